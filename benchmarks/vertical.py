@@ -28,11 +28,13 @@ from link.core import Terms
 from link.executor import ThreadExecutor
 from link.session import Session
 from link.transports.memory import Hub
-from mining.joint.vertical.engines import Addends
-from mining.joint.vertical.engines.choice import make_engine
+from mining.joint.vertical.choice import chosen_engine
+from mining.joint.vertical.engines.engine import Setup
+from mining.joint.vertical.engines.products import Addends
+from mining.joint.vertical.engines.registry import OWN
 from mining.joint.vertical.mine import pair_up
-from mining.joint.vertical.parameters import COORDINATOR, ChosenEngine, Mode, VerticalMining
-from mining.joint.vertical.sizes import ENGINES, EngineCost, engine_costs, pairs_of_items
+from mining.joint.vertical.parameters import COORDINATOR, Mode, VerticalMining
+from mining.joint.vertical.sizes import EngineCost, engine_costs, pairs_of_items
 
 HOLDERS = PARTIES[:2]
 CASE = Case("mushroom", Decimal("0.3"))
@@ -67,7 +69,7 @@ def _jobs(settings: Settings) -> Table:
     with tempfile.TemporaryDirectory(prefix="comine-bench-") as name:
         files = _deal_columns(rows, Path(name))
         for mode in modes:
-            for engine in ENGINES[1:] if settings.quick else ENGINES:
+            for engine in list(OWN)[1:] if settings.quick else OWN:
                 settings.tell(f"columns, {mode}, {engine}")
                 repeats = 1 if engine == "paillier" else settings.repeats
                 seconds = min(_simulate(Path(name), files, mode, engine) for _ in range(repeats))
@@ -97,7 +99,7 @@ def _deal_columns(rows: list[dict[str, str]], into: Path) -> dict[str, Path]:
     return files
 
 
-def _simulate(place: Path, files: Mapping[str, Path], mode: Mode, engine: ChosenEngine) -> float:
+def _simulate(place: Path, files: Mapping[str, Path], mode: Mode, engine: str) -> float:
     (place / "job.toml").write_text(
         f'[job]\nname = "columns"\ntask = "itemsets"\nparties = {json.dumps(list(files))}\ndataset = "people"\n'
         f'partition = "vertical"\n[align]\nmode = "{mode}"\n'
@@ -145,7 +147,7 @@ async def _products(cost: EngineCost, rows: int, columns: int) -> tuple[float, f
         random = Randomness.from_os()
         session = await Session.establish(terms, party, hub.endpoint(party), random=random, executor=executor)
         secrets, pairs = await agree(session), pair_up(session)
-        engine = make_engine(session.lane("engine"), task, secrets, pairs, dealings[party])
+        engine = chosen_engine(task).start(Setup(session.lane("engine"), task, secrets, pairs, dealings[party]))
         try:
             await engine.prepare(0)
             for pair in pairs.values():

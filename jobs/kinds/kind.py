@@ -22,7 +22,6 @@ from mining.joint.progress import KEEPS_NOTHING, LevelKeeper
 if TYPE_CHECKING:
     from crypto.protocols.products.outside_dealer import Dealings
 
-Engine = Literal["paillier", "ot", "replicated"]
 Facet = Literal["itemsets", "model", "release", "rows in common", "other"]
 """What a job opens, in the words of policies; "other" is for kinds of other distributions alone."""
 
@@ -213,7 +212,7 @@ class Kind(ABC):
             InputDataError: A party lacks one.
         """
 
-    def engine(self, spec: JobSpec) -> Engine | None:
+    def engine(self, spec: JobSpec) -> str | None:
         """How the job multiplies what lies at several parties; None where it has nothing to multiply."""
         return None
 

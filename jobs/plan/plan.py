@@ -70,7 +70,7 @@ class Alternative(_Part):
 class EngineFigures(_Part):
     """What a vertical job would cost with one of the engines. Figures are null where nobody tells of items."""
 
-    engine: Literal["paillier", "ot", "replicated"]
+    engine: str
     chosen: bool = Field(description="Whether the job takes it.")
     allowed: bool = Field(description="Whether the trust that the job states allows it.")
     trust: str = Field(description="Whom it needs to be trusted.")

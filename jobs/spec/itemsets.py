@@ -8,8 +8,9 @@ from typing import Annotated, Final, Literal
 
 from pydantic import AfterValidator, Field, field_validator, model_validator
 
-from jobs.spec.values import ColumnName, Cuts, Fraction, Section, Support
-from mining.joint.parameters import Disclose, EngineName, Prefer
+from jobs.spec.values import ColumnName, Cuts, Fraction, Section, Support, one_of
+from mining.joint.parameters import Disclose, Prefer
+from mining.joint.vertical.engines.registry import AUTO, OWN, engine_names
 from mining.rules.measure_names import DEFAULT_MEASURES, MEASURE_NAMES
 
 MOST_STARS: Final = 10  # with many in each of many patterns, a node would be busy for seconds before it reads a row
@@ -19,6 +20,15 @@ def _few_stars(pattern: str) -> str:
     if pattern.count("*") > MOST_STARS:
         raise ValueError(f"a pattern has at most {MOST_STARS} asterisks")
     return pattern
+
+
+def engine_name(value: str) -> str:
+    """The name of an engine that is on this machine."""
+    return one_of(engine_names(), value)
+
+
+def _engine(value: str) -> str:
+    return one_of((AUTO, *engine_names()), value)
 
 
 Pattern = Annotated[str, Field(min_length=1, max_length=200), AfterValidator(_few_stars)]  # of `fnmatch.fnmatchcase`
@@ -49,7 +59,8 @@ class ItemsetsSection(Section):
         max_candidates: The most candidates of one level.
         exclude: Patterns of items that every party removes from its rows beforehand: `*` any text, `?` any character,
             `[…]` one of some; case matters. The rows themselves stay, empty or not.
-        engine: Vertical: how supports of itemsets that span parties are computed.
+        engine: Vertical: how supports of itemsets that span parties are computed: `paillier`, `ot`, `replicated`, an
+            engine of another distribution, or `auto`.
         cuts: Vertical: by column, ascending numbers at which the column's numbers are cut into intervals.
         quantiles: Vertical: by column, into how many intervals of about as many rows its numbers are put. Its owner
             finds out where, and discloses it with the names of items.
@@ -68,7 +79,7 @@ class ItemsetsSection(Section):
     lambda_: Fraction = Field(default=Decimal("0.8"), alias="lambda")
     max_candidates: int = Field(default=5_000_000, ge=1, le=200_000_000)
     exclude: tuple[Pattern, ...] = Field(default=(), max_length=1000)
-    engine: EngineName = "auto"
+    engine: Annotated[str, AfterValidator(_engine)] = Field(default=AUTO, examples=[AUTO, *OWN])
     cuts: dict[ColumnName, Cuts] = Field(default_factory=dict, max_length=1000)
     quantiles: dict[ColumnName, Parts] = Field(default_factory=dict, max_length=1000)
 

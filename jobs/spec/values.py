@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from decimal import Decimal, InvalidOperation
 from typing import Annotated
 
 from pydantic import BeforeValidator, ConfigDict, Field
+from pydantic_core import PydanticKnownError
 
 from jobs.spec.toml import TomlTable
 
@@ -25,6 +27,18 @@ def _support(value: object) -> object:
         raise ValueError("must be a fraction such as 0.01 or a count such as 5")
     elif value < 1:
         raise ValueError(f"{value} must be a fraction above 0 and at most 1, or a count of at least 1")
+    return value
+
+
+def one_of(known: Sequence[str], value: str) -> str:
+    """One of several words, which are not known before files are read.
+
+    Raises:
+        PydanticKnownError: It is another one; worded as for a `Literal` of them.
+    """
+    if value not in known:
+        *others, last = map(repr, known)
+        raise PydanticKnownError("literal_error", {"expected": f"{', '.join(others)} or {last}" if others else last})
     return value
 
 

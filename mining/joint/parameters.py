@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from mining.rules.association import Rules
 
 Disclose = Literal["candidates", "supports", "frequent"]
-EngineName = Literal["auto", "paillier", "ot", "replicated"]
 Prefer = Literal["balanced", "disclosure", "speed"]
 Universe = Literal["frequent-items", "hidden", "hidden-all", "all-items", "catalogue"]
 

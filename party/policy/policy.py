@@ -22,6 +22,7 @@ from jobs.spec.job import JobSpec
 from link.errors import ConfigurationError, PolicyDenied
 from link.files.quantities import seconds
 from mining.joint.hybrid.parameters import DEFAULT_K
+from mining.joint.vertical.engines.registry import OWN
 from party.policy.plugin_rules import added_kinds
 from party.policy.policy_input import Earlier, PolicyInput, Verdict, listed
 from party.policy.privacy_budget import MOST_WITHOUT_FLOORS
@@ -306,12 +307,13 @@ def _compute(policy: PolicySection, facts: PolicyInput) -> Verdict | None:
 
 
 def _engines(policy: PolicySection, facts: PolicyInput) -> Verdict | None:
-    asked, refusal = kind_of(facts.spec).engine(facts.spec), None
-    if policy.engines is None or asked is None:
+    engine, refusal = kind_of(facts.spec).engine(facts.spec), None
+    if engine is None or (policy.engines is None and engine in OWN):
         return None
-    if asked not in policy.engines:
-        refusal = f"allows engine = {listed(policy.engines)} only, and the job takes '{asked}' (rule engines)"
-    return Verdict("engines", ", ".join(policy.engines), refusal)
+    allowed = tuple(OWN) if policy.engines is None else policy.engines  # no plug-in computes unless it is named
+    if engine not in allowed:
+        refusal = f"allows engine = {listed(allowed)} only, and the job takes '{engine}' (rule engines)"
+    return Verdict("engines", ", ".join(allowed), refusal)
 
 
 def _helpers(policy: PolicySection, facts: PolicyInput) -> Verdict | None:

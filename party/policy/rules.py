@@ -9,14 +9,13 @@ from pydantic import AfterValidator, BeforeValidator, Field
 
 from jobs.federation import Name
 from jobs.kinds.packages import GROUP, TASKS, PrivacyModel, Task
-from jobs.spec.itemsets import Pattern
+from jobs.spec.itemsets import Pattern, engine_name
 from jobs.spec.privacy import Delta, Epsilon
 from jobs.spec.toml import TomlTable
 from jobs.spec.values import ColumnName, DataName, Duration
 from link.files.quantities import seconds
 from link.plugins import plugins
 from mining.joint.parameters import Disclose
-from mining.joint.vertical.parameters import ChosenEngine
 from party.policy.column_roles import Roles
 
 MAX_EXPIRY_S: Final = 30 * 24 * 3600
@@ -120,7 +119,8 @@ class Rules(TomlTable):
         keys: `union` allows a release for which all learn which combinations of values occur in large nodes; such jobs
             are refused where it is absent or `none`, whatever else is allowed.
         compute: Parties that may be computing parties of a job in which sums stay hidden, or columns are shared.
-        engines: How a vertical job may compute supports across parties: any of `ot`, `paillier` and `replicated`.
+        engines: How a vertical job may compute supports across parties: any of `ot`, `paillier` and `replicated`, and
+            engines of other distributions; all but the latter, where absent.
         helpers: Who may help the two computing parties of a vertical job: parties, or `coordinator`; perhaps nobody.
         models: Privacy models that a job may have; all, where absent.
         max_epsilon: The largest ε of a job towards whoever sees its result; says nothing to jobs without noise.
@@ -157,7 +157,7 @@ class Rules(TomlTable):
     disclose: Annotated[tuple[Disclose, ...] | None, Some] = None
     keys: Literal["none", "union"] | None = None
     compute: Annotated[tuple[Name, ...] | None, Some] = None
-    engines: Annotated[tuple[ChosenEngine, ...] | None, Some] = None
+    engines: Annotated[tuple[Annotated[str, AfterValidator(engine_name)], ...] | None, Some] = None
     helpers: tuple[Name | Literal["coordinator"], ...] | None = None
     models: Annotated[tuple[PrivacyModel, ...] | None, Some] = None
     max_epsilon: Epsilon | None = None

@@ -39,7 +39,12 @@ PLACES: Final[dict[str, str]] = {
             ),
             *("mining.joint.anonymisation.conditions.distance_limits", "mining.joint.anonymisation.conditions.models"),
             *("mining.joint.anonymisation.parameters", "mining.joint.anonymisation.vertical.anonymise"),
-            *("mining.joint.distributed.budget", "mining.joint.models.kmeans", "mining.joint.vertical.engines.choice"),
+            *(
+                "mining.joint.vertical.engines.replicated.engine",
+                "mining.joint.distributed.budget",
+                "mining.joint.models.kmeans",
+                "mining.joint.vertical.engines.registry",
+            ),
             *("mining.joint.vertical.parameters", "mining.models.attributes __post_init__"),
             *("mining.models.attributes check_names", "mining.models.decision_tree", "mining.models.kmeans"),
             *("mining.models.naive_bayes", "mining.rules.growth", "mining.rules.association", "mining.thresholds"),

@@ -5,12 +5,12 @@ from __future__ import annotations
 from jobs.kinds.columns.parameters import vertical_mining
 from jobs.spec.job import JobSpec
 from mining.joint.vertical.choice import choose_engine, chosen_engine, is_dealt
-from mining.joint.vertical.parameters import COORDINATOR, holders_of
+from mining.joint.vertical.engines.registry import AUTO
 
 
 def engine_reason(spec: JobSpec) -> str:
     """Why the job takes its engine, in a sentence."""
-    if spec.itemsets.engine != "auto":
+    if spec.itemsets.engine != AUTO:
         return f'The job names engine = "{spec.itemsets.engine}".'
     return choose_engine(vertical_mining(spec)).reason
 
@@ -21,9 +21,7 @@ def helper_of(spec: JobSpec) -> str | None:
     None where nobody does.
     """
     task = vertical_mining(spec)
-    if chosen_engine(task) != "replicated":
-        return None
-    return COORDINATOR if is_dealt(task, spec.job.parties) else holders_of(task, spec.job.parties)[2]
+    return chosen_engine(task).helper(task, spec.job.parties)
 
 
 def is_dealt_by_coordinator(spec: JobSpec) -> bool:

@@ -13,7 +13,7 @@ from jobs.kinds.columns.parameters import itemisation, vertical_mining
 from jobs.kinds.columns.plan import estimate_vertical
 from jobs.kinds.data import table_of
 from jobs.kinds.itemsets_finding import FoundItemsets
-from jobs.kinds.kind import ALL, EXACT, Disclosure, Engine, Facet, Kind, Resources, Unions
+from jobs.kinds.kind import ALL, EXACT, Disclosure, Facet, Kind, Resources, Unions
 from jobs.kinds.mining import ITEMSETS, check_exact
 from jobs.kinds.rows.kind import mining_watched
 from jobs.kinds.top import found_itemsets
@@ -29,6 +29,7 @@ from mining.data.item_columns import check_columns
 from mining.joint.vertical import disclosure
 from mining.joint.vertical import mine as vertical
 from mining.joint.vertical.choice import chosen_engine
+from mining.joint.vertical.engines.registry import AUTO, engine_named
 
 
 class Columns(Kind):
@@ -75,7 +76,7 @@ class Columns(Kind):
         return frozenset({"itemsets"})
 
     def shares(self, spec: JobSpec) -> bool:
-        return spec.itemsets.disclose != "candidates" or self.engine(spec) == "replicated"
+        return spec.itemsets.disclose != "candidates" or self.helper(spec) is not None
 
     def unions(self, spec: JobSpec) -> Unions:
         return of_alignment(spec)
@@ -86,8 +87,8 @@ class Columns(Kind):
     def check_columns(self, spec: JobSpec, columns: Mapping[str, Collection[str]]) -> None:
         check_columns(columns, itemisation(spec).numeric)
 
-    def engine(self, spec: JobSpec) -> Engine | None:
-        return chosen_engine(vertical_mining(spec))
+    def engine(self, spec: JobSpec) -> str | None:
+        return chosen_engine(vertical_mining(spec)).name
 
     def engine_reason(self, spec: JobSpec) -> str | None:
         return engine_reason(spec)
@@ -124,7 +125,7 @@ def _check_helper(spec: JobSpec) -> None:
         )
     if len(parties) > 2 and helper in spec.compute:
         raise ConfigurationError(f"[trust] helper: '{helper}' is a computing party; name another one")
-    if spec.itemsets.engine not in ("auto", "replicated"):
+    if spec.itemsets.engine != AUTO and not engine_named(spec.itemsets.engine).takes_helper:
         raise ConfigurationError('[trust] helper needs [itemsets] engine = "replicated" or "auto"')
 
 

@@ -6,6 +6,7 @@ from jobs.kinds.alignment.parameters import id_normalisation
 from jobs.kinds.rules_parameters import decided_rules
 from jobs.spec.job import JobSpec
 from mining.data.item_columns import Itemisation
+from mining.joint.vertical.engines.registry import AUTO, engine_named
 from mining.joint.vertical.parameters import Expectation, VerticalMining
 
 
@@ -48,10 +49,10 @@ def itemisation(spec: JobSpec) -> Itemisation:
 
 
 def _helper(spec: JobSpec) -> str | None:
-    """Two parties cannot replicate shares among three, so `replicated` means the coordinator where nobody is named."""
+    """Who helps; where the job names nobody, who usually does with the engine that it names."""
     if spec.trust.helper != "none":
         return spec.trust.helper
-    return "coordinator" if spec.itemsets.engine == "replicated" and len(spec.job.parties) == 2 else None
+    return None if spec.itemsets.engine == AUTO else engine_named(spec.itemsets.engine).usual_helper(spec.job.parties)
 
 
 def _expectation(spec: JobSpec) -> Expectation:

@@ -74,7 +74,7 @@ def _opened(spec: JobSpec, level: Level) -> int:
 
 
 def _strategy(spec: JobSpec) -> str:
-    return f"level-wise, {chosen_engine(vertical_mining(spec))}" if mines(spec) else spec.alignment.mode
+    return f"level-wise, {chosen_engine(vertical_mining(spec)).name}" if mines(spec) else spec.alignment.mode
 
 
 # -- other ways --------------------------------------------------------------------------------------------------------

@@ -11,9 +11,10 @@ from jobs.kinds.columns.parameters import mines, vertical_mining
 from jobs.kinds.columns.plan_figures import VerticalFigures
 from jobs.plan.plan import EngineFigures
 from jobs.spec.job import JobSpec
-from mining.joint.vertical.choice import chosen_engine
-from mining.joint.vertical.parameters import COORDINATOR, ChosenEngine
-from mining.joint.vertical.sizes import ENGINES
+from mining.joint.vertical.choice import allowed_engines, chosen_engine
+from mining.joint.vertical.engines.engine import Engine
+from mining.joint.vertical.engines.registry import OWN
+from mining.joint.vertical.parameters import COORDINATOR
 
 _NOTABLY: Final = 0.8  # of the seconds of the engine that is taken: less is worth a word
 
@@ -35,29 +36,30 @@ class EngineVariant:
     allowed: bool
 
 
-Compared = Mapping[ChosenEngine, tuple[EngineVariant, VerticalFigures]]
+Compared = Mapping[str, tuple[EngineVariant, VerticalFigures]]
 
 
-def engine_variants(spec: JobSpec) -> dict[ChosenEngine, EngineVariant]:
-    """The job with each engine; none of a job that does not mine."""
+def engine_variants(spec: JobSpec) -> dict[str, EngineVariant]:
+    """The job with each engine of comine itself, and with its own; none of a job that does not mine."""
     if not mines(spec):
         return {}
     task = vertical_mining(spec)
+    chosen, allowed = chosen_engine(task).name, allowed_engines(task)
     return {
-        engine: EngineVariant(spec, (), chosen=True, allowed=True)
-        if engine == chosen_engine(task)
-        else _changed(spec, engine, allowed=engine != "replicated" or task.helper is not None)
-        for engine in ENGINES
+        name: _changed(spec, engine, allowed=name in allowed)
+        if name != chosen
+        else EngineVariant(spec, (), chosen=True, allowed=True)
+        for name, engine in (OWN | {chosen: chosen_engine(task)}).items()
     }
 
 
-def _changed(spec: JobSpec, engine: ChosenEngine, *, allowed: bool) -> EngineVariant:
-    update: dict[str, Any] = {"itemsets_": spec.itemsets.model_copy(update={"engine": engine})}
-    lines, helper = [f'[itemsets] engine = "{engine}"'], spec.trust.helper
-    if engine == "replicated" and helper == "none":
-        helper = helper_of(spec.model_copy(update=update)) or COORDINATOR
-    elif engine != "replicated":
+def _changed(spec: JobSpec, engine: Engine, *, allowed: bool) -> EngineVariant:
+    update: dict[str, Any] = {"itemsets_": spec.itemsets.model_copy(update={"engine": engine.name})}
+    lines, helper = [f'[itemsets] engine = "{engine.name}"'], spec.trust.helper
+    if not engine.takes_helper:
         helper = "none"
+    elif helper == "none":
+        helper = helper_of(spec.model_copy(update=update)) or COORDINATOR
     if helper != spec.trust.helper:
         update["trust"] = spec.trust.model_copy(update={"helper": helper})
         lines.append(f'[trust] helper = "{helper}"')
@@ -76,7 +78,7 @@ def of_engines(compared: Compared, *, known: bool) -> list[EngineFigures]:
             engine=engine,
             chosen=variant.chosen,
             allowed=variant.allowed,
-            trust=_trust(variant.spec, engine),
+            trust=_trust(variant.spec),
             change=list(variant.change),
             rounds=figures.traffic.rounds if known else None,
             seconds=figures.seconds if known else None,
@@ -104,13 +106,6 @@ def why(spec: JobSpec, compared: Compared) -> str | None:
     )
 
 
-def _trust(spec: JobSpec, engine: ChosenEngine) -> str:
-    helper = helper_of(spec)
-    if engine == "paillier":
-        return "nobody; but the time of answers tells something of columns"
-    if engine != "replicated" or helper is None:
-        return "nobody: products withstand all other parties together"
-    if helper == COORDINATOR:
-        return f"the {COORDINATOR}, who deals randomness, not to work together with a party"
-    first, second = spec.compute
-    return f"{first}, {second} and {helper}, who hold shares of all columns: no two of them to work together"
+def _trust(spec: JobSpec) -> str:
+    task = vertical_mining(spec)
+    return chosen_engine(task).trust(task, spec.job.parties)

@@ -24,9 +24,9 @@ from jobs.plan.prices import AGREEMENT, NODE_BYTES, POINT_COPIES, Speeds, compar
 from jobs.spec.job import JobSpec
 from link.traffic import Traffic
 from mining.joint.vertical.choice import chosen_engine
+from mining.joint.vertical.engines.engine import EngineSpeed
 from mining.joint.vertical.parameters import VerticalMining
 from mining.joint.vertical.run_sizes import RunSizes, comparisons, mining_traffic, products_seconds
-from mining.joint.vertical.sizes import EngineSpeed, working_bytes
 
 
 @dataclass(frozen=True)
@@ -105,7 +105,8 @@ def _mining_s(task: VerticalMining, sizes: RunSizes, speeds: Speeds) -> float:
     parties, density = tuple(speeds), task.expectation.density
     products_s = products_seconds(sizes, task, speed, density)
     compared_s = sum(comparison_s(number, width, task.compute, speeds) for number, width in comparisons(sizes, task))
-    peers = 1 if chosen_engine(task) == "replicated" else len(parties) - 1
+    agreements = chosen_engine(task).agreements(task, parties)
+    peers = max(sum(party in pair for pair in agreements) for party in parties)
     agreed_s = peers * AGREEMENT * max(each.multiply_s for each in speeds.values())
     return agreed_s + products_s / len(parties) + compared_s
 
@@ -120,4 +121,4 @@ def _memory(spec: JobSpec, sizes: RunSizes, traffic: Traffic, party: str) -> int
     conjunctions = max((len({each[party] for each in one if party in each}) for one in batches), default=0)
     bitmaps = (sizes.items[party].number + conjunctions) * sizes.positions // 8
     moved = traffic.bytes_sent(party) + traffic.bytes_received(party)
-    return found + bitmaps + working_bytes(chosen_engine(vertical_mining(spec)), moved)
+    return found + bitmaps + chosen_engine(vertical_mining(spec)).working_bytes(moved)

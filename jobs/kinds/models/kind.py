@@ -9,7 +9,7 @@ from jobs.data import Data
 from jobs.kinds.alignment.parameters import check_alignment
 from jobs.kinds.alignment.unions import of_alignment
 from jobs.kinds.data import table_of
-from jobs.kinds.kind import ALL, EXACT, Disclosure, Engine, Facet, Kind, Resources, Unions
+from jobs.kinds.kind import ALL, EXACT, Disclosure, Facet, Kind, Resources, Unions
 from jobs.kinds.models.finding import FoundModel
 from jobs.kinds.models.learning import check_tables, collusion, how, learn_model, learned, openings
 from jobs.kinds.models.parameters import model_parameters
@@ -107,7 +107,7 @@ class Models(Kind):
     def check_columns(self, spec: JobSpec, columns: Mapping[str, Collection[str]]) -> None:
         check_tables(spec, columns)
 
-    def engine(self, spec: JobSpec) -> Engine | None:
+    def engine(self, spec: JobSpec) -> str | None:
         return "ot" if spec.is_vertical and spec.k_means is None else None
 
     def lead(self, spec: JobSpec) -> tuple[str, str]:

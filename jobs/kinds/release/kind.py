@@ -8,7 +8,7 @@ from typing import Final
 from jobs.data import Data
 from jobs.kinds.alignment.unions import of_alignment
 from jobs.kinds.data import table_of
-from jobs.kinds.kind import ALL, EXACT, Disclosure, Engine, Facet, Kind, Resources, Unions
+from jobs.kinds.kind import ALL, EXACT, Disclosure, Facet, Kind, Resources, Unions
 from jobs.kinds.release.anonymising import anonymise_rows, collusion, learned, openings
 from jobs.kinds.release.finding import FoundRelease
 from jobs.kinds.release.parameters import check_partition, joint_anonymisation
@@ -107,7 +107,7 @@ class Release(Kind):
     def default_ids(self, spec: JobSpec) -> tuple[str, ...]:
         return ("id",) if spec.is_vertical else ()
 
-    def engine(self, spec: JobSpec) -> Engine | None:
+    def engine(self, spec: JobSpec) -> str | None:
         return "ot" if spec.is_vertical else None
 
     def lead(self, spec: JobSpec) -> tuple[str, str]:

@@ -22,7 +22,8 @@ from mining.data.bitmaps import words
 from mining.data.tables import Table
 from mining.joint.vertical.aligned import Conjunctions, pack_bits
 from mining.joint.vertical.batches import set_addends
-from mining.joint.vertical.engines import Addends, Engine, ObliviousTransferEngine
+from mining.joint.vertical.engines.products import Addends, Products
+from mining.joint.vertical.engines.transfers.products import TransferProducts
 from mining.joint.vertical.mine import pair_up
 from mining.joint.vertical.names import open_names
 from mining.lattice import Sets
@@ -119,9 +120,9 @@ def columns_opening(parties: Sequence[str], attributes: Sequence[Attribute]) -> 
     return Declared("columns", frozenset(parties), what, len(attributes) + 1, "after the alignment")
 
 
-def transfer_engine(session: Session, secrets: PairwiseSecrets) -> Engine:
+def transfer_engine(session: Session, secrets: PairwiseSecrets) -> Products:
     """Multiplies what lies at several parties, private against all others together."""
-    return ObliviousTransferEngine(secrets, pair_up(session))
+    return TransferProducts(secrets, pair_up(session))
 
 
 class Condition(NamedTuple):
@@ -187,7 +188,7 @@ class Conditions:
         """Stands for no condition in a set."""
         return len(self.holder) - 1
 
-    async def addends(self, session: Session, engine: Engine, sets: Sets) -> Addends:
+    async def addends(self, session: Session, engine: Products, sets: Sets) -> Addends:
         """This party's addends of how many common rows meet all conditions of a set.
 
         Args:
@@ -210,7 +211,7 @@ class Conditions:
             everywhere=self.everywhere,
         )
 
-    async def rows(self, session: Session, engine: Engine) -> int | Addends:
+    async def rows(self, session: Session, engine: Products) -> int | Addends:
         """How many rows all parties have: the number where that is public, else this party's addend of it.
 
         Args:

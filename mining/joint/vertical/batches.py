@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from link.session import Session
 from mining.data.bitmaps import popcounts
 from mining.joint.vertical.aligned import Conjunctions
-from mining.joint.vertical.engines import Addends, Engine
+from mining.joint.vertical.engines.products import Addends, Products
 from mining.joint.vertical.split import Split
 from mining.lattice import Sets
 
@@ -24,7 +24,7 @@ BATCH_BYTES: Final = 256 << 20  # of one party's conjunctions at a time
 
 async def set_addends(
     session: Session,
-    engine: Engine,
+    engine: Products,
     conjunctions: Conjunctions,
     sets: Sets,
     *,

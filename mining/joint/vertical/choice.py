@@ -4,7 +4,7 @@ The choice is part of what every party agrees to before anything is known of the
 from the trust that it allows, from the sizes and the width of the network that it takes for granted, and from the speed
 of a usual machine. All parties reckon the same.
 
-`replicated` is among the engines only where the job names a helper; transfers and encryption need nobody's trust.
+An engine that takes a helper is among them only where the job names one; the others need nobody's trust.
 """
 
 from __future__ import annotations
@@ -15,15 +15,11 @@ from functools import lru_cache
 from math import isqrt
 from typing import Final
 
-from mining.joint.vertical.parameters import (
-    COORDINATOR,
-    ChosenEngine,
-    Expectation,
-    Mode,
-    VerticalMining,
-    dealt_by_coordinator,
-)
-from mining.joint.vertical.sizes import ENGINES, EngineCost, engine_costs
+from link.files.printable import enumeration
+from mining.joint.vertical.engines.engine import Engine
+from mining.joint.vertical.engines.registry import AUTO, OWN, engine_named
+from mining.joint.vertical.parameters import COORDINATOR, Expectation, Mode, VerticalMining
+from mining.joint.vertical.sizes import EngineCost, engine_costs
 
 LATENCY_S: Final = 0.005  # of a message, on a good network
 _MOST_PAIRS: Final = 40_000  # more items of a party are not reckoned with: a choice takes half a second at most
@@ -39,7 +35,7 @@ class EngineChoice:
         reckoned: With what; `parties` and `items` are no more than are reckoned with.
     """
 
-    engine: ChosenEngine
+    engine: str
     costs: tuple[EngineCost, ...]
     reckoned: Expectation
 
@@ -62,14 +58,15 @@ class EngineChoice:
         ) + self._trust()
 
     def _trust(self) -> str:
-        if any(cost.engine == "replicated" for cost in self.costs):
-            return "replicated is among them, since the job names a helper."
-        return "replicated is not among them, since the job names no helper."
+        helped = [name for name, engine in OWN.items() if engine.takes_helper]
+        if any(cost.engine in helped for cost in self.costs):
+            return f"{enumeration(helped)} is among them, since the job names a helper."
+        return f"{enumeration(helped)} is not among them, since the job names no helper."
 
 
-def allowed_engines(task: VerticalMining) -> tuple[ChosenEngine, ...]:
-    """What `auto` may take under the trust of the job."""
-    return tuple(engine for engine in ENGINES if engine != "replicated" or task.helper is not None)
+def allowed_engines(task: VerticalMining) -> tuple[str, ...]:
+    """What `auto` may take under the trust of the job: engines of comine itself, which are the same at all parties."""
+    return tuple(name for name, engine in OWN.items() if not engine.takes_helper or task.helper is not None)
 
 
 def choose_engine(task: VerticalMining) -> EngineChoice:
@@ -77,30 +74,36 @@ def choose_engine(task: VerticalMining) -> EngineChoice:
     return _choose(allowed_engines(task), task.helper == COORDINATOR, task.mode, task.expectation)
 
 
-def chosen_engine(task: VerticalMining) -> ChosenEngine:
-    """The engine that a job takes: the one that it names, or for `auto` the quickest that it allows."""
-    return choose_engine(task).engine if task.engine == "auto" else task.engine
+def chosen_engine(task: VerticalMining) -> Engine:
+    """The engine that a job takes: the one that it names, or for `auto` the quickest that it allows.
+
+    Raises:
+        ConfigurationError: There is no engine of the name, or what another distribution brings cannot be used.
+    """
+    return engine_named(choose_engine(task).engine if task.engine == AUTO else task.engine)
 
 
 def is_dealt(task: VerticalMining, parties: Sequence[str]) -> bool:
     """Whether the coordinator deals randomness to the two parties of a job."""
-    return dealt_by_coordinator(chosen_engine(task), parties)
+    return len(parties) == 2 and chosen_engine(task).helper(task, parties) == COORDINATOR
 
 
 @lru_cache(maxsize=256)
-def _choose(allowed: Sequence[ChosenEngine], dealt: bool, mode: Mode, expectation: Expectation) -> EngineChoice:
+def _choose(allowed: Sequence[str], dealt: bool, mode: Mode, expectation: Expectation) -> EngineChoice:
     # Transfers and encryption cost as much for each pair of parties as for another: three parties stand for more.
-    n_parties = 2 if dealt else max(min(expectation.parties, 3), 3 if "replicated" in allowed else 2)
+    helped = any(OWN[name].takes_helper for name in allowed)
+    n_parties = 2 if dealt else max(min(expectation.parties, 3), 3 if helped else 2)
     parties = tuple(f"party {number}" for number in range(1, n_parties + 1))
     most = isqrt(_MOST_PAIRS // (n_parties ** (2 if mode == "intersection" else 3)))
     reckoned = replace(expectation, parties=n_parties, items=min(expectation.items, most))
-    helper = None if "replicated" not in allowed else COORDINATOR if dealt else parties[2]
+    helper = None if not helped else COORDINATOR if dealt else parties[2]
     task = VerticalMining(1, parties, (parties[0], parties[1]), parties[0], mode, helper=helper)
     items = dict.fromkeys(parties, reckoned.items)
-    costs = engine_costs(task, parties, reckoned.rows, items, density=reckoned.density, engines=allowed)
+    engines = [OWN[name] for name in allowed]
+    costs = engine_costs(task, parties, reckoned.rows, items, density=reckoned.density, engines=engines)
 
     def order(cost: EngineCost) -> tuple[float, int, int]:
-        return cost.over(reckoned.bytes_per_s, LATENCY_S), cost.bytes_sent, -ENGINES.index(cost.engine)
+        return cost.over(reckoned.bytes_per_s, LATENCY_S), cost.bytes_sent, -allowed.index(cost.engine)
 
     costs.sort(key=order)
     return EngineChoice(costs[0].engine, tuple(costs), reckoned)

@@ -7,7 +7,7 @@ from link.disclosure import Declared, Learned
 from mining.joint import align, progress
 from mining.joint.shared_rules import rules_learned, rules_openings
 from mining.joint.vertical.choice import chosen_engine, is_dealt
-from mining.joint.vertical.parameters import COORDINATOR, VerticalMining, holders_of, in_job_order
+from mining.joint.vertical.parameters import COORDINATOR, VerticalMining, in_job_order
 
 _MOST_LEVELS = 64
 _MOST_COLUMNS = 1 << 20
@@ -66,7 +66,12 @@ def learned(task: VerticalMining, parties: tuple[str, ...]) -> tuple[Learned, ..
         lines.append(Learned(parties, "count", what))
     if outsiders and task.disclose != "frequent":
         lines.append(Learned(outsiders, "membership", "which candidates are frequent, but no support"))
-    return (*lines, *_of_engine(task, parties), *rules_learned(task, parties), progress.learned(parties))
+    return (
+        *lines,
+        *chosen_engine(task).learned(task, parties),
+        *rules_learned(task, parties),
+        progress.learned(parties),
+    )
 
 
 def collusion(task: VerticalMining, parties: tuple[str, ...]) -> str:
@@ -76,11 +81,7 @@ def collusion(task: VerticalMining, parties: tuple[str, ...]) -> str:
         return f"none: the {COORDINATOR}, who deals randomness, and either party together can read the other's columns"
     if len(parties) == 2:
         return "none is needed: each of the two parties is alone"
-    if chosen_engine(task) == "replicated":
-        one, two, three = holders_of(task, parties)
-        products = f"any two of {one}, {two} and {three} together can read the columns of all parties"
-    else:
-        products = "products withstand all other parties together"
+    products = chosen_engine(task).collusion(task, parties)
     if task.disclose != "candidates":
         products += f"; sums that stay hidden withstand all parties but {first} and {second} together"
     return f"{products}; {align.collusion(parties)}"
@@ -91,34 +92,3 @@ def _every_candidate(task: VerticalMining) -> str:
     if task.mode == "union":
         return "the support of every candidate, frequent or not; an item that is not has a number there, and no name"
     return "the support of every frequent item, and of every candidate of two and more items, frequent or not"
-
-
-def _of_engine(task: VerticalMining, parties: tuple[str, ...]) -> list[Learned]:
-    match chosen_engine(task):
-        case "ot":
-            return []
-        case "paillier":
-            whose = "the other" if len(parties) == 2 else "another party"
-            what = f"from response times, roughly how many rows hold the items of {whose}, and how many of these differ"
-            detail = (
-                f"from how long {whose} takes to answer, about in how many rows its items occur, and how many "
-                "different rows these make"
-            )
-            return [Learned(parties, "count", what, detail)]
-    if not is_dealt(task, parties):
-        what = "which rows hold which items of all parties, if any two of them work together"
-        return [Learned(holders_of(task, parties), "membership", what)]
-    first, second = parties
-    again = "" if task.rules is None else ", and in frequent itemsets where the job goes on after a failure"
-    short = "as the dealer, the number of row positions, and at each level how many combinations of items are tried"
-    sizes = (
-        f"as the dealer, the number of positions of rows, and at each level how many combinations of items of {first} "
-        f"and of {second} occur in candidates across the two{again}"
-    )
-    return [
-        Learned((COORDINATOR,), "size", short, sizes),
-        *(
-            Learned((COORDINATOR, one), "membership", f"which rows hold which items of {other}, if they work together")
-            for one, other in ((first, second), (second, first))
-        ),
-    ]

@@ -46,8 +46,9 @@ from mining.joint.shared_rules import decide_rules
 from mining.joint.tally import Counts, Tally, no_sum
 from mining.joint.vertical.aligned import Aligned, Conjunctions, align
 from mining.joint.vertical.batches import set_addends
-from mining.joint.vertical.engines import Addends, Engine
-from mining.joint.vertical.engines.choice import make_engine
+from mining.joint.vertical.choice import chosen_engine
+from mining.joint.vertical.engines.engine import Setup
+from mining.joint.vertical.engines.products import Addends, Products
 from mining.joint.vertical.names import Dictionary, dictionary_of, name_items
 from mining.joint.vertical.parameters import VerticalMining, in_job_order
 from mining.lattice import Sets
@@ -83,7 +84,7 @@ async def mine(
     """
     secrets = await agree(session.lane("keys"))
     pairs = pair_up(session)
-    with closing(make_engine(session.lane("engine"), task, secrets, pairs, dealings)) as engine:
+    with closing(_start(session, task, secrets, pairs, dealings)) as engine:
         aligned, _ = await beside(align(session.lane("rows"), secrets, table, task), engine.prepare(table.n_rows))
         return await _mine(session, aligned, task, least_count, secrets, pairs, engine, keeper)
 
@@ -99,7 +100,7 @@ async def mine_aligned(
 ) -> JointItemsets:
     """As `mine`, once rows are in the common order."""
     pairs = pair_up(session)
-    with closing(make_engine(session.lane("engine"), task, secrets, pairs, dealings)) as engine:
+    with closing(_start(session, task, secrets, pairs, dealings)) as engine:
         return await _mine(session, aligned, task, least_count, secrets, pairs, engine, keeper)
 
 
@@ -110,7 +111,7 @@ async def _mine(
     least_count: int,
     secrets: PairwiseSecrets,
     pairs: Mapping[str, TwoParty],
-    engine: Engine,
+    engine: Products,
     keeper: LevelKeeper,
 ) -> JointItemsets:
     task = replace(task, compute=in_job_order(session.parties, task.compute))  # as the agreements of pairs have them
@@ -129,10 +130,20 @@ async def _mine(
             for level in levels
         ]
         rules = await decide_rules(run.tally, itemsets, addends, task.rules)
-    strategy = f"level-wise, {engine.name}"
+    strategy = f"level-wise, {chosen_engine(task).name}"
     if session.me not in task.learners:
         return JointItemsets(run.tally.n_rows, None, strategy)
     return JointItemsets(run.tally.n_rows, itemsets, strategy, rules)
+
+
+def _start(
+    session: Session,
+    task: VerticalMining,
+    secrets: PairwiseSecrets,
+    pairs: Mapping[str, TwoParty],
+    dealings: Dealings | None,
+) -> Products:
+    return chosen_engine(task).start(Setup(session.lane("engine"), task, secrets, pairs, dealings))
 
 
 def pair_up(session: Session) -> dict[str, TwoParty]:
@@ -165,7 +176,7 @@ class _Run:
     aligned: Aligned
     task: VerticalMining
     tally: Tally
-    engine: Engine
+    engine: Products
     keeper: LevelKeeper
 
     @classmethod
@@ -177,7 +188,7 @@ class _Run:
         least_count: int,
         secrets: PairwiseSecrets,
         pairs: Mapping[str, TwoParty],
-        engine: Engine,
+        engine: Products,
         keeper: LevelKeeper,
         n_rows: int | None,
     ) -> _Run:
@@ -206,7 +217,7 @@ class _Run:
         return cls(session, aligned, task, tally, engine, keeper)
 
     @staticmethod
-    async def _common_rows(session: Session, aligned: Aligned, secrets: PairwiseSecrets, engine: Engine) -> int:
+    async def _common_rows(session: Session, aligned: Aligned, secrets: PairwiseSecrets, engine: Products) -> int:
         n_positions = aligned.n_positions
         if aligned.presence is None or not n_positions:
             return n_positions

@@ -11,10 +11,9 @@ from crypto.primitives.replicated_sharing import Holders3
 from link.errors import ConfigurationError
 from mining.data.item_columns import Itemisation
 from mining.data.row_ids import AS_THEY_ARE, IdNormalisation
-from mining.joint.parameters import Disclose, EngineName, RuleParameters
+from mining.joint.parameters import Disclose, RuleParameters
 
 Mode = Literal["intersection", "union"]
-ChosenEngine = Literal["paillier", "ot", "replicated"]
 
 COORDINATOR: Final = "coordinator"
 
@@ -53,9 +52,9 @@ class VerticalMining:
         disclose: Which sums are opened; see `HorizontalMining`.
         max_length: The most items of an itemset.
         max_candidates: The most candidates of one level.
-        engine: How supports of itemsets that span parties are computed.
-        helper: Whose help is allowed for `replicated`. With two parties the coordinator, who deals randomness; with
-            more the third of the parties that hold shares of all columns. None: nobody's.
+        engine: How supports of itemsets that span parties are computed: the name of an engine, or `auto`.
+        helper: Whose help is allowed, which `replicated` needs. With two parties the coordinator, who deals
+            randomness; with more the third of the parties that hold shares of all columns. None: nobody's.
         bound: The most rows that any party may have, public; None: size classes are announced.
         rules: The rules that are decided on shares, where no support is opened.
         expectation: On which the choice of `auto` rests.
@@ -71,7 +70,7 @@ class VerticalMining:
     disclose: Disclose = "supports"
     max_length: int | None = None
     max_candidates: int = 5_000_000
-    engine: EngineName = "auto"
+    engine: str = "auto"
     helper: str | None = None
     bound: int | None = None
     rules: RuleParameters | None = None
@@ -80,11 +79,6 @@ class VerticalMining:
     def allows(self, length: int) -> bool:
         """Whether itemsets of this length are asked for."""
         return self.max_length is None or length <= self.max_length
-
-
-def dealt_by_coordinator(engine: ChosenEngine, parties: Sequence[str]) -> bool:
-    """Whether an engine takes randomness that the coordinator deals: `replicated` between two parties."""
-    return len(parties) == 2 and engine == "replicated"
 
 
 def in_job_order(parties: Sequence[str], compute: tuple[str, str] | None) -> tuple[str, str]:

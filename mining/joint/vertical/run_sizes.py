@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import combinations
 
 from crypto.protocols.alignment.costs import AlignmentSizes, intersection_traffic, row_union_traffic
 from crypto.protocols.comparison.costs import agreement_traffic as two_party_traffic
@@ -17,11 +16,10 @@ from mining.joint.tally import SumRange
 from mining.joint.tally_costs import compared_traffic, open_decision_traffic, rules_traffic, supports_traffic
 from mining.joint.vertical.batches import BATCH_BYTES
 from mining.joint.vertical.choice import chosen_engine
-from mining.joint.vertical.engines import Naming
-from mining.joint.vertical.engines.paillier import Encrypted
+from mining.joint.vertical.engines.engine import EngineSpeed
+from mining.joint.vertical.engines.products import Naming
 from mining.joint.vertical.names import PREFIX_BYTES
-from mining.joint.vertical.parameters import VerticalMining, holders_of, in_job_order
-from mining.joint.vertical.sizes import EngineSpeed, addends_seconds, addends_traffic
+from mining.joint.vertical.parameters import VerticalMining, in_job_order
 from mining.thresholds import minimum_count
 
 _WORD_BYTES = 8
@@ -120,13 +118,9 @@ def calls(sizes: RunSizes, task: VerticalMining) -> Iterator[Call]:
 
 
 def products_seconds(sizes: RunSizes, task: VerticalMining, speed: EngineSpeed, density: float) -> float:
-    """Processor time of all calls of the engine, all parties together; arguments as for `addends_seconds`."""
-    parties, rows, encrypted = tuple(sizes.rows), sizes.positions, Encrypted()
-    chosen = chosen_engine(task)
-    return sum(
-        addends_seconds(chosen, parties, rows, call.itemsets, speed, density, call.names, encrypted)
-        for call in calls(sizes, task)
-    )
+    """Processor time of all calls of the engine, all parties together; arguments as of `EngineCosts.seconds`."""
+    costs = chosen_engine(task).costs(task, tuple(sizes.rows))
+    return sum(costs.seconds(sizes.positions, call.itemsets, speed, density, call.names) for call in calls(sizes, task))
 
 
 def comparisons(sizes: RunSizes, task: VerticalMining) -> list[tuple[int, int]]:
@@ -154,11 +148,10 @@ def mining_traffic(traffic: Traffic, task: VerticalMining, sizes: RunSizes) -> N
     else:
         intersection_traffic(traffic, AlignmentSizes.of(sizes.rows, sizes.common, task.bound), task.merger)
     traffic.rounds = max(traffic.rounds, agreed)  # they go beside one another
-    engine, encrypted = chosen_engine(task), Encrypted()
+    costs = chosen_engine(task).costs(task, parties)
     for call in calls(sizes, task):
-        addends_traffic(
-            traffic, task, engine, rows=sizes.positions, itemsets=call.itemsets, names=call.names, encrypted=encrypted
-        )
+        if call.itemsets and sizes.positions:
+            costs.traffic(traffic, rows=sizes.positions, itemsets=call.itemsets, names=call.names)
     if task.mode == "union":
         sum_traffic(traffic, _WORD_BYTES)  # of common rows
         for party in parties:  # numbers of items
@@ -175,12 +168,9 @@ def mining_traffic(traffic: Traffic, task: VerticalMining, sizes: RunSizes) -> N
 
 
 def _agreements_traffic(traffic: Traffic, task: VerticalMining) -> None:
-    """What pairs of parties agree upon, all at once; of three who hold shares only those who get the result."""
-    parties, begun = traffic.parties, traffic.rounds
-    pairs = list(combinations(parties, 2))
-    if chosen_engine(task) == "replicated" and len(parties) > 2:
-        pairs = [holders_of(task, parties)[:2]]
-    for pair in pairs:
+    """What pairs of parties agree on, all at once."""
+    begun = traffic.rounds
+    for pair in chosen_engine(task).agreements(task, traffic.parties):
         traffic.rounds = begun
         two_party_traffic(traffic, pair)
 

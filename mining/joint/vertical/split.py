@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crypto.protocols.products.chains import Itemset
-from mining.joint.vertical.engines import Naming
+from mining.joint.vertical.engines.products import Naming
 from mining.lattice import Sets
 
 Members = NDArray[np.int64]

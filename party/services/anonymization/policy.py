@@ -8,14 +8,13 @@ from pathlib import Path
 from typing import Annotated, Final, Literal
 
 from pydantic import AfterValidator, Field, model_validator
-from pydantic_core import PydanticKnownError
 
 from jobs.anonymization.hierarchy_spec import FileEntry, HierarchyEntry
 from jobs.anonymization.model_entry import outside
 from jobs.anonymization.model_spec import KEYS, LevelsSection, ModelSection
 from jobs.anonymization.spec import FULL_DOMAIN, Algorithm, AnonymizeSection, ColumnSection
 from jobs.federation import Name
-from jobs.spec.values import ColumnName, Duration, Fraction, Section
+from jobs.spec.values import ColumnName, Duration, Fraction, Section, one_of
 from link.errors import ConfigurationError, PolicyDenied
 from party.policy.column_roles import Roles, columns_refusal, some_once
 from party.policy.policy_input import listed
@@ -24,11 +23,7 @@ from party.services.anonymization.strength import released, unmet
 
 def _model_key(value: str) -> str:
     """A key of `[anonymize.model]` that somebody has."""
-    known = [key for key in KEYS if key != "k"]
-    if value not in known and not outside([value]):
-        expected = {"expected": " or ".join((", ".join(map(repr, known[:-1])), repr(known[-1])))}
-        raise PydanticKnownError("literal_error", expected)
-    return value
+    return value if outside([value]) else one_of([key for key in KEYS if key != "k"], value)
 
 
 ModelKey = Annotated[str, AfterValidator(_model_key)]

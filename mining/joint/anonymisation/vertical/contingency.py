@@ -41,7 +41,7 @@ from crypto.protocols.sums.pairwise import PairwiseSecrets
 from crypto.protocols.sums.secure_sum import shared_sum
 from link.session import Session
 from mining.joint.anonymisation.vertical.columns import Axis, Levels, row_keys
-from mining.joint.vertical.engines import ObliviousTransferEngine
+from mining.joint.vertical.engines.transfers.products import TransferProducts
 
 MOST_CELLS: Final = 1 << 14
 """The largest table: each of its cells costs some nanoseconds of work for every row."""
@@ -90,7 +90,7 @@ class ContingencyTables:
         most_cells: int = MOST_CELLS,
     ) -> None:
         self._session, self._secrets, self._pairs, self._compute = session, secrets, pairs, compute
-        self._engine = ObliviousTransferEngine(secrets, pairs, compute)
+        self._engine = TransferProducts(secrets, pairs, compute)
         self.axes, self.n_rows, self.most_cells = axes, n_rows, most_cells
         self._quasi = quasi
         self._lattice = Lattice([axis.hierarchy.height for axis in axes[:quasi]])

@@ -18,12 +18,12 @@ from crypto.protocols.sums.pairwise import agree
 from link.errors import ConfigurationError, InputDataError
 from link.session import Session
 from mining.data.tables import Table
-from mining.joint.parameters import Disclose, EngineName, JointItemsets
+from mining.joint.parameters import Disclose, JointItemsets
 from mining.joint.vertical.aligned import Aligned
 from mining.joint.vertical.choice import chosen_engine
 from mining.joint.vertical.disclosure import collusion, learned, openings
-from mining.joint.vertical.engines import paillier
-from mining.joint.vertical.engines.choice import make_engine
+from mining.joint.vertical.engines.engine import Setup
+from mining.joint.vertical.engines.paillier import products as paillier
 from mining.joint.vertical.mine import mine, pair_up
 from mining.joint.vertical.parameters import Mode, VerticalMining, holders_of
 from protos.v1.link_pb2 import Frame, Opening
@@ -168,9 +168,9 @@ def test_after_a_union_a_view_does_not_tell_whose_rows_are_shared(engine: str) -
 # -- who takes which part ----------------------------------------------------------------------------------------------
 def test_auto_needs_nobodys_trust_unless_the_job_allows_it() -> None:
     plain = VerticalMining(1, ("a",), ("a", "b"), "a")
-    assert chosen_engine(plain) == "ot"
-    assert chosen_engine(replace(plain, helper="c")) == "replicated"
-    assert chosen_engine(replace(plain, engine="paillier")) == "paillier"
+    assert chosen_engine(plain).name == "ot"
+    assert chosen_engine(replace(plain, helper="c")).name == "replicated"
+    assert chosen_engine(replace(plain, engine="paillier")).name == "paillier"
 
 
 @pytest.mark.parametrize(
@@ -200,14 +200,14 @@ def test_nobody_helps(parties: str, helper: str | None) -> None:
     async def role(session: Session) -> None:
         secrets = await agree(session)
         with pytest.raises(ConfigurationError, match=r"nobody deals|name a third party"):
-            make_engine(session.lane("engine"), task, secrets, pair_up(session))
+            chosen_engine(task).start(Setup(session.lane("engine"), task, secrets, pair_up(session)))
 
     run_parties(parties, role)
 
 
 @pytest.mark.parametrize("disclose", ["candidates", "supports", "frequent"])
 def test_the_statement_says_who_may_not_work_together(disclose: Disclose) -> None:
-    def said(engine: EngineName, parties: str, helper: str | None = None) -> str:
+    def said(engine: str, parties: str, helper: str | None = None) -> str:
         task = VerticalMining(1, ("a",), ("a", "b"), "a", disclose=disclose, engine=engine, helper=helper)
         lines = " ".join(f"{line.who} {line.exact}" for line in learned(task, tuple(parties)))
         return f"{collusion(task, tuple(parties))} {lines}"
@@ -262,8 +262,8 @@ def test_a_stock_is_begun_before_columns_are_known(monkeypatch: pytest.MonkeyPat
     task = VerticalMining(1, ("a",), ("a", "b"), "a", engine="paillier")
 
     async def role(session: Session) -> int:
-        engine = make_engine(session.lane("engine"), task, await agree(session), pair_up(session))
-        assert isinstance(engine, paillier.PaillierEngine)
+        engine = chosen_engine(task).start(Setup(session.lane("engine"), task, await agree(session), pair_up(session)))
+        assert isinstance(engine, paillier.PaillierProducts)
         await engine.prepare(20)
         assert engine._stocking is not None
         await engine._stocking

@@ -25,7 +25,7 @@ from mining.data.item_columns import item_columns
 from mining.data.table_readers import table_from_arrow
 from mining.data.tables import Table
 from mining.joint.vertical import batches, run_sizes
-from mining.joint.vertical.engines import Naming
+from mining.joint.vertical.engines.products import Naming
 from mining.joint.vertical.run_sizes import Level, Names, RunSizes, batch_sizes, mining_traffic
 from mining.joint.vertical.split import Split
 from mining.rules.growth import Family, RuleGrowth

@@ -13,17 +13,11 @@ from crypto.protocols.paillier import arrangement as paillier_arrangement
 from crypto.protocols.paillier import rows as paillier_rows
 from link.session import Session
 from link.traffic import Traffic
-from mining.joint.vertical.engines import paillier
-from mining.joint.vertical.engines.choice import make_engine
-from mining.joint.vertical.parameters import ChosenEngine, Mode, VerticalMining
-from mining.joint.vertical.sizes import (
-    ENGINES,
-    EngineSpeed,
-    addends_seconds,
-    addends_traffic,
-    engine_costs,
-    pairs_of_items,
-)
+from mining.joint.vertical.engines.engine import EngineSpeed, Setup
+from mining.joint.vertical.engines.paillier import products as paillier
+from mining.joint.vertical.engines.registry import OWN
+from mining.joint.vertical.parameters import Mode, VerticalMining
+from mining.joint.vertical.sizes import engine_costs, pairs_of_items
 from tests.mining.joint.vertical.vertical_world import dealings_of, helper_of, quick_keys
 from tests.traffic import assert_planned, costs_of
 
@@ -44,10 +38,10 @@ def itemsets_of(parties: tuple[str, ...], columns: int) -> list[dict[str, int]]:
 @pytest.mark.usefixtures("quick_keys")
 @pytest.mark.parametrize(
     ("engine", "n_parties", "pieces"),
-    [*((engine, number, False) for engine in ENGINES for number in (2, 3, 4)), ("paillier", 2, True)],
+    [*((engine, number, False) for engine in OWN for number in (2, 3, 4)), ("paillier", 2, True)],
 )
 def test_an_engine_sends_what_is_planned(
-    engine: ChosenEngine, n_parties: int, pieces: bool, monkeypatch: pytest.MonkeyPatch
+    engine: str, n_parties: int, pieces: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As it is, and with encrypted rows in blocks and windows."""
     rows = 1100
@@ -62,7 +56,7 @@ def test_an_engine_sends_what_is_planned(
     own = pack_bits(np.random.default_rng(1).random((columns, rows)) < 0.3)
 
     async def part(lane: Session, secrets: Any, pairs: Any) -> None:
-        running = make_engine(lane.lane("engine"), task, secrets, pairs, dealt.get(lane.me))
+        running = OWN[engine].start(Setup(lane.lane("engine"), task, secrets, pairs, dealt.get(lane.me)))
         await running.prepare(rows)
         try:
             await running.addends(lane, own, rows, itemsets)
@@ -70,7 +64,7 @@ def test_an_engine_sends_what_is_planned(
             running.close()
 
     traffic = Traffic(parties)
-    addends_traffic(traffic, task, engine, rows=rows, itemsets=itemsets)
+    OWN[engine].costs(task, parties).traffic(traffic, rows=rows, itemsets=itemsets)
     assert_planned(traffic, costs_of(parties, part), rounds=range(-999, 1))
 
 
@@ -79,7 +73,7 @@ def test_engines_are_compared() -> None:
     parties = ("a", "b")
     task = VerticalMining(1, parties, parties, "a")
     found = {each.engine: each for each in engine_costs(task, parties, 50_000, dict.fromkeys(parties, 50))}
-    assert tuple(found) == ENGINES
+    assert tuple(found) == tuple(OWN)
     assert found["replicated"].seconds < found["ot"].seconds < found["paillier"].seconds
     assert found["paillier"].bytes_sent < found["replicated"].bytes_sent < found["ot"].bytes_sent
     fast, slow = ({name: cost.over(speed, 0.02) for name, cost in found.items()} for speed in (1e9, 1e4))
@@ -100,10 +94,9 @@ def test_a_machine_twice_as_slow_takes_twice_as_long() -> None:
     parties, usual = ("a", "b", "c"), EngineSpeed()
     itemsets = pairs_of_items(parties, dict.fromkeys(parties, 5), "intersection")
     slow = EngineSpeed.by_transfer(2 * usual.transfer_s)
-    for engine in ENGINES:
-        assert addends_seconds(engine, parties, 1000, itemsets, slow) == pytest.approx(
-            2 * addends_seconds(engine, parties, 1000, itemsets, usual)
-        )
+    for name, engine in OWN.items():
+        costs = engine.costs(task_of(name, parties), parties)
+        assert costs.seconds(1000, itemsets, slow) == pytest.approx(2 * costs.seconds(1000, itemsets, usual))
 
 
 def test_pairs_of_items_are_those_that_span_parties() -> None:

@@ -17,7 +17,7 @@ from mining.joint.parameters import JointItemsets
 from mining.joint.vertical.aligned import Aligned
 from mining.joint.vertical.choice import is_dealt
 from mining.joint.vertical.disclosure import openings
-from mining.joint.vertical.engines import paillier
+from mining.joint.vertical.engines.paillier import products as paillier
 from mining.joint.vertical.mine import mine_aligned
 from mining.joint.vertical.parameters import COORDINATOR, VerticalMining
 from protos.v1.link_pb2 import Frame

@@ -1,4 +1,4 @@
-"""Supports by replicated sharing: the fastest engine, where parties trust each other not to conspire."""
+"""Supports by replicated sharing among three parties, and by dealt randomness between two."""
 
 from __future__ import annotations
 
@@ -14,13 +14,11 @@ from crypto.protocols.products.outside_dealer import Dealings, OutsideProducts
 from crypto.protocols.products.replicated_counts import spanning_counts
 from crypto.protocols.sums.pairwise import PairwiseSecrets
 from link.session import Session
-from mining.joint.vertical.engines.interface import Addends, Naming, numbers_of
+from mining.joint.vertical.engines.products import Addends, Naming, numbers_of
 
 
-class ReplicatedEngine:
+class ReplicatedProducts:
     """Three parties hold shares of all columns (`replicated_counts`). Any two of the three together read everything."""
-
-    name = "replicated"
 
     def __init__(self, secrets: PairwiseSecrets, pairs: Mapping[str, TwoParty], holders: Holders3) -> None:
         """Agrees upon nothing yet.
@@ -45,7 +43,7 @@ class ReplicatedEngine:
         itemsets: Sequence[Itemset],
         names: Naming | None = None,  # noqa: ARG002 - nothing is kept from call to call
     ) -> Addends:
-        """See `Engine`."""
+        """See `Products`."""
         two = next((self._pairs[peer] for peer in self._peer()), None)
         share = await spanning_counts(session, self._secrets, self._holders, two, columns, rows, list(itemsets))
         return np.zeros(len(itemsets), np.uint64) if share is None else share.values
@@ -59,13 +57,11 @@ class ReplicatedEngine:
         return [peer for peer in two if peer in self._pairs] if set(two) - set(self._pairs) else ()
 
 
-class DealtEngine:
+class DealtProducts:
     """Two parties with randomness that somebody else deals (`outside_dealer`).
 
     The dealer and either party together read the other's columns.
     """
-
-    name = "replicated"
 
     def __init__(self, parties: TwoParty, dealings: Dealings) -> None:
         """`parties` is this party's half of the agreement with the other, `dealings` what it has of the dealer."""
@@ -83,7 +79,7 @@ class DealtEngine:
         itemsets: Sequence[Itemset],
         names: Naming | None = None,  # noqa: ARG002 - nothing is kept from call to call
     ) -> Addends:
-        """See `Engine`."""
+        """See `Products`."""
         pairs = numbers_of(itemsets, self._parties.holders)
         share = await self._products.pair_products(session, self._parties, columns, rows, pairs)
         return share.values

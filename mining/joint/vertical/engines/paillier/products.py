@@ -1,4 +1,4 @@
-"""Supports by Paillier encryption between two parties: a sixth of the traffic of transfers, thirty times the work."""
+"""Supports by packed ciphertexts of Paillier's scheme between two parties."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ from link.executor import available_cores
 from link.process_executor import ProcessExecutor
 from link.session import Session
 from link.tasks import together
-from mining.joint.vertical.engines.interface import Addends, Naming, by_pair, numbers_of
-from mining.joint.vertical.engines.oblivious_transfer import add_several
+from mining.joint.vertical.engines.pairwise import add_several
+from mining.joint.vertical.engines.products import Addends, Naming, by_pair, numbers_of
 
 KEY_BITS: Final = DEFAULT_BITS
 MOST_ROWS: Final = 1 << 22  # at once: slots under masks of their own hold counts below 2^23
@@ -86,14 +86,12 @@ class Encrypted:
         return min(ways, key=lambda way: sum(part.foreseen for part in way.kept.parts(way.pairs, way.names)))
 
 
-class PaillierEngine:
+class PaillierProducts:
     """Packed ciphertexts between two parties (`paillier_kept`), products of shares among more (`shared_products`).
 
-    Private against all other parties together; needs nobody's trust. A party's key lives as long as its engine, and so
+    Private against all other parties together; needs nobody's trust. A party's key lives as long as this object, and so
     do the ciphertexts of its conjunctions at the others: another attempt of a job has other keys, and keeps none.
     """
-
-    name = "paillier"
 
     def __init__(
         self,
@@ -129,7 +127,7 @@ class PaillierEngine:
     async def addends(
         self, session: Session, columns: Columns, rows: int, itemsets: Sequence[Itemset], names: Naming | None = None
     ) -> Addends:
-        """See `Engine`."""
+        """See `Products`."""
         await self._end_stocking()
         total = np.zeros(len(itemsets), np.uint64)
         work = [

@@ -1,4 +1,4 @@
-"""What an engine is: it computes supports of itemsets that span parties, and leaves them shared."""
+"""What a running engine does: it multiplies the parties' conjunctions row by row, and leaves the supports shared."""
 
 from __future__ import annotations
 
@@ -16,16 +16,14 @@ from link.session import Session
 Addends = NDArray[np.uint64]
 
 Naming = Mapping[str, Sequence[Hashable]]
-"""By party what its conjunctions of a call are called, by number: those of one name have the same bits in all calls."""
+"""By party the names of its conjunctions of a call, by number: those of one name have the same bits in all calls."""
 
 
-class Engine(Protocol):
-    """Computes supports of itemsets that span two parties or more, and leaves them shared."""
-
-    name: str
+class Products(Protocol):
+    """A running engine: computes supports of itemsets that span two or more parties, and leaves them shared."""
 
     async def prepare(self, rows: int) -> None:
-        """What needs no columns, done beside other work; without it, it is done when it is first needed.
+        """Does what needs no columns, in parallel with other work; else it is done when it is first needed.
 
         All parties call this, or none does.
 
@@ -43,8 +41,9 @@ class Engine(Protocol):
             session: A lane of its own, equal at all parties.
             columns: This party's conjunctions, packed.
             rows: Their length.
-            itemsets: Public: by party the number of its conjunction, of two parties or more each.
-            names: Public: of the conjunctions, with calls one after the other; None: this call has them alone.
+            itemsets: Public: by party the number of its conjunction, of two or more parties each.
+            names: Public: of the conjunctions, for calls that follow each other; None: this call is the only one that
+                has them.
 
         Returns:
             Shape (itemsets,): all parties' add up to the supports, modulo 2^64.
@@ -52,12 +51,12 @@ class Engine(Protocol):
         ...
 
     def close(self) -> None:
-        """Forgets keys and ends what works in the background."""
+        """Deletes keys and ends background work."""
         ...
 
 
 def by_pair(itemsets: Sequence[Itemset], parties: Sequence[str]) -> dict[tuple[str, str], NDArray[np.int64]]:
-    """The itemsets of exactly two parties, by these in the order of the job."""
+    """The places of the itemsets of exactly two parties, by these parties in the order of the job."""
     found: dict[tuple[str, str], list[int]] = {}
     for place, itemset in enumerate(itemsets):
         if len(itemset) == 2:
@@ -67,7 +66,7 @@ def by_pair(itemsets: Sequence[Itemset], parties: Sequence[str]) -> dict[tuple[s
 
 
 def of_several(itemsets: Sequence[Itemset]) -> NDArray[np.int64]:
-    """The itemsets of three parties and more."""
+    """The places of the itemsets of three or more parties."""
     return np.array([place for place, itemset in enumerate(itemsets) if len(itemset) > 2], np.int64)
 
 

@@ -1,9 +1,8 @@
-"""Supports by oblivious transfer: needs nobody's trust, and is fast on any network."""
+"""Supports by oblivious transfer between two parties."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,23 +12,18 @@ from crypto.primitives.sharing import AdditiveShare
 from crypto.protocols.comparison.two_party import TwoParty
 from crypto.protocols.products.chains import Itemset
 from crypto.protocols.products.ot_matrix import pair_products
-from crypto.protocols.products.shared_products import spanning_products
 from crypto.protocols.sums.pairwise import PairwiseSecrets
 from link.session import Session
 from link.tasks import together
-from mining.joint.vertical.engines.interface import Addends, Naming, by_pair, numbers_of, of_several
-from mining.joint.vertical.parameters import in_job_order
-
-SEVERAL: Final = "several"  # the lane of itemsets of three parties and more
+from mining.joint.vertical.engines.pairwise import add_several
+from mining.joint.vertical.engines.products import Addends, Naming, by_pair, numbers_of
 
 
-class ObliviousTransferEngine:
+class TransferProducts:
     """Vector transfers between two parties (`ot_matrix`), products of shares among more (`shared_products`).
 
     Private against all other parties together; needs nobody's trust.
     """
-
-    name = "ot"
 
     def __init__(
         self, secrets: PairwiseSecrets, pairs: Mapping[str, TwoParty], compute: tuple[str, str] | None = None
@@ -55,7 +49,7 @@ class ObliviousTransferEngine:
         itemsets: Sequence[Itemset],
         names: Naming | None = None,  # noqa: ARG002 - nothing is kept from call to call
     ) -> Addends:
-        """See `Engine`."""
+        """See `Products`."""
         total = np.zeros(len(itemsets), np.uint64)
         work = [
             self._of_pair(session, columns, rows, itemsets, pair, chosen)
@@ -84,23 +78,3 @@ class ObliviousTransferEngine:
         parties = self._pairs[second if session.me == first else first]
         share = await pair_products(session.lane(f"{first} and {second}"), parties, columns, rows, numbers)
         return chosen, share
-
-
-async def add_several(
-    total: Addends,
-    session: Session,
-    secrets: PairwiseSecrets,
-    pairs: Mapping[str, TwoParty],
-    compute: tuple[str, str] | None,
-    columns: Columns,
-    rows: int,
-    itemsets: Sequence[Itemset],
-) -> None:
-    """Puts into `total` this party's addends of the itemsets of three parties and more; all parties call this."""
-    more = of_several(itemsets)
-    if not len(more):
-        return
-    many, holders = [itemsets[place] for place in more], in_job_order(session.parties, compute)
-    shares = await spanning_products(session.lane(SEVERAL), secrets, pairs, columns, rows, many, holders)
-    if shares is not None:
-        total[more] = shares.values

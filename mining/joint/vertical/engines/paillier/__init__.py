@@ -1,0 +1,1 @@
+"""Supports by Paillier encryption between two parties: a sixth of the traffic of transfers, thirty times the work."""
