@@ -66,14 +66,14 @@ protos: setup  ## generate the protobuf modules
 
 lock: setup  ## pin all dependencies with hashes (needs uv)
 	uv pip compile pyproject.toml --group dev --extra demo --extra pandas --generate-hashes --universal \
-	  --python-version 3.11 --no-emit-index-url --no-emit-find-links --no-header --upgrade --output-file requirements/dev.txt
+	  --python-version 3.11 --no-emit-index-url --no-emit-find-links --no-strip-extras --no-header --upgrade --output-file requirements/dev.txt
 	uv pip compile pyproject.toml --constraint requirements/dev.txt --generate-hashes --universal --python-version 3.11 \
-	  --no-emit-index-url --no-emit-find-links --no-header --no-annotate --output-file requirements/run.txt
+	  --no-emit-index-url --no-emit-find-links --no-strip-extras --no-header --no-annotate --output-file requirements/run.txt
 	echo 'hatchling>=1.25' | uv pip compile - --constraint requirements/dev.txt --generate-hashes --universal \
-	  --python-version 3.11 --no-emit-index-url --no-emit-find-links --no-header --no-annotate \
+	  --python-version 3.11 --no-emit-index-url --no-emit-find-links --no-strip-extras --no-header --no-annotate \
 	  --output-file requirements/build.txt
 	printf 'cryptography>=47\ngrpcio>=1.80\nnumpy>=2.1\nprotobuf>=6.31\n' | uv pip compile - --constraint \
-	  requirements/dev.txt --generate-hashes --universal --python-version 3.11 --no-emit-index-url --no-emit-find-links \
+	  requirements/dev.txt --generate-hashes --universal --python-version 3.11 --no-emit-index-url --no-emit-find-links --no-strip-extras \
 	  --no-header --no-annotate --output-file requirements/client.txt
 
 clean:  ## remove what the other targets made

@@ -8,9 +8,12 @@ import subprocess
 import sys
 import tomllib
 import zipfile
+from importlib import metadata
 from pathlib import Path
 
 import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
 from jobs.loading import load_job
 from link.errors import BY_CODE
@@ -103,3 +106,18 @@ def test_the_committed_protobuf_modules_are_fresh(tmp_path: Path) -> None:
     assert set(made) == set(committed)
     stale = [name for name, path in made.items() if not filecmp.cmp(path, committed[name], shallow=False)]
     assert not stale, "run make protos"
+
+
+@pytest.mark.parametrize("pins", ["dev.txt", "run.txt", "build.txt", "client.txt"])
+def test_extras_are_pinned_by_name(pins: str) -> None:
+    # An older pip in --require-hashes mode takes `coverage[toml]` for unpinned where only `coverage` is.
+    lines = (ROOT / "requirements" / pins).read_text().splitlines()
+    pinned = [Requirement(line.removesuffix("\\").strip()) for line in lines if line and line[0].isalnum()]
+    extras = {canonicalize_name(pin.name): pin.extras for pin in pinned}
+    for pin in pinned:
+        if pin.marker and not pin.marker.evaluate():
+            continue
+        for text in metadata.requires(pin.name) or []:
+            needed = Requirement(text)
+            if needed.marker is None or any(needed.marker.evaluate({"extra": extra}) for extra in pin.extras or {""}):
+                assert needed.extras <= extras[canonicalize_name(needed.name)], f"{pin.name} needs {needed}"
