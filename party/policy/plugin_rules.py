@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from jobs.kinds.kind import Facet
 from jobs.kinds.registry import plugin_of
+from jobs.spec.job import JobSpec
 from party.policy.policy_input import PolicyInput, Verdict
 from party.policy.rules import PolicySection
 
@@ -18,3 +20,15 @@ def added_kinds(policy: PolicySection, facts: PolicyInput) -> Verdict | None:
             "which it does not name (rule kinds)"
         )
     return Verdict("kinds", ", ".join(policy.kinds) or "no plug-ins", refusal)
+
+
+def can_judge(spec: JobSpec, facets: frozenset[Facet]) -> bool:
+    """Whether the rules for what a job opens find in it what they look at, in the tables of comine's own kinds."""
+    told = {
+        "itemsets": spec.itemsets_ is not None,
+        "model": bool(spec.columns),
+        "release": spec.anonymize is not None,
+        "rows in common": True,
+        "other": plugin_of(spec) is not None,
+    }
+    return bool(facets) and all(told.get(facet, False) for facet in facets)

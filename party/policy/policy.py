@@ -17,13 +17,14 @@ from typing import Final, Literal
 
 from crypto.protocols.union import disclosure as union_disclosure
 from jobs.kinds.kind import Facet
-from jobs.kinds.registry import kind_of, plugin_of
+from jobs.kinds.registry import kind_of
 from jobs.spec.job import JobSpec
 from link.errors import ConfigurationError, PolicyDenied
 from link.files.quantities import seconds
 from mining.joint.hybrid.parameters import DEFAULT_K
 from mining.joint.vertical.engines.registry import OWN
-from party.policy.plugin_rules import added_kinds
+from party.policy.model_rules import min_count_of_model
+from party.policy.plugin_rules import added_kinds, can_judge
 from party.policy.policy_input import Earlier, PolicyInput, Verdict, listed
 from party.policy.privacy_budget import MOST_WITHOUT_FLOORS
 from party.policy.privacy_rules import PRIVACY_RULES, budget_verdicts
@@ -60,8 +61,8 @@ def decide(policy: PolicySection, facts: PolicyInput) -> Approval:
 
 def verdicts(policy: PolicySection, facts: PolicyInput) -> tuple[Verdict, ...]:
     """What each rule that is written says to the job, in the order in which they are enforced."""
-    facets, plugin = kind_of(facts.spec).facets(facts.spec), plugin_of(facts.spec)
-    if not facets <= _RULES_OF.keys() or not facets or (plugin is None and "other" in facets):
+    facets = kind_of(facts.spec).facets(facts.spec)
+    if not can_judge(facts.spec, facets):
         return (Verdict("tasks", "jobs that its rules can judge", "has no rules for what this job opens (rule tasks)"),)
     asked = frozenset().union(*(_RULES_OF[facet] for facet in facets))
     given = (rule(policy, facts) for rule in _RULES if rule in asked or rule not in _PARTICULAR)
@@ -196,11 +197,6 @@ def _min_count(policy: PolicySection, facts: PolicyInput) -> Verdict | None:
     least = policy.min_count
     if least is None:
         return None
-    facets = kind_of(facts.spec).facets(facts.spec)
-    if "model" in facets:
-        return _min_count_of_model(least, facts)
-    if "release" in facets:
-        return min_count_of_release(least, facts)
     asked = facts.spec.itemsets.min_support_
     allows, refusal = f"at least {least} transactions", _opens_below(policy, facts, "min_count") if least > 1 else None
     if refusal is not None:
@@ -227,24 +223,11 @@ def _opens_below(policy: PolicySection, facts: PolicyInput, floor: str) -> str |
         what = "disclose = 'candidates' opens supports below it; take 'supports' or 'frequent'"
     elif given.universe == "all-items":
         what = "universe = 'all-items' names items below it; take 'hidden-all' or 'frequent-items'"
+    elif given.quantiles:
+        what = "quantiles cut at numbers of single rows, which the names of intervals show; give cuts of your own"
     else:
         return None
     return f"has a floor (rule {floor}), and {what}"
-
-
-def _min_count_of_model(least: int, facts: PolicyInput) -> Verdict:
-    """A tree can keep to nodes of many rows; other models are made of counts of any size."""
-    task, tree, refusal = facts.spec.job.task, facts.spec.decision_tree, None
-    floor = f"at least {least} (rule min_count)"
-    if tree is None and least > 1:
-        refusal = (
-            f"asks for counts of {floor}, and the task '{task}' opens counts of any size; "
-            "where that is allowed, min_count = 1 under [dataset.policy] says so"
-        )
-    elif tree is not None and tree.min_rows < least:
-        refusal = f"asks for [decision_tree] min_rows of {floor}, and the job has {tree.min_rows}"
-    allows = f"trees with min_rows of at least {least}, within whose nodes counts may be smaller"
-    return Verdict("min_count", allows, refusal)
 
 
 def _max_length(policy: PolicySection, facts: PolicyInput) -> Verdict | None:
@@ -255,8 +238,6 @@ def _max_length(policy: PolicySection, facts: PolicyInput) -> Verdict | None:
 def _withhold(policy: PolicySection, facts: PolicyInput) -> Verdict | None:
     if not policy.withhold:
         return None
-    if "itemsets" not in kind_of(facts.spec).facets(facts.spec):
-        return withheld_columns(policy, facts)
     given, refusal = facts.spec.itemsets, None
     missing = [pattern for pattern in policy.withhold if pattern not in given.exclude]
     cut = [column for column in sorted({*given.cuts, *given.quantiles}) if may_hold(policy.withhold, column)]
@@ -318,7 +299,7 @@ def _engines(policy: PolicySection, facts: PolicyInput) -> Verdict | None:
 
 def _helpers(policy: PolicySection, facts: PolicyInput) -> Verdict | None:
     helper, refusal = kind_of(facts.spec).helper(facts.spec), None
-    if policy.helpers is None or not facts.spec.is_vertical:
+    if policy.helpers is None or (helper is None and not facts.spec.is_vertical):
         return None
     if helper is not None and helper not in (facts.me, *policy.helpers):
         trusted = f"only {listed(policy.helpers)}" if policy.helpers else "nobody"
@@ -427,8 +408,11 @@ _RULES: Final[tuple[Callable[[PolicySection, PolicyInput], Verdict | None], ...]
     _datasets,
     _min_support,
     _min_count,
+    min_count_of_model,
+    min_count_of_release,
     _max_length,
     _withhold,
+    withheld_columns,
     _max_candidates,
     _disclose,
     *RELEASE_RULES,
@@ -460,12 +444,12 @@ _ITEMSETS: Final = frozenset(
 )
 _RULES_OF: Final[Mapping[Facet, frozenset[Callable[[PolicySection, PolicyInput], Verdict | None]]]] = {
     "itemsets": _ITEMSETS,
-    "model": frozenset({_min_count, _withhold, _compute, _engines}),
-    "release": frozenset({*RELEASE_RULES, _min_count, _withhold, _compute}),
+    "model": frozenset({min_count_of_model, withheld_columns, _compute, _engines}),
+    "release": frozenset({*RELEASE_RULES, min_count_of_release, withheld_columns, _compute}),
     "rows in common": frozenset(),
-    "other": frozenset(),
+    "other": frozenset({_compute, _engines, _helpers}),
 }
-"""What a policy says to what a job opens, beside the rules for every job."""
+"""What a policy says to what a job opens, beside the rules for every job; of several facets all rules hold."""
 _PARTICULAR: Final = frozenset().union(*_RULES_OF.values())
 
 

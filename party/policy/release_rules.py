@@ -15,8 +15,11 @@ from party.policy.rules import PolicySection
 from party.services.anonymization.releases import too_many
 
 
-def min_count_of_release(least: int, facts: PolicyInput) -> Verdict:
+def min_count_of_release(policy: PolicySection, facts: PolicyInput) -> Verdict | None:
     """Of a release the classes are what counts are told of; where origins are shown, each party's part of a class."""
+    least = policy.min_count
+    if least is None:
+        return None
     section = facts.spec.anonymization
     k, refusal = section.model.k or 0, None
     if k < least:
@@ -29,13 +32,16 @@ def min_count_of_release(least: int, facts: PolicyInput) -> Verdict:
     return Verdict("min_count", f"releases with k, or with shown origins k_site, of at least {least}", refusal)
 
 
-def withheld_columns(policy: PolicySection, facts: PolicyInput) -> Verdict:
+def withheld_columns(policy: PolicySection, facts: PolicyInput) -> Verdict | None:
     """No release or model takes a column of which an item `column=value` could match, generalised or not."""
+    if not policy.withhold:
+        return None
     spec, refusal = facts.spec, None
     if opens(spec, "release"):
         what, table, names = "releases", "anonymize", [name for _, name in asked_columns(spec.anonymization)]
+        names += spec.columns
     else:
-        what, table, names = "models", MODEL_TABLES[spec.job.task], list(spec.columns)
+        what, table, names = "models", MODEL_TABLES.get(spec.job.task, "columns"), list(spec.columns)
     for name in names:
         found = may_hold(policy.withhold, name)
         if found:

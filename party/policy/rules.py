@@ -115,7 +115,7 @@ class Rules(TomlTable):
         min_new_rows: By how many rows a dataset that has changed must have grown or shrunk since the last job on it.
         max_candidates: The most candidates that a job may ask for.
         disclose: What a job may disclose: any of `candidates`, `supports` and `frequent`; where
-            absent, all, but no `candidates` beside a floor of `min_count` or `min_support`.
+            absent, all, but no `candidates` beside a floor of `min_count` or `min_support`, and no quantiles.
         keys: `union` allows a release for which all learn which combinations of values occur in large nodes; such jobs
             are refused where it is absent or `none`, whatever else is allowed.
         compute: Parties that may be computing parties of a job in which sums stay hidden, or columns are shared.

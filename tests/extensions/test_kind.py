@@ -16,6 +16,7 @@ from coordinator.jobs.simulate import simulate_job
 from jobs.audit.results import check_result
 from jobs.kinds import packages
 from jobs.kinds.conformance import CHECKS, Check, Example
+from jobs.kinds.models.tables import ColumnSection
 from jobs.kinds.registry import kind_of, kinds, plugin_of
 from jobs.loading import job_of, load_job
 from jobs.plan.forecast import forecast
@@ -241,6 +242,51 @@ def test_a_kind_of_comines_own_opens_what_policies_have_words_for(monkeypatch: p
     monkeypatch.setattr(type(kind_of(spec)), "facets", lambda self, spec: frozenset({"itemsets", "other"}))
     with pytest.raises(PolicyDenied, match="has no rules for what this job opens"):
         decide(policy(tasks=["itemsets"], kinds=["sizes"]), case(spec))
+
+
+@pytest.mark.parametrize("facet", ["itemsets", "model", "release"])
+def test_a_facet_without_what_its_rules_look_at_is_refused(facet: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They would find nothing to refuse, or nothing at all."""
+    rules = policy(kinds=["sizes"], min_count=1, withhold=["hiv*"])
+    for facets in ({facet}, {facet, "other"}, {facet, "rows in common"}):
+        monkeypatch.setattr(BasketSizes, "facets", lambda self, spec, facets=frozenset(facets): facets)
+        with pytest.raises(PolicyDenied, match="has no rules for what this job opens"):
+            decide(rules, case(job()))
+
+
+def test_of_several_facets_the_rules_of_all_hold(monkeypatch: pytest.MonkeyPatch) -> None:
+    usual = {"name": "j", "task": "itemsets", "parties": list(PARTIES), "dataset": "baskets"}
+    spec = job_of({"job": usual, "itemsets": {"min_support": 20, "exclude": ["hiv*"]}}, "the test", Path())
+    spec = spec.model_copy(update={"columns": {"hiv": ColumnSection(values=("no", "yes"))}})
+    for rules, of_models in (
+        (
+            {"min_count": 10},
+            r"opens counts of any size.* \(rule min_count\)|\(rule min_count\).* opens counts of any size",
+        ),
+        ({"withhold": ["hiv*"]}, r"withholds 'hiv\*' \(rule withhold\), which may be in the column 'hiv'"),
+    ):
+        assert decide(policy(tasks=["itemsets"], **rules), case(spec)) == "auto"
+        with monkeypatch.context() as changed:
+            changed.setattr(type(kind_of(spec)), "facets", lambda self, spec: frozenset({"itemsets", "model"}))
+            with pytest.raises(PolicyDenied, match=of_models):
+                decide(policy(tasks=["itemsets"], **rules), case(spec))
+
+
+@pytest.mark.parametrize(
+    ("method", "found", "rules", "refusal"),
+    [
+        ("engine", "replicated", {"engines": ["ot"]}, r"\(rule engines\)"),
+        ("engine", "pooled", {}, r"\(rule engines\)"),
+        ("shares", True, {"compute": ["north", "east"]}, r"does not trust 'south' .*\(rule compute\)"),
+        ("helper", "east", {"helpers": ["south"]}, r"\(rule helpers\)"),
+    ],
+)
+def test_whom_a_plug_in_trusts_is_judged_whatever_it_opens(
+    method: str, found: object, rules: dict[str, Any], refusal: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(BasketSizes, method, lambda self, spec: found)
+    with pytest.raises(PolicyDenied, match=refusal):
+        decide(policy(kinds=["sizes"], **rules), case(job()))
 
 
 def test_what_it_has_cost_counts() -> None:

@@ -75,6 +75,7 @@ def _jobs() -> dict[str, Made]:
         )
         found[f"release of columns of {n}"] = lambda n=n: release_of_columns(PARTIES[:n], max_suppression="0.1")
         found[f"release of {n}"] = lambda n=n: release(PARTIES[:n], max_suppression="0.1")
+        found[f"quantiles of {n}"] = lambda n=n: _columns(n, "itemsets", itemsets={"quantiles": {"age": 4, "stay": 9}})
     found |= {f"release, {changes}": lambda changes=changes: release(**changes) for changes in RELEASES}
     found |= {
         "perturbed": hybrid_world.job,
@@ -130,3 +131,18 @@ def test_results_come_first_and_ends_last(name: str) -> None:
     assert lines[0].kind == "result"
     assert of_parties == sorted(of_parties)
     assert "can take part with its data" in lines[watching + 1].what
+
+
+@pytest.mark.parametrize("recipients", [["coordinator"], ["all"], ["south"]])
+@pytest.mark.parametrize("mode", ["intersection", "union"])
+def test_quantiles_tell_numbers_of_rows(mode: str, recipients: list[str]) -> None:
+    """Their ends are in the names of items, so whoever learns these learns them."""
+    spec = _columns(2, "itemsets", itemsets={"quantiles": {"age": 4}}, align={"mode": mode})
+    spec = spec.model_copy(update={"job": spec.job.model_copy(update={"recipients": tuple(recipients)})})
+    (line,) = [each for each in statement(spec).learned if "quantiles" in each.what]
+    assert set(line.who) == {*spec.job.parties, *({"coordinator"} if spec.to_coordinator else ())}
+    assert "numbers in single rows" in line.what
+    assert "'age'" in line.exact
+    assert ("common or not" in line.exact) == (mode == "union")
+    cut = _columns(2, "itemsets", itemsets={"cuts": {"age": [4]}}, align={"mode": mode})
+    assert not any("quantiles" in each.what for each in statement(cut).learned)

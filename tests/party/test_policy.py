@@ -184,6 +184,18 @@ REFUSED: list[tuple[dict[str, Any], JobSpec, dict[str, Any], str]] = [
         "has a floor .rule min_count.",
     ),
     (
+        {"min_count": 10},
+        columns("south", itemsets={"min_support": 10, "quantiles": {"income": 4}}),
+        {},
+        "has a floor .rule min_count., and quantiles cut at numbers of single rows",
+    ),
+    (
+        {"min_support": Decimal("0.001")},
+        columns("south", itemsets={"disclose": "frequent", "quantiles": {"income": 2, "age": 9}}),
+        {},
+        "has a floor .rule min_support., and quantiles cut",
+    ),
+    (
         {"compute": ["north", "east"]},
         job(),
         {},

@@ -23,6 +23,7 @@ from jobs.plan.plan import Plan
 from jobs.privacy_account import Charge
 from jobs.results.outcome import Outcome
 from jobs.spec.job import JobSpec
+from link.disclosure import Learned
 from link.errors import ConfigurationError
 from link.session import Session
 from mining.data.item_columns import check_columns
@@ -60,7 +61,7 @@ class Columns(Kind):
             exact_result(spec),
             mining_watched(spec, unions=self.unions(spec).taken),
             disclosure.openings(task, parties),
-            (*cut_to_top(spec), *disclosure.learned(task, parties), *excluded(spec)),
+            (*cut_to_top(spec), *disclosure.learned(task, parties), *_quantiles(spec), *excluded(spec)),
             disclosure.collusion(task, parties),
         )
 
@@ -107,6 +108,20 @@ class Columns(Kind):
 
     def rows_called(self, spec: JobSpec) -> str:
         return "transactions"
+
+
+def _quantiles(spec: JobSpec) -> tuple[Learned, ...]:
+    """Cuts that the job gives are public; where a party finds them in its rows, the names of items tell them."""
+    if not spec.itemsets.quantiles:
+        return ()
+    columns = ", ".join(f"'{name}'" for name in spec.itemsets.quantiles)
+    rows = "in common" if spec.alignment.mode == "intersection" else "of their owner, common or not"
+    what = "where quantiles cut: the ends of each frequent interval, which are numbers in single rows"
+    detail = (
+        f"of {columns} the ends of each frequent interval, as the names of items have them: numbers in a single row or "
+        f"in several, at one k-th, two k-ths, … of the rows {rows}; no floor, such as min_count, holds for them"
+    )
+    return (Learned((*("coordinator",) * spec.to_coordinator, *spec.job.parties), "membership", what, detail),)
 
 
 def _check_helper(spec: JobSpec) -> None:
