@@ -37,7 +37,7 @@ class ProcessExecutor:
     def _ready(self) -> ProcessPoolExecutor:
         if self._pool is None:
             self._pool = ProcessPoolExecutor(
-                self.workers, get_context("spawn"), initializer=_begin, initargs=(self._needed,)
+                self.workers, get_context("spawn"), initializer=begin, initargs=(self._needed,)
             )
         return self._pool
 
@@ -50,7 +50,7 @@ class ProcessExecutor:
         loop, all_chunks, pool = asyncio.get_running_loop(), [*chunks], self._ready()
         try:
             try:
-                with _undisturbed():
+                with undisturbed():
                     results = [loop.run_in_executor(pool, kernel, chunk) for chunk in all_chunks]
             except OSError as error:
                 raise ResourceError(
@@ -73,8 +73,8 @@ class ProcessExecutor:
 
 
 @contextmanager
-def _undisturbed() -> Iterator[None]:
-    """Processes that start inside never see Ctrl-C, which reaches all of a terminal's, not even before `_begin`."""
+def undisturbed() -> Iterator[None]:
+    """Processes that start inside never see Ctrl-C, which reaches all of a terminal's, not even before `begin`."""
     resource_tracker.ensure_running()  # which starts a process of its own with the first worker, and lets Ctrl-C in
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
@@ -83,8 +83,12 @@ def _undisturbed() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-def _begin(needed: Connection) -> None:
-    """In a worker: leaves it to the parent what an interrupt means, and ends when that does not need it any more."""
+def begin(needed: Connection) -> None:
+    """In a worker: leaves it to the parent what an interrupt means, and ends when that does not need it any more.
+
+    Args:
+        needed: Ends where the parent closes its other end, or ends itself.
+    """
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_end_in_time, args=(needed,), daemon=True).start()
 

@@ -6,18 +6,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mining.candidates import join
-from mining.counting import SupportCounter
+from mining.counting import LevelCounter
 from mining.lattice import Sets
 from mining.limits import EnumerationLimit
-
-# Candidates counted at a time, between two looks at the limit.
-_SLICE = 1 << 17
 
 Level = tuple[Sets, NDArray[np.int64]]
 
 
 def extend_pairs(
-    counter: SupportCounter, pairs: Sets, min_count: int, *, max_length: int, limit: int, max_candidates: int
+    counter: LevelCounter, pairs: Sets, min_count: int, *, max_length: int, limit: int, max_candidates: int
 ) -> list[Level]:
     """Find the frequent itemsets of three and more items, one length after the other.
 
@@ -42,8 +39,8 @@ def extend_pairs(
     while frequent.shape[1] < max_length and len(frequent) > frequent.shape[1]:
         candidates = join(frequent, max_candidates)
         counts = np.empty(len(candidates), np.int64)
-        for start in range(0, len(candidates), _SLICE):
-            part = slice(start, start + _SLICE)
+        for start in range(0, len(candidates), counter.at_once):  # between two looks at the limit
+            part = slice(start, start + counter.at_once)
             counts[part] = counter.count(candidates.select(part))
             n_found += int(np.count_nonzero(counts[part] >= min_count))
             if n_found > limit:

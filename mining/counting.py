@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mining.candidates import Candidates
 from mining.data.bitmaps import Bitmaps, intersect, pack, packed_bytes
+from mining.data.rows import Rows
 from mining.data.transactions import Transactions
 from mining.lattice import Sets, lexicographic_order
 from mining.pairs import count_along_columns, count_along_rows, pairs_at, prefer_rows
@@ -16,6 +19,26 @@ from mining.prefix_tree import PrefixTree, chains
 
 _MEMORY_BUDGET = 128 << 20
 _PACKED_BLOCK_BYTES = 256 << 20
+
+
+class LevelCounter(Protocol):
+    """Counts a public sequence of candidate levels over one party's rows, wherever they lie."""
+
+    @property
+    def at_once(self) -> int:
+        """Candidates that are best counted in one call."""
+
+    def count_pairs(self) -> NDArray[np.int64]:
+        """Supports of all pairs (i, j), i < j, in lexicographic order (that of `np.triu_indices(K, 1)`)."""
+
+    def count(self, candidates: Candidates) -> NDArray[np.int64]:
+        """Supports of candidates, joined from the sets kept last."""
+
+    def keep(self, mask: NDArray[np.bool_]) -> Sets:
+        """Tell which of the sets counted last are frequent; gives these, in the order in which they were counted."""
+
+    def advance(self, frequent: Sets, left: NDArray[np.int64] | None = None) -> None:
+        """Name the frequent sets of one length from which the next candidates are joined."""
 
 
 class SupportCounter:
@@ -29,6 +52,8 @@ class SupportCounter:
         transactions: This party's rows, encoded on the public dictionary of frequent items.
         memory_budget: Bytes that the bitmaps of one level's parents may take.
     """
+
+    at_once = 1 << 17
 
     def __init__(self, transactions: Transactions, memory_budget: int = _MEMORY_BUDGET) -> None:
         self._transactions = transactions
@@ -118,33 +143,59 @@ class SupportCounter:
         return self._bitmaps
 
 
-def count_itemsets(transactions: Transactions, sets_by_level: Sequence[Sets]) -> list[NDArray[np.int64]]:
-    """Supports of any itemsets, each prefix that several of them share being intersected once.
+class ItemsetCounts:
+    """Supports of any itemsets, each prefix that several of them share being intersected once: a kernel of rows.
 
     Args:
-        transactions: The rows.
-        sets_by_level: Arrays of shape (m, k), k >= 1, of positions in the transactions' dictionary, items ascending
-            in a row; one array a length, rows in any order, none twice.
+        sets_by_level: Arrays of shape (m, k), k >= 1, of positions in the rows' dictionary, items ascending in a row;
+            one array a length, rows in any order, none twice.
+    """
+
+    def __init__(self, sets_by_level: Sequence[Sets]) -> None:
+        self._levels = sets_by_level
+
+    def __call__(self, rows: Transactions) -> NDArray[np.int64]:
+        """The counts of all sets, one array after the other."""
+        used, orders, tree = self._prepared
+        target = np.full(rows.n_items, -1, np.int32)
+        target[used] = np.arange(len(used), dtype=np.int32)
+        narrowed = rows.renumbered(target, ("",) * len(used))
+        totals = [np.zeros(len(sets), np.int64) for sets in self._levels]
+        rows_at_once = max(64, _PACKED_BLOCK_BYTES * 8 // max(len(used), 1))
+        for start in range(0, rows.n_rows, rows_at_once):
+            block = narrowed.between(start, min(start + rows_at_once, rows.n_rows))
+            for total, order, counts in zip(totals, orders, tree.counts(pack(block)), strict=True):
+                total[order] += counts
+        return np.concatenate([np.empty(0, np.int64), *totals])
+
+    def split(self, counts: NDArray[np.int64]) -> list[NDArray[np.int64]]:
+        """What a call gives, or the sum of several, by level."""
+        return np.split(counts, np.cumsum([len(sets) for sets in self._levels])[:-1]) if self._levels else []
+
+    @cached_property
+    def _prepared(self) -> tuple[NDArray[np.int64], list[NDArray[np.int64]], PrefixTree]:
+        """The items that occur, the order of the sets of each level in the tree, and the tree."""
+        held = np.zeros(max((int(sets.max(initial=-1)) for sets in self._levels), default=-1) + 1, bool)
+        for sets in self._levels:
+            held[sets.ravel()] = True
+        number = (np.cumsum(held) - 1).astype(np.int32)
+        orders = [lexicographic_order(sets) for sets in self._levels]
+        tree = PrefixTree([number[sets[order]] for sets, order in zip(self._levels, orders, strict=True)])
+        return np.flatnonzero(held), orders, tree
+
+
+def count_itemsets(rows: Rows, sets_by_level: Sequence[Sets]) -> list[NDArray[np.int64]]:
+    """Supports of any itemsets.
+
+    Args:
+        rows: The rows.
+        sets_by_level: As of `ItemsetCounts`.
 
     Returns:
         For each array the counts, in the order of its rows.
     """
-    used = np.zeros(transactions.n_items, bool)
-    for sets in sets_by_level:
-        used[sets.ravel()] = True
-    target = np.where(used, np.cumsum(used) - 1, -1).astype(np.int32)
-    dictionary = tuple(transactions.items[index] for index in np.flatnonzero(used))
-    narrowed = transactions.renumbered(target, dictionary)
-    orders = [lexicographic_order(sets) for sets in sets_by_level]
-    levels = [target[sets[order]] for sets, order in zip(sets_by_level, orders, strict=True)]
-    totals = [np.zeros(len(sets), np.int64) for sets in levels]
-    tree = PrefixTree(levels)
-    rows_at_once = max(64, _PACKED_BLOCK_BYTES * 8 // max(len(dictionary), 1))
-    for start in range(0, transactions.n_rows, rows_at_once):
-        block = narrowed.between(start, min(start + rows_at_once, transactions.n_rows))
-        for total, order, counts in zip(totals, orders, tree.counts(pack(block)), strict=True):
-            total[order] += counts
-    return totals
+    kernel = ItemsetCounts(sets_by_level)
+    return kernel.split(rows.total(kernel))
 
 
 def _last_items(sets: Sets) -> NDArray[np.int64]:

@@ -86,10 +86,10 @@ def frequent_itemsets(
 def _least(transactions: Transactions, longest: int) -> int:
     """A lower bound on the number of itemsets that occur: the subsets of the longest row."""
     length = int(transactions.lengths.max(initial=0))
-    return (1 << length) - 1 if longest >= length else _n_subsets(length, longest)
+    return (1 << length) - 1 if longest >= length else n_subsets(length, longest)
 
 
-def _n_subsets(length: int, longest: int) -> int:
+def n_subsets(length: int, longest: int) -> int:
     """Number of non-empty subsets of at most `longest` items."""
     return sum(comb(length, k) for k in range(1, min(length, longest) + 1))
 
@@ -100,7 +100,7 @@ def _certain_to_exceed(transactions: Transactions, pairs: Sets, min_count: int, 
     This ends at once what would otherwise take minutes to grow beyond the limit. Only items that are frequent
     together with enough others can belong to such an itemset, so on most data there is nothing to try.
     """
-    length = next((k for k in range(1, transactions.n_items + 1) if _n_subsets(k, longest) > most), None)
+    length = next((k for k in range(1, transactions.n_items + 1) if n_subsets(k, longest) > most), None)
     if length is None:
         return False
     likely = np.bincount(pairs.ravel(), minlength=transactions.n_items) >= length - 1

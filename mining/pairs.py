@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -11,6 +13,7 @@ from mining.data.transactions import Transactions
 # Measured on a two-core x86 machine: a pair met in a row costs about six 64-bit words ANDed and counted.
 _WORDS_PER_ROW_PAIR = 6
 _CHUNK = 1 << 20
+_MOST_COUNTS = 1 << 23  # at once: 64 MiB
 _ROW_PAIRS_AT_ONCE = 1 << 15  # their positions stay in the cache, and no large array is made and freed
 
 
@@ -37,7 +40,9 @@ def pair_offsets(n_items: int) -> NDArray[np.int64]:
     return first * (n_items - 1) - first * (first - 1) // 2 - first - 1
 
 
-def count_along_rows(transactions: Transactions, start: int = 0, stop: int | None = None) -> NDArray[np.int64]:
+def count_along_rows(
+    transactions: Transactions, start: int = 0, stop: int | None = None, out: NDArray[np.int64] | None = None
+) -> NDArray[np.int64]:
     """Count the pairs (i, j), start <= i < stop, i < j, by meeting every pair of every row.
 
     Each row's pairs become positions in the lexicographic list of pairs, and those are counted in bulk.
@@ -46,6 +51,7 @@ def count_along_rows(transactions: Transactions, start: int = 0, stop: int | Non
         transactions: The rows.
         start: First item i to count.
         stop: One past the last such item; by default all.
+        out: Counts so far, to which these are added in place; by default none.
 
     Returns:
         Counts in lexicographic order of (i, j), beginning with (start, start + 1).
@@ -56,7 +62,7 @@ def count_along_rows(transactions: Transactions, start: int = 0, stop: int | Non
     first_pair = int(offsets[start]) + start + 1 if start < n_items else n_pairs(n_items)
     last_pair = int(offsets[stop]) + stop + 1 if stop < n_items else n_pairs(n_items)
     total = last_pair - first_pair
-    counts = np.zeros(total, np.int64)
+    counts = np.zeros(total, np.int64) if out is None else out
     if not total or not transactions.n_occurrences:
         return counts
     indices = transactions.indices.astype(np.int64)
@@ -117,21 +123,26 @@ def frequent_pairs(transactions: Transactions, min_count: int) -> tuple[NDArray[
     n_items = transactions.n_items
     found: list[NDArray[np.int32]] = []
     supports: list[NDArray[np.int64]] = []
-    start = 0
-    while start < n_items - 1:
-        stop = start + 1
-        size = n_items - 1 - start
-        while stop < n_items - 1 and size + n_items - 1 - stop <= 8 * _CHUNK:
-            size += n_items - 1 - stop
-            stop += 1
+    for start, stop in pair_ranges(n_items):
         counts = count_along_rows(transactions, start, stop)
         kept = np.flatnonzero(counts >= min_count)
         found.append(pairs_at(kept, n_items, start))
         supports.append(counts[kept])
-        start = stop
     if not found:
         return np.empty((0, 2), np.int32), np.empty(0, np.int64)
     return np.concatenate(found), np.concatenate(supports)
+
+
+def pair_ranges(n_items: int) -> Iterator[tuple[int, int]]:
+    """Ranges [start, stop) of first items whose pairs can be counted together in bounded memory."""
+    start = 0
+    while start < n_items - 1:
+        stop, size = start + 1, n_items - 1 - start
+        while stop < n_items - 1 and size + n_items - 1 - stop <= _MOST_COUNTS:
+            size += n_items - 1 - stop
+            stop += 1
+        yield start, stop
+        start = stop
 
 
 def pairs_at(positions: NDArray[np.int64], n_items: int, start: int = 0) -> NDArray[np.int32]:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import fnmatch
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +16,9 @@ from link.files.printable import is_text
 
 _MAX_ITEMS = 2**31 - 1
 _AT_ONCE = 1 << 20  # occurrences
+
+N = TypeVar("N", bound=np.generic)
+R = TypeVar("R")
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -166,6 +170,14 @@ class Transactions:
             keys.sort()
             codes = (keys - owner * len(dictionary)).astype(np.int32)
         return Transactions(dictionary, offsets, codes)
+
+    def total(self, kernel: Callable[[Transactions], NDArray[N]]) -> NDArray[N]:
+        """What a kernel gives for all rows; see `mining.data.rows.Rows`."""
+        return kernel(self)
+
+    def parts(self, kernel: Callable[[Transactions, int], R]) -> Iterator[R]:
+        """What a kernel gives for each block of rows, which here is one of all; see `mining.data.rows.Rows`."""
+        yield kernel(self, 0)
 
     def between(self, start: int, stop: int) -> Transactions:
         """The rows [start, stop), sharing memory with these."""

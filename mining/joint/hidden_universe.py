@@ -27,7 +27,7 @@ import numpy as np
 from crypto.protocols.union.joint_prf import PSEUDONYM_BYTES, pseudonyms
 from crypto.protocols.union.set_union import set_union
 from link.errors import ProtocolViolation
-from mining.data.transactions import Transactions
+from mining.data.rows import Rows
 from mining.joint.horizontal_tally import HorizontalTally
 from mining.joint.item_names import counts_of, decoded, encoded
 from mining.joint.tally import Counts
@@ -39,7 +39,7 @@ ITEMS: Final = "items"  # also the label of step D
 SUPPORTS: Final = "level-1/supports"
 
 
-async def hidden_items(tally: HorizontalTally, data: Transactions) -> tuple[tuple[str, ...], Counts | None]:
+async def hidden_items(tally: HorizontalTally, data: Rows) -> tuple[tuple[str, ...], Counts | None]:
     """Finds the frequent items.
 
     Args:

@@ -19,7 +19,7 @@ from crypto.protocols.comparison.two_party import TwoParty, beside
 from crypto.protocols.sums.pairwise import agree
 from link.session import Session
 from mining.counting import count_itemsets
-from mining.data.transactions import Transactions
+from mining.data.rows import Rows
 from mining.itemsets import Itemsets
 from mining.joint.horizontal_tally import HorizontalTally
 from mining.joint.level_wise import Level, level_wise
@@ -32,7 +32,7 @@ from mining.joint.universe import FrequentItems, frequent_items
 
 async def mine(
     session: Session,
-    data: Transactions,
+    data: Rows,
     task: HorizontalMining,
     least_count: int = 1,
 ) -> JointItemsets:
@@ -61,7 +61,7 @@ async def mine(
 
 async def _mine(
     session: Session,
-    data: Transactions,
+    data: Rows,
     task: HorizontalMining,
     least_count: int,
     two_party: TwoParty | None,

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import TypeVar
 
 import numpy as np
 
 from link.errors import MalformedMessage
-from mining.data.transactions import Transactions
+from mining.data.rows import Rows
 from mining.joint.tally import Counts
 from mining.limits import MAX_ITEM_BYTES
+
+T = TypeVar("T", bound=Rows)
 
 
 def encoded(names: Iterable[str]) -> list[bytes]:
@@ -17,7 +20,7 @@ def encoded(names: Iterable[str]) -> list[bytes]:
     return [name.encode() for name in names]
 
 
-def nameable(data: Transactions) -> Transactions:
+def nameable(data: T) -> T:
     """The rows without items whose names are longer than any that may be told: to refuse them would tell of a row."""
     names = tuple(name for name in data.items if len(name.encode()) <= MAX_ITEM_BYTES)
     return data if len(names) == data.n_items else data.onto(names)
@@ -37,7 +40,7 @@ def decoded(union: Sequence[bytes]) -> tuple[str, ...]:
         ) from None
 
 
-def counts_of(data: Transactions, items: Sequence[str]) -> Counts:
+def counts_of(data: Rows, items: Sequence[str]) -> Counts:
     """This party's counts of these items; it may have none of one."""
     known = dict(zip(data.items, data.item_counts().tolist(), strict=True))
     return np.array([known.get(item, 0) for item in items], np.int64)

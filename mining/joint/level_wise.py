@@ -16,12 +16,13 @@ from numpy.typing import NDArray
 
 from link.errors import ConfigurationError, MalformedMessage, tellable
 from mining.candidates import join, most_candidates
-from mining.counting import SupportCounter
+from mining.counting import LevelCounter
 from mining.joint.horizontal_tally import HorizontalTally
 from mining.joint.tally import Counts, Mask
 from mining.joint.universe import FrequentItems
 from mining.lattice import Sets
 from mining.limits import EnumerationLimit
+from mining.local_counts import counter_of
 from mining.pairs import n_pairs
 
 Level = tuple[Sets, Counts | None]
@@ -37,7 +38,7 @@ async def level_wise(tally: HorizontalTally, items: FrequentItems) -> list[Level
         ConfigurationError: A level has more candidates than `most_candidates` allows.
     """
     session, task = tally.session, tally.task
-    counter, most = SupportCounter(items.data), items.most_together(tally)
+    counter, most = counter_of(items.data), items.most_together(tally)
     levels: list[Level] = []
     unopened: list[Counts] = []  # by level, this party's counts of what is frequent
     length = 2
@@ -66,7 +67,7 @@ async def level_wise(tally: HorizontalTally, items: FrequentItems) -> list[Level
     return levels
 
 
-def _count_next(counter: SupportCounter, frequent: Sets, length: int, limit: int) -> Counts:
+def _count_next(counter: LevelCounter, frequent: Sets, length: int, limit: int) -> Counts:
     try:
         return counter.count(join(frequent, limit))
     except EnumerationLimit:

@@ -13,7 +13,7 @@ import numpy as np
 
 from link.errors import MalformedMessage
 from mining.counting import count_itemsets
-from mining.data.transactions import Transactions
+from mining.data.rows import Rows
 from mining.filters import downward_closure, maximal_sets
 from mining.joint.horizontal_tally import HorizontalTally
 from mining.joint.level_wise import Level
@@ -22,7 +22,7 @@ from mining.joint.tally import Counts
 from mining.joint.universe import FrequentItems
 from mining.lattice import Sets
 from mining.limits import EnumerationLimit
-from mining.miner import frequent_itemsets
+from mining.local_counts import frequent_itemsets
 
 _WIDTHS = ((1 << 8, 1), (1 << 16, 2), (1 << 24, 3), (1 << 32, 4))
 
@@ -59,7 +59,7 @@ async def one_shot(tally: HorizontalTally, items: FrequentItems) -> list[Level] 
     return list(zip(kept, sums, strict=True))
 
 
-def _locally_frequent(tally: HorizontalTally, data: Transactions) -> list[Sets] | None:
+def _locally_frequent(tally: HorizontalTally, data: Rows) -> list[Sets] | None:
     """What this party puts into the union, by length from 2 up; None where there is too much of it."""
     task = tally.task
     try:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mining.data.transactions import Transactions
+from mining.data.rows import Rows
 from mining.joint.hidden_universe import hidden_items
 from mining.joint.horizontal_tally import HorizontalTally
 from mining.joint.item_names import counts_of, decoded, encoded
@@ -22,7 +22,7 @@ class FrequentItems:
         supports: Shape (K,), where this party is a learner.
     """
 
-    data: Transactions
+    data: Rows
     supports: Counts | None
 
     def most_together(self, tally: HorizontalTally) -> int | None:
@@ -36,7 +36,7 @@ class FrequentItems:
         return int(np.sort(self.supports)[-2:][0]) if len(self.supports) else None
 
 
-async def frequent_items(tally: HorizontalTally, data: Transactions) -> FrequentItems:
+async def frequent_items(tally: HorizontalTally, data: Rows) -> FrequentItems:
     """Agrees on a universe of items and decides which are frequent.
 
     `frequent-items`: an item of support ≥ c reaches the local threshold of some party, so the union of the locally
@@ -54,7 +54,7 @@ async def frequent_items(tally: HorizontalTally, data: Transactions) -> Frequent
     return FrequentItems(await tally.session.compute(data.onto, kept), supports)
 
 
-async def _universe(tally: HorizontalTally, data: Transactions) -> tuple[str, ...]:
+async def _universe(tally: HorizontalTally, data: Rows) -> tuple[str, ...]:
     task = tally.task
     if task.universe == "catalogue":
         if task.catalogue is None:

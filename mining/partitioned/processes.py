@@ -1,0 +1,63 @@
+"""Blocks counted by processes of this machine, one block at a time in each, so that memory is bounded."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+from typing import TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from link.executor import available_cores
+from mining.partitioned.runner import Part, Source, Total, View, first_rows, sum_of
+from mining.partitioned.workers import Workers
+
+N = TypeVar("N", bound=np.generic)
+R = TypeVar("R")
+
+
+class Processes:
+    """Counts blocks in processes: each sums over a run of blocks, so that a kernel travels once to each.
+
+    Args:
+        sources: The blocks, at least one.
+        lengths: Rows of each.
+        workers: Processes; by default as many as there are cores.
+    """
+
+    def __init__(self, sources: Sequence[Source], lengths: Sequence[int], workers: int | None = None) -> None:
+        self._sources, self.lengths = sources, lengths
+        self._workers = Workers(min(workers or available_cores(), len(sources)))
+
+    def total(self, view: View, kernel: Total[N]) -> NDArray[N]:
+        """The sum over all blocks; see `Runner`."""
+        runs = _runs(self.lengths, self._workers.number)
+        first, *others = self._workers.run(sum_of, [(view, kernel, self._sources[run]) for run in runs])
+        for other in others:
+            np.add(first, other, out=first)
+        return first
+
+    def parts(self, view: View, kernel: Part[R]) -> Iterator[R]:
+        """By block; see `Runner`."""
+        numbers, step = first_rows(self.lengths), self._workers.number
+        for start in range(0, len(self._sources), step):
+            run = zip(self._sources[start : start + step], numbers[start : start + step], strict=True)
+            yield from self._workers.run(_part, [(view, kernel, *each) for each in run])
+
+    def close(self) -> None:
+        """Ends the processes; see `Runner`."""
+        self._workers.close()
+
+
+def _part(view: View, kernel: Part[R], source: Source, first: int) -> R:
+    return kernel(view.of(source()), first)
+
+
+def _runs(lengths: Sequence[int], number: int) -> list[slice]:
+    """Cuts blocks into runs of about as many rows."""
+    work = np.asarray(lengths, np.int64) + 1
+    ends = np.cumsum(work)
+    shares = [ends[-1] * share / number for share in range(1, number)]
+    cuts = [0, *np.searchsorted(ends - work / 2, shares).tolist(), len(lengths)]
+    return [slice(start, stop) for start, stop in pairwise(cuts) if start < stop]

@@ -1,0 +1,77 @@
+"""What runs kernels where the blocks of a party's rows lie."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Protocol, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mining.data.transactions import Transactions
+from mining.partitioned.blocks import Block
+
+N = TypeVar("N", bound=np.generic)
+R = TypeVar("R")
+
+Total = Callable[[Transactions], NDArray[N]]  # adds up over blocks
+Part = Callable[[Transactions, int], R]  # of a block, and the number of its first row
+Source = Callable[[], Block]  # reads a block where it lies; picklable
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class View:
+    """Which items of encoded rows are seen, and under what numbers.
+
+    Attributes:
+        target: New number of each item of the dictionary of all rows, distinct where not negative; negative drops it.
+            None leaves all as they are.
+        n_items: Size of the dictionary that the new numbers are of.
+    """
+
+    target: NDArray[np.int32] | None
+    n_items: int
+
+    def of(self, block: Block) -> Transactions:
+        """What is seen of a block; items have no names."""
+        return block.seen(self.target, self.n_items)
+
+
+class Runner(Protocol):
+    """Runs kernels over one party's blocks.
+
+    It may be asked from several threads; it answers one after the other.
+    """
+
+    @property
+    def lengths(self) -> Sequence[int]:
+        """Rows of each block, in the order of the rows; there is at least one block, perhaps without rows."""
+
+    def total(self, view: View, kernel: Total[N]) -> NDArray[N]:
+        """The sum over all blocks of what a kernel gives for each.
+
+        Raises:
+            InputDataError: A block is damaged.
+            ResourceError: A worker is lost again and again, or was ended by `close`.
+        """
+
+    def parts(self, view: View, kernel: Part[R]) -> Iterator[R]:
+        """What a kernel gives for each block, in order; errors as of `total`."""
+
+    def close(self) -> None:
+        """Ends what runs at once, from whatever thread; the runner can be asked nothing more."""
+
+
+def first_rows(lengths: Sequence[int]) -> list[int]:
+    """The number of each block's first row."""
+    return [0, *np.cumsum(lengths)[:-1].tolist()]
+
+
+def sum_of(view: View, kernel: Total[N], sources: Sequence[Source]) -> NDArray[N]:
+    """The sum over some blocks, at least one, of which one at a time is in memory."""
+    first, *others = sources
+    total = kernel(view.of(first())).copy()
+    for source in others:
+        np.add(total, kernel(view.of(source())), out=total)
+    return total

@@ -1,0 +1,127 @@
+"""Blocks counted by processes: the same counts; lost and ended workers; bounded memory."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from link.errors import InputDataError, ResourceError
+from mining.counting import SupportCounter
+from mining.data.transactions import Transactions
+from mining.partitioned.blocks import Block
+from mining.partitioned.counter import PartitionedCounter
+from mining.partitioned.processes import Processes, _runs
+from mining.partitioned.rows import PartitionedRows
+from mining.partitioned.runner import Source
+from tests.mining.partitioned.deadly_kernels import Deadly, Endless
+from tests.mining.partitioned.world import evenly, partitioned
+
+
+def three(sources: Sequence[Source], lengths: Sequence[int]) -> Processes:
+    return Processes(sources, lengths, workers=3)
+
+
+@pytest.fixture
+def data() -> Transactions:
+    generator = np.random.default_rng(3)
+    rows = [[f"{item:02}" for item in np.flatnonzero(generator.random(20) < 0.2)] for _ in range(100)]
+    return Transactions.from_rows([["00", "01"], *rows[:60], [], *rows[60:]])
+
+
+@pytest.fixture
+def cut(data: Transactions) -> Iterator[PartitionedRows]:
+    rows = partitioned(data, [0, 0, *evenly(data.n_rows, 5), data.n_rows], three)
+    yield rows
+    rows.close()
+
+
+def test_processes_count_as_memory_does(data: Transactions, cut: PartitionedRows) -> None:
+    memory, blocks = SupportCounter(data), PartitionedCounter(cut)
+    counts = memory.count_pairs()
+    assert np.array_equal(blocks.count_pairs(), counts)
+    assert np.array_equal(cut.without(["1*"]).total(Transactions.item_counts), data.without(["1*"]).item_counts())
+    lengths = list(cut.parts(_n_rows))
+    assert sum(lengths) == data.n_rows
+    assert lengths[0] == lengths[-1] == 0
+
+
+def _n_rows(rows: Transactions, _first: int) -> int:
+    return rows.n_rows
+
+
+def test_a_killed_worker_costs_a_retry(data: Transactions, cut: PartitionedRows, tmp_path: Path) -> None:
+    assert np.array_equal(cut.total(Deadly(tmp_path, 1)), data.item_counts())
+    assert len(list(tmp_path.iterdir())) == 1
+
+
+def test_two_killed_workers_end_the_work_with_one_sentence(
+    data: Transactions, cut: PartitionedRows, tmp_path: Path
+) -> None:
+    with pytest.raises(ResourceError, match=r"^two worker processes have died over the same rows"):
+        cut.total(Deadly(tmp_path, 1000))
+    assert np.array_equal(cut.total(Transactions.item_counts), data.item_counts())
+
+
+def test_a_worker_that_died_between_calls_is_replaced(data: Transactions, cut: PartitionedRows, tmp_path: Path) -> None:
+    for place in range(3):
+        deaths = tmp_path / str(place)
+        deaths.mkdir()
+        assert np.array_equal(cut.total(Deadly(deaths, 1)), data.item_counts())
+
+
+def test_closing_ends_the_workers_at_once(cut: PartitionedRows, tmp_path: Path) -> None:
+    begun, found = tmp_path / "begun", list[Exception]()
+
+    def work() -> None:
+        try:
+            cut.total(Endless(begun))
+        except ResourceError as error:
+            found.append(error)
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    while not (begun.exists() and begun.read_text()):
+        time.sleep(0.01)
+    cut.close()
+    thread.join()
+    assert "were ended" in str(found[0])
+    while _lives(int(begun.read_text())):
+        time.sleep(0.01)
+    with pytest.raises(ResourceError, match="were ended"):
+        cut.total(Transactions.item_counts)
+
+
+def _lives(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+def test_a_damaged_block_is_told_by_the_worker() -> None:
+    data = Transactions.from_rows([["a"], ["a", "b"]])
+    block = Block.of(data).to_bytes()
+    sources = [partial(Block.from_bytes, block, "block 6"), partial(Block.from_bytes, block[:-1], "block 7")]
+    rows = PartitionedRows(Processes(sources, [2, 2]), data.items, data.item_counts(), b"")
+    try:
+        with pytest.raises(InputDataError, match=r"^block 7 is damaged"):
+            rows.total(Transactions.item_counts)
+    finally:
+        rows.close()
+
+
+def test_blocks_are_shared_out_evenly() -> None:
+    for lengths in ([1], [0], [0, 0, 0], [5, 5, 5, 5], [100, 1, 1, 1], [1, 1, 1, 100], [3] * 17):
+        for workers in (1, 2, 3, len(lengths)):
+            runs = _runs(lengths, workers)
+            assert [place for run in runs for place in range(len(lengths))[run]] == list(range(len(lengths)))
+            assert len(runs) <= workers
+    assert [run.stop - run.start for run in _runs([5] * 16, 4)] == [4, 4, 4, 4]

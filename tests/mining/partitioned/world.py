@@ -1,0 +1,48 @@
+"""Rows in memory, cut into blocks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from itertools import pairwise
+
+import numpy as np
+from hypothesis import strategies as st
+
+from mining.data.transactions import Transactions
+from mining.partitioned.blocks import Block
+from mining.partitioned.in_process import InProcess
+from mining.partitioned.rows import PartitionedRows
+from mining.partitioned.runner import Runner, Source
+
+PARTITIONS = [1, 3, 17]
+
+Engine = Callable[[Sequence[Source], Sequence[int]], Runner]
+
+
+def evenly(n_rows: int, parts: int) -> list[int]:
+    """Where blocks end if all have about as many rows; some are empty where there are few."""
+    return [n_rows * part // parts for part in range(parts + 1)]
+
+
+def partitioned(data: Transactions, cuts: Sequence[int], engine: Engine = InProcess) -> PartitionedRows:
+    """The rows in blocks that end at these cuts."""
+    blocks = [Block.of(data.between(start, stop)).to_bytes() for start, stop in pairwise(cuts)]
+    sources = [partial(Block.from_bytes, block, f"block {place}") for place, block in enumerate(blocks)]
+    lengths = [stop - start for start, stop in pairwise(cuts)]
+    return PartitionedRows(engine(sources, lengths), data.items, data.item_counts(), b"")
+
+
+@st.composite
+def ragged(draw: st.DrawFn, n_rows: int) -> list[int]:
+    """Where blocks of any sizes end, empty ones among them."""
+    return [0, *sorted(draw(st.lists(st.integers(0, n_rows), max_size=5))), n_rows]
+
+
+def same(first: Transactions, second: Transactions) -> bool:
+    """Whether numbers and rows are the same, whatever the names."""
+    return (
+        first.n_items == second.n_items
+        and np.array_equal(first.offsets, second.offsets)
+        and np.array_equal(first.indices, second.indices)
+    )
