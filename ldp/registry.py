@@ -13,6 +13,7 @@ from typing import Any, Final, get_args, get_type_hints
 from ldp.choice import choose
 from ldp.domain import DomainLike
 from ldp.frequency_oracle import FrequencyOracle
+from ldp.longitudinal.memoised import MemoisedMechanism
 from ldp.mechanism import Mechanism
 from link.errors import ConfigurationError
 from link.plugins import load_class, names
@@ -113,6 +114,11 @@ def mechanism_class(name: str) -> type[Mechanism[Any]]:
     outside = load_class(GROUP, name, FrequencyOracle, called=True)  # type: ignore[type-abstract]
     if outside is None:
         raise KeyError(name)
+    if issubclass(outside, MemoisedMechanism):  # ε of a report would say nothing of all reports of a value together
+        raise ConfigurationError(
+            f"the mechanism '{name}' of another package keeps answers for later reports, which only comine's own may; "
+            "take l-grr or l-osue"
+        )
     return outside
 
 

@@ -142,6 +142,29 @@ def test_a_node_collects_by_it() -> None:
         check_creation(unnamed, spec, "hub", "north", running=0)
 
 
+@pytest.mark.parametrize("spent", [1.001, 40.0, float("inf"), float("nan")])
+def test_a_node_bounds_what_its_reports_spend_and_not_only_what_is_asked(
+    spent: float, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Parameters are the coordinator's choice, and a mechanism may spend more than its ε with some of them."""
+    loud = FLIP.replace("return log_above(self.p / self.q)", f"return float('{spent}') if self.bits == 20 else 0.5")
+    bring(tmp_path, monkeypatch, "flipping", loud, {GROUP: {"flip": "flipping:Flip"}})
+    spec, rules = CollectionSpec.model_validate(collection("flip")), FrequencySection.model_validate(policy("flip"))
+    with pytest.raises(PolicyDenied, match=r"\(rule max_epsilon\), and a report of 'flip' would spend"):
+        check_creation(rules, spec, "hub", "north", running=0)
+    quiet = spec.model_copy(update={"collection": spec.collection.model_copy(update={"parameters": {"bits": 19}})})
+    check_creation(rules, quiet, "hub", "north", running=0)
+
+
+@pytest.mark.parametrize("base", ["LongitudinalDirectEncoding", "LongitudinalUnaryEncoding"])
+def test_none_that_keeps_answers_is_brought(base: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All reports of a value together spend its ε∞, which rules on ε of a report know of comine's own alone."""
+    source = f"from ldp.longitudinal.two_rounds import {base}\nclass Kept({base}): name = 'kept'\n"
+    bring(tmp_path, monkeypatch, "keeping", source, {GROUP: {"kept": "keeping:Kept"}})
+    with pytest.raises(ConfigurationError, match="'kept' of another package keeps answers for later reports"):
+        oracle("kept", 5, 1.0, permanent_epsilon=9.0)
+
+
 def collection(name: str) -> dict[str, Any]:
     table = {"name": "c", "mechanism": name, "epsilon": Decimal(1), "size": 5, "parameters": {"bits": 20}}
     return {"collection": table}

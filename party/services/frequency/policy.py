@@ -8,13 +8,13 @@ from typing import Annotated, Final
 
 from pydantic import Field, field_validator
 
-from jobs.collections.mechanism import kept_epsilon, report_epsilon
+from jobs.collections.mechanism import kept_epsilon, mechanism_of_round, report_epsilon
 from jobs.collections.spec import CollectionSpec
 from jobs.collections.tables import MECHANISMS
 from jobs.federation import Name
 from jobs.spec.toml import TomlTable
 from jobs.spec.values import Duration, Fraction
-from ldp.domain import LARGEST_DOMAIN
+from ldp.domain import LARGEST_DOMAIN, Domain
 from ldp.registry import brought, is_brought
 from link.errors import LimitExceeded, PolicyDenied
 from link.files.quantities import seconds
@@ -128,6 +128,13 @@ def _refusal(policy: FrequencySection, spec: CollectionSpec, coordinator: str, r
     if section.mechanism not in mechanisms:
         allowed = ", ".join(mechanisms) or "none"
         return f"allows the mechanisms {allowed} (rule mechanisms), and the collection takes '{section.mechanism}'"
+    if is_brought(section.mechanism):
+        spent = mechanism_of_round(spec, None if section.size is None else Domain(section.size)).exact_epsilon
+        if not spent <= float(policy.max_epsilon):  # nor where it is no number
+            return (
+                f"allows epsilon up to {policy.max_epsilon} (rule max_epsilon), and a report of '{section.mechanism}' "
+                f"would spend {spent:.6g} with the collection's parameters"
+            )
     if section.size is not None and section.size > policy.max_domain:
         return (
             f"allows domains of {policy.max_domain:,} values at most (rule max_domain), and the collection's has "
