@@ -40,6 +40,7 @@ from ldp.reports import Field, Reports
 from link.errors import ConfigurationError
 
 _PUBLIC: Final = "the public functions of sketches"
+_LARGEST_TABLE: Final = 1 << 28  # cells of eight bytes
 _BLOCK: Final = 1 << 21  # hashes that are evaluated together
 
 
@@ -64,6 +65,11 @@ class Sketch(PureOracle):
             raise ConfigurationError(f"a sketch takes between 1 and 2^24 functions, not {functions}")
         if not 2 <= buckets <= 1 << 24:
             raise ConfigurationError(f"a sketch takes between 2 and 2^24 buckets, not {buckets}")
+        if (cells := functions * buckets) > _LARGEST_TABLE:
+            raise ConfigurationError(
+                f"a sketch of {functions:,} functions to {buckets:,} buckets would count in {cells:,} cells, more than "
+                f"{_LARGEST_TABLE:,}; take fewer functions or buckets, or olh"
+            )
         self.functions, self.buckets, self.salt = functions, buckets, salt
         self.family = HashFamily(self.domain.size, buckets)
         self.seeds = self.family.draw(functions, Randomness.from_seed(salt).derive(_PUBLIC))

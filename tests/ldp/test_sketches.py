@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -9,6 +11,7 @@ from crypto.primitives.randomness import Randomness
 from ldp.aggregator import Aggregator
 from ldp.oracles.sketches import CountMeanSketch, FastLocalHashing, HadamardCountMeanSketch, Sketch
 from ldp.oracles.unary_encoding import SymmetricUnaryEncoding
+from ldp.registry import oracle
 from link.errors import ConfigurationError
 from tests.ldp.contract import check_estimates
 
@@ -87,3 +90,17 @@ def test_wrong_sizes_are_refused(kind: type[Sketch], parameters: dict[str, int])
 def test_a_hadamard_sketch_needs_a_power_of_two() -> None:
     with pytest.raises(ConfigurationError, match="power of two"):
         HadamardCountMeanSketch(10, 1.0, buckets=100)
+
+
+@pytest.mark.parametrize(
+    ("name", "parameters"),
+    [
+        ("flh", {"epsilon": 16.0}),
+        ("flh", {"epsilon": 1.0, "functions": 1 << 24, "buckets": 32}),
+        ("cms", {"functions": 1 << 20, "buckets": 1 << 12}),
+    ],
+)
+def test_a_table_that_no_machine_holds_is_refused_in_a_sentence(name: str, parameters: dict[str, Any]) -> None:
+    given = {"epsilon": 1.0, **parameters}
+    with pytest.raises(ConfigurationError, match=r"would count in [0-9,]+ cells, more than 268,435,456; take fewer"):
+        oracle(name, 2, **given)
