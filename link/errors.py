@@ -223,7 +223,7 @@ def tellable(error: _E) -> _E:
     """Marks an error whose sentence may leave a party while a job has its rows.
 
     It follows from what all parties of the job know, which is the specification and what was opened to all, or from
-    something in which rows have no part, such as a disk. docs/what-errors-tell.md lists each place that says so, and
+    something in which rows have no part, such as a disk. docs/what-errors-reveal.md lists each place that says so, and
     why; a test holds the list.
     """
     error.tellable = True

@@ -1,4 +1,4 @@
-"""Errors that leave a party while a job has its rows: none but those that docs/what-errors-tell.md lists."""
+"""Errors that leave a party while a job has its rows: none but those that docs/what-errors-reveal.md lists."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def marked() -> set[tuple[str, str]]:
 
 
 def test_every_error_that_is_told_is_listed_with_what_it_follows_from() -> None:
-    page = (ROOT / "docs/what-errors-tell.md").read_text().partition("## Sentences that are told")[2]
+    page = (ROOT / "docs/what-errors-reveal.md").read_text().partition("## Messages that leave a party")[2]
     listed = re.findall(r"^\| `([\w.]+)` \| `(\w+)` \| .+ \|$", page, re.MULTILINE)
     assert len(listed) == len(set(listed))
     assert set(listed) == marked()
