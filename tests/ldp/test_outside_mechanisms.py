@@ -22,7 +22,7 @@ from ldp.domain import Domain
 from ldp.frequency_oracle import FrequencyOracle
 from ldp.registry import ORACLES, oracle, oracle_names, settable
 from link.errors import ConfigurationError, InputDataError, PolicyDenied
-from party.services.frequency.policy import FrequencySection, check_creation
+from party.services.frequency.policy import FrequencySection, check_creation, read_spec
 from tests.brought import bring
 from tests.ldp.contract import check_estimates, check_privacy, check_reports, check_sampler
 
@@ -140,6 +140,32 @@ def test_a_node_collects_by_it() -> None:
     unnamed = FrequencySection.model_validate({"max_epsilon": Decimal(1)})
     with pytest.raises(PolicyDenied, match=r"\(rule mechanisms\), and the collection takes 'flip'"):
         check_creation(unnamed, spec, "hub", "north", running=0)
+
+
+def test_a_mechanism_that_no_policy_names_is_not_even_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its parameters are the coordinator's choice, and what it does with them its author's."""
+    with monkeypatch.context() as patch:
+        bring(tmp_path, patch, "flipping", FLIP, {GROUP: {"flip": "flipping:Flip"}})
+        data = CollectionSpec.model_validate(collection("flip")).canonical()
+        sys.modules.pop("flipping")
+        for rules in ({"max_epsilon": Decimal(1)}, policy("grr")):
+            with pytest.raises(PolicyDenied, match=r"\(rule mechanisms\), and the collection takes 'flip'"):
+                read_spec(FrequencySection.model_validate(rules), data, "north")
+        assert "flipping" not in sys.modules
+        assert read_spec(FrequencySection.model_validate(policy("flip")), data, "north").collection.mechanism == "flip"
+        sys.modules.pop("flipping")
+    rules = {"max_epsilon": Decimal(1)}
+    for wrong in (
+        b"",
+        b"[]",
+        b"{",
+        b'{"collection": 1}',
+        b'{"collection": {"mechanism": ["flip"]}}',
+        b"\xff",
+        b"[" * 99_999,
+    ):
+        with pytest.raises(ConfigurationError):
+            read_spec(FrequencySection.model_validate(rules), wrong, "north")
 
 
 @pytest.mark.parametrize("spent", [1.001, 40.0, float("inf"), float("nan")])

@@ -15,7 +15,7 @@ from link.errors import ConfigurationError, InputDataError, ResourceError
 from party.node.logs import Log
 from party.services.frequency.access import check_deleter
 from party.services.frequency.collection import Collection
-from party.services.frequency.policy import FrequencySection, check_creation, check_rounds
+from party.services.frequency.policy import FrequencySection, check_creation, check_rounds, read_spec
 from party.services.frequency.schedule import schedule_of
 from party.services.frequency.storage.records import StoredCollection
 from party.services.frequency.storage.store import FrequencyStore
@@ -106,6 +106,10 @@ class Collections:
             raise no_collection(name, self._me)
         await found.advance()
         return found
+
+    def read(self, data: bytes) -> CollectionSpec:
+        """A specification that a coordinator sent; errors as of `party.services.frequency.policy.read_spec`."""
+        return read_spec(self._policy, data, self._me)
 
     def check(self, spec: CollectionSpec, creator: str) -> None:
         """Refuses a collection that cannot be created, whatever its labels are.

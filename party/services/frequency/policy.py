@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterable
 from decimal import Decimal
 from typing import Annotated, Final
@@ -9,7 +10,7 @@ from typing import Annotated, Final
 from pydantic import Field, field_validator
 
 from jobs.collections.mechanism import kept_epsilon, mechanism_of_round, report_epsilon
-from jobs.collections.spec import CollectionSpec
+from jobs.collections.spec import MAX_SPEC_BYTES, CollectionSpec
 from jobs.collections.tables import MECHANISMS
 from jobs.federation import Name
 from jobs.spec.toml import TomlTable
@@ -17,6 +18,7 @@ from jobs.spec.values import Duration, Fraction
 from ldp.domain import LARGEST_DOMAIN, Domain
 from ldp.registry import brought, is_brought
 from link.errors import LimitExceeded, PolicyDenied
+from link.files.json_text import read_json
 from link.files.quantities import seconds
 
 DAY_S: Final = 86_400
@@ -83,6 +85,25 @@ def check_creation(policy: FrequencySection, spec: CollectionSpec, coordinator: 
         raise PolicyDenied(f"the policy of {me} {refusal}", party=me)
 
 
+def read_spec(policy: FrequencySection, data: bytes, me: str) -> CollectionSpec:
+    """Reads a specification that a coordinator sent; a plug-in's mechanism is made only where the policy names it.
+
+    Args:
+        policy: This node's.
+        data: What was sent.
+        me: This party.
+
+    Raises:
+        PolicyDenied: It asks for a plug-in's mechanism that the policy does not name.
+        ConfigurationError: It cannot be read.
+    """
+    with contextlib.suppress(ValueError, TypeError, LookupError):  # what is wrong with it is said when it is read
+        name = read_json(data[: MAX_SPEC_BYTES + 1])["collection"]["mechanism"]
+        if isinstance(name, str) and is_brought(name) and name not in (policy.mechanisms or ()):
+            raise PolicyDenied(f"the policy of {me} {_other_mechanism(policy, name)}", party=me)
+    return CollectionSpec.from_canonical(data)
+
+
 def check_rounds(spec: CollectionSpec, open_: Iterable[CollectionSpec], creator: str, me: str) -> None:
     """Refuses a collection with which its creator's rounds would end too often: the audit log keeps each end for ever.
 
@@ -124,10 +145,8 @@ def _refusal(policy: FrequencySection, spec: CollectionSpec, coordinator: str, r
             f"allows epsilon up to {policy.max_epsilon} (rule max_epsilon), and all reports of a value together spend "
             f"{kept:.6g} in the collection; set its permanent_epsilon"
         )
-    mechanisms = MECHANISMS if policy.mechanisms is None else policy.mechanisms
-    if section.mechanism not in mechanisms:
-        allowed = ", ".join(mechanisms) or "none"
-        return f"allows the mechanisms {allowed} (rule mechanisms), and the collection takes '{section.mechanism}'"
+    if section.mechanism not in (MECHANISMS if policy.mechanisms is None else policy.mechanisms):
+        return _other_mechanism(policy, section.mechanism)
     if is_brought(section.mechanism):
         spent = mechanism_of_round(spec, None if section.size is None else Domain(section.size)).exact_epsilon
         if not spent <= float(policy.max_epsilon):  # nor where it is no number
@@ -148,3 +167,8 @@ def _refusal(policy: FrequencySection, spec: CollectionSpec, coordinator: str, r
     if running >= policy.max_collections:
         return f"allows {policy.max_collections} open collections at once (rule max_collections); close one first"
     return None
+
+
+def _other_mechanism(policy: FrequencySection, asked: str) -> str:
+    allowed = ", ".join(MECHANISMS if policy.mechanisms is None else policy.mechanisms) or "none"
+    return f"allows the mechanisms {allowed} (rule mechanisms), and the collection takes '{asked}'"

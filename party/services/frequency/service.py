@@ -15,7 +15,7 @@ import grpc
 
 from jobs.audit.events import Event
 from jobs.audit.service_events import CollectionLost, EstimatesRead
-from jobs.collections.spec import MAX_LABEL_BYTES, CollectionSpec
+from jobs.collections.spec import MAX_LABEL_BYTES
 from link.errors import ConfigurationError, LimitExceeded, PeerError, PolicyDenied
 from link.pki.identity import peer_of
 from party.node.interceptors import coordinator_of
@@ -131,7 +131,7 @@ class FrequencyService(FrequencyEstimationServicer):
         coordinator, running = coordinator_of(context, self._me), self._on
         with self._creating.one(coordinator):
             first = await anext(aiter(requests), pb.CreateCollectionRequest())
-            spec = await running.workers.turn(CollectionSpec.from_canonical, first.spec)
+            spec = await running.workers.turn(running.collections.read, first.spec)
             running.collections.check(spec, coordinator)
             labels = bytearray(first.labels)
             async for part in requests:
