@@ -41,8 +41,8 @@ DEADLINE_S: Final = 30.0
 ATTEMPTS: Final = 5
 IN_FLIGHT: Final = 8
 MAX_LABELS_BYTES: Final = 1 << 30
-_BACKOFF_S: Final = 0.2  # before the second try; doubled before each later one
-_MOST_BACKOFF_S: Final = 10.0
+BACKOFF_S: Final = 0.2  # before the second try; doubled before each later one
+MOST_BACKOFF_S: Final = 10.0
 
 
 class Connection:
@@ -249,5 +249,5 @@ def _may_pass(error: ComineError) -> bool:
 
 def _pause(failures: int) -> float:
     """Seconds until the next try: doubled each time, and spread, so that many clients do not come back at once."""
-    longest = min(_BACKOFF_S * (1 << failures - 1), _MOST_BACKOFF_S)
+    longest = min(BACKOFF_S * (1 << failures - 1), MOST_BACKOFF_S)
     return longest * (0.5 + Randomness.from_os().below(1000) / 2000)

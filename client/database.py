@@ -68,10 +68,10 @@ class Database:
     def transaction(self) -> Iterator[None]:
         """What is done inside is kept whole, and on the disk when this ends; or not at all, where it raises."""
         with self._lock:
-            self._execute("BEGIN IMMEDIATE")
+            self.execute("BEGIN IMMEDIATE")
             try:
                 yield
-                self._execute("COMMIT")
+                self.execute("COMMIT")
             except BaseException:
                 with contextlib.suppress(sqlite3.Error):
                     self._connection.execute("ROLLBACK")
@@ -81,15 +81,15 @@ class Database:
         """Fills a new file."""
 
     def _prepare(self) -> None:
-        self._execute(f"PRAGMA synchronous = {SYNCHRONOUS}")
-        self._execute("PRAGMA secure_delete = ON")
+        self.execute(f"PRAGMA synchronous = {SYNCHRONOUS}")
+        self.execute("PRAGMA secure_delete = ON")
         with self.transaction():
-            (application,) = self._execute("PRAGMA application_id").fetchone()
-            (version,) = self._execute("PRAGMA user_version").fetchone()
-            (tables,) = self._execute("SELECT count(*) FROM sqlite_master").fetchone()
+            (application,) = self.execute("PRAGMA application_id").fetchone()
+            (version,) = self.execute("PRAGMA user_version").fetchone()
+            (tables,) = self.execute("SELECT count(*) FROM sqlite_master").fetchone()
             if not application and not tables:
                 for statement in self.SCHEMA.split(";\n"):
-                    self._execute(statement)
+                    self.execute(statement)
                 self._begin()
             elif application != self.APPLICATION:
                 raise ConfigurationError(f"{self._path} is no database of {self.WHOSE}; choose another folder")
@@ -101,7 +101,8 @@ class Database:
         with self._told():
             check_cells(self._connection)
 
-    def _execute(self, statement: str, *values: Any) -> sqlite3.Cursor:
+    def execute(self, statement: str, *values: Any) -> sqlite3.Cursor:
+        """Runs one statement."""
         with self._told(), self._lock:
             return self._connection.execute(statement, values)
 

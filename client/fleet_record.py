@@ -161,17 +161,17 @@ class FleetRecord(Database):
     @property
     def last(self) -> int:
         """The number of what was written last."""
-        return int(self._execute("SELECT coalesce(max(row), 0) FROM reports").fetchone()[0])
+        return int(self.execute("SELECT coalesce(max(row), 0) FROM reports").fetchone()[0])
 
     def latest(self, collection: bytes) -> int | None:
         """The last period in which anybody reported."""
-        (found,) = self._execute("SELECT max(period) FROM reports WHERE collection = ?", collection).fetchone()
+        (found,) = self.execute("SELECT max(period) FROM reports WHERE collection = ?", collection).fetchone()
         return None if found is None else int(found)
 
     def sent(self, collection: bytes, period: int) -> tuple[Rows, Rows]:
         """Names of the clients that have reported in a period, and digests of what."""
         which = "SELECT clients, digests FROM reports WHERE collection = ? AND period = ?"
-        found = self._execute(which, collection, period).fetchall()
+        found = self.execute(which, collection, period).fetchall()
         clients, digests = (b"".join(row[part] for row in found) for part in (0, 1))
         with self._told():
             if len(clients) != len(digests):
@@ -182,9 +182,9 @@ class FleetRecord(Database):
         """What was spent, in the order of steps where it is of one collection, else of time."""
         columns = "SELECT step, at, epsilon, clients FROM reports WHERE epsilon != '0'"
         if collection is None:
-            found = self._execute(f"{columns} AND at > ? ORDER BY at, row", after)
+            found = self.execute(f"{columns} AND at > ? ORDER BY at, row", after)
         else:
-            found = self._execute(f"{columns} AND collection = ? ORDER BY step, row", collection)
+            found = self.execute(f"{columns} AND collection = ? ORDER BY step, row", collection)
         for step, at, epsilon, clients in found:
             with self._told():
                 charged = Charged(step, at, Fraction(epsilon), _rows(clients))
@@ -200,7 +200,7 @@ class FleetRecord(Database):
         with self.transaction():
             for epsilon, clients, digests in reports:
                 if len(clients):
-                    self._execute(
+                    self.execute(
                         "INSERT INTO reports (collection, period, step, at, epsilon, clients, digests) "
                         "VALUES (?, ?, ?, ?, ?, ?, ?)",
                         *(leaving.collection, leaving.period, leaving.step, leaving.at),
@@ -209,18 +209,18 @@ class FleetRecord(Database):
 
     def forget(self, collection: bytes, period: int, now: float) -> None:
         """Forgets reports up to a period whose charges no budget counts any more; but never the latest."""
-        self._execute(
+        self.execute(
             "DELETE FROM reports WHERE collection = ? AND period <= ? AND at < ?",
             *(collection, period, now - KEPT_DAYS * DAY_S),
         )
 
     def ahead(self, collection: bytes, found: float) -> float:
         """By how much the node's steps were ahead of the clock at least, this time included; kept from now on."""
-        self._execute(
+        self.execute(
             "INSERT INTO clocks VALUES (?, ?) ON CONFLICT DO UPDATE SET ahead = min(ahead, excluded.ahead)",
             *(collection, found),
         )
-        return float(self._execute("SELECT ahead FROM clocks WHERE collection = ?", collection).fetchone()[0])
+        return float(self.execute("SELECT ahead FROM clocks WHERE collection = ?", collection).fetchone()[0])
 
 
 def _rows(data: bytes) -> Rows:

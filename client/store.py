@@ -138,7 +138,7 @@ class ClientStore(Database):
 
     def put_fact(self, name: str, value: bytes) -> None:
         """Keeps a value in the place of the one before."""
-        self._execute("INSERT OR REPLACE INTO facts VALUES (?, ?)", name, value)
+        self.execute("INSERT OR REPLACE INTO facts VALUES (?, ?)", name, value)
 
     def advance(self, now: float) -> float:
         """The time by which budgets are reckoned: that of the clock, but it never goes back.
@@ -155,14 +155,14 @@ class ClientStore(Database):
     # -- what was spent -----------------------------------------------------------------------------------------------
     def spent(self, after: float) -> Fraction:
         """What was charged after a time."""
-        rows = self._execute("SELECT epsilon FROM charges WHERE at > ?", after)
+        rows = self.execute("SELECT epsilon FROM charges WHERE at > ?", after)
         with self._told():
             return sum((Fraction(epsilon) for (epsilon,) in rows), Fraction(0))
 
     def charge(self, at: float, collection: bytes, epsilon: Fraction, now: float) -> None:
         """Notes a charge, and forgets those that count for no budget any more, `now` being certain to be past."""
-        self._execute("DELETE FROM charges WHERE at <= ?", now - KEPT_DAYS * DAY_S)
-        self._execute("INSERT INTO charges VALUES (?, ?, ?)", at, collection, str(epsilon))
+        self.execute("DELETE FROM charges WHERE at <= ?", now - KEPT_DAYS * DAY_S)
+        self.execute("INSERT INTO charges VALUES (?, ?, ?)", at, collection, str(epsilon))
 
     def ledger(self, collection: bytes) -> bytes | None:
         """What was spent in the steps of a collection."""
@@ -170,7 +170,7 @@ class ClientStore(Database):
 
     def put_ledger(self, collection: bytes, ledger: bytes) -> None:
         """Keeps a collection's ledger."""
-        self._execute("INSERT OR REPLACE INTO ledgers VALUES (?, ?)", collection, ledger)
+        self.execute("INSERT OR REPLACE INTO ledgers VALUES (?, ?)", collection, ledger)
 
     def memo(self, collection: bytes, fingerprint: bytes) -> bytes | None:
         """The answers that are kept for a mechanism in a collection."""
@@ -178,38 +178,38 @@ class ClientStore(Database):
 
     def put_memo(self, collection: bytes, fingerprint: bytes, memo: bytes) -> None:
         """Keeps answers in the place of those before."""
-        self._execute("INSERT OR REPLACE INTO memos VALUES (?, ?, ?)", collection, fingerprint, memo)
+        self.execute("INSERT OR REPLACE INTO memos VALUES (?, ?, ?)", collection, fingerprint, memo)
 
     def part(self, collection: bytes, period: int) -> Part | None:
         """What was decided for a period; for one that lies too far back, that the client has reported."""
-        (latest,) = self._execute("SELECT max(period) FROM taken WHERE collection = ?", collection).fetchone()
+        (latest,) = self.execute("SELECT max(period) FROM taken WHERE collection = ?", collection).fetchone()
         if latest is not None and period <= latest - KEPT_ROUNDS:
             return Part("reported", -1)
         statement = "SELECT part, round FROM taken WHERE collection = ? AND period = ?"
-        found = self._execute(statement, collection, period).fetchone()
+        found = self.execute(statement, collection, period).fetchone()
         return None if found is None else Part(*found)
 
     def put_part(self, collection: bytes, period: int, part: Part) -> None:
         """Keeps what was decided for a period."""
-        self._execute("INSERT OR REPLACE INTO taken VALUES (?, ?, ?, ?)", collection, period, *part)
-        self._execute("DELETE FROM taken WHERE collection = ? AND period <= ?", collection, period - KEPT_ROUNDS)
+        self.execute("INSERT OR REPLACE INTO taken VALUES (?, ?, ?, ?)", collection, period, *part)
+        self.execute("DELETE FROM taken WHERE collection = ? AND period <= ?", collection, period - KEPT_ROUNDS)
 
     # -- what services have announced ---------------------------------------------------------------------------------
     def kept(self, node: str, name: str) -> Kept | None:
         """A collection."""
         statement = "SELECT id, description FROM collections WHERE node = ? AND name = ?"
-        found = self._execute(statement, node, name).fetchone()
+        found = self.execute(statement, node, name).fetchone()
         return None if found is None else Kept(*found)
 
     def names(self, node: str) -> list[str]:
         """The collections of a node."""
-        return [name for (name,) in self._execute("SELECT name FROM collections WHERE node = ? ORDER BY name", node)]
+        return [name for (name,) in self.execute("SELECT name FROM collections WHERE node = ? ORDER BY name", node)]
 
     def put_collection(self, node: str, name: str, kept: Kept) -> None:
         """Keeps what is announced of a collection, in the place of another one of that name."""
-        self._execute("DELETE FROM collections WHERE node = ? AND name = ?", node, name)
+        self.execute("DELETE FROM collections WHERE node = ? AND name = ?", node, name)
         statement = "INSERT OR REPLACE INTO collections VALUES (?, ?, ?, ?)"
-        self._execute(statement, kept.id, node, name, kept.description)
+        self.execute(statement, kept.id, node, name, kept.description)
 
     def labels(self, digest: bytes) -> bytes | None:
         """The labels of a domain."""
@@ -217,7 +217,7 @@ class ClientStore(Database):
 
     def put_labels(self, digest: bytes, lines: bytes) -> None:
         """Keeps the labels of a domain."""
-        self._execute("INSERT OR REPLACE INTO labels VALUES (?, ?)", digest, lines)
+        self.execute("INSERT OR REPLACE INTO labels VALUES (?, ?)", digest, lines)
 
     def announced(self, collection: bytes, number: int) -> bytes | None:
         """The digest of what was announced first of a round, or of the collection itself as round −1."""
@@ -225,20 +225,20 @@ class ClientStore(Database):
 
     def put_announced(self, collection: bytes, number: int, digest: bytes) -> None:
         """Keeps what is announced of a round."""
-        self._execute("INSERT INTO announced VALUES (?, ?, ?)", collection, number, digest)
-        self._execute(
+        self.execute("INSERT INTO announced VALUES (?, ?, ?)", collection, number, digest)
+        self.execute(
             "DELETE FROM announced WHERE collection = ? AND round BETWEEN 0 AND ?", collection, number - KEPT_ROUNDS
         )
 
     # -- reports on their way -----------------------------------------------------------------------------------------
     def size(self) -> int:
         """How many reports wait."""
-        (found,) = self._execute("SELECT count(*) FROM outbox").fetchone()
+        (found,) = self.execute("SELECT count(*) FROM outbox").fetchone()
         return int(found)
 
     def put_report(self, node: str, waiting: Waiting, made: float) -> None:
         """Puts a report into the outbox; its number is given here."""
-        self._execute(
+        self.execute(
             "INSERT INTO outbox (node, collection, round, pseudonym, report, made) VALUES (?, ?, ?, ?, ?, ?)",
             *(node, waiting.collection, waiting.round, waiting.pseudonym, waiting.report, made),
         )
@@ -246,7 +246,7 @@ class ClientStore(Database):
     def waiting(self, node: str) -> list[Waiting]:
         """The reports for a node, the oldest first."""
         statement = "SELECT id, collection, round, pseudonym, report FROM outbox WHERE node = ? ORDER BY id"
-        found = [Waiting(*row) for row in self._execute(statement, node)]
+        found = [Waiting(*row) for row in self.execute(statement, node)]
         with self._told():
             if not all(0 <= each.round < _ROUNDS_END and len(each.pseudonym) == PSEUDONYM_BYTES for each in found):
                 raise ValueError("a report without its round or pseudonym")
@@ -254,16 +254,16 @@ class ClientStore(Database):
 
     def drop_report(self, number: int) -> None:
         """Takes a report out of the outbox."""
-        self._execute("DELETE FROM outbox WHERE id = ?", number)
+        self.execute("DELETE FROM outbox WHERE id = ?", number)
 
     def drop_old_reports(self, before: float) -> int:
         """Takes reports out of the outbox that were made before a time; how many."""
-        return self._execute("DELETE FROM outbox WHERE made < ?", before).rowcount
+        return self.execute("DELETE FROM outbox WHERE made < ?", before).rowcount
 
     # -- SQLite -------------------------------------------------------------------------------------------------------
     def _begin(self) -> None:
         self.put_fact("secret", Randomness.from_os().bytes(SECRET_BYTES))
 
     def _one(self, statement: str, *values: Any) -> bytes | None:
-        found = self._execute(statement, *values).fetchone()
+        found = self.execute(statement, *values).fetchone()
         return None if found is None else bytes(found[0])

@@ -33,8 +33,8 @@ from link.errors import ConfigurationError, InputDataError
 Floats = NDArray[np.float64]
 
 _ROUNDING: Final = 1e-9
-_CHUNK: Final = 1 << 20  # bits that are unpacked at once
-_KEPT: Final = 1 << 24  # bits of which the unpacked ones are kept for all steps, 128 MiB
+CHUNK: Final = 1 << 20  # bits that are unpacked at once
+KEPT: Final = 1 << 24  # bits of which the unpacked ones are kept for all steps, 128 MiB
 
 
 class Likelihood(Protocol):
@@ -139,8 +139,8 @@ class UnaryLikelihood:
         self._rows, self._d = reports.fields[0], oracle.domain.size
         self._with = float(oracle.p / oracle.q)
         self._without = float((1 - oracle.p) / (1 - oracle.q))
-        self._step = max(1, _CHUNK // self._d)
-        small = len(self._rows) * self._d <= _KEPT
+        self._step = max(1, CHUNK // self._d)
+        small = len(self._rows) * self._d <= KEPT
         self._kept = [self._unpacked(start) for start in self._starts()] if small else None
 
     @property

@@ -138,7 +138,7 @@ def _longer(
     if longest > 2 and len(pairs) > 2:
         if _certain_to_exceed(transactions, pairs, min_count, longest, most):
             raise EnumerationLimit(most)
-        if _dense(transactions):
+        if dense(transactions):
             columns = pack(transactions) if columns is None else columns
             levels += eclat.extend_pairs(pairs, columns, min_count, max_length=longest, limit=left)
         else:
@@ -149,7 +149,7 @@ def _longer(
     return levels
 
 
-def _dense(transactions: Transactions) -> bool:
+def dense(transactions: Transactions) -> bool:
     """Whether most candidates can be expected to prove frequent, so that counting beats pruning."""
     if transactions.n_items > _MOST_ITEMS_DEPTH_FIRST:
         return False

@@ -13,7 +13,7 @@ from mining.data.transactions import Transactions
 # Measured on a two-core x86 machine: a pair met in a row costs about six 64-bit words ANDed and counted.
 _WORDS_PER_ROW_PAIR = 6
 _CHUNK = 1 << 20
-_MOST_COUNTS = 1 << 23  # at once: 64 MiB
+MOST_COUNTS = 1 << 23  # at once: 64 MiB
 _ROW_PAIRS_AT_ONCE = 1 << 15  # their positions stay in the cache, and no large array is made and freed
 
 
@@ -138,7 +138,7 @@ def pair_ranges(n_items: int) -> Iterator[tuple[int, int]]:
     start = 0
     while start < n_items - 1:
         stop, size = start + 1, n_items - 1 - start
-        while stop < n_items - 1 and size + n_items - 1 - stop <= _MOST_COUNTS:
+        while stop < n_items - 1 and size + n_items - 1 - stop <= MOST_COUNTS:
             size += n_items - 1 - stop
             stop += 1
         yield start, stop

@@ -40,7 +40,7 @@ def inbox(
         records = store.all() if all_jobs else store.within([AWAITING_APPROVAL])
         shown = [record for record in records if all_jobs or record.expiry > now]
         contents = listed(config.party.name, shown, now)
-    _write(contents, as_json, lambda: list_text(contents, ruled=_is_terminal()))
+    _write(contents, as_json, lambda: list_text(contents, ruled=is_terminal()))
 
 
 def show(party_toml: File, job: JobId, as_json: AsJson = False) -> None:
@@ -102,7 +102,7 @@ def _decide(party_toml: Path, job: str, by: str, yes: bool, as_json: bool, reaso
         record = find(store, job)
         verb = "approve" if reason is None else "deny"
         question = f"{verb} job {record.job_id.hex()[:SHORT]} of {record.coordinator} on {record.dataset}?"
-        if not yes and _is_terminal() and not typer.confirm(harmless(question), err=True):
+        if not yes and is_terminal() and not typer.confirm(harmless(question), err=True):
             raise JobCancelled("nothing was decided")
         with _consent(config, store, judge) as consent:
             if reason is None:
@@ -186,7 +186,8 @@ def _check_words(what: str, text: str) -> None:
         raise UsageError(f"{what} must have 1 to 200 printable characters")
 
 
-def _is_terminal() -> bool:
+def is_terminal() -> bool:
+    """Whether a person can be asked."""
     import sys
 
     return sys.stdin.isatty() and sys.stdout.isatty()

@@ -25,10 +25,10 @@ FUNCTIONS = (
     (base_ot, "base_multiply"),
     (base_ot, "from_uniform_bytes"),
     (base_ot, "subtract"),
-    (base_ot, "_hash"),
-    (base_ot, "_receivers_keys"),
-    (base_ot, "_senders_keys"),
-    (extension_seeds, "_children"),
+    (base_ot, "point_hash"),
+    (base_ot, "receivers_keys"),
+    (base_ot, "senders_keys"),
+    (extension_seeds, "children"),
 )
 MOST_POINTS = 400_000  # remembered at a time, of a quarter of a kB each
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from anonymize.fulldomain.frequency import FrequencySet
 from anonymize.models.model import Model
 
-_MOST_CELLS: Final = 20_000_000  # of a histogram that is held at once
+MOST_CELLS: Final = 20_000_000  # of a histogram that is held at once
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,7 +101,7 @@ class Examiner:
             return among
         good = among.copy()
         chosen = np.flatnonzero(among)
-        step = max(_MOST_CELLS // sum(counts.domain for counts in frequency.sensitive.values()), 1)
+        step = max(MOST_CELLS // sum(counts.domain for counts in frequency.sensitive.values()), 1)
         for start in range(0, len(chosen), step):
             block = chosen[start : start + step]
             numbers = np.full(len(sizes), -1)

@@ -17,7 +17,7 @@ from anonymize.models.model import Model
 from anonymize.tables import Table
 from link.errors import ConfigurationError
 
-_MOST_CELLS: Final = 50_000_000  # of a histogram that is held at once
+MOST_CELLS: Final = 50_000_000  # of a histogram that is held at once
 
 
 @dataclass(frozen=True)
@@ -87,7 +87,7 @@ class Requirements:
             Shape (classes,).
         """
         used = [column for column in columns if column.name in self.columns]
-        step = max(_MOST_CELLS // max(sum(column.size for column in used), 1), 1)
+        step = max(MOST_CELLS // max(sum(column.size for column in used), 1), 1)
         if classes <= step:
             return self.satisfied(Histograms.of(labels, classes, used, weights))
         met = np.empty(classes, bool)

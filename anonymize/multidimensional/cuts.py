@@ -15,7 +15,7 @@ from anonymize.columns import Column
 from anonymize.grouping import Histograms, histogram
 from anonymize.models.requirements import Requirements
 
-_MOST_CELLS = 4_000_000  # of prefix histograms that are held at once
+MOST_CELLS = 4_000_000  # of prefix histograms that are held at once
 NO_CUT = -1
 
 
@@ -131,8 +131,8 @@ def _try_all(regions: Sorted, judge: Judge, cuts: NDArray[np.int64]) -> None:
     failing = (cuts == NO_CUT) & (regions.sizes >= 2 * judge.least)
     values = sum(column.size for column in judge.columns)
     cells = np.cumsum(np.where(failing, regions.sizes, 0)) * values
-    for block in np.unique(cells[failing] // _MOST_CELLS):
-        chosen = failing & (cells // _MOST_CELLS == block)
+    for block in np.unique(cells[failing] // MOST_CELLS):
+        chosen = failing & (cells // MOST_CELLS == block)
         found = _best_cuts(regions.among(chosen), judge)
         cuts[chosen] = np.where(found == NO_CUT, NO_CUT, found + regions.starts[:-1][chosen])
 
@@ -146,7 +146,7 @@ def _best_cuts(regions: Sorted, judge: Judge) -> NDArray[np.int64]:
     allowed = (left >= judge.least) & (sizes[region] - left >= judge.least)
     met = np.zeros(len(ends), bool)
     prefixes = [_PrefixCounts(column, regions) for column in judge.columns]
-    step = max(_MOST_CELLS // sum(column.size for column in judge.columns), 1)
+    step = max(MOST_CELLS // sum(column.size for column in judge.columns), 1)
     for start in range(0, len(ends), step):
         asked = allowed[start : start + step]
         of, size = region[start : start + step][asked], left[start : start + step][asked]

@@ -20,7 +20,7 @@ from anonymize.multidimensional.cuts import NO_CUT, Judge, Sorted, halving_cuts,
 
 Mode = Literal["strict", "relaxed", "hierarchical"]
 
-_WORD_BITS = 63
+WORD_BITS = 63
 
 
 @dataclass(frozen=True, eq=False)
@@ -230,7 +230,7 @@ def _by_key(
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Rows and keys sorted by key, then row: both packed into words, which sort far faster than an index of them."""
     bits = max(n_rows - 1, 1).bit_length()
-    if n_keys.bit_length() + bits > _WORD_BITS:
+    if n_keys.bit_length() + bits > WORD_BITS:
         order = np.lexsort((rows, keys))
         return rows[order], keys[order]
     packed = (keys << bits) | rows

@@ -30,7 +30,7 @@ Watcher = Callable[[str, int, int], None]
 
 AUTO: Final = "auto"
 
-_BATCH_BYTES: Final = 1 << 26  # of reports that are held at once, so that memory stays bounded
+BATCH_BYTES: Final = 1 << 26  # of reports that are held at once, so that memory stays bounded
 
 
 @dataclass(frozen=True, slots=True)
@@ -251,7 +251,7 @@ def _outcome(
     first: tuple[Estimate, Floats, Floats, Floats | None] | None = None
     for run in range(request.runs):
         mechanism = _fresh(found, run)
-        estimate, took = _collected(mechanism, collection.codes, rng.derive("run", run), partial(watcher, found.name))
+        estimate, took = collected(mechanism, collection.codes, rng.derive("run", run), partial(watcher, found.name))
         low, high = estimate.intervals(request.confidence)
         processed = None
         if request.post_processing is not None:
@@ -310,14 +310,14 @@ class _Errors:
         )
 
 
-def _collected(
+def collected(
     found: FrequencyOracle, codes: Codes, rng: Randomness, tell: Callable[[int, int], None]
 ) -> tuple[Estimate, Floats]:
     """One collection, and the seconds of clients and server; tells how many users have reported."""
     # The mechanism takes numbers; its labels are for whoever reads the estimates.
     mechanism = found.with_params(domain=found.domain.size)
     server: Aggregator[Estimate] = Aggregator(mechanism)
-    batch = max(_BATCH_BYTES // mechanism.report_bytes, 64)
+    batch = max(BATCH_BYTES // mechanism.report_bytes, 64)
     seconds = np.zeros(2)
     for start in range(0, len(codes), batch):
         began = time.perf_counter()

@@ -60,8 +60,8 @@ from link.transports.grpc_errors import NotTheParty
 from protos.v1.control_pb2 import DealRequest, ResultHeader, SignedApproval
 
 GRACE_S: Final = 1.0  # for the other parties' reports once one has failed
-_HEED_S: Final = 0.2  # between two looks for a wish to cancel
-_MET_S: Final = 60.0  # after which clocks and certificates are looked at once more before the job is started
+HEED_S: Final = 0.2  # between two looks for a wish to cancel
+MET_S: Final = 60.0  # after which clocks and certificates are looked at once more before the job is started
 _NAP_S: Final = 30.0  # after which the clock is looked at: machines sleep, and clocks are set
 _LATE_S: Final = 5.0  # after its time this process looks at the clock only where it was stopped itself
 
@@ -225,7 +225,7 @@ class Driver:
 
         async def heed() -> None:
             while (reason := folder.cancel_asked()) is None:  # noqa: ASYNC110 - another process asks
-                await asyncio.sleep(_HEED_S)
+                await asyncio.sleep(HEED_S)
             self._events.put_nowait(CancelAsked(reason))
 
         self._heeding = asyncio.ensure_future(heed())
@@ -277,7 +277,7 @@ class Driver:
         waiting = dict.fromkeys(self._clients, True)
         if again:
             waiting = await each(self._clients, lambda client: agrees_still(client, record.id, attempt, self._away))
-        if any(waiting.values()) and time.monotonic() > self._met + _MET_S:
+        if any(waiting.values()) and time.monotonic() > self._met + MET_S:
             await self._meet(self._clients, patient=True)
         ready = {party: client for party, client in self._clients.items() if waiting[party]}
         if self._dealer is not None and len(ready) < len(waiting):

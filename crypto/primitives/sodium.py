@@ -19,7 +19,7 @@ from typing import Final
 from link.errors import ConfigurationError
 
 MINIMUM: Final = (1, 0, 18)
-_SONAMES: Final = ("libsodium.so.26", "libsodium.so.23", "libsodium.so", "libsodium.26.dylib", "libsodium.23.dylib")
+SONAMES: Final = ("libsodium.so.26", "libsodium.so.23", "libsodium.so", "libsodium.26.dylib", "libsodium.23.dylib")
 
 Function = Callable[..., int]
 
@@ -111,7 +111,7 @@ def load_bundled() -> Sodium | None:
 
 
 def _system_names() -> Iterator[str]:
-    yield from _SONAMES
+    yield from SONAMES
     # Runs ldconfig and a compiler, so it is asked last.
     if (found := ctypes.util.find_library("sodium")) is not None:
         yield found

@@ -48,7 +48,7 @@ class AuditLog:
     """
 
     def __init__(self, path: Path, identity: Identity, handle: int, now: Callable[[], dt.datetime]) -> None:
-        self.path, self._identity, self._handle, self._now = path, identity, handle, now
+        self.path, self._identity, self._handle, self.now = path, identity, handle, now
         self._fingerprint = fingerprint(read_certificate(identity.certificate_pem))
         self._busy = threading.Lock()
         self._last: Entry | None = None
@@ -240,9 +240,9 @@ class AuditLog:
         if last is None or last is self._last:
             return
         try:
-            _write_all(self._handle, written)
+            write_all(self._handle, written)
             os.fsync(self._handle)
-            self._write_head(last)
+            self.write_head(last)
         except OSError:
             with contextlib.suppress(OSError):  # then a torn line stays
                 os.ftruncate(self._handle, size)
@@ -252,17 +252,18 @@ class AuditLog:
     def _entry(self, event: Event, last: Entry | None) -> tuple[bytes, Entry]:
         """The line of an event after the last one, and what it says."""
         seq, prev = (0, START) if last is None else (last.seq + 1, last.digest)
-        signed = unsigned(seq, self._now(), event.event, event.fields(), prev, self._fingerprint)
+        signed = unsigned(seq, self.now(), event.event, event.fields(), prev, self._fingerprint)
         data = line(signed, self._identity.sign(signed))
         return data + b"\n", read(data)
 
-    def _write_head(self, last: Entry) -> None:
+    def write_head(self, last: Entry) -> None:
+        """Signs anew what the last entry is, beside the log."""
         signed = unsigned_head(last.seq, last.time, last.digest, self._identity.certificate_pem)
         path = head_path(self.path)
         draft = path.with_name(f".{path.name}.new")
         handle = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
         try:
-            _write_all(handle, line(signed, self._identity.sign(signed)) + b"\n")
+            write_all(handle, line(signed, self._identity.sign(signed)) + b"\n")
         finally:
             os.close(handle)
         draft.replace(path)
@@ -293,7 +294,8 @@ def _readable(path: Path) -> Iterator[None]:
         ) from None
 
 
-def _write_all(handle: int, data: bytes) -> None:
+def write_all(handle: int, data: bytes) -> None:
+    """Writes all of the data, in as many calls as it takes."""
     view = memoryview(data)
     while view:
         view = view[os.write(handle, view) :]

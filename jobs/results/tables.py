@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 
 from link.files.spreadsheet import as_json, quoted
 
-_BATCH_ROWS: Final = 1 << 17  # keeps each batch far below the 2 GiB of an Arrow string array
+BATCH_ROWS: Final = 1 << 17  # keeps each batch far below the 2 GiB of an Arrow string array
 
 
 def csv_chunks(table: pa.Table) -> Iterator[bytes | memoryview]:
@@ -25,7 +25,7 @@ def csv_chunks(table: pa.Table) -> Iterator[bytes | memoryview]:
             give the same float again.
     """
     yield (",".join(map(quoted, table.column_names)) + "\n").encode()
-    for batch in table.to_batches(max_chunksize=_BATCH_ROWS):
+    for batch in table.to_batches(max_chunksize=BATCH_ROWS):
         cells = [_cells(column) for column in batch.columns]
         cells[-1] = pc.binary_join_element_wise(cells[-1], "\n", "", null_handling="replace", null_replacement="")
         lines = pc.binary_join_element_wise(*cells, ",", null_handling="replace", null_replacement="")

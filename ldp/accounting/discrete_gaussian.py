@@ -27,8 +27,8 @@ _LEAST: Final = Fraction(1, 1 << 20)
 _LARGEST: Final = 1 << 60
 _CHUNK: Final = 1 << 15
 # A logarithm of a word is off by 2^-46 at most, a probability to accept by 2^-50 (below): margins are wider.
-_LOG_MARGIN: Final = 2.0**-43
-_COIN_MARGIN: Final = 2.0**-40
+LOG_MARGIN: Final = 2.0**-43
+COIN_MARGIN: Final = 2.0**-40
 _NEARLY_EQUAL: Final = 16  # σ² from which the discrete variance is the parameter, but for a share below 10^-130
 
 
@@ -88,7 +88,7 @@ class DiscreteGaussian:
         words = rng.uint64(size)
         real = words.astype(np.float64)
         exponents = self._scale * (WORD * math.log(2) - np.log(real + 0.5))
-        margin = self._scale * (_LOG_MARGIN + 1 / (real + 0.5))
+        margin = self._scale * (LOG_MARGIN + 1 / (real + 0.5))
         magnitudes = np.floor(exponents).astype(np.int64)
         nearest = np.rint(exponents)
         for place in np.flatnonzero(np.abs(exponents - nearest) <= margin):
@@ -108,7 +108,7 @@ class DiscreteGaussian:
         off = (magnitude - float(self._centre)) ** 2 / (2 * float(self.parameter))
         distance = words.astype(np.float64) * 2.0**-WORD - np.exp(-off)
         taken: NDArray[np.bool_] = distance < 0
-        for place in np.flatnonzero(np.abs(distance) <= _COIN_MARGIN):
+        for place in np.flatnonzero(np.abs(distance) <= COIN_MARGIN):
             exponent = (int(magnitude[place]) - self._centre) ** 2 / (2 * self.parameter)
             taken[place] = LazyUniform(int(words[place]), rng).below_power(exponent)
         return taken

@@ -104,7 +104,7 @@ class StreamMethod(Checked, ABC):
     def __init__(self, domain: DomainLike, epsilon: float, w: int, oracle: str = "auto") -> None:
         self.domain, self.epsilon, self.w = Domain.of(domain), check_epsilon(epsilon), check_window(w)
         self.oracle = oracle
-        self.mechanism(self._phase_epsilon(self._unit))  # refuses unknown oracles and budgets that are too small
+        self.mechanism(self.phase_epsilon(self._unit))  # refuses unknown oracles and budgets that are too small
         self._spent = WindowLedger(self.w, self._total)
         self._step, self._users = -1, 0
         self._pending: Phase | None = None
@@ -185,7 +185,7 @@ class StreamMethod(Checked, ABC):
         """The least amount that the method divides by, and at which it asks first."""
 
     @abstractmethod
-    def _phase_epsilon(self, amount: Fraction) -> Fraction:
+    def phase_epsilon(self, amount: Fraction) -> Fraction:
         """ε of the reports that an amount buys."""
 
     @abstractmethod
@@ -206,7 +206,7 @@ class StreamMethod(Checked, ABC):
         share = self._phase_share(amount)
         chance = share if share == 1 else share / self._spent.left(self._step)
         self._spent.spend(self._step, amount)
-        self._pending = Phase(kind, self._phase_epsilon(amount), share, chance)
+        self._pending = Phase(kind, self.phase_epsilon(amount), share, chance)
         return self._pending
 
     def _publish(self, estimate: Estimate) -> None:
@@ -278,7 +278,8 @@ class BudgetDivision(StreamMethod):
             )
         return part
 
-    def _phase_epsilon(self, amount: Fraction) -> Fraction:
+    def phase_epsilon(self, amount: Fraction) -> Fraction:
+        """As of every method."""
         return amount
 
     def _phase_share(self, amount: Fraction) -> Fraction:  # noqa: ARG002
@@ -295,7 +296,8 @@ class PopulationDivision(StreamMethod):
     def _part(self, parts: int) -> Fraction:
         return Fraction(1, parts)
 
-    def _phase_epsilon(self, amount: Fraction) -> Fraction:  # noqa: ARG002
+    def phase_epsilon(self, amount: Fraction) -> Fraction:  # noqa: ARG002
+        """As of every method."""
         return rounded_down(Fraction(self.epsilon))
 
     def _phase_share(self, amount: Fraction) -> Fraction:

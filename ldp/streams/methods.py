@@ -65,7 +65,7 @@ class _Adaptive(StreamMethod):
 
     def _decide(self, estimate: Estimate, oracle: FrequencyOracle) -> Phase | None:
         amount = self._candidate()
-        epsilon, n = self._phase_epsilon(amount), int(self._phase_share(amount) * self._users)
+        epsilon, n = self.phase_epsilon(amount), int(self._phase_share(amount) * self._users)
         if epsilon < LEAST_EPSILON or n < 1:
             return None
         concentrated = concentration(estimate, mean_variance(oracle, estimate.n), self._users)

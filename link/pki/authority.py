@@ -32,7 +32,7 @@ AUTHORITY_DAYS: Final = 3650
 CERTIFICATE_DAYS: Final = 825
 CRL: Final = "ca.crl"
 REPLACED: Final = "replaced"  # folder of the certificates that were issued anew
-_CLOCK_SKEW: Final = dt.timedelta(hours=1)
+CLOCK_SKEW: Final = dt.timedelta(hours=1)
 _HOST = re.compile(r"[A-Za-z0-9]([A-Za-z0-9_-]*[A-Za-z0-9])?(\.[A-Za-z0-9]([A-Za-z0-9_-]*[A-Za-z0-9])?)*")
 
 
@@ -194,7 +194,7 @@ def _builder(
         .issuer_name(issuer)
         .public_key(key)
         .serial_number(x509.random_serial_number())
-        .not_valid_before(min(now, until) - _CLOCK_SKEW)
+        .not_valid_before(min(now, until) - CLOCK_SKEW)
         .not_valid_after(until)
         .add_extension(x509.SubjectKeyIdentifier.from_public_key(key), critical=False)
     )

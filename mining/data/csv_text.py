@@ -22,8 +22,8 @@ from link.errors import InputDataError
 T = TypeVar("T")
 
 _QUOTE, _LINE_FEED, _RETURN = b'"'[0], b"\n"[0], b"\r"[0]
-_BLOCK_BYTES = 1 << 21  # of text whose quotes are looked at together
-_PARSED_BYTES = 1 << 21  # of text that Arrow takes apart at once
+BLOCK_BYTES = 1 << 21  # of text whose quotes are looked at together
+PARSED_BYTES = 1 << 21  # of text that Arrow takes apart at once
 _MOST_PARSED_BYTES = 1 << 28  # the same where a record is longer: no cell may be longer than this
 
 
@@ -74,7 +74,7 @@ def read_cells(
         return gathered(iter(()))
     if not _has_plain_quotes(data, separator):
         _check_strictly(data, separator, path)
-    for at_once in (_PARSED_BYTES, min(max(len(body) + 1, 1 << 20), _MOST_PARSED_BYTES)):
+    for at_once in (PARSED_BYTES, min(max(len(body) + 1, 1 << 20), _MOST_PARSED_BYTES)):
         try:
             batches = pa_csv.open_csv(
                 pa.BufferReader(pa.py_buffer(body)),
@@ -135,8 +135,8 @@ def _has_plain_quotes(data: bytes, separator: str) -> bool:
         return False
     text = np.frombuffer(data, np.uint8)
     is_open = False
-    for start in range(0, len(text) if b'"' in data else 0, _BLOCK_BYTES):
-        places = np.flatnonzero(text[start : start + _BLOCK_BYTES] == _QUOTE) + start
+    for start in range(0, len(text) if b'"' in data else 0, BLOCK_BYTES):
+        places = np.flatnonzero(text[start : start + BLOCK_BYTES] == _QUOTE) + start
         opening, closing = places[int(is_open) :: 2], places[1 - int(is_open) :: 2]
         opening, closing = opening[opening > 0], closing[closing < len(text) - 1]
         if not (before[text[opening - 1]].all() and after[text[closing + 1]].all()):

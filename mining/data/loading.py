@@ -21,7 +21,7 @@ FORMATS = ("basket", "long", "wide", "csv", "parquet", "sql")
 TABLE_FORMATS = ("csv", "parquet", "sql")
 
 _GZIP_MAGIC = b"\x1f\x8b"
-_AT_ONCE = 1 << 20  # bytes
+AT_ONCE = 1 << 20  # bytes
 
 
 def load_transactions(
@@ -207,7 +207,7 @@ def _whole(path: Path) -> bytes:
             with gzip.GzipFile(fileobj=file) if packed else file as stream:
                 begin = stream.read(len(codecs.BOM_UTF8))
                 text.write(b"" if begin == codecs.BOM_UTF8 else begin)
-                shutil.copyfileobj(stream, text, _AT_ONCE)
+                shutil.copyfileobj(stream, text, AT_ONCE)
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
         raise InputDataError(f"{path} is not a whole gzip file; fetch or compress it again.") from error
     except OSError as error:
@@ -219,8 +219,8 @@ def _first_fault(data: bytes) -> int:
     """Where the first byte is that is no UTF-8; -1 if there is none."""
     decoder = codecs.getincrementaldecoder("utf-8")()
     whole = memoryview(data)
-    for start in range(0, len(data), _AT_ONCE):
-        part = whole[start : start + _AT_ONCE]
+    for start in range(0, len(data), AT_ONCE):
+        part = whole[start : start + AT_ONCE]
         end = start + len(part)
         try:
             decoder.decode(part, final=end == len(data))

@@ -18,7 +18,7 @@ from mining.data.databases import FETCH, Database, duckdb_query, sqlite_query
 from mining.data.gathering import LongPieces, RowPieces
 from mining.data.transactions import Transactions
 
-_BATCH_ROWS: Final = 1 << 16
+BATCH_ROWS: Final = 1 << 16
 
 
 def from_parquet(path: Path, id_column: str, item_column: str) -> Transactions:
@@ -33,12 +33,12 @@ def from_parquet(path: Path, id_column: str, item_column: str) -> Transactions:
             raise InputDataError(f'{where} has more than one column named "{twice[0]}"; rename all but one.')
         with pq.ParquetFile(path, pre_buffer=False) as file:
             if {id_column, item_column} <= set(names) and item_column not in lists:
-                batches = file.iter_batches(_BATCH_ROWS, columns=[id_column, item_column])
+                batches = file.iter_batches(BATCH_ROWS, columns=[id_column, item_column])
                 return _from_long(batches, id_column, item_column, where)
             if len(lists) == 1:
-                return _from_lists(file.iter_batches(_BATCH_ROWS, columns=lists), lists[0], where)
+                return _from_lists(file.iter_batches(BATCH_ROWS, columns=lists), lists[0], where)
             items = [name for name in names if name != id_column]
-            return _from_wide(file.iter_batches(_BATCH_ROWS, columns=items), items, where)
+            return _from_wide(file.iter_batches(BATCH_ROWS, columns=items), items, where)
     except UnicodeDecodeError:  # which Parquet promises, and nobody checks
         raise InputDataError(f"{path} holds text that is not UTF-8; re-encode it.") from None
     except (pa.ArrowException, OSError, OverflowError, UnicodeEncodeError) as error:

@@ -19,10 +19,10 @@ from mining.data.gathering import LongPieces, RowPieces
 from mining.data.transactions import Transactions
 
 # Text taken apart at a time; several arrays as long as it are held meanwhile.
-_BLOCK_BYTES = 1 << 21
+BLOCK_BYTES = 1 << 21
 _LINE_FEED = 10
 _BLANKS = b" \t\v\f\r"
-_RECORDS = 1 << 14  # of CSV taken apart at a time where cells are quoted
+RECORDS = 1 << 14  # of CSV taken apart at a time where cells are quoted
 _TRUTH = {"0": 0, "1": 1, "false": 0, "true": 1, "False": 0, "True": 1, "FALSE": 0, "TRUE": 1}
 _NEITHER = 2
 
@@ -45,7 +45,7 @@ def from_records(data: bytes, separator: str, path: Path) -> Transactions:
     reader = csv.reader(lines_of(data), delimiter=separator, strict=True)
     records = filter(None, reader)
     try:
-        while piece := [[cell for cell in record if cell] for record in islice(records, _RECORDS)]:
+        while piece := [[cell for cell in record if cell] for record in islice(records, RECORDS)]:
             flat = pa.array([item for items in piece for item in items], pa.string())
             rows.add(np.fromiter(map(len, piece), np.int64, len(piece)), flat)
     except csv.Error as error:
@@ -126,7 +126,7 @@ def _blocks(data: bytes) -> Iterator[bytes]:
     """Cut text into blocks that end with a line."""
     start = 0
     while start < len(data):
-        stop = data.find(b"\n", min(start + _BLOCK_BYTES, len(data)))
+        stop = data.find(b"\n", min(start + BLOCK_BYTES, len(data)))
         stop = len(data) if stop < 0 else stop + 1
         yield data[start:stop]
         start = stop

@@ -15,7 +15,7 @@ from link.errors import InputDataError
 from link.files.printable import is_text
 
 _MAX_ITEMS = 2**31 - 1
-_AT_ONCE = 1 << 20  # occurrences
+AT_ONCE = 1 << 20  # occurrences
 
 N = TypeVar("N", bound=np.generic)
 R = TypeVar("R")
@@ -238,15 +238,15 @@ def _distinct(keys: NDArray[np.int64]) -> NDArray[np.int64]:
 
 
 def _ascend(keys: NDArray[np.int64]) -> bool:
-    starts = range(0, len(keys), _AT_ONCE)
-    return all(bool(np.all(np.diff(keys[start : start + _AT_ONCE + 1]) > 0)) for start in starts)
+    starts = range(0, len(keys), AT_ONCE)
+    return all(bool(np.all(np.diff(keys[start : start + AT_ONCE + 1]) > 0)) for start in starts)
 
 
 def rows_of_keys(keys: NDArray[np.int64], n_items: int, n_rows: int) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
     """Items of each row, and the items of all rows, of what `occurrence_keys` gave."""
     lengths, indices = np.zeros(n_rows, np.int64), np.empty(len(keys), np.int32)
-    for start in range(0, len(keys), _AT_ONCE):
-        part = keys[start : start + _AT_ONCE]
+    for start in range(0, len(keys), AT_ONCE):
+        part = keys[start : start + AT_ONCE]
         owner = part // n_items
         indices[start : start + len(part)] = part - owner * n_items
         lengths[owner[0] : owner[-1] + 1] += np.bincount(owner - owner[0])

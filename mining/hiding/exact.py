@@ -41,7 +41,7 @@ from mining.hiding.workspace import Workspace
 Status = Literal["optimal", "time limit", "heuristic"]
 Cells = list[tuple[int, int]]
 
-SEARCH: Final = (sys.executable, "-P", "-m", "mining.hiding.search_process")
+SEARCH: Final[tuple[str, ...]] = (sys.executable, "-P", "-m", "mining.hiding.search_process")
 GRACE_S: Final = 0.5  # in which a solution that was found in time may still arrive
 
 
@@ -112,20 +112,19 @@ class _Program:
     n_lost: int
 
 
-def hide_exactly(work: Workspace, task: Task, time_limit: float, search: Sequence[str] = SEARCH) -> Solved:
+def hide_exactly(work: Workspace, task: Task, time_limit: float) -> Solved:
     """Makes itemsets infrequent with the least loss.
 
     Args:
         work: The rows, unchanged so far; the cells of the solution are deleted.
         task: What is asked.
         time_limit: Seconds for the search; it is over `GRACE_S` later at the latest.
-        search: The command of its process.
 
     Raises:
         InternalError: The search broke off by a fault of its own.
     """
     began = time.monotonic()
-    found = _searched(task, began + time_limit, search)
+    found = searched_apart(task, began + time_limit)
     seconds = time.monotonic() - began
     status: Status = "heuristic"
     chosen = task.known
@@ -138,11 +137,11 @@ def hide_exactly(work: Workspace, task: Task, time_limit: float, search: Sequenc
     return Solved(status, lost, len(chosen), found.bound, gap, seconds)
 
 
-def _searched(task: Task, deadline: float, search: Sequence[str]) -> Found:
+def searched_apart(task: Task, deadline: float) -> Found:
     """Searches in a process of its own."""
     try:
         ran = subprocess.run(
-            search,
+            SEARCH,
             input=pickle.dumps((task, deadline)),
             capture_output=True,
             timeout=max(0.0, deadline + GRACE_S - time.monotonic()),

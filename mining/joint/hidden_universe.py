@@ -84,7 +84,7 @@ async def hidden_items(tally: HorizontalTally, data: Rows) -> tuple[tuple[str, .
 
     chosen = {positions[place] for place in np.flatnonzero(frequent)}
     mine = [name for name, pseudonym in zip(names, own, strict=True) if pseudonym in chosen]
-    items = await _names(tally, mine, len(chosen)) if chosen else ()  # D
+    items = await frequent_names(tally, mine, len(chosen)) if chosen else ()  # D
     return items, await tally.supports(SUPPORTS, counts_of(data, items))  # E
 
 
@@ -93,7 +93,7 @@ def withstood(parties: int) -> int:
     return max(1, parties - 2)
 
 
-async def _names(tally: HorizontalTally, mine: list[str], number: int) -> tuple[str, ...]:
+async def frequent_names(tally: HorizontalTally, mine: list[str], number: int) -> tuple[str, ...]:
     """The names of all frequent items. As many are frequent as all know, so this bounds every party's set."""
     session = tally.session
     union = await set_union(

@@ -13,7 +13,7 @@ from mining.data.bitmaps import pack
 from mining.data.transactions import Transactions
 from mining.pairs import count_along_columns, count_along_rows, prefer_rows
 
-_OCCURRENCES: Final = 1 << 19  # of rows whose pairs are met at once, in arrays of eight bytes for each
+OCCURRENCES: Final = 1 << 19  # of rows whose pairs are met at once, in arrays of eight bytes for each
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +47,7 @@ def _pieces(rows: Transactions) -> Iterator[Transactions]:
     """The rows in pieces of a bounded number of occurrences, or of one row; at least one piece."""
     start = 0
     while True:
-        stop = int(np.searchsorted(rows.offsets, rows.offsets[start] + _OCCURRENCES, side="right")) - 1
+        stop = int(np.searchsorted(rows.offsets, rows.offsets[start] + OCCURRENCES, side="right")) - 1
         stop = min(max(stop, start + 1), rows.n_rows)
         yield rows.between(start, stop)
         start = stop

@@ -19,7 +19,7 @@ from mining.rules.measures import MEASURES, RuleCounts
 
 Consequent = Literal["any", "single"]
 
-_ONE_KEY: Final = 1 << 28  # itemsets: the places of two and a length fit 62 bits
+ONE_KEY: Final = 1 << 28  # itemsets: the places of two and a length fit 62 bits
 
 
 @dataclass(frozen=True, eq=False)
@@ -134,7 +134,7 @@ def _canonical_order(family: Family, splits: Splits) -> Numbers:
     """The permutation that puts rules into canonical order."""
     rank, number = family.rank(), len(family.length)
     length, antecedent, consequent = family.length[splits.whole], rank[splits.antecedent], rank[splits.consequent]
-    if number < _ONE_KEY:  # sorts in half the time
+    if number < ONE_KEY:  # sorts in half the time
         return np.argsort((length * number + antecedent) * number + consequent)
     return np.lexsort((consequent, antecedent, length))
 

@@ -23,7 +23,7 @@ class OpenJobs:
     """
 
     def __init__(self, me: str, now: Callable[[], float]) -> None:
-        self._me, self._now = me, now
+        self._me, self.now = me, now
         self._jobs: dict[bytes, Job] = {}
         self._expiring: dict[bytes, asyncio.TimerHandle] = {}
         self._coming: list[tuple[str, int]] = []  # proposals that are judged: whose, and of how many bytes
@@ -79,7 +79,7 @@ class OpenJobs:
     def keep(self, job: Job, expiry: float, expire: Callable[[Job], None]) -> None:
         """Keeps a job until `leave`; `expire` is called when its proposal ends, if it is open then."""
         self._jobs[job.id] = job
-        self._expiring[job.id] = call_at(expiry, self._now(), lambda: expire(job))
+        self._expiring[job.id] = call_at(expiry, self.now(), lambda: expire(job))
         job.settled = lambda: self.leave(job)
 
     def leave(self, job: Job) -> None:

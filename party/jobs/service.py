@@ -50,7 +50,7 @@ class ControlService(ControlServicer):
         *,
         now: Callable[[], float] = time.time,
     ) -> None:
-        self._config, self._federation, self._host, self._now = config, federation, host, now
+        self._config, self._federation, self._host, self.now = config, federation, host, now
         self._me, self._identity, self._estimates = config.party.name, identity, estimates
 
     async def Describe(self, request: control.DescribeRequest, context: Context) -> control.SignedDescription:  # noqa: ARG002, N802
@@ -65,7 +65,7 @@ class ControlService(ControlServicer):
             datasets=[control.DatasetDescription(name=d.name, kind=d.kind) for d in opened],
             tasks=policy.tasks,
             peers=[name for name in self._federation if name != self._me],
-            now=int(self._now()),
+            now=int(self.now()),
             revocations=self._identity.trust.number,
         )
         return sign(description, request.challenge, self._identity)

@@ -70,7 +70,7 @@ class SessionHost:
     """
 
     def __init__(self, context: JobContext, *, now: Callable[[], float] = time.time) -> None:
-        self._context, self._now = context, now
+        self._context, self.now = context, now
         self._me = context.identity.name
         self._jobs = OpenJobs(self._me, now)
         self._hosting: dict[bytes, asyncio.Task[None]] = {}  # with those that only take leave of their peers
@@ -100,7 +100,7 @@ class SessionHost:
             )
             await end_record(
                 self._context,
-                self._now(),
+                self.now(),
                 record,
                 FAILED,
                 error,
@@ -108,15 +108,15 @@ class SessionHost:
             )
         await self._forget_stale()
         if (stale := store.next_stale()) is not None:
-            call_at(stale, self._now(), lambda: self._keep(self._forget_stale()))
+            call_at(stale, self.now(), lambda: self._keep(self._forget_stale()))
         for record in store.within((AWAITING_APPROVAL, APPROVED)):
             try:
                 spec = spec_of(record)
             except ComineError as error:
-                await end_record(self._context, self._now(), record, CANCELLED, error)
+                await end_record(self._context, self.now(), record, CANCELLED, error)
                 continue
-            if record.expiry <= self._now():
-                await end_record(self._context, self._now(), record, EXPIRED, self._expired())
+            if record.expiry <= self.now():
+                await end_record(self._context, self.now(), record, EXPIRED, self._expired())
             else:
                 self._admit(record, spec)
         self._context.tables.recover()
@@ -176,7 +176,7 @@ class SessionHost:
             ComineError: The job has ended, or ends meanwhile; or too many wait.
         """
         record = await asyncio.to_thread(self._context.store.get, job.id)
-        if record is None or record.expiry <= self._now():
+        if record is None or record.expiry <= self.now():
             raise self._expired()
         if record.state not in (APPROVED, FAILED, CANCELLED):
             raise UnexpectedMessage(f"nothing of this job can begin at {self._me} now", party=self._me)
@@ -239,7 +239,7 @@ class SessionHost:
             raise UnexpectedMessage(
                 f"this job was started at {self._me} before, or has ended ({state}); propose it anew", party=self._me
             )
-        if (record := await asyncio.to_thread(self._context.store.get, job.id)) is None or record.expiry <= self._now():
+        if (record := await asyncio.to_thread(self._context.store.get, job.id)) is None or record.expiry <= self.now():
             self._keep(self._expire(job))
             raise self._expired()
         if attempt > 1:
@@ -248,7 +248,7 @@ class SessionHost:
 
     async def _begin(self, job: Job, record: Record, attempt: int, seed: bytes, *, again: bool) -> None:
         """Charges a start and writes it down."""
-        context, now = self._context, self._now()
+        context, now = self._context, self.now()
         judge = context.consent.judge
         context.audit.check(Started, job.coordinator)
         await asyncio.to_thread(judge.decide, job.spec, job.coordinator, job_id=job.id, attempt=attempt)
@@ -389,7 +389,7 @@ class SessionHost:
         if self._closing:
             return
         try:
-            await asyncio.to_thread(forget_stale, self._context.store, self._now())
+            await asyncio.to_thread(forget_stale, self._context.store, self.now())
         except ComineError as error:
             self._context.log.error("jobs unwritable", error=error)
 
@@ -436,7 +436,7 @@ class SessionHost:
     async def _finish(self, job: Job, run: PartyRun) -> None:
         """Hands over what the job gave."""
         header = await release(self._context, job, run)
-        await self._settle(job, SUCCEEDED, {"ended": self._now(), "release": header.SerializeToString()}, None)
+        await self._settle(job, SUCCEEDED, {"ended": self.now(), "release": header.SerializeToString()}, None)
         job.move(SUCCEEDED)
         if self._endings.of(job.id) is None:
             self._jobs.leave(job)
@@ -482,11 +482,11 @@ class SessionHost:
         try:
             teller = error.teller if isinstance(error, ComineError) else None
             event = Ended.by(job.id, WORDS[state], told, teller)
-            if not await self._settle(job, state, ended(self._now(), told, self._me), event, told.code):
+            if not await self._settle(job, state, ended(self.now(), told, self._me), event, told.code):
                 await self._notice(job)  # a person has just decided
                 if job.over:
                     return
-                await self._settle(job, state, ended(self._now(), told, self._me), None, told.code)
+                await self._settle(job, state, ended(self.now(), told, self._me), None, told.code)
         finally:
             job.ending = False
             self._turns.end(job.id, told)
@@ -500,4 +500,4 @@ class SessionHost:
         self, job: Job, state: JobState.ValueType, changes: dict[str, Any], event: Ended | None, code: str = ""
     ) -> bool:
         """Writes an end, now or later; False where somebody else has moved the job."""
-        return await self._endings.write(JobEnd(job, job.state, state, changes, event, code), self._now())
+        return await self._endings.write(JobEnd(job, job.state, state, changes, event, code), self.now())

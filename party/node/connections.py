@@ -159,7 +159,7 @@ class Connections:
         while True:
             began = loop.time()
             try:
-                closed = await asyncio.to_thread(self._close_surplus, port)
+                closed = await asyncio.to_thread(self.close_surplus, port)
                 failing = False
             except Exception as error:  # such as no descriptor that is free: it may go on at another time
                 if not failing:
@@ -175,7 +175,8 @@ class Connections:
                 self._closed.clear()
             await asyncio.sleep(SOON_S if closed else max(LOOK_S, 9 * (now - began)))
 
-    def _close_surplus(self, port: int) -> Mapping[tuple[_Holder, str], int]:
+    def close_surplus(self, port: int) -> Mapping[tuple[_Holder, str], int]:
+        """Closes what is too much on a port, and says by holder how much that was."""
         held = [(each, self._holder(each.end)) for each in self._open(port)]
         found = surplus(held, self._most)
         self._let_wait(port, crowded=any(holder.kind is None for holder in found))

@@ -88,7 +88,7 @@ class Consent:
         *,
         now: Callable[[], float] = time.time,
     ) -> None:
-        self.judge, self._identity, self._store, self._audit, self._now = judge, identity, store, audit, now
+        self.judge, self._identity, self._store, self._audit, self.now = judge, identity, store, audit, now
         self._me = identity.name
 
     async def receive(self, signed: SignedProposal, coordinator: str) -> tuple[Record, JobSpec]:
@@ -102,7 +102,7 @@ class Consent:
         proposal = read_proposal(signed, self._identity.trust, coordinator)
         if len(proposal.spec) > MAX_SPEC_BYTES:
             raise LimitExceeded(f"a job specification has at most {MAX_SPEC_BYTES} bytes", party=self._me)
-        now = self._now()
+        now = self.now()
         if proposal.expiry <= now:
             raise DeadlineExceeded(
                 f"the proposal had expired when it reached {self._me}; check the clocks and propose the job anew",
@@ -162,7 +162,7 @@ class Consent:
         with self._deciding(record):
             read_proposal(record.signed_proposal, self._identity.trust, record.coordinator)
             self.judge.decide(spec_of(record), record.coordinator, job_id=record.job_id)
-            now = self._now()
+            now = self.now()
             approval = self._sign(record.job_id, record.coordinator, by, now)
             self._audit.append(Approved.of(approval, record.job_id, by=by))
             changes = {"decided": now, "decided_by": by, "approval": approval.SerializeToString()}
@@ -179,7 +179,7 @@ class Consent:
             # A person chose these words for others to read, places among them.
             told = PolicyDenied(f"{by} at {self._me} denied the job: {reason}", party=self._me)
             self._audit.append(Refused(job=record.job_id, by=by, reason=reason))
-            changes = _denial(told, by, self._now()) | {"reason": reason}
+            changes = _denial(told, by, self.now()) | {"reason": reason}
             self._store.move(record.job_id, AWAITING_APPROVAL, DENIED, changes)
 
     @contextmanager
@@ -192,7 +192,7 @@ class Consent:
                     f"the job {record.job_id.hex()[:12]} {_standing(present)}; only jobs that await approval can be "
                     "approved or denied"
                 )
-            if present.expiry <= self._now():
+            if present.expiry <= self.now():
                 raise DeadlineExceeded(
                     f"the proposal expired on {dt.datetime.fromtimestamp(present.expiry, dt.UTC):%Y-%m-%d %H:%M} UTC; "
                     f"ask {present.coordinator} to propose the job anew",

@@ -52,7 +52,7 @@ class Judge:
         *,
         now: Callable[[], float] = time.time,
     ) -> None:
-        self._config, self._federation, self._store, self._now = config, federation, store, now
+        self._config, self._federation, self._store, self.now = config, federation, store, now
         self._ledger, self._releases, self._alike = ledger, releases, alike(config.dataset)
 
     def policy_of(self, spec: JobSpec) -> PolicySection:
@@ -82,7 +82,7 @@ class Judge:
     def _check_failures(self, spec: JobSpec, coordinator: str) -> None:
         """Bounds what a coordinator can ask of rows by jobs that it chooses so that they fail on some."""
         me, most = self._config.party.name, self._config.policy.max_failed_jobs
-        datasets, since = self._same_rows(spec.job.dataset), self._now() - FAILED_S
+        datasets, since = self._same_rows(spec.job.dataset), self.now() - FAILED_S
         if self._store.failed_here(datasets, coordinator, me, spec.job.parties, since) >= most:
             raise PolicyDenied(
                 f"the policy of {me} lets {most} jobs of a coordinator on a dataset fail within 24 hours because rows "
@@ -167,7 +167,7 @@ class Judge:
         return first + [job for job in latest if job.job_id != first[0].job_id]
 
     def _case(self, spec: JobSpec, coordinator: str, job_id: bytes, attempt: int, expiry: int | None) -> PolicyInput:
-        dataset, now = self._config.datasets.get(spec.job.dataset), self._now()
+        dataset, now = self._config.datasets.get(spec.job.dataset), self.now()
         budget = None if dataset is None else dataset.privacy
         since = None if budget is None or budget.period is None else now - seconds(budget.period)
         if dataset is not None:

@@ -216,7 +216,7 @@ def test_chunks_change_nothing(rows: list[list[int]], cells: int) -> None:
     requirements = Requirements((KAnonymity(4), DistinctDiversity(3, "s")))
     whole = requirements.check(labels, len(rows), table.sensitive, weights)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("anonymize.models.requirements._MOST_CELLS", cells)
+        patch.setattr("anonymize.models.requirements.MOST_CELLS", cells)
         assert requirements.check(labels, len(rows), table.sensitive, weights).tolist() == whole.tolist()
     assert whole.tolist() == [sum(row) >= 4 and np.count_nonzero(row) >= 3 for row in rows]
 

@@ -314,8 +314,8 @@ def test_wide_keys_and_small_blocks_change_nothing(monkeypatch: pytest.MonkeyPat
     table = numbers_table(where, s=rng.choice(list("abc"), 400).tolist())
     required = Requirements((KAnonymity(4), TCloseness(0.35, "s"), PSensitive(2, ("s",))))
     wanted = {mode: groups_of(mondrian(table, required, mode=mode).classes) for mode in MODES}
-    monkeypatch.setattr(partition_module, "_WORD_BITS", 1)
-    monkeypatch.setattr(cuts_module, "_MOST_CELLS", 20)
+    monkeypatch.setattr(partition_module, "WORD_BITS", 1)
+    monkeypatch.setattr(cuts_module, "MOST_CELLS", 20)
     for mode in MODES:
         assert groups_of(mondrian(table, required, mode=mode).classes) == wanted[mode]
 

@@ -32,7 +32,7 @@ from tests.client.node import BEGIN, HOUR, LABELS, PARTY, Direct, Node, homepage
 # -- crashes ----------------------------------------------------------------------------------------------------------
 def crashing(store: ClientStore, at: int) -> None:
     """The device stops at the given statement, before or (for negative numbers) after it is done."""
-    run: Callable[..., Any] = store._execute
+    run: Callable[..., Any] = store.execute
     countdown = iter(range(abs(at) - 1, -1, -1))
 
     def execute(statement: str, *values: Any) -> Any:
@@ -44,20 +44,20 @@ def crashing(store: ClientStore, at: int) -> None:
             raise Crash
         return done
 
-    store._execute = execute  # type: ignore[method-assign]
+    store.execute = execute  # type: ignore[method-assign]
 
 
 def statements(work: Callable[[FrequencyClient], object], client: FrequencyClient) -> int:
-    run, count = client._store._execute, 0
+    run, count = client._store.execute, 0
 
     def execute(statement: str, *values: Any) -> Any:
         nonlocal count
         count += 1
         return run(statement, *values)
 
-    client._store._execute = execute  # type: ignore[method-assign]
+    client._store.execute = execute  # type: ignore[method-assign]
     work(client)
-    client._store._execute = run  # type: ignore[method-assign]
+    client._store.execute = run  # type: ignore[method-assign]
     return count
 
 
@@ -152,7 +152,7 @@ def test_whatever_happens(
         else:
             node.now = max(node.now + how, BEGIN)
     client.deliver(Direct(node))
-    charges = list(client._store._execute("SELECT at, collection, epsilon FROM charges"))
+    charges = list(client._store.execute("SELECT at, collection, epsilon FROM charges"))
     for at, _, _ in charges:
         assert sum(Fraction(epsilon) for when, _, epsilon in charges if at - span < when <= at) <= most
     for name, mechanism in zip(names, mechanisms, strict=True):
@@ -201,7 +201,7 @@ def test_another_file_is_refused(tmp_path: Path, content: bytes) -> None:
 
 def test_another_version_is_refused(tmp_path: Path) -> None:
     client = FrequencyClient.open(tmp_path)
-    client._store._execute("PRAGMA user_version = 9")
+    client._store.execute("PRAGMA user_version = 9")
     client.close()
     with pytest.raises(ConfigurationError, match="has version 9"):
         FrequencyClient.open(tmp_path)
@@ -269,7 +269,7 @@ def test_a_process_that_is_killed_leaves_whole_reports(tmp_path: Path) -> None:
             assert waiting + told <= client.waiting() <= waiting + told + 1
             waiting = client.waiting()
             assert client._store.spent(0) == waiting * Fraction(0.001)
-            (latest,) = client._store._execute("SELECT max(round) FROM outbox").fetchone()
+            (latest,) = client._store.execute("SELECT max(round) FROM outbox").fetchone()
             assert latest == waiting - 1
 
 

@@ -36,7 +36,7 @@ def store(tmp_path: Path) -> Store:
 def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(party_calls, "RETRY_S", 0.05)
     monkeypatch.setattr(party_calls, "MAX_RETRY_S", 0.1)
-    monkeypatch.setattr(driving, "_HEED_S", 0.02)
+    monkeypatch.setattr(driving, "HEED_S", 0.02)
 
 
 async def until(made: Callable[[], bool]) -> None:

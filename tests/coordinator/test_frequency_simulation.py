@@ -66,7 +66,7 @@ def test_post_processing_stands_beside_the_raw_estimates(collection: Collection)
 
 @pytest.mark.parametrize("name", ORACLES)
 def test_small_batches_lose_nobody(collection: Collection, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(coordinator.frequency.simulation, "_BATCH_BYTES", 1)
+    monkeypatch.setattr(coordinator.frequency.simulation, "BATCH_BYTES", 1)
     told = []
     outcome = simulate(Request((name,), 4.0, seed=1), collection, lambda *seen: told.append(seen)).outcomes[0]
     assert told[-1] == (name, COUNTS.sum(), COUNTS.sum())
@@ -79,13 +79,13 @@ def test_small_batches_lose_nobody(collection: Collection, name: str, monkeypatc
 
 def test_runs_of_a_sketch_take_other_functions(collection: Collection, monkeypatch: pytest.MonkeyPatch) -> None:
     salts = []
-    real = coordinator.frequency.simulation._collected
+    real = coordinator.frequency.simulation.collected
 
     def recorded(found, *rest):  # type: ignore[no-untyped-def]
         salts.append(found.get_params()["salt"])
         return real(found, *rest)
 
-    monkeypatch.setattr(coordinator.frequency.simulation, "_collected", recorded)
+    monkeypatch.setattr(coordinator.frequency.simulation, "collected", recorded)
     outcome = simulate(Request(("flh",), 1.0, runs=3, seed=1), collection).outcomes[0]
     assert salts == [0, 1, 2]
     assert outcome.oracle.get_params()["salt"] == 0

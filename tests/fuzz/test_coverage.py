@@ -54,7 +54,7 @@ READ: Final[dict[str, tuple[str, ...]]] = {
         "coordinator.demo.loopback:_last_line",
         "jobs.report.page:_block",
         "jobs.schema.__init__:published",
-        "mining.hiding.exact:_searched",
+        "mining.hiding.exact:searched_apart",
         "mining.hiding.search_process:main",
         "party.services.anonymization.runs:Runs._crashed",
         "party.services.anonymization.runs:Runs._read",

@@ -301,7 +301,7 @@ def here(monkeypatch: pytest.MonkeyPatch) -> None:
         return json.dumps(made).encode()
 
     monkeypatch.setattr("party.services.anonymization.runs.asyncio.create_subprocess_exec", started)
-    monkeypatch.setattr("party.services.anonymization.runs._outcome", outcome)
+    monkeypatch.setattr("party.services.anonymization.runs.last_output", outcome)
 
 
 async def ended(call: Any) -> list[pb.ReleasePart]:

@@ -627,7 +627,7 @@ def test_on_a_terminal_a_person_is_asked_once_more(
             ids.append(await nodes.clients["north"].propose(weekly()))
 
     asyncio.run(test())
-    monkeypatch.setattr(party.inbox_cli, "_is_terminal", lambda: True)
+    monkeypatch.setattr(party.inbox_cli, "is_terminal", lambda: True)
     asked, answers = list[str](), iter([False, True])
     monkeypatch.setattr("typer.confirm", lambda text, **_: (asked.append(text), next(answers))[1])
     file, job = str(tmp_path / "north.toml"), ids[0].hex()

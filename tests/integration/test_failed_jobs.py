@@ -125,8 +125,8 @@ def test_few_jobs_may_fail_by_rows_in_a_day(tmp_path: Path, monkeypatch: pytest.
         found = await outcome(nodes, asks(100, "keep"), "another")  # whom nobody has reason to doubt
         assert isinstance(found, Result), found
         for node in nodes.nodes.values():
-            judge, real = node.host._context.consent.judge, node.host._context.consent.judge._now
-            monkeypatch.setattr(judge, "_now", lambda real=real: real() + 24 * 3600 + 60)
+            judge, real = node.host._context.consent.judge, node.host._context.consent.judge.now
+            monkeypatch.setattr(judge, "now", lambda real=real: real() + 24 * 3600 + 60)
         assert isinstance(await outcome(nodes, asks(101, "keep")), Result)
 
     with_nodes(tmp_path, test)

@@ -234,9 +234,9 @@ def test_a_coordinator_with_a_bad_certificate_is_named(tmp_path: Path, what: str
 # -- clocks -----------------------------------------------------------------------------------------------------------
 def shift(nodes: Nodes, name: str, seconds: float) -> None:
     """Sets the clock by which a node in this process tells the time."""
-    node, real = nodes.nodes[name], nodes.nodes[name]._control._now
+    node, real = nodes.nodes[name], nodes.nodes[name]._control.now
     for user in (node._control, node.host, node.host._jobs, node.host._context.consent):
-        user._now = lambda: real() + seconds  # type: ignore[union-attr]
+        user.now = lambda: real() + seconds  # type: ignore[union-attr]
 
 
 CLOCKS: dict[str, tuple[dict[str, float], str | None, tuple[str, ...]]] = {
@@ -265,7 +265,7 @@ def test_whose_clock_is_wrong_is_named_before_anything_is_judged_by_it(tmp_path:
 
 
 def test_a_clock_that_goes_wrong_while_people_decide_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("coordinator.jobs.driver._MET_S", 0.0)
+    monkeypatch.setattr("coordinator.jobs.driver.MET_S", 0.0)
 
     async def test() -> None:
         async with running(tmp_path) as nodes:

@@ -324,7 +324,7 @@ def test_a_proposal_that_is_never_started_ends_at_its_expiry(tmp_path: Path) -> 
     async def test() -> None:
         async with running(tmp_path) as nodes:
             north, jobs = nodes.clients["north"], nodes.nodes["north"].host._jobs
-            jobs._now = lambda: time.time() + 599  # so that the end is near once it is awaited
+            jobs.now = lambda: time.time() + 599  # so that the end is near once it is awaited
             events = await north.watch(await north.propose(weekly()))
             assert [event.state for event in events] == [control.APPROVED, control.EXPIRED]
             assert events[-1].error_code == "E600"

@@ -331,7 +331,7 @@ def reissued(pki: Path, authority: Authority, name: str, days: float) -> None:
     role: Role = "coordinator" if name == "hub" else "party"
     with pytest.MonkeyPatch.context() as patch:
         if days > 0:
-            patch.setattr(link.pki.authority, "_CLOCK_SKEW", dt.timedelta(days=-days))
+            patch.setattr(link.pki.authority, "CLOCK_SKEW", dt.timedelta(days=-days))
         write_identity(authority.issue(name, role, valid_days=2 * days), pki, force=True)
 
 

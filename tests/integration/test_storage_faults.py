@@ -95,7 +95,7 @@ def put_on(disk: Disk, node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
     """Lets a node write to that disk from now on."""
     put_databases_on(disk, node)
     audit, tables = node._audit, node.host._context.tables
-    for name in ("_write", "_write_head"):
+    for name in ("_write", "write_head"):
         method = getattr(audit, name)
 
         def refusing(*arguments: Any, name: str = name, method: Any = method) -> Any:

@@ -36,7 +36,7 @@ def test_the_csv_module_reads_back_what_was_written(rows: list[tuple[list[str], 
 
 
 def test_long_tables_are_written_in_batches(monkeypatch: object) -> None:
-    monkeypatch.setattr(tables, "_BATCH_ROWS", 3)  # type: ignore[attr-defined]
+    monkeypatch.setattr(tables, "BATCH_ROWS", 3)  # type: ignore[attr-defined]
     table = pa.table({"itemset": [[str(n)] for n in range(10)], "length": range(10)})
     chunks = list(csv_chunks(table))
     assert len(chunks) == 5

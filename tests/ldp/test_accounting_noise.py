@@ -71,8 +71,8 @@ def test_what_floating_point_decides_is_what_exact_arithmetic_does(
 ) -> None:
     """With margins that send every comparison to the exact path, the same words give the same noise."""
     quick = DiscreteGaussian(parameter).draw(1_000, Randomness.from_seed(3))
-    monkeypatch.setattr(discrete_gaussian, "_LOG_MARGIN", 0.5 / DiscreteGaussian(parameter)._scale)
-    monkeypatch.setattr(discrete_gaussian, "_COIN_MARGIN", 2.0)
+    monkeypatch.setattr(discrete_gaussian, "LOG_MARGIN", 0.5 / DiscreteGaussian(parameter)._scale)
+    monkeypatch.setattr(discrete_gaussian, "COIN_MARGIN", 2.0)
     slow = DiscreteGaussian(parameter).draw(1_000, Randomness.from_seed(3))
     assert np.array_equal(quick, slow)
 

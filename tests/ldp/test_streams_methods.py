@@ -201,7 +201,7 @@ def test_it_publishes_where_the_stream_has_moved_by_more_than_a_release_errs() -
             n = int(phase.share * users)
             amount = again._candidate()  # type: ignore[attr-defined]
             size = int(again._phase_share(amount) * users)
-            spent = mean_variance(again.mechanism(again._phase_epsilon(amount)), size)
+            spent = mean_variance(again.mechanism(again.phase_epsilon(amount)), size)
             noise = mean_variance(again.mechanism(phase.epsilon), n)
             # Of a point mass, a draw of users has no error, so that these are all terms.
             moved = base + math.sqrt(shift * spent * D + noise * D) * np.array([0, 1, -1, 0, 0]) / math.sqrt(2)

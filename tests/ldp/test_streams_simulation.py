@@ -59,7 +59,7 @@ def test_no_user_spends_more_than_its_budget_in_any_window(
 def test_a_wrong_method_would_be_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     """The users' ledgers are the simulation's own, and not those that the method keeps."""
     method = stream_method("lbu", 3, 1.0, 4, "grr")
-    monkeypatch.setattr(method, "_phase_epsilon", lambda amount: 2 * amount)
+    monkeypatch.setattr(method, "phase_epsilon", lambda amount: 2 * amount)
     with pytest.raises(PolicyDenied, match=r"1\.5 within 4 steps"):
         simulate(method, drifting(3, 10, 10, Randomness.from_seed(1)), 10, Randomness.from_seed(2))
 

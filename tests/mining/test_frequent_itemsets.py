@@ -51,7 +51,7 @@ def test_the_oracles_agree(rows, min_count):
 @untimed
 @given(rows=databases, min_count=st.integers(1, 25))
 def test_mining_equals_the_oracle(dense, rows, min_count):
-    with mock.patch.object(miner, "_dense", return_value=dense):
+    with mock.patch.object(miner, "dense", return_value=dense):
         found = frequent_itemsets(Transactions.from_rows(rows), min_count)
     assert as_dict(found) == brute_force(rows, min_count)
     assert found.n_rows == len(rows)
@@ -67,7 +67,7 @@ def test_mining_equals_the_oracle(dense, rows, min_count):
     rows=databases, min_count=st.integers(1, 6), max_length=st.integers(0, 5), chosen=st.sets(st.sampled_from(ITEMS))
 )
 def test_length_and_items_restrict_the_result(dense, rows, min_count, max_length, chosen):
-    with mock.patch.object(miner, "_dense", return_value=dense):
+    with mock.patch.object(miner, "dense", return_value=dense):
         found = frequent_itemsets(Transactions.from_rows(rows), min_count, max_length=max_length, items=chosen)
     expected = brute_force([[item for item in row if item in chosen] for row in rows], min_count, max_length)
     assert as_dict(found) == expected
@@ -78,7 +78,7 @@ def test_length_and_items_restrict_the_result(dense, rows, min_count, max_length
 @given(rows=databases, min_count=st.integers(1, 4), limit=st.integers(0, 400))
 def test_the_limit_stops_exactly_beyond_it(dense, rows, min_count, limit):
     expected = brute_force(rows, min_count)
-    with mock.patch.object(miner, "_dense", return_value=dense):
+    with mock.patch.object(miner, "dense", return_value=dense):
         if len(expected) > limit:
             with pytest.raises(EnumerationLimit):
                 frequent_itemsets(Transactions.from_rows(rows), min_count, limit=limit)

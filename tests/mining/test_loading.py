@@ -100,7 +100,7 @@ class TestBasket:
 
     @pytest.mark.parametrize("separator", [None, " "])
     def test_long_text_is_taken_in_blocks(self, write, monkeypatch, separator):
-        monkeypatch.setattr(text_sources, "_BLOCK_BYTES", 40)
+        monkeypatch.setattr(text_sources, "BLOCK_BYTES", 40)
         expected = [sorted({str(i % 7), str(i), "ä"}) for i in range(200)]
         path = write("\n".join(" ".join(row) for row in expected))
         assert rows(load_transactions(path, "basket", separator=separator)) == expected

@@ -35,15 +35,15 @@ SIZES = st.sampled_from([1, 2, 3, 7, 20, 64])
 def pieces_of(size: int) -> Iterator[None]:
     """Everything is read in pieces of a few bytes, rows or records."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(loading, "_AT_ONCE", size)
-        patch.setattr(text_sources, "_BLOCK_BYTES", size)
-        patch.setattr(text_sources, "_RECORDS", size)
-        patch.setattr(csv_text, "_BLOCK_BYTES", size)
-        patch.setattr(csv_text, "_PARSED_BYTES", max(size, 2))  # Arrow loses a row where a block is CR alone
-        patch.setattr(table_sources, "_BATCH_ROWS", size)
+        patch.setattr(loading, "AT_ONCE", size)
+        patch.setattr(text_sources, "BLOCK_BYTES", size)
+        patch.setattr(text_sources, "RECORDS", size)
+        patch.setattr(csv_text, "BLOCK_BYTES", size)
+        patch.setattr(csv_text, "PARSED_BYTES", max(size, 2))  # Arrow loses a row where a block is CR alone
+        patch.setattr(table_sources, "BATCH_ROWS", size)
         patch.setattr(table_sources, "FETCH", size)
         patch.setattr(table_readers, "FETCH", size)
-        patch.setattr("mining.data.transactions._AT_ONCE", size)
+        patch.setattr("mining.data.transactions.AT_ONCE", size)
         yield
 
 

@@ -58,5 +58,5 @@ def test_rules_do_not_follow_from_them() -> None:
 def test_rules_over_more_itemsets_than_one_key_holds_are_ordered_alike(monkeypatch: pytest.MonkeyPatch) -> None:
     counted = frequent_itemsets(Transactions.from_rows(ROWS * 2), 1)
     before = association_rules(counted, Decimal(0)).to_arrow()
-    monkeypatch.setattr(rules_module, "_ONE_KEY", 0)
+    monkeypatch.setattr(rules_module, "ONE_KEY", 0)
     assert association_rules(counted, Decimal(0)).to_arrow().equals(before)

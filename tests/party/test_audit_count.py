@@ -261,7 +261,7 @@ def test_what_could_not_be_written_is_not_counted(tmp_path: Path, monkeypatch: p
         raise OSError(28, "No space left on device")
 
     with monkeypatch.context() as patch:
-        patch.setattr("jobs.audit.log._write_all", full)
+        patch.setattr("jobs.audit.log.write_all", full)
         with pytest.raises(ResourceError):
             asyncio.run(log.record(some(EstimatesRead)))
     log.count.take([Bin("collections", "hub", int(time.time() // HOUR_S), MOST_BYTES)], "north", refuses=True)

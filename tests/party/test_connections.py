@@ -107,7 +107,7 @@ def test_what_hinders_a_look_is_told_once_and_ends_no_looking(
                 loop.call_soon_threadsafe(done.set)
             return {}
 
-        monkeypatch.setattr(guard, "_close_surplus", look)
+        monkeypatch.setattr(guard, "close_surplus", look)
         guard.start(1)
         await asyncio.wait_for(done.wait(), 20)
         await guard.stop()

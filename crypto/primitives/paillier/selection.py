@@ -49,7 +49,7 @@ def selected_products(values: Sequence[mpz], selection: Bits, modulus: mpz) -> l
     patterns = _patterns(selection)
     with_tables = len(patterns) * _TABLE_PRODUCTS + _LOOKUP_COST * np.count_nonzero(patterns)
     if with_tables < np.count_nonzero(selection):
-        return _by_tables(values, patterns, modulus)
+        return by_tables(values, patterns, modulus)
     return [_product(compress(values, column), modulus) for column in selection.T.tolist()]
 
 
@@ -83,7 +83,8 @@ def _patterns(selection: Bits) -> NDArray[np.uint8]:
     return patterns
 
 
-def _by_tables(values: Sequence[mpz], patterns: NDArray[np.uint8], modulus: mpz) -> list[mpz]:
+def by_tables(values: Sequence[mpz], patterns: NDArray[np.uint8], modulus: mpz) -> list[mpz]:
+    """The products that the patterns select, by tables of the products of few values each."""
     products = [mpz(1)] * patterns.shape[1]
     for number, row in enumerate(patterns.tolist()):
         table = [mpz(1)]

@@ -38,7 +38,7 @@ from protos.v1.shares_pb2 import LeafTables
 
 MAX_BITS: Final = 20
 _BLOCK_BITS: Final = 7  # of a position inside a hash
-_BLOCK_BYTES: Final = 32 << 20  # of streams at once
+BLOCK_BYTES: Final = 32 << 20  # of streams at once
 _BLOCK_TWEAKS: Final = 48  # bits below a stream block's number in the tweak, as in `vector_transfers`
 
 Table = NDArray[np.bool_]
@@ -69,7 +69,7 @@ async def look_up(session: Session, parties: TwoParty, index: AdditiveShare, tab
     filled = np.zeros(1 << bits, np.uint8)
     filled[: len(table)] = table
     found = np.empty(len(own), np.uint8)
-    step = max(ROWS, _BLOCK_BYTES // (2 * 16 * max(bits, 1) * _blocks(bits)) // ROWS * ROWS)
+    step = max(ROWS, BLOCK_BYTES // (2 * 16 * max(bits, 1) * _blocks(bits)) // ROWS * ROWS)
     drawn = np.frombuffer(session.randomness("shares").bytes(len(own)), np.uint8) & np.uint8(1)
     for start in range(0, len(own), step):
         part = slice(start, start + step)

@@ -45,7 +45,7 @@ from protos.v1.oblivious_transfer_pb2 import EncryptedMessages
 Classes = NDArray[np.int64]
 
 _SEED_BYTES: Final = 16
-_BLOCK_BYTES: Final = 4 << 20  # of the seeds of one block's leaves: they stay near the cache
+BLOCK_BYTES: Final = 4 << 20  # of the seeds of one block's leaves: they stay near the cache
 _SHIFT: Final = 40  # bits below the number of a hash in its tweak
 
 
@@ -137,7 +137,7 @@ async def _choose(session: Session, parties: TwoParty, own: Classes, written: in
 
 def _blocks(number: int, depth: int) -> list[slice]:
     """Rows whose trees are made at once."""
-    step = max(1, _BLOCK_BYTES // (_SEED_BYTES << depth))
+    step = max(1, BLOCK_BYTES // (_SEED_BYTES << depth))
     return [slice(start, min(start + step, number)) for start in range(0, number, step)]
 
 

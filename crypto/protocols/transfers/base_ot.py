@@ -65,7 +65,7 @@ async def send_keys(session: Session, peer: str, number: int) -> tuple[Keys, Key
     public = base_multiply(_row(secret))
     await session.send(peer, TransferKey(point=public.tobytes()))  # -> 1
     points = await session.recv_array(peer, ChoicePoints, np.uint8, (2, number, POINT_BYTES))  # <- 1
-    return await session.compute(_senders_keys, _context(session, peer, session.me), peer, secret, public, points)
+    return await session.compute(senders_keys, _context(session, peer, session.me), peer, secret, public, points)
 
 
 async def receive_keys(session: Session, peer: str, choices: NDArray[np.uint8]) -> Keys:
@@ -87,7 +87,7 @@ async def receive_keys(session: Session, peer: str, choices: NDArray[np.uint8]) 
     secrets, points = await session.compute(_choice_points, context, choices, random)
     await session.send_array(peer, ChoicePoints, points)  # -> 1
     public = (await session.recv(peer, TransferKey, _check_key)).point  # <- 1
-    return await session.compute(_receivers_keys, context, peer, choices, secrets, points, _row(public))
+    return await session.compute(receivers_keys, context, peer, choices, secrets, points, _row(public))
 
 
 def _choice_points(context: bytes, choices: NDArray[np.uint8], random: RandomStream) -> tuple[Points, Points]:
@@ -96,14 +96,15 @@ def _choice_points(context: bytes, choices: NDArray[np.uint8], random: RandomStr
     secrets = random_scalars(random, number)
     uniform = np.frombuffer(random.bytes(number * UNIFORM_BYTES), np.uint8).reshape(number, UNIFORM_BYTES)
     other = from_uniform_bytes(uniform)
-    chosen = subtract(base_multiply(secrets), _hash(context, choices, other))
+    chosen = subtract(base_multiply(secrets), point_hash(context, choices, other))
     first = choices[:, None] == 0
     return secrets, np.stack([np.where(first, chosen, other), np.where(first, other, chosen)])
 
 
-def _receivers_keys(
+def receivers_keys(
     context: bytes, peer: str, choices: NDArray[np.uint8], secrets: Points, points: Points, public: Points
 ) -> Keys:
+    """The keys of the branches that the receiver chose."""
     try:
         shared = multiply_each(np.broadcast_to(public, secrets.shape), secrets)
     except ValueError:
@@ -113,20 +114,21 @@ def _receivers_keys(
     return _derive(context, public, choices, points, shared)
 
 
-def _senders_keys(context: bytes, peer: str, secret: bytes, public: Points, points: Points) -> tuple[Keys, Keys]:
+def senders_keys(context: bytes, peer: str, secret: bytes, public: Points, points: Points) -> tuple[Keys, Keys]:
+    """The keys of both branches of all transfers."""
     number = points.shape[1]
     keys = []
     try:
         for branch in (0, 1):
             branches = np.full(number, branch, np.uint8)
-            agreed = add(points[branch], _hash(context, branches, points[1 - branch]))
+            agreed = add(points[branch], point_hash(context, branches, points[1 - branch]))
             keys.append(_derive(context, public, branches, points, multiply(agreed, secret)))
     except ValueError as error:
         raise MalformedMessage(f"{peer} sent points that are not as they must be: {error}", party=peer) from None
     return keys[0], keys[1]
 
 
-def _hash(context: bytes, branches: NDArray[np.uint8], points: Points) -> Points:
+def point_hash(context: bytes, branches: NDArray[np.uint8], points: Points) -> Points:
     """H_branch(point) per transfer, into the group."""
     names = [
         context + index.to_bytes(4, "big") + bytes([branch]) + point.tobytes()

@@ -225,7 +225,7 @@ async def prepare_receiving(session: Session, peer: str, *, field_bits: int = DE
     level = keys[:, 0]
     sums = np.empty((blocks, field_bits - 1, 2, KEY_BYTES), np.uint8)
     for depth in range(1, field_bits):
-        level = _children(level)
+        level = children(level)
         sums[:, depth - 1] = _side_sums(level) ^ keys[:, depth]
     if field_bits > 1:
         await session.send_array(peer, TreeSums, sums)  # -> 2
@@ -266,7 +266,7 @@ def _punctured(keys: Keys, path: NDArray[np.uint8], sums: NDArray[np.uint8] | No
     hole = path[:, 0].astype(np.int64)
     for depth in range(1, path.shape[1]):
         assert sums is not None
-        level = _children(level)
+        level = children(level)
         level[blocks, 2 * hole] = level[blocks, 2 * hole + 1] = 0
         side = 1 - path[:, depth]
         known = sums[blocks, depth - 1, side] ^ keys[:, depth] ^ _side_sums(level)[blocks, side]
@@ -275,7 +275,7 @@ def _punctured(keys: Keys, path: NDArray[np.uint8], sums: NDArray[np.uint8] | No
     return level
 
 
-def _children(level: Seeds) -> Seeds:
+def children(level: Seeds) -> Seeds:
     """Two seeds out of each, in order."""
     blocks, nodes, size = level.shape
     joined = b"".join(Keystream(seed.tobytes(), bytes(size)).take(2 * size) for seed in level.reshape(-1, size))

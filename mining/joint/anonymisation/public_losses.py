@@ -104,7 +104,7 @@ async def open_losses(
         ProtocolViolation: What was opened is no sum of losses.
     """
     unit, asked = task.loss_unit(n_rows), levels_between(task)
-    own = np.concatenate([_losses(*each, unit) for each in zip(task.hierarchies, occurring, strict=True)])
+    own = np.concatenate([losses_by_level(*each, unit) for each in zip(task.hierarchies, occurring, strict=True)])
     shared = await shared_sum(session.lane("sum"), secrets, own, task.compute)
     passed = np.zeros(0, np.bool_)
     if asked:
@@ -180,7 +180,7 @@ def _label_counts(hierarchy: Hierarchy, level: int, occurring: Cells) -> Cells:
     return counts
 
 
-def _losses(hierarchy: Hierarchy, occurring: Cells, unit: int) -> NDArray[np.uint64]:
+def losses_by_level(hierarchy: Hierarchy, occurring: Cells, unit: int) -> NDArray[np.uint64]:
     """What rows lose at each level of a quasi-identifier, shape (levels,).
 
     Args:

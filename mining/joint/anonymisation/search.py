@@ -78,9 +78,9 @@ class Search:
             or (strict_models and task.insider_k <= 1 and task.k_site is None)
         )
         for level, passed in examiner.losses.passed.items():
-            self._note_level(level, passed)
+            self.note_level(level, passed)
 
-    def _note_level(self, asked: Level, passed: bool) -> None:
+    def note_level(self, asked: Level, passed: bool) -> None:
         """What the bit of a level tells of the node that tells this level alone."""
         node = list(self.lattice.top)
         node[asked.place] = asked.level

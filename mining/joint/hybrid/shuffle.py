@@ -111,7 +111,7 @@ async def send_reports(session: Session, route: Route, phase: Phase, reports: Ro
         reports: This party's, shape (`phase.groups[me]`, `phase.plain`).
     """
     for start in range(0, len(reports), CHUNK):
-        sealed = await _sealed(session, route, phase, reports[start : start + CHUNK])
+        sealed = await sealed_rows(session, route, phase, reports[start : start + CHUNK])
         await session.send(route.task.shufflers[0], SealedRows(data=sealed.tobytes()))
 
 
@@ -126,7 +126,7 @@ async def shuffle_first(session: Session, route: Route, phase: Phase, reports: R
 
     async def own() -> Rows:
         starts = range(0, len(reports), CHUNK)
-        sealed = [await _sealed(session, route, phase, reports[start : start + CHUNK]) for start in starts]
+        sealed = [await sealed_rows(session, route, phase, reports[start : start + CHUNK]) for start in starts]
         return _joined(sealed, size)
 
     async def share(rows: Coroutine[Any, Any, Rows]) -> Rows:
@@ -150,7 +150,7 @@ async def shuffle_first(session: Session, route: Route, phase: Phase, reports: R
             "among; check that node, and run the job again",
             party=short,
         )
-    await _hand_on(session, route, 0, np.concatenate(list(kept.values())), [], counts)
+    await hand_on(session, route, 0, np.concatenate(list(kept.values())), [], counts)
 
 
 async def shuffle_next(session: Session, route: Route, phase: Phase) -> None:
@@ -181,7 +181,7 @@ async def shuffle_next(session: Session, route: Route, phase: Phase) -> None:
             "so many reports came repeated or broken that too few are left to hide among; check the versions of all "
             "nodes, and run the job again"
         )
-    await _hand_on(session, route, hop, kept, chain, counts)
+    await hand_on(session, route, hop, kept, chain, counts)
 
 
 async def collect_shuffled(session: Session, route: Route, phase: Phase) -> tuple[Rows, int]:
@@ -228,7 +228,7 @@ def _without_replays(key: bytes, taken: Mapping[str, Rows], counts: ShuffledCoun
     return {party: rows[new] for (party, rows), new in zip(taken.items(), np.split(fresh, bounds), strict=True)}
 
 
-async def _hand_on(
+async def hand_on(
     session: Session, route: Route, hop: int, rows: Rows, chain: Sequence[ShuffledCounts], counts: ShuffledCounts
 ) -> None:
     """In secret order to the next shuffler, or to the analyst."""
@@ -260,15 +260,17 @@ async def _take_chain(session: Session, route: Route, phase: Phase, hop: int) ->
     return chain
 
 
-async def _sealed(session: Session, route: Route, phase: Phase, reports: Rows) -> Rows:
+async def sealed_rows(session: Session, route: Route, phase: Phase, reports: Rows) -> Rows:
+    """Reports, sealed for all who open them on their way."""
     contexts = [
         (route.keys[party], _context(session, phase, hop)) for hop, party in reversed([*enumerate(route.openers)])
     ]
-    (sealed,) = await session.map(lambda rows: _seal(rows, contexts), [reports])
+    (sealed,) = await session.map(lambda rows: seal(rows, contexts), [reports])
     return sealed
 
 
-def _seal(rows: Rows, contexts: Sequence[tuple[bytes, bytes]]) -> Rows:
+def seal(rows: Rows, contexts: Sequence[tuple[bytes, bytes]]) -> Rows:
+    """Seals each row for several keys, one after the other."""
     for key, context in contexts:
         rows = seal_rows(rows, key, context)
     return rows

@@ -138,7 +138,7 @@ class Runs:
         self._processes.add(process)
         try:
             async with asyncio.timeout(seconds(rules.max_time)):
-                told = await _outcome(process, task)
+                told = await last_output(process, task)
         except TimeoutError:
             raise DeadlineExceeded(
                 f"a release of '{dataset.name}' took longer than {self._me} lets a run take ({rules.max_time}, "
@@ -208,7 +208,7 @@ class Runs:
             ) from None
 
 
-async def _outcome(process: asyncio.subprocess.Process, task: Mapping[str, Any]) -> bytes:
+async def last_output(process: asyncio.subprocess.Process, task: Mapping[str, Any]) -> bytes:
     """What a process says at its end; its standard input stays open until then."""
     assert process.stdin is not None
     assert process.stdout is not None

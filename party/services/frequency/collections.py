@@ -51,7 +51,7 @@ class Collections:
         now: Callable[[], float] = time.time,
     ) -> None:
         self._store, self._policy, self._audit, self._log, self._me = store, policy, audit, log, me
-        self._workers, self._now = workers, now
+        self._workers, self.now = workers, now
         self._collections: dict[str, Collection] = {}
         self._left_out: dict[str, Collection] = {}
         self._clocks: dict[str, asyncio.Task[None]] = {}
@@ -154,7 +154,7 @@ class Collections:
         """
         async with self._creating:
             self.check(spec, creator)
-            created = self._now()
+            created = self.now()
             initial = await self._workers.turn(
                 lambda: schedule_of(spec, spec.domain(labels), created).initial  # refuses wrong labels
             )
@@ -213,7 +213,7 @@ class Collections:
             self._clocks.pop(name, None)
 
     def _of(self, stored: StoredCollection) -> Collection:
-        return Collection(stored, self._store, self._audit, self._workers, self._now)
+        return Collection(stored, self._store, self._audit, self._workers, self.now)
 
     def _add(self, collection: Collection) -> None:
         self._collections[collection.name] = collection
@@ -229,7 +229,7 @@ class Collections:
                 self._log.error("round not ended", error=error)
                 await asyncio.sleep(RETRY_S)
             else:
-                await asyncio.sleep(min(max(wake - self._now(), 0.0), LOOK_S))
+                await asyncio.sleep(min(max(wake - self.now(), 0.0), LOOK_S))
 
 
 def no_collection(name: str, me: str) -> ConfigurationError:

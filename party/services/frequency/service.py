@@ -76,7 +76,7 @@ class FrequencyService(FrequencyEstimationServicer):
         *,
         now: Callable[[], float] = time.time,
     ) -> None:
-        self._me, self._audit, self._now = me, audit, now
+        self._me, self._audit, self.now = me, audit, now
         self._running: _Running | None = None
         self._submitting, self._watching = Streams(MAX_STREAMS, me), Streams(MAX_STREAMS, me)
         self._fetching = Streams(MAX_STREAMS, me)
@@ -163,7 +163,7 @@ class FrequencyService(FrequencyEstimationServicer):
                 name = reader.collection.name
                 which = "no round with reports yet" if number is None else f"no round {number}, or not any more"
                 raise ConfigurationError(f"the collection '{name}' at {self._me} has {which}", party=self._me)
-            found = await self._answer(reader.collection, snapshot, question)
+            found = await self.answer(reader.collection, snapshot, question)
             await self._read(reader, snapshot)
             for part in parts_of(reader.collection.name, snapshot, found):
                 yield part
@@ -192,7 +192,7 @@ class FrequencyService(FrequencyEstimationServicer):
                     if seen == sent or not self._is_shown(snapshot):
                         continue
                     async with self._room_for(reader, question):
-                        found = await self._answer(collection, snapshot, question)
+                        found = await self.answer(collection, snapshot, question)
                         if snapshot.stored.number not in recorded:
                             await self._read(reader, snapshot)
                             recorded.add(snapshot.stored.number)
@@ -226,7 +226,7 @@ class FrequencyService(FrequencyEstimationServicer):
             async with self._room_for(reader, Question()):
                 await self._read(reader, snapshot)
                 with suppress(ConfigurationError):  # reports that tell nothing without candidates
-                    found = await self._answer(collection, snapshot, Question())
+                    found = await self.answer(collection, snapshot, Question())
                     for piece in lines(snapshot, found, labels):
                         for data in cut(piece):
                             yield pb.ExportPart(file=ESTIMATES_FILE, data=data)
@@ -359,7 +359,8 @@ class FrequencyService(FrequencyEstimationServicer):
         n = len(snapshot.aggregator)
         return bool(snapshot.stored.result) or n >= max(1, self._on.policy.min_reports)
 
-    async def _answer(self, collection: Collection, snapshot: Snapshot, question: Question) -> Answer:
+    async def answer(self, collection: Collection, snapshot: Snapshot, question: Question) -> Answer:
+        """What a reader is told of a snapshot, where so much has come that it may be told."""
         if len(snapshot.aggregator) and not self._is_shown(snapshot):
             raise PolicyDenied(
                 f"the policy of {self._me} shows estimates of {self._on.policy.min_reports:,} reports or more (rule "
@@ -398,7 +399,7 @@ class FrequencyService(FrequencyEstimationServicer):
             rounds_ended=collection.ended,
             domain_digest=collection.domain_digest,
             node=self._me,
-            now=self._now(),
+            now=self.now(),
         )
         if reader is not None:
             told.counters.CopyFrom(counters_of(await reader.counters()))

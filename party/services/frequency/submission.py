@@ -68,7 +68,7 @@ class Submissions:
         now: Callable[[], float],
     ) -> None:
         self._collections, self._store, self._me = collections, store, me
-        self._workers, self._now = workers, now
+        self._workers, self.now = workers, now
 
     def checked_size(self, batch: pb.ReportBatch) -> int:
         """The bytes of a batch; refuses what no honest client sends.
@@ -134,7 +134,7 @@ class Submissions:
             if number >= collection.next_number:
                 raise Refused(pb.EARLY, f"round {number} of the collection '{collection.name}' has not begun")
             raise Refused(pb.LATE, f"round {number} of the collection '{collection.name}' is over")
-        if found.ending or (found.stored.closes and found.stored.closes <= self._now()):
+        if found.ending or (found.stored.closes and found.stored.closes <= self.now()):
             raise Refused(pb.LATE, f"round {number} of the collection '{collection.name}' is over")
         return found
 

@@ -206,10 +206,11 @@ class AnonymizationService(AnonymizationServicer):
                     denied=outcome.reason,
                 )
             )
-        return _reply(outcome)
+        return reply(outcome)
 
 
-def _reply(outcome: Outcome) -> pb.QueryReply:
+def reply(outcome: Outcome) -> pb.QueryReply:
+    """What the coordinator is answered."""
     if outcome.reason is not None:
         return pb.QueryReply(number=outcome.number, denied=DENIALS[outcome.reason])
     assert outcome.answer is not None

@@ -93,7 +93,7 @@ class ShufflerStore:
 
     def __init__(self, path: Path, opened: Held, most_bytes: float = math.inf) -> None:
         self._path, self._opened, self._connection = path, opened, opened.connection
-        self._most_bytes, self._used_bytes = most_bytes, 0
+        self.most_bytes, self._used_bytes = most_bytes, 0
         self._measure()
 
     @classmethod
@@ -117,7 +117,7 @@ class ShufflerStore:
     @property
     def is_full(self) -> bool:
         """Whether it takes as much as it may: then no report, no batch and no route is taken. What leaves, leaves."""
-        return self._used_bytes >= self._most_bytes
+        return self._used_bytes >= self.most_bytes
 
     # -- routes ------------------------------------------------------------------------------------------------------
     def add(self, route: StoredRoute) -> StoredRoute:

@@ -67,8 +67,8 @@ def test_sums_of_selected_plaintexts(data: st.DataObject, rows: int, columns: in
 @pytest.mark.parametrize(("density", "tables"), [(0.1, False), (0.2, False), (0.5, True), (0.9, True)])
 def test_tables_are_used_where_much_is_selected(density: float, tables: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     used = []
-    by_tables = selecting._by_tables
-    monkeypatch.setattr(selecting, "_by_tables", lambda *args: used.append(1) or by_tables(*args))
+    by_tables = selecting.by_tables
+    monkeypatch.setattr(selecting, "by_tables", lambda *args: used.append(1) or by_tables(*args))
     selection = np.random.default_rng(1).random((64, 50)) < density
     sums = select_sums(encrypted([1] * 64), selection)
     assert bool(used) == tables

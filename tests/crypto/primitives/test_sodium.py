@@ -37,7 +37,7 @@ def test_a_missing_rbcl_is_no_fault(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_system_without_it_is_no_fault(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sodium, "_SONAMES", ("libno-such-library.so.1",))
+    monkeypatch.setattr(sodium, "SONAMES", ("libno-such-library.so.1",))
     monkeypatch.setattr(ctypes.util, "find_library", lambda name: None)
     assert sodium.load_system() is None
 

@@ -45,7 +45,7 @@ def test_tables_are_those_of_the_joined_rows(first: int, second: int, number: in
 
 @pytest.mark.parametrize("sizes", [(3, 200), (200, 3), (33, 33)])
 def test_several_blocks(sizes: tuple[int, int], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("crypto.protocols.products.class_counts._BLOCK_BYTES", 1 << 14)
+    monkeypatch.setattr("crypto.protocols.products.class_counts.BLOCK_BYTES", 1 << 14)
     chance = np.random.default_rng(1)
     classes = {A: chance.integers(0, sizes[0], 700), B: chance.integers(0, sizes[1], 700)}
     np.testing.assert_array_equal(counted(classes, sizes), table_of(classes, sizes))

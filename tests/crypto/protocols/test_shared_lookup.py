@@ -52,7 +52,7 @@ def test_sizes_at_the_edges(size: int, number: int) -> None:
 
 
 def test_several_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("crypto.protocols.comparison.shared_lookup._BLOCK_BYTES", 1)
+    monkeypatch.setattr("crypto.protocols.comparison.shared_lookup.BLOCK_BYTES", 1)
     table, indices = np.arange(9) % 2 == 0, np.arange(300) % 9
     np.testing.assert_array_equal(looked_up(indices, table), table[indices])
 

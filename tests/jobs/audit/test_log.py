@@ -181,7 +181,7 @@ def test_what_a_full_disk_refuses_leaves_nothing_behind(path: Path, point: str, 
 
     with monkeypatch.context() as patch:
         if point == "head":
-            patch.setattr(log, "_write_head", refuse)
+            patch.setattr(log, "write_head", refuse)
         else:
             patch.setattr(os, point, half if point == "write" else refuse)
         with pytest.raises(ResourceError, match="No space left"):
@@ -259,7 +259,7 @@ def test_a_log_is_taken_up_after_its_certificate_expired(path: Path, head: str):
     expiring = AUTHORITY.issue("north", valid_days=1)
     log = written(path, 1, expiring)
     behind = head_path(path).read_bytes()
-    log._now = lambda: dt.datetime.now(dt.UTC) + dt.timedelta(days=2)
+    log.now = lambda: dt.datetime.now(dt.UTC) + dt.timedelta(days=2)
     log.append(NodeStopped())
     log.close()
     if head != "there":

@@ -165,7 +165,7 @@ def test_a_log_outlives_its_certificate(tmp_path: Path):
     log.append(NodeStarted.now("1.0"))
     assert check_log(log.path, TRUST).findings == ()
     late = then + dt.timedelta(days=2)
-    log._now = lambda: late
+    log.now = lambda: late
     log.append(NodeStarted.now("1.0"))
     log.append(NodeStarted.now("1.0"), NodeStarted.now("1.0"))
     checked = check_log(log.path, TRUST)
@@ -259,7 +259,7 @@ def test_a_revocation_takes_nothing_from_what_was_signed_before(tmp_path: Path):
     authority.revoke(tmp_path / "pki", [serial])
     trust = trust_in(tmp_path / "pki" / "ca.crt", None)
     assert check_log(log.path, trust).findings == ()
-    log._now = lambda: then + dt.timedelta(minutes=2)
+    log.now = lambda: then + dt.timedelta(minutes=2)
     log.append(NodeStarted.now("1.0"))
     (finding,) = check_log(log.path, trust).findings
     assert finding.entry == 2

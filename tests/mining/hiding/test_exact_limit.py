@@ -29,7 +29,7 @@ STUCK = {
 @pytest.mark.parametrize("where", STUCK)
 def test_the_limit_ends_a_search_that_would_never_end(monkeypatch: pytest.MonkeyPatch, where: str) -> None:
     run = f"{STUCK[where]}\nimport mining.hiding.search_process as p\np.main()"
-    monkeypatch.setattr(exact.hide_exactly, "__defaults__", ((sys.executable, "-c", run),))
+    monkeypatch.setattr(exact, "SEARCH", (sys.executable, "-c", run))
     found = hide.hide(D, [AB], THREE, method="exact", time_limit=0.5)
     assert found.solved is not None
     assert (found.solved.status, found.solved.bound) == ("heuristic", 0.0)
@@ -77,7 +77,7 @@ def test_the_solver_has_what_the_program_has_left(monkeypatch: pytest.MonkeyPatc
 
 
 def test_a_search_that_breaks_off_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(exact.hide_exactly, "__defaults__", ((sys.executable, "-c", "raise ValueError('torn')"),))
+    monkeypatch.setattr(exact, "SEARCH", (sys.executable, "-c", "raise ValueError('torn')"))
     with pytest.raises(InternalError, match=r"broke off \(ValueError: torn\)"):
         hide.hide(D, [AB], THREE, method="exact")
 

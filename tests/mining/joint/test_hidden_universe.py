@@ -285,12 +285,12 @@ def test_names_that_are_not_those_of_the_frequent_positions_are_refused(
     """A party that does not say the name of an item which only it holds."""
     rows: dict[str, Rows] = {"x": [["a"]] * 3, "y": [["only here"]] * 3, "z": []}
     data = dict(list(rows.items())[:parties])
-    names = hidden_universe._names
+    names = hidden_universe.frequent_names
 
     async def silent(tally: HorizontalTally, mine: list[str], number: int) -> tuple[str, ...]:
         return await names(tally, [] if tally.session.me == "y" else mine, number)
 
-    monkeypatch.setattr(hidden_universe, "_names", silent)
+    monkeypatch.setattr(hidden_universe, "frequent_names", silent)
     with pytest.raises(ProtocolViolation, match="not as many as there are frequent items") as caught:
         run(data, task_for(data, 2))
     assert (caught.value.party is not None) == (parties == 2)

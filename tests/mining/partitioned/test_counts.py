@@ -113,8 +113,8 @@ def test_what_is_locally_frequent_is_found_alike(
 
 @pytest.mark.parametrize("parts", PARTITIONS)
 def test_pairs_are_counted_in_several_passes_and_pieces(parts: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pairs, "_MOST_COUNTS", 40)
-    monkeypatch.setattr(kernels, "_OCCURRENCES", 7)
+    monkeypatch.setattr(pairs, "MOST_COUNTS", 40)
+    monkeypatch.setattr(kernels, "OCCURRENCES", 7)
     generator = np.random.default_rng(5)
     rows = [[str(item) for item in np.flatnonzero(generator.random(25) < 0.2)] for _ in range(60)]
     data = Transactions.from_rows(rows)

@@ -74,7 +74,7 @@ async def assemble(
         ProtocolViolation: What came out are no rows of the released classes, or none of those that this learner has.
         MalformedMessage: The collector opened something else than rows.
     """
-    forms = _Forms.of(session, held)
+    forms = Forms.of(session, held)
     cells = await session.compute(_own_cells, held, found, session.me)
     own = await session.compute(forms.pack, held, cells, session.me)
     collector, shuffler = held.task.collector, held.task.shuffler
@@ -109,7 +109,7 @@ async def _shuffled(
     session: Session,
     pair: TwoParty,
     held: HeldColumns,
-    forms: _Forms,
+    forms: Forms,
     rows: AdditiveShare,
     index: AdditiveShare | None,
     released: NDArray[np.bool_],
@@ -152,7 +152,7 @@ async def _open_released(session: Session, pair: TwoParty, shares: Words) -> NDA
 
 
 @dataclass(frozen=True)
-class _Forms:
+class Forms:
     """How a joined row is written: the parties' parts one after another, in words.
 
     Attributes:
@@ -162,7 +162,8 @@ class _Forms:
     forms: Mapping[str, Form]
 
     @classmethod
-    def of(cls, session: Session, held: HeldColumns) -> _Forms:
+    def of(cls, session: Session, held: HeldColumns) -> Forms:
+        """The forms of all parties, each from what the party declared."""
         return cls({party: Form.of(part_of(held.task, held.holders, party)) for party in session.parties})
 
     @property
@@ -219,7 +220,7 @@ def _own_cells(held: HeldColumns, found: Found, me: str) -> NDArray[np.int64]:
     return cells
 
 
-def _read(held: HeldColumns, found: Found, forms: _Forms, document: Rows, allowed: int) -> Assembled:
+def _read(held: HeldColumns, found: Found, forms: Forms, document: Rows, allowed: int) -> Assembled:
     """The rows, held against what was decided."""
     collector, size = held.task.collector, len(found.released)
     try:

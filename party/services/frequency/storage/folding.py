@@ -19,11 +19,11 @@ from ldp.aggregator import Aggregator
 from ldp.reports import Reports
 
 _AT_ONCE: Final = 1 << 14  # reports that are folded between two looks at who is waiting
-_MOST_HELD: Final = 1 << 26  # bytes of reports of all rounds that wait in memory
-_REST_S: Final = 0.25  # after a fold that few reports made due,
+MOST_HELD: Final = 1 << 26  # bytes of reports of all rounds that wait in memory
+REST_S: Final = 0.25  # after a fold that few reports made due,
 _REST_SHARE: Final = 20  # or so many times what the fold took
-_SAVE_BYTES: Final = 1 << 22
-_SAVE_SEGMENTS: Final = 1 << 12
+SAVE_BYTES: Final = 1 << 22
+SAVE_SEGMENTS: Final = 1 << 12
 _RETRY_S: Final = 10.0
 _LONGEST_FOLD_S: Final = 5.0  # that is waited for at the end; nothing is lost by it
 _WORD: Final = 8  # bytes of a number of a tally
@@ -62,7 +62,7 @@ class Folding:
         self._asking = 0
         self._rest_until = 0.0
         self._folded = -1  # the last segment that the total covers
-        self._enough = max(_SAVE_BYTES, 2 * _WORD * math.prod(total.mechanism.tally_shape))
+        self._enough = max(SAVE_BYTES, 2 * _WORD * math.prod(total.mechanism.tally_shape))
         self._unsaved_bytes = self._unsaved_segments = 0
         self._saving, self._save_after = False, 0.0
 
@@ -123,7 +123,7 @@ class Folding:
                 self._rest_until = now + _RETRY_S  # unless all goes well
                 self._fold(self._waiting[-1].number)
                 after = time.monotonic()
-                self._rest_until = after + max(_REST_S, _REST_SHARE * (after - now))
+                self._rest_until = after + max(REST_S, _REST_SHARE * (after - now))
             if self._worth_saving:
                 self._saving = True
                 saved = self._unsaved_bytes, self._unsaved_segments
@@ -132,7 +132,7 @@ class Folding:
 
     @property
     def _worth_saving(self) -> bool:
-        many = self._unsaved_bytes >= self._enough or self._unsaved_segments >= _SAVE_SEGMENTS
+        many = self._unsaved_bytes >= self._enough or self._unsaved_segments >= SAVE_SEGMENTS
         return many and not self._saving and time.monotonic() >= self._save_after
 
     def _saved(self, done: bool, nbytes: int, segments: int) -> None:
@@ -190,7 +190,7 @@ class Folder:
     def hold(self, nbytes: int) -> bool:
         """Whether so many bytes may wait in memory; then they count until they are released."""
         with self._news:
-            if self._held + nbytes > _MOST_HELD:
+            if self._held + nbytes > MOST_HELD:
                 return False
             self._held += nbytes
             return True
@@ -225,4 +225,4 @@ class Folder:
                     if folding.idle:
                         self._touched.discard(folding)
             if not worked:
-                time.sleep(_REST_S / 10)
+                time.sleep(REST_S / 10)

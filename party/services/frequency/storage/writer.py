@@ -28,9 +28,9 @@ from party.services.frequency.storage.refusals import Key, Refusals
 from party.services.frequency.storage.segments import insert
 from party.state.database import alone
 
-_MOST_AT_ONCE: Final = 1 << 23  # bytes of a transaction, but for its last batch
-_MOST_WAITING: Final = 1 << 26  # bytes beyond which submitters are asked to wait
-_FLUSH_S: Final = 1.0  # until numbers of refused reports are on disk
+MOST_AT_ONCE: Final = 1 << 23  # bytes of a transaction, but for its last batch
+MOST_WAITING: Final = 1 << 26  # bytes beyond which submitters are asked to wait
+FLUSH_S: Final = 1.0  # until numbers of refused reports are on disk
 _LOG_BUSY_MS: Final = 100  # for which commits wait while somebody reads and the log is to be emptied
 _CLOSED: Final = "the frequency database is closed; start the node again"
 
@@ -115,7 +115,7 @@ class Writer:
         loop = asyncio.get_running_loop()
         while True:
             with self._news:
-                if self._waiting <= _MOST_WAITING or self._closed:
+                if self._waiting <= MOST_WAITING or self._closed:
                     return
                 free: asyncio.Future[None] = loop.create_future()
                 self._outside.append((loop, free))
@@ -179,7 +179,7 @@ class Writer:
                 return None
             taken: list[Submission | _Task] = []
             size = 0
-            while self._queue and size < _MOST_AT_ONCE:
+            while self._queue and size < MOST_AT_ONCE:
                 taken.append(self._queue.popleft())
                 size += taken[-1].nbytes
             self._waiting -= size
@@ -189,7 +189,7 @@ class Writer:
     def _admit(self) -> None:
         """Tells those outside that there is room."""
         with self._news:
-            if self._waiting > _MOST_WAITING and not self._closed:
+            if self._waiting > MOST_WAITING and not self._closed:
                 return
             outside, self._outside = list(self._outside), deque()
         for loop, free in outside:
@@ -226,7 +226,7 @@ class Writer:
 
     def _flush(self) -> None:
         """Writes the numbers of refused reports."""
-        self._flush_at = time.monotonic() + _FLUSH_S
+        self._flush_at = time.monotonic() + FLUSH_S
         if keys := self._refusals.take():
             try:
                 with self._told(), alone(self._connection):

@@ -436,7 +436,7 @@ def test_more_rows_than_there_may_be_at_a_party_that_nobody_learns() -> None:
 def test_a_row_that_cannot_be_opened_ends_the_job() -> None:
     """A row less could leave a class with k − 1: nothing is released."""
     cells, parties = people(30, 3), PARTIES[:3]
-    original, spoilt = shuffle._seal, list[int]()
+    original, spoilt = shuffle.seal, list[int]()
 
     def seal(rows: Any, contexts: Any) -> Any:
         sealed = original(rows, contexts)
@@ -447,7 +447,7 @@ def test_a_row_that_cannot_be_opened_ends_the_job() -> None:
         return sealed
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(shuffle, "_seal", seal)
+        patch.setattr(shuffle, "seal", seal)
         with pytest.raises(ProtocolViolation, match="rows got lost between the parties"):
             joint(cells, np.arange(30) % 3, parties, task(parties))
 

@@ -135,7 +135,7 @@ def test_a_collector_that_changes_a_learners_columns_is_named() -> None:
     cells, parties = people(40, 2), PARTIES[:2]
     cells["note"] = ["abcdef"] * 40
     holders = dict(zip(COLUMNS, ("north", "north", "south", "north", "south"), strict=True))
-    original = vertical_assembly._Forms.bytes_of
+    original = vertical_assembly.Forms.bytes_of
 
     def changed(self: Any, words: Any) -> Any:
         rows = original(self, words).copy()
@@ -143,7 +143,7 @@ def test_a_collector_that_changes_a_learners_columns_is_named() -> None:
         return rows
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(vertical_assembly._Forms, "bytes_of", changed)
+        patch.setattr(vertical_assembly.Forms, "bytes_of", changed)
         with pytest.raises(ProtocolViolation) as raised:
             vertical(cells, holders, parties, task(parties))
     assert raised.value.party == "north"

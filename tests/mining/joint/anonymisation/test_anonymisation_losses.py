@@ -87,7 +87,7 @@ def test_rules_of_levels_condemn_nodes_where_nothing_is_suppressed() -> None:
     found = joint(cells, np.arange(60) % 3, parties, task(parties, k=5))["north"]
     looks = found.statistics["checked"]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("mining.joint.anonymisation.search.Search._note_level", lambda *_: None)
+        patch.setattr("mining.joint.anonymisation.search.Search.note_level", lambda *_: None)
         other = joint(cells, np.arange(60) % 3, parties, task(parties, k=5))["north"]
     assert other.node == found.node
     assert looks < other.statistics["checked"]
@@ -182,8 +182,8 @@ def test_the_statement_says_what_levels_tell() -> None:
 # -- parties that err --------------------------------------------------------------------------------------------------
 def test_losses_that_no_rows_have_end_the_job() -> None:
     cells, parties = people(60, 3), PARTIES[:3]
-    original = public_losses._losses
+    original = public_losses.losses_by_level
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(public_losses, "_losses", lambda *args: original(*args) + np.uint64(1 << 50))
+        patch.setattr(public_losses, "losses_by_level", lambda *args: original(*args) + np.uint64(1 << 50))
         with pytest.raises(ProtocolViolation, match="add up to what no counts can"):
             joint(cells, np.arange(60) % 3, parties, task(parties, k=1))

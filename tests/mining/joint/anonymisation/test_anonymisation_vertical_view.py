@@ -142,14 +142,14 @@ def test_local_verdicts_that_are_no_bits_are_malformed(monkeypatch: pytest.Monke
 
 @pytest.mark.parametrize("change", [lambda rows: rows[1:], lambda rows: np.concatenate([rows, rows[:1]])])
 def test_rows_that_a_collector_loses_or_adds_are_noticed(monkeypatch: pytest.MonkeyPatch, change: Any) -> None:
-    patched(monkeypatch, assembly._Forms, "bytes_of", lambda original, self, words: change(original(self, words)))
+    patched(monkeypatch, assembly.Forms, "bytes_of", lambda original, self, words: change(original(self, words)))
     with pytest.raises((MalformedMessage, ProtocolViolation)) as raised:
         joint(people(30, 2), HOLDERS, TWO, task(TWO))
     assert raised.value.party == "north"
 
 
 def test_a_collector_that_opens_rubbish_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    patched(monkeypatch, assembly._Forms, "bytes_of", lambda original, self, words: original(self, words) | 0x80)
+    patched(monkeypatch, assembly.Forms, "bytes_of", lambda original, self, words: original(self, words) | 0x80)
     with pytest.raises((MalformedMessage, ProtocolViolation)) as raised:
         joint(people(30, 2), HOLDERS, TWO, task(TWO))
     assert raised.value.party == "north"

@@ -100,7 +100,7 @@ def test_the_analyst_gets_all_reports_and_nothing_is_lost(
 def test_reports_are_read_as_they_come(monkeypatch: pytest.MonkeyPatch) -> None:
     """The first shuffler has room for four of a hundred messages of each party, and seals its own last of all."""
     monkeypatch.setattr(shuffle, "CHUNK", 1)
-    seal, sent = shuffle._sealed, asyncio.Event()
+    seal, sent = shuffle.sealed_rows, asyncio.Event()
     waited = {"south", "east"}
 
     async def sealed(session: Session, *arguments: Any) -> Rows:
@@ -118,7 +118,7 @@ def test_reports_are_read_as_they_come(monkeypatch: pytest.MonkeyPatch) -> None:
         session._core.ahead_bytes = 4 * 1024
         await shuffle_first(session, route, phase, own)
 
-    monkeypatch.setattr(shuffle, "_sealed", sealed)
+    monkeypatch.setattr(shuffle, "sealed_rows", sealed)
     reports = {"south": range(100), "east": range(100, 200), "west": range(200, 203)}
     got, lost = through(reports, parts={"south": sends, "east": sends, "west": shuffles})
     assert sorted(values(got)) == list(range(203))
@@ -211,7 +211,7 @@ def sends(change: Callable[[Rows], bytes]) -> Part:
     """Sends something else in the place of its sealed reports."""
 
     async def part(session: Session, route: Route, phase: Phase, own: Rows) -> None:
-        sealed = await shuffle._sealed(session, route, phase, own)
+        sealed = await shuffle.sealed_rows(session, route, phase, own)
         await session.send(route.task.shufflers[0], SealedRows(data=change(sealed)))
 
     return part
@@ -279,7 +279,7 @@ def hands_on(change: Callable[[ShuffledCounts], None], less: int = 0) -> Part:
     """A first shuffler that lies in its counts."""
 
     async def part(session: Session, route: Route, phase: Phase, own: Rows) -> None:
-        genuine = shuffle._hand_on
+        genuine = shuffle.hand_on
 
         async def lying(session, route, hop, rows, chain, counts):  # type: ignore[no-untyped-def]
             kept, counts.forwarded = rows[less:], len(rows) - less
@@ -293,10 +293,10 @@ def hands_on(change: Callable[[ShuffledCounts], None], less: int = 0) -> Part:
                 await session.send(to, SealedRows(data=kept.tobytes()))
 
         try:
-            shuffle._hand_on = lying
+            shuffle.hand_on = lying
             await shuffle_first(session, route, phase, own)
         finally:
-            shuffle._hand_on = genuine
+            shuffle.hand_on = genuine
 
     return part
 

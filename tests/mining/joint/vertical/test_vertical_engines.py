@@ -257,7 +257,7 @@ def test_what_is_under_encryption_speaks_for_its_holder() -> None:
 
 
 def test_a_stock_is_begun_before_columns_are_known(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(paillier, "_WORTH_PROCESSES", 10)
+    monkeypatch.setattr(paillier, "WORTH_PROCESSES", 10)
     monkeypatch.setattr(paillier, "available_cores", lambda: 1)
     task = VerticalMining(1, ("a",), ("a", "b"), "a", engine="paillier")
 

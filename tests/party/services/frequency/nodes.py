@@ -126,9 +126,9 @@ def set_clock(node: Node, now: Callable[[], float] | None) -> None:
     """Gives a node that has not started a clock of the test's, where there is one."""
     if now is not None:
         assert node._frequency._running is not None
-        node._frequency._now = now
+        node._frequency.now = now
         for part in (node._frequency._running.collections, node._frequency._running.submissions):
-            part._now = now
+            part.now = now
 
 
 @asynccontextmanager

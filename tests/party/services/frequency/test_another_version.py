@@ -35,7 +35,7 @@ async def upgraded(
     with monkeypatch.context() as earlier:
         earlier.setattr(HadamardResponse, "mapping", 1)
         if saved:
-            earlier.setattr(folding, "_SAVE_SEGMENTS", 1)
+            earlier.setattr(folding, "SAVE_SEGMENTS", 1)
         blocks, plain = [await world.analyst.create(spec) for spec in (BLOCKS, PLAIN)]
         for collection in (blocks, plain):
             (receipt,) = await world.caller("fleet").submit(batch(collection, [1] * 50))

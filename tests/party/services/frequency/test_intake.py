@@ -62,9 +62,9 @@ def expected_of(
 @examples(10, 20)
 def test_what_is_counted_is_what_a_dictionary_says(saves: int, steps: list[Any]) -> None:
     with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
-        patch.setattr(folding, "_SAVE_BYTES", saves)
-        patch.setattr(folding, "_SAVE_SEGMENTS", saves)
-        patch.setattr(folding, "_REST_S", 0.001)
+        patch.setattr(folding, "SAVE_BYTES", saves)
+        patch.setattr(folding, "SAVE_SEGMENTS", saves)
+        patch.setattr(folding, "REST_S", 0.001)
         store = store_in(Path(folder))
         intake = opened(store)
         counted: dict[str, set[int]] = {name: set() for name in QUOTAS}
@@ -180,8 +180,8 @@ def test_whoever_stops_waiting_may_send_again(store: FrequencyStore) -> None:
 def test_submitters_wait_where_too_much_waits_to_be_written(
     store: FrequencyStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(writer, "_MOST_WAITING", 2000)
-    monkeypatch.setattr(writer, "_MOST_AT_ONCE", 500)
+    monkeypatch.setattr(writer, "MOST_WAITING", 2000)
+    monkeypatch.setattr(writer, "MOST_AT_ONCE", 500)
     intake = opened(store)
     most = 0
 
@@ -257,7 +257,7 @@ def test_a_writer_that_cannot_follow_the_disk_takes_nothing_more(
 
 @pytest.mark.parametrize("name", ["grr", "olh", "oue", "hr", "cms", "ss"])
 def test_every_kind_of_report_is_kept_and_read_back(tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(folding, "_MOST_HELD", 2000)  # so that most reports are read from disk again
+    monkeypatch.setattr(folding, "MOST_HELD", 2000)  # so that most reports are read from disk again
     mechanism: Mechanism[Any] = oracle(name, 64, 1.0)
     made = mechanism.privatise(np.arange(1000) % 64)
     store = store_in(tmp_path)
@@ -295,8 +295,8 @@ def test_an_ended_round_leaves_nothing_in_memory(store: FrequencyStore, monkeypa
 
 
 def test_disk_use_stays_bounded_while_reports_come(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(folding, "_SAVE_BYTES", 1 << 16)
-    monkeypatch.setattr(folding, "_REST_S", 0.001)
+    monkeypatch.setattr(folding, "SAVE_BYTES", 1 << 16)
+    monkeypatch.setattr(folding, "REST_S", 0.001)
     mechanism = oracle("oue", 1024, 1.0)
     made = mechanism.privatise(np.zeros(500, np.int64))
     store = store_in(tmp_path)

@@ -150,7 +150,7 @@ def check(folder: Path, mechanism: str, rounds: int, seed: int) -> None:
 @pytest.fixture(autouse=True)
 def quick_retries(monkeypatch: pytest.MonkeyPatch) -> None:
     """A device waits for longer and longer between two tries; the fleet of a test does not."""
-    monkeypatch.setattr("client.connection._MOST_BACKOFF_S", 0.2)
+    monkeypatch.setattr("client.connection.MOST_BACKOFF_S", 0.2)
 
 
 @pytest.mark.slow

@@ -178,7 +178,7 @@ def test_what_is_read_of_a_deleted_collection_is_not_held_against_another_of_its
             created = await analyst.create(spec_of(access=ACCESS))
             await world.caller("fleet").submit(batch(created, [3] * 20))
             service = world.node._frequency
-            answer = service._answer
+            answer = service.answer
 
             async def slowly(*arguments: Any) -> Any:
                 found = await answer(*arguments)
@@ -188,7 +188,7 @@ def test_what_is_read_of_a_deleted_collection_is_not_held_against_another_of_its
                 return found
 
             with monkeypatch.context() as patch:
-                patch.setattr(service, "_answer", slowly)
+                patch.setattr(service, "answer", slowly)
                 refusal = await refused(read(analyst.stub.Estimate(pb.FrequencyRequest(collection="homepages"))))
                 assert refusal.sentence == "north has no collection 'homepages'; see: comine frequency list"
             await world.restart()  # the log tells nothing of the new collection that it does not know

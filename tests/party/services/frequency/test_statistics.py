@@ -127,8 +127,8 @@ def test_what_is_told_again_is_told_in_counts_of_its_publication(tmp_path: Path,
 
 def test_a_million_values_are_folded_and_estimated_rightly(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Through batches, saved tallies, a restart in the middle, and reports that are read from disk again."""
-    monkeypatch.setattr(folding, "_SAVE_SEGMENTS", 2)
-    monkeypatch.setattr(folding, "_MOST_HELD", 1 << 14)
+    monkeypatch.setattr(folding, "SAVE_SEGMENTS", 2)
+    monkeypatch.setattr(folding, "MOST_HELD", 1 << 14)
     batches, counts = 10, {0: 500, 77: 300, MILLION - 1: 200}
     values = np.repeat(list(counts), list(counts.values()))
 

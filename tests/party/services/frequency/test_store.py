@@ -115,7 +115,7 @@ def test_who_took_part_is_forgotten_with_the_period(tmp_path: Path) -> None:
 
 
 def test_a_key_leaves_the_log_once_nobody_reads_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(writer, "_FLUSH_S", 0.01)
+    monkeypatch.setattr(writer, "FLUSH_S", 0.01)
     store = store_in(tmp_path)
     intake = opened(store)
     ((key,),) = store._select("SELECT key FROM periods")
@@ -224,7 +224,7 @@ def test_forgotten_rounds_leave_their_numbers(tmp_path: Path) -> None:
 
 
 def test_refusals_are_on_disk_soon_without_any_commit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(writer, "_FLUSH_S", 0.01)
+    monkeypatch.setattr(writer, "FLUSH_S", 0.01)
     store = store_in(tmp_path)
     intake = opened(store)
     intake.refuse("late", 2)

@@ -226,7 +226,7 @@ def test_a_node_that_sends_no_decision_is_named(tmp_path: Path, monkeypatch: pyt
             node = QueryNode(world.authority.issue("analyst", "coordinator"), "north", world.address)
             for reply in ({}, {"answer": math.nan}, {"answer": math.inf}, {"denied": pb.DENIAL_UNSPECIFIED}):
                 told = pb.QueryReply(number=1, **reply)
-                monkeypatch.setattr(service, "_reply", lambda _, told=told: told)
+                monkeypatch.setattr(service, "reply", lambda _, told=told: told)
                 with pytest.raises(MalformedMessage, match="sent no decision") as found:
                     await node.ask("staff", "sum(salary)")
                 assert found.value.party == "north"

@@ -112,14 +112,14 @@ def test_a_second_shuffler_without_room_gets_the_batch_later(tmp_path: Path) -> 
             route = route_for()
             sealed = await world.sealed(route, range(10))
             store = world.nodes["south"]._shuffler._running.store  # type: ignore[union-attr]
-            store._most_bytes = 1
+            store.most_bytes = 1
             await world.caller("fleet").submit(sealed)
             await world.analyst().flush()
             async with asyncio.timeout(60):
                 while '"event": "batch not forwarded"' not in world.logs["north"].getvalue():  # noqa: ASYNC110
                     await asyncio.sleep(0.05)
             assert "rule max_disk" in world.logs["north"].getvalue()
-            store._most_bytes = 1 << 30
+            store.most_bytes = 1 << 30
             (found,) = await world.opened(route, 1)
             assert sorted(numbers(found.reports)) == list(range(10))
 

@@ -30,7 +30,7 @@ from mining.joint.vertical.engines.products import Addends, Naming, by_pair, num
 
 KEY_BITS: Final = DEFAULT_BITS
 MOST_ROWS: Final = 1 << 22  # at once: slots under masks of their own hold counts below 2^23
-_WORTH_PROCESSES: Final = 4 * PIECE  # ciphertexts below which processes take longer to start than they save
+WORTH_PROCESSES: Final = 4 * PIECE  # ciphertexts below which processes take longer to start than they save
 
 
 @dataclass(frozen=True)
@@ -119,7 +119,7 @@ class PaillierProducts:
     async def prepare(self, rows: int) -> None:
         """Makes a key, begins with a stock of encryptions of zero, and agrees upon the seeds of transfers."""
         _, pool = await self._own_key()
-        if rows >= _WORTH_PROCESSES:
+        if rows >= WORTH_PROCESSES:
             random = self._session.randomness("stock")
             self._stocking = asyncio.create_task(pool.fill(rows, random, self._workers(rows, self._session)))
         await together(pair.prepare() for pair in self._pairs.values())
@@ -195,7 +195,7 @@ class PaillierProducts:
             await asyncio.gather(task, return_exceptions=True)  # an error comes again where the stock is used
 
     def _workers(self, ciphertexts: int, session: Session) -> Workers:
-        if self._processes is None or ciphertexts < _WORTH_PROCESSES:
+        if self._processes is None or ciphertexts < WORTH_PROCESSES:
             return session
         return self._processes
 
