@@ -158,19 +158,21 @@ def strings_of(spec: CollectionTables) -> Strings:
     return Integers(section.integer_bits)
 
 
-def check_mechanism(spec: CollectionTables) -> None:
+def check_mechanism(spec: CollectionTables) -> int:
     """Refuses a specification whose mechanism cannot be made, or would need very much.
+
+    Returns:
+        How many sums an open round keeps, at the most.
 
     Raises:
         ConfigurationError: The sentence says which parameter is wrong.
     """
-    if spec.collection.mechanism == "prefix-extending":
-        _check_search(search_of(spec))
+    sums = _check_search(search_of(spec)) if spec.collection.mechanism == "prefix-extending" else 0
     size = spec.collection.size
     domain, series = None if size is None else Domain(size), budgets_of(spec)
     # Between the least and the largest budget lie all others.
     for number in {0} if series is None else {series.index(min(series)), series.index(max(series))}:
-        _check_size(mechanism_of_round(spec, domain, number))
+        sums = max(sums, _check_size(mechanism_of_round(spec, domain, number)))
     if spec.memo is not None:
         found = mechanism_of_round(spec, domain)
         assert isinstance(found, MemoisedMechanism)
@@ -178,9 +180,11 @@ def check_mechanism(spec: CollectionTables) -> None:
             SlidingMemo.drawn(found, spec.memo.w, float_below(spec.memo.epsilon))
         except ConfigurationError as error:
             raise ConfigurationError(f"[memo] of {spec.memo.w:,} windows together: {error.message}") from None
+    return sums
 
 
-def _check_size(found: Mechanism[Any]) -> None:
+def _check_size(found: Mechanism[Any]) -> int:
+    """How many sums there are."""
     if found.report_bytes > MAX_REPORT_BYTES:
         raise ConfigurationError(
             f"reports of {found.name} would take {found.report_bytes:,} bytes, more than {MAX_REPORT_BYTES:,}; take a "
@@ -191,9 +195,11 @@ def _check_size(found: Mechanism[Any]) -> None:
             f"{found.name} would keep {prod(found.tally_shape):,} sums with these parameters, more than "
             f"{MAX_TALLY_CELLS:,}; take fewer functions or buckets"
         )
+    return prod(found.tally_shape)
 
 
-def _check_search(plan: PrefixExtending) -> None:
+def _check_search(plan: PrefixExtending) -> int:
+    """How many candidates a round has, at the most."""
     widest = max((stop - start for start, stop in pairwise(plan.lengths)), default=0)
     most = max(1 << plan.lengths[0], plan.keep << widest)
     if most > MAX_PREFIXES:
@@ -201,6 +207,7 @@ def _check_search(plan: PrefixExtending) -> None:
             f"a round of the search would have {most:,} candidates, more than {MAX_PREFIXES:,}; take more groups, or "
             "keep fewer"
         )
+    return most
 
 
 def _made(section: CollectionSection, kind: Callable[..., Mechanism[Any]], *given: object) -> Mechanism[Any]:

@@ -11,7 +11,7 @@ import json
 from pathlib import Path
 from typing import Final
 
-from pydantic import model_validator
+from pydantic import PrivateAttr, model_validator
 
 from jobs.collections.mechanism import check_mechanism
 from jobs.collections.tables import CollectionTables
@@ -30,12 +30,14 @@ _SHOWN: Final = 40  # characters of a label in an error
 class CollectionSpec(CollectionTables):
     """The whole of `collection.toml`."""
 
+    _sums: int = PrivateAttr(0)
+
     @model_validator(mode="after")
     def _has_mechanism(self) -> CollectionSpec:
         if self.collection.domain is not None:
             return self  # its size is not known yet
         try:
-            check_mechanism(self)
+            self._sums = check_mechanism(self)
         except ConfigurationError as error:
             table = "" if error.message.startswith("[") else "[collection] "
             raise ValueError(f"{table}{error.message}") from None
@@ -92,6 +94,11 @@ class CollectionSpec(CollectionTables):
             if plain[name] is None:
                 del plain[name]
         return json.dumps(plain, sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode()
+
+    @property
+    def sums(self) -> int:
+        """How many sums an open round keeps, at the most."""
+        return self._sums
 
     @property
     def name(self) -> str:

@@ -17,6 +17,7 @@ from ldp.documents import document, mechanism_of
 from ldp.mechanism import Mechanism
 from link.errors import ConfigurationError, InputDataError
 from party.services.frequency.intake import Intake
+from party.services.frequency.policy import memory_of
 from party.services.frequency.schedule import Plan, schedule_of
 from party.services.frequency.storage.records import Counters, StoredCollection, StoredRound
 from party.services.frequency.storage.store import FrequencyStore
@@ -151,6 +152,11 @@ class Collection:
     def name(self) -> str:
         """The collection's name."""
         return self.stored.name
+
+    @property
+    def memory(self) -> int:
+        """About how many bytes it takes of the node's memory."""
+        return memory_of(self.spec, len(self.stored.labels), closed=self.closed)
 
     @cached_property
     def public_spec(self) -> bytes:

@@ -15,7 +15,13 @@ from link.errors import ConfigurationError, InputDataError, ResourceError
 from party.node.logs import Log
 from party.services.frequency.access import check_deleter
 from party.services.frequency.collection import Collection
-from party.services.frequency.policy import FrequencySection, check_creation, check_rounds, read_spec
+from party.services.frequency.policy import (
+    FrequencySection,
+    check_creation,
+    check_memory,
+    check_rounds,
+    read_spec,
+)
 from party.services.frequency.schedule import schedule_of
 from party.services.frequency.storage.records import StoredCollection
 from party.services.frequency.storage.store import FrequencyStore
@@ -111,12 +117,18 @@ class Collections:
         """A specification that a coordinator sent; errors as of `party.services.frequency.policy.read_spec`."""
         return read_spec(self._policy, data, self._me)
 
-    def check(self, spec: CollectionSpec, creator: str) -> None:
+    def check(self, spec: CollectionSpec, creator: str, label_bytes: int = 0) -> None:
         """Refuses a collection that cannot be created, whatever its labels are.
+
+        Args:
+            spec: What it is to be.
+            creator: Who asks.
+            label_bytes: Of its labels, once they are there.
 
         Raises:
             PolicyDenied: The node's policy does not allow it.
-            LimitExceeded: Its rounds, with those of the creator's other collections, would end too often.
+            LimitExceeded: Its rounds, with those of the creator's other collections, would end too often; or they
+                would take too much memory.
             ConfigurationError: The name is taken, or it is meant for another node.
             ResourceError: The collections take as much of the disk as they may.
         """
@@ -128,6 +140,9 @@ class Collections:
         running = [each for each in self._collections.values() if not each.closed]
         check_creation(self._policy, spec, creator, self._me, running=len(running) + len(self._left_out))
         check_rounds(spec, [each.spec for each in running if each.stored.creator == creator], creator, self._me)
+        known = (*self._collections.values(), *self._left_out.values())
+        taken = sum(each.memory for each in known if each.stored.creator == creator)
+        check_memory(spec, label_bytes, taken, creator, self._me)
         if spec.name in self._collections or spec.name in self._left_out:
             raise ConfigurationError(
                 f"{self._me} has a collection '{spec.name}' already; take another name", party=self._me
@@ -153,7 +168,7 @@ class Collections:
             ResourceError: It cannot be written.
         """
         async with self._creating:
-            self.check(spec, creator)
+            self.check(spec, creator, len(labels))
             created = self.now()
             initial = await self._workers.turn(
                 lambda: schedule_of(spec, spec.domain(labels), created).initial  # refuses wrong labels

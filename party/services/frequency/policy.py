@@ -23,6 +23,9 @@ from link.files.quantities import seconds
 
 DAY_S: Final = 86_400
 MOST_ROUNDS: Final = 100_000  # of one coordinator that may end in a day; each takes some 440 bytes of the audit log
+MOST_MEMORY: Final = 1 << 30  # that the collections of one coordinator may take
+_LABEL_BYTES: Final = 120  # of a label, beside its text as it came and as it is looked up
+_SUM_BYTES: Final = 16  # of a sum, and of its copy for whoever reads
 
 
 class FrequencySection(TomlTable):
@@ -120,6 +123,41 @@ def check_rounds(spec: CollectionSpec, open_: Iterable[CollectionSpec], creator:
         raise LimitExceeded(
             f"the open collections of {creator} at {me} may end {MOST_ROUNDS:,} rounds a day together, and with "
             f"'{spec.name}' they would end more; take a longer window, or close a collection",
+            party=me,
+        )
+
+
+def memory_of(spec: CollectionSpec, label_bytes: int, *, closed: bool) -> int:
+    """About how many bytes of memory a collection takes, as long as it is there: labels and, while it is open, sums.
+
+    Args:
+        spec: What it is.
+        label_bytes: Of its labels, as they came.
+        closed: Whether it has no open round any more.
+    """
+    section = spec.collection
+    labels = 2 * label_bytes + _LABEL_BYTES * (section.size or 0) if section.labelled else 0
+    return labels if closed else labels + _SUM_BYTES * spec.sums
+
+
+def check_memory(spec: CollectionSpec, label_bytes: int, taken: int, creator: str, me: str) -> None:
+    """Refuses a collection with which those of its creator would take too much of the node's memory.
+
+    Args:
+        spec: What is to be created.
+        label_bytes: Of its labels; as long as they are not there, nothing.
+        taken: What its creator's other collections take, by `memory_of`.
+        creator: Who asks.
+        me: This party.
+
+    Raises:
+        LimitExceeded: They would.
+    """
+    if taken + memory_of(spec, label_bytes, closed=False) > MOST_MEMORY:
+        raise LimitExceeded(
+            f"the collections of {creator} at {me} may take {MOST_MEMORY >> 20} MiB of its memory together, with their "
+            f"labels and sums, and with '{spec.name}' they would take more; delete some that are closed, or collect "
+            "fewer values",
             party=me,
         )
 

@@ -22,7 +22,7 @@ from party.node.logs import Log
 from party.services.queries.conditions import Conditions, Rows, read_column
 from party.services.queries.kept import KeptAuditors
 from party.services.queries.language import CLASS_OF, Query
-from party.services.queries.log import AuditorRow, QueryLog
+from party.services.queries.log import Answers, AuditorRow, QueryLog, packed
 from party.services.queries.policy import RECORDS, QueriesSection
 from party.services.queries.records import Variables, check_records, variables
 
@@ -101,7 +101,7 @@ class DatasetQueries:
         self._values: dict[str, NDArray[np.float64]] = {}
         self._variables: dict[str, Variables] = {}
         self._audited: dict[str, _Audited] = {}
-        self._answers: int | None = None
+        self._answers: Answers | None = None
 
     def ask(self, data: Table, query: Query, text: str, coordinator: str) -> Outcome:
         """Decides on a query that the policy allows; the decision is on disk when this returns.
@@ -140,8 +140,9 @@ class DatasetQueries:
         value = self._value(query.column, asked, met, values)
         known = np.zeros(audited.n, bool)
         known[records] = True
-        number = self._log.decided(audited.row, coordinator, text, asked, None, rank, known, value)
-        self._answers = self._answered() + 1
+        before, kept = self._answered(), packed(known)
+        number = self._log.decided(audited.row, coordinator, text, asked, None, rank, kept, value)
+        self._answers = Answers(before.number + 1, before.size + len(kept) + len(text))
         audited.auditor.answer(asked, records, value)
         self._keep(audited, number)
         return Outcome(number, None, value / len(records) if query.function == "avg" else value)
@@ -149,7 +150,8 @@ class DatasetQueries:
     def _reason(
         self, n: int, column: str, asked: QueryClass, records: NDArray[np.int64], audited: _Audited
     ) -> Reason | None:
-        if self.policy.max_queries is not None and self._answered() >= self.policy.max_queries:
+        answered, most = self._answered(), self.policy.max_queries
+        if (most is not None and answered.number >= most) or answered.size >= self.policy.max_disk:
             return "too many"
         if len(records) < self.policy.min_size:
             return "size"
@@ -189,7 +191,7 @@ class DatasetQueries:
         return self._values[name]
 
     # -- auditors ----------------------------------------------------------------------------------------------------
-    def _answered(self) -> int:
+    def _answered(self) -> Answers:
         if self._answers is None:
             self._answers = self._log.answers(self.name)
         return self._answers

@@ -22,7 +22,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -99,6 +99,18 @@ class AuditorRow:
 
     row: int
     id: bytes
+
+
+class Answers(NamedTuple):
+    """All queries of a dataset that were answered.
+
+    Attributes:
+        number: How many.
+        size: Bytes that they take.
+    """
+
+    number: int
+    size: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,7 +224,7 @@ class QueryLog:
         query_class: str,
         reason: Reason | None,
         rank: int | None,
-        records: NDArray[np.bool_] | None = None,
+        records: bytes | None = None,
         value: float | None = None,
     ) -> int:
         """Keeps a decision; it is on disk when this returns.
@@ -224,31 +236,29 @@ class QueryLog:
             query_class: Of which class.
             reason: Why it is denied; None where it is answered.
             rank: How many independent sums the auditor knew before; None where it audits something else.
-            records: The variables that an answered one is about, shape (variables,).
+            records: The variables that an answered one is about, as `packed` gives them.
             value: What the auditor is told of the answer.
 
         Returns:
             The decision's number, by which this node's decisions are in the order in which they were made.
         """
-        packed = None if records is None else zlib.compress(np.packbits(records).tobytes(), 1)
         with self._using() as connection, alone(connection):
             written = connection.execute(
                 "INSERT INTO decisions (auditor, time, coordinator, query, class, reason, rank, records, value) "
                 "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
-                (auditor.row, self._now(), coordinator, query, query_class, reason or "", rank, packed, value),
+                (auditor.row, self._now(), coordinator, query, query_class, reason or "", rank, records, value),
             )
         assert written.lastrowid is not None
         return written.lastrowid
 
-    def answers(self, dataset: str) -> int:
-        """How many queries were answered of a dataset."""
+    def answers(self, dataset: str) -> Answers:
+        """The queries that were answered of a dataset."""
         count = (
-            "SELECT count(*) FROM decisions JOIN auditors ON auditor = row WHERE dataset = ? AND reason = '' "
-            "AND records IS NOT NULL"
+            "SELECT count(*), coalesce(sum(length(records) + length(query)), 0) FROM decisions "
+            "JOIN auditors ON auditor = row WHERE dataset = ? AND reason = '' AND records IS NOT NULL"
         )
         with self._using() as connection:
-            (found,) = connection.execute(count, (dataset,)).fetchone()
-        return int(found)
+            return Answers(*connection.execute(count, (dataset,)).fetchone())
 
     def knows(self, auditor: AuditorRow, number: int) -> bool:
         """Whether a decision of that number was made for an auditor."""
@@ -283,6 +293,11 @@ def _digests(text: str) -> dict[str, str]:
     if not isinstance(found, dict) or not all(isinstance(digest, str) for digest in found.values()):
         raise ValueError("these are no digests of columns")
     return found
+
+
+def packed(records: NDArray[np.bool_]) -> bytes:
+    """A set of variables as it is kept: one bit for each, compressed."""
+    return zlib.compress(np.packbits(records).tobytes(), 1)
 
 
 def _records(packed: bytes) -> NDArray[np.int64]:

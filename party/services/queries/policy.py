@@ -53,6 +53,7 @@ class QueriesSection(TomlTable):
             know values beforehand.
         known: With `max_overlap`, how many values an attacker is taken to know.
         max_queries: How many queries are answered in all; any number, where absent.
+        max_disk: Bytes that answered queries may take in the node's database; then nothing more is answered.
     """
 
     coordinators: tuple[Name, ...] | None = None
@@ -64,6 +65,7 @@ class QueriesSection(TomlTable):
     overlap_for: Literal["counts", "all"] = "counts"
     known: int = Field(default=0, ge=0, le=LARGEST)
     max_queries: int | None = Field(default=None, ge=1)
+    max_disk: int = Field(default=10 << 30, ge=1 << 20)
 
     @model_validator(mode="after")
     def _consistent(self) -> QueriesSection:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from typing import Any, Final
 
 import grpc
@@ -47,12 +47,14 @@ class Forwarder:
     ) -> None:
         self._identity, self._addresses, self._store, self._disk, self._log = identity, addresses, store, disk, log
         self._audit = audit
-        self._tasks: list[asyncio.Task[None]] = []
+        self._tasks: set[asyncio.Task[None]] = set()
 
-    def begin(self, pool: Pool) -> None:
-        """Sends the batches of a route from now on."""
+    def begin(self, pool: Pool, over: Callable[[Pool], None]) -> None:
+        """Sends the batches of a route from now on; `over` is called once it is retired and has nothing to send."""
         if pool.hop + 1 < len(pool.route.shufflers):
-            self._tasks.append(asyncio.create_task(self._run(pool, pool.route.shufflers[pool.hop + 1])))
+            task = asyncio.create_task(self._run(pool, pool.route.shufflers[pool.hop + 1], over))
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
 
     async def stop(self) -> None:
         """Sends nothing more; what has no receipt is sent again after the next start."""
@@ -60,14 +62,15 @@ class Forwarder:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
-    async def _run(self, pool: Pool, peer: str) -> None:
+    async def _run(self, pool: Pool, peer: str, over: Callable[[Pool], None]) -> None:
         async with dial(self._identity, peer, self._addresses[peer]) as channel:
             stub: Any = ShufflerStub(channel)
-            while True:
+            while not await pool.is_over():
                 await pool.departed.wait()
                 pool.departed.clear()
                 for batch in await pool.unsent():
                     await self._send(stub, pool, peer, batch)
+        over(pool)
 
     async def _send(self, stub: Any, pool: Pool, peer: str, batch: int) -> None:
         """Sends one batch until it has arrived: the next one must not come before it."""

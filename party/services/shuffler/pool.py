@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Callable, Coroutine, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Final, ParamSpec, Protocol, TypeVar
 
@@ -123,6 +123,10 @@ class Pool:
     async def unsent(self) -> list[int]:
         """Batches that the next hop has not got."""
         return await self._disk(self._store.unsent, self.stored.row)
+
+    async def is_over(self) -> bool:
+        """Whether it is retired, and all its batches have left."""
+        return self.retired and not await self.unsent()
 
     def signed_key(self) -> pb.SignedLayerKey:
         """The public key by which reports are sealed for this node, with its signature."""
@@ -365,7 +369,9 @@ class Pool:
     async def _retire(self, at: float) -> int:
         await self._disk(self._store.retire, self.stored.row, at)
         left, self.retired = self.waiting, True
+        self.stored = replace(self.stored, key=b"", tag_key=b"")
         self._tags, self._now = TagSet(), Waiting(Counter(), Counter())
+        self.departed.set()  # there may be nothing left to send
         return left
 
     def _send_off(

@@ -1,6 +1,7 @@
 """The tables of `shuffler.db`, and how the file is opened.
 
-    routes     document, this node's private key and tag key for it, and the number of the batch that is being filled
+    routes     document and its digest, this node's private key and tag key for it, and the number of the batch that is
+               being filled
     segments   what one message brought: reports without this node's layer, and the sender until the batch leaves
     tags       of reports that were taken, by which they are known when they come again
     drops      how many reports of the batch were dropped, and why
@@ -64,11 +65,12 @@ CREATE TABLE parts (
     reports BLOB NOT NULL,
     PRIMARY KEY (route, batch, number)
 )"""
+_BY_DIGEST: Final = "ALTER TABLE routes ADD COLUMN digest BLOB; CREATE INDEX routes_by_digest ON routes (digest)"
 _KIND: Final = Kind(
     "shuffler",
     "move it away, which forgets all routes and the reports that wait",
     0x636F6D73,  # "coms"
-    (_TABLES,),
+    (_TABLES, _BY_DIGEST),
     pragmas=("synchronous = FULL", "secure_delete = ON"),
 )
 translated: Final = _KIND.told

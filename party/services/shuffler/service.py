@@ -51,6 +51,7 @@ IN_FLIGHT: Final = 8  # messages of one stream
 MAX_MESSAGE_BYTES: Final = 4 << 20  # of reports in one message, with their cost
 ROOM_BYTES: Final = 128 << 20  # of messages of all streams
 REPORT_COST: Final = 64  # bytes that a report takes in memory beside its own
+MOST_OVER: Final = 8  # routes that are over, in memory
 _NOT_TAKEN: Final = (ConfigurationError, PolicyDenied)  # a receipt tells these; the stream goes on
 
 
@@ -135,7 +136,7 @@ class ShufflerService(ShufflerServicer):
 
     async def Flush(self, request: pb.FlushRequest, context: Context) -> pb.ShuffleRoute:  # noqa: N802
         """Lets the batch leave now, if it has enough reports."""
-        pool = self._of_creator(request.route, context)
+        pool = await self._of_creator(request.route, context)
         self._check_first(pool)
         if not await pool.depart():
             raise PolicyDenied(
@@ -147,14 +148,14 @@ class ShufflerService(ShufflerServicer):
 
     async def Retire(self, request: pb.RetireRouteRequest, context: Context) -> pb.ShuffleRoute:  # noqa: N802
         """Takes no more reports of a route, and forgets its keys; what is enough for a batch leaves before."""
-        pool = self._of_creator(request.route, context)
+        pool = await self._of_creator(request.route, context)
         await self._on.retire(pool)
         return await self._told(pool, creator=True)
 
     # -- coordinators, clients and parties ---------------------------------------------------------------------------
     async def Describe(self, request: pb.DescribeRouteRequest, context: Context) -> pb.ShuffleRoute:  # noqa: N802
         """What a route is, and by which key reports are sealed for this node."""
-        pool = self._on.find(request.route)
+        pool = await self._on.find(request.route)
         return await self._told(pool, creator=_member(context) == f"coordinator/{pool.stored.creator}")
 
     # -- clients and parties -----------------------------------------------------------------------------------------
@@ -179,7 +180,8 @@ class ShufflerService(ShufflerServicer):
             raise PeerError(f"{self._me} is stopping; send the reports again later", party=self._me)
         held = await self._room.take(size)
         try:
-            fates = await running.find(request.route).take(sender, request.reports)
+            pool = await running.find(request.route)
+            fates = await pool.take(sender, request.reports)
         except ResourceError:
             raise
         except _NOT_TAKEN as error:
@@ -197,7 +199,7 @@ class ShufflerService(ShufflerServicer):
         coming, nothing = aiter(requests), pb.BatchPart()
         part = await anext(coming, nothing)
         head = part.head
-        pool = running.find_digest(head.route, sender)
+        pool = await running.find_digest(head.route, sender)
         pool.check_head(head, sender)
         async with pool.receiving:
             data, size = bytearray(part.reports), head.reports * pool.width
@@ -213,7 +215,7 @@ class ShufflerService(ShufflerServicer):
     async def Collect(self, request: pb.CollectRequest, context: Context) -> AsyncIterator[pb.BatchPart]:  # noqa: N802
         """Batches that have passed all shufflers, after those that the collector has kept."""
         running = self._on
-        pool = running.find(request.route)
+        pool = await running.find(request.route)
         if _member(context) != pool.route.collector:
             raise PolicyDenied(
                 f"the route '{pool.route.name}' is for {pool.route.collector} to collect", party=self._me
@@ -226,6 +228,7 @@ class ShufflerService(ShufflerServicer):
             to = pool.route.collector
             await running.audit.record(await arrived(pool, running.store, running.disk, batch, to))
         await running.disk(running.store.sent, pool.stored.row, kept, time.time())
+        await running.let_go(pool)
         for batch in await pool.unsent():
             async for part in parts(pool, running.store, running.disk, batch):
                 yield part
@@ -240,9 +243,9 @@ class ShufflerService(ShufflerServicer):
             )
         return self._running
 
-    def _of_creator(self, name: str, context: Context) -> Pool:
+    async def _of_creator(self, name: str, context: Context) -> Pool:
         coordinator = coordinator_of(context, self._me)
-        pool = self._on.find(name)
+        pool = await self._on.find(name)
         if pool.stored.creator != coordinator:
             raise PolicyDenied(
                 f"the route '{name}' at {self._me} was created by {pool.stored.creator}, who alone may do this",
@@ -268,7 +271,7 @@ class ShufflerService(ShufflerServicer):
 
 
 class _Running:
-    """What there is where the service is on."""
+    """What there is where the service is on. Of a route that is over nothing stays in memory."""
 
     def __init__(
         self,
@@ -286,18 +289,19 @@ class _Running:
         self._executor = ProcessExecutor()
         self._forwarder = Forwarder(identity, addresses, self.store, self.disk, audit, log)
         self._pools: dict[str, Pool] = {}
+        self._over: dict[str, Pool] = {}  # that were asked for lately
         self._creating = asyncio.Lock()
-        self._timers: list[asyncio.Task[None]] = []
+        self._timers: dict[str, asyncio.Task[None]] = {}
 
     async def start(self) -> None:
-        for stored in await self.disk(self.store.routes):
+        for stored in await self.disk(self.store.unfinished):
             await self._take_up(stored)
 
     async def stop(self) -> None:
         self.stopping = True
-        for timer in self._timers:
+        for timer in self._timers.values():
             timer.cancel()
-        await asyncio.gather(*self._timers, return_exceptions=True)
+        await asyncio.gather(*self._timers.values(), return_exceptions=True)
         await self._forwarder.stop()
         for pool in self._pools.values():
             await pool.settle()
@@ -311,17 +315,20 @@ class _Running:
         """Does what waits for the disk, one thing after another."""
         return await asyncio.get_running_loop().run_in_executor(self._thread, partial(work, *args, **kwargs))
 
-    def find(self, name: str) -> Pool:
+    async def find(self, name: str) -> Pool:
         """A route by its name."""
-        found = self._pools.get(name)
+        found = await self._named(name)
         if found is None:
             me = self._identity.name
             raise ConfigurationError(f"there is no route '{name[:63]}' at {me}; its coordinator creates it", party=me)
         return found
 
-    def find_digest(self, digest: bytes, sender: str) -> Pool:
+    async def find_digest(self, digest: bytes, sender: str) -> Pool:
         """A route by the digest of its document."""
         found = next((pool for pool in self._pools.values() if pool.route.digest == digest), None)
+        if found is None:
+            stored = await self.disk(self.store.route_with, digest)
+            found = None if stored is None else await self._named(stored.name)
         if found is None:
             me = self._identity.name
             raise ConfigurationError(
@@ -334,7 +341,7 @@ class _Running:
     async def create(self, route: Route, document: bytes, coordinator: str) -> Pool:
         """A new route, or the very same one again."""
         async with self._creating:
-            found = self._pools.get(route.name)
+            found = await self._named(route.name)
             if found is not None and (found.stored.document, found.stored.creator) == (document, coordinator):
                 return found
             if found is not None:  # before the log is told of it
@@ -359,14 +366,42 @@ class _Running:
         left = await pool.retire(time.time())
         await self.audit.record(RouteRetired(route=pool.route.name, by=pool.stored.creator, discarded=left))
         self._log.info("route retired", route=pool.route.name, too_few=left)
+        await self.let_go(pool)
+
+    async def let_go(self, pool: Pool) -> None:
+        """Forgets a route that is over."""
+        if await pool.is_over():
+            self._forget(pool)
+
+    def _forget(self, pool: Pool) -> None:
+        name = pool.route.name
+        if self._pools.get(name) is pool:
+            del self._pools[name]
+        if (timer := self._timers.pop(name, None)) is not None:
+            timer.cancel()
+
+    async def _named(self, name: str) -> Pool | None:
+        """A route by its name; one that is over is read from the disk."""
+        found = self._pools.get(name) or self._over.get(name)
+        if found is None:
+            stored = await self.disk(self.store.route, name)
+            if stored is None or stored.retired is None:  # it is being created just now
+                return self._pools.get(name)
+            found = self._over[name] = await self.disk(self._pool, stored)
+            while len(self._over) > MOST_OVER:
+                del self._over[next(iter(self._over))]
+        return found
+
+    def _pool(self, stored: StoredRoute) -> Pool:
+        return Pool(stored, self.store, self._identity, self._executor, self.disk, self.audit)
 
     async def _take_up(self, stored: StoredRoute) -> Pool:
-        pool = Pool(stored, self.store, self._identity, self._executor, self.disk, self.audit)
+        pool = self._pool(stored)
         await pool.recover()
         self._pools[stored.name] = pool
-        self._forwarder.begin(pool)
+        self._forwarder.begin(pool, self._forget)
         if pool.route.every and not pool.hop and not pool.retired:
-            self._timers.append(asyncio.create_task(self._depart_regularly(pool)))
+            self._timers[stored.name] = asyncio.create_task(self._depart_regularly(pool))
         return pool
 
     async def _depart_regularly(self, pool: Pool) -> None:

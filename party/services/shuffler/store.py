@@ -6,6 +6,7 @@ time. A backup of this file can hold the keys of routes that are open, but a bat
 
 from __future__ import annotations
 
+import hashlib
 import math
 import sqlite3
 from collections import Counter
@@ -27,6 +28,7 @@ from protos.v1.shuffle_pb2 import BatchHead
 
 FILE: Final = "shuffler.db"
 PART_BYTES: Final = 1 << 20  # of reports in one row, and in one message
+_ROUTE: Final = "name, document, key, tag_key, creator, created, retired, batch, row"
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +96,7 @@ class ShufflerStore:
     def __init__(self, path: Path, opened: Held, most_bytes: float = math.inf) -> None:
         self._path, self._opened, self._connection = path, opened, opened.connection
         self.most_bytes, self._used_bytes = most_bytes, 0
+        self._add_digests()
         self._measure()
 
     @classmethod
@@ -130,18 +133,34 @@ class ShufflerStore:
         def write() -> None:
             if self._connection.execute("SELECT 1 FROM routes WHERE name = ?", (route.name,)).fetchone():
                 raise ConfigurationError(f"there is another route '{route.name}' already; take another name")
+            named = (route.name, route.document, route.key, route.tag_key, route.creator, route.created)
             self._connection.execute(
-                "INSERT INTO routes (name, document, key, tag_key, creator, created) VALUES (?, ?, ?, ?, ?, ?)",
-                (route.name, route.document, route.key, route.tag_key, route.creator, route.created),
+                "INSERT INTO routes (name, document, key, tag_key, creator, created, digest) "
+                "VALUES (?, ?, ?, ?, ?, ?, ?)",
+                (*named, _digest(route.document)),
             )
 
         self._write(write)
-        return next(each for each in self.routes() if each.name == route.name)
+        added = self.route(route.name)
+        assert added is not None
+        return added
 
     def routes(self) -> list[StoredRoute]:
         """All routes, in the order of their creation."""
-        columns = "name, document, key, tag_key, creator, created, retired, batch, row"
-        return [StoredRoute(*row) for row in self._select(f"SELECT {columns} FROM routes ORDER BY row")]  # noqa: S608
+        return self._routes("1 ORDER BY row")
+
+    def unfinished(self) -> list[StoredRoute]:
+        """Those that are open, or have batches that have not left, in the order of their creation."""
+        waits = "EXISTS (SELECT 1 FROM batches WHERE route = routes.row AND sent IS NULL)"
+        return self._routes(f"retired IS NULL OR {waits} ORDER BY row")
+
+    def route(self, name: str) -> StoredRoute | None:
+        """A route by its name."""
+        return next(iter(self._routes("name = ?", name)), None)
+
+    def route_with(self, digest: bytes) -> StoredRoute | None:
+        """A route by the digest of its document."""
+        return next(iter(self._routes("digest = ?", digest)), None)
 
     def knows(self, name: str, batch: int, received: int, me: str) -> bool | None:
         """Whether all is there that was told of a route; None where there is nothing of it.
@@ -154,7 +173,7 @@ class ShufflerStore:
             received: How many reports it was told to have.
             me: This party; one that is not the first gets a batch as a whole and closes it at once.
         """
-        found = next((each for each in self.routes() if each.name == name), None)
+        found = self.route(name)
         if found is None:
             return None
         if batch == RETIRED or found.retired is not None:
@@ -271,6 +290,16 @@ class ShufflerStore:
         self._empty_log()
 
     # -- SQLite ------------------------------------------------------------------------------------------------------
+    def _routes(self, which: str, *values: object) -> list[StoredRoute]:
+        return [StoredRoute(*row) for row in self._select(f"SELECT {_ROUTE} FROM routes WHERE {which}", *values)]  # noqa: S608
+
+    def _add_digests(self) -> None:
+        """Of routes that an earlier version has kept."""
+        without = self._select("SELECT row, document FROM routes WHERE digest IS NULL")
+        if without:
+            digests = [(_digest(document), row) for row, document in without]
+            self._write(lambda: self._connection.executemany("UPDATE routes SET digest = ? WHERE row = ?", digests))
+
     def _add_tags(self, row: int, tags: NDArray[np.uint64]) -> None:
         if len(tags):
             self._connection.execute(
@@ -281,7 +310,7 @@ class ShufflerStore:
         with translated(self._path):
             return self._connection.execute(statement, values).fetchall()
 
-    def _write(self, work: Callable[[], None]) -> None:
+    def _write(self, work: Callable[[], object]) -> None:
         with translated(self._path), alone(self._connection):
             work()
         self._measure()
@@ -297,3 +326,7 @@ class ShufflerStore:
     def _empty_log(self) -> None:
         with suppress(sqlite3.Error):  # it is emptied the next time
             self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+
+
+def _digest(document: bytes) -> bytes:
+    return hashlib.sha256(document).digest()

@@ -12,12 +12,19 @@ import grpc
 import pytest
 from cryptography import x509
 
-from jobs.collections.spec import CollectionSpec
+from jobs.collections.spec import CollectionSpec, labels_of
 from link.errors import LimitExceeded, PolicyDenied
 from party.config import AUDIT_LOG
 from party.node.methods import METHODS
+from party.services.frequency import policy
 from party.services.frequency.access import may_read, quota_of
-from party.services.frequency.policy import MOST_ROUNDS, FrequencySection, check_creation, check_rounds
+from party.services.frequency.policy import (
+    MOST_ROUNDS,
+    FrequencySection,
+    check_creation,
+    check_rounds,
+    memory_of,
+)
 from protos.v1 import control_pb2, frequency_pb2
 from protos.v1 import frequency_pb2 as pb
 from tests.party.nodes import refused
@@ -236,6 +243,50 @@ def test_rounds_of_whatever_windows_add_up(lengths: list[int]) -> None:
     else:
         with pytest.raises(LimitExceeded, match="rounds a day together"):
             check_rounds(specs[0], specs[1:], "analyst", "north")
+
+
+@pytest.mark.parametrize(
+    ("label_bytes", "closed", "least", "most"),
+    [  # measured: a list, a table and objects of 2^20 labels of 7 and of 61 characters took 142 and 271 MB
+        (8 << 20, True, 140e6, 150e6),
+        (62 << 20, True, 250e6, 280e6),
+        (0, False, 1 << 25, 1 << 25),
+        (0, True, 0, 0),
+    ],
+)
+def test_what_a_collection_takes_of_memory(label_bytes: int, *, closed: bool, least: float, most: float) -> None:
+    spec = spec_of(mechanism="dbitflip", size=1 << 20, labelled=label_bytes > 0)
+    assert spec.sums == 1 << 21
+    assert least <= memory_of(spec, label_bytes, closed=closed) <= most
+
+
+def test_the_collections_of_one_coordinator_take_so_much_memory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Their labels stay in memory when they are closed: a node would be full of those that nobody deletes."""
+    texts = [f"page {number}" for number in range(1000)]
+    labels = labels_of(texts)
+    spec = spec_of(size=len(texts), labelled=True)
+    monkeypatch.setattr(policy, "MOST_MEMORY", 2 * memory_of(spec, len(labels), closed=False))
+
+    async def test() -> None:
+        async with running(tmp_path) as world:
+            analyst, other = world.analyst, world.caller("rival", "coordinator")
+            for name in ("one", "two"):
+                await analyst.create(spec_of(name=name, size=len(texts), labelled=True), labels)
+            for _ in range(2):
+                refusal = await refused(analyst.create(spec_of(name="three", size=len(texts), labelled=True), labels))
+                assert (refusal.code, refusal.party) == ("E403", "north")
+                assert "the collections of analyst at north may take" in refusal.sentence
+                await other.create(spec_of(name="others", size=len(texts), labelled=True), labels)
+                await analyst.close("one")
+                await other.close("others")
+                await other.delete("others")
+                await world.restart()
+            await analyst.delete("one")
+            await analyst.create(spec_of(name="three", size=len(texts), labelled=True), labels)
+
+    asyncio.run(test())
 
 
 def test_few_reports_are_not_shown(tmp_path: Path) -> None:

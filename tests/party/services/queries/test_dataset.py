@@ -113,6 +113,23 @@ def test_what_would_tell_a_value_is_denied_with_the_reason(tmp_path: Path) -> No
         assert ask("sum(salary) where age in (3, 4)").reason == "too many"
 
 
+def test_answers_take_no_more_of_the_disk_than_they_may(tmp_path: Path) -> None:
+    """Without a limit on their number, the same query may be asked for ever, and each answer keeps its records."""
+    text = "sum(salary) where age >= 3"
+    with asking(tmp_path) as ask:
+        assert ask(text).answer == sum(SALARIES[3:])
+        size = ask.log.answers("staff").size
+        ask.queries.policy = ask.queries.policy.model_copy(update={"max_disk": 3 * size})
+        for _ in range(2):
+            assert ask(text).reason is None
+        assert [ask(each).reason for each in (text, "min(bonus) where age >= 3")] == ["too many"] * 2
+        assert ask.log.answers("staff") == (3, 3 * size)
+    with asking(tmp_path) as ask:  # after a start, with the limit that there is by default
+        assert ask(text).reason is None
+        ask.queries.policy = ask.queries.policy.model_copy(update={"max_disk": 4 * size})
+        assert ask(text).reason == "too many"
+
+
 def test_counts_are_bounded_by_size_and_overlap(tmp_path: Path) -> None:
     columns = {"ill": ("count",)}
     with asking(tmp_path, columns=columns, records=True, min_size=3, max_overlap=1) as ask:

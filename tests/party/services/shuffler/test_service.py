@@ -19,6 +19,7 @@ from link.errors import ConfigurationError, PolicyDenied
 from party.config import PartyConfig
 from party.node.methods import METHODS
 from party.services.shuffler.policy import ShufflerSection, check_route
+from party.services.shuffler.service import MOST_OVER
 from protos.v1 import shuffle_pb2 as pb
 from protos.v1.shuffle_pb2 import BatchStatement
 from tests.party.nodes import refused
@@ -276,6 +277,50 @@ def test_a_retired_route_takes_nothing_and_has_no_keys(tmp_path: Path) -> None:
     asyncio.run(test())
 
 
+def test_a_route_that_is_over_is_on_the_disk_alone(tmp_path: Path) -> None:
+    """Nobody fills a node's memory with retired routes; and who asks for one is told what it was told before."""
+
+    async def nothing_in_memory(world: World) -> None:
+        for node in world.nodes.values():
+            running = node._shuffler._on
+            while running._pools or running._forwarder._tasks:  # noqa: ASYNC110 - nobody tells
+                await asyncio.sleep(0.05)
+            assert (running._timers, len(running._over) <= MOST_OVER) == ({}, True)
+
+    async def test() -> None:
+        async with running(tmp_path) as world:
+            route = route_for(every=3600.0)
+            sealed = await world.sealed(route, range(9))
+            fleet, peer = world.caller("fleet"), world.caller("north", "party", "south")
+            await fleet.submit(sealed)
+            await world.analyst().retire()
+            await world.batches(route, 1)
+            await world.analyst("south").retire()
+            assert (await world.analyst("south").collect(after=1)) == []
+            for number in range(2 * MOST_OVER):
+                created = await world.analyst().create(route_for(["north"], name=f"empty-{number}", every=3600.0))
+                assert (await world.analyst().retire(f"empty-{number}")).document == created.document
+            for _ in range(2):
+                await nothing_in_memory(world)
+                stands = await world.analyst().describe()
+                assert (stands.document, stands.retired, stands.next_batch) == (route.document(), True, 2)
+                assert (await world.analyst().create(route)).retired
+                assert (
+                    "another route 'weekly'" in (await refused(world.analyst().create(route_for(minimum=9)))).sentence
+                )
+                (receipt,) = [
+                    each async for each in fleet.stub.Submit(iter([pb.SealedReports(route="weekly", reports=[b"x"])]))
+                ]
+                assert (receipt.fate, "is retired" in receipt.message) == (pb.NOT_TAKEN, True)
+                head = pb.BatchHead(route=route.digest, batch=1, reports=1)
+                again = peer.forward(pb.BatchPart(head=head, reports=bytes(route.sealed_size(1)), last=True))
+                assert "again with other reports in it" in (await refused(again)).sentence
+                for name in world.nodes:
+                    await world.restart(name)
+
+    asyncio.run(test())
+
+
 def test_a_party_may_collect_and_report(tmp_path: Path) -> None:
     async def test() -> None:
         async with running(tmp_path) as world:
@@ -429,7 +474,7 @@ def test_a_wrong_table_is_told(tmp_path: Path) -> None:
 # -- hostile shufflers -------------------------------------------------------------------------------------------------
 async def batch_from_north(world: World, route: Route, n: int = 6) -> tuple[pb.BatchHead, Any]:
     """A batch as an honest first shuffler makes it, which has not reached the second one."""
-    world.nodes["north"]._shuffler._on._forwarder.begin = lambda pool: None  # type: ignore[method-assign]
+    world.nodes["north"]._shuffler._on._forwarder.begin = lambda pool, over: None  # type: ignore[method-assign]
     sealed = await world.sealed(route, range(n))
     await world.caller("fleet").submit(sealed)
     await world.analyst().flush(route.name)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import hashlib
 import sqlite3
 from collections import Counter
 from pathlib import Path
@@ -205,3 +207,31 @@ def test_one_honest_shuffler_suffices(tmp_path: Path, honest: int, monkeypatch: 
     assert stats.spearmanr(out[:-1], out[1:]).pvalue > ERROR
     table = np.histogram2d(np.arange(n) // 200, out // 200, bins=10)[0]
     assert stats.chi2_contingency(table).pvalue > ERROR
+
+
+def test_routes_of_an_earlier_version_are_found_by_their_digests(tmp_path: Path) -> None:
+    store = ShufflerStore.open(tmp_path / FILE)
+    store.add(stored("weekly"))
+    store.close()
+    with contextlib.closing(sqlite3.connect(tmp_path / FILE)) as old, old:
+        old.execute("DROP INDEX routes_by_digest")
+        old.execute("ALTER TABLE routes DROP COLUMN digest")
+        old.execute("PRAGMA user_version = 1")
+    store = ShufflerStore.open(tmp_path / FILE)
+    found = store.route_with(hashlib.sha256(b"document").digest())
+    assert found == store.route("weekly")
+    assert found is not None
+    assert (store.route("daily"), store.route_with(bytes(32))) == (None, None)
+    store.close()
+
+
+def test_what_is_over_is_no_longer_among_what_is_taken_up(tmp_path: Path) -> None:
+    store = ShufflerStore.open(tmp_path / FILE)
+    row = store.add(stored()).row
+    store.depart(row, pb.BatchHead(batch=1, reports=1), np.zeros((1, 2), np.uint8), np.empty(0, np.uint64))
+    store.retire(row, 2.0)
+    assert [each.name for each in store.unfinished()] == ["weekly"]
+    store.sent(row, 1, 3.0)
+    assert store.unfinished() == []
+    assert [each.name for each in store.routes()] == ["weekly"]
+    store.close()
