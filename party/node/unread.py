@@ -4,6 +4,10 @@ A stream's window bounds what is sent of a message that nobody reads, but nothin
 that mean nothing, and messages of which the last byte never comes; and while such bytes come without a pause, gRPC
 makes the room into which it reads them larger and larger. The kernel counts all that comes. What is left when the
 messages that the node has read are taken off is in memory, or has been there.
+
+That something is in memory no more, such as calls that were given up, is taken for granted of so much a second, once
+a message has come after it: no message comes over a connection on which headers have begun and do not end, however
+slowly they come.
 """
 
 from __future__ import annotations
@@ -12,12 +16,12 @@ import socket
 import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Hashable, Iterable, Mapping
-from typing import Final, TypeVar
+from typing import Final, NamedTuple, TypeVar
 
 MOST_UNREAD: Final = 64 << 20  # bytes, of one member
 MOST_OF_STRANGERS: Final = 16 << 20  # at one address; as much as the windows of all streams of a connection
 AROUND: Final = 1024  # bytes around a message: its call's headers, frames, encryption
-WASTED_A_S: Final = 1 << 20  # bytes a second of one connection that never become a message, as of calls given up
+WASTED_A_S: Final = 1 << 20  # bytes a second before a message that never become one, as of calls given up
 
 _TCP_INFO_BYTES: Final = 192
 _BYTES_RECEIVED: Final = slice(128, 136)  # in Linux's `struct tcp_info`
@@ -32,6 +36,20 @@ def received(connection: socket.socket) -> int:
     return int.from_bytes(info[_BYTES_RECEIVED], "little")
 
 
+class _Reckoned(NamedTuple):
+    """What was found of a connection when it was looked at.
+
+    Attributes:
+        read: The bytes of all messages.
+        spent: Of what had come, what is neither a message nor in memory any more.
+        unread: The rest.
+    """
+
+    read: int
+    spent: float
+    unread: float
+
+
 class Unread:
     """What is unread of each connection, by its other end.
 
@@ -42,7 +60,7 @@ class Unread:
     def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
         self._now, self._looked = now, now()
         self._read: Counter[End] = Counter()
-        self._spent: dict[End, float] = {}  # of what has come, what is neither a message nor in memory any more
+        self._reckoned: dict[End, _Reckoned] = {}
 
     def read(self, end: End, size: int) -> None:
         """The node has read a message of so many bytes. May be called from any thread."""
@@ -51,16 +69,20 @@ class Unread:
     def look(self, come: Mapping[End, int]) -> dict[End, int]:
         """The bytes that are unread, by the bytes that have come over all connections that are open."""
         now = self._now()
-        wasted, self._looked = WASTED_A_S * (now - self._looked), now
+        wasted, self._looked = WASTED_A_S * min(now - self._looked, 1.0), now
         for end in set(self._read) - come.keys():
             self._read.pop(end, None)
-        for end in self._spent.keys() - come.keys():
-            del self._spent[end]
+        for end in self._reckoned.keys() - come.keys():
+            del self._reckoned[end]
         unread: dict[End, int] = {}
         for end, size in come.items():
-            left = size - self._read[end] - self._spent.get(end, 0.0)
-            spent = min(left, wasted)  # below zero where a message was longer than its bytes: nobody saves up for later
-            self._spent[end] = self._spent.get(end, 0.0) + spent
+            read, last = self._read[end], self._reckoned.get(end, _Reckoned(0, 0.0, 0.0))
+            left, spent = size - read - last.spent, 0.0
+            if left < 0:  # a message was longer than its bytes: nobody saves up for later
+                spent = left
+            elif read > last.read:  # of what had come before the message
+                spent = min(left, max(last.unread, 0.0), wasted)
+            self._reckoned[end] = _Reckoned(read, last.spent + spent, left - spent)
             unread[end] = int(left - spent)
         return unread
 

@@ -45,6 +45,44 @@ def test_whatever_was_read_and_however_long_ago_a_flood_is_found(
 
 
 @examples(25, 200)
+@given(
+    st.lists(st.tuples(st.integers(0, WASTED_A_S), st.floats(0.1, 100)), min_size=1, max_size=60),
+    st.integers(0, 4 << 20),
+)
+def test_what_comes_slowly_and_is_followed_by_no_message_adds_up(drops: list[tuple[int, float]], first: int) -> None:
+    """Headers that do not end stay in memory, at whatever speed they come; no message can follow them."""
+    clock = _Clock()
+    unread, come = Unread(clock), first
+    unread.read(END, first)
+    unread.look({END: come})
+    before = come - first - first // 32 - AROUND
+    for size, seconds in drops:
+        come += size
+        clock.now += seconds
+        assert unread.look({END: come})[END] >= come - first - max(0, before)
+    left = unread.look({END: come})[END]
+    for _ in range(left // WASTED_A_S + 1):  # they did end
+        clock.now += 1.0
+        unread.read(END, 1)
+        come += 1
+        unread.look({END: come})
+    assert unread.look({END: come})[END] <= 0
+
+
+def test_a_message_excuses_nothing_that_comes_with_it_or_after_it() -> None:
+    """Else whoever is silent for long, and then says something and floods, would fill memory."""
+    clock = _Clock()
+    unread = Unread(clock)
+    assert unread.look({END: 0}) == {END: 0}
+    clock.now += 3600.0
+    unread.read(END, 1)
+    flood = 1 + 1024 + (32 << 20)
+    assert unread.look({END: flood})[END] == 32 << 20
+    clock.now += 0.1
+    assert unread.look({END: flood})[END] == 32 << 20
+
+
+@examples(25, 200)
 @given(st.lists(st.tuples(st.integers(0, 8 << 20), st.integers(0, AROUND), st.floats(0, 1)), max_size=60))
 def test_messages_that_are_read_leave_nothing_however_many_there_are(messages: list[tuple[int, int, float]]) -> None:
     clock = _Clock()
