@@ -1,7 +1,7 @@
 """Published cells: how generalised values are written, and read back.
 
 A cell is a value as it was, an interval `[20, 29]` or `[20, 30)`, a set `{a, b}`, the label of a hierarchy, or `*`.
-Ends and members that hold a comma, a bracket, a quote or outer blanks stand in quotes, their own quotes doubled.
+Ends and members that hold a comma, a bracket, a quote or outer blanks are written in quotes, their own quotes doubled.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Final
 from anonymize.columns import Value, text_of
 
 SUPPRESSED: Final = "*"
-"""A cell that tells nothing."""
+"""A cell that reveals nothing."""
 
 _ITEM: Final = r'(?:"(?:[^"]|"")*"|[^,"\[\](){}]+)'
 _INTERVAL: Final = re.compile(rf"\[({_ITEM}), ({_ITEM})([\])])")
@@ -64,7 +64,7 @@ def format_set(values: Iterable[Value]) -> str:
 
 
 def parse(text: str) -> Cell:
-    """What a published cell tells."""
+    """What a published cell means."""
     interval = _INTERVAL.fullmatch(text)
     if interval:
         return Interval(_plain(interval[1]), _plain(interval[2]), interval[3] == ")")

@@ -48,7 +48,7 @@ class ClosenessClaim(_Part):
     column: str
     order: list[str] | None = Field(default=None, description="Of the ordered distance: all values, lowest first.")
     positions: list[float] | None = Field(
-        default=None, description="Where the values of `order` stand; null: their ranks are their positions."
+        default=None, description="The positions of the values of `order`; null: their ranks are their positions."
     )
     paths: dict[str, list[str]] | None = Field(
         default=None, description="Of the hierarchical distance: by value, its labels from level 0 to the top."
@@ -131,7 +131,7 @@ class CertifiedColumn(_Part):
 
     role: Literal["identifiers", "quasi_identifiers", "sensitive", "insensitive"]
     kind: Literal["numeric", "ordinal", "tree", "boolean", "date", "code"]
-    added: bool = Field(default=False, description="Not in the input: what the algorithm tells of each record.")
+    added: bool = Field(default=False, description="Not in the input: what the algorithm says of each record.")
 
 
 class Scale(_Part):
@@ -173,7 +173,7 @@ class Replacement(_Part):
     omitted: list[int] | None = Field(
         default=[],
         description="Positions of input rows that are not published, ascending; null where the published rows are "
-        "sorted, so that none stands beside its original.",
+        "sorted, so that none is beside its original.",
     )
     unmet: int = Field(default=0, description="Published records that miss the thresholds, the best of their tries.")
 
@@ -183,14 +183,14 @@ class Hashes(_Part):
 
     release: dict[str, str] = Field(description="By name of the file.")
     input: str | None = Field(
-        default=None, pattern=_HEX_DIGEST, description="Null where the input was no file, or is not to be told."
+        default=None, pattern=_HEX_DIGEST, description="Null where the input was no file, or is not to be published."
     )
     hierarchies: dict[str, str] = Field(default={}, description="By column.")
     labels: str | None = Field(
         default=None,
         pattern=_HEX_DIGEST,
-        description="Of labels.json, which tells the original values of each label and is not for publication; null "
-        "where cells tell by themselves what they stand for.",
+        description="Of labels.json, which holds the original values of each label and is not for publication; null "
+        "where cells show by themselves what they cover.",
     )
     configuration: str | None = Field(default=None, pattern=_HEX_DIGEST)
 

@@ -1,7 +1,7 @@
-"""Makes release folders: `release.csv`, `release.parquet` and the `certificate.json` that tells what holds of them.
+"""Makes release folders: `release.csv`, `release.parquet` and the `certificate.json` that states what holds of them.
 
 Of condensed records there is `moments.json` too, and `labels.json` where hierarchies have labels of their own: what
-these two tell is not for publication.
+these two hold is not for publication.
 """
 
 from __future__ import annotations
@@ -153,7 +153,7 @@ def certify(
         table: The input; None of a condensed stream, whose records nobody has any more.
         requirements: What every class meets; None where nothing is claimed.
         hashes: Of the files that hold the release, and of its sources.
-        groups: What is told of condensed groups.
+        groups: What is published of condensed groups.
         hierarchies: Those that the release was generalised by.
         parameters: What the user asked for, as JSON values.
     """

@@ -1,4 +1,4 @@
-"""What a certificate claims of all models together, as data: each model tells its own part."""
+"""What a certificate claims of all models together, as data: each model states its own part."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which values a published cell may stand for."""
+"""Which values a published cell may cover."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from link.errors import InputDataError
 
 
 def covered(text: str, column: Column, hierarchy: Hierarchy | None = None) -> NDArray[np.bool_]:
-    """Which values a published cell may stand for.
+    """Which values a published cell may cover.
 
-    A text that is a value of the column as well as a label stands for all that either tells.
+    A text that is a value of the column as well as a label covers all that either means.
 
     Args:
         text: The cell.

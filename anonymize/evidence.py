@@ -1,4 +1,4 @@
-"""What a certificate tells besides its claims: sensitive counts, scales of loss, groups, parameters of replacement."""
+"""What a certificate holds besides its claims: sensitive counts, scales of loss, groups, parameters of replacement."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def sensitive_counts(
 ) -> dict[str, dict[str, int] | None]:
     """Rows of the input with each sensitive value, by column.
 
-    What the input has more than the release are the suppressed rows. Whoever is in no published class is one of these,
+    What the input has more than the release are the suppressed rows. Who is in no published class is one of these,
     so that the counts disclose of them what a class discloses. They are withheld (None) unless the suppressed rows meet
     the requirements as a class of their own; the rule is that for publishing such rows ("keep").
 
@@ -102,7 +102,7 @@ def _scale(column: Column, shown: list[str], hierarchy: Hierarchy | None, level:
 
 
 def labels_of(release: Release, table: Table, hierarchies: Mapping[str, Hierarchy]) -> Labels | None:
-    """What the published labels stand for, which is not for publication; None where all cells tell that themselves.
+    """What the published labels mean, which is not for publication; None where all cells show that themselves.
 
     Args:
         release: What an algorithm returned.
@@ -117,7 +117,7 @@ def labels_of(release: Release, table: Table, hierarchies: Mapping[str, Hierarch
         hierarchy = hierarchies.get(column.name)
         if hierarchy is None:
             continue
-        shown = {cell for cell in cells.column(column.name).unique().to_pylist() if not _tells_itself(cell, column)}
+        shown = {cell for cell in cells.column(column.name).unique().to_pylist() if not _explains_itself(cell, column)}
         levels = range(1, hierarchy.height + 1) if release.node is None else [release.node[column.name]]
         values: dict[str, list[str]] = {}
         for level in levels if shown else ():
@@ -130,22 +130,22 @@ def labels_of(release: Release, table: Table, hierarchies: Mapping[str, Hierarch
     return Labels(salt=Randomness.from_os().bytes(16).hex(), columns=found) if found else None
 
 
-def _tells_itself(cell: str, column: Column) -> bool:
+def _explains_itself(cell: str, column: Column) -> bool:
     """Whether a cell needs no explanation; a value that is one may be the label of others as well."""
     return cell == SUPPRESSED or (column.kind in ("numeric", "date") and isinstance(parse(cell), Interval))
 
 
 def moments_of(release: Release) -> GroupMoments | None:
     """The moments of condensed groups, which are not for publication; None where records were not condensed."""
-    told: Mapping[str, Any] = release.details
-    if release.rows is not None or "products" not in told:
+    details: Mapping[str, Any] = release.details
+    if release.rows is not None or "products" not in details:
         return None
     return GroupMoments(
         salt=Randomness.from_os().bytes(16).hex(),
-        origins=_listed(told["origins"]),
-        units=_listed(told["units"]),
-        sums=_listed(told["sums"]),
-        products=_listed(told["products"]),
+        origins=_listed(details["origins"]),
+        units=_listed(details["units"]),
+        sums=_listed(details["sums"]),
+        products=_listed(details["products"]),
     )
 
 
@@ -156,29 +156,29 @@ def groups_of(release: Release, moments: str) -> Groups:
         release: Of condensed records.
         moments: SHA-256 of the file that holds their moments.
     """
-    told: Mapping[str, Any] = release.details
+    details: Mapping[str, Any] = release.details
     return Groups(
-        columns=_listed(told["columns"]), sizes=_listed(told["sizes"]), factor=told["factor"], moments=moments
+        columns=_listed(details["columns"]), sizes=_listed(details["sizes"]), factor=details["factor"], moments=moments
     )
 
 
 def replacement_of(release: Release, table: Table) -> Replacement | None:
     """The parameters of identity replacement; None where identities were not replaced."""
-    told: Mapping[str, Any] = release.details
-    if "ranges" not in told or release.rows is None:
+    details: Mapping[str, Any] = release.details
+    if "ranges" not in details or release.rows is None:
         return None
-    least, greatest = told["alpha"]
+    least, greatest = details["alpha"]
     given = table.n_rows + table.dropped
-    # Positions put each row beside its original. Of sorted rows they would only tell which records are missing.
-    in_order = told.get("row_order") != "sorted"
+    # Positions put each row beside its original. Of sorted rows they would only reveal which records are missing.
+    in_order = details.get("row_order") != "sorted"
     return Replacement(
-        **{name: dict(told[name]) for name in ("ranges", "scales", "influences", "weights")},
+        **{name: dict(details[name]) for name in ("ranges", "scales", "influences", "weights")},
         alpha_min=least,
         alpha_max=greatest,
-        ch_max=told["ch_max"],
-        beta=told["beta"],
+        ch_max=details["ch_max"],
+        beta=details["beta"],
         omitted=np.setdiff1d(np.arange(given), table.kept[release.rows]).tolist() if in_order else None,
-        unmet=0 if told["exhausted"] == "suppress" else int(release.statistics["exhausted"]),
+        unmet=0 if details["exhausted"] == "suppress" else int(release.statistics["exhausted"]),
     )
 
 

@@ -65,7 +65,7 @@ def histogram(
         classes: How many there are.
         codes: Shape (n,), the value of each row.
         values: How many there are.
-        weights: Shape (n,), how many records a row stands for; 1 if not given. Their sum must be below 2^53.
+        weights: Shape (n,), how many records a row represents; 1 if not given. Their sum must be below 2^53.
 
     Returns:
         Shape (classes, values).
@@ -100,7 +100,7 @@ class Histograms:
             labels: Shape (n,), the class of each row.
             classes: How many there are.
             columns: The sensitive columns that are looked at, with the same n rows.
-            weights: Shape (n,), how many records a row stands for; 1 if not given.
+            weights: Shape (n,), how many records a row represents; 1 if not given.
         """
         sizes = np.bincount(labels, weights, classes).astype(np.int64, copy=False)
         return cls(sizes, {c.name: histogram(labels, classes, c.codes, c.size, weights) for c in columns})

@@ -1,7 +1,7 @@
 """Opens tables: what libraries hold in memory, CSV and Parquet files, and queries on databases.
 
 Text stays text, byte for byte: no types are guessed, so that `007` is no 7. Columns become numbers or dates where a
-table is told their kind.
+table is given their kind.
 """
 
 from __future__ import annotations

@@ -115,8 +115,8 @@ def publish(
 def sorted_rows(release: Release) -> Release:
     """The same release with its rows in the order of their published cells, column by column.
 
-    Rows that stay in the input's order tell it: of a table that is sorted by age, a row's place tells the age that its
-    cell hides. Sorted rows tell no more than the rows as a multiset. The details say so, as `row_order`.
+    Rows that stay in the input's order reveal it: of a table that is sorted by age, a row's place reveals the age that
+    its cell hides. Sorted rows reveal no more than the rows as a multiset. The details say so, as `row_order`.
     """
     order = pc.sort_indices(plain(release.table), [(name, "ascending") for name in release.table.column_names])
     at = order.to_numpy()
@@ -190,7 +190,7 @@ def recoded_cells(
         rows: The input rows to recode, shape (rows,).
 
     Returns:
-        The cells: text, but the column's own type where all cells of a column stay at level 0 and tell values.
+        The cells: text, but the column's own type where all cells of a column stay at level 0 and show values.
     """
     d = len(table.quasi_identifiers)
     columns: dict[str, pa.Array] = {}
@@ -220,7 +220,7 @@ def recoded_cells(
 def check_shown_classes(
     table: Table, requirements: Requirements, rows: NDArray[np.int64], classes: NDArray[np.int64]
 ) -> None:
-    """Checks classes that were formed apart but show the same cells, and so are one class to whoever sees the table.
+    """Checks classes that were formed apart but show the same cells, and so are one class to all who see the table.
 
     A union of good classes is good for every monotone model; only other models are asked.
 
@@ -248,7 +248,7 @@ def unchanged_cells(table: Table, column: Column, rows: NDArray[np.int64]) -> pa
     """Cells of a quasi-identifier as they are, equal values written equally.
 
     Text may write one value in several ways ("7" and "7.0", "yes" and "true"). Published so, records of one class could
-    be told apart.
+    be distinguished.
     """
     given = table.data.schema.field(column.name).type
     typed = {

@@ -124,7 +124,7 @@ class Suggestion:
 
 
 def suggest_roles(data: Any) -> tuple[Suggestion, ...]:
-    """Proposes a role and a kind for each column, with the reason; whoever knows the data decides.
+    """Proposes a role and a kind for each column, with the reason; a person who knows the data decides.
 
     A column that nothing speaks for is proposed as a quasi-identifier, the cautious choice.
 

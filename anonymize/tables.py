@@ -55,7 +55,7 @@ class Table:
         """Codes a table.
 
         Missing cells (null, NaN, the empty text) of quasi-identifiers and sensitive columns are met by `missing`. In
-        other columns they may stand, and a column whose kind has no place for them is coded as text there.
+        other columns they may stay, and a column whose kind has no place for them is coded as text there.
 
         Args:
             data: Of pyarrow, pandas or polars, a dictionary of lists, or a list of dictionaries.
@@ -138,7 +138,7 @@ class _Columns(Mapping[str, Column]):
     ) -> None:
         self._data = data
         self._names = dict.fromkeys(data.column_names)
-        self._free = {*roles.identifiers, *roles.insensitive}  # where gaps may stand
+        self._free = {*roles.identifiers, *roles.insensitive}  # where gaps may stay
         self._kinds = kinds
         self._orders = orders
         self._coded: dict[str, Column] = {}

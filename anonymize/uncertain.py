@@ -1,7 +1,7 @@
 """Records as distributions: each is published moved by normal noise, with the noise's density beside it.
 
-Source: Aggarwal, "On unifying privacy and uncertain data models", ICDE 2008, as told in Aggarwal, "Data Mining", 2015,
-section 20.3.
+Source: Aggarwal, "On unifying privacy and uncertain data models", ICDE 2008, as described in Aggarwal, "Data Mining",
+2015, section 20.3.
 
 A record X_i is published as Z_i = X_i + N(0, σ_i²·I), with the density N(Z_i, σ_i²·I). An attacker who knows X_i counts
 how many records fit Z_i at least as well. Another record X_j does with probability Φ(−|X_i − X_j| / (2σ_i)), so that

@@ -1,7 +1,7 @@
 """Columns that point at rows or persons by themselves: values of few rows that leave as they are, repeated identifiers.
 
 k-anonymity speaks of quasi-identifiers and of rows. A column that is released as it is and holds a value of its own for
-nearly each row undoes it for whoever knows that value; and where a person has several rows, k of them may be one
+nearly each row undoes it for anyone who knows that value; and where a person has several rows, k of them may be one
 person's.
 """
 
@@ -21,12 +21,12 @@ from anonymize.grouping import group
 from anonymize.roles import Roles
 from link.errors import ConfigurationError
 
-TELLING: Final = Fraction(1, 2)
-"""The share of rows above which a column whose values few rows have tells rows apart, and is refused."""
+IDENTIFYING: Final = Fraction(1, 2)
+"""The share of rows above which a column whose values few rows have identifies rows, and is refused."""
 
 
 class DisclosureWarning(UserWarning):
-    """A release tells more of persons than its models count."""
+    """A release reveals more of persons than its models count."""
 
 
 class Rare(NamedTuple):
@@ -56,14 +56,14 @@ def rare(data: pa.Table, columns: Sequence[str], least: int) -> Iterator[Rare]:
         sets.append((tuple(columns), coded))
     for names, codes in sets:
         labels, number = group(np.stack(codes, axis=1))
-        told = np.any([each > 0 for each in codes], axis=0)  # nothing is told by a row that lacks all of them
-        few = (np.bincount(labels, minlength=number) < least)[labels] & told
+        known = np.any([each > 0 for each in codes], axis=0)  # a row that lacks all of them reveals nothing
+        few = (np.bincount(labels, minlength=number) < least)[labels] & known
         if few.any():
             yield Rare(names, Fraction(int(few.sum()), len(few)))
 
 
 def check_insensitive(data: pa.Table, columns: Sequence[str], allowed: Sequence[str], least: int) -> None:
-    """Refuses columns that are to be released as they are and tell most rows apart.
+    """Refuses columns that are to be released as they are and identify most rows.
 
     Args:
         data: The rows.
@@ -77,10 +77,10 @@ def check_insensitive(data: pa.Table, columns: Sequence[str], allowed: Sequence[
     if data.num_rows < least:  # where every value is rare, and no release meets the model
         return
     for names, share in rare(data, [name for name in columns if name not in allowed], least):
-        if len(names) == 1 and share > TELLING:
+        if len(names) == 1 and share > IDENTIFYING:
             raise ConfigurationError(
                 f'Column "{names[0]}" is insensitive, but fewer than {least} rows have the same value in '
-                f"{percent(share)} of its rows: whoever knows a value finds its row, whatever the rest hides. List it "
+                f"{percent(share)} of its rows: who knows a value finds its row, whatever the rest hides. List it "
                 "under identifiers or quasi_identifiers; or, if nobody can know it of a person, as of a measure, add "
                 "it to allow_unique."
             )
@@ -118,7 +118,7 @@ def _repeated(data: pa.Table, identifiers: Sequence[str]) -> Iterator[str]:
 def warnings(data: pa.Table, insensitive: Sequence[str], sensitive: Sequence[str], least: int) -> list[str]:
     """What is to be said of columns that leave as they are, as sentences.
 
-    Sensitive values are taken to be known to nobody, so of these only such are told as tell most rows apart.
+    Sensitive values are taken to be known to nobody, so of these only such are named as identify most rows.
     """
     found = []
     for name in sensitive:
@@ -133,11 +133,11 @@ def warnings(data: pa.Table, insensitive: Sequence[str], sensitive: Sequence[str
             found.append(
                 f'a missing value of "{name}" counts as one of its own: beside it, a single other one is known'
             )
-    telling = [each for each in rare(data, sensitive, least) if len(each.columns) == 1 and each.share > TELLING]
+    identifying = [each for each in rare(data, sensitive, least) if len(each.columns) == 1 and each.share > IDENTIFYING]
     return found + [
-        f"{percent(share)} of the rows have {_listed(names)} that fewer than {least} rows have: whoever knows "
+        f"{percent(share)} of the rows have {_listed(names)} that fewer than {least} rows have: who knows "
         f"{'it' if len(names) == 1 else 'them'} of a person finds the row, whatever k is"
-        for names, share in (*rare(data, insensitive, least), *telling)
+        for names, share in (*rare(data, insensitive, least), *identifying)
     ]
 
 

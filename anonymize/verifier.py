@@ -21,12 +21,12 @@ from anonymize.certificate import Certificate, sha256_of
 from anonymize.verification.classes import equivalence_classes
 from anonymize.verification.condensed import condensed
 from anonymize.verification.findings import Finding, Verification
+from anonymize.verification.identifying import identifying_columns
 from anonymize.verification.labels import Labels, consistent
 from anonymize.verification.original import unchanged, with_counts
 from anonymize.verification.replaced import replaced
 from anonymize.verification.rows import equal_columns, read_csv, read_parquet, read_release, text_table
-from anonymize.verification.standing import LabelledValues
-from anonymize.verification.telling import telling
+from anonymize.verification.truthfulness import LabelledValues
 from link.errors import InputDataError
 
 CERTIFICATE: Final = "certificate.json"
@@ -82,7 +82,7 @@ def _findings(folder: Path, original: Path | None, separator: str) -> Iterator[F
         else:
             yield _same_original(certificate, original)
             certificate = with_counts(certificate, source)
-    yield from telling(certificate, text, source)
+    yield from identifying_columns(certificate, text, source)
     if certificate.classes is None:
         yield Finding("equivalence classes", "none", "no equivalence classes: k says nothing of published rows", True)
         yield _explained(certificate)
@@ -99,7 +99,7 @@ def _findings(folder: Path, original: Path | None, separator: str) -> Iterator[F
 
 
 def _labels(certificate: Certificate, path: Path) -> Generator[Finding, None, LabelledValues | None]:
-    """What the labels of a release stand for; None where the file is not there."""
+    """What the labels of a release mean; None where the file is not there."""
     if not path.exists():
         return None
     claimed, found = str(certificate.hashes.labels), sha256_of(path)
@@ -182,7 +182,7 @@ def _rows(certificate: Certificate, text: pa.Table) -> Iterator[Finding]:
 
 
 def _suppressed(certificate: Certificate) -> Iterator[Finding]:
-    """Whether no more rows were left out than the certificate allows, if it tells that."""
+    """Whether no more rows were left out than the certificate allows, if it says so."""
     share = certificate.parameters.get("max_suppression")
     if share is None:
         return

@@ -12,7 +12,7 @@ from benchmarks.measure import best, cores
 from crypto.primitives import embedding
 from crypto.primitives.commutative import CommutativeKey
 from crypto.primitives.randomness import Randomness
-from crypto.protocols.union.lists import EPSILON_COMMON, common_fakes, length_class, room_for_common_fakes
+from crypto.protocols.union.lists import EPSILON_COMMON, common_fakes, length_class, spare_for_common_fakes
 from crypto.protocols.union.size_classes import SETS
 from mining.data.transactions import Transactions
 from mining.thresholds import local_threshold, minimum_count
@@ -66,7 +66,7 @@ def union_s(parties: int, listed: int, different: int) -> float:
 
 def list_length(elements: int, parties: int) -> int:
     """The length of a list without a job's bound: the next power of two, and room for common fakes."""
-    return SETS.rounded(elements) + room_for_common_fakes(parties, common_fakes(EPSILON_COMMON))
+    return SETS.rounded(elements) + spare_for_common_fakes(parties, common_fakes(EPSILON_COMMON))
 
 
 def items_union_s(slices: list[Transactions], support: Decimal) -> float:

@@ -8,7 +8,7 @@ from benchmarks.protocols import Plan
 from benchmarks.settings import PARTIES, Settings
 from benchmarks.table import Table
 from benchmarks.together import in_memory, in_processes
-from crypto.protocols.union.lists import EPSILON_COMMON, common_fakes, room_for_common_fakes
+from crypto.protocols.union.lists import EPSILON_COMMON, common_fakes, spare_for_common_fakes
 
 ELEMENTS = 7000
 
@@ -18,7 +18,7 @@ def run(settings: Settings) -> list[Table]:
     elements = 150 if settings.quick else ELEMENTS
     plan = Plan("union", elements, bound=elements, repeats=settings.repeats)
     parties = len(PARTIES)
-    fakes = parties * room_for_common_fakes(parties, common_fakes(EPSILON_COMMON))
+    fakes = parties * spare_for_common_fakes(parties, common_fakes(EPSILON_COMMON))
     common = len([number for number in range(elements) if number % 3 == 0])
     listed = parties * elements + fakes
     different = listed - (parties - 1) * common

@@ -1,7 +1,7 @@
 """Named, reviewed parameter sets.
 
-The suite's name goes into handshakes and, as salt, into every derived key. Two nodes whose names differ do not talk, so
-whatever changes a byte on the wire (a size, a hash, a number of rounds) needs a new name.
+The suite's name goes into handshakes and, as salt, into every derived key. Two nodes whose names differ do not work
+together, so whatever changes a byte on the wire (a size, a hash, a number of rounds) needs a new name.
 """
 
 from __future__ import annotations

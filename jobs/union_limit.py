@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Final
 
 from crypto.primitives.blocks import blocks_needed
-from crypto.protocols.union.lists import EPSILON_COMMON, common_fakes, room_for_common_fakes, widened
+from crypto.protocols.union.lists import EPSILON_COMMON, common_fakes, spare_for_common_fakes, widened
 from crypto.protocols.union.size_classes import SETS
 from jobs.kinds.registry import kind_of
 from jobs.spec.job import JobSpec
@@ -55,7 +55,7 @@ def blurred_merges(spec: JobSpec) -> int:
 def _places(spec: JobSpec, bound: int) -> int:
     """Of the lists of all parties."""
     parties = len(spec.job.parties)
-    return parties * (SETS.rounded(bound) + room_for_common_fakes(parties, common_fakes(EPSILON_COMMON)))
+    return parties * (SETS.rounded(bound) + spare_for_common_fakes(parties, common_fakes(EPSILON_COMMON)))
 
 
 def _width(spec: JobSpec) -> int:

@@ -57,7 +57,7 @@ class Aggregator(Generic[E]):
         return self
 
     def estimate(self) -> E:
-        """What the reports so far tell.
+        """What the reports so far say.
 
         Raises:
             InputDataError: There are none.

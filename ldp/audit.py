@@ -41,7 +41,7 @@ class Audit:
     """What an audit found.
 
     Attributes:
-        epsilon: The lower bound on ε; 0 where nothing was told apart.
+        epsilon: The lower bound on ε; 0 where nothing was distinguished.
         claimed: The mechanism's own `exact_epsilon`.
         true_rate: How many reports of the first input were recognised, as a share.
         false_rate: How many reports of the second input were taken for the first's, as a share.
@@ -169,12 +169,12 @@ def by_likelihood(mechanism: Mechanism[Any], first: int, second: int) -> Disting
         ]
     )
     # Rounding leaves ratios that ought to be equal a little apart.
-    telling = ratios >= ratios.max() * (1 - 1e-6)
-    return partial(_outcome_is, mechanism, telling)
+    likelier = ratios >= ratios.max() * (1 - 1e-6)
+    return partial(_outcome_is, mechanism, likelier)
 
 
-def _outcome_is(mechanism: Mechanism[Any], telling: Bits, reports: Reports) -> Bits:
-    found: Bits = telling[mechanism.outcomes(reports)]
+def _outcome_is(mechanism: Mechanism[Any], likelier: Bits, reports: Reports) -> Bits:
+    found: Bits = likelier[mechanism.outcomes(reports)]
     return found
 
 

@@ -1,10 +1,10 @@
-"""Deviations for estimates that are biased by an unknown amount, or told because they are large.
+"""Deviations for estimates that are biased by an unknown amount, or selected because they are large.
 
 An estimate with standard deviation s and a bias of at most b is off by no more than s·c in 95 of 100 cases, whatever
 the bias, if c is that quantile of |N(b/s, 1)|: 1.96 without bias, and about b/s + 1.645 where bias is most of it. So a
 table that has one deviation for each estimate, and ends at ±1.96 of it, takes s·c/1.96.
 
-Of m estimates the k largest are those that err upwards, where noise is most of them. So that of the k that are told
+Of m estimates the k largest are those that err upwards, where noise is most of them. So that of the k that are selected
 one in twenty at most is too high, a share of 0.05·k/m of all m may be: 1.96 as before for k = m/2, 2.24 for k = m/4.
 
 Source: Armstrong and Kolesár, "Optimal Inference in a Class of Regression Models", Econometrica 86(2), 2018; Imbens and
@@ -52,14 +52,16 @@ def deviations_with_bias(deviations: ArrayLike, biases: ArrayLike) -> NDArray[np
     return np.where(ratio > known, (bias + ONE_SIDED * spread) / NORMAL, near)
 
 
-def selection_factor(told: int, among: int) -> float:
-    """By what deviations grow where the largest estimates are told.
+def selection_factor(selected: int, among: int) -> float:
+    """By what deviations grow where the largest estimates are selected.
 
     Args:
-        told: k, how many are told.
+        selected: k, how many are selected.
         among: m, from how many they were chosen.
 
     Returns:
         At least 1.
     """
-    return max(1.0, NormalDist().inv_cdf(1 - (1 - CONFIDENCE) * min(told / among, 1.0)) / NORMAL) if told else 1.0
+    return (
+        max(1.0, NormalDist().inv_cdf(1 - (1 - CONFIDENCE) * min(selected / among, 1.0)) / NORMAL) if selected else 1.0
+    )

@@ -7,7 +7,7 @@ For n shuffled reports, one of which is of x or x', Balle et al. show that δ(ε
 
 This is convex in each pair (X, Y), so that a bound stays one where a pair is spread with its mean kept. Hence
 
-- one law can stand for all pairs of inputs: of given laws of X and Y, X − e^ε·Y spreads most where one is large when
+- one law can serve for all pairs of inputs: of given laws of X and Y, X − e^ε·Y spreads most where one is large when
   the other is small, and of all laws between two limits, one that takes the limits only;
 - inputs that are drawn first are no worse than the worst of those that are drawn;
 - too many atoms are put on few points, each on those next to it.
@@ -82,7 +82,7 @@ class Blanket:
 
     @classmethod
     def mixture(cls, parts: Iterable[tuple[Fraction, Blanket]]) -> Blanket:
-        """Of a report by one of several mechanisms, drawn without regard to the value and told.
+        """Of a report by one of several mechanisms, drawn without regard to the value and named in the report.
 
         Args:
             parts: With which probability it is each one, and its blanket.
@@ -103,7 +103,7 @@ class Blanket:
 
     @classmethod
     def sampled(cls, parts: Sequence[Blanket], k: int) -> Blanket:
-        """Of k of several mechanisms, a uniform set of them, which is told, reporting on one input each."""
+        """Of k of several mechanisms, a uniform set of them, which the report names, reporting on one input each."""
         unit: Masses = {(Fraction(1), Fraction(1)): Fraction(1)}
         sets: list[Masses] = [unit, *({} for _ in range(k))]  # by how many are drawn, the masses of all such sets
         for part, number in Counter(parts).items():

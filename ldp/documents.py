@@ -1,4 +1,4 @@
-"""Mechanisms as JSON documents, by which a service tells its clients what to report with."""
+"""Mechanisms as JSON documents, from which clients of a service know what to report with."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def _written(value: object) -> object:
             return {"behind": _content(value)}
         case bool() | int() | float() | str() | None:
             return value
-    raise ConfigurationError(f"a parameter of type {type(value).__name__} cannot be told to clients")
+    raise ConfigurationError(f"a parameter of type {type(value).__name__} cannot be sent to clients")
 
 
 def _read(value: object, domain: Domain | None) -> object:

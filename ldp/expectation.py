@@ -214,7 +214,7 @@ class LikelihoodFit:
 def bayes_steps(
     likelihood: Likelihood, histogram: ArrayLike, *, start: Floats | None = None, smooth: bool = False
 ) -> Iterator[Step]:
-    """The iteration without an end; whoever asks stops it.
+    """The iteration without an end; the caller stops it.
 
     Args:
         likelihood: Of m observations from d inputs.

@@ -44,10 +44,10 @@ class FrequencyOracle(Mechanism[Estimate]):
             Shape (d,).
         """
 
-    def supports(self, reports: Reports, values: Codes) -> Bits:  # noqa: ARG002 (most oracles tell)
+    def supports(self, reports: Reports, values: Codes) -> Bits:  # noqa: ARG002 (most oracles do)
         """Whether each report is likelier from a user who has a value than from one who has not.
 
-        It is what attackers craft, what defenders count, and what auditors tell inputs apart by.
+        It is what attackers craft, what defenders count, and by what auditors distinguish inputs.
 
         Args:
             reports: n reports of this oracle.

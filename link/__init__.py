@@ -1,1 +1,1 @@
-"""How parties talk: sessions, transports, identities, transcripts. Knows nothing of the protocols above it."""
+"""How parties communicate: sessions, transports, identities, transcripts. Knows nothing of the protocols above it."""

@@ -1,4 +1,4 @@
-"""Whose clock is wrong: what can be told from the clocks of a job's members, compared at one moment.
+"""Whose clock is wrong: what follows from the clocks of a job's members, compared at one moment.
 
 Certificates, proposals and deadlines are judged by clocks. A clock that is far off makes a good certificate look
 outdated, and its holder guilty; so the clocks are compared before anything is judged by them.
@@ -26,7 +26,7 @@ def check_clocks(ahead: Mapping[str, float], here: str) -> None:
 
     Raises:
         ConfigurationError: There is no clock from which all others differ by `TOLERANCE_S` at most. Its `party` is the
-            one whose clock is wrong, where that is a party and can be told.
+            one whose clock is wrong, where that is a party and is known.
     """
     clocks = {here: 0.0, **ahead}
     names = sorted(clocks, key=lambda name: clocks[name])
@@ -39,7 +39,7 @@ def check_clocks(ahead: Mapping[str, float], here: str) -> None:
         first, last = names[0], names[-1]
         raise ConfigurationError(
             f"the clocks of {first} and {last} are {_long(_apart(clocks, first, last))} apart, and which of them is "
-            "wrong cannot be told; set both by a time server"
+            "wrong is not known; set both by a time server"
         )
     right = [name for name in names if name in largest[0]]
     wrong = max((name for name in names if name not in right), key=lambda name: _apart(clocks, name, right[0]))

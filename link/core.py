@@ -4,7 +4,7 @@
 
 A session may use as many lanes as it likes, one after another: a lane takes up a place only while frames wait in it to
 be read. What is left of it then is its two chains in the transcript, about 0.5 kB per peer. Their numbers of frames
-tell for ever which number comes next, so that a copy of an old frame is known as one, and no number is given twice.
+know for ever which number comes next, so that a copy of an old frame is known as one, and no number is given twice.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from link.errors import (
     LimitExceeded,
     MalformedMessage,
     UnexpectedMessage,
-    from_teller,
+    from_reporter,
 )
 from link.executor import Executor
 from link.pki.identity import Member
@@ -34,7 +34,7 @@ from link.randomness import RandomStream
 from link.transcript import MARK_BYTES, Transcript, header_of, mark_of
 from protos.v1.link_pb2 import Abort, Frame
 
-MAX_BODY_BYTES = 3 << 20  # under gRPC's usual limit of 4 MiB, with room for the header
+MAX_BODY_BYTES = 3 << 20  # under gRPC's usual limit of 4 MiB, with space for the header
 # What one peer may send ahead of what the protocol has read. Where a party computes before it reads, an honest peer is
 # a whole list or vector ahead: 33 bytes for each row of an alignment, up to 8 for each candidate of a sum.
 MAX_BUFFERED_BYTES = 640 << 20
@@ -44,7 +44,7 @@ MAX_LANES = 4096  # lanes in which frames of one peer wait to be read
 
 MAX_ROUND = 1 << 30
 MAX_REASON = 1000  # characters of a peer's reason to end the job
-ABORT_S = 2.0  # for telling a peer that the job has ended
+ABORT_S = 2.0  # for reporting to a peer that the job has ended
 
 FRAME_OVERHEAD_BYTES = 26 + MARK_BYTES  # tags, lengths, numbers and mark of a frame
 HELLO_LANE = "hello"
@@ -75,7 +75,7 @@ class Transport(Protocol):
 
 
 class Progress(Protocol):
-    """Told how far a step of the job has come."""
+    """Called with how far a step of the job has come."""
 
     def __call__(self, step: str, done: int, total: int) -> None:
         """`done` of `total` parts of `step` are finished."""
@@ -214,7 +214,7 @@ class SessionCore:
             self.deliver(peer, frame)
 
     def _hold(self, peer: str, size: int) -> None:
-        """Counts a frame that waits to be read; each peer has room of its own, so that none is blamed for another."""
+        """Counts a frame that waits to be read; each peer has a limit of its own, so none pays for another."""
         self.buffered[peer] += size + HELD_FRAME_BYTES
         if self.buffered[peer] > self.ahead_bytes:
             raise LimitExceeded(f"{peer} sent more than {self.ahead_bytes} bytes ahead of the protocol", party=peer)
@@ -317,7 +317,7 @@ class SessionCore:
 def _check_mark(peer: str, frame: Frame) -> bytes:
     """The hash of a frame's header, if it is as its sender made it."""
     header = header_of(frame)
-    unmarked = frame.lane == HELLO_LANE and not frame.mark  # a greeting of an earlier version, which is then told so
+    unmarked = frame.lane == HELLO_LANE and not frame.mark  # a greeting of an earlier version, which then learns so
     if not unmarked and frame.mark != mark_of(header):
         raise MalformedMessage(f"{peer} sent a frame that is not as it was made; its node must be checked", party=peer)
     return header
@@ -346,13 +346,13 @@ def ended_by(peer: str, me: str, parties: tuple[str, ...], body: bytes) -> Comin
         abort.ParseFromString(body)
     except DecodeError:
         unread = MalformedMessage(f"{peer} ended the job without a reason that can be read", party=peer)
-        unread.teller = peer
+        unread.reporter = peer
         return unread
     named = abort.party if not abort.party or abort.party in parties else peer
-    error = from_teller(abort.code, printable(abort.message), named, peer)
-    if error.party == me and not error.tells_of_peers:
+    error = from_reporter(abort.code, printable(abort.message), named, peer)
+    if error.party == me and not error.about_peers:
         error.party = peer
-    error.teller = peer
+    error.reporter = peer
     return error
 
 

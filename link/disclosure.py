@@ -1,7 +1,7 @@
 """What may become public while a job runs: declared beforehand per label, enforced where a share leaves.
 
 `Session.open` is the only way by which a share, a decryption or a bit is opened, and it asks a `Ledger` first.
-What no ledger can enforce: what a modified node sends, sizes and timing, and what several jobs tell together.
+What no ledger can enforce: what a modified node sends, sizes and timing, and what several jobs reveal together.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ class Opened:
 
 
 def session_key(secret: bytes, session: bytes) -> bytes:
-    """The key of one session's MACs: whoever keeps `secret` can make it again in a dispute."""
+    """The key of one session's MACs: who keeps `secret` can make it again in a dispute."""
     return hmac.digest(secret, b"comine.openings/1\0" + session, "sha256")
 
 

@@ -22,9 +22,9 @@ ComineError
 Each class has a stable `code` with a page under docs/errors/, and the exit code of the process that ends with it.
 The message is one sentence for a person: what happened, where, and what to do.
 
-While a job has a party's rows, what an error says may depend on them, and who proposes jobs could choose what it tells.
-So others are told only what `outward` lets through: errors that are about peers and the network, and those that are
-marked by `tellable`. All others become one of three fixed sentences; what they say stays in the party's own log.
+While a job has a party's rows, what an error says may depend on them, and who proposes jobs could choose what it
+reveals. So others get only what `outward` lets through: errors that are about peers and the network, and those that are
+marked by `shareable`. All others become one of three fixed sentences; what they say stays in the party's own log.
 
 No sentence that leaves a node, with a job or without, names a file, a folder or a database of it: `placeless`.
 """
@@ -43,27 +43,27 @@ class ComineError(Exception):
         party: The party at which the error arose, where that is known.
 
     Attributes:
-        tells_of_peers: Whether errors of the class are about messages, peers, time and cancelling, never about the rows
+        about_peers: Whether errors of the class are about messages, peers, time and cancelling, never about the rows
             of the party at which they arise.
-        tellable: Whether the sentence of this one may leave a party while a job has its rows; see `tellable`.
-        teller: The peer by whose word this party has it; None where it arose here. For this party's own logs: who may
+        shareable: Whether the sentence of this one may leave a party while a job has its rows; see `shareable`.
+        reporter: The peer by whose word this party has it; None where it arose here. For this party's own logs: who may
             have lied, or passed on a lie.
     """
 
     code: ClassVar[str] = "E700"
     exit_code: ClassVar[int] = 70
-    tells_of_peers: ClassVar[bool] = False
+    about_peers: ClassVar[bool] = False
 
     def __init__(self, message: str, *, party: str | None = None) -> None:
         super().__init__(message)
         self.message = message
         self.party = party
-        self.tellable = False
-        self.teller: str | None = None
+        self.shareable = False
+        self.reporter: str | None = None
 
     def at(self, party: str) -> ComineError:
-        """This error, as one that arose at `party` where it does not say of which party it tells."""
-        if self.party is not None or self.tellable:  # what may be told and tells of no party arises at all alike
+        """This error, as one that arose at `party` where it names no party."""
+        if self.party is not None or self.shareable:  # what is the same at all parties names none
             return self
         message = self.message if party in self.message else f"{party}: {self.message}"
         named = type(self)(message, party=party)
@@ -72,7 +72,7 @@ class ComineError(Exception):
 
     def blamed(self, me: str) -> str:
         """The party whose error this is where it ended a job at `me`; nobody's where it arises at all parties alike."""
-        return self.party or ("" if self.tellable else me)
+        return self.party or ("" if self.shareable else me)
 
 
 class UsageError(ComineError):
@@ -99,7 +99,7 @@ class VersionMismatch(ConfigurationError):
     """Two nodes run versions, suites or job files that differ."""
 
     code = "E102"
-    tells_of_peers = True
+    about_peers = True
 
 
 class ResourceError(ConfigurationError):
@@ -111,7 +111,7 @@ class ResourceError(ConfigurationError):
 class OverLimit(ConfigurationError):
     """Some party's data are over a limit of the job; it is opened to all that it is so, and to nobody whose they are.
 
-    It has no party, nor do counts that keep account of it tell whose data it was.
+    It has no party, nor do counts of such errors reveal whose data it was.
     """
 
     code = "E104"
@@ -122,7 +122,7 @@ class PeerError(ComineError):
 
     code = "E200"
     exit_code = 20
-    tells_of_peers = True
+    about_peers = True
 
 
 class IdentityError(PeerError):
@@ -143,7 +143,7 @@ class ProtocolViolation(ComineError):
 
     code = "E400"
     exit_code = 40
-    tells_of_peers = True
+    about_peers = True
 
 
 class UnexpectedMessage(ProtocolViolation):
@@ -175,7 +175,7 @@ class JobCancelled(ComineError):
 
     code = "E500"
     exit_code = 50
-    tells_of_peers = True
+    about_peers = True
 
 
 class DeadlineExceeded(ComineError):
@@ -183,7 +183,7 @@ class DeadlineExceeded(ComineError):
 
     code = "E600"
     exit_code = 60
-    tells_of_peers = True
+    about_peers = True
 
 
 class InternalError(ComineError):
@@ -199,34 +199,34 @@ BY_CODE: dict[str, type[ComineError]] = {cls.code: cls for cls in _tree(ComineEr
 
 def from_code(code: str, message: str, *, party: str | None = None) -> ComineError:
     """Rebuild an error that crossed the wire; an unknown code becomes an `InternalError`."""
-    return tellable(BY_CODE.get(code, InternalError)(message, party=party))
+    return shareable(BY_CODE.get(code, InternalError)(message, party=party))
 
 
-def from_teller(code: str, message: str, named: str, teller: str) -> ComineError:
-    """Rebuilds an error that ended a job, as somebody told it.
+def from_reporter(code: str, message: str, named: str, reporter: str) -> ComineError:
+    """Rebuilds an error that ended a job, as a party reported it.
 
     Args:
         code: Of the error.
         message: Its sentence.
-        named: The party of which it tells; empty where it is nobody's, as only a wrong job or too much data can be.
-        teller: Who told it, at whose door all others are laid.
+        named: The party that it is about; empty where it is nobody's, as only a wrong job or too much data can be.
+        reporter: Who reported it; all other faults are its own.
     """
     kind = BY_CODE.get(code, InternalError)
-    nobodys = issubclass(kind, ConfigurationError) and not (kind.tells_of_peers or issubclass(kind, ResourceError))
-    return from_code(code, message, party=named or (None if nobodys else teller))
+    nobodys = issubclass(kind, ConfigurationError) and not (kind.about_peers or issubclass(kind, ResourceError))
+    return from_code(code, message, party=named or (None if nobodys else reporter))
 
 
 _E = TypeVar("_E", bound=ComineError)
 
 
-def tellable(error: _E) -> _E:
+def shareable(error: _E) -> _E:
     """Marks an error whose sentence may leave a party while a job has its rows.
 
     It follows from what all parties of the job know, which is the specification and what was opened to all, or from
     something in which rows have no part, such as a disk. docs/what-errors-reveal.md lists each place that says so, and
     why; a test holds the list.
     """
-    error.tellable = True
+    error.shareable = True
     return error
 
 
@@ -236,10 +236,10 @@ _NAMES: Final = "comine://"  # begins the names in certificates, which are no pl
 
 
 def placeless(error: ComineError, me: str) -> ComineError:
-    """An error as others are told it: one that names a place on this machine becomes a fixed sentence of its class.
+    """An error as others see it: one that names a place on this machine becomes a fixed sentence of its class.
 
-    A path tells others the user, the folders and the software of a machine, and what the files of data are called. Why
-    a job was cancelled is told as it is: who gave the reason chose the words.
+    A path reveals the user, the folders and the software of a machine, and what the files of data are called. Why
+    a job was cancelled is reported as it is: who gave the reason chose the words.
 
     Args:
         error: As it arose.
@@ -248,22 +248,22 @@ def placeless(error: ComineError, me: str) -> ComineError:
     if isinstance(error, JobCancelled) or not _PLACE.search(error.message.replace(_NAMES, "")):
         return error.at(me)
     sentence = f"{me} met a problem with a file or a database of its own; the log of {me} has the reason"
-    told = type(error)(sentence, party=error.party or me)
-    told.tellable, told.__cause__ = error.tellable, error
-    return told
+    shown = type(error)(sentence, party=error.party or me)
+    shown.shareable, shown.__cause__ = error.shareable, error
+    return shown
 
 
 def outward(error: ComineError, me: str) -> ComineError:
-    """What peers and coordinators are told of an error that ended a job while it had this party's rows.
+    """What peers and coordinators see of an error that ended a job while it had this party's rows.
 
     Args:
         error: As it arose.
         me: This party.
     """
-    if error.tellable or error.tells_of_peers:
+    if error.shareable or error.about_peers:
         return placeless(error, me)
     if isinstance(error, InternalError):
         return InternalError(f"{me} met a fault of its own; the log of {me} has the details", party=me)
     if isinstance(error, ResourceError):
-        return ResourceError(f"{me} lacks room or memory for this job; the log of {me} has the reason", party=me)
+        return ResourceError(f"{me} lacks disk space or memory for this job; the log of {me} has the reason", party=me)
     return InputDataError(f"{me} cannot take part in this job with its data; the log of {me} has the reason", party=me)

@@ -13,7 +13,7 @@ R = TypeVar("R")
 
 
 def available_cores() -> int:
-    """Cores that this process may use, where the system tells; else those of the machine."""
+    """Cores that this process may use, where the system says so; else those of the machine."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1

@@ -80,7 +80,7 @@ def plugins(group: str) -> tuple[Plugin, ...]:
 def names(group: str) -> tuple[str, ...]:
     """The names of a group's plug-ins; none is loaded.
 
-    What is no word is left out: such names stand in sentences, and may be those of folders.
+    What is no word is left out: such names appear in sentences, and may be those of folders.
 
     Raises:
         ConfigurationError: Two have one name.

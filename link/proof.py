@@ -1,7 +1,7 @@
 """Proof of identity between parties: every greeting is signed, for the one peer that receives it.
 
-TLS shows the certificate of whoever dials to whoever accepts, but gRPC in Python does not show a server's to whoever
-dials: TLS accepts any certificate of the authority that names the server, a revoked or unpinned one too. So each party
+TLS shows the caller's certificate to the server, but gRPC in Python does not show a server's to the
+caller: TLS accepts any certificate of the authority that names the server, a revoked or unpinned one too. So each party
 signs its greeting, and every party checks all greetings before it sends anything else. Who has stolen a key whose
 certificate was revoked since can then neither dial nor answer in its former holder's place.
 

@@ -74,7 +74,7 @@ class Receipts:
             check_receipt(signed, peer, Receipt.FromString(self._mine[peer].receipt), self._identity.trust)
 
     def accounts(self) -> dict[str, Account]:
-        """By peer, what was exchanged; before the exchange, this party's own account as it stands."""
+        """By peer, what was exchanged; before the exchange, this party's own account so far."""
         mine = self._mine or self._signed()
         return {peer: Account(mine[peer], self._theirs.get(peer)) for peer in self._session.others}
 

@@ -101,7 +101,7 @@ class Session:
                 for protocols whose parties are all in one process.
             declared: The labels that may be opened.
             deadline_s: Seconds until every wait of this session ends.
-            progress: Told how far steps have come.
+            progress: Called with how far steps have come.
             mac_secret: Keys, together with the session's id, the MACs of what is opened; without one, a fresh secret
                 that nobody keeps.
             ahead_bytes: The most memory that what one peer has sent, and the protocol has not read yet, may take.
@@ -318,7 +318,7 @@ class Session:
         return self._core.random.derive("stream", self.id, where, asked)
 
     def progress(self, step: str, done: int, total: int) -> None:
-        """Tells how far a step has come."""
+        """Reports how far a step has come."""
         self._core.progress(step, done, total)
 
     # -- what the host of a session uses -----------------------------------------------------------------------------
@@ -343,17 +343,17 @@ class Session:
         self._core.fail(error)
 
     async def abort(self, error: ComineError) -> None:
-        """Tells all peers that this party ends the job, and why; ends every wait here."""
+        """Reports to all peers that this party ends the job, and why; ends every wait here."""
         abort = Abort(code=error.code, message=error.message, party=error.blamed(self.me))
         body = abort.SerializeToString()
 
-        async def tell(party: str) -> None:
+        async def report(party: str) -> None:
             with contextlib.suppress(ComineError, TimeoutError):
                 async with asyncio.timeout(ABORT_S):
                     await self._core.transmit(party, ABORT_LANE, Abort, body, last=True, round_=0)
 
         self.fail(error)
-        await asyncio.gather(*(tell(party) for party in self.others))
+        await asyncio.gather(*(report(party) for party in self.others))
 
     # -- plumbing ----------------------------------------------------------------------------------------------------
     async def _post(self, to: str, message: Message, *, last: bool) -> None:

@@ -15,7 +15,7 @@ from link.chunks import CHUNK_BYTES
 
 TOLERANCE: Final = 0.15
 ALLOWANCE: Final = 1024
-"""Bytes that a party may send to a peer, or get from it, beside what is told."""
+"""Bytes that a party may send to a peer, or get from it, beside what is declared."""
 
 _FRAME_BYTES: Final = 125  # names of the parties, of the lane and of the message's type; number, mark and tags
 _LANE_BYTES: Final = 60  # that a lane takes in the receipt of either party

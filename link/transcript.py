@@ -18,7 +18,7 @@ Direction = Literal["sent", "received"]
 
 MARK_BYTES: Final = 8
 MAX_HEADS_BYTES: Final = 1 << 20  # of one direction: a receipt of both, with its certificate, fits into a frame
-_DEEPEST: Final = 16  # parts of a path that are told apart where lanes are taken together
+_DEEPEST: Final = 16  # parts of a path that are kept apart where lanes are taken together
 
 
 @dataclass(slots=True)

@@ -1,4 +1,4 @@
-"""The version of the software, and that of what nodes say to each other; nodes with different ones do not talk."""
+"""The version of the software, and that of the messages between nodes, which all nodes of a job must share."""
 
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version

@@ -6,7 +6,7 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Final
 
-from link.errors import ConfigurationError, PolicyDenied, tellable
+from link.errors import ConfigurationError, PolicyDenied, shareable
 
 ALL_ROWS: Final = "all parties' transactions"
 
@@ -57,7 +57,7 @@ def agreed_count(min_support: Decimal | int, n_rows: int, *, floor: int, me: str
     try:
         found = minimum_count(min_support, n_rows)
     except ConfigurationError as error:
-        raise tellable(error) from None
+        raise shareable(error) from None
     check_floor(found, floor, me, rows)
     return found
 
@@ -69,7 +69,7 @@ def check_floor(count: int, floor: int, me: str, rows: str = ALL_ROWS) -> None:
         PolicyDenied: It is.
     """
     if count < floor:
-        raise tellable(below_floor(me, floor, rows))
+        raise shareable(below_floor(me, floor, rows))
 
 
 def below_floor(me: str, least: int, rows: str = ALL_ROWS) -> PolicyDenied:

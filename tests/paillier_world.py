@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from functools import cache
 
+import numpy as np
 from gmpy2 import mpz
+from numpy.typing import NDArray
 
+from crypto.primitives.paillier.ciphertexts import Ciphertexts
 from crypto.primitives.paillier.keys import PrivateKey, generate_key
 from crypto.primitives.paillier.pool import ZeroPool
 from crypto.primitives.paillier.primes import FactoredPrime, random_prime
+from crypto.primitives.paillier.selection import selected_products
 from crypto.primitives.paillier.zeros import OwnerZeros
 from crypto.primitives.randomness import Randomness
 
@@ -56,3 +60,9 @@ def residue_part(key: PrivateKey, ciphertext: int, plaintext: int) -> mpz:
     """What is left of a ciphertext without its plaintext: r^n."""
     n, n_squared = key.public.n, key.public.n_squared
     return mpz(ciphertext) * (1 - n * mpz(plaintext)) % n_squared
+
+
+def select_sums(ciphertexts: Ciphertexts, selection: NDArray[np.bool_]) -> Ciphertexts:
+    """Per column of a selection of shape (ciphertexts, columns) that of the sum of the selected plaintexts."""
+    products = selected_products(ciphertexts.values, selection, ciphertexts.key.n_squared)
+    return Ciphertexts.trusted(ciphertexts.key, products)

@@ -1,1 +1,1 @@
-"""Query auditing: aggregate queries are answered truthfully, or denied where answers together would tell a value."""
+"""Query auditing: aggregate queries are answered truthfully, or denied where answers would determine a value."""

@@ -5,7 +5,7 @@ x0 + x3 = 1 have one solution of zeros and ones. To decide exactly is coNP-hard,
 each answer that the earlier ones allow, an integer program looks for solutions with each record 0 and with it 1.
 Beyond that `OverlapControl` bounds how many queries any attack needs.
 
-A count of records by public attributes tells nothing of the sensitive one, but whether somebody is among the records:
+A count of records by public attributes reveals nothing of the sensitive one, but whether somebody is among the records:
 `SizeControl` refuses small sets and nearly complete ones. Alone it is defeated by trackers, differences of two large
 sets, so both belong together.
 
@@ -44,7 +44,7 @@ class BooleanAuditor:
         self._counts: list[int] = []
 
     def decide(self, query: ArrayLike) -> Decision:
-        """Whether the count over some records may be told.
+        """Whether the count over some records may be answered.
 
         Args:
             query: Their numbers.
@@ -65,7 +65,7 @@ class BooleanAuditor:
         return ANSWERED
 
     def answer(self, query: ArrayLike, count: int) -> None:
-        """Takes in a count that is told. It must have been allowed."""
+        """Takes in a count that is answered. It must have been allowed."""
         self._sets.append(members(query, self.n))
         self._counts.append(count)
 
@@ -123,7 +123,7 @@ class OverlapControl:
 
     With sets of at least k records, any two of which share at most r, at least (2k − (l + 1)) / r sums are needed to
     determine a value, if l values are known beforehand. Two values of one person at different times count as shared:
-    one may tell the other, as those of a 0/1 attribute do.
+    one may reveal the other, as those of a 0/1 attribute do.
 
     Args:
         n: How many records there are.
@@ -152,7 +152,7 @@ class OverlapControl:
         return inf if self.needed == inf else floor(self.needed) - (1 if self.needed == floor(self.needed) else 0)
 
     def decide(self, query: ArrayLike) -> Decision:
-        """Whether a sum or count over some records may be told.
+        """Whether a sum or count over some records may be answered.
 
         Args:
             query: Their numbers.
@@ -202,5 +202,5 @@ class SizeControl:
         self.n, self._least = n, least
 
     def decide(self, size: int) -> Decision:
-        """Whether a count of a set of so many records may be told; an empty set is too small."""
+        """Whether a count of a set of so many records may be answered; an empty set is too small."""
         return ANSWERED if self._least <= size <= self.n - self._least else Decision("size")

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from link.errors import InputDataError
 
 Reason = Literal["disclosure", "class", "size", "overlap", "too many", "unsure"]
-"""Why a query is denied: an answer could tell a value; the column answers queries of another class; the set is too
+"""Why a query is denied: an answer could reveal a value; the column answers queries of another class; the set is too
 small or too large; it shares too many records with an earlier one; too many were answered; it cannot be decided."""
 
 Members = NDArray[np.int64]
@@ -23,7 +23,7 @@ class Decision:
 
     Attributes:
         reason: Why it is denied; None where it is answered. It follows from the queries and the answers so far, and
-            from nothing else, so that it tells nothing that was not known.
+            from nothing else, so that it reveals nothing that was not known.
     """
 
     reason: Reason | None = None

@@ -3,12 +3,12 @@
 Let μ_j be the least answer of a query with record j. Then x_j ≤ μ_j, and query k is answered by one of its extreme
 records E_k = {j ∈ Q_k: μ_j = m_k}. Answers are consistent if no E_k is empty; they determine x_j if some E_k is {j}.
 
-Whether the next query is answered must not depend on its answer, or the denial itself would tell something. So every
+Whether the next query is answered must not depend on its answer, or the denial itself would reveal something. So every
 answer is tried that is consistent with the earlier ones: it is enough to try each earlier answer, one value between any
 two, and one beyond either end, 2t + 1 in all.
 
 A person's value may change, and then two records are known to be different. If both are bounded by the same μ, not both
-are extreme: max{0, 1} = 9, max{0', 1'} = 9 and max{0'', 1'', 2} = 9 after changes would tell x_2 = 9. So such records
+are extreme: max{0, 1} = 9, max{0', 1'} = 9 and max{0'', 1'', 2} = 9 after changes would reveal x_2 = 9. So such records
 are not counted in E_k, which may deny more than an exact test would, and never less: all of them may lie below μ.
 
 Source: Kenthapadi, Mishra and Nissim, "Simulatable auditing", PODS 2005 (JCSS 79, 2013), section 4.
@@ -44,7 +44,7 @@ class MaxAuditor:
         return len(self._least)
 
     def decide(self, query: ArrayLike) -> Decision:
-        """Whether the maximum over some records may be told.
+        """Whether the maximum over some records may be answered.
 
         Args:
             query: Their numbers.
@@ -75,7 +75,7 @@ class MaxAuditor:
         return ANSWERED
 
     def answer(self, query: ArrayLike, maximum: float) -> None:
-        """Takes in a maximum that is told. It must have been allowed."""
+        """Takes in a maximum that is answered. It must have been allowed."""
         chosen = members(query, self.n)
         self._sets.append(chosen)
         self._answers = np.append(self._answers, maximum)
@@ -97,7 +97,7 @@ class MaxAuditor:
         return np.arange(first, self.n)
 
     def determined(self) -> NDArray[np.int64]:
-        """The records whose values the answers so far tell: none, if every query was allowed."""
+        """The records whose values the answers so far determine: none, if every query was allowed."""
         found = []
         for chosen, answer in zip(self._sets, self._answers.tolist(), strict=True):
             extreme = chosen[self._least[chosen] == answer]

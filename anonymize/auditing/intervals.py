@@ -1,7 +1,7 @@
 """Interval disclosure: answered sums that pin a bounded value down to a short interval, found in a log afterwards.
 
 This cannot decide on queries: with 0 ≤ x ≤ 100 and τ = 5, a denial of x0 + x1 would say that the sum is below 5 or
-above 195. So it is a check of answers that were given, for whoever answers for the data.
+above 195. So it is a check of answers that were given, for those who answer for the data.
 """
 
 from __future__ import annotations

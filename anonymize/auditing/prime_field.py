@@ -214,9 +214,9 @@ class PrimeField:
         Raises:
             InputDataError: It is damaged.
         """
-        prime, room, vectors = state.numbers(3)
+        prime, capacity, vectors = state.numbers(3)
         field, t = cls(sets, prime, random), len(sets)
-        field._inverse, field._pivots = _square(room), np.empty(room, np.int64)
+        field._inverse, field._pivots = _square(capacity), np.empty(capacity, np.int64)
         field._pivot_of[state.array(field._pivots[:t])] = np.arange(t)
         state.array(field._inverse[:t, :t])
         field._null = [state.array(np.empty(sets.n, np.uint64)) for _ in range(vectors)]
@@ -251,18 +251,18 @@ class PrimeField:
         return record, int(left[record])
 
     def _grow(self, t: int) -> None:
-        """Makes room in place: beside a second array, both fields would not fit where one fits."""
+        """Grows in place: beside a second array, both fields would not fit where one fits."""
         size = len(self._inverse)
         if t > size:
-            room = size + max(size // 16, 64)
+            capacity = size + max(size // 16, 64)
             cells = self._inverse.base
             assert cells is not None
             self._inverse = np.empty((0, 0), np.uint32)
-            cells.resize(room * room, refcheck=False)  # nothing else looks at it
+            cells.resize(capacity * capacity, refcheck=False)  # nothing else looks at it
             for row in range(size - 1, 0, -1):
-                cells[row * room : row * room + size] = cells[row * size : (row + 1) * size]
-            self._inverse = cells.reshape(room, room)
-            self._pivots = np.concatenate([self._pivots, np.empty(room - size, np.int64)])
+                cells[row * capacity : row * capacity + size] = cells[row * size : (row + 1) * size]
+            self._inverse = cells.reshape(capacity, capacity)
+            self._pivots = np.concatenate([self._pivots, np.empty(capacity - size, np.int64)])
 
 
 def _square(size: int) -> NDArray[np.uint32]:

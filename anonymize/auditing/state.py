@@ -1,6 +1,6 @@
-"""Files of an auditor's state: arrays one after the other, and a digest of all that stands before it.
+"""Files of an auditor's state: arrays one after the other, and a digest of all that precedes it.
 
-What is in them is as secret as the auditor: whoever knows its primes can outwit it. They are read where they were
+What is in them is as secret as the auditor: who knows its primes can outwit it. They are read where they were
 written, by the version that wrote them.
 """
 

@@ -1,7 +1,7 @@
 """Sums of real values without public bounds: a query is denied if an answer would determine a value.
 
 A value is determined by answered sums if and only if its unit vector is in the span of their 0/1 vectors over the
-rational numbers. This does not depend on any answer, so whoever asks can work out every decision alone: denials tell
+rational numbers. This does not depend on any answer, so who asks can work out every decision alone: denials reveal
 nothing. Arithmetic with floats would be wrong, and modulo one *known* prime it can be outwitted: queries can be chosen
 that determine every value over the rationals and none modulo that prime. So two primes are drawn in secret, and one
 that objects is enough; for a value to slip through, both would have to divide a number that they were not known to.
@@ -35,7 +35,7 @@ class SumAuditor:
 
     Args:
         n: How many records there are.
-        random: Of the primes and of null vectors; whoever knew it could outwit the auditor.
+        random: Of the primes and of null vectors; who knew it could outwit the auditor.
 
     Attributes:
         rank: How many independent sums were answered.
@@ -60,7 +60,7 @@ class SumAuditor:
         return len(self._sets)
 
     def decide(self, query: ArrayLike) -> Decision:
-        """Whether the sum over some records may be told.
+        """Whether the sum over some records may be answered.
 
         Args:
             query: Their numbers.
@@ -82,7 +82,7 @@ class SumAuditor:
         return ANSWERED
 
     def answer(self, query: ArrayLike) -> None:
-        """Takes in a sum that is told. It must have been allowed."""
+        """Takes in a sum that is answered. It must have been allowed."""
         chosen = members(query, self.n)
         if self._fields[0].spans(chosen):
             return

@@ -4,7 +4,7 @@ Source: Shi, Zhang and Dong, "Data anonymity method based on sensitive hierarchi
 Applications and Software 41(5), 2024: equations 3–17 and 20. All distances lie in [0, 1].
 
 A class is the sorted codes of its members. What a class would lose if one more record joined depends on that record's
-value only, so it is told for all values at once: no distance between records is ever stored.
+value only, so it is computed for all values at once: no distance between records is ever stored.
 """
 
 from __future__ import annotations

@@ -112,7 +112,7 @@ class DiverseTable:
             algorithm: Its name.
             classes: All records are in one of them.
             leftover: How many joined last.
-            details: What the release tells besides the parameters of the model.
+            details: What the release says besides the parameters of the model.
         """
         labels = np.empty(self.table.n_rows, np.int64)
         for number, grown in enumerate(classes):
@@ -124,8 +124,8 @@ class DiverseTable:
             "largest": max(len(grown.rows) for grown in classes),
             "epp": float(entropies.mean()),
         }
-        told = {"k": self.k, "p": self.p, "H": self.H, "column": self.sensitive.name, **details}
-        release = publish_centres(algorithm, self.table, self.attributes, labels, statistics, told)
+        known = {"k": self.k, "p": self.p, "H": self.H, "column": self.sensitive.name, **details}
+        release = publish_centres(algorithm, self.table, self.attributes, labels, statistics, known)
         assert release.cell_loss is not None
         statistics["r_il"] = float(release.cell_loss.sum() / self.table.n_rows)
         return release

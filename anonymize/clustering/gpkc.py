@@ -83,5 +83,5 @@ def gpkc(
     clustering = diverse.clustering(centroid_loss if loss == "centroid" else generalisation_loss, LeastLoss())
     classes, rest = clustering.grow(clustering.distances_from(rng.below(table.n_rows)))
     disperse(clustering, classes, rest, least_increase)
-    told = {} if levels is None else {"levels": levels.levels, "weights": levels.weights}
-    return diverse.publish("gpkc", classes, len(rest), {"loss": loss, **told})
+    details = {} if levels is None else {"levels": levels.levels, "weights": levels.weights}
+    return diverse.publish("gpkc", classes, len(rest), {"loss": loss, **details})

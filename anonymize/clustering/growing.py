@@ -4,7 +4,7 @@ A class starts with the record farthest from the last one's start and takes one 
 objective. While it has fewer than H levels of sensitivity only records of a new level may join; then, until it has p
 sensitive values, only records of a new value; then any. Classes are begun while k records, p values and H levels
 remain, so that there is always a record that may join: before the first record was taken, one of each of p values and
-H levels remained, and only records of the class's own values and levels have gone since.
+H levels remained, and only records of the class's own values and levels were taken since.
 """
 
 from __future__ import annotations

@@ -36,7 +36,7 @@ def mdav(table: Table, k: int, *, scaling: Scaling = "deviation") -> Release:
 
     Returns:
         All rows. Numbers are means, dates the nearest day to the mean, ordinal values those beside the mean rank on the
-        side of more records. The statistics tell `groups`, and `il`, the sum of squared distances of records from the
+        side of more records. The statistics hold `groups`, and `il`, the sum of squared distances of records from the
         means of their groups by that from the mean of all, on the scaled columns.
 
     Raises:

@@ -181,7 +181,7 @@ def _packed(sizes: Sequence[int]) -> list[list[int]]:
 
 
 def _combined(codes: Codes, sizes: Sequence[int], pack: Sequence[int]) -> NDArray[np.int64]:
-    """Shape (n,): where a record stands in the table of the combinations of a pack."""
+    """Shape (n,): where a record is in the table of the combinations of a pack."""
     places = np.zeros(codes.shape[1], np.int64)
     for attribute in pack:
         places = places * sizes[attribute] + codes[attribute]

@@ -5,7 +5,7 @@ Source: Aggarwal and Yu, "A condensation approach to privacy preserving data min
 
 A record joins the group of the nearest mean. A group of 2k records is split in two of k along its longest axis, by its
 moments alone (`moments.split`). So groups have k … 2k − 1 records from the k-th record on; after a split a count says
-how many records a group stands for, not that these very records were nearest to it.
+how many records a group represents, not that these very records were nearest to it.
 """
 
 from __future__ import annotations
@@ -119,12 +119,12 @@ class Condenser:
             self._append(int(halves.counts[1]), halves.sums[1], halves.products[1])
 
     def _append(self, count: int, sums: Floats, products: Floats) -> None:
-        if self._groups == len(self._counts):  # room for as many again
-            room = max(self._groups, 16)
-            self._counts = np.append(self._counts, np.zeros(room, np.int64))
+        if self._groups == len(self._counts):  # space for as many again
+            more = max(self._groups, 16)
+            self._counts = np.append(self._counts, np.zeros(more, np.int64))
             for name in ("_sums", "_means", "_products"):
                 held = getattr(self, name)
-                setattr(self, name, np.concatenate((held, np.zeros((room, *held.shape[1:])))))
+                setattr(self, name, np.concatenate((held, np.zeros((more, *held.shape[1:])))))
         self._groups += 1
         self._put(self._groups - 1, count, sums, products)
 

@@ -7,6 +7,7 @@ import reprlib
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass, field
 from typing import Any, Self
 
 import numpy as np
@@ -22,11 +23,18 @@ from anonymize.uniqueness import DisclosureWarning, doubts
 from link.errors import ConfigurationError
 
 
+@dataclass(eq=False, repr=False)
 class Anonymizer(ABC):
-    """What all anonymisers share.
+    """What all anonymisers share: scikit-learn's interface, as a dataclass of the parameters.
 
     Of columns that point at rows or persons by themselves they warn (`uniqueness.DisclosureWarning`) and go on, where
     the command refuses.
+
+    Args:
+        roles: Of every column.
+        kinds: Of columns that are not of the default kind.
+        orders: Of ordinal columns.
+        missing: What becomes of rows that lack values.
 
     Attributes:
         release_: The release, with its classes, suppressed rows and statistics; set by `fit`.
@@ -35,15 +43,16 @@ class Anonymizer(ABC):
         n_features_in_: How many they are.
     """
 
-    release_: Release
-    table_: Table
-    feature_names_in_: NDArray[np.object_]
-    n_features_in_: int
-
     roles: Roles
-    kinds: Mapping[str, Kind] | None
-    orders: Mapping[str, Sequence[Value]] | None
-    missing: Missing
+    _: KW_ONLY
+    kinds: Mapping[str, Kind] | None = None
+    orders: Mapping[str, Sequence[Value]] | None = None
+    missing: Missing = "error"
+
+    release_: Release = field(init=False)
+    table_: Table = field(init=False)
+    feature_names_in_: NDArray[np.object_] = field(init=False)
+    n_features_in_: int = field(init=False)
 
     @abstractmethod
     def _release(self, table: Table) -> Release:
@@ -112,7 +121,7 @@ class Anonymizer(ABC):
 
     @property
     def _least(self) -> int:
-        """How many rows must have a value that is released as it is, so that it tells none of them."""
+        """How many rows must have a value that is released as it is, so that it identifies none of them."""
         return max(2, getattr(self, "k", None) or 2)
 
     @property
@@ -128,11 +137,18 @@ class Anonymizer(ABC):
         return Table.of(data, self.roles, self.kinds or {}, self.orders or {}, self.missing)
 
 
+@dataclass(eq=False, repr=False)
 class ModelAnonymizer(Anonymizer):
-    """Anonymisers that take any models."""
+    """Anonymisers that take any models.
 
-    k: int | None
-    models: Sequence[Model]
+    Args:
+        k: Of k-anonymity; None where `models` are all.
+        models: Further models that every class must meet.
+    """
+
+    _: KW_ONLY
+    k: int | None = None
+    models: Sequence[Model] = ()
 
     @property
     def _least(self) -> int:

@@ -3,43 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, Literal
 
-from anonymize.columns import Kind, Value
 from anonymize.estimators.base import Anonymizer
 from anonymize.hierarchies.hierarchy import Hierarchy
 from anonymize.models import SensitiveLevels
 from anonymize.release import Release
-from anonymize.roles import Roles
-from anonymize.tables import Missing, Table
+from anonymize.tables import Table
 from crypto.primitives.randomness import Randomness
 from link.errors import ConfigurationError
 
 
+@dataclass(eq=False, repr=False)
 class Mdav(Anonymizer):
     """Microaggregation: numbers are replaced by the means of groups of k … 2k − 1 rows, see `clustering.mdav`.
 
     Args:
-        roles: Of every column.
         k: Rows of a group at least.
         scaling: "deviation", "range" or "none".
-        kinds: Of columns that are not of the default kind.
-        orders: Of ordinal columns.
-        missing: What becomes of rows that lack values.
     """
 
-    def __init__(
-        self,
-        roles: Roles,
-        k: int,
-        *,
-        scaling: Literal["deviation", "range", "none"] = "deviation",
-        kinds: Mapping[str, Kind] | None = None,
-        orders: Mapping[str, Sequence[Value]] | None = None,
-        missing: Missing = "error",
-    ) -> None:
-        self.roles, self.k, self.scaling = roles, k, scaling
-        self.kinds, self.orders, self.missing = kinds, orders, missing
+    k: int
+    _: KW_ONLY
+    scaling: Literal["deviation", "range", "none"] = "deviation"
 
     def _release(self, table: Table) -> Release:
         from anonymize.clustering.mdav import mdav
@@ -47,11 +34,11 @@ class Mdav(Anonymizer):
         return mdav(table, self.k, scaling=self.scaling)
 
 
+@dataclass(eq=False, repr=False)
 class SensitiveClustering(Anonymizer):
     """Classes by clustering with p sensitive values and H levels each: MAA-SLIE or GreedyPKClustering.
 
     Args:
-        roles: Of every column.
         k: Rows of a class at least.
         p: Sensitive values of a class at least.
         levels: H, the levels and their weights; may be None for GreedyPKClustering.
@@ -59,29 +46,16 @@ class SensitiveClustering(Anonymizer):
         hierarchies: Of quasi-identifiers of kind tree or code.
         options: Further arguments of the algorithm, such as `{"leftover": "infoloss"}`.
         seed: Repeats all random draws.
-        kinds: Of columns that are not of the default kind.
-        orders: Of ordinal columns.
-        missing: What becomes of rows that lack values.
     """
 
-    def __init__(
-        self,
-        roles: Roles,
-        k: int,
-        p: int = 1,
-        levels: SensitiveLevels | None = None,
-        *,
-        algorithm: Literal["maa-slie", "gpkc"] = "maa-slie",
-        hierarchies: Mapping[str, Hierarchy] | None = None,
-        options: Mapping[str, Any] | None = None,
-        seed: int | None = None,
-        kinds: Mapping[str, Kind] | None = None,
-        orders: Mapping[str, Sequence[Value]] | None = None,
-        missing: Missing = "error",
-    ) -> None:
-        self.roles, self.k, self.p, self.levels, self.algorithm = roles, k, p, levels, algorithm
-        self.hierarchies, self.options, self.seed = hierarchies, options, seed
-        self.kinds, self.orders, self.missing = kinds, orders, missing
+    k: int
+    p: int = 1
+    levels: SensitiveLevels | None = None
+    _: KW_ONLY
+    algorithm: Literal["maa-slie", "gpkc"] = "maa-slie"
+    hierarchies: Mapping[str, Hierarchy] | None = None
+    options: Mapping[str, Any] | None = None
+    seed: int | None = None
 
     def _release(self, table: Table) -> Release:
         from anonymize.clustering.gpkc import gpkc
@@ -97,38 +71,26 @@ class SensitiveClustering(Anonymizer):
         return maa_slie(table, self.k, self.p, self.levels, **known)
 
 
+@dataclass(eq=False, repr=False)
 class Condensation(Anonymizer):
     """Synthetic records with the moments of groups of k rows, see `condensation.static`.
 
     Args:
-        roles: Of every column.
         k: Rows of a group at least.
         by: Columns of kinds without moments, whose values synthetic records keep.
         factor: Synthetic records for each row.
         grouping: "random" or "mdav".
         scaling: "deviation", "range" or "none".
         seed: Repeats all random draws.
-        kinds: Of columns that are not of the default kind.
-        orders: Of ordinal columns.
-        missing: What becomes of rows that lack values.
     """
 
-    def __init__(
-        self,
-        roles: Roles,
-        k: int,
-        *,
-        by: Sequence[str] = (),
-        factor: int = 1,
-        grouping: Literal["random", "mdav"] = "random",
-        scaling: Literal["deviation", "range", "none"] = "deviation",
-        seed: int | None = None,
-        kinds: Mapping[str, Kind] | None = None,
-        orders: Mapping[str, Sequence[Value]] | None = None,
-        missing: Missing = "error",
-    ) -> None:
-        self.roles, self.k, self.by, self.factor, self.grouping = roles, k, by, factor, grouping
-        self.scaling, self.seed, self.kinds, self.orders, self.missing = scaling, seed, kinds, orders, missing
+    k: int
+    _: KW_ONLY
+    by: Sequence[str] = ()
+    factor: int = 1
+    grouping: Literal["random", "mdav"] = "random"
+    scaling: Literal["deviation", "range", "none"] = "deviation"
+    seed: int | None = None
 
     @property
     def _as_they_are(self) -> Sequence[str]:
@@ -148,38 +110,26 @@ class Condensation(Anonymizer):
         )
 
 
+@dataclass(eq=False, repr=False)
 class IdentityReplacement(Anonymizer):
     """Virtual records within given ranges of the original ones (PPIR), see `replacement.ppir`.
 
     Args:
-        roles: Of every column.
         ranges: Of each quasi-identifier.
         alpha: Least and greatest identity similarity that is accepted.
         ch_max: Greatest feature offset that is accepted.
         hierarchies: Of quasi-identifiers of kind tree or code.
         options: Further arguments of the algorithm, such as `{"tries": 20}`.
-        seed: Repeats all random draws; whoever knows it can undo the replacement.
-        kinds: Of columns that are not of the default kind.
-        orders: Of ordinal columns.
-        missing: What becomes of rows that lack values.
+        seed: Repeats all random draws; who knows it can undo the replacement.
     """
 
-    def __init__(
-        self,
-        roles: Roles,
-        ranges: Mapping[str, float],
-        *,
-        alpha: tuple[float, float] = (0.0, 1.0),
-        ch_max: float = 1.0,
-        hierarchies: Mapping[str, Hierarchy] | None = None,
-        options: Mapping[str, Any] | None = None,
-        seed: int | None = None,
-        kinds: Mapping[str, Kind] | None = None,
-        orders: Mapping[str, Sequence[Value]] | None = None,
-        missing: Missing = "error",
-    ) -> None:
-        self.roles, self.ranges, self.alpha, self.ch_max, self.hierarchies = roles, ranges, alpha, ch_max, hierarchies
-        self.options, self.seed, self.kinds, self.orders, self.missing = options, seed, kinds, orders, missing
+    ranges: Mapping[str, float]
+    _: KW_ONLY
+    alpha: tuple[float, float] = (0.0, 1.0)
+    ch_max: float = 1.0
+    hierarchies: Mapping[str, Hierarchy] | None = None
+    options: Mapping[str, Any] | None = None
+    seed: int | None = None
 
     def _release(self, table: Table) -> Release:
         from anonymize.replacement.ppir import ppir

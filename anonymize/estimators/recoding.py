@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
+from dataclasses import KW_ONLY, dataclass, field
 from decimal import Decimal
 from importlib import import_module
 from typing import Any, Final, Literal
@@ -11,61 +12,41 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from anonymize.columns import Kind, Value, text_of
+from anonymize.columns import Value, text_of
 from anonymize.estimators.base import ModelAnonymizer, like
 from anonymize.grouping import group
 from anonymize.hierarchies.hierarchy import Hierarchy
-from anonymize.models import Model
 from anonymize.release import Release, recode
-from anonymize.roles import Roles
-from anonymize.tables import Missing, Table
+from anonymize.tables import Table
 from link.errors import ConfigurationError
 
 _SEARCHES: Final = ("samarati", "incognito", "optimal", "datafly")
 
 
+@dataclass(eq=False, repr=False)
 class FullDomain(ModelAnonymizer):
     """Full-domain recoding: every column at one level of its hierarchy.
 
     Args:
-        roles: Of every column.
         hierarchies: One for each quasi-identifier.
-        k: Of k-anonymity; None where `models` are all.
-        models: Further models that every class must meet.
         algorithm: "optimal" (least loss), "incognito", "samarati" or "datafly".
         max_suppression: Share of the rows that may be suppressed, exact as a decimal.
         suppressed: What becomes of suppressed rows, see `fulldomain.releasing.release`.
         suppression: Of whole rows or of single cells.
         loss: What is minimised: "gcp", "prec", "entropy" or "dm".
-        kinds: Of columns that are not of the default kind.
-        orders: Of ordinal columns.
-        missing: What becomes of rows that lack values.
 
     Attributes:
         node_: Level of each quasi-identifier.
     """
 
-    node_: Mapping[str, int]
-
-    def __init__(
-        self,
-        roles: Roles,
-        hierarchies: Mapping[str, Hierarchy],
-        *,
-        k: int | None = None,
-        models: Sequence[Model] = (),
-        algorithm: Literal["optimal", "incognito", "samarati", "datafly"] = "optimal",
-        max_suppression: float | Decimal | str = 0,
-        suppressed: Literal["drop", "blank", "keep"] = "drop",
-        suppression: Literal["row", "cell"] = "row",
-        loss: str = "gcp",
-        kinds: Mapping[str, Kind] | None = None,
-        orders: Mapping[str, Sequence[Value]] | None = None,
-        missing: Missing = "error",
-    ) -> None:
-        self.roles, self.hierarchies, self.k, self.models, self.algorithm = roles, hierarchies, k, models, algorithm
-        self.max_suppression, self.suppressed, self.suppression = max_suppression, suppressed, suppression
-        self.loss, self.kinds, self.orders, self.missing = loss, kinds, orders, missing
+    hierarchies: Mapping[str, Hierarchy]
+    _: KW_ONLY
+    algorithm: Literal["optimal", "incognito", "samarati", "datafly"] = "optimal"
+    max_suppression: float | Decimal | str = 0
+    suppressed: Literal["drop", "blank", "keep"] = "drop"
+    suppression: Literal["row", "cell"] = "row"
+    loss: str = "gcp"
+    node_: Mapping[str, int] = field(init=False)
 
     def _release(self, table: Table) -> Release:
         if self.algorithm not in _SEARCHES:
@@ -126,36 +107,20 @@ class FullDomain(ModelAnonymizer):
         return np.stack(codes, axis=1)
 
 
+@dataclass(eq=False, repr=False)
 class Mondrian(ModelAnonymizer):
     """Multidimensional recoding by recursive partitioning, see `mondrian.mondrian`.
 
     Args:
-        roles: Of every column.
-        k: Of k-anonymity; None where `models` are all.
-        models: Further models that every class must meet.
         mode: "strict", "relaxed" or "hierarchical".
         hierarchies: Of quasi-identifiers of kind tree or code.
         publish: "ranges" or "centres".
-        kinds: Of columns that are not of the default kind.
-        orders: Of ordinal columns.
-        missing: What becomes of rows that lack values.
     """
 
-    def __init__(
-        self,
-        roles: Roles,
-        *,
-        k: int | None = None,
-        models: Sequence[Model] = (),
-        mode: Literal["strict", "relaxed", "hierarchical"] = "strict",
-        hierarchies: Mapping[str, Hierarchy] | None = None,
-        publish: Literal["ranges", "centres"] = "ranges",
-        kinds: Mapping[str, Kind] | None = None,
-        orders: Mapping[str, Sequence[Value]] | None = None,
-        missing: Missing = "error",
-    ) -> None:
-        self.roles, self.k, self.models, self.mode, self.hierarchies = roles, k, models, mode, hierarchies
-        self.publish, self.kinds, self.orders, self.missing = publish, kinds, orders, missing
+    _: KW_ONLY
+    mode: Literal["strict", "relaxed", "hierarchical"] = "strict"
+    hierarchies: Mapping[str, Hierarchy] | None = None
+    publish: Literal["ranges", "centres"] = "ranges"
 
     def _release(self, table: Table) -> Release:
         from anonymize.multidimensional.mondrian import mondrian

@@ -40,7 +40,7 @@ def suppressed_cells(
     recoder = Recoder(hierarchies)
     cells = np.ones((u, d), bool)
     open_ = np.ones(u, bool)
-    telling = [axis for axis, hierarchy in enumerate(hierarchies) if len(hierarchy.labels[node[axis]]) > 1]
+    informative = [axis for axis, hierarchy in enumerate(hierarchies) if len(hierarchy.labels[node[axis]]) > 1]
 
     def saved(lost: tuple[int, ...]) -> NDArray[np.int64]:
         """The open tuples that form good classes without some columns."""
@@ -50,8 +50,8 @@ def suppressed_cells(
         labels, sizes = recoder.classes(rest, [node[axis] for axis in kept], kept)
         return members[examiner.good_classes(rest, labels, sizes)[labels]]
 
-    for size in range(1, len(telling)):
-        sets = list(itertools.combinations(telling, size))
+    for size in range(1, len(informative)):
+        sets = list(itertools.combinations(informative, size))
         worth = {lost: int(frequency.weights[saved(lost)].sum()) for lost in sets}
         for lost in sorted((lost for lost in sets if worth[lost]), key=lambda lost: (-worth[lost], lost)):
             tuples = saved(lost)

@@ -31,14 +31,7 @@ def datafly(
 ) -> Release:
     """Releases the first satisfying node on the greedy path; it need not be minimal, nor of least loss.
 
-    Args:
-        table: The input.
-        hierarchies: One for each quasi-identifier.
-        requirements: Models that every class must meet.
-        max_suppression: Share of the rows that may be suppressed.
-        loss: What the release's `details["loss"]` tells; the path does not depend on it.
-        suppressed: What becomes of suppressed rows, see `releasing.release`.
-        suppression: Of whole rows or of single cells, see `releasing.release`.
+    Arguments are those of `optimal`; `loss` is reported in `details["loss"]`, and the path does not depend on it.
 
     Returns:
         The release; `details["path"]` holds the nodes passed.

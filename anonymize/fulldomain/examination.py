@@ -1,4 +1,4 @@
-"""Whether the classes of a node meet the requirements, and what that tells of other nodes."""
+"""Whether the classes of a node meet the requirements, and what that implies for other nodes."""
 
 from __future__ import annotations
 

@@ -168,7 +168,7 @@ class Recoder:
         for position, level in zip(positions, node, strict=True):
             hierarchy = self._hierarchies[position]
             values = len(hierarchy.labels[level])
-            if values > 1:  # a column at its top tells nothing
+            if values > 1:  # a column at its top reveals nothing
                 keys.append((hierarchy.maps[level][frequency.leaves[position]], values))
         return group(keys, len(frequency.weights))
 
@@ -197,7 +197,7 @@ class RepeatedRecoder:
         return labels, np.bincount(labels, self._frequency.weights, classes).astype(np.int64)
 
     def _half(self, first: int, levels: tuple[int, ...]) -> tuple[NDArray[np.int64], int]:
-        """Labels by some columns from the `first`; of those remembered the oldest make room."""
+        """Labels by some columns from the `first`; of those remembered the oldest are dropped."""
         if (first, levels) not in self._known:
             if len(self._known) >= self._room:
                 del self._known[next(iter(self._known))]

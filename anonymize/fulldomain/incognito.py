@@ -45,14 +45,7 @@ def incognito(
 ) -> Release:
     """Finds every satisfying node and releases the one of least loss.
 
-    Args:
-        table: The input.
-        hierarchies: One for each quasi-identifier.
-        requirements: Models that every class must meet.
-        max_suppression: Share of the rows that may be suppressed.
-        loss: By which of the nodes is chosen, see `objectives.objective`.
-        suppressed: What becomes of suppressed rows, see `releasing.release`.
-        suppression: Of whole rows or of single cells, see `releasing.release`.
+    Arguments are those of `optimal`; `loss` chooses one of the nodes.
 
     Returns:
         The release; `details["minimal_nodes"]` holds the satisfying nodes of which no specialisation satisfies.

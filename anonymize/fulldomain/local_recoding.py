@@ -46,13 +46,7 @@ def local_recode(
 ) -> Release:
     """Recodes records at several nodes, so that few or none are suppressed.
 
-    Args:
-        table: The input.
-        hierarchies: One for each quasi-identifier.
-        requirements: Models that every class must meet.
-        max_suppression: Share of the rows that may be suppressed in the end.
-        loss: What each round minimises, see `objectives.objective`.
-        suppressed: What becomes of suppressed rows, see `releasing.release`.
+    Arguments are those of `optimal`; `loss` is what each round minimises, and `max_suppression` holds in the end.
 
     Returns:
         The release; `details["rounds"]` holds each round's node and how many records it published.
@@ -68,8 +62,8 @@ def local_recode(
     for each in rounds:
         levels[each.tuples] = each.node
     weights = problem.frequency.weights
-    told = [(each.node, int(weights[each.tuples].sum())) for each in rounds]
-    return release_levels(problem, levels, "local_recode", suppressed, recoding.statistics(), {"rounds": told})
+    published = [(each.node, int(weights[each.tuples].sum())) for each in rounds]
+    return release_levels(problem, levels, "local_recode", suppressed, recoding.statistics(), {"rounds": published})
 
 
 class _LocalRecoding:

@@ -143,7 +143,7 @@ def objective(loss: str, frequency: FrequencySet, lattice: Lattice, hierarchies:
         raise ConfigurationError(f'There is no loss "{loss}" to search by; take one of {", ".join(LOSSES)}.')
     counts = _leaf_counts(frequency, [len(hierarchy.leaves) for hierarchy in hierarchies])
     cells = [_CELL_LOSSES[loss](h, count) for h, count in zip(hierarchies, counts, strict=True)]
-    # A suppressed cell tells as little as the top of its hierarchy; by the penalties of a share it counts in full.
+    # A suppressed cell reveals as little as the top of its hierarchy; by the penalties of a share it counts in full.
     suppressed = [levels[-1] if loss == "entropy" else np.ones(len(levels[-1])) for levels in cells]
     return CellObjective(frequency, lattice, cells, suppressed)
 

@@ -106,7 +106,7 @@ class _Descent:
                     self.visit(node)
 
     def undecided(self, node: Node) -> bool:
-        """Whether a look at the node could tell something."""
+        """Whether an examination of the node could help."""
         return not (self.search.tags.hopeless[node] or self.search.tags.examined[node])
 
     def visit(self, node: Node) -> bool:

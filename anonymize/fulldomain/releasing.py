@@ -39,8 +39,8 @@ def release(
         algorithm: Its name.
         suppressed: What becomes of suppressed rows. "drop" leaves them out. "blank" publishes them without
             quasi-identifiers and sensitive values. "keep" publishes the sensitive values; that is allowed only where
-            the suppressed rows meet the requirements as a class of their own, since whoever is not found in another
-            class must be among them.
+            the suppressed rows meet the requirements as a class of their own, since a person who is not found in
+            another class must be among them.
         suppression: "row" suppresses violating rows. "cell" suppresses as few of their cells as let them form classes;
             rows for which that fails are suppressed.
         details: Further details of the release.

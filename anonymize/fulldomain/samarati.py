@@ -29,14 +29,7 @@ def samarati(
 ) -> Release:
     """Releases the node of least loss among the satisfying nodes of least height.
 
-    Args:
-        table: The input.
-        hierarchies: One for each quasi-identifier.
-        requirements: Models that every class must meet.
-        max_suppression: Share of the rows that may be suppressed.
-        loss: By which of those nodes is chosen, see `objectives.objective`.
-        suppressed: What becomes of suppressed rows, see `releasing.release`.
-        suppression: Of whole rows or of single cells, see `releasing.release`.
+    Arguments are those of `optimal`; `loss` chooses one of those nodes.
 
     Returns:
         The release; `details["minimal_nodes"]` holds all satisfying nodes of least height.

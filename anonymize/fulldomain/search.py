@@ -1,4 +1,4 @@
-"""The engine under all full-domain algorithms: examined nodes, what they tell of others, and counts of the work."""
+"""The engine under all full-domain algorithms: examined nodes, what they imply for others, and counts of the work."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ class Search:
         return self.examiner.examine(self.frequency, *self._repeated.classes(node))
 
     def record(self, node: Node, verdict: Verdict) -> None:
-        """Tags what a verdict tells of a node and of others."""
+        """Tags what a verdict implies for a node and others."""
         self.tags.examined[node] = True
         if verdict.hopeless:
             self.tags.hopeless[self.lattice.below(node)] = True

@@ -1,4 +1,4 @@
-"""Leaves that are intervals: continuous numbers are told by the bin that they lie in, never more exactly."""
+"""Leaves that are intervals: continuous numbers are represented by the bin that they lie in, never more exactly."""
 
 from __future__ import annotations
 

@@ -64,7 +64,7 @@ def intervals(
 
 
 def order(values: Sequence[Value], groups: Sequence[int | Sequence[int]], *, name: str = "") -> Hierarchy:
-    """Ordered values, then ever longer runs of them, then `*`. A run is told by its ends: `[low, high]`.
+    """Ordered values, then ever longer runs of them, then `*`. A run is named by its ends: `[low, high]`.
 
     Args:
         values: Lowest first.

@@ -18,7 +18,7 @@ def from_csv(path: Path, separator: str = ",", *, name: str | None = None, add_t
     Args:
         path: UTF-8 text; blank lines are ignored.
         separator: One character.
-        name: Of the column; by default the file's, without its ending.
+        name: Of the column; by default the file's, without its extension.
         add_top: Put a level `*` on top if the last one has several labels.
 
     Raises:
@@ -56,11 +56,11 @@ def from_json(path: Path, *, name: str | None = None, add_top: bool = False) -> 
     """Reads a hierarchy from JSON: rows as in CSV, `[["20", "20-29", "*"], …]`, or a tree.
 
     A tree is `{"*": {"Europe": ["France", "Spain"], "Asia": […]}}`: objects hold labels, lists hold leaves. A leaf that
-    is less deep than others keeps its own label up to the level where its parent stands.
+    is less deep than others keeps its own label up to the level of its parent.
 
     Args:
         path: UTF-8 text.
-        name: Of the column; by default the file's, without its ending.
+        name: Of the column; by default the file's, without its extension.
         add_top: Put a level `*` on top if the last one has several labels.
 
     Raises:

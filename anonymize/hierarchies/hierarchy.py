@@ -1,4 +1,4 @@
-"""Generalisation hierarchies: the levels at which the values of one column can be told."""
+"""Generalisation hierarchies: the levels at which the values of one column can be published."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ TOP: Final = SUPPRESSED
 class Hierarchy:
     """Domain generalisation hierarchy of a column (Samarati 2001, section 2): leaves, and coarser labels by level.
 
-    Level 0 tells the value itself, the highest level, `height`, tells nothing: it has one label. Values that share a
+    Level 0 is the value itself, the highest level, `height`, reveals nothing: it has one label. Values that share a
     label share the labels of all higher levels. Build one with `Hierarchy.of`, which checks that.
 
     Attributes:
@@ -133,11 +133,11 @@ class Hierarchy:
         return Bins.of(self.leaves, self.name)
 
     def bins_of(self, column: Column) -> Bins | None:
-        """The bins that tell a column's values; None where leaves are values. Errors as in `bins`."""
+        """The bins of a column's values; None where leaves are values. Errors as in `bins`."""
         return self.bins if column.kind == "numeric" else None
 
     def find(self, column: Column) -> NDArray[np.int32]:
-        """Where the values of a column stand among the leaves.
+        """The places of a column's values among the leaves.
 
         Numbers meet leaves of the same number, however written, or the interval that they lie in; all other values
         meet leaves of the same text.

@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
-from typing import ClassVar, Self
+from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from anonymize.certificate import LikenessClaim
 from anonymize.grouping import Histograms
-from anonymize.models.model import Claim, Protection, SingleColumnModel
+from anonymize.models.model import Claim, Protection
 from anonymize.models.rationals import TOLERANCE, Rational, at_most, exact, written
-from anonymize.models.reference_distribution import ReferenceDistribution
+from anonymize.models.reference_model import ReferenceModel
 from anonymize.tables import Table
 from link.errors import ConfigurationError
 
 
 @dataclass(frozen=True)
-class BetaLikeness(SingleColumnModel):
+class BetaLikeness(ReferenceModel):
     """No sensitive value gains more than the relative amount β in any class: (p − q) / q ≤ β wherever p > q.
 
     Unlike t, β bounds each value by itself, so rare values are protected too. p is the share in the class, q in the
@@ -28,13 +28,11 @@ class BetaLikeness(SingleColumnModel):
         beta: Above 0.
         column: The sensitive column.
         enhanced: The limit for a value is min(β, −ln q), which keeps frequent values in bounds too.
-        reference: Q; set by `fitted`.
     """
 
     beta: Rational
     column: str
     enhanced: bool = False
-    reference: ReferenceDistribution | None = field(default=None, repr=False, compare=False, kw_only=True)
     name: ClassVar[str] = "beta-likeness"
     protection: ClassVar[Protection] = Protection(
         "No value of {column} is more likely in a class by more than the factor 1 + {beta} than in the whole table.",
@@ -45,26 +43,9 @@ class BetaLikeness(SingleColumnModel):
         if exact(self.beta, "beta") <= 0:
             raise ConfigurationError(f"beta is {self.beta}; it must be above 0.")
 
-    @property
-    def least_size(self) -> int:
-        """Nothing follows from β without a look at Q."""
-        return 1
-
-    def fitted(self, table: Table) -> Self:
-        """The model with Q of an input table.
-
-        Raises:
-            ConfigurationError: The column is not there or not sensitive.
-        """
-        return self.with_reference(table.sensitive_column(self.column).counts)
-
-    def with_reference(self, counts: NDArray[np.int64]) -> Self:
-        """The model with Q as it is given, shape (m,): how many records of the input table have each value."""
-        return replace(self, reference=ReferenceDistribution(counts))
-
     def gains(self, classes: Histograms) -> NDArray[np.float64]:
         """Shape (c,): the largest relative gain of any value in each class; 0 where no value gains."""
-        reference, counts, sizes = self._looked_up(classes)
+        reference, counts, sizes = self._compared(classes)
         with np.errstate(divide="ignore", invalid="ignore"):
             ratios = reference.deviations(counts, sizes) / (sizes[:, None] * reference.counts.astype(np.float64))
         return np.asarray(np.nan_to_num(ratios, nan=0.0, posinf=np.inf).max(axis=1, initial=0.0))
@@ -75,7 +56,7 @@ class BetaLikeness(SingleColumnModel):
 
     def satisfied(self, classes: Histograms) -> NDArray[np.bool_]:
         """Shape (c,): in which classes no value gains too much."""
-        reference, counts, sizes = self._looked_up(classes)
+        reference, counts, sizes = self._compared(classes)
         deviations = reference.deviations(counts, sizes)
         beta = exact(self.beta, "beta")
         if deviations.dtype == np.int64:
@@ -88,10 +69,3 @@ class BetaLikeness(SingleColumnModel):
             slack = sizes[:, None] * (reference.counts * limits + TOLERANCE * reference.total)
             within &= (deviations <= slack).all(axis=1)
         return np.asarray(within, bool)
-
-    def _looked_up(self, classes: Histograms) -> tuple[ReferenceDistribution, NDArray[np.int64], NDArray[np.int64]]:
-        if self.reference is None:
-            raise ConfigurationError(
-                "beta-likeness must be fitted to the input table before classes are compared with it."
-            )
-        return self.reference, classes.sensitive[self.column], classes.sizes

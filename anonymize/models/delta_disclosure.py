@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
-from typing import ClassVar, Self
+from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from anonymize.certificate import DisclosureClaim
 from anonymize.grouping import Histograms
-from anonymize.models.model import Claim, Protection, SingleColumnModel
+from anonymize.models.model import Claim, Protection
 from anonymize.models.rationals import TOLERANCE, Rational, exact, written
-from anonymize.models.reference_distribution import ReferenceDistribution
+from anonymize.models.reference_model import ReferenceModel
 from anonymize.tables import Table
 from link.errors import ConfigurationError
 
 
 @dataclass(frozen=True)
-class DeltaDisclosure(SingleColumnModel):
+class DeltaDisclosure(ReferenceModel):
     """The share of each value that a class holds is within a factor e^δ of its share q in the input table.
 
     That is, |ln(p / q)| < δ wherever p > 0, strictly and beyond 1e-9. A value that a class lacks is no violation, so
@@ -27,12 +27,10 @@ class DeltaDisclosure(SingleColumnModel):
     Attributes:
         delta: Above 0.
         column: The sensitive column.
-        reference: Q; set by `fitted`.
     """
 
     delta: Rational
     column: str
-    reference: ReferenceDistribution | None = field(default=None, repr=False, compare=False, kw_only=True)
     name: ClassVar[str] = "delta-disclosure privacy"
     protection: ClassVar[Protection] = Protection(
         "Each value of {column} that a class holds is as likely there as in the whole table, up to a factor e^{delta}.",
@@ -44,34 +42,13 @@ class DeltaDisclosure(SingleColumnModel):
         if exact(self.delta, "delta") <= 0:
             raise ConfigurationError(f"delta is {self.delta}; it must be above 0.")
 
-    @property
-    def least_size(self) -> int:
-        """Nothing follows from δ without a look at Q."""
-        return 1
-
-    def fitted(self, table: Table) -> Self:
-        """The model with Q of an input table.
-
-        Raises:
-            ConfigurationError: The column is not there or not sensitive.
-        """
-        return self.with_reference(table.sensitive_column(self.column).counts)
-
-    def with_reference(self, counts: NDArray[np.int64]) -> Self:
-        """The model with Q as it is given, shape (m,): how many records of the input table have each value."""
-        return replace(self, reference=ReferenceDistribution(counts))
-
     def disclosures(self, classes: Histograms) -> NDArray[np.float64]:
         """Shape (c,): the largest |ln(p / q)| of each class; infinite where a value is not in the input table."""
-        if self.reference is None:
-            raise ConfigurationError(
-                "delta-disclosure privacy must be fitted to the input table before classes are compared with it."
-            )
-        counts, sizes = classes.sensitive[self.column], classes.sizes
+        reference, counts, sizes = self._compared(classes)
         held = counts > 0
         shares = np.where(held, counts, 1) / np.maximum(sizes, 1)[:, None]
         with np.errstate(divide="ignore"):
-            logs = np.abs(np.log(shares) - np.log(self.reference.counts / self.reference.total))
+            logs = np.abs(np.log(shares) - np.log(reference.counts / reference.total))
         return np.asarray(np.where(held, logs, 0.0).max(axis=1, initial=0.0))
 
     def claim(self, table: Table | None) -> Claim:  # noqa: ARG002 - nothing of the table is claimed

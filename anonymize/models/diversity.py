@@ -175,7 +175,7 @@ def too_few_values(table: Table, column: str, least: int, what: str) -> str | No
 
 
 def _capped(counts: NDArray[np.int64], removed: int) -> NDArray[np.float64]:
-    """Counts after the largest are cut to one height, so that `removed` records are gone; 1 of each is kept."""
+    """Counts after the largest are cut to one height, so that `removed` records are out; 1 of each is kept."""
     ordered = np.sort(counts[counts > 0])[::-1].astype(np.float64)
     surplus = np.cumsum(ordered) - ordered * np.arange(1, len(ordered) + 1)  # goes when all are cut to the i-th count
     cut = int(np.searchsorted(surplus, removed, side="right"))  # values that are cut

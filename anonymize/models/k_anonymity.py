@@ -16,7 +16,7 @@ from anonymize.tables import Table
 
 @dataclass(frozen=True)
 class KAnonymity(ClassModel):
-    """Every class has at least k records: nobody is told apart from k − 1 others by quasi-identifiers.
+    """Every class has at least k records: nobody is distinguished from k − 1 others by quasi-identifiers.
 
     Attributes:
         k: At least 1.
@@ -25,7 +25,7 @@ class KAnonymity(ClassModel):
     k: int
     name: ClassVar[str] = "k-anonymity"
     protection: ClassVar[Protection] = Protection(
-        "Whoever knows a person's quasi-identifiers finds at least {k} rows that could be theirs.",
+        "Anyone who knows a person's quasi-identifiers finds at least {k} rows that could be theirs.",
         "If these rows agree in a sensitive value, it is known all the same.",
     )
     column: ClassVar[None] = None

@@ -81,7 +81,7 @@ class Requirements:
             labels: Shape (n,), the class of each row.
             classes: How many there are.
             columns: The sensitive columns that are looked at, at least `self.columns`, with the same n rows.
-            weights: Shape (n,), how many records a row stands for; 1 if not given.
+            weights: Shape (n,), how many records a row represents; 1 if not given.
 
         Returns:
             Shape (classes,).

@@ -62,8 +62,8 @@ class TCloseness(SingleColumnModel):
     reference: _Reference | None = field(default=None, repr=False, compare=False, kw_only=True)
     name: ClassVar[str] = "t-closeness"
     protection: ClassVar[Protection] = Protection(
-        "What a class tells about {column} is within {t} ({distance}) of what the whole table tells.",
-        "What the whole table tells of everybody stays told; t bounds a mean, not each value.",
+        "What a class reveals about {column} is within {t} ({distance}) of what the whole table reveals.",
+        "What the whole table reveals of everybody stays revealed; t bounds a mean, not each value.",
     )
 
     def __post_init__(self) -> None:

@@ -18,7 +18,7 @@ from anonymize.tables import Table
 class Axis:
     """One quasi-identifier with its values in a row.
 
-    Values of a tree stand in the order of its leaves from left to right, so that every subtree is one interval.
+    Values of a tree are in the order of its leaves from left to right, so that every subtree is one interval.
 
     Attributes:
         column: The quasi-identifier.

@@ -1,6 +1,6 @@
 """Where regions may be cut: all regions of one level at a time, on arrays.
 
-Rows are sorted by region and value. A cut is then a position in that order: what stands before it in the region goes to
+Rows are sorted by region and value. A cut is then a position in that order: what is before it in the region goes to
 the left child.
 """
 

@@ -71,7 +71,7 @@ def ppir(
         hierarchies: Of quasi-identifiers of kind tree or code; without one, all values of a column differ by 1.
 
     Returns:
-        Rows in the input's order. The statistics tell `accepted` and `exhausted` records, `mean_tries`, and
+        Rows in the input's order. The statistics hold `accepted` and `exhausted` records, `mean_tries`, and
         `leak_rate`, the share of published records with α ≥ 0.95. The details hold the parameters, and of each input
         row α, β, and how many draws it took, as `identity_similarity`, `feature_similarity` and `draws`.
 

@@ -46,7 +46,7 @@ def identity_similarity(similarities: ArrayLike, influences: ArrayLike) -> Float
 
 
 def feature_similarity(original: ArrayLike, virtual: ArrayLike, kind: Beta = "projection") -> Floats:
-    """β (eq. 4), how well the virtual record as a vector stands for the original one.
+    """β (eq. 4), how well the virtual record as a vector represents the original one.
 
     "projection" is |a|·cos(a, b) / |b|, the length of the virtual a's projection on the original b by the length of b:
     the symbol under the fraction is lost in print, and of the two readings this is the one that falls when the virtual

@@ -1,4 +1,4 @@
-"""Published tuples, and which original values each of their cells may stand for: what every attack begins with."""
+"""Published tuples, and which original values each of their cells may cover: what every attack begins with."""
 
 from __future__ import annotations
 
@@ -126,9 +126,9 @@ def matches(
 
 
 def coverage(cells: Sequence[str], column: Column, hierarchy: Hierarchy | None = None) -> NDArray[np.bool_]:
-    """Which values of a column each published cell may stand for.
+    """Which values of a column each published cell may cover.
 
-    Values that the hierarchy lacks are told by no label but `*`.
+    Values that the hierarchy lacks are covered by no label but `*`.
 
     Args:
         cells: Distinct published cells.
@@ -170,7 +170,7 @@ def coverage(cells: Sequence[str], column: Column, hierarchy: Hierarchy | None =
 
 
 def _labels(hierarchy: Hierarchy | None) -> dict[str, list[tuple[NDArray[np.int32], int]]]:
-    """Labels: at which levels each stands, as the codes of that level, and with which code."""
+    """Labels: at which levels each is, as the codes of that level, and with which code."""
     found: dict[str, list[tuple[NDArray[np.int32], int]]] = {}
     if hierarchy is not None:
         for codes, labels in zip(hierarchy.maps, hierarchy.labels, strict=True):

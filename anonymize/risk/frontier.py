@@ -30,11 +30,6 @@ class FrontierPoint:
     risk: float
     loss: float
 
-    def beats(self, other: FrontierPoint) -> bool:
-        """Whether this run is as good in both, and better in one."""
-        no_worse = self.risk <= other.risk and self.loss <= other.loss
-        return no_worse and (self.risk, self.loss) != (other.risk, other.loss)
-
 
 @dataclass(frozen=True)
 class Frontier:

@@ -1,6 +1,6 @@
 """Re-identification from a few known attributes of a long record (Aggarwal, ch. 20, exercises 14 to 16).
 
-Shopping baskets, ratings and diagnoses have no small quasi-identifier: whoever knows B of a person's entries, any B,
+Shopping baskets, ratings and diagnoses have no small quasi-identifier: who knows B of a person's entries, any B,
 may find the whole record (Narayanan and Shmatikov 2008).
 """
 
@@ -44,20 +44,6 @@ def coincidence_bound(n: int, b: int, values: int = 2) -> float:
     """
     coincidence(n, b, values)  # refuses what makes no sense
     return n * float(values) ** -b
-
-
-def attributes_to_identify(n: int, values: int = 2, chance: float = 0.01) -> int:
-    """The least B for which n/R^B is at most `chance`: so many known attributes almost surely single a person out.
-
-    Raises:
-        ConfigurationError: A number is too small, or the chance is outside (0, 1].
-    """
-    if not 0 < chance <= 1 or n < 1:
-        raise ConfigurationError("The chance lies above 0 and is at most 1, and there is one other person at least.")
-    b = 0
-    while coincidence_bound(n, b, values) > chance:
-        b += 1
-    return b
 
 
 @dataclass(frozen=True)

@@ -91,8 +91,8 @@ def linkage_attack(
     """
     hidden = np.zeros(published.num_rows, np.bool_) if suppressed is None else np.asarray(suppressed, dtype=np.bool_)
     tuples = PublishedTuples.of(published, targets.roles.quasi_identifiers, hidden)
-    values, codes, told = _sensitive_codes(published, sensitive)
-    shown = ~hidden & told
+    values, codes, known = _sensitive_codes(published, sensitive)
+    shown = ~hidden & known
     counts = histogram(tuples.tuple_of[shown], len(tuples.sizes), codes[shown], len(values)) if values else None
     labels, people = group(targets.quasi_codes)
     first = np.zeros(people, np.int64)
@@ -106,7 +106,7 @@ def linkage_attack(
     if hidden.any():
         left = found == 0
         found[left] = int(hidden.sum())
-        shares[left] = np.bincount(codes[hidden & told], minlength=len(values))
+        shares[left] = np.bincount(codes[hidden & known], minlength=len(values))
     shares /= np.maximum(found, 1)[:, None]
     return Linkage(found[labels], values, shares[labels])
 
@@ -122,7 +122,7 @@ def population_sizes(
 
     Args:
         published: The table as everybody sees it.
-        population: Everybody of whom the table may tell, with the same quasi-identifiers in the clear.
+        population: Everybody whom the table may be about, with the same quasi-identifiers in the clear.
         hierarchies: Those that the release was generalised by.
         suppressed: As in `linkage_attack`.
 
@@ -164,14 +164,14 @@ def suppressed_rows(rows: NDArray[np.int64] | None, suppressed: NDArray[np.int64
 def _sensitive_codes(
     published: pa.Table, name: str | None
 ) -> tuple[tuple[str, ...], NDArray[np.int64], NDArray[np.bool_]]:
-    """Distinct published values of a sensitive column, the code of each row's, and whether a row tells one."""
+    """Distinct published values of a sensitive column, the code of each row's, and whether a row has one."""
     if name is None:
         return (), np.zeros(published.num_rows, np.int64), np.zeros(published.num_rows, np.bool_)
     if name not in published.column_names:
         raise ConfigurationError(f'Column "{name}" is not published, so nothing can be learnt of it.')
     column = published.column(name)
     plain = column.cast(column.type.value_type) if pa.types.is_dictionary(column.type) else column
-    told = np.asarray(pc.is_valid(plain).to_numpy(), dtype=np.bool_)
+    known = np.asarray(pc.is_valid(plain).to_numpy(), dtype=np.bool_)
     present = pc.unique(plain.drop_null())
     codes = pc.fill_null(pc.index_in(plain, present), 0).to_numpy().astype(np.int64)
-    return tuple(text_of(value) for value in present.to_pylist()), codes, told
+    return tuple(text_of(value) for value in present.to_pylist()), codes, known

@@ -24,7 +24,7 @@ class ColumnLoss:
         ncp: Mean NCP of its cells.
         entropy: Non-uniform entropy in bits a row.
         divergence: KL divergence, in bits, of the original distribution from the one that the release suggests: each
-            published row spread evenly over the values that its cell may stand for. Infinite where a value that exists
+            published row spread evenly over the values that its cell may cover. Infinite where a value that exists
             is covered by no published cell, since all its rows were left out.
         distinct: Published cells that differ.
     """
@@ -63,7 +63,7 @@ def column_losses(
         members = covered.sum(axis=1)
         if not (members > 0).all():
             raise ConfigurationError(
-                f'Column "{column.name}" publishes cells that stand for no value of the input, such as centres; '
+                f'Column "{column.name}" publishes cells that cover no value of the input, such as centres; '
                 "measure their distortion."
             )
         suggested = (shown.sizes / members) @ covered

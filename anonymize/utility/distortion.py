@@ -18,20 +18,6 @@ def _pair(original: ArrayLike, published: ArrayLike) -> tuple[NDArray[np.float64
     return x, y
 
 
-def sse(original: ArrayLike, published: ArrayLike) -> float:
-    """Sum of squared differences over all cells, in the columns' own units.
-
-    Args:
-        original: Shape (n, d) or (n,).
-        published: The same shape, row by row what was published for each record.
-
-    Raises:
-        ConfigurationError: The shapes differ.
-    """
-    x, y = _pair(original, published)
-    return float(((x - y) ** 2).sum())
-
-
 def sse_share(original: ArrayLike, published: ArrayLike) -> float:
     """SSE/SST: the share of the variance that was lost (Domingo-Ferrer and Mateo-Sanz 2002). 0 is perfect.
 
@@ -65,7 +51,7 @@ def il1s(original: ArrayLike, published: ArrayLike) -> float:
     """
     x, y = _pair(original, published)
     if x.shape[0] < 2:
-        raise ConfigurationError("IL1s needs a standard deviation, hence two rows at least.")
+        raise ConfigurationError("IL1s needs a standard deviation, so two rows at least.")
     scale = np.sqrt(2.0) * x.std(axis=0, ddof=1)
     difference = np.abs(x - y)
     with np.errstate(divide="ignore", invalid="ignore"):

@@ -34,7 +34,7 @@ def kl_bits(original: ArrayLike, suggested: ArrayLike) -> float:
         suggested: Shape (m,): rows of each value as the release suggests them; of any total above 0.
 
     Returns:
-        0 or more; infinity where a value that exists is given no room at all.
+        0 or more; infinity where a value that exists is given no probability at all.
 
     Raises:
         ConfigurationError: The shapes differ, or one of the two is empty.

@@ -41,7 +41,7 @@ def precision(levels: ArrayLike, heights: Sequence[int], suppressed: int = 0) ->
 
 
 def discernibility(sizes: ArrayLike, suppressed: int = 0) -> int:
-    """DM of Bayardo and Agrawal (2005): for each row, from how many others it cannot be told.
+    """DM of Bayardo and Agrawal (2005): for each row, from how many others it cannot be distinguished.
 
     Args:
         sizes: Published rows of each class.
@@ -162,11 +162,11 @@ def non_uniform_entropy(codes: ArrayLike, groups: ArrayLike, suppressed: ArrayLi
         ConfigurationError: The arrays have different lengths.
     """
     values, merged = np.asarray(codes, dtype=np.int64), np.asarray(groups, dtype=np.int64)
-    gone = np.zeros(values.shape, np.bool_) if suppressed is None else np.asarray(suppressed, dtype=np.bool_)
-    if values.shape != merged.shape or values.shape != gone.shape:
+    left_out = np.zeros(values.shape, np.bool_) if suppressed is None else np.asarray(suppressed, dtype=np.bool_)
+    if values.shape != merged.shape or values.shape != left_out.shape:
         raise ConfigurationError(f"{values.size} original values and {merged.size} published ones are no pairs.")
-    lost = np.log2(values.size / np.bincount(values)[values[gone]]).sum() if gone.any() else 0.0
-    values, merged = values[~gone], merged[~gone]
+    lost = np.log2(values.size / np.bincount(values)[values[left_out]]).sum() if left_out.any() else 0.0
+    values, merged = values[~left_out], merged[~left_out]
     if values.size:
         pairs = values * (int(merged.max()) + 1) + merged
         _, pair, within = np.unique(pairs, return_inverse=True, return_counts=True)

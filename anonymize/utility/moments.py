@@ -40,12 +40,6 @@ class MomentChanges:
     variance: NDArray[np.float64]
     correlation: NDArray[np.float64]
 
-    @property
-    def largest_correlation(self) -> float:
-        """The largest change of a correlation by absolute value; 0 where none is known."""
-        known = np.abs(self.correlation[np.isfinite(self.correlation)])
-        return float(known.max()) if known.size else 0.0
-
 
 def moments(data: ArrayLike) -> Moments:
     """Moments of numeric records.

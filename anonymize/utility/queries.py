@@ -148,7 +148,7 @@ def cell_shares(
     """Which share of each published cell the queries cover, if people are spread evenly over it.
 
     Intervals of numbers are spread over the whole numbers between their ends where the column has only such, else over
-    the line; all other cells over the values that they may stand for.
+    the line; all other cells over the values that they may cover.
 
     Args:
         cells: Distinct published cells.

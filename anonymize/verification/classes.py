@@ -14,7 +14,7 @@ from anonymize.verification.findings import Finding
 from anonymize.verification.losses import metrics
 from anonymize.verification.original import truthfulness
 from anonymize.verification.rows import SUPPRESSED, EquivalenceClass, classes_of, key_of
-from anonymize.verification.standing import LabelledValues
+from anonymize.verification.truthfulness import LabelledValues
 
 
 def equivalence_classes(
@@ -26,7 +26,7 @@ def equivalence_classes(
         certificate: What is claimed.
         text: The published rows.
         source: The original as text; None where the verifier does not have it.
-        labels: What labels stand for; None where that is not told.
+        labels: What labels mean; None where that is not known.
     """
     quasi = [name for name, column in certificate.columns.items() if column.role == "quasi_identifiers"]
     kinds = {name: column.kind for name, column in certificate.columns.items() if column.role == "sensitive"}

@@ -1,4 +1,4 @@
-"""Which original values a published cell can stand for, read from the cell itself or from `labels.json`.
+"""Which original values a published cell can cover, read from the cell itself or from `labels.json`.
 
 A cell is a value, an interval `[20, 29]` or `[20, 30)`, a set `{a, b}`, the label of a hierarchy, or `*`.
 """
@@ -25,13 +25,13 @@ _TRUTH = {"false": 0.0, "true": 1.0}
 
 @dataclass(frozen=True, eq=False)
 class Covers:
-    """What the published cells of one column can stand for.
+    """What the published cells of one column can cover.
 
     Attributes:
         cells: The distinct published cells.
         values: The distinct original values.
-        pairs: Shape (cells, values): whether a cell can stand for a value.
-        opaque: Cells that nothing explains; they are taken to stand for anything.
+        pairs: Shape (cells, values): whether a cell can cover a value.
+        opaque: Cells that nothing explains; they are taken to cover anything.
     """
 
     cells: tuple[str, ...]
@@ -54,7 +54,7 @@ def covers(
         values: The distinct original values.
         kind: Of the column.
         scale: Of the column; names its labels, and the order of an ordinal column.
-        labels: By label, the original values that it stands for; None where that is not told.
+        labels: By label, the original values that it covers; None where that is not known.
     """
     keys = [key_of(value, kind) for value in values]
     places: dict[object, list[int]] = {}
@@ -93,7 +93,7 @@ def reads_as_value(cell: str) -> bool:
 
 
 def _positions(texts: Sequence[str], kind: str, scale: Scale | None) -> NDArray[np.float64] | None:
-    """Shape (texts,): where values stand in their order, by which intervals are told; None where there is none."""
+    """Shape (texts,): each value's place in their order, by which intervals are named; None without one."""
     try:
         if scale is not None and scale.order is not None:
             ranks = {text: float(rank) for rank, text in enumerate(scale.order)}

@@ -1,6 +1,6 @@
-"""`labels.json`: which original values each published label stands for. It is not for publication.
+"""`labels.json`: which original values each published label covers. It is not for publication.
 
-A label such as "white collar" does not say what it covers, and only who knows that can tell whether it is true of an
+A label such as "white collar" does not say what it covers, and only who knows that can decide whether it is true of an
 original row. The file names values of the input, those of suppressed rows too. So it stays with the original, and the
 certificate holds its salted SHA-256 only.
 """
@@ -28,19 +28,19 @@ class Labels(Document):
     schema_: Literal["comine.anonymization-labels/1"] = Field(default=SCHEMA, alias="schema")
     salt: str = Field(description="Random: without it, a guess of the values could be held against the file's SHA-256.")
     columns: dict[str, dict[str, list[str]]] = Field(
-        description="By quasi-identifier and published label, the values of the input that the label stands for."
+        description="By quasi-identifier and published label, the values of the input that the label covers."
     )
 
 
 def consistent(certificate: Certificate, labels: Labels) -> Iterator[Finding]:
-    """Whether labels can be those of hierarchies: else whoever writes the file could make any row true.
+    """Whether labels can be those of hierarchies: else who writes the file could make any row true.
 
     Of two labels of a tree one lies within the other, or they have no value in common; where a column has one level,
-    they have none. No label stands for more values than its hierarchy has leaves below it.
+    they have none. No label covers more values than its hierarchy has leaves below it.
 
     Args:
         certificate: What is claimed.
-        labels: What each label of the release stands for.
+        labels: What each label of the release covers.
     """
     for name, column in labels.columns.items():
         known = {label: set(values) for label, values in column.items()}
@@ -56,5 +56,5 @@ def consistent(certificate: Certificate, labels: Labels) -> Iterator[Finding]:
         wide = sum(len(known[label]) > number for label, number in leaves.items() if label in known)
         found = "they are"
         if torn or wide:
-            found = f"{torn} pairs overlap, {wide} stand for more values than they have leaves"
+            found = f"{torn} pairs overlap, {wide} cover more values than they have leaves"
         yield Finding(f"labels of {name}", "those of a hierarchy", found, not torn and not wide)

@@ -102,7 +102,7 @@ def _plain(item: str) -> str:
 
 
 def _position(text: str, scale: Scale) -> float | None:
-    """Where an end of an interval stands: its rank, its number, or its day."""
+    """Where an end of an interval lies: its rank, its number, or its day."""
     if scale.order is not None:
         return float(scale.order.index(text)) if text in scale.order else None
     try:

@@ -1,4 +1,4 @@
-"""How many published rows find an original row of their own among those that they can stand for."""
+"""How many published rows find an original row of their own among those that they can cover."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def alone(edges: tuple[Whole, Whole], published: Whole, original: Whole) -> int:
     """Published rows that are left over when as many as can be are each given an original row of their own.
 
     Args:
-        edges: Which kind of published row can stand for which kind of original row, both of shape (edges,).
+        edges: Which kind of published row can cover which kind of original row, both of shape (edges,).
         published: Shape (r,): rows of each kind.
         original: Shape (o,): rows of each kind.
     """
@@ -40,10 +40,10 @@ def covering(
     published: NDArray[np.int64],
     original: NDArray[np.int64],
 ) -> tuple[Whole, Whole]:
-    """Which published tuples can stand for which original ones: those that can in every column.
+    """Which published tuples can cover which original ones: those that can in every column.
 
     Args:
-        pairs: By column, shape (cells, values): whether a cell can stand for a value.
+        pairs: By column, shape (cells, values): whether a cell can cover a value.
         published: Shape (r, columns): the cells of each tuple.
         original: Shape (o, columns): the values of each tuple.
 

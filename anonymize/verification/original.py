@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from anonymize.certificate import Certificate
 from anonymize.verification.findings import Finding
 from anonymize.verification.rows import Key, distinct, key_of
-from anonymize.verification.standing import LabelledValues, standing
+from anonymize.verification.truthfulness import LabelledValues, truthful_rows
 
 
 def truthfulness(
@@ -21,14 +21,14 @@ def truthfulness(
     original: pa.Table,
     labels: LabelledValues | None,
 ) -> Iterator[Finding]:
-    """Whether published rows are true: each stands for an original row of its own, and counts are the original's.
+    """Whether published rows are true: each covers an original row of its own, and counts are the original's.
 
     Args:
         certificate: What is claimed.
         release: The published rows that are not blanked, as text.
         blanked: Those that are; None where there are none.
         original: The input as text.
-        labels: By quasi-identifier and label, the values that it stands for; None where that is not told.
+        labels: By quasi-identifier and label, the values that it covers; None where that is not known.
     """
     if (lacking := _lacking(certificate, original)) is not None:
         yield lacking
@@ -42,7 +42,7 @@ def truthfulness(
         everything = pa.concat_tables([release, blanked])
         yield from unchanged(certificate, everything, original, ("insensitive",), "insensitive cells, blanked rows too")
     if certificate.classes is not None:
-        yield from standing(certificate, release, original, labels)
+        yield from truthful_rows(certificate, release, original, labels)
 
 
 def _lacking(certificate: Certificate, original: pa.Table) -> Finding | None:

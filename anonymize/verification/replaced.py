@@ -37,7 +37,7 @@ def replaced(certificate: Certificate, text: pa.Table, source: pa.Table | None) 
         yield Finding("replaced identities", "within their ranges and thresholds", "only the original shows that", None)
         return
     if claim.omitted is None:
-        why = "the rows are sorted, so none stands beside its original"
+        why = "the rows are sorted, so none is beside its original"
         yield Finding("replaced identities", "within their ranges and thresholds", why, None)
         return
     kept = np.setdiff1d(np.arange(source.num_rows), claim.omitted)

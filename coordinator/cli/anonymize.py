@@ -182,7 +182,7 @@ def verify(
     as_json: AsJson = False,
 ) -> None:
     """Check a release against its certificate, with code that shares nothing with what made it."""
-    from anonymize.verification.telling import INSENSITIVE
+    from anonymize.verification.identifying import INSENSITIVE
     from coordinator.cli.terminal.console import note, write_json, write_table
     from jobs.anonymization.verifying import verify as check
     from link.errors import InputDataError, UsageError

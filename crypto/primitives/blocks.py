@@ -5,9 +5,9 @@ tuple is fixed and tuples are permuted whole. An element is written as a string
 
     mark ‖ content ‖ zero padding                                         (17·b bytes)
 
-that is cut into b payloads. The mark's top bit tells a fake from a real element; its low seven bits are the length of
-the content up to 126, or 127, and then two bytes of length follow (big-endian, 127 … 65,535). A fake's content is 16
-random bytes. So one block carries up to 16 bytes of a real element, and every fake fits one block.
+that is cut into b payloads. The mark's top bit distinguishes a fake from a real element; its low seven bits are the
+length of the content up to 126, or 127, and then two bytes of length follow (big-endian, 127 … 65,535). A fake's
+content is 16 random bytes. So one block carries up to 16 bytes of a real element, and every fake fits one block.
 
     block i = (T ⊕ (i div 256)) ‖ (i mod 256) ‖ payload i                 (12 + 1 + 17 bytes)
 
@@ -58,8 +58,8 @@ def blocks_needed(length: int) -> int:
 
 def most_bytes(width: int) -> int:
     """The longest element that so many blocks carry, in bytes."""
-    room = _PAYLOAD * width
-    return min(room - (1 if room <= _LONG else 3), MAX_ELEMENT_BYTES)
+    space = _PAYLOAD * width
+    return min(space - (1 if space <= _LONG else 3), MAX_ELEMENT_BYTES)
 
 
 def encode(elements: Sequence[bytes], blocks_per_element: int | None = None) -> Tuples:
@@ -81,7 +81,7 @@ def encode(elements: Sequence[bytes], blocks_per_element: int | None = None) -> 
 
 
 def fake(random: RandomStream, count: int, blocks_per_element: int) -> Tuples:
-    """Fakes, which nobody can tell from real elements before they are decrypted.
+    """Fakes, which nobody can distinguish from real elements before they are decrypted.
 
     Two parties with equal streams get equal fakes: their common ones.
 
@@ -109,7 +109,7 @@ def decode(tuples: Tuples) -> list[bytes | None]:
 
     Raises:
         ValueError: A tuple, named by its index, has a wrong position, tag, mark or padding. Nothing of its content is
-            told.
+            shown.
     """
     if tuples.dtype != np.uint8 or tuples.ndim != 3 or tuples.shape[2] != BLOCK_BYTES:
         raise ValueError(f"tuples must be a uint8 array of shape (n, b, {BLOCK_BYTES}), not {tuples.shape}")

@@ -71,7 +71,7 @@ class TruncatedDiscreteLaplace:
 
     @property
     def delta(self) -> float:
-        """P(0), the probability of the outcome that tells two neighbouring counts apart."""
+        """P(0), the probability of the outcome that distinguishes two neighbouring counts."""
         return float(_delta(self.epsilon, self.shift))
 
     def sample(self, random: RandomStream) -> int:

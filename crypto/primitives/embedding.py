@@ -77,32 +77,14 @@ def embed_multiplied(blocks: Blocks, scalar: bytes) -> Points:
     return _first_accepted(blocks, lambda candidates: multiply_valid(candidates, scalar))
 
 
-def extract(points: Points) -> Blocks:
-    """Give back the blocks of embedded points: `extract(embed(blocks))` equals `blocks`.
+def contents(points: Points) -> Blocks:
+    """Give back the blocks of embedded points: `contents(embed(blocks))` equals `blocks`.
 
     Every element of the group is the image of some block and counter, so whether a point was honestly embedded is for
     the block's own tag to show. It is not checked that the counter was the first possible one.
 
     Args:
-        points: Shape (n, 32).
-
-    Returns:
-        Shape (n, 30). About 7 µs a point.
-
-    Raises:
-        ValueError: A row, named by its index, is not the canonical encoding of an element other than the identity.
-    """
-    valid = _are_elements(points)
-    if not valid.all():
-        raise ValueError(f"row {int(valid.argmin())} is not the encoding of an element other than the identity")
-    return contents(points)
-
-
-def contents(points: Points) -> Blocks:
-    """`extract` for points that are known to be elements other than the identity, as products of points are.
-
-    Args:
-        points: Shape (n, 32).
+        points: Shape (n, 32), elements other than the identity, as products of such points are.
 
     Returns:
         Shape (n, 30). About 2 µs a point.

@@ -57,7 +57,7 @@ def hkdf_sha256(secret: bytes, *, salt: bytes, info: bytes, size: int) -> bytes:
 
     Args:
         secret: Input keying material.
-        salt: Public salt; empty stands for 32 zero bytes.
+        salt: Public salt; empty means 32 zero bytes.
         info: Public context.
         size: Number of bytes to derive, at most 255 · 32.
 

@@ -28,31 +28,8 @@ _SLACK_WORDS: Final = 2
 Words = NDArray[np.unsignedinteger[Any]]
 
 
-def mask_vector(
-    secrets: Mapping[str, bytes], me: str, context: bytes, size: int, word: type[np.unsignedinteger[Any]] = np.uint64
-) -> Words:
-    """This party's mask.
-
-    Args:
-        secrets: Each peer's name and the secret shared with it, at least 32 bytes.
-        me: This party's name.
-        context: Injective encoding of session, lane, purpose and sequence number.
-        size: Length of the vector.
-        word: Its type.
-
-    Returns:
-        Shape (size,). Over all parties these vectors add up to zero modulo 2^w.
-
-    Raises:
-        ValueError: There is no peer, `me` is among the peers, or a secret is too short.
-    """
-    mask: Words = np.zeros(size, word)
-    add_masks(mask, secrets, me, context)
-    return mask
-
-
 def add_masks(values: Words, secrets: Mapping[str, bytes], me: str, context: bytes) -> None:
-    """Add this party's mask to a vector in place; arguments and errors as for `mask_vector`.
+    """Add this party's mask to a vector in place. Over all parties the masks add up to zero modulo 2^w.
 
     Args:
         values: Shape (n,), unsigned; overwritten with the masked vector.

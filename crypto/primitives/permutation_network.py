@@ -56,8 +56,9 @@ def pass_layers(rows: Rows) -> Iterator[tuple[Rows, Rows]]:
     """Rows on their way through the network, layer by layer.
 
     Yields:
-        The upper and the lower rows of all pairs, shape (n / 2, …) each, as they come to the layer. Whoever iterates
-        puts into them what leaves the layer. After the last one, both are what comes out at even and odd places.
+        The upper and the lower rows of all pairs, shape (n / 2, …) each, as they come to the layer. A caller that
+        iterates puts into them what leaves the layer. After the last one, both are what comes out at even and odd
+        places.
 
     Args:
         rows: Shape (n, …), n a power of two; they are changed.

@@ -68,7 +68,7 @@ def _tile_product(x: Words, y: Words, bits: int) -> NDArray[np.uint64]:
         block = slice(start, start + _BLOCK)
         ours, theirs = _limbs(x[:, block], piece), _limbs(y[:, block], piece)
         for place, limb in enumerate(theirs):
-            # Pairs of limbs that stand for 2^w and more are zero modulo 2^w.
+            # Pairs of limbs that count 2^w and more are zero modulo 2^w.
             for other, own in enumerate(ours[: bits // LIMB_BITS - place]):
                 exact = np.matmul(own, limb.transpose(0, 2, 1)).sum(axis=0)
                 total += exact.astype(np.uint64) << np.uint64(LIMB_BITS * (place + other))

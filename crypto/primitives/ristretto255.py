@@ -37,7 +37,7 @@ Points = NDArray[np.uint8]
 
 
 def is_valid_points(points: Points) -> NDArray[np.bool_]:
-    """Tell which rows are canonical encodings of group elements (RFC 9496, section 4.3.1).
+    """Which rows are canonical encodings of group elements (RFC 9496, section 4.3.1).
 
     The identity is one. To refuse it too, compare with `IDENTITY`; `multiply` refuses it anyway.
 

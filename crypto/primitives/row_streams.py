@@ -2,7 +2,7 @@
 
 Who perturbs the values of many clients together would use one stream for all, and then what a client's report is
 depends on who else is in the batch. Sent again in another batch, its value would be perturbed anew, and the two reports
-together tell twice as much. Here each row draws from a stream of its own, which is fixed by a secret of the row.
+together reveal twice as much. Here each row draws from a stream of its own, which is fixed by a secret of the row.
 
 A row's stream is AES-128 in counter mode. All rows of a batch share the key; the first counter block of each is
 CBC-MAC(secret of the row ‖ what the draws are for), so rows' blocks are those of a random function at different places:
@@ -58,7 +58,7 @@ class RowStreams(Randomness):
         """The same streams for a draw of some rows only.
 
         Args:
-            which: Numbers among the rows here, ascending; a number that comes k times stands for k parts of its row.
+            which: Numbers among the rows here, ascending; a number that comes k times means k parts of its row.
         """
         part = object.__new__(RowStreams)
         for slot in (*Randomness.__slots__, "_cipher", "_starts", "_used"):

@@ -1,4 +1,4 @@
-"""Many small numbers side by side in one large plaintext, with room that is proven to suffice.
+"""Many small numbers side by side in one large plaintext, with spare bits that provably suffice.
 
 A plaintext is cut into *blocks*, a block into *slots* of `width` bits, one a number. Sums of plaintexts are sums slot
 by slot as long as no slot overflows; that is what the checks of `SlotLayout` prove from a public bound on every sum.
@@ -18,7 +18,7 @@ sums and masks add up the wanted blocks, each for itself; the masks', negated, a
              as narrow as the sums; their shares, modulo 2^width, add up to sum + β, β ∈ {0, 1} a carry from the slot
              below. So either the masks of all slots of a block are opened, and what is left is exact; or nothing is
              opened, slots hold twice the sum, and 2·sum + β ≥ 2·c exactly if sum ≥ c: for comparison only, since β
-             tells of the slot below.
+             reveals of the slot below.
 
 Either way a masked partial sum is within 2^-40 of a distribution that does not depend on the sums, for each mask of it.
 A mask that is opened is the sum of ρ independent ones, so that no partial sum shows.
@@ -173,7 +173,7 @@ class SlotLayout:
 
 
 def fit(columns: int, largest: int, masking: Masking, plaintext_bits: int) -> tuple[SlotLayout, int]:
-    """The layout with the fewest groups of columns, and with the most rows in a plaintext that these leave room for.
+    """The layout with the fewest groups of columns, and with the most rows in a plaintext that fit beside these.
 
     Args:
         columns: Numbers of a row, at least one.

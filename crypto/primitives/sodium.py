@@ -100,7 +100,7 @@ def load_bundled() -> Sodium | None:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ResourceWarning)
-            import rbcl  # 15 to 37 ms, hence only on need
+            import rbcl  # 15 to 37 ms, so only when needed
     except (ImportError, OSError):
         return None
     # The mapping stays valid without its file, which rbcl would leave behind in every process.

@@ -15,8 +15,7 @@ from numpy.typing import NDArray
 
 from crypto.primitives.bit_matrix import pack_bits, unpack_bits
 from crypto.primitives.masks import Words
-from crypto.primitives.sharing import Share, check_complete, check_same_holders, read_only
-from link.randomness import RandomStream
+from crypto.primitives.sharing import Share, check_same_holders, read_only
 
 Bits = NDArray[np.bool_]
 """Shape (number,): public bits, one a word."""
@@ -58,22 +57,6 @@ class XorShare(Share):
     def __invert__(self) -> XorShare:
         """The share of the words with every bit turned over; only the first holder changes its own."""
         return self._with(~self.planes) if self.is_first else self
-
-    def xor_public(self, bits: Bits) -> XorShare:
-        """XORs a public bit to every bit of each word.
-
-        Args:
-            bits: Shape (number,), one a word.
-        """
-        return self._with(self.planes ^ self._public(bits)) if self.is_first else self
-
-    def and_public(self, bits: Bits) -> XorShare:
-        """Keeps the words whose public bit is set and makes the others zero; every holder does so.
-
-        Args:
-            bits: Shape (number,), one a word.
-        """
-        return self._with(self.planes & self._public(bits))
 
     def __getitem__(self, selection: slice | NDArray[np.int64] | NDArray[np.bool_]) -> XorShare:
         """The share of some of the words; an array of positions or flags, or a slice, never a single position."""
@@ -129,7 +112,7 @@ class XorShare(Share):
 
     def _matching(self, other: object) -> XorShare:
         if not isinstance(other, XorShare):
-            raise TypeError("a share of bits XORs to a share of bits; public bits go through xor_public or and_public")
+            raise TypeError("a share of bits XORs to a share of bits")
         check_same_holders(self, other)
         if (self.number, self.width) != (other.number, other.width):
             raise ValueError(
@@ -138,60 +121,8 @@ class XorShare(Share):
             )
         return other
 
-    def _public(self, bits: Bits) -> NDArray[np.uint8]:
-        if bits.dtype != np.bool_ or bits.shape != (self.number,):
-            raise TypeError(f"public bits are a bool array of shape ({self.number},)")
-        return pack_bits(bits)
-
     def __repr__(self) -> str:
         return f"<XorShare of {self.number} words of {self.width} bits>"
-
-
-def share_bits(words: NDArray[np.uint64], width: int, holders: Sequence[str], random: RandomStream) -> list[XorShare]:
-    """Split words into shares, of which any but all are independent and uniform.
-
-    Args:
-        words: Shape (n,), uint64, each below 2^width.
-        width: Bits of a word, 1 to 64.
-        holders: Names of at least two holders.
-        random: Fresh randomness.
-
-    Returns:
-        One share per holder, in the holders' order.
-
-    Raises:
-        ValueError: Fewer than two holders, or a word that does not fit.
-    """
-    if len(holders) < 2:
-        raise ValueError("words are shared among at least two holders")
-    names, number = tuple(holders), len(words)
-    remainder = planes_of(words, width)
-    parts = []
-    for _ in names[1:]:
-        part = np.frombuffer(random.bytes(remainder.size), np.uint8).reshape(remainder.shape)
-        remainder ^= part
-        parts.append(part)
-    return [XorShare(part, number, name, names) for part, name in zip([remainder, *parts], names, strict=True)]
-
-
-def reconstruct_bits(shares: Sequence[XorShare]) -> Words:
-    """XOR the shares of all holders.
-
-    Args:
-        shares: One share of each holder, in any order, of words of at most 64 bits.
-
-    Returns:
-        The words, shape (number,).
-
-    Raises:
-        ValueError: A holder's share is missing or doubled, or the shares are of different words.
-    """
-    check_complete(shares)
-    first = shares[0]
-    if any((part.number, part.width) != (first.number, first.width) for part in shares):
-        raise ValueError("the shares are of different words")
-    planes = np.bitwise_xor.reduce([part.planes for part in shares])
-    return words_of(planes, first.number)
 
 
 def planes_of(words: NDArray[np.uint64], width: int) -> NDArray[np.uint8]:

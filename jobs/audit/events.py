@@ -340,10 +340,10 @@ class Ended(JobEvent):
         job_id: bytes,
         state: Literal["failed", "cancelled", "expired"],
         error: ComineError,
-        teller: str | None = None,
+        reporter: str | None = None,
     ) -> Ended:
         """A job that an error has ended, and which peer has told it, if any."""
-        return cls(job=job_id, state=state, error_code=error.code, error_party=error.party, told_by=teller)
+        return cls(job=job_id, state=state, error_code=error.code, error_party=error.party, told_by=reporter)
 
 
 def _bytes(message: SignedProposal | SignedApproval | SignedReceipt) -> bytes:

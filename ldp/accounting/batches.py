@@ -84,7 +84,7 @@ def least_batch(local: Local, epsilon: float, delta: float, colluding: float | F
         local: The mechanism, or its ε₀.
         epsilon: ε of the shuffled reports.
         delta: δ.
-        colluding: The share of colluding users to reckon with.
+        colluding: The share of colluding users to expect.
 
     Raises:
         ConfigurationError: A parameter is out of range, or no batch is large enough.

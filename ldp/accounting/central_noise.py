@@ -28,21 +28,16 @@ class SharedNoise:
     """The noise of one level of queries.
 
     Attributes:
-        rho: ρ that the level spends, against whoever knows the colluding parties' shares.
+        rho: ρ that the level spends, against anyone who knows the colluding parties' shares.
         parameter: The parameter s² of the discrete Gaussian that each party adds to each sum.
         parties: How many add noise.
-        colluding: How many of these may tell their shares to whoever sees the sum.
+        colluding: How many of these may give their shares to who sees the sum.
     """
 
     rho: float
     parameter: Fraction
     parties: int
     colluding: int
-
-    @property
-    def hidden_sigma(self) -> float:
-        """Standard deviation of the noise that nobody who colludes knows: what the guarantee rests on."""
-        return math.sqrt(self.parameter * (self.parties - self.colluding))
 
     @property
     def sigma(self) -> float:
@@ -72,7 +67,7 @@ def sigma_for(
         shares: Each level's part of the budget; they add up to at most 1.
         most: For each level, M: the most candidates that a record counts for after truncation.
         parties: n, how many parties add noise.
-        colluding: t < n, of these, those who may tell their noise to whoever sees the sum; the analyst's own included.
+        colluding: t < n, of these, those who may give their noise to who sees the sum; the analyst's own included.
         dimensions: The most candidates of a level.
 
     Raises:

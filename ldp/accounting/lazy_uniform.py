@@ -31,7 +31,7 @@ class LazyUniform:
     def below_power(self, exponent: Fraction) -> bool:
         """Whether it is below e^−exponent.
 
-        The power is known to some 190 bits. Where even these do not tell, with a probability of 2^-180, it is "no".
+        The power is known to some 190 bits. Where even these do not decide, with a probability of 2^-180, it is "no".
 
         Args:
             exponent: Not negative.

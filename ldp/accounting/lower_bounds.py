@@ -5,9 +5,9 @@ reports are the counts of outputs, and the exact δ of these two batches is a lo
 
 The variation ratio (Wang et al., "Privacy Amplification via Shuffling: Unified, Simplified, and Tightened", VLDB 2024)
 has been published as an upper bound, which it is not: for k-ary randomised response it is the δ of two such batches, of
-which only three kinds of reports are told apart. Its reduction rests on a lemma of Feldman, McMillan and Talwar, SODA
-2023, that their erratum (arXiv 2208.04591) restricts. With k = 4, ε₀ = 3, n = 60 and δ = 10^-6 it gives 2.63227, while
-two concrete batches have ε = 2.73871.
+which only three kinds of reports are distinguished. Its reduction rests on a lemma of Feldman, McMillan and Talwar,
+SODA 2023, that their erratum (arXiv 2208.04591) restricts. With k = 4, ε₀ = 3, n = 60 and δ = 10^-6 it gives 2.63227,
+while two concrete batches have ε = 2.73871.
 """
 
 from __future__ import annotations

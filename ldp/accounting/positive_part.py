@@ -42,7 +42,7 @@ _NEGLIGIBLE: Final = -45.0  # logarithm of what a term's size is taken for the t
 def log_mean_positive_part(values: Floats, masses: Floats, n: int) -> float:
     """The logarithm of an upper bound of E[(L_1 + … + L_n)⁺].
 
-    The values and masses are taken as they are. Where they stand for exact ones they must not be less: the result does
+    The values and masses are taken as they are. Where they replace exact ones they must not be less: the result does
     not fall with either. A bound is too large by a share of some 10^-5; by more where different draws often add up to 0
     exactly.
 

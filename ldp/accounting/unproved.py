@@ -22,8 +22,8 @@ def fmt23_closed_form(epsilon: float, n: int, delta: float) -> float:
     Returns:
         Infinite where even the paper does not claim it: for ε₀ > ln(n / (8·ln(2/δ)) − 1).
     """
-    room = n / (8 * math.log(2 / delta)) - 1
-    if room <= 0 or epsilon > math.log(room):
+    most = n / (8 * math.log(2 / delta)) - 1
+    if most <= 0 or epsilon > math.log(most):
         return math.inf
     grown = math.exp(epsilon)
     return math.log1p((grown - 1) * (4 * math.sqrt(2 * math.log(4 / delta) / ((grown + 1) * n)) + 4 / n))

@@ -1,1 +1,1 @@
-"""Exact probabilities, hash functions, transforms and packed bits, on which mechanisms stand."""
+"""Exact probabilities, hash functions, transforms and packed bits, on which mechanisms are built."""

@@ -19,7 +19,7 @@ from fractions import Fraction
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from crypto.primitives.randomness import Randomness
 from ldp.attacks.crafting import Effort, Fields, largest_support, maximal, uniform, uniform_support
@@ -153,7 +153,7 @@ class RandomPerturbedValue(Attack):
 
 @dataclass(frozen=True, slots=True)
 class RandomItem(Attack):
-    """RIA: claims a random target and then keeps to the protocol, which no server can tell from genuine users."""
+    """RIA: claims a random target and then keeps to the protocol, as genuine users do, which no server can detect."""
 
     name: ClassVar[str] = "ria"
 
@@ -202,13 +202,3 @@ def checked_targets(oracle: FrequencyOracle, targets: ArrayLike) -> Codes:
     if len(np.unique(codes)) < len(codes):
         raise InputDataError("a target is named twice; name each target once")
     return codes
-
-
-def mean_supported(supporting: NDArray[np.bool_]) -> float:
-    """S of reports that exist: how many targets a report supports on average.
-
-    Args:
-        supporting: Shape (n, r): which report supports which target (`FrequencyOracle.supports`).
-    """
-    some(len(supporting))
-    return float(supporting.sum(axis=1).mean())

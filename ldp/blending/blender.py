@@ -36,7 +36,7 @@ class Blend:
     """Frequencies from both groups.
 
     Attributes:
-        names: Of what: records, or queries; what stands for all others is the last one.
+        names: Of what: records, or queries; that of all others is the last one.
         opt_in: The curator's estimates.
         clients: The clients' estimates.
         weights: Shape (k,): w, the weight of the curator's.

@@ -1,12 +1,12 @@
-"""What the trusted curator of the users who opted in tells: a head list, and noisy frequencies of its records.
+"""What the trusted curator of the users who opted in publishes: a head list, and noisy frequencies of its records.
 
 Each opted-in user gives one record, and is in one of two groups that chance makes; their records are replaced by others
 in neighbouring data, since how many opted in is public. Then two counts change by one, so that noise with the ratio
 e^(ε/2) from one number to the next costs ε.
 
-    first group    counts of the records that occur, with noise; those of at least τ are told. A record that one user
-                   alone has is told with the probability δ' = Pr[noise ≥ τ − 1] ≤ δ: whether it is there is told with
-                   that probability only, and the count of any other record costs ε/2: (ε, δ').
+    first group    counts of the records that occur, with noise; those of at least τ are published. A record that one
+                   user alone has is published with the probability δ' = Pr[noise ≥ τ − 1] ≤ δ: whether it is there is
+                   revealed with that probability only, and the count of any other record costs ε/2: (ε, δ').
     second group   counts of all records of the head list, with noise: (ε, 0).
 
 So an opted-in user spends (ε, δ'). Noise is two-sided geometric on whole numbers, whose guarantee holds exactly; the
@@ -76,7 +76,7 @@ class Curator:
 
     @cached_property
     def threshold(self) -> int:
-        """τ, the least noisy count of a record that is told."""
+        """τ, the least noisy count of a record that is published."""
         reach = max(1, math.floor(-2 * math.log(self.delta) / self.epsilon) - 2)
         while reach > 1 and self.noise.tail(reach) <= self.delta:
             reach //= 2
@@ -86,7 +86,7 @@ class Curator:
 
     @property
     def exact_delta(self) -> float:
-        """δ', the probability that a record of one user is told."""
+        """δ', the probability that a record of one user is published."""
         nearest = float(self.noise.tail(self.threshold - 1))
         return math.nextafter(nearest, math.inf)
 
@@ -96,7 +96,7 @@ class Curator:
         Args:
             records: One of each user of the group.
             rng: The source of randomness.
-            most: How many records are wanted; of more, those with the largest noisy counts are told.
+            most: How many records are wanted; of more, those with the largest noisy counts are published.
 
         Returns:
             The queries by their most frequent record, the most frequent first, and so the URLs of each.
@@ -106,17 +106,17 @@ class Curator:
         """
         counts = Counter(record for record in records if OTHER not in record)
         noisy = np.fromiter(counts.values(), np.int64, len(counts)) + self.noise.draw(len(counts), rng)
-        # The order of the list must tell no more than the counts do: equal ones are in the order of their texts.
-        told = sorted(
+        # The order of the list must reveal no more than the counts do: equal ones are in the order of their texts.
+        published = sorted(
             (-int(count), record) for count, record in zip(noisy, counts, strict=True) if count >= self.threshold
         )
         urls: dict[str, list[str]] = {}
-        for _, (query, url) in told[:most]:
+        for _, (query, url) in published[:most]:
             urls.setdefault(query, []).append(url)
         return HeadList(urls)
 
     def counts(self, records: Sequence[Record], head: HeadList, rng: Randomness) -> Floats:
-        """The second group's noisy counts of all records of the head list, those that stand for others included.
+        """The second group's noisy counts of all records of the head list, those of all others included.
 
         Args:
             records: One of each user of the group.

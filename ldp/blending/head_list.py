@@ -1,4 +1,4 @@
-"""Records of two parts, a query and a URL that was clicked, and the list of frequent ones that all users are told."""
+"""Records of two parts, a query and a URL that was clicked, and the list of frequent ones that all users know."""
 
 from __future__ import annotations
 
@@ -35,18 +35,16 @@ class HeadList:
 
     def __init__(self, urls: Mapping[str, Sequence[str]]) -> None:
         if not urls:
-            raise ConfigurationError("a head list needs at least one query; nothing was frequent enough to be told")
+            raise ConfigurationError("a head list needs at least one query; no record was frequent enough")
         if OTHER in urls or any(OTHER in each or len(set(each)) < len(each) for each in urls.values()):
-            raise ConfigurationError(
-                f"a query of the head list names a URL twice, or {OTHER}, which stands for all others"
-            )
+            raise ConfigurationError(f"a query of the head list names a URL twice, or {OTHER}, which is for all others")
         self.queries: tuple[str, ...] = tuple(urls)
         self.urls: tuple[tuple[str, ...], ...] = tuple(tuple(each) for each in urls.values())
         self.sizes: tuple[int, ...] = (*(len(each) + 1 for each in self.urls), 1)
 
     @cached_property
     def records(self) -> tuple[Record, ...]:
-        """All records, d of them; `OTHER` stands for what is not listed."""
+        """All records, d of them; `OTHER` is for what is not listed."""
         listed = [(query, url) for query, urls in zip(self.queries, self.urls, strict=True) for url in (*urls, OTHER)]
         return (*listed, (OTHER, OTHER))
 

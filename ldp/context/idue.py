@@ -40,7 +40,7 @@ _LARGEST_ENUMERATED: Final = 8
 class InputDiscriminativeUnaryEncoding(FrequencyOracle):
     """IDUE: unary encoding whose probabilities differ from level to level, by an optimisation.
 
-    Its plain LDP guarantee is `exact_epsilon`, the worst over all pairs of values; `pair_epsilon` tells that of a pair.
+    Its plain LDP guarantee is `exact_epsilon`, the worst over all pairs of values; `pair_epsilon` is that of a pair.
 
     Attributes:
         levels: The budgets and how many values have each.

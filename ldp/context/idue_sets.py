@@ -2,7 +2,7 @@
 
 A user with a set x samples one of its values with probability 1/max(|x|, l) each, and otherwise, if the set has less
 than l, nothing: a dummy. What was sampled is reported by `ldp.context.idue`. Dummies need no bits of their own: the
-report of one is that of a user who has no value, and no two dummies can be told apart.
+report of one is that of a user who has no value, and no two dummies can be distinguished.
 
 The budget of a set follows from those of its values. With η = |x|/max(|x|, l),
 

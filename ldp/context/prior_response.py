@@ -1,7 +1,7 @@
 """Randomised responses that know the prior of values, and are private under LIP (see `ldp.context.lip`).
 
     PriorMatchedResponse   with probability θ, a fresh value from the prior instead of the user's own; any domain
-    OptimalResponse        the response that most often tells the user's own value, by a linear program; small domains
+    OptimalResponse        the response that most often reports the user's own value, by a linear program; small domains
 
 Source: Jiang, Li and Tandon, "Context-Aware Local Information Privacy", IEEE Transactions on Information Forensics and
 Security 16, 2021, of which θ is corrected for rare values here.
@@ -110,7 +110,7 @@ class PriorMatchedResponse(PriorResponse):
 
     @property
     def exact_information_epsilon(self) -> float:
-        """The larger of what the rarest value and a value that is not the user's own tell."""
+        """The larger of what the rarest value and a value that is not the user's own reveal."""
         least = min(self._prior)
         return log_above(max(1 / self.theta, (1 - self.theta) / least + self.theta))
 
@@ -155,7 +155,7 @@ class PriorMatchedResponse(PriorResponse):
 
 
 class OptimalResponse(PriorResponse):
-    """The LIP response that tells a random user's own value most often, for at most 64 values.
+    """The LIP response that reports a random user's own value most often, for at most 64 values.
 
     A linear program over all channels Q: the most Σ_x P_x·Q[x, x] under e^−ε·M_y ≤ Q[x, y] ≤ e^ε·M_y with the marginal
     M_y = Σ_z P_z·Q[z, y]. It is the best guess of single values. Where values are rare, below about 1/(e^2ε + 1), it

@@ -151,9 +151,9 @@ class Texts(Strings):
         return not any(padding) and _begins_text(text, 0 if ended else self.size - size)
 
 
-def _begins_text(data: bytes, room: int) -> bool:
-    """Whether at most `room` more bytes make it UTF-8: if any can, then as many of the least or of the largest ones."""
-    for missing in range(min(room, _MOST_CONTINUED) + 1):
+def _begins_text(data: bytes, more: int) -> bool:
+    """Whether at most `more` bytes make it UTF-8: if any can, then as many of the least or of the largest ones."""
+    for missing in range(min(more, _MOST_CONTINUED) + 1):
         for byte in _CONTINUED:
             try:
                 (data + byte * missing).decode()

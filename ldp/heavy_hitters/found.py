@@ -14,7 +14,7 @@ class HeavyHitter:
         frequency: The unbiased estimate of its share of the users; that a value was found for its high estimate
             makes the estimates of the rarest ones too high.
         deviation: The standard deviation of that estimate, with PEM raised so that the interval of ±1.96 of it covers,
-            with 95 %, what was told for its high estimate.
+            with 95 %, what was selected for its high estimate.
     """
 
     value: str | int

@@ -118,10 +118,10 @@ class PrefixHashing(LocalHashing):
         return found
 
     def found(self, estimate: Estimate, most: int) -> list[tuple[int, float, float]]:
-        """The same with what is told of them: the string as a number of `stop` bits, its share, and the deviation.
+        """The same with what is reported of them: the string as a number of `stop` bits, its share, and the deviation.
 
-        The round's users are a sample of all. Deviations grow by what telling the largest of all candidates calls for,
-        see `ldp.bias_aware`: most candidates are rare, and noise lifts some of them among those told.
+        The round's users are a sample of all. Deviations grow by what selecting the largest of all candidates calls
+        for, see `ldp.bias_aware`: most candidates are rare, and noise lifts some of them among those selected.
         """
         best, shares = self.best(estimate, most), estimate.frequencies
         sampled = np.clip(shares, 0, 1) * (1 - np.clip(shares, 0, 1)) / estimate.n
@@ -262,15 +262,15 @@ class PrefixServer:
     def found(self) -> list[HeavyHitter]:
         """The k values with the highest estimates of the last round, the highest first.
 
-        The deviations are of shares among all users, raised since the highest are told; see `PrefixHashing.found`.
+        The deviations are of shares among all users, raised since the highest are selected; see `PrefixHashing.found`.
 
         Raises:
             InputDataError: Rounds are outstanding.
         """
         if not self.finished:
             raise InputDataError(f"the search has had {self.round} of its {self.plan.groups} rounds; go on with it")
-        told = self.oracle.found(self.reports.estimate(), self.plan.k)
-        return [HeavyHitter(self.plan.strings.decode(value), share, deviation) for value, share, deviation in told]
+        found = self.oracle.found(self.reports.estimate(), self.plan.k)
+        return [HeavyHitter(self.plan.strings.decode(value), share, deviation) for value, share, deviation in found]
 
     def to_bytes(self) -> bytes:
         """The state, to be kept or sent."""

@@ -23,8 +23,6 @@ from ldp.parameters import checked
 Seeds = NDArray[np.uint64]
 """Shape (n, words + 1): the a_i and b of each function."""
 
-MOST_BUCKETS: Final = 1 << 24
-
 _CHUNK: Final = 1 << 14  # functions that are tested together; their few arrays stay in the second-level cache
 _FEW: Final = 512  # functions that are rather evaluated one by one, on all strings at once
 

@@ -73,7 +73,7 @@ class Descent:
 
     @property
     def least_group(self) -> int:
-        """How many users a group needs so that each coordinate is told by one at least."""
+        """How many users a group needs so that each coordinate is reported by one at least."""
         d = self.mechanism.dimensions
         return math.ceil(d / self.mechanism.k * (math.log(d) + _UNTOLD)) if d > self.mechanism.k else 1
 
@@ -122,7 +122,7 @@ class Descent:
             `averaged`.
 
         Raises:
-            ConfigurationError: The groups are too small to tell of every coordinate.
+            ConfigurationError: The groups are too small to report every coordinate.
         """
         size = len(features) // iterations
         if size < self.least_group:

@@ -1,7 +1,8 @@
 """Linear models as estimators with `fit` and `predict`, learned by `Descent`.
 
 `fit` plays all users and the server. Over a network the same `Descent` runs with its halves apart.
-Ranges of features and targets and the classes are parameters: taken from the data, they would tell of the data.
+Ranges of features and targets and the classes are parameters: taken from the data, they would reveal something of the
+data.
 """
 
 from __future__ import annotations
@@ -131,7 +132,7 @@ class LinearClassifier(LinearModel):
     ) -> None:
         super().__init__(epsilon, low, high, **options)
         if len(classes) != 2 or classes[0] == classes[1]:
-            raise ConfigurationError(f"a linear classifier tells two classes apart, not {len(set(classes))}")
+            raise ConfigurationError(f"a linear classifier separates two classes, not {len(set(classes))}")
         self.classes = tuple(classes)
 
     def fit(self, features: ArrayLike, classes: ArrayLike, rng: Randomness | None = None) -> Self:

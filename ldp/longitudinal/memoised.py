@@ -29,7 +29,7 @@ _HEADER: Final = struct.Struct(f"<5s{FINGERPRINT_BYTES}sQ")
 
 
 class MemoisedMechanism(Mechanism[E]):
-    """A mechanism whose clients keep answers. `epsilon` is ε1, of a single report; `privatise` stands for new users.
+    """A mechanism whose clients keep answers. `epsilon` is ε1, of a single report; `privatise` draws as new users do.
 
     Users may have a trait, drawn at the start without regard to their values and kept for ever. All answers are drawn
     given the trait, each for a key, which is all that an answer depends on: the value, or what the trait leaves of it.

@@ -1,7 +1,7 @@
 """1BitMean with α-point rounding: the mean of numbers from kept bits.
 
 1BitMean itself is Duchi's mechanism. A fresh bit in every report would average out, and a kept bit for every number
-would tell whenever it changes. So a number is first rounded to one of a few points, by an offset α that is the user's
+would reveal whenever it changes. So a number is first rounded to one of a few points, by an offset α that is the user's
 for ever: small changes mostly do not move it, and over the draw of α the rounded number is right on average.
 Source: Ding, Kulkarni and Yekhanin, "Collecting Telemetry Data Privately", NIPS 2017, sections 2 (1BitMean) and 4
 (α-point rounding).

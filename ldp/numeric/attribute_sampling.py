@@ -1,11 +1,11 @@
-"""Records of several attributes: every user tells of a few that chance chooses, each with a share of the budget.
+"""Records of several attributes: every user reports a few that chance chooses, each with a share of the budget.
 
-Dividing ε among all d attributes gives each a variance that grows like d² or faster; telling of k drawn ones with ε/k
+Dividing ε among all d attributes gives each a variance that grows like d² or faster; reporting k drawn ones with ε/k
 makes it grow like d, and the best k is about ε/2.5.
 
-The paper takes d/k times a report, and 0 for those who did not tell of an attribute, and averages over all users. Here
-the mean is taken over those who told: they are a uniform sample of the users, so it is as unbiased, and the spread that
-the factor d/k gives to the values themselves falls away.
+The paper takes d/k times a report, and 0 for those who did not report an attribute, and averages over all users. Here
+the mean is taken over those who reported it: they are a uniform sample of the users, so it is as unbiased, and the
+spread that the factor d/k gives to the values themselves falls away.
 
 Source: Wang, Xiao, Yang et al., "Collecting and Analyzing Multidimensional Data with Local Differential Privacy",
 ICDE 2019, section IV, algorithm 4.
@@ -50,7 +50,7 @@ class AttributeSampling(Mechanism[E]):
         d: How many attributes a record has.
 
     Attributes:
-        k: How many of them a report tells: max(1, min(d, ⌊ε/2.5⌋)).
+        k: How many of them a report holds: max(1, min(d, ⌊ε/2.5⌋)).
         share: The budget of each, at most ε/k.
         components: The d attributes' mechanisms.
     """
@@ -125,7 +125,7 @@ class AttributeSampling(Mechanism[E]):
 
     @property
     def tally_shape(self) -> tuple[int, ...]:
-        """For each attribute the number of users who told of it, and its mechanism's sums."""
+        """For each attribute the number of users who reported it, and its mechanism's sums."""
         return (self._starts[-1],)
 
     def tally(self, reports: Reports) -> Tally:
@@ -137,19 +137,19 @@ class AttributeSampling(Mechanism[E]):
         return np.concatenate(parts).astype(np.int64, copy=False)
 
     def _parts(self, tally: Tally, n: int) -> Iterator[tuple[Tally, int]]:
-        """Each attribute's sums and how many told of it.
+        """Each attribute's sums and how many reported it.
 
         Raises:
             InputDataError: There is no report, or none about some attribute.
         """
         some(n)
         for (start, end), component, name in zip(pairwise(self._starts), self.components, self._names, strict=True):
-            told = int(tally[start])
-            if not told:
+            reported = int(tally[start])
+            if not reported:
                 raise InputDataError(
-                    f"no report tells of attribute '{name}', as each tells of {self.k} out of {self.d}; add more"
+                    f"no report holds attribute '{name}', as each holds {self.k} out of {self.d}; add more"
                 )
-            yield tally[start + 1 : end].reshape(component.tally_shape), told
+            yield tally[start + 1 : end].reshape(component.tally_shape), reported
 
 
 def check_attributes(d: int) -> int:

@@ -23,9 +23,9 @@ from ldp.reports import Field, Reports
 
 
 class Duchi(NumericMechanism):
-    """Rounds the number to an end of the range, without bias, and tells that end with probability e^ε / (e^ε + 1).
+    """Rounds the number to an end of the range, without bias, and reports that end with probability e^ε / (e^ε + 1).
 
-    A report stands for −C or C, C = (e^ε + 1)/(e^ε − 1), and has variance C² − t². One bit; the best mechanism for
+    A report means −C or C, C = (e^ε + 1)/(e^ε − 1), and has variance C² − t². One bit; the best mechanism for
     ε up to 1.29, where `Piecewise` gets the better worst case.
     """
 

@@ -1,8 +1,8 @@
 """Duchi's mechanism for several numbers: a corner of a cube, chosen by which side of the record it lies on.
 
     v: the record, each number rounded to −1 or 1 without bias
-    T: the corners z of {−1, 1}^d with z·v > 0; with probability p a uniform one of them is told, otherwise one of the
-       rest, B times as large
+    T: the corners z of {−1, 1}^d with z·v > 0; with probability p a uniform one of them is reported, otherwise one of
+       the rest, B times as large
 
 The paper puts the corners with z·v = 0, which an even d has, into both sides. They then have a higher probability than
 the rest, and the mechanism spends ln(e^ε + 1) instead of ε: 1.3133 for ε = 1. Here they belong to the rest only.

@@ -31,7 +31,7 @@ class FineGeometric:
     """Noise k with P(k) close to α^|k|·(1 − α)/(1 + α), α^range = 1 / factor; symmetric, over all whole numbers.
 
     With |k| = q·range + r the weight of k is u(r)·v(q). Weights never rise with |k|, and those of |k| and |k| + range
-    have a ratio of at most `factor`. Hence so have any two that are at most a range apart, which is the guarantee: data
+    have a ratio of at most `factor`. So have any two that are at most a range apart, which is the guarantee: data
     of one range, plus the noise, give every output with probabilities whose ratio is at most `factor`.
 
     v is a table for the first few q; its last entry, the weight of all further ones, adds the table's length and draws

@@ -33,7 +33,7 @@ THRESHOLD: Final = math.log((-5 + 2 * math.cbrt(6353 - 405 * _ROOT) + 2 * math.c
 class Hybrid(NumericMechanism):
     """Takes the piecewise mechanism with probability α = 1 − e^(−ε/2), otherwise Duchi's; up to ε* always Duchi's.
 
-    The report tells which one it was, which does not depend on the value. The variance is then the same for all values
+    The report says which one it was, which does not depend on the value. The variance is then the same for all values
     and never above either mechanism's worst: the best choice where nothing is known of the values.
 
     Args:

@@ -1,7 +1,7 @@
 """The public range of numbers, and the grid that they are rounded to before a mechanism sees them.
 
-A range that is computed from the data would tell of the data: it is a parameter. Rounding is random and without bias,
-and happens before the mechanism's own randomness, so whatever floating point does there costs no privacy.
+A range that is computed from the data would reveal something of the data: it is a parameter. Rounding is random and
+without bias, and happens before the mechanism's own randomness, so whatever floating point does there costs no privacy.
 """
 
 from __future__ import annotations

@@ -63,7 +63,7 @@ class DiscreteLaplace(NumericMechanism):
         return (np.clip(points + self.noise.draw(len(points), rng), _ENDS.min, _ENDS.max),)
 
     def numbers(self, reports: Reports) -> NDArray[np.float64]:
-        """The noisy numbers that reports stand for, on the data's scale; shape (n,)."""
+        """The noisy numbers that reports hold, on the data's scale; shape (n,)."""
         return self.low + (self.high - self.low) * (reports.fields[0] / self.grid)
 
     @property

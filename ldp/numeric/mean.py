@@ -2,7 +2,7 @@
 
 Inside, numbers are scaled to −1 … 1. All mechanisms here are unbiased, and the variance of one report about a value t
 is a + b·t², exactly, for values on the mechanism's grid; between grid points random rounding adds (1 + b)·v(t), with v
-its variance (`rounding_variance`). So three numbers tell a mechanism's whole error: `constant`, `slope` and `steps`.
+its variance (`rounding_variance`). So three numbers give a mechanism's whole error: `constant`, `slope` and `steps`.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class MeanEstimate:
         n: How many reports.
         mean: Raw; noise may carry it beyond the range.
         variance: Of `mean`, by the mechanism's exact formula with estimates in the place of what it asks of the data;
-            where reports do not tell this, the largest value that it can have.
+            where reports do not show this, the largest value that it can have.
         low: The range's lower end.
         high: The range's upper end.
     """
@@ -121,7 +121,7 @@ class NumericMechanism(Mechanism[MeanEstimate]):
 
     @abstractmethod
     def moments(self, tally: Tally, n: int) -> tuple[float, float | None]:
-        """Estimates, on the scale −1 … 1, of the mean and, where reports tell it, of the mean square."""
+        """Estimates, on the scale −1 … 1, of the mean and, where reports show it, of the mean square."""
 
     def estimate(self, tally: Tally, n: int) -> MeanEstimate:
         """The unbiased mean and its variance."""

@@ -26,7 +26,7 @@ from ldp.reports import Field, Reports
 class Piecewise(NumericMechanism):
     """Reports a cell of a row that reaches beyond the range; a window of cells about the value is e^ε times likelier.
 
-    With s = e^(ε/2) the row stands for −C … C, C = (s + 1)/(s − 1), and the window has 1/s of the range's cells. The
+    With s = e^(ε/2) the row represents −C … C, C = (s + 1)/(s − 1), and the window has 1/s of the range's cells. The
     variance is t²/(s − 1) + (s + 3)/(3(s − 1)²) but for the grid, which adds at most (1 + b)/grid²: 10^-9 parts.
 
     Args:

@@ -61,11 +61,11 @@ Attribute: TypeAlias = Numeric | Categorical
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RecordsEstimate:
-    """What reports tell of each attribute.
+    """What is estimated of each attribute.
 
     Attributes:
         n: How many users have reported.
-        means: The numeric attributes' means; each one's `n` says how many users told of it.
+        means: The numeric attributes' means; each one's `n` says how many users reported it.
         frequencies: The categorical attributes' counts, out of all n users.
     """
 
@@ -149,13 +149,13 @@ class MixedRecords(AttributeSampling[RecordsEstimate]):
         return columns
 
     def estimate(self, tally: Tally, n: int) -> RecordsEstimate:
-        """Means and counts, of those who told of an attribute, as a uniform sample of all n."""
+        """Means and counts, of those who reported an attribute, as a uniform sample of all n."""
         means, frequencies = {}, {}
-        for each, component, (part, told) in zip(self.names, self.components, self._parts(tally, n), strict=True):
+        for each, component, (part, reported) in zip(self.names, self.components, self._parts(tally, n), strict=True):
             if isinstance(component, NumericMechanism):
-                means[each] = component.estimate_of(part, told, n)
+                means[each] = component.estimate_of(part, reported, n)
             else:
-                frequencies[each] = _of_all(component.estimate(part, told), n)
+                frequencies[each] = _of_all(component.estimate(part, reported), n)
         return RecordsEstimate(n, means, frequencies)
 
 

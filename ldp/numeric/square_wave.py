@@ -93,7 +93,8 @@ class DistributionEstimate:
 class SquareWave(Mechanism[DistributionEstimate]):
     """Reports a cell near the value's bin with a higher probability, and estimates all bins by maximum likelihood.
 
-    The wave's half width is b = (ε·e^ε − e^ε + 1)/(2e^ε(e^ε − 1 − ε)) of the range, for which a report tells most.
+    The wave's half width is b = (ε·e^ε − e^ε + 1)/(2e^ε(e^ε − 1 − ε)) of the range, for which a report is most
+    informative.
 
     Args:
         epsilon: The privacy budget ε.
@@ -185,7 +186,7 @@ class SquareWave(Mechanism[DistributionEstimate]):
 
 
 def optimal_half_width(epsilon: float) -> float:
-    """The half width b of the wave, as a share of the range, that maximises what a report tells.
+    """The half width b of the wave, as a share of the range, that makes a report most informative.
 
     b = (ε·e^ε − e^ε + 1)/(2e^ε(e^ε − 1 − ε)): 1/2 for ε → 0, 0.2561 for ε = 1.
     """

@@ -1,4 +1,4 @@
-"""Means of several numbers a user: what estimates hold, and the mechanism that tells of a few of them.
+"""Means of several numbers a user: what estimates hold, and the mechanism that reports a few of them.
 
 Source: Wang, Xiao, Yang et al., "Collecting and Analyzing Multidimensional Data with Local Differential Privacy",
 ICDE 2019, section IV.
@@ -95,7 +95,7 @@ class SampledVector(AttributeSampling[VectorEstimate]):
         return self._each.worst_variance * rate + (rate - 1) * radius**2
 
     def estimate(self, tally: Tally, n: int) -> VectorEstimate:
-        """The means over those who told of an attribute."""
-        found = [self._each.estimate_of(part, told, n) for part, told in self._parts(tally, n)]
+        """The means over those who reported an attribute."""
+        found = [self._each.estimate_of(part, reported, n) for part, reported in self._parts(tally, n)]
         means, variances = (np.array([getattr(each, part) for each in found]) for part in ("mean", "variance"))
         return VectorEstimate(n, means, variances, self.low, self.high)

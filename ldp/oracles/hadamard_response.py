@@ -115,7 +115,7 @@ class HadamardResponse(FrequencyOracle):
     def estimate(self, tally: Tally, n: int) -> Estimate:
         """Unbiased counts, and variances by how many reports lie in each block.
 
-        They tell how many users have a value of the block. The sum of its estimates, cut at 0, would tell far more
+        They show how many users have a value of the block. The sum of its estimates, cut at 0, would show far more
         where there are more values than reports.
         """
         some(n)

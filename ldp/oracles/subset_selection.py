@@ -79,7 +79,7 @@ class SubsetSelection(PureOracle):
             lists = around(subset_lists(self.k, n, d - 1, rng), codes)
             put_own_value(lists, codes, held, rng)
             return (np.sort(lists, axis=1),)
-        # The last column stands for the value that the row leaves out; it is then moved to its place.
+        # The last column is that of the value that the row leaves out; it is then moved to its place.
         rows = subset_rows(self.k, n, d - 1, rng)
         resize(rows, self.k - held.astype(np.int64), d - 1, rng)
         return (_insert(rows, codes, held, d),)
@@ -146,7 +146,7 @@ def _supported(d: int, k: int, p: Fraction) -> Fraction:
 
 
 def _insert(rows: NDArray[np.uint8], codes: NDArray[np.int64], held: NDArray[np.bool_], d: int) -> NDArray[np.uint8]:
-    """Rows of d bits from rows of d − 1: the bit at each row's own value moves to the end, to make room for `held`."""
+    """Rows of d bits from rows of d − 1: the bit at each row's own value moves to the end, to make place for `held`."""
     widened = np.zeros((len(rows), row_bytes(d)), dtype=np.uint8)
     widened[:, : rows.shape[1]] = rows
     place, last = np.arange(len(rows)), d - 1

@@ -96,7 +96,7 @@ def decode(
     """Fits the candidates' filters to the bits' counts.
 
     Users with other texts set bits too, about evenly; a constant share of all bits, which `decode.R` has in its LASSO
-    only, stands for them in every fit.
+    only, represents them in every fit.
 
     Args:
         counts: What `Rappor.estimate` returned.
@@ -107,7 +107,7 @@ def decode(
 
     Raises:
         ConfigurationError: An error or a number of resamples is out of its range.
-        InputDataError: There is no candidate, one is there twice, or some cannot be told apart.
+        InputDataError: There is no candidate, one is there twice, or some cannot be distinguished.
     """
     if not 0 < error < 1:
         raise ConfigurationError(f"the allowed error lies between 0 and 1, not at {error}")
@@ -147,8 +147,8 @@ def _check_distinct(design: Any, candidates: Sequence[str]) -> None:
         other = seen.setdefault(np.sort(column).tobytes(), place)
         if other != place:
             raise InputDataError(
-                f"the candidates '{candidates[other]}' and '{candidates[place]}' set the same bits and cannot be told "
-                "apart; leave one out, or collect with more cohorts or longer filters"
+                f"the candidates '{candidates[other]}' and '{candidates[place]}' set the same bits and cannot be "
+                "distinguished; leave one out, or collect with more cohorts or longer filters"
             )
 
 
@@ -176,7 +176,7 @@ def fit(
         candidates', shape (S,).
 
     Raises:
-        InputDataError: Candidates cannot be told apart.
+        InputDataError: Candidates cannot be distinguished.
     """
     rows, own = design.shape
     columns = sparse.hstack([design, sparse.csc_array(np.ones((rows, 1)))]).tocsc()
@@ -257,6 +257,6 @@ def _lengths(whitened: Any) -> Floats:
 
 def _dependent() -> InputDataError:
     return InputDataError(
-        "some candidates set the same bits as others together and cannot be told apart; "
+        "some candidates set the same bits as others together and cannot be distinguished; "
         "leave some out, or collect with more cohorts or longer filters"
     )

@@ -59,7 +59,7 @@ class BloomCounts:
 class Rappor(Mechanism[BloomCounts]):
     """RAPPOR by the paper's parameters; `for_budget` finds f, p and q for given ε1 and ε∞.
 
-    `epsilon` is ε1, what one report spends, and `permanent_epsilon` ε∞. `privatise` stands for new users with one
+    `epsilon` is ε1, what one report spends, and `permanent_epsilon` ε∞. `privatise` draws as new users do, one
     report each; a client that reports again and again is a `ldp.rappor.client.RapporClient`.
 
     Args:
@@ -100,7 +100,7 @@ class Rappor(Mechanism[BloomCounts]):
         self.p_star = self.p + self.f / 2 * (self.q - self.p)
         self.q_star = self.q - self.f / 2 * (self.q - self.p)
         if self.p >= self.q:
-            raise ConfigurationError(f"p = {p} and q = {q} are too close to tell a one from a zero; move them apart")
+            raise ConfigurationError(f"p = {p} and q = {q} are too close to show which bits are set; move them apart")
         super().__init__(self.exact_epsilon)
 
     @classmethod
@@ -116,7 +116,7 @@ class Rappor(Mechanism[BloomCounts]):
         """The RAPPOR with the least variance of rare bits that spends at most given budgets.
 
         f is 2 / (e^(ε∞/2h) + 1). Of the p and q that give ε1, those with q* = 1/2 are best, as in optimised unary
-        encoding; where the permanent response leaves no room for them, p = 0 is.
+        encoding; where the permanent response leaves none for them, p = 0 is.
 
         Args:
             epsilon: ε1, of one report.
@@ -131,7 +131,7 @@ class Rappor(Mechanism[BloomCounts]):
             ConfigurationError: A budget or another parameter is out of its range.
         """
         permanent = permanent_budget(epsilon, permanent_epsilon)
-        BloomFilters(bits, hashes, cohorts, google)  # refuses wrong numbers before they are reckoned with
+        BloomFilters(bits, hashes, cohorts, google)  # refuses wrong numbers before they are used
         root = exp_below(Fraction(permanent) / (2 * hashes))
         half = _in_steps(2 / (root + 1), google) / 2
         odds = exp_below(Fraction(epsilon) / hashes)

@@ -108,7 +108,7 @@ class Density:
         return math.pow(2, min(bits, self.entropy))
 
     def privacy_loss(self, noise: AdditiveNoise) -> float:
-        """P(X|Z) = 1 − Π(X|Z)/Π(X): 0 where perturbed values tell nothing, towards 1 where they tell all."""
+        """P(X|Z) = 1 − Π(X|Z)/Π(X): 0 where perturbed values reveal nothing, towards 1 where they reveal all."""
         return 1 - self.conditional_privacy(noise) / self.privacy
 
     def information_loss(self, truth: Density) -> float:

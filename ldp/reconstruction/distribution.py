@@ -9,7 +9,7 @@ Let run, both chase the sample's accidents: peaks appear that are none. So a rul
 
     change      when two successive estimates differ, by χ², by less than 1 % of the test's 95 % threshold: the rule of
                 Agrawal and Srikant
-    fit         when they do, and besides one of two holds: a χ² test at 95 % does not tell the histogram of the
+    fit         when they do, and besides one of two holds: a χ² test at 95 % does not distinguish the histogram of the
                 perturbed values from the expected one; or the estimate is as likely as the true distribution may well
                 be, which lacks ½·χ² of the maximum (Wilks). Distributions of several peaks take many small steps, and
                 need this; the second is for values that no distribution on these intervals explains
@@ -77,7 +77,7 @@ def reconstruct(
         perturbed: True values plus noise, shape (n,).
         noise: With its public parameters.
         edges: Ends of the k intervals in which all true values lie, shape (k + 1,). Intervals much narrower than the
-            noise cannot be told apart.
+            noise cannot be distinguished.
         method: One of `METHODS`.
         rule: One of `RULES`, which ends the iteration.
         iterations: The most steps.
@@ -125,7 +125,7 @@ class _Fit:
         return float(np.sum(np.square(self.histogram[held] - expected[held]) / expected[held]))
 
     def passes(self, step: Step) -> bool:
-        """Whether a test does not tell the two histograms apart."""
+        """Whether a test does not distinguish the two histograms."""
         return self.chi_square(step) <= self._threshold
 
 

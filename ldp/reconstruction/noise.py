@@ -34,7 +34,7 @@ class AdditiveNoise(ABC):
     """A symmetric distribution around 0.
 
     Perturbed values lie on a grid of 2^-20 scales, up to a factor of 2, and both the value and the noise are rounded to
-    it before they are added: the low bits of a sum of doubles would tell of the value (Mironov, CCS 2012).
+    it before they are added: the low bits of a sum of doubles would reveal something of the value (Mironov, CCS 2012).
 
     Args:
         scale: The distribution's parameter, in the unit of the values.

@@ -35,7 +35,7 @@ class ExactChoice:
         most = (1 << bits) - 1
         scaled = [divmod(bound << bits, self._total) for bound in self._bounds]
         # Words below a bound's own one are below it, those above are not; its own one is undecided if the bound lies
-        # inside. A bound at 1, before weights of 0, has no word; the last one stands for it.
+        # inside. A bound at 1, before weights of 0, has no word; the last one takes its place.
         self._starts = np.array([min(word, most) for word, _ in scaled], dtype=np.uint64)
         self._open = np.array([min(word, most) for word, rest in scaled if rest or word > most], dtype=np.uint64)
 

@@ -104,7 +104,7 @@ class BasketOperator(ABC):
         """W_0 … w_k of itemsets of k items, to the nearest floats.
 
         Raises:
-            ConfigurationError: k is not between 1 and 12, or reports tell nothing of such itemsets.
+            ConfigurationError: k is not between 1 and 12, or reports say nothing of such itemsets.
         """
         if not 1 <= k <= _LONGEST:
             raise ConfigurationError(f"supports are reconstructed for itemsets of 1 to {_LONGEST} items, not of {k}")
@@ -166,8 +166,8 @@ class BasketOperator(ABC):
             slack: By how many standard deviations the threshold is lowered for subsets.
 
         Returns:
-            By size, then in ascending order. Deviations are raised for what was told because its estimate is high, by
-            how many of those that were looked at are told, see `ldp.bias_aware`.
+            By size, then in ascending order. Deviations are raised for what was selected because its estimate is high,
+            by how many of those that were looked at are selected, see `ldp.bias_aware`.
 
         Raises:
             ConfigurationError: The threshold or `longest` is out of range, or `slack` is negative.
@@ -230,7 +230,7 @@ def _solved(transition: list[list[Fraction]]) -> list[Fraction]:
     """The solution w of P·w = (0, …, 0, 1), exact.
 
     Raises:
-        ConfigurationError: There is none: reports do not tell how many of so many items a basket holds.
+        ConfigurationError: There is none: reports do not show how many of so many items a basket holds.
     """
     size = len(transition)
     rows = [[*row, Fraction(int(a == size - 1))] for a, row in enumerate(transition)]
@@ -238,7 +238,7 @@ def _solved(transition: list[list[Fraction]]) -> list[Fraction]:
         pivot = next((row for row in range(place, size) if rows[row][place]), None)
         if pivot is None:
             raise ConfigurationError(
-                f"the operator's reports do not tell of itemsets of {size - 1} items; ask for less"
+                f"the operator's reports say nothing of itemsets of {size - 1} items; ask for less"
             )
         rows[place], rows[pivot] = rows[pivot], rows[place]
         rows[place] = [each / rows[place][place] for each in rows[place]]

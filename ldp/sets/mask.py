@@ -47,7 +47,7 @@ class Mask(BasketOperator):
         self._kept = Dyadic.floor(Fraction(keep), PRECISE_BITS)
         self.p = self._kept.fraction
         if self.p <= Fraction(1, 2):
-            raise ConfigurationError("bits that are kept with a probability so near one half tell nothing; raise it")
+            raise ConfigurationError("bits that are kept with a probability so near one half reveal nothing; raise it")
 
     @property
     def bit_epsilon(self) -> float:

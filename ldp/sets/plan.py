@@ -64,7 +64,7 @@ class Phase:
 
     @property
     def announcement(self) -> bytes:
-        """The mechanism as a document, with candidates and lengths: all that users must be told; public."""
+        """The mechanism as a document, with candidates and lengths: all that users must know; public."""
         return document(self.mechanism)
 
 

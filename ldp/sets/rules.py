@@ -1,12 +1,13 @@
 """Association rules X → Y from estimated frequencies of itemsets, with what noise leaves of their confidence.
 
 The confidence of X → Y, the share of the sets with X that have Y too, is a ratio of two estimates a = f(X ∪ Y) and
-b = f(X). Its interval is Fieller's: all ratios ρ for which a − ρ·b is not told from 0,
+b = f(X). Its interval is Fieller's: all ratios ρ for which a − ρ·b is not significantly different from 0,
 
     (a − ρ·b)² ≤ z²·(Var a − 2·ρ·Cov(a, b) + ρ²·Var b)
 
-which, unlike the delta method's, holds however noisy b is. It is bounded if and only if b is told from 0, which is when
-a rule is stated at all. Intervals speak of one rule; of many rules that were searched for, some intervals miss.
+which, unlike the delta method's, holds however noisy b is. It is bounded if and only if b is significantly different
+from 0, which is when a rule is stated at all. Intervals speak of one rule; of many rules that were searched for, some
+intervals miss.
 
 Source: Agrawal, Imieliński and Swami, SIGMOD 1993 (rules); Fieller, "Some Problems in Interval Estimation", Journal of
 the Royal Statistical Society B 16(2), 1954, section 2 (ratios).
@@ -56,7 +57,7 @@ def estimated_rules(supports: Supports, min_confidence: float = 0.0, interval: f
         interval: The probability with which a rule's interval covers its confidence.
 
     Returns:
-        Rules whose antecedent's frequency is told from 0 at that probability.
+        Rules whose antecedent's frequency differs significantly from 0 at that probability.
 
     Raises:
         ConfigurationError: The interval's probability is not strictly between 0 and 1.
@@ -104,7 +105,7 @@ def fieller(
         variance_above: Var a.
         variance_below: Var b.
         covariance: Cov(a, b).
-        z: How many standard deviations are told from 0.
+        z: How many standard deviations are a significant difference from 0.
     """
     square = below**2 - z**2 * variance_below
     if below <= 0 or square <= 0:

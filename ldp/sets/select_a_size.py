@@ -8,9 +8,9 @@ Reports have a finite ε if all P_j are positive. With f_j = P_j / C(m, j)·((1 
 a report has the probability f_j times what depends on the report alone. `amplified` turns that round: f_j is e^ε from
 some j on, and 1 below. That is the "amplification" of Evfimievski, Gehrke and Srikant, which is LDP.
 
-An operator that never keeps more than K items tells of itemsets of K items at most.
+An operator that never keeps more than K items informs of itemsets of K items at most.
 
-Here baskets are cut and padded to m elements as in `ldp.sets.set_oracle`, since the paper's operators tell how many
+Here baskets are cut and padded to m elements as in `ldp.sets.set_oracle`, since the paper's operators reveal how many
 items a basket had.
 
 Source: Evfimievski, Srikant, Agrawal and Gehrke, "Privacy Preserving Mining of Association Rules", KDD 2002;

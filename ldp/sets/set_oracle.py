@@ -1,7 +1,7 @@
 """What mechanisms that perturb a whole set at once have in common: padding in order, estimates of items and of sizes.
 
 A set of a ≤ m items is filled up with the dummies D_1 … D_(m − a), in this order, so that D_j is there exactly if the
-set has at most m − j items. Estimates of how many sets hold each dummy hence tell how large sets are, at no further
+set has at most m − j items. Estimates of how many sets hold each dummy so show how large sets are, at no further
 cost in privacy. A set of more than m items is cut to a uniform choice of m.
 
 Source: Wang, Huang, Nie et al., "PrivSet: Set-Valued Data Analyses with Locale Differential Privacy", INFOCOM 2018.
@@ -37,7 +37,7 @@ class SetEstimate(Estimate):
     """Estimated counts of items, as `Estimate` says, and the estimated sizes of sets.
 
     Attributes:
-        sizes: Shape (m + 1,): estimated shares of users whose sets have 0 … m items, raw; m stands for m or more.
+        sizes: Shape (m + 1,): estimated shares of users whose sets have 0 … m items, raw; m means m or more.
         size_variances: Shape (m + 1,): of `sizes`, exact but for estimates, cut to what they can be, in the place of
             the true shares.
     """
@@ -146,7 +146,7 @@ class SetOracle(Mechanism[SetEstimate]):
     def size_variances(self, shares: Floats, n: int) -> Floats:
         """The exact variances of `sizes`, if `shares` are the true ones.
 
-        The share of size m − j is the difference of two dummies' counts, which one report tells of together.
+        The share of size m − j is the difference of two dummies' counts, which one report holds together.
 
         Args:
             shares: Shape (m + 1,).

@@ -1,12 +1,13 @@
 """How many candidates users' sets contain: reports, and what padding to a length cuts off.
 
-Sizes are told in classes, exact up to 4 and then in steps of half an octave, so that the noise of few classes adds up.
+Sizes are reported in classes, exact up to 4 and then in steps of half an octave, so that the noise of few classes adds
+up.
 
 A set with s > L candidates counts with L/s to each. So padding to L takes off any one frequency at most
 
     b = Σ_{s > L} σ(s)·(1 − L/s)
 
-and off all of them together Σ σ(s)·(s − L). How this is divided among candidates, sizes do not tell: those that go with
+and off all of them together Σ σ(s)·(s − L). How this is divided among candidates, sizes do not show: those that go with
 large sets lose most of it. So b is what a frequency may be too low by, and intervals are widened by it. Of σ, which is
 noisy, an upper confidence limit of b is taken.
 
@@ -169,7 +170,7 @@ def size_classes(most: int) -> tuple[int, ...]:
 
 
 def lost_bound(sizes: Estimate, ends: tuple[int, ...], length: int) -> float:
-    """The most that a frequency may be too low by where sets are padded to a length: b, but for one case in twenty.
+    """The most that a frequency may be too low by where sets are padded to a length: b, but for one time in twenty.
 
     Args:
         sizes: Of a `SetSizes`.
@@ -194,7 +195,7 @@ def kept_share(sizes: Estimate, ends: tuple[int, ...], length: int) -> float:
 
     Args:
         sizes: Of a `SetSizes`.
-        ends: Its classes, of which the middle stands for all sizes.
+        ends: Its classes, of which the middle is taken for all sizes.
         length: L.
 
     Returns:
@@ -211,7 +212,7 @@ def _middles(ends: tuple[int, ...]) -> Floats:
 
 
 def _lost(sizes: Estimate, ends: tuple[int, ...], length: int) -> tuple[float, float]:
-    """The estimate of b, and its standard deviation; of a class, the largest size stands for all."""
+    """The estimate of b, and its standard deviation; of a class, the largest size is taken for all."""
     at = ends.index(length) + 1
     weights = 1 - length / np.array(ends[at:], np.float64)
     noise = math.sqrt(float(weights**2 @ sizes.frequency_variances[at:]))
@@ -223,7 +224,7 @@ def lost_share(sizes: Estimate, ends: tuple[int, ...], length: int, total: float
 
     Args:
         sizes: Of a `SetSizes`.
-        ends: Its classes, of which the middle stands for all sizes.
+        ends: Its classes, of which the middle is taken for all sizes.
         length: L, the end of a class.
         total: Σ θ(x), the sum of the estimated frequencies.
         treatment: One of `TREATMENTS`.

@@ -102,7 +102,7 @@ def most_frequent(estimate: Estimate, most: int) -> Candidates:
 
 
 def sizes_of(domain: Domain, epsilon: float, candidates: Candidates) -> SetSizes:
-    """How users tell how many of some candidates their sets contain: in classes.
+    """How users report how many of some candidates their sets contain: in classes.
 
     Args:
         domain: The items.
@@ -116,7 +116,7 @@ def padded(domain: Domain, epsilon: float, candidates: Candidates, sizes: Estima
     """Padding and sampling of candidates to the length by which they are ranked with the least error.
 
     Of a frequency f about κ·f is found, so that its noise counts 1/κ² as much. And of two candidates that are equally
-    frequent, the one that goes with longer sets loses more. By how much more, sizes do not tell; it is at most b, and
+    frequent, the one that goes with longer sets loses more. By how much more, sizes do not show; it is at most b, and
     far less as a rule. In baskets of kosarak, msweb, retail, BMS-WebView-1 and 2, at lengths that matter, losses of
     the less frequent three quarters of the candidates deviated by .01 to .12 of b. A twelfth of b is taken. So a length
     is worth its noise if κ grows by it; and where noise falls, as users are many, b is what counts, and L grows.

@@ -45,7 +45,7 @@ def first_seen(tags: Tags, holds: Callable[[Tags], NDArray[np.bool_]]) -> NDArra
 
     Args:
         tags: Shape (n,).
-        holds: Tells which tags were there before.
+        holds: Says which tags were there before.
 
     Returns:
         Shape (n,).

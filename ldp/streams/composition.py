@@ -53,7 +53,7 @@ def sequential(epsilons: Iterable[float | Fraction]) -> Fraction:
 def amplified(epsilon: float, rate: float | Fraction) -> float:
     """What a report of ε spends if it is made with a small probability only, and nobody learns who made one.
 
-    ln(1 + g·(e^ε − 1)), rounded up. It does not hold where the absence of a report shows, as it does to whoever
+    ln(1 + g·(e^ε − 1)), rounded up. It does not hold where the absence of a report shows, as it does to anyone who
     receives reports from known senders.
 
     Args:
@@ -83,8 +83,8 @@ def covered(epsilon: float, rate: float | Fraction, values: int) -> float:
     """What a report of ε spends if it is of the user's value with probability g only, and of a uniform one otherwise.
 
     ln(1 + g·x/(1 + (1 − g)·x/d)) with x = e^ε − 1, rounded up; `amplified` is its limit for many values. It holds
-    against whoever sees the report: if y is x' + 1 ≤ e^ε times as likely from some value as from the one from which it
-    is least likely, a uniform value yields it 1 + x'/d times as likely as the latter, at least.
+    against anyone who sees the report: if y is x' + 1 ≤ e^ε times as likely from some value as from the one from which
+    it is least likely, a uniform value yields it 1 + x'/d times as likely as the latter, at least.
 
     Args:
         epsilon: ε of the report.

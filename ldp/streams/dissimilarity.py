@@ -1,7 +1,7 @@
 """How far a stream has moved since the last release, and how far off a fresh release would be.
 
 All errors are means over the d values. An estimate from n users drawn out of N is off for two reasons: what they add to
-hide their values, which the mechanism's exact variance tells; and that others could have been drawn, which adds
+hide their values, which the mechanism's exact variance gives; and that others could have been drawn, which adds
 f(1 − f)/n·(N − n)/(N − 1) to the variance of a frequency f. LDP-IDS leaves out the second, and prints the first
 for direct encoding as (d − 2 + e^ε)/(n(e^ε − 1)²) + (d − 2)/(n(e^ε − 1)) where the second term lacks its factor 1/d.
 Source: Ren et al., "LDP-IDS: Local Differential Privacy for Infinite Data Streams", SIGMOD 2022, section 5.

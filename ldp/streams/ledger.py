@@ -1,6 +1,6 @@
 """Exact ledgers of what was spent in the last w steps: of one user or service, and of many users at once.
 
-w-event privacy bounds what all reports within any w consecutive steps tell together: whoever sees the reports cannot
+w-event privacy bounds what all reports within any w consecutive steps reveal together: who sees the reports cannot
 say much about what a user did within w steps, however long the stream is.
 Source: Kellaris, Papadopoulos, Xiao and Papadias, "Differentially Private Event Sequences over Infinite Streams", VLDB
 2014, theorem 3: it suffices that the budgets spent within every window add up to ε at most.

@@ -134,7 +134,7 @@ class StreamMethod(Checked, ABC):
         return self._begin() if self._users else None
 
     def observe(self, estimate: Estimate | None) -> Phase | None:
-        """Takes what the reports of the last phase tell.
+        """Takes the estimate from the reports of the last phase.
 
         Args:
             estimate: None if there was no report.
@@ -198,7 +198,7 @@ class StreamMethod(Checked, ABC):
         """The first phase of a step."""
 
     def _decide(self, estimate: Estimate, oracle: FrequencyOracle) -> Phase | None:  # noqa: ARG002
-        """The phase that publishes, if an estimate tells that the stream has moved; most methods never ask for one."""
+        """The phase that publishes, if an estimate shows that the stream has moved; most methods never ask for one."""
         return None
 
     def _ask(self, kind: Kind, amount: Fraction) -> Phase:

@@ -43,7 +43,7 @@ class _Uniform(StreamMethod):
 
 
 class _Adaptive(StreamMethod):
-    """Half of what there is tells, at every step, whether the stream has moved; the other half buys releases.
+    """Half of what there is shows, at every step, whether the stream has moved; the other half buys releases.
 
     A step publishes if the last release is farther off than a fresh one would be.
     """

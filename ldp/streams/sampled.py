@@ -1,11 +1,11 @@
-"""A frequency oracle by which a client tells its value with a secret probability g, and covers for it otherwise.
+"""A frequency oracle by which a client reports its value with a secret probability g, and covers for it otherwise.
 
 Secret sampling makes a report of ε₀ spend ln(1 + g·(e^ε₀ − 1)) only, as long as nobody learns who was sampled
 (`ldp.streams.composition.amplified`). A collector sees who sends nothing, or a blank: then a report that did come
 spends all of ε₀. So a client that is not sampled sends a report as well, of a value that it draws uniformly. That hides
 at least as much as the theorem asks for, and more the fewer values there are (`ldp.streams.composition.covered`). It
-holds against whoever sees the report, the collector included, and takes no trust in anybody but the client's own coin.
-Whoever learns the coin learns what a report of ε₀ tells.
+holds against anyone who sees the report, the collector included, and takes no trust in anybody but the client's own
+coin. Who learns the coin learns what a report of ε₀ reveals.
 
 The coin is no gift: an oracle that spends the same ε without one is about as exact, or more. Take sampling where it
 must be deniable that a report was about one's own value at all.
@@ -86,7 +86,7 @@ class Sampled(FrequencyOracle):
         if inner > LARGEST_EPSILON:
             most = covered(LARGEST_EPSILON, probability, known.size)
             raise ConfigurationError(
-                f"where a client tells its value among {known.size:,} with a probability of {probability}, reports "
+                f"where a client reports its value among {known.size:,} with a probability of {probability}, reports "
                 f"spend {most:.4g} at most, and not {epsilon:g}; take a larger probability, or a smaller epsilon"
             )
         return cls(known, oracle_of(name, Domain(known.size), inner, **parameters), probability)
@@ -99,7 +99,7 @@ class Sampled(FrequencyOracle):
 
     @property
     def layout(self) -> tuple[Field, ...]:
-        """As the oracle's: nothing tells a cover report from another."""
+        """As the oracle's: nothing distinguishes a cover report from another."""
         return self.oracle.layout
 
     def _perturb(self, values: ArrayLike, rng: Randomness) -> tuple[NDArray[Any], ...]:
@@ -138,25 +138,25 @@ class Sampled(FrequencyOracle):
 
     def estimate(self, tally: Tally, n: int) -> Estimate:
         """Unbiased counts; their variances are the oracle's and that of what was drawn, both over g²."""
-        told = self.oracle.estimate(tally, n)
-        counts = self._corrected(told.counts, n)
-        variances = (told.variances + self._drawing(np.clip(counts, 0, n), n)) / float(self.probability) ** 2
+        raw = self.oracle.estimate(tally, n)
+        counts = self._corrected(raw.counts, n)
+        variances = (raw.variances + self._drawing(np.clip(counts, 0, n), n)) / float(self.probability) ** 2
         return Estimate(self.domain, n, counts, variances)
 
     def unbiased(self, tally: Tally, n: int) -> Floats:
-        """(ĉ − n·(1 − g)/d) / g, for the count ĉ of told values."""
+        """(ĉ − n·(1 − g)/d) / g, for the count ĉ of reported values."""
         return self._corrected(self.oracle.unbiased(tally, n), n)
 
     def variance(self, counts: Floats, n: int) -> Floats:
-        """(V(E[told]) + Σ a(1 − a)·own + b(1 − b)·others) / g²; a and b are the chances that either tell the value.
+        """(V(E[reported]) + Σ a(1 − a)·own + b(1 − b)·others) / g²; a and b are the chances of a report by either.
 
         Exact where the oracle's variance V is a sum over users. Where public functions are drawn (flh, cms, hcms), what
         collisions add lacks a part of about 1/n of it.
         """
         own, other = self._chances
         counts = np.asarray(counts, dtype=np.float64)
-        told = counts * own + (n - counts) * other
-        return (self.oracle.variance(told, n) + self._drawing(counts, n)) / float(self.probability) ** 2
+        reported = counts * own + (n - counts) * other
+        return (self.oracle.variance(reported, n) + self._drawing(counts, n)) / float(self.probability) ** 2
 
     def _valid(self, reports: Reports) -> bool:
         return self.oracle._valid(reports)
@@ -167,8 +167,8 @@ class Sampled(FrequencyOracle):
         cover = (1 - self.probability) / self.domain.size
         return float(self.probability + cover), float(cover)
 
-    def _corrected(self, told: Floats, n: int) -> Floats:
-        counts: Floats = (told - n * self._chances[1]) / float(self.probability)
+    def _corrected(self, reported: Floats, n: int) -> Floats:
+        counts: Floats = (reported - n * self._chances[1]) / float(self.probability)
         return counts
 
     def _drawing(self, counts: Floats, n: int) -> Floats:

@@ -3,7 +3,7 @@
 Where a method divides the users, each group is drawn uniformly, without replacement, out of those who are there and
 have not reported in the last w − 1 steps, as in LDP-IDS. A user who first comes when the stream is under way acts as if
 a uniform one of the w steps before had been its last: users would otherwise be the likelier to report the newer they
-are, and a release would tell of newcomers more than of all.
+are, and a release would reflect newcomers more than all.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class Run:
 
 
 def simulate(method: StreamMethod, stream: Iterable[Step], users: int, rng: Randomness | None = None) -> Run:
-    """Runs a method, from where it stands, on a stream.
+    """Runs a method, from its present state, on a stream.
 
     Args:
         method: At its first step, or at a later one with users who have not reported to it before.
@@ -135,7 +135,7 @@ class _Crowd:
         return asked
 
     def estimate(self, values: NDArray[np.int64], phase: Phase) -> Estimate | None:
-        """What their reports tell."""
+        """What is estimated from their reports."""
         if not values.size:
             return None
         mechanism = self._method.mechanism(phase.epsilon)

@@ -10,7 +10,7 @@ from pathlib import Path
 def make_private(path: Path, *, folder: bool = False) -> None:
     """Makes a file where there is none, and sees to it that nobody but its owner may read or write it.
 
-    One that is there is not opened: whoever closes a database's file takes SQLite's own locks off it in the whole
+    One that is there is not opened: closing a database's file takes SQLite's own locks off it in the whole
     process.
 
     Args:

@@ -17,7 +17,7 @@ from collections.abc import Iterable, Sequence
 from typing import IO, Final
 
 _SIGNS: Final = "=+\\-@\uff1d\uff0b\uff0d\uff20"  # the last four are full-width, as East Asian editions read them
-_UNSEEN: Final = (  # what may stand before a sign without being seen, and apostrophes
+_UNSEEN: Final = (  # what may precede a sign unseen, and apostrophes
     "[\x00-\x08\x0b\x0c\x0e- '\x7f-\xa0\xad\u1680\u180e\u2000-\u200f\u2028-\u202f\u205f-\u206f\u3000\ufeff]*"
 )
 _NUMBER: Final = r"[.,]?[0-9]+(?:[ .,][0-9]+)*(?:[eE][+-]?[0-9]+)?%?"
@@ -40,13 +40,13 @@ def as_named(cell: str) -> str:
 
 
 def quoted(value: str) -> str:
-    """`as_text` as it stands in a line of CSV: in quotes where it needs them, or is empty."""
+    """`as_text` as it is written in a line of CSV: in quotes where it needs them, or is empty."""
     cell = as_text(value)
     return '"' + cell.replace('"', '""') + '"' if not cell or any(sign in cell for sign in ',"\r\n') else cell
 
 
 def as_json(value: str) -> str:
-    """A text in JSON for a cell that begins with a bracket; a semicolon before a sign is told by its number."""
+    """A text in JSON for a cell that begins with a bracket; a semicolon before a sign is written as its number."""
     return _CUT.sub(r"\\u003b", json.dumps(value, ensure_ascii=False))
 
 

@@ -1,7 +1,7 @@
 """Reads certificates, keys and lists of revoked ones that somebody else made: all that is wrong is a ValueError.
 
-`cryptography` has exceptions of several families for them, and tells some faults only when a field is looked at. Here a
-certificate or list that comes back can be looked at.
+`cryptography` has exceptions of several families for them, and reports some faults only when a field is looked at. Here
+a certificate or list that comes back can be looked at.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Who a party is: its certificate, the name and role inside it, and what it signs.
 
 A certificate names its holder in one subject alternative name, the URI `comine://ROLE/NAME`. A party's certificate also
-carries NAME as a DNS name, so that whoever dials can ask TLS for exactly that name whatever the address is, and it is
+carries NAME as a DNS name, so that a caller can ask TLS for exactly that name whatever the address is, and it is
 good for servers and clients. The certificate of a coordinator, or of a client of the frequency service, is good for
 TLS clients only and has no DNS name, so that it can never answer in a party's place. Keys are ECDSA over P-256.
 """
@@ -76,7 +76,7 @@ def name_in(uris: Iterable[str]) -> tuple[Role, str]:
 def peer_of(auth_context: Mapping[str, Iterable[bytes]]) -> tuple[Role, str]:
     """The role and name of the other end of a gRPC call, out of the certificate that TLS has verified.
 
-    The names that gRPC tells beside it are not taken: they end at their first zero byte, and hosts and addresses of
+    The names that gRPC gives beside it are not taken: they end at their first zero byte, and hosts and addresses of
     mail are among them.
 
     Args:

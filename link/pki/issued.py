@@ -22,7 +22,7 @@ from link.pki.identity import name_in
 from link.pki.revocation import dates_of, read_list
 from link.pki.trust import fingerprint
 
-_FEW_DIGITS: Final = 8  # of a serial number, that are enough to tell which is meant
+_FEW_DIGITS: Final = 8  # of a serial number, that are enough to identify one
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +83,7 @@ def show(folder: Path) -> list[Issued]:
 def check_hosts(folder: Path, name: str, hosts: Iterable[str]) -> None:
     """Refuses a certificate that would let its holder answer in the place of another party of the same authority.
 
-    Whoever dials asks TLS for the party's name, and would take a host of that name in another certificate for it.
+    Callers ask TLS for the party's name, and would take a host of that name in another certificate for it.
 
     Args:
         folder: Where the authority's certificates are.

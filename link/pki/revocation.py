@@ -2,8 +2,8 @@
 
 The authority signs it (`comine pki revoke`); every member keeps a copy, `ca.crl` beside its `ca.crt`, and reads it anew
 when the file changes. A revocation is for ever, so a list past its next update is still applied; `comine doctor` warns
-of it. What is not a list of the member's own authority, or is older than the one read before, is an error: whoever
-cannot tell what is revoked believes nobody.
+of it. What is not a list of the member's own authority, or is older than the one read before, is an error: a
+member that does not know what is revoked trusts nobody.
 """
 
 from __future__ import annotations
@@ -151,7 +151,7 @@ class RevocationList:
 
     @property
     def _where(self) -> str:
-        """The file's name: once a member talks with others, its folders are nobody's business."""
+        """The file's name: once a member is connected to others, its folders are nobody's business."""
         return str(self._path) if self._seen is None else self._path.name
 
     def _refresh(self) -> None:

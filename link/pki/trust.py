@@ -71,7 +71,7 @@ class Trust:
         if pinned is not None and fingerprint(certificate) not in pinned:
             raise IdentityError(
                 f"the certificate of {name} is not the one that the federation file pins (it has the SHA-256 "
-                f"fingerprint {fingerprint(certificate)}); where comine pki show at the authority tells the same "
+                f"fingerprint {fingerprint(certificate)}); where comine pki show at the authority shows the same "
                 f"fingerprint, pin that one, else {name} is not who it says",
                 party=name,
             )

@@ -14,13 +14,14 @@ from link.pki.identity import Identity
 MAX_MESSAGE_BYTES: Final = 8 << 20
 
 # What a caller may send on a stream of which nobody reads. It is fixed: what gRPC measures and adapts by itself grows
-# to megabytes, for every stream of whoever sends much. A message that is read gets the room that it needs besides.
+# to megabytes, for every stream of a peer that sends much. A message that is read gets the memory that it needs
+# besides.
 WINDOW_BYTES: Final = 64 << 10
 
-HANDSHAKE_S: Final = 10  # within which whoever connects has to show a certificate
+HANDSHAKE_S: Final = 10  # within which a caller has to show a certificate
 
 # A connection on which nothing comes is tried, and given up where the other end does not answer. gRPC answers by
-# itself, however busy the node is: only a process or machine that stands still, or a path that is cut, does not.
+# itself, however busy the node is: only a process or machine that hangs, or a path that is cut, does not.
 SILENCE_S: Final = 5
 ANSWER_S: Final = 5
 

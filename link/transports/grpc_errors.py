@@ -75,7 +75,7 @@ def unreadable(name: str, address: str) -> MalformedMessage:
 
 
 def _raised(details: str) -> bool:
-    """Whether a call failed by what the other end raised, which gRPC tells; else its stream was spoilt on the way."""
+    """Whether a call failed by what the other end raised, which gRPC reports; else its stream was spoilt on the way."""
     return details.startswith("Unexpected <class")
 
 

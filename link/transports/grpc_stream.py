@@ -25,7 +25,7 @@ WINDOW_BYTES: Final = 64 << 20  # sent to a peer and not acknowledged: senders w
 ACKNOWLEDGE_FRAMES: Final = 256
 ACKNOWLEDGE_BYTES: Final = 4 << 20
 ACKNOWLEDGE_S: Final = 0.05  # of silence on this side, after which the rest is acknowledged
-HEARTBEAT_S: Final = 3.0  # of silence on this side, after which the peer is told what it knows already
+HEARTBEAT_S: Final = 3.0  # of silence on this side, after which what the peer has is acknowledged again
 FLUSH_S: Final = 2.0  # without progress, after which a party that leaves waits no longer
 LEAVE_S: Final = 300.0  # after which it waits no longer in any case: a peer can take what it gets drop by drop
 
@@ -45,7 +45,7 @@ class Conversation:
 
     At any moment it is served by one stream or none. The peer counts as lost when it has not been heard for
     `patience_s`, and there has been no stream for half of that at least: a peer so busy that it says nothing keeps its
-    stream all the same, as gRPC answers for it, and that of a peer which stands still breaks within the other half.
+    stream all the same, as gRPC answers for it, and that of a peer that makes no progress breaks within the other half.
 
     Args:
         job_id: The job.
@@ -93,7 +93,7 @@ class Conversation:
     async def send(self, frame: Frame) -> None:
         """Accepts a frame; waits while more than `WINDOW_BYTES` are not acknowledged.
 
-        Frames to a peer that has left or was lost are dropped: the session has been told.
+        Frames to a peer that has left or was lost are dropped: the session knows.
 
         Raises:
             LimitExceeded: The peer would refuse the frame, which is this party's fault and not the peer's.
@@ -113,7 +113,7 @@ class Conversation:
     async def leave(self, finish_s: float = FLUSH_S) -> None:
         """Lets the peer get what is under way, as long as it makes progress within `LEAVE_S`, and ends the stream.
 
-        A stream that ends in peace tells the peer that it has got everything; otherwise the stream breaks.
+        A stream that ends in peace shows the peer that it has got everything; otherwise the stream breaks.
         """
         self._owe(now=True)
         until = self._loop.time() + LEAVE_S
@@ -135,7 +135,7 @@ class Conversation:
     async def serve(
         self, duplex: Duplex, half_close: Callable[[], Awaitable[None]] | None, resume: Envelope | None = None
     ) -> bool:
-        """Talks over one stream until it ends; a stream that was there before is given up.
+        """Exchanges frames over one stream until it ends; a stream that was there before is given up.
 
         Args:
             duplex: The stream.
@@ -158,7 +158,7 @@ class Conversation:
             if not stream.cancelled():
                 stream.result()
                 # A stream that its dialling party cancels, or loses as it dies, may look at the accepting end as if it
-                # had come to its end; so peace takes a farewell there. At the dialling end gRPC tells by a status.
+                # had come to its end; so peace takes a farewell there. At the dialling end gRPC has a status for it.
                 if half_close is not None or self._leaving or self._left:
                     self.end(peace=True)
         except ComineError as error:
@@ -341,7 +341,7 @@ def parse(message: bytes, peer: str) -> Envelope:
 
 
 def too_long(sender: str) -> LimitExceeded:
-    """The error of an envelope that is too long: its sender's fault, whoever finds out."""
+    """The error of an envelope that is too long: its sender's fault, at whichever end it is found."""
     return LimitExceeded(f"{sender} sent more than {MAX_ENVELOPE_BYTES} bytes at once", party=sender)
 
 

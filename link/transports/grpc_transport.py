@@ -47,8 +47,8 @@ class NodeLink:
         patience_s: Seconds for which a peer may be away before it counts as lost.
 
     Attributes:
-        met: Told of each good caller: what gRPC calls its end of the connection, its role and its name.
-        read: Told of each message that is read: what gRPC calls its sender's end, and its bytes.
+        met: Called for each good caller: what gRPC calls its end of the connection, its role and its name.
+        read: Called for each message that is read: what gRPC calls its sender's end, and its bytes.
     """
 
     def __init__(self, identity: Identity, addresses: Mapping[str, str], *, patience_s: float = PATIENCE_S) -> None:
@@ -152,7 +152,7 @@ class NodeLink:
         await context.abort(grpc.StatusCode.ABORTED, "the stream was given up")
 
     def _note(self, error: IdentityError) -> None:
-        """Keeps why a party was refused, for whoever waits for it: it may dial with a good certificate yet."""
+        """Keeps why a party was refused, for those who wait for it: it may dial with a good certificate yet."""
         for transport in self._jobs.values():
             if error.party in transport.conversations:
                 transport.conversations[error.party].trouble = error.message
@@ -203,7 +203,7 @@ class NodeLink:
 
 
 class _Accepted:
-    """A stream that a peer has dialled: who bounds what comes over its connection is told of all that is read."""
+    """A stream that a peer has dialled: what bounds traffic over its connection counts all that is read."""
 
     def __init__(self, context: grpc.aio.ServicerContext[Any, Any], read: Callable[[str, int], None]) -> None:
         self._context, self._told, self._peer = context, read, context.peer()

@@ -14,7 +14,7 @@ class Hub:
     """Joins the parties of one job within one event loop.
 
     Args:
-        observe: Told of every frame that is sent, for recorded transcripts.
+        observe: Called for every frame that is sent, for recorded transcripts.
     """
 
     def __init__(self, observe: Callable[[Frame], None] = lambda frame: None) -> None:
@@ -44,7 +44,7 @@ class Hub:
             self._waiting.setdefault(to, []).append((frm, frame))
 
     def crash(self, name: str) -> None:
-        """Takes a party away as if its process had died: all others are told that it is lost."""
+        """Takes a party away as if its process had died: all others learn that it is lost."""
         self._lost.append(name)
         self._receivers.pop(name, None)
         for receiver in list(self._receivers.values()):

@@ -14,7 +14,7 @@ class Serving:
     """A server that answers; `stop` it in the event loop in which it was started.
 
     gRPC keeps a task for each method, in which it waits for the next call. An event loop that ends by an exception
-    cancels all tasks, those too. What they hold is freed, and a server that is told to stop would still write there:
+    cancels all tasks, those too. What they hold is freed, and a server that is to stop would still write there:
     the interpreter dies of it, or another object does. Where that has begun the server ends with the process.
     """
 

@@ -9,7 +9,7 @@ from decimal import Decimal
 import numpy as np
 from numpy.typing import NDArray
 
-from link.errors import ConfigurationError, tellable
+from link.errors import ConfigurationError, shareable
 from mining.data.bitmaps import Bitmaps, mark, words
 from mining.data.discretisation import Cuts, interval_names, interval_of, number_of, quantile_cuts
 from mining.data.tables import Column, Table
@@ -169,7 +169,7 @@ def check_columns(columns: Mapping[str, Collection[str]], numeric: Iterable[str]
         for name in names:
             other = holder.setdefault(name, party)
             if other != party:
-                raise tellable(
+                raise shareable(
                     ConfigurationError(
                         f"{other} and {party} both have the column '{name}'; in a vertical job every column is at one "
                         'party: leave it out at one of them, or use partition = "horizontal"'
@@ -177,7 +177,7 @@ def check_columns(columns: Mapping[str, Collection[str]], numeric: Iterable[str]
                 )
     for name in numeric:
         if name not in holder:
-            raise tellable(
+            raise shareable(
                 ConfigurationError(
                     f"the job puts numbers of the column '{name}' into intervals, and no party has that column; "
                     "check the spelling"

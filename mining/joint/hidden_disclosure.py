@@ -38,8 +38,8 @@ def hidden_learned(task: HorizontalMining, parties: tuple[str, ...]) -> tuple[Le
         what = f"the support of {which}, under its pseudonym, which reveals its name to those who hold it"
         short = f"the support of {which}, under a pseudonym that its holders know"
         lines.append(Learned(task.learners, "count", short, f"{what}; so how many these are"))
-    of_pseudonyms = leakage(parties, task.merger, bound=task.bound, fill="union", tells_sizes=task.bound is None)
-    of_frequent = leakage(parties, task.merger, fill="merged", tells_sizes=False)
+    of_pseudonyms = leakage(parties, task.merger, bound=task.bound, fill="union", reveals_sizes=task.bound is None)
+    of_frequent = leakage(parties, task.merger, fill="merged", reveals_sizes=False)
     lines += [line.of("the items") for line in joint_prf.leakage(parties, task.bound)]
     lines += [line.of("the union of pseudonyms") for line in of_pseudonyms]
     lines += [line.of("the union of frequent items") for line in of_frequent]

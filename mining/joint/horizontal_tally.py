@@ -12,7 +12,7 @@ from crypto.protocols.sums.masked_maximum import masked_maximum
 from crypto.protocols.sums.pairwise import PairwiseSecrets
 from crypto.protocols.sums.secure_sum import secure_sum
 from crypto.protocols.union.set_union import set_union
-from link.errors import InputDataError, tellable
+from link.errors import InputDataError, shareable
 from link.session import Session
 from mining.joint.parameters import HorizontalMining
 from mining.joint.strategy import thins
@@ -71,11 +71,11 @@ class HorizontalTally(Tally):
         if not rows <= n_rows <= MAX_ROWS:
             raise no_sum(session)
         if n_rows == 0:
-            raise tellable(InputDataError("no party has any transaction in this dataset, so there is nothing to mine"))
+            raise shareable(InputDataError("no party has any transaction in this dataset, so there is nothing to mine"))
         min_count = agreed_count(task.min_support, n_rows, floor=least_count, me=session.me)
         of_own_items = task.universe in ("frequent-items", "hidden")
         if least_count > 1 and of_own_items and tells_of_rows(min_count, len(session.parties)):
-            raise tellable(shows_rows(session.me, least_count))
+            raise shareable(shows_rows(session.me, least_count))
         threshold = local_threshold(task.min_support, rows, min_count, len(session.parties), task.lambda_, n_rows)
         return cls(session, secrets, two_party, task, n_rows, min_count, threshold)
 

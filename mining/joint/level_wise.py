@@ -14,7 +14,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from link.errors import ConfigurationError, MalformedMessage, tellable
+from link.errors import ConfigurationError, MalformedMessage, shareable
 from mining.candidates import join, most_candidates
 from mining.counting import LevelCounter
 from mining.joint.horizontal_tally import HorizontalTally
@@ -100,7 +100,7 @@ def _positions(union: list[bytes], size: int) -> NDArray[np.int64]:
 
 
 def _too_many(length: int, limit: int) -> ConfigurationError:
-    return tellable(
+    return shareable(
         ConfigurationError(
             f"there are more than {limit} candidates of {length} items; raise min_support, set max_length, "
             "or raise [itemsets] max_candidates"

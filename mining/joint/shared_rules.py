@@ -33,7 +33,7 @@ from crypto.protocols.comparison.comparison import at_least, width_for
 from crypto.protocols.comparison.shared_bits import open_bits
 from crypto.protocols.sums.secure_sum import shared_sum
 from link.disclosure import Declared, Learned
-from link.errors import ConfigurationError, tellable
+from link.errors import ConfigurationError, shareable
 from link.session import Session
 from mining.itemsets import Itemsets
 from mining.joint.parameters import RuleParameters
@@ -93,7 +93,7 @@ class ConfidenceTest:
         """
         num, den = Fraction(min_confidence).as_integer_ratio()
         if den * n_rows >= LARGEST:
-            raise tellable(
+            raise shareable(
                 ConfigurationError(
                     f"min_confidence is {min_confidence}, which has too many digits to be compared exactly over "
                     "so many transactions; round it"
@@ -156,7 +156,7 @@ def receivers(task: Tallying, parties: Sequence[str]) -> tuple[str, ...]:
 
 def _check_number(examined: int) -> None:
     if examined > MAX_EXAMINED:
-        raise tellable(
+        raise shareable(
             ConfigurationError(
                 f"more than {MAX_EXAMINED} rules would have to be examined; raise min_support or min_confidence, set "
                 'max_length, or use consequent = "single"'

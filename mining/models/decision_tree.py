@@ -25,7 +25,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from link.errors import ConfigurationError, tellable
+from link.errors import ConfigurationError, shareable
 from mining.models.attributes import Categorical, Codes, Discrete, LabelledRows, check_names
 from mining.models.splits import WHOLE, Criterion, Histogram, Offered, Split, best_split
 
@@ -225,7 +225,7 @@ class Growth:
             self.routes.append(None if split is None else (split, self._divide(node, path, split, known)))
         self._looked_at += len(self.open)
         if self._looked_at > self.task.max_nodes:
-            raise tellable(
+            raise shareable(
                 ConfigurationError(
                     f"the tree has more than {self.task.max_nodes} nodes to look at; raise min_rows, set max_depth, or "
                     "raise max_nodes"

@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crypto.primitives.randomness import Randomness
-from link.errors import ConfigurationError, tellable
+from link.errors import ConfigurationError, shareable
 from mining.models.attributes import Codes, Numeric, check_names
 
 Points = NDArray[np.int64]
@@ -108,11 +108,11 @@ class KMeansParameters:
             ConfigurationError: There are.
         """
         if n_rows < self.k:
-            raise tellable(
+            raise shareable(
                 ConfigurationError(f"there are fewer rows than the {self.k} clusters asked for; ask for fewer")
             )
         if n_rows > self.max_rows:
-            raise tellable(
+            raise shareable(
                 ConfigurationError("sums of so many rows do not fit into 62 bits; take fewer steps or fraction_bits")
             )
 

@@ -19,7 +19,7 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from link.errors import ConfigurationError, tellable
+from link.errors import ConfigurationError, shareable
 from mining.models.attributes import Attribute, Categorical, Codes, Discrete, LabelledRows, Numeric, check_names
 
 Counts = NDArray[np.int64]
@@ -214,7 +214,7 @@ def check_rows(task: NaiveBayesParameters, n_rows: int) -> None:
     """
     if n_rows > task.max_rows:
         widest = max(task.numeric, key=lambda each: each.steps)
-        raise tellable(
+        raise shareable(
             ConfigurationError(
                 f"sums of squares of '{widest.name}' do not fit into 64 bits for so many rows; give it fewer steps"
             )

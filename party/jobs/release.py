@@ -16,7 +16,7 @@ from jobs.results.folder import write_result_folder
 from jobs.results.record import Receipt, ResultRecord
 from jobs.results.release import release_of, sign
 from jobs.run import PartyRun
-from link.errors import ComineError, ResourceError, UnexpectedMessage, tellable
+from link.errors import ComineError, ResourceError, UnexpectedMessage, shareable
 from party.jobs.context import JobContext
 from party.jobs.job import Job
 from protos.v1.control_pb2 import Release, ResultHeader
@@ -132,7 +132,7 @@ def _reason_stays_here(context: JobContext, job: Job) -> Iterator[None]:
         me = context.identity.name
         context.log.error("result not written", caller=job.coordinator, job=job.id.hex(), error=error)
         unwritten = ResourceError(f"{me} cannot write its result; the log of {me} has the reason", party=me)
-        raise tellable(unwritten) from error
+        raise shareable(unwritten) from error
 
 
 async def _aside(context: JobContext, function: Callable[[], T]) -> T:

@@ -480,8 +480,8 @@ class SessionHost:
         self, job: Job, state: JobState.ValueType, told: ComineError, error: BaseException | None
     ) -> None:
         try:
-            teller = error.teller if isinstance(error, ComineError) else None
-            event = Ended.by(job.id, WORDS[state], told, teller)
+            reporter = error.reporter if isinstance(error, ComineError) else None
+            event = Ended.by(job.id, WORDS[state], told, reporter)
             if not await self._settle(job, state, ended(self.now(), told, self._me), event, told.code):
                 await self._notice(job)  # a person has just decided
                 if job.over:

@@ -146,8 +146,8 @@ def _told(error: BaseException) -> dict[str, Any]:
         told: dict[str, Any] = {"code": error.code, "sentence": error.message[:MAX_SENTENCE]}
         if error.party is not None:
             told["error_party"] = error.party
-        if error.teller is not None:
-            told["told_by"] = error.teller
+        if error.reporter is not None:
+            told["told_by"] = error.reporter
         return told
     frames = traceback.extract_tb(error.__traceback__)[-12:]
     places = [f"{Path(frame.filename).name}:{frame.lineno} {frame.name}" for frame in frames]

@@ -10,7 +10,7 @@ from typing import Any, Final
 from jobs.audit.events import Event, Transcript, ValuesOpened
 from jobs.audit.log import AuditLog
 from jobs.audit.tail import Mark
-from link.errors import ComineError, ResourceError, tellable
+from link.errors import ComineError, ResourceError, shareable
 from party.node.logs import Log
 from party.node.uninterrupted import uninterrupted
 from party.state.audit_count import OUTCOMES, AuditCount
@@ -87,7 +87,7 @@ class NodeAudit(AuditLog):
             yield
         except ComineError as error:
             self.log.error("audit not written", error=error)
-            raise tellable(
+            raise shareable(
                 ResourceError(
                     f"{self.party} cannot write its audit log, and nothing may happen unrecorded; "
                     f"the log of {self.party} has the reason",

@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 
 from anonymize.fulldomain import examination
 from anonymize.fulldomain.datafly import datafly
-from anonymize.fulldomain.exhaustive import exhaustive
 from anonymize.fulldomain.incognito import incognito
 from anonymize.fulldomain.objectives import LOSSES
 from anonymize.fulldomain.optimal import optimal
@@ -19,6 +18,7 @@ from anonymize.models import DistinctDiversity, EntropyDiversity, KAnonymity, Re
 from anonymize.roles import Roles
 from anonymize.tables import Table
 from link.errors import ConfigurationError
+from tests.anonymize.exhaustive import exhaustive
 from tests.anonymize.fulldomain_cases import brute_force_nodes, check_published, problems, requirements, toy
 
 ALGORITHMS = (samarati, incognito, optimal, datafly, exhaustive)

@@ -136,7 +136,7 @@ def test_swapped_cells_are_found(tmp_path_factory: pytest.TempPathFactory, name:
     true = all(_covers(row, given_rows[row["visits"]]) for row in (after[first], after[second]))
     tamper(folder, lambda _: after)
     found = {failure.check for failure in verify(folder, original).failures}
-    wrong = {"rows that stand for original ones", "sensitive and insensitive cells"} & found
+    wrong = {"rows that cover original ones", "sensitive and insensitive cells"} & found
     assert bool(wrong) is not true, (found, after[first], after[second])
 
 

@@ -243,7 +243,7 @@ CLOCKS: dict[str, tuple[dict[str, float], str | None, tuple[str, ...]]] = {
     "ahead": ({"south": 7200}, "south", ("the clock of south is 2 hours ahead of",)),
     "behind": ({"east": -86400 * 30}, "east", ("the clock of east is 30 days behind",)),
     "coordinator": (dict.fromkeys(DATA, -3600.0), None, ("the clock of the coordinator is 60 minutes ahead of",)),
-    "two and two": (dict.fromkeys(("north", "east"), 900.0), None, ("15 minutes apart", "cannot be told")),
+    "two and two": (dict.fromkeys(("north", "east"), 900.0), None, ("15 minutes apart", "is not known")),
 }
 
 

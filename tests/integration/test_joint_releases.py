@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from jobs.audit.recorder import SessionRecorder
-from link.errors import ComineError, ConfigurationError, InputDataError, OverLimit, PeerError, tellable
+from link.errors import ComineError, ConfigurationError, InputDataError, OverLimit, PeerError, shareable
 from link.pki.authority import Authority
 from party.config import PartyConfig
 from party.node.logs import open_log
@@ -88,7 +88,7 @@ def test_a_release_that_the_rows_do_not_allow_leaves_room_for_another(
     async def test() -> None:
         async with running(tmp_path, data={name: [["a"]] for name in NAMES}, prepare=prepared(tmp_path)) as nodes:
             with monkeypatch.context() as patch:
-                patch.setattr(SessionRecorder, "began", fails_once_all_have_begun(tellable(error("rows allow none"))))
+                patch.setattr(SessionRecorder, "began", fails_once_all_have_begun(shareable(error("rows allow none"))))
                 _, ends = await nodes.run(SPEC)
             assert {event.error_code for event in ends.values()} == {error.code}
             assert counted(nodes) == [Counted(0, 1)] * 3

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from jobs.loading import job_of
-from link.errors import BY_CODE, ComineError, OverLimit, tellable
+from link.errors import BY_CODE, ComineError, OverLimit, shareable
 from party.jobs.execution import take_part as honest
 from tests.party.nodes import DATA, Nodes, running, weekly
 
@@ -25,7 +25,7 @@ def entries(nodes: Nodes, name: str, event: str) -> list[dict[str, Any]]:
     return [entry["fields"] for entry in map(json.loads, lines) if entry["event"] == event]
 
 
-def teller(nodes: Nodes, name: str) -> str | None:
+def reporter(nodes: Nodes, name: str) -> str | None:
     (end,) = entries(nodes, name, "ended")
     told: str | None = end["told_by"]
     return told
@@ -50,7 +50,7 @@ def test_each_node_keeps_who_told_it_that_a_job_is_over(
         if room.identity.name != LIAR:
             return await honest(room, *rest)
         await asyncio.sleep(0.2)
-        raise tellable(BY_CODE[code]("some party, and nobody learns which, has more", party=named))
+        raise shareable(BY_CODE[code]("some party, and nobody learns which, has more", party=named))
 
     monkeypatch.setattr("party.jobs.session_host.take_part", take_part)
 
@@ -59,7 +59,7 @@ def test_each_node_keeps_who_told_it_that_a_job_is_over(
             _, told = await nodes.run(weekly())
             assert {event.error_code for event in told.values()} == {code}
             assert {event.error_party for event in told.values()} <= {named or "", LIAR}
-            heard = {name: teller(nodes, name) for name in PARTIES}
+            heard = {name: reporter(nodes, name) for name in PARTIES}
             assert heard[LIAR] is None
             for name in set(PARTIES) - {LIAR}:
                 assert heard[name] in set(PARTIES) - {name}
@@ -70,7 +70,7 @@ def test_each_node_keeps_who_told_it_that_a_job_is_over(
 
 
 def test_nobody_is_told_by_whom_others_have_it(tmp_path: Path) -> None:
-    """Of a job that is over a limit indeed, what was opened tells all alike; a coordinator hears no teller's name."""
+    """Of a job that is over a limit indeed, what was opened tells all alike; a coordinator hears no reporter's name."""
 
     async def test() -> None:
         async with running(tmp_path) as nodes:
@@ -81,7 +81,7 @@ def test_nobody_is_told_by_whom_others_have_it(tmp_path: Path) -> None:
             _, told = await nodes.run(job_of(contents, "job.toml", Path()))
             assert {(event.error_code, event.error_party) for event in told.values()} == {(OverLimit.code, "")}
             assert all(not any(name in event.error_message for name in PARTIES) for event in told.values())
-            met = [name for name in PARTIES if teller(nodes, name) is None]
+            met = [name for name in PARTIES if reporter(nodes, name) is None]
             assert met
             for name in met:
                 assert "size classes" in opened(nodes, name)
@@ -90,6 +90,6 @@ def test_nobody_is_told_by_whom_others_have_it(tmp_path: Path) -> None:
 
 
 def test_an_error_says_who_told_it_to_nobody_else() -> None:
-    error: ComineError = tellable(OverLimit("some party, and nobody learns which, has more"))
-    error.teller = "south"
+    error: ComineError = shareable(OverLimit("some party, and nobody learns which, has more"))
+    error.reporter = "south"
     assert "south" not in f"{error.message}{error.at('north').message}{error.blamed('north')}"

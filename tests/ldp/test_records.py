@@ -170,7 +170,7 @@ def test_the_worst_variance_of_a_vector_is_that_of_the_factor_d_over_k() -> None
 def test_attributes_that_nobody_told_of_are_named() -> None:
     vector = SampledVector(50, 1.0)
     few = Aggregator(vector).add(vector.privatise(np.zeros((3, 50)), Randomness.from_seed(1)))
-    with pytest.raises(InputDataError, match="no report tells of attribute"):
+    with pytest.raises(InputDataError, match="no report holds attribute"):
         few.estimate()
     records = MixedRecords(SCHEMA, 1.0)
     one = Aggregator(records).add(records.privatise([(30, "red", 3)], Randomness.from_seed(2)))

@@ -91,7 +91,6 @@ HELPERS = {
     "alignment.disclosure",
     "union.layers",
     "transfers.extension_seeds",
-    "transfers.ot_checked",
     "comparison.two_party",
     "comparison.costs",
     "transfers.costs",

@@ -21,10 +21,10 @@ from link.errors import (
     PolicyDenied,
     ResourceError,
     from_code,
-    from_teller,
+    from_reporter,
     outward,
     placeless,
-    tellable,
+    shareable,
 )
 from protos.v1.link_pb2 import Abort
 
@@ -32,14 +32,14 @@ ROOT = Path(__file__).parents[2]
 LAYERS = ("client", "comine", "coordinator", "crypto", "jobs", "ldp", "link", "mining", "party", "anonymize")
 FIXED = {
     "E101": "south cannot take part in this job with its data; the log of south has the reason",
-    "E103": "south lacks room or memory for this job; the log of south has the reason",
+    "E103": "south lacks disk space or memory for this job; the log of south has the reason",
     "E700": "south met a fault of its own; the log of south has the details",
 }
 ABOUT_OTHERS = {"E102", "E200", "E201", "E400", "E401", "E402", "E403", "E404", "E500", "E600"}
 
 
 def marked() -> set[tuple[str, str]]:
-    """Every module and function that marks an error as tellable."""
+    """Every module and function that marks an error as shareable."""
     found = set()
     for layer in LAYERS:
         for path in (ROOT / layer).rglob("*.py"):
@@ -47,14 +47,14 @@ def marked() -> set[tuple[str, str]]:
             if module == "link.errors":
                 continue
             text = path.read_text()
-            if "tellable" not in text:
+            if "shareable" not in text:
                 continue
             places = [
                 node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
             ]
             for node in ast.walk(ast.parse(text)):
-                named = isinstance(node, ast.Name) and node.id == "tellable"
-                if named or (isinstance(node, ast.Attribute) and node.attr == "tellable"):
+                named = isinstance(node, ast.Name) and node.id == "shareable"
+                if named or (isinstance(node, ast.Attribute) and node.attr == "shareable"):
                     within = [f for f in places if f.lineno <= node.lineno <= (f.end_lineno or 0)]
                     found.add((module, max(within, key=lambda f: f.lineno).name))
     return found
@@ -90,7 +90,7 @@ def test_a_class_that_is_new_is_told_to_nobody() -> None:
 
 
 def test_what_is_marked_or_came_from_a_peer_is_told_as_it_is() -> None:
-    joint = tellable(PolicyDenied("the count is below the floor", party="south"))
+    joint = shareable(PolicyDenied("the count is below the floor", party="south"))
     assert outward(joint, "south") is joint
     came = from_code("E101", "north cannot take part in this job with its data", party="north")
     assert outward(came, "south") is came
@@ -108,9 +108,9 @@ SENTENCES = ("{} is missing", "cannot read '{}'; check it", "of ({})", "north: {
 
 @pytest.mark.parametrize("code", sorted(BY_CODE.keys() - {"E500"}))
 def test_no_sentence_leaves_a_node_that_names_a_place_on_its_machine(code: str) -> None:
-    """Whether a class is about others, or the sentence is marked as tellable: a place is told to nobody."""
+    """Whether a class is about others, or the sentence is marked as shareable: a place is told to nobody."""
     for place, words in product(PLACES + URLS, SENTENCES):
-        for error in (BY_CODE[code](words.format(place), party="south"), tellable(BY_CODE[code](words.format(place)))):
+        for error in (BY_CODE[code](words.format(place), party="south"), shareable(BY_CODE[code](words.format(place)))):
             told = placeless(error, "south")
             assert told.exit_code == error.exit_code
             assert place not in told.message
@@ -170,7 +170,7 @@ NOBODYS = {"E100", "E101", "E104"}  # classes of what may be wrong for all parti
 @pytest.mark.parametrize("code", sorted(BY_CODE))
 def test_what_all_parties_meet_alike_has_no_party_wherever_it_is_told(code: str) -> None:
     """Who says first that somebody is over a limit tells nothing, and does not seem to be the one."""
-    joint = tellable(BY_CODE[code]("some party, and nobody learns which, has more"))
+    joint = shareable(BY_CODE[code]("some party, and nobody learns which, has more"))
     for told in (joint.at("north"), placeless(joint, "north"), outward(joint, "north")):
         assert (told.message, told.party, told.blamed("north")) == (joint.message, None, "")
     own = BY_CODE[code]("37 rows")
@@ -183,8 +183,8 @@ def test_only_what_can_be_nobodys_is_taken_for_it(code: str) -> None:
     """A peer that ends a job without a party's name ends it in its own, unless the error can be of that kind."""
     came = ended_by("south", "north", ("north", "south", "east"), Abort(code=code, message="x").SerializeToString())
     assert came.party == (None if code in NOBODYS else "south")
-    assert from_teller(code, "x", "", "south").party == came.party
-    assert from_teller(code, "x", "east", "south").party == "east"
+    assert from_reporter(code, "x", "", "south").party == came.party
+    assert from_reporter(code, "x", "east", "south").party == "east"
 
 
 @pytest.mark.parametrize("code", sorted(BY_CODE))

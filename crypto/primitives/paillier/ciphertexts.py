@@ -1,7 +1,7 @@
 """Batches of ciphertexts, bound to the key under which they are.
 
 What is computed from ciphertexts is a ciphertext of the right plaintext, but not a *fresh* one: who holds the key, or
-made the operands, can tell from it what was computed. Add encryptions of zero from `zeros.UniformZeros` before
+made the operands, can see from it what was computed. Add encryptions of zero from `zeros.UniformZeros` before
 anything is handed back.
 """
 

@@ -83,7 +83,7 @@ def encode(key: PublicKey, numbers: Sequence[Number], *, precision: float | None
 
 
 def decode(key: PublicKey, plaintexts: Sequence[int], exponents: Sequence[int]) -> list[Number]:
-    """The numbers that plaintexts and exponents stand for.
+    """The numbers that plaintexts and exponents represent.
 
     Raises:
         OverflowError: A plaintext lies between n/3 and 2n/3: a sum has grown beyond the encoding.

@@ -24,7 +24,7 @@ _CLOSE_BITS: Final = 100  # p and q differ within their first 100 bits (FIPS 186
 class PrivateKey:
     """Two primes, and decryption.
 
-    A private key is neither copied nor pickled. Whoever hands part of it to a worker does so by `zeros.OwnerZeros`.
+    A private key is neither copied nor pickled. Part of it goes to a worker by `zeros.OwnerZeros`.
 
     Attributes:
         public: The public key.

@@ -50,7 +50,7 @@ class ZeroPool:
             count: How many.
             random: Randomness used for nothing else.
             workers: Where they are made; every one of several processes makes tables of its own first.
-            progress: Told how many of `count` are made.
+            progress: Called with how many of `count` are made.
         """
         done = 0
         async with aclosing(make_zeros(self._source, count, random, workers)) as pieces:

@@ -3,7 +3,7 @@
 p = 2·m·r + 1 with r prime and m odd of 17 to 32 bits, factored by trial division; so p ≡ 3 (mod 4). A generator
 modulo p can then be checked, which a prime drawn in the usual way does not allow, and which safe primes (m = 1) allow
 too, after a far longer search. About one prime of 1024 bits in 130 has this form (of 2048 bits one in 250; safe
-primes are eight times as rare), so whoever factors products of such primes factors one in 17,000 of all moduli, or
+primes are eight times as rare), so who factors products of such primes factors one in 17,000 of all moduli, or
 2^-14.
 """
 

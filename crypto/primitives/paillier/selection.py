@@ -3,7 +3,7 @@
 Many selections of one batch either multiply what they select, or, where they select much, share tables of the
 products of every four ciphertexts (Arlazarov, Dinic, Kronrod and Faradžev 1970, the "four Russians"). Before that, rows
 that all selections treat alike are multiplied into one. What is done follows from how many multiplications each way
-needs; so does the time, which tells how many bits are set, and how many rows are different.
+needs; so does the time, which reveals how many bits are set, and how many rows are different.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import numpy as np
 from gmpy2 import mpz
 from numpy.typing import NDArray
 
-from crypto.primitives.paillier.ciphertexts import Ciphertexts, bytes_of, check_values, values_of
+from crypto.primitives.paillier.ciphertexts import bytes_of, check_values, values_of
 from crypto.primitives.paillier.public_key import PublicKey
 
 Bits = NDArray[np.bool_]
@@ -27,24 +27,17 @@ _TABLE_PRODUCTS: Final = (1 << _GROUP) - _GROUP - 1
 _LOOKUP_COST: Final = 1.15  # of a multiplication by a table's entry, beside one by a selected ciphertext
 
 
-def select_sums(ciphertexts: Ciphertexts, selection: Bits) -> Ciphertexts:
-    """Per column the ciphertext of the sum over the selected plaintexts; not fresh.
+def selected_products(values: Sequence[mpz], selection: Bits, modulus: mpz) -> list[mpz]:
+    """Per column the product of the selected values: of ciphertexts, one of the sum of their plaintexts, not fresh.
 
     Args:
-        ciphertexts: n of them.
+        values: n of them.
         selection: Shape (n, columns).
+        modulus: Below which the products are.
 
     Returns:
-        One a column; where nothing is selected, the ciphertext 1 of zero.
+        One a column; 1 where nothing is selected.
     """
-    if selection.ndim != 2 or len(selection) != len(ciphertexts):
-        raise ValueError(f"a selection of {len(ciphertexts)} ciphertexts has as many rows, not {selection.shape}")
-    products = selected_products(ciphertexts.values, selection, ciphertexts.key.n_squared)
-    return Ciphertexts.trusted(ciphertexts.key, products)
-
-
-def selected_products(values: Sequence[mpz], selection: Bits, modulus: mpz) -> list[mpz]:
-    """Per column the product of the selected values modulo `modulus`; arguments as for `select_sums`."""
     values, selection = _alike_as_one(values, selection, modulus)
     patterns = _patterns(selection)
     with_tables = len(patterns) * _TABLE_PRODUCTS + _LOOKUP_COST * np.count_nonzero(patterns)

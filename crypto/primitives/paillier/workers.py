@@ -99,4 +99,4 @@ def _make(wanted: _ZerosWanted) -> bytes:
 
 
 def no_progress(done: int, total: int) -> None:
-    """Tells nobody."""
+    """Reports to nobody."""

@@ -14,7 +14,7 @@ With short or half exponents a ciphertext is safe from third parties only as far
 "full" draws modulo each prime apart. The n-th residues modulo p² are the subgroup of order p − 1, whose elements are
 g^(p·x) for a generator g modulo p and x = 0 … p − 2, each once. Drawing x uniformly therefore gives what a uniform r
 gives. Where the factors of p − 1 are unknown (keys of other libraries) and no generator can be verified, ∏ b_i^(d_i)
-stands in for it, with k uniform bases b_i of the subgroup, drawn once, and uniform digits d_i of nine bits. Two rows of
+replaces it, with k uniform bases b_i of the subgroup, drawn once, and uniform digits d_i of nine bits. Two rows of
 digits collide for a share gcd(d_1 − d_1', …, d_k − d_k', p − 1)/(p − 1) of all bases, and over rows of k digits this
 gcd exceeds 1 on average by less than 2^(1 − k); so by the leftover hash lemma k = (bits of p + 128)/9 digits give a
 distance from uniform below 2^-64 on average over the bases, and no assumption either.

@@ -58,7 +58,7 @@ from crypto.protocols.sums.pairwise import PairwiseSecrets
 from crypto.protocols.union.common_length import agree_on_length
 from crypto.protocols.union.joint_prf import PSEUDONYM_BYTES, checked, pseudonyms
 from crypto.protocols.union.layers import KERNEL_POINTS, apply, apply_received, shuffled
-from crypto.protocols.union.lists import EPSILON_COMMON, common_fakes, room_for_common_fakes
+from crypto.protocols.union.lists import EPSILON_COMMON, common_fakes, spare_for_common_fakes
 from crypto.protocols.union.set_union import ring_from, route_of, set_union
 from link.errors import MalformedMessage, ProtocolViolation
 from link.session import Session
@@ -87,7 +87,7 @@ async def intersection(
     Every party calls this with the same arguments but `identifiers`.
 
     Args:
-        session: The lane to talk on; one call per lane.
+        session: The lane to use; one call per lane.
         secrets: From `pairwise.agree` in this session.
         identifiers: Of this party's rows, different byte strings of any length; perhaps none.
         merger: The party that compares; it learns the most.
@@ -100,7 +100,7 @@ async def intersection(
         Shape (common,): the numbers of this party's common rows, in an order that is the same at all parties.
 
     Raises:
-        ConfigurationError: Some party has more rows than the bound allows; all are told so alike, not which one it is.
+        ConfigurationError: Some party has more rows than the bound allows; all learn so alike, not which one it is.
         MalformedMessage: A peer sent what is no group element, or sizes that the job does not allow.
         ProtocolViolation: What came out cannot be the intersection with this party's rows.
         ValueError: An identifier is given twice.
@@ -153,7 +153,7 @@ async def union(
 
     Returns:
         Shape (positions,): for every position the number of this party's row there, −1 where it has none. There are as
-        many positions as all parties' rows could need together, whoever shares what.
+        many positions as all parties' rows could need together, whatever they share.
     """
     lane = session.lane("row-union")
     found = await pseudonyms(lane, secrets, identifiers, bound=bound, key=KEY)
@@ -187,7 +187,7 @@ async def _exchange(lane: Session, ring: Sequence[str], length: int, hashed: Poi
         bits = await lane.receive_opened(merger, label, np.uint8, (len(here),))  # <- 3
         if (bits > 1).any():
             raise MalformedMessage(
-                f"{merger} told something else than which rows are common; check that node", party=merger
+                f"{merger} opened something else than which rows are common; check that node", party=merger
             )
         return _own_rows(lane, order[bits != 0], hashed)
     here = await lane.recv_array(other, EncryptedIdentifiers, np.uint8, here.shape)  # <- 2
@@ -303,7 +303,7 @@ async def _begin(
 
 def room_of(parties: int) -> int:
     """Places in a list for the fakes that its owner has in common with others. Of two parties' none may be common."""
-    return room_for_common_fakes(parties, common_fakes(EPSILON_COMMON)) if parties > 2 else 0
+    return spare_for_common_fakes(parties, common_fakes(EPSILON_COMMON)) if parties > 2 else 0
 
 
 async def _common_fakes(lane: Session, secrets: PairwiseSecrets) -> Points:
@@ -324,7 +324,7 @@ async def _own_list(
     """This party's list under its key, filled up with random points, in a secret order.
 
     Returns:
-        Shape (length, 1, 32); and for every place which row stands there, a number beyond the rows where none does.
+        Shape (length, 1, 32); and for every place which row is there, a number beyond the rows where none does.
     """
     points = np.concatenate([hashed, fakes])[:, None]
     uniform = hop.randomness("random points").bytes(UNIFORM_BYTES * (length - len(points)))

@@ -74,7 +74,7 @@ def alignment_work(sizes: AlignmentSizes, parties: Collection[str], merger: str)
 
 
 def _lists(traffic: Traffic, ring: tuple[str, ...], sizes: AlignmentSizes) -> None:
-    """Every party's list around the ring, and what they have in common told."""
+    """Every party's list around the ring, and what they have in common opened."""
     for owner in ring:
         for sender, receiver in pairwise(route_of(ring, owner)):
             traffic.send(sender, receiver, sizes.length * STANDARD_128.point_bytes)

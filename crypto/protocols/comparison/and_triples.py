@@ -83,7 +83,7 @@ async def make_triples(session: Session, parties: TwoParty, number: int) -> Trip
     """A stock of at least `number` triples; both parties call this with the same number.
 
     Args:
-        session: The lane to talk on, fresh for this call.
+        session: The lane to use, fresh for this call.
         parties: This party's half of the agreement with the other.
         number: How many, public.
 

@@ -72,7 +72,7 @@ async def argmin(
     """Shares of the position of the least number of each row; both holders call this.
 
     Args:
-        session: The lane to talk on, fresh for this call.
+        session: The lane to use, fresh for this call.
         parties: This party's half of the agreement with the other.
         numbers: One or more columns of equal length, modulo 2^64, of both parties' holders.
         largest_difference: No two numbers of a row differ by more, public; else the position is wrong.
@@ -120,7 +120,7 @@ async def open_positions(
     """Opens positions that `argmin` has found; holders and receivers call this.
 
     Args:
-        session: The lane to talk on.
+        session: The lane to use.
         share: This party's share, None where it holds none.
         label: A label of the job's statement, for at least `number` values per receiver.
         holders: All holders of shares.
@@ -146,7 +146,7 @@ async def select(session: Session, parties: TwoParty, bits: XorShare, numbers: A
     """Shares of the numbers whose bit is set, and of 0 for the others; both holders call this.
 
     Args:
-        session: The lane to talk on, fresh for this call.
+        session: The lane to use, fresh for this call.
         parties: This party's half of the agreement with the other.
         bits: Words of one bit, of both parties' holders.
         numbers: One a bit.

@@ -125,7 +125,7 @@ async def carried(
     """This party's shares of the carry out of the sum of both parties' numbers, or of whether they are equal.
 
     Args:
-        session: The lane to talk on, fresh for this call.
+        session: The lane to use, fresh for this call.
         parties: This party's half of the agreement with the other.
         numbers: This party's own, shape (n,), unsigned; n is public and equal at both.
         bits: m, of a number, public; `digit_tables.chain` has digits for so many.

@@ -64,7 +64,7 @@ async def at_least(
     """Shares of [v ≥ threshold]; both holders call this with their shares of the same numbers.
 
     Args:
-        session: The lane to talk on, fresh for this call.
+        session: The lane to use, fresh for this call.
         parties: This party's half of the agreement with the other.
         values: Of both parties' holders.
         threshold: Public: one number for all, or a uint64 array of one for each, modulo 2^w.
@@ -91,7 +91,7 @@ async def equal_to(
     """Shares of [v = value]; as `at_least`, but for the meaning of `width`.
 
     Args:
-        session: The lane to talk on, fresh for this call.
+        session: The lane to use, fresh for this call.
         parties: This party's half of the agreement with the other.
         values: Of both parties' holders.
         value: Public: one number for all, or a uint64 array of one for each.
@@ -132,10 +132,10 @@ async def _compare(session: Session, parties: TwoParty, numbers: Words, bits: in
         return XorShare(np.zeros((1, 0), np.uint8), 0, parties.me, parties.holders)
     if bits <= CHAIN_BITS:
         return await _by_chain(session, parties, numbers, bits, order=order)
-    room = asyncio.Semaphore(_BLOCKS_AT_ONCE)
+    slots = asyncio.Semaphore(_BLOCKS_AT_ONCE)
 
     async def block(lane: Session, leader: str, part: slice) -> XorShare:
-        async with room:
+        async with slots:
             return await _by_tree(lane, parties, numbers[part], bits, leader=leader, order=order)
 
     # All lanes are made beforehand: no block waits for what another one got.
@@ -197,7 +197,7 @@ async def _carry(lane: Session, parties: TwoParty, triples: Triples, carry: XorS
         )
         pairs, odd = paired // 2, slice(paired, None)
         carry = XorShare.stacked([carry.bits(high) ^ both.bits(slice(0, pairs)), carry.bits(odd)])
-        # Nobody asks whether the lowest pair passes a carry on; any share stands in for it.
+        # Nobody asks whether the lowest pair passes a carry on; any share will do.
         propagate = XorShare.stacked([propagate.bits(slice(0, 1)), both.bits(slice(pairs, None)), propagate.bits(odd)])
     return carry
 

@@ -31,7 +31,7 @@ async def to_additive(session: Session, parties: TwoParty, bits: XorShare) -> Ad
     """Additive shares of shared words of up to 64 bits; both holders call this with their shares of the same words.
 
     Args:
-        session: The lane to talk on, fresh for this call.
+        session: The lane to use, fresh for this call.
         parties: This party's half of the agreement with the other.
         bits: Of both parties' holders.
 

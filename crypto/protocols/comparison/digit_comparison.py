@@ -75,7 +75,7 @@ async def send_digit_tables(
     """The sender's part.
 
     Args:
-        session: The lane to talk on, fresh for this call.
+        session: The lane to use, fresh for this call.
         peer: The receiver.
         seeds: For this lane.
         numbers: Shape (n,), unsigned; n is public.

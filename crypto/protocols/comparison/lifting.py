@@ -36,7 +36,7 @@ async def lift_sums(session: Session, parties: TwoParty, words: Words) -> Additi
     """Shares modulo 2^64 of sums of numbers that are shared modulo 2^w; both holders call this.
 
     Args:
-        session: The lane to talk on, fresh for this call.
+        session: The lane to use, fresh for this call.
         parties: This party's half of the agreement with the other.
         words: This party's shares, shape (sums, numbers in each), unsigned words of w bits; shape and type are public.
             Every number lies in 0 … 2^(w−1) − 1, else its sum is wrong.

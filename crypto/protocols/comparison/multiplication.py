@@ -45,7 +45,7 @@ async def multiply(session: Session, parties: TwoParty, x: AdditiveShare, y: Add
     """The share of x·y modulo 2^64, element by element; both holders call this with their shares of the same vectors.
 
     Args:
-        session: The lane to talk on, fresh for this call.
+        session: The lane to use, fresh for this call.
         parties: This party's half of the agreement with the other.
         x: Of both parties' holders.
         y: As long as x.
@@ -74,7 +74,7 @@ async def send_factors(session: Session, parties: TwoParty, factors: Values) -> 
     """This party's part of the products of its own numbers x with the other's y.
 
     Args:
-        session: The lane to talk on.
+        session: The lane to use.
         parties: This party's half of the agreement with the other.
         factors: x, shape (n,), n public.
 
@@ -110,7 +110,7 @@ async def dot_product(session: Session, parties: TwoParty, bits: Bits) -> Additi
     """The share of how many positions are set in both holders' private vectors.
 
     Args:
-        session: The lane to talk on, fresh for this call.
+        session: The lane to use, fresh for this call.
         parties: This party's half of the agreement with the other.
         bits: This party's own vector, shape (n,); n is public and equal at both.
 
@@ -136,7 +136,7 @@ async def dot_product(session: Session, parties: TwoParty, bits: Bits) -> Additi
 
 
 def _weighted(words: Words, first: int, stop: int) -> Values:
-    """Σ 2^i · words over bits i of a run; modulo 2^64 what a short word lacks is gone."""
+    """Σ 2^i · words over bits i of a run; what a short word lacks vanishes modulo 2^64."""
     rows = words.reshape(stop - first, -1).astype(np.uint64)
     rows <<= np.arange(first, stop, dtype=np.uint64)[:, None]
     total: Values = rows.sum(axis=0, dtype=np.uint64)

@@ -32,7 +32,7 @@ async def conjunction(session: Session, parties: TwoParty, triples: Triples, x: 
     """The share of x ∧ y; both parties call this with their shares of the same words, in the same order on one lane.
 
     Args:
-        session: The lane to talk on.
+        session: The lane to use.
         parties: This party's half of the agreement with the other.
         triples: A stock of both, with eight for each byte of the planes of x.
         x: Of both parties' holders.
@@ -67,7 +67,7 @@ async def open_bits(
     """Opens words shared as bits to the receivers; holders and receivers call this.
 
     Args:
-        session: The lane to talk on.
+        session: The lane to use.
         share: This party's share, None where it holds none.
         label: A label of the job's statement, for at least `number` values per receiver.
         holders: All holders of shares.
@@ -102,10 +102,10 @@ async def open_values(
     word: type[np.unsignedinteger[Any]] = np.uint64,
     to: Sequence[str] | None = None,
 ) -> Words | None:
-    """Opens an additively shared vector to the receivers; what is not told here is as for `open_bits`.
+    """Opens an additively shared vector to the receivers; what is not said here is as for `open_bits`.
 
     Args:
-        session: The lane to talk on.
+        session: The lane to use.
         share: This party's share, None where it holds none.
         label: As for `open_bits`.
         holders: All holders of shares.

@@ -48,7 +48,7 @@ async def look_up(session: Session, parties: TwoParty, index: AdditiveShare, tab
     """Shares of the table's entries at shared positions; both holders call this with the same table.
 
     Args:
-        session: The lane to talk on, fresh for this call.
+        session: The lane to use, fresh for this call.
         parties: This party's half of the agreement with the other.
         index: Positions, in words of as many bits as a position needs or more.
         table: Public.

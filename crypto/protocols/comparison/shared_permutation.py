@@ -62,7 +62,7 @@ async def permute(
     """Shares of the rows in the owner's order; both holders call this.
 
     Args:
-        session: The lane to talk on, fresh for this call.
+        session: The lane to use, fresh for this call.
         parties: This party's half of the agreement with the other.
         rows: Row after row, in words of 8, 16 or 32 bits.
         width: Words of a row; public.

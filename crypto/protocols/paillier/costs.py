@@ -36,7 +36,7 @@ def exact_products_traffic(
         chunks = arrangement.chunks()
         size = sum(chunk.ciphertexts for chunk in chunks) * arrangement.ciphertext_bytes
         traffic.send(holder, evaluator, size, len(chunks))
-        taken = max(0, (len(chunks) - 1) // WINDOW - 1)  # what is told of windows but for the last one
+        taken = max(0, (len(chunks) - 1) // WINDOW - 1)  # acknowledgements of windows but for the last one
         traffic.send(evaluator, holder, 0, taken)
         windows = windows or bool(taken)
     traffic.send(evaluator, holder, sum(part.replies * part.arrangement.ciphertext_bytes for part in parts))

@@ -2,7 +2,7 @@
 
 For a list of pairs (i, j) of columns, A of the key's holder and B of the evaluator, the result is Σ_t A[t, i]·B[t, j].
 
-    1. The key's holder packs its columns' bits into plaintexts, several rows to one where there is room (`slots`), and
+    1. The key's holder packs its columns' bits into plaintexts, several rows to one where they fit (`slots`), and
        sends their encryptions, from a pool made beforehand.
     2. The evaluator, for each of its columns, multiplies the ciphertexts of the rows where the column is set:
        encryptions of all products with that column; where a plaintext holds ρ rows, of ρ partial sums, one for each
@@ -22,7 +22,7 @@ Rounds: 2; one more for every 32 MB of encrypted rows beyond the first 64; one m
 Output: as above.
 Bytes, for keys of b bits, N rows, ρ rows to a plaintext and g groups of columns: b/4 · g · ⌈N/ρ⌉ from the key's holder,
     b/4 · g·ρ for each of the evaluator's columns from the evaluator, 8 more a pair if it opens. ρ is what takes the
-    least work of those for which there is room. To make shares exact 2·⌈128/κ⌉/8 more a pair from the evaluator, with κ
+    least work of those that fit. To make shares exact 2·⌈128/κ⌉/8 more a pair from the evaluator, with κ
     in the extension of transfers, and 16 from the key's holder.
 
 Adversary: semi-honest. The evaluator sees ciphertexts, private by the decisional composite residuosity assumption and
@@ -96,7 +96,7 @@ async def hold_opened(
     """The key holder's part: the products.
 
     Args:
-        session: The lane to talk on, fresh for this call.
+        session: The lane to use, fresh for this call.
         evaluator: The other party.
         key: This party's key.
         pool: Encryptions of zero under it; what is missing is made on the spot.
@@ -137,7 +137,7 @@ async def evaluate_opened(
     """The evaluator's part, which learns nothing.
 
     Args:
-        session: The lane to talk on, fresh for this call.
+        session: The lane to use, fresh for this call.
         holder: The key's holder.
         columns: This party's own.
         rows: As at the holder.
@@ -196,7 +196,7 @@ async def evaluate_shared(
 # -- in narrow slots: for comparison, or made exact --------------------------------------------------------------------
 @dataclass(frozen=True, eq=False, repr=False)
 class DoubledShare:
-    """A share of 2·product + β modulo 2^width, one a pair; it is compared or made exact, never opened, since β tells.
+    """A share of 2·product + β modulo 2^width, one a pair; it is compared or made exact, never opened.
 
     Attributes:
         rows: No product exceeds it.
@@ -209,7 +209,7 @@ class DoubledShare:
         """Shares of [product ≥ threshold], as 2·product + β ≥ 2·threshold says the same; both holders call this.
 
         Args:
-            session: The lane to talk on, fresh for this call.
+            session: The lane to use, fresh for this call.
             parties: This party's half of the agreement between the key's holder and the evaluator, in this order.
             threshold: Public: one number for all, or a uint64 array of one for each pair, from 0 to `rows`.
 
@@ -230,7 +230,7 @@ class DoubledShare:
         and each of the two products of private bits is one correlated transfer from the key's holder to the evaluator.
 
         Args:
-            session: The lane to talk on, fresh for this call.
+            session: The lane to use, fresh for this call.
             parties: This party's half of the agreement between the key's holder and the evaluator, in any order.
 
         Raises:

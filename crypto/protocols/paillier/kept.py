@@ -6,7 +6,7 @@ Columns have public names; two of one name have the same bits.
     1. The key's holder sends encryptions of the columns that are new, in groups that share plaintexts, and its key
        before the first. The evaluator keeps the ciphertexts.
     2. Of each group the evaluator forms the products with those of its columns that are paired with one of the group,
-       as in `paillier_dot`. It joins as many as there is room for into one ciphertext, c₀·c₁^(2^s)·c₂^(2^2s)…, with s
+       as in `paillier_dot`. It joins as many as fit into one ciphertext, c₀·c₁^(2^s)·c₂^(2^2s)…, with s
        the bits of a product's blocks; adds masks over all of it, and makes it fresh with a uniform n-th residue. The
        key's holder decrypts, and cuts apart what was joined.
 
@@ -14,11 +14,11 @@ Rounds: as `paillier_dot`. Output: doubled shares of the pairs.
 Bytes, for keys of b bits: b/4 a ciphertext, of which the key's holder sends ⌈N/ρ⌉ for each new group, and the evaluator
     one for as many products as fit. `KeptColumns` says how many that are, from public numbers alone.
 
-Adversary: as `paillier_dot`. A kept ciphertext tells the evaluator no more than it did when it came: it knows from the
-    names which pairs have a column in common, and what it computes from one ciphertext twice it could have computed
+Adversary: as `paillier_dot`. A kept ciphertext reveals to the evaluator no more than it did when it came: it knows from
+    the names which pairs have a column in common, and what it computes from one ciphertext twice it could have computed
     twice in one call. Every reply is under masks and a residue of its own, so the key's holder sees in each call what
-    it would see if all had been encrypted anew: masked numbers within 2^-40 of a distribution without the products
-    for each mask of a reply.
+    it would see if all had been encrypted anew: masked numbers within 2^-40 of a distribution without the products for
+    each mask of a reply.
 Collusion: two parties; the two together have everything.
 Leakage: the number of rows, the pairs, and which columns have the same name: all public. The *time* in which the
     evaluator answers, as in `paillier_dot`.
@@ -112,7 +112,7 @@ class Part:
 
     @property
     def foreseen(self) -> int:
-        """Work of both, in encryptions and multiplications aside, if so many like calls come as are reckoned with."""
+        """Work of both, in encryptions and multiplications aside, if as many like calls come as expected."""
         calls = 1 if self.names is None else _CALLS
         return self.requests + calls * (self.replies * REPLY_WORK + self.joined_bits // _JOINED_BITS)
 
@@ -162,7 +162,7 @@ class KeptColumns:
         return parts
 
     def keep(self, parts: Sequence[Part]) -> list[Part]:
-        """Takes note of a call's new groups, and tells which of them are kept."""
+        """Records a call's new groups, and returns which of them are kept."""
         self.calls += 1
         kept = []
         for part in parts:
@@ -227,7 +227,7 @@ async def hold_kept(
     """The key holder's doubled shares, one a pair.
 
     Args:
-        session: The lane to talk on, fresh for this call.
+        session: The lane to use, fresh for this call.
         evaluator: The other party.
         key: This party's key, the same in all calls.
         pool: Encryptions of zero under it; what is missing is made on the spot.
@@ -285,7 +285,7 @@ async def evaluate_kept(
     """The evaluator's doubled shares, one a pair.
 
     Args:
-        session: The lane to talk on, fresh for this call.
+        session: The lane to use, fresh for this call.
         holder: The key's holder.
         kept: What this party has, from the calls before this one.
         columns: This party's own.

@@ -26,7 +26,7 @@ from link.errors import MalformedMessage
 from link.session import Session
 from protos.v1.paillier_pb2 import EncryptedRows, MaskedProducts, PaillierKey, RowsTaken
 
-WINDOW: Final = 32  # messages of rows of which the evaluator tells that it has taken them
+WINDOW: Final = 32  # messages of rows that the evaluator acknowledges together
 _REPLIES_AT_ONCE: Final = 16  # ciphertexts in a piece of work: a tenth to half a second
 
 

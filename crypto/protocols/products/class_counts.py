@@ -53,7 +53,7 @@ async def class_counts(session: Session, parties: TwoParty, own: Classes, sizes:
     """Shares of how many rows are in each class of the first holder and each of the second; both holders call this.
 
     Args:
-        session: The lane to talk on, fresh for this call.
+        session: The lane to use, fresh for this call.
         parties: This party's half of the agreement with the other.
         own: This party's class of each row, shape (n,); n is public.
         sizes: How many classes the first and the second holder have, public, at least 1 each.
@@ -170,7 +170,7 @@ def _xor_of_sides(nodes: Rows128) -> Rows128:
 
 
 def _punctured(own: Classes, left: NDArray[np.uint8], others: Rows128, depth: int) -> Rows128:
-    """All leaves but that of each row's own class, where anything stands; shape (2^depth, n, 2)."""
+    """All leaves but that of each row's own class, where anything may be; shape (2^depth, n, 2)."""
     number = len(own)
     rows = np.arange(number)
     nodes = np.zeros((1, number, 2), np.uint64)

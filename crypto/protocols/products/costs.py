@@ -42,7 +42,7 @@ class _Chain:
             self.at[receiver] = max(self.at[receiver], sent[sender])
 
     def transfers(self, sender: str, receiver: str, number: int) -> tuple[int, int]:
-        """Where sender and receiver stand after so many batches: rows one way, corrections back, a window ahead."""
+        """How far sender and receiver are after so many batches: rows one way, corrections back, a window ahead."""
         ours, theirs, corrections = self.at[sender], self.at[receiver], list[int]()
         for batch in range(number):
             if batch >= WINDOW:

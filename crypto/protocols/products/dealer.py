@@ -5,7 +5,7 @@ X (a × N) belongs to the first holder, Y (b × N) to the second; the result is 
     offline  The dealer draws A, as large as X, from a stream that it has in common with the first holder, and B, as
              large as Y, from one in common with the second; it draws the first's part of C = A·Bᵀ and sends the rest
              to the second.
-    online   The holders tell each other D = X − A and E = Y − B; as X·Yᵀ = A·Eᵀ + D·Yᵀ + C, the first adds A·Eᵀ to
+    online   The holders send each other D = X − A and E = Y − B; as X·Yᵀ = A·Eᵀ + D·Yᵀ + C, the first adds A·Eᵀ to
              its part of C, the second D·Yᵀ.
 
 The counts, below 2^31, are lifted to 64 bits by the holders alone (`lifting`).
@@ -53,7 +53,7 @@ async def deal(
     """The dealer's part.
 
     Args:
-        session: The lane to talk on, fresh for this call.
+        session: The lane to use, fresh for this call.
         secrets: From `pairwise.agree` in this session.
         holders: The two computing parties; the dealer is none of them.
         rows: Length of the columns, public.
@@ -103,7 +103,7 @@ async def pair_products(
     """Shares of how many rows have both columns of a pair set; both holders call this with the same rows and pairs.
 
     Args:
-        session: The lane to talk on, the dealer's as well.
+        session: The lane to use, the dealer's as well.
         secrets: From `pairwise.agree` in this session.
         parties: This party's half of the agreement with the other.
         dealer: A third party of the session, which calls `deal`.
@@ -140,7 +140,7 @@ async def products_of_dealt(
     """The holders' part, wherever the dealer is; arguments and errors as for `pair_products`.
 
     Args:
-        session: The lane to talk on.
+        session: The lane to use.
         parties: This party's half of the agreement with the other.
         masks: The stream that this holder has in common with the dealer, fresh for this call.
         rest: Gives the second holder what the dealer has for it, of this shape.

@@ -104,7 +104,7 @@ async def pair_products(
     """Shares of how many rows have both columns of a pair set; both holders call this with the same rows and pairs.
 
     Args:
-        session: The lane to talk on, fresh for this call.
+        session: The lane to use, fresh for this call.
         parties: This party's half of the agreement with the other.
         columns: This party's own.
         rows: Length of the columns, public.

@@ -4,7 +4,7 @@ Any party of the job may own columns. For a product x·y each holder computes it
 zero, drawn from the streams that pairs of holders have in common, it goes to the holder before it, and is then shared
 as x and y are. Inner products and whole matrix products cost no more messages than one product of numbers.
 
-    `share_columns`: the owner's columns as shares. It draws one seed for each component but one, and sends the one that
+    `Input`: the owner's columns as shares. It draws one seed for each component but one, and sends the one that
         completes the sum: to one holder where it is a holder itself (its third component is zero), else to two.
     `multiply`, `matrix_product`: products of what is shared.
     `to_additive`: shares of two of the holders, as other protocols take them.
@@ -29,7 +29,6 @@ from typing import Any, Final
 
 import numpy as np
 
-from crypto.primitives.columns import Columns, bits_of
 from crypto.primitives.masks import Words
 from crypto.primitives.randomness import KEY_BYTES, Randomness
 from crypto.primitives.replicated_sharing import Holders3, ReplicatedShare
@@ -108,39 +107,6 @@ class Input:
         return [holder for holder in both if holder != self._owner]
 
 
-async def share_columns(
-    session: Session,
-    holders: Holders3,
-    owner: str,
-    columns: Columns | None,
-    shape: tuple[int, int],
-    word: Word = np.uint32,
-) -> ReplicatedShare | None:
-    """Shares one owner's columns of bits; owner and holders call this, others may.
-
-    Args:
-        session: The lane to talk on, fresh for this call.
-        holders: Three parties of the job, in the same order at all.
-        owner: Any party of the job.
-        columns: The owner's, packed as in `ot_matrix`; None at the others.
-        shape: Columns and rows, public.
-        word: `np.uint32` or `np.uint64`.
-
-    Returns:
-        The holder's share, a number 0 or 1 for every bit; None at a party that is no holder.
-
-    Raises:
-        MalformedMessage: The owner's messages have another size.
-    """
-    check_holders(session, holders)
-    way = Input(session, holders, owner, word)
-    if session.me != owner:
-        return way.share(await way.take(shape), shape)
-    if columns is None:
-        raise ValueError("the owner of columns gives them")
-    return way.share(await way.send(bits_of(columns[: shape[0]], (0, shape[1])).astype(word)), shape)
-
-
 def check_holders(session: Session, holders: Sequence[str]) -> None:
     """Refuses holders that are not three parties of the job.
 
@@ -163,7 +129,7 @@ async def multiply(
     """The share of x·y, element by element; the three holders call this.
 
     Args:
-        session: The lane to talk on.
+        session: The lane to use.
         secrets: From `pairwise.agree` in this session.
         x: Shape (columns, rows).
         y: Of the same shape, word and holders.
@@ -199,7 +165,7 @@ async def to_additive(session: Session, parties: TwoParty, share: ReplicatedShar
     """Additive shares, at two of the holders, of a matrix with one row; both of them call this.
 
     Args:
-        session: The lane to talk on, fresh for this call.
+        session: The lane to use, fresh for this call.
         parties: This party's half of the agreement with the other.
         share: Shape (n, 1); words of 32 bits hold numbers below 2^31.
 

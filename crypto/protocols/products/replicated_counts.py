@@ -51,7 +51,7 @@ class Group:
         beginnings: Their places among all of that length.
         lasts: Places of the last columns among all columns.
         itemsets: Whose counts these are: their numbers,
-        entries: and where in the product they stand.
+        entries: and where in the product they are.
     """
 
     length: int
@@ -121,7 +121,7 @@ async def spanning_counts(
     """Shares of the itemsets' supports; every party of the job calls this.
 
     Args:
-        session: The lane to talk on, fresh for this call.
+        session: The lane to use, fresh for this call.
         secrets: From `pairwise.agree` in this session.
         holders: Three parties of the job, in the same order at all.
         parties: At two of the holders their agreement with each other; None at all other parties.
@@ -194,7 +194,7 @@ async def _count_block(
 
 
 async def _taken(lane: Session, holders: Holders3, owners: list[str]) -> None:
-    """Every holder tells every owner that it has taken in a block; owners wait for that."""
+    """Every holder acknowledges a block to every owner; owners wait for that."""
     if lane.me in holders:
         for owner in owners:
             if owner != lane.me:

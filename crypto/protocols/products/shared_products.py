@@ -153,7 +153,7 @@ async def spanning_products(
     """Shares of the itemsets' supports; every party of the job calls this.
 
     Args:
-        session: The lane to talk on, fresh for this call.
+        session: The lane to use, fresh for this call.
         secrets: From `pairwise.agree` in this session.
         pairs: From `pair_up`, or the like: an agreement with every party with which this one has an itemset, and at
             the holders with each other.
@@ -225,7 +225,7 @@ class _Shares:
 
 
 def _taker(part: Part, rows: int) -> tuple[Words, Keep]:
-    """Room for a part's words, and what takes them there."""
+    """Memory for a part's words, and what takes them there."""
     word = word_for(rows)
     words = np.zeros((len(part.chains), rows if part.kept else 1), word)
 

@@ -32,7 +32,7 @@ def sum_traffic(traffic: Traffic, size: int, to: Collection[str] | None = None) 
             traffic.send(party, receivers, size)
         traffic.rounds += 1
         return
-    for receiver in receivers:  # everybody's share of a slice to who adds it up, who tells the sum
+    for receiver in receivers:  # everybody's share of a slice to who adds it up, who sends the sum
         for party in parties:
             traffic.send(party, receiver, size // len(receivers))
         traffic.send(receiver, receivers, size // len(receivers))

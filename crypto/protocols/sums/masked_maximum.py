@@ -9,8 +9,8 @@ Rounds: 1, after `pairwise.agree`. Output: the maxima, to all parties.
 Adversary: semi-honest. Collusion: up to n − 2 parties learn the maximum over the others, never a number of one of them;
     n − 1 parties learn the number of the last.
 Leakage: a party takes its own words off the sum, and so learns the maximum over all *other* parties, also where that is
-    less than its own number; with two parties that is the other's number. How many parties reach a place is not told: a
-    sum of uniform words other than 0 is uniform but for 2^-64.
+    less than its own number; with two parties that is the other's number. How many parties reach a place is not
+    revealed: a sum of uniform words other than 0 is uniform but for 2^-64.
 Wrong with probability below 2^-63 for each place that several parties reach: their words may add up to 0.
 
 Source: Brandt, "Fully Private Auctions in a Constant Number of Rounds", Financial Cryptography 2003: unary numbers, and

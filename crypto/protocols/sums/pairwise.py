@@ -80,7 +80,7 @@ class PairwiseSecrets:
             context: From `context`, the same at all parties.
 
         Returns:
-            Shape (m,): uniform to whoever lacks the secret with at least one peer.
+            Shape (m,): uniform to anyone who lacks the secret with at least one peer.
 
         Raises:
             InternalError: The context has been spent, or did not come from `context`.

@@ -6,7 +6,7 @@ on; back at the starter the mask comes off and the sum is opened to all.
 Rounds: n + 1 (n hops and the opening). Output: the sum modulo 2^64, to all parties.
 
 Adversary: semi-honest, and NO TWO PARTIES COLLUDE. The two neighbours of a party on the ring recover its vector by one
-subtraction: what it sent less what it received. `secure_sum` stands up to n − 2 colluders, in 1 or 2 rounds and with
+subtraction: what it sent less what it received. `secure_sum` withstands n − 2 colluders, in 1 or 2 rounds and with
 less payload for long vectors; this protocol is here because papers on distributed mining build on it.
 Leakage: the public m, and that the parties took part. Every party learns the sum. The starter learns it first.
 
@@ -28,7 +28,7 @@ async def ring_sum(session: Session, values: NDArray[np.uint64], *, label: str) 
     """Opens the sum of all parties' vectors to all parties, around the ring in the order of the job.
 
     Args:
-        session: The lane to talk on.
+        session: The lane to use.
         values: Shape (m,), uint64, m public and equal at all parties.
         label: A label of the job's statement, for at least m values.
 

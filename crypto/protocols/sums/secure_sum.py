@@ -81,7 +81,7 @@ async def secure_sum(
     Every party calls this with the same m, label and receivers, in the same order on one lane.
 
     Args:
-        session: The lane to talk on.
+        session: The lane to use.
         secrets: From `pairwise.agree` in this session.
         values: Shape (m,), unsigned; m and the type are public and equal at all parties; m may be 0.
         label: A label of the job's statement, for at least m values per receiver.
@@ -140,7 +140,7 @@ async def shared_sum(
     The masks among all n parties stay on: what the first holder adds up is still masked by the second's.
 
     Args:
-        session: The lane to talk on.
+        session: The lane to use.
         secrets: From `pairwise.agree` in this session.
         values: Shape (m,), unsigned; m and the type are public and equal at all parties.
         holders: Two different parties, in the same order at all parties.

@@ -51,7 +51,7 @@ async def send_keys(session: Session, peer: str, number: int) -> tuple[Keys, Key
     """The sender's part.
 
     Args:
-        session: The lane to talk on, fresh for this batch.
+        session: The lane to use, fresh for this batch.
         peer: The receiver.
         number: How many transfers; public.
 
@@ -72,7 +72,7 @@ async def receive_keys(session: Session, peer: str, choices: NDArray[np.uint8]) 
     """The receiver's part.
 
     Args:
-        session: The lane to talk on, fresh for this batch.
+        session: The lane to use, fresh for this batch.
         peer: The sender.
         choices: Shape (number,), each 0 or 1.
 

@@ -1,7 +1,7 @@
-"""The code words that stand for choices in an oblivious-transfer extension, and how their rows become 128 bits.
+"""The code words of choices in an oblivious-transfer extension, and how their rows become 128 bits.
 
-A choice x of s bits is told by a code word of bits, one for each block of Δ. Block b of the sender's row for choice x
-differs from the receiver's own by Δ_b wherever the code words differ, so all that differs is secret where there are
+A choice x of s bits is encoded by a code word of bits, one for each block of Δ. Block b of the sender's row for choice
+x differs from the receiver's own by Δ_b wherever the code words differ, so all that differs is secret where there are
 enough such blocks: of k bits each, 128 bits together. Blocks come in groups, each with one short code word:
 
     bits (s = 1)      a group is one block, with the choice itself (the repetition code);

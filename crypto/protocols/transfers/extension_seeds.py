@@ -6,13 +6,13 @@ streams into u_b and, weighted by their positions, into v_b; the sender gets the
 Δ_b. Then w = v ⊕ Δ·u block by block, and the receiver corrects u to its choices c: the sender ends with a row q of 128
 bits for every transfer, the receiver with t = q ⊕ c·Δ.
 
-A choice is a bit, or a symbol of s = 3 bits, told by a code word with a bit for each block (`extension_codes`): c·Δ is
-then Δ wherever the code word has ones. The row of any other choice x lies (x ⊕ c)·Δ away from t, and the code leaves
+A choice is a bit, or a symbol of s = 3 bits, encoded by a code word with a bit for each block (`extension_codes`): c·Δ
+is then Δ wherever the code word has ones. The row of any other choice x lies (x ⊕ c)·Δ away from t, and the code leaves
 128 secret bits in that: one row makes a transfer of one of 2^s.
 
 Rounds: `prepare_sending`/`prepare_receiving` 2 (1 with k = 1), once per pair of parties, direction and session.
 
-Adversary: semi-honest (the trees' sums are not checked; `ot_checked` takes k = 1, which has none).
+Adversary: semi-honest (the trees' sums are not checked).
 Costs: 7·k·⌈32/k⌉ base transfers; ⌈128/k⌉ bits a transfer of one of 2, 7·⌈32/k⌉ one of 8, and 2^k times as much
     keystream at the receiver. k = 1 is the classic extension, k = 2 halves the traffic at equal work, larger k trade
     work for traffic.
@@ -61,13 +61,13 @@ class ReceiverSeeds:
 
     Attributes:
         used: Transfers made so far; the next one's tweak.
-        domain: Tells the tweaks of these streams from those of others under the same Δ.
+        domain: Separates the tweaks of these streams from those of others under the same Δ.
     """
 
     __slots__ = ("_blocks", "_domains", "_seeds", "_start", "domain", "field_bits", "used")
 
     def __init__(self, seeds: Seeds, start: bytes = bytes(_START_BYTES)) -> None:
-        """`start` tells where in the seeds' keystreams these streams begin, and their domain."""
+        """`start` fixes where in the seeds' keystreams these streams begin, and their domain."""
         self._seeds, self._start = seeds, start
         self._blocks: list[Block] = []
         self.domain = _domain(start)
@@ -131,7 +131,7 @@ class SenderSeeds:
     Attributes:
         delta: Shape (2,), the secret correlation: t = q ⊕ (choice · Δ).
         used: Transfers made so far; the next one's tweak.
-        domain: Tells the tweaks of these streams from those of others under the same Δ.
+        domain: Separates the tweaks of these streams from those of others under the same Δ.
     """
 
     __slots__ = (
@@ -148,7 +148,7 @@ class SenderSeeds:
     )
 
     def __init__(self, seeds: Seeds, delta: bytes, start: bytes = bytes(_START_BYTES)) -> None:
-        """`seeds` as from `_punctured`: what stands at the punctured position is never used; the rest as above."""
+        """`seeds` as from `_punctured`: what is at the punctured position is never used; the rest as above."""
         self._seeds, self._start = seeds, start
         self.domain = _domain(start)
         self._domains = {self.domain}
@@ -213,7 +213,7 @@ async def prepare_receiving(session: Session, peer: str, *, field_bits: int = DE
     """The receiver's part: streams of all seeds of all blocks.
 
     Args:
-        session: The lane to talk on, fresh for this call.
+        session: The lane to use, fresh for this call.
         peer: The extension's sender.
         field_bits: k, public.
     """
@@ -236,7 +236,7 @@ async def prepare_sending(session: Session, peer: str, *, field_bits: int = DEFA
     """The sender's part: Δ, and of every block the streams of all seeds but the one at Δ_b.
 
     Args:
-        session: The lane to talk on, fresh for this call.
+        session: The lane to use, fresh for this call.
         peer: The extension's receiver.
         field_bits: k, public.
 

@@ -7,7 +7,7 @@ One of two (`send_one_of_two`): messages under the keys of `base_ot`.
 k of N (`send_k_of_n`), with one of N as k = 1: message j is encrypted under a hash of x·H(j), x the sender's secret;
     the receiver has k of these points computed under blinds of its own.
     Rounds: 2. Adversary: malicious receiver in the random oracle model under the one-more gap Diffie–Hellman
-    assumption, so that k answers open at most k messages; any sender, whom blinded points tell nothing, though one
+    assumption, so that k answers open at most k messages; any sender, to whom blinded points reveal nothing, though one
     that garbles some answers or messages learns from the end of the job whether one of them was chosen.
     What a receiver chooses twice it gets once. Costs: N + k multiplications at the sender, 2·k at the receiver.
 Leakage: how many transfers, N, k, and the length of the longest message, up to which all are filled.
@@ -55,7 +55,7 @@ async def send_one_of_two(session: Session, peer: str, pairs: Sequence[tuple[byt
     """Offers pairs of messages, of each of which the receiver gets one.
 
     Args:
-        session: The lane to talk on, fresh for this batch.
+        session: The lane to use, fresh for this batch.
         peer: The receiver.
         pairs: Messages of up to `MAX_MESSAGE_BYTES`, in any lengths.
 
@@ -73,7 +73,7 @@ async def receive_one_of_two(session: Session, peer: str, choices: Sequence[int]
     """Takes one message of each pair.
 
     Args:
-        session: The lane to talk on, fresh for this batch.
+        session: The lane to use, fresh for this batch.
         peer: The sender.
         choices: The choice bits, one a pair.
 
@@ -95,7 +95,7 @@ async def send_k_of_n(session: Session, peer: str, messages: Sequence[bytes], k:
     """Offers N messages, of which the receiver gets at most k.
 
     Args:
-        session: The lane to talk on, fresh for this call.
+        session: The lane to use, fresh for this call.
         peer: The receiver.
         messages: N messages of up to `MAX_MESSAGE_BYTES`, in any lengths.
         k: How many the receiver may take, from 1 to N; public.
@@ -121,7 +121,7 @@ async def receive_k_of_n(session: Session, peer: str, choices: Sequence[int], n:
     """Takes k of N messages.
 
     Args:
-        session: The lane to talk on, fresh for this call.
+        session: The lane to use, fresh for this call.
         peer: The sender.
         choices: k positions in 0 … n − 1.
         n: N, public.

@@ -10,7 +10,7 @@ Rounds: 1 for random, 2 for correlated and chosen transfers, after `prepare_…`
     transfers) on, the receiver waits for the sender once a window.
 Bytes: ⌈128/k⌉/8 a transfer from the receiver; with correlations w/8, with chosen messages 2·length from the sender.
 
-Adversary: semi-honest parties; a receiver that deviates can learn Δ bit by bit, which `ot_checked` refuses.
+Adversary: semi-honest parties; a receiver that deviates can learn Δ bit by bit.
 Leakage: the number of transfers.
 
 Source: Ishai, Kilian, Nissim and Petrank, CRYPTO 2003; correlated transfers as Asharov, Lindell, Schneider and Zohner,
@@ -78,7 +78,7 @@ async def send_random(
     """The sender's part: both random messages of each transfer, batch by batch.
 
     Args:
-        session: The lane to talk on.
+        session: The lane to use.
         peer: The receiver.
         seeds: From `prepare_sending` with this peer.
         number: How many transfers; filled up to a multiple of 128.
@@ -109,7 +109,7 @@ async def receive_random(
     """The receiver's part: the chosen random message of each transfer, batch by batch.
 
     Args:
-        session: The lane to talk on.
+        session: The lane to use.
         peer: The sender.
         seeds: From `prepare_receiving` with this peer.
         choices: Packed choice bits, of a multiple of 128 transfers; that number is public.
@@ -149,7 +149,7 @@ async def send_correlated(session: Session, peer: str, seeds: SenderSeeds, corre
     """The sender's part: a, where the receiver gets a + c·x over the words of x.
 
     Args:
-        session: The lane to talk on.
+        session: The lane to use.
         peer: The receiver.
         seeds: From `prepare_sending` with this peer.
         correlations: x, shape (n,), unsigned; n and the type are public.
@@ -173,7 +173,7 @@ async def receive_correlated(
     """The receiver's part: a + c·x.
 
     Args:
-        session: The lane to talk on.
+        session: The lane to use.
         peer: The sender.
         seeds: From `prepare_receiving` with this peer.
         choices: c, shape (n,), each 0 or 1.
@@ -199,7 +199,7 @@ async def send_chosen(session: Session, peer: str, seeds: SenderSeeds, zero: Pac
     """The sender's part: of each pair of messages the receiver gets one.
 
     Args:
-        session: The lane to talk on.
+        session: The lane to use.
         peer: The receiver.
         seeds: From `prepare_sending` with this peer.
         zero: Messages for choice 0, shape (n, length), 1 to 16 bytes each; n and length are public.
@@ -219,7 +219,7 @@ async def receive_chosen(
     """The receiver's part: the chosen messages.
 
     Args:
-        session: The lane to talk on.
+        session: The lane to use.
         peer: The sender.
         seeds: From `prepare_receiving` with this peer.
         choices: Shape (n,), each 0 or 1.

@@ -22,15 +22,15 @@ async def in_stages(pieces: Iterable[T], stages: Sequence[Callable[[T], Awaitabl
     Raises:
         Exception: The first error of a stage; the others are ended.
     """
-    room = asyncio.Semaphore(at_once)
+    slots = asyncio.Semaphore(at_once)
     turns = [asyncio.Lock() for _ in range(len(stages) + 1)]  # locks are fair: who comes first goes first
 
     async def go(piece: T) -> None:
         async with turns[0]:
-            await room.acquire()
+            await slots.acquire()
         for stage, turn in zip(stages, turns[1:], strict=True):
             async with turn:
                 await stage(piece)
-        room.release()
+        slots.release()
 
     await together(go(piece) for piece in pieces)

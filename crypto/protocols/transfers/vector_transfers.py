@@ -145,7 +145,7 @@ async def send_vectors(
     """The sender's part.
 
     Args:
-        session: The lane to talk on.
+        session: The lane to use.
         peer: The receiver.
         seeds: From `TwoParty.sending`, for this call alone.
         work: From `batches`, the receiver's own.
@@ -192,7 +192,7 @@ async def receive_vectors(
     """The receiver's part.
 
     Args:
-        session: The lane to talk on.
+        session: The lane to use.
         peer: The sender.
         seeds: From `TwoParty.receiving`, for this call alone.
         work: From `batches`, the sender's own.

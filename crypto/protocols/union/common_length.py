@@ -1,7 +1,7 @@
 """One length for the lists of all parties: the size class of a public bound, or of the longest, a masked maximum.
 
-Where each list had a length of its own, the one longer list would tell who has the more; so all have the same, and that
-some party is over the bound is told to all alike, and not whose list it is.
+Where each list had a length of its own, the one longer list would reveal who has more; so all have the same, and that
+some party is over the bound is reported to all alike, and not whose list it is.
 
 Rounds, adversary, collusion: those of `masked_maximum`. Leakage: `leakage`.
 """
@@ -14,7 +14,7 @@ from crypto.protocols.sums.masked_maximum import masked_maximum
 from crypto.protocols.sums.pairwise import PairwiseSecrets
 from crypto.protocols.union.size_classes import LISTS, SizeClasses, over_bound
 from link.disclosure import Learned
-from link.errors import ConfigurationError, OverLimit, tellable
+from link.errors import ConfigurationError, OverLimit, shareable
 from link.session import Session
 
 
@@ -39,14 +39,14 @@ async def agree_on_length(
 
     Raises:
         ConfigurationError: The bound allows none.
-        OverLimit: Some party's elements are more than allowed, whose is not told.
+        OverLimit: Some party's elements are more than allowed, whose is not revealed.
     """
     if bound is not None and not 1 <= bound <= classes.most:
-        raise tellable(ConfigurationError(f"the bound of a list must lie between 1 and {classes.most}, not {bound}"))
+        raise shareable(ConfigurationError(f"the bound of a list must lie between 1 and {classes.most}, not {bound}"))
     (largest,) = await masked_maximum(session, secrets, [classes.of(number, bound)], [classes.beyond])
     if largest == classes.beyond:
         allowed = over_bound(classes, bound, key)
-        raise tellable(OverLimit(f"some party, and nobody learns which, has more rows or items than {allowed}"))
+        raise shareable(OverLimit(f"some party, and nobody learns which, has more rows or items than {allowed}"))
     return classes.capacity(largest, bound)
 
 

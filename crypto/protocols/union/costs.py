@@ -17,7 +17,7 @@ from crypto.protocols.union.lists import (
     Fill,
     ListSizes,
     common_fakes,
-    room_for_common_fakes,
+    spare_for_common_fakes,
     widened,
 )
 from crypto.protocols.union.set_union import ring_from, route_of
@@ -63,7 +63,7 @@ class UnionSizes:
         """
         fakes = common_fakes(EPSILON_COMMON)
         capacity = SETS.rounded(bound or max(held.values()))
-        lists = ListSizes(len(held), widened(blocks_each), capacity, room_for_common_fakes(len(held), fakes))
+        lists = ListSizes(len(held), widened(blocks_each), capacity, spare_for_common_fakes(len(held), fakes))
         if fill != "lists":
             return cls(lists, lists.total, lists.most_elements if fill == "union" else elements)
         pairs = len(held) * (len(held) - 1) // 2

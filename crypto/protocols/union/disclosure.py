@@ -13,7 +13,7 @@ from crypto.protocols.union.size_classes import LEAST, LISTS, SETS
 from link.disclosure import Declared, Learned
 
 _ONLY_THERE: Final = "every element that only the other holds"
-_KNOWN: Final = 0.44  # the deviation of a mean that tells c from c + 1 in 94 of 100 cases
+_KNOWN: Final = 0.44  # the deviation of a mean that separates c from c + 1 in 94 of 100 cases
 
 
 def size_classes(parties: Sequence[str], *, unions: int, lists: int = 0) -> Declared:
@@ -56,7 +56,7 @@ def leakage(
     epsilon_dup: Decimal | float = EPSILON_COMMON,
     to: Iterable[str] | None = None,
     fill: Fill = "lists",
-    tells_sizes: bool = True,
+    reveals_sizes: bool = True,
 ) -> list[Learned]:
     """Who learns what in a union of semi-honest parties, beside the union itself.
 
@@ -67,7 +67,7 @@ def leakage(
         epsilon_dup: ε of the number of common fakes of a pair.
         to: Who learns the union; all parties by default.
         fill: As given to `set_union`.
-        tells_sizes: Whether bound or size class tell something; not where all know these numbers otherwise.
+        reveals_sizes: Whether bound or size class reveal something; not where all know these numbers otherwise.
     """
     everyone = tuple(parties)
     receivers = set(everyone if to is None else to) | {merger}
@@ -83,10 +83,10 @@ def leakage(
         lines.append(Learned(everyone, "size", what, detail))
     short = "the other's set" if two else "the largest set of the other parties"
     whose = "the other's set" if two else "the largest set of the other parties, not whose it is"
-    if bound is None and tells_sizes:
+    if bound is None and reveals_sizes:
         detail = f"the least power of two, at least {LEAST}, that is not below the size of {whose}"
         lines.append(Learned(everyone, "size", f"the size of {short}, up to a factor of two", detail))
-    elif bound is not None and tells_sizes:
+    elif bound is not None and reveals_sizes:
         lines.append(Learned(everyone, "size", f"whether {SETS.rounded(bound)} is below the size of {whose}"))
     if fill != "union":
         counting = informed if fill == "lists" else (merger,)

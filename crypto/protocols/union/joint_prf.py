@@ -2,10 +2,11 @@
 
     F(x) = H(x)^k,   k the product of the keys k_G of all groups G of parties,   pseudonym = 16 bytes of a hash of F(x)
 
-H hashes into ristretto255. The groups are all sets of n − t parties, t the number of colluders to withstand: whoever
-colludes, one group has none of them, and without its key nobody can compute F. With t = n − 1 every party is a group of
-its own and draws its key; with t = n − 2 every pair of parties derives one from its pairwise secret (replicated secret
-sharing, in the exponent). Keys are fresh in every call. Equal elements have equal pseudonyms at all parties.
+H hashes into ristretto255. The groups are all sets of n − t parties, t the number of colluders to withstand: any party
+that colludes, one group has none of them, and without its key nobody can compute F. With t = n − 1 every party is a
+group of its own and draws its key; with t = n − 2 every pair of parties derives one from its pairwise secret
+(replicated secret sharing, in the exponent). Keys are fresh in every call. Equal elements have equal pseudonyms at all
+parties.
 
 Steps; list i goes around from party i over t helpers, the next parties in the order of the job:
     0  agree      on the length of all lists: the size class of the job's bound, or of the longest one, a masked maximum
@@ -28,8 +29,9 @@ Adversary: semi-honest. A party that deviates may ask for the pseudonyms of as m
 Collusion: any t parties together see of another's elements a list of independent uniform points (decisional
     Diffie–Hellman, H a random oracle) and its length, and can compute F of nothing but what their own lists held.
 Leakage: whether another party's elements are more than the size class of the bound; without one, the class of the
-    longest of the others' lists, from 64 up, which tells its number of elements within a quarter. Not whose list it is.
-    Pseudonyms are not opened here. Whoever shows some of its own tells those who hold these elements that it does.
+    longest of the others' lists, from 64 up, which reveals its number of elements within a quarter. Not whose list it
+    is. Pseudonyms are not opened here. A party that shows some of its own reveals to all who hold these elements that
+    it holds them.
 
 Two different elements get one pseudonym with probability below N²·2^-129 for N elements altogether.
 
@@ -97,7 +99,7 @@ async def pseudonyms(
     Every party calls this with the same arguments but `elements`.
 
     Args:
-        session: The lane to talk on; one call per lane.
+        session: The lane to use; one call per lane.
         secrets: From `pairwise.agree` in this session.
         elements: This party's elements, different byte strings of any length; perhaps none.
         bound: The most elements that any party may hold, public; rounded up to a size class. With None all learn the
@@ -110,8 +112,8 @@ async def pseudonyms(
         Shape (m, 16), in the order of `elements`.
 
     Raises:
-        ConfigurationError: Some party has more elements than the bound allows (told to all alike, not whose they are or
-            how many), or the bound allows none.
+        ConfigurationError: Some party has more elements than the bound allows (reported to all alike, not whose they
+            are or how many), or the bound allows none.
         MalformedMessage: A peer sent what is no group element.
         ProtocolViolation: Different elements came back alike.
         ValueError: An element is given twice, which the other parties would see; or so many colluders are not among
@@ -159,7 +161,7 @@ async def _owner(
     blind = CommutativeKey.generate(hop.randomness("blind"))
     # Blinded by the inverse, so that one pass with the product strips the blind and adds this party's layer.
     strip = _product(keys.values()).blinded(blind)
-    order = hop.randomness("order").permutation(length)  # at place p stands element order[p], or a random point
+    order = hop.randomness("order").permutation(length)  # at place p is element order[p], or a random point
     random = hop.randomness("random points")
     for start, stop in pieces(length, 1):
         here = order[start:stop]
@@ -174,7 +176,7 @@ async def _owner(
         here = order[start:stop]
         is_element = here < len(elements)
         piece = await hop.recv_array(last, BlindedPoints, np.uint8, (len(here), 1, POINT_BYTES))  # <- t + 1
-        if not is_element.all():  # checked like the elements, so that no error tells which is which
+        if not is_element.all():  # checked like the elements, so that no error reveals which is which
             await apply_received(hop, checked, piece[~is_element], last)
         if is_element.any():
             plain = await apply_received(hop, lambda points: _digest(strip.encrypt(points)), piece[is_element], last)

@@ -23,7 +23,7 @@ from crypto.primitives import blocks
 from crypto.primitives.commutative import CommutativeKey
 from crypto.primitives.discrete_laplace import TruncatedDiscreteLaplace
 from crypto.protocols.union.size_classes import SETS, over_bound
-from link.errors import ConfigurationError, OverLimit, tellable
+from link.errors import ConfigurationError, OverLimit, shareable
 from link.randomness import RandomStream
 
 EPSILON_COMMON: Final = 0.5  # ε of the number of elements that exactly two parties hold, seen by a merger outside
@@ -33,7 +33,7 @@ MAX_BLOCKS: Final = STANDARD_128.max_elements  # of one party's list: 512 MiB of
 LENGTH_CLASSES: Final = (1, *sorted(size << j for size in (2, 3) for j in range(11)), blocks.MAX_BLOCKS)
 """Blocks of an element: 1, 2, 3, 4, 6, 8, 12, … up to the most."""
 MOST_CLASSES: Final = (SETS.beyond, len(LENGTH_CLASSES))
-"""What stands for a set over its bound, and for an element that is too long."""
+"""What a set over its bound counts as, and an element that is too long."""
 
 KEY: Final = "[union] bound"
 """The job's key that usually sets the bound of a union."""
@@ -45,7 +45,7 @@ PointTuples = NDArray[np.uint8]
 """Shape (m, b, 32): m tuples of b points each."""
 
 Fill = Literal["lists", "merged", "union"]
-"""What is filled up to a public size; each includes what stands before it."""
+"""What is filled up to a public size; each includes what is listed before it."""
 
 
 @dataclass(frozen=True)
@@ -63,24 +63,24 @@ class OwnList:
 
 @dataclass(frozen=True)
 class ListSizes:
-    """What all parties know of all lists; the same for each of them, so that sizes tell nobody's set from another's.
+    """What all parties know of all lists; the same for each of them, so that sizes distinguish nobody's set.
 
     Attributes:
         parties: How many there are.
         blocks: Blocks per element.
         capacity: The most elements that a set may hold: the size class of the job's bound, or of the largest set.
-        room: Tuples on top of the capacity, so that common fakes always find room.
+        spare: Tuples on top of the capacity, so that common fakes always fit.
     """
 
     parties: int
     blocks: int
     capacity: int
-    room: int
+    spare: int
 
     @property
     def length(self) -> int:
         """Tuples in a party's list."""
-        return self.capacity + self.room
+        return self.capacity + self.spare
 
     @property
     def most_elements(self) -> int:
@@ -101,14 +101,14 @@ class ListSizes:
 def check_limits(
     own: Sequence[bytes], label: str, bound: int | None, max_element_bytes: int, fill: Fill = "lists"
 ) -> None:
-    """Refuses limits within which no list can be made. What a set has over its limits is not told here: see `classes`.
+    """Refuses limits within which no list can be made; `classes` reports what a set has over them.
 
     Raises:
         ConfigurationError: The bound, or the longest element, is none.
         ValueError: The union is to be filled, and its elements are not of one length of at least 16 bytes.
     """
     if bound is not None and not 1 <= bound <= MAX_BLOCKS:
-        raise tellable(
+        raise shareable(
             ConfigurationError(f"the bound of the union '{label}' must lie between 1 and {MAX_BLOCKS}, not {bound}")
         )
     if not 0 <= max_element_bytes <= blocks.MAX_ELEMENT_BYTES:
@@ -141,7 +141,7 @@ def common_fakes(epsilon: Decimal | float) -> TruncatedDiscreteLaplace:
         ) from None
 
 
-def room_for_common_fakes(parties: int, fakes: TruncatedDiscreteLaplace) -> int:
+def spare_for_common_fakes(parties: int, fakes: TruncatedDiscreteLaplace) -> int:
     """The most common fakes that one party can have with all its peers."""
     return (parties - 1) * 2 * fakes.shift
 
@@ -157,9 +157,9 @@ def widened(width: int) -> int:
 
 
 def longest_allowed(max_element_bytes: int, fill: Fill = "lists") -> int:
-    """Bytes of the longest element that a union takes: what the length class of the job's limit has room for.
+    """Bytes of the longest element that a union takes: what fits into the length class of the job's limit.
 
-    So jobs with one limit after the other tell no more of the longest element than its length class, as unions do.
+    So jobs with one limit after the other reveal no more of the longest element than its length class, as unions do.
     """
     if fill == "union":  # all elements have this length, as is public
         return max_element_bytes
@@ -190,7 +190,7 @@ def sizes_of(
     label: str,
     bound: int | None,
     max_element_bytes: int,
-    room: int,
+    spare: int,
     fill: Fill = "lists",
     *,
     key: str = KEY,
@@ -198,12 +198,12 @@ def sizes_of(
     """The sizes of all lists, from the maxima of all parties' classes; `key` of the job sets the bound, for people.
 
     Raises:
-        OverLimit: Some party's set is over a limit, whose is not told; or the lists would be too long.
+        OverLimit: Some party's set is over a limit, whose is not revealed; or the lists would be too long.
     """
     size, width = largest
     if size == MOST_CLASSES[0]:
         allowed = over_bound(SETS, bound, key)
-        raise tellable(
+        raise shareable(
             OverLimit(
                 f"some party, and nobody learns which, brings more elements to the union '{label}' than {allowed}"
             )
@@ -212,7 +212,7 @@ def sizes_of(
         longest = longest_allowed(max_element_bytes, fill)
         raised = max_element_bytes < _LONGEST_NAME
         advice = "raise [union] max_item_bytes in the job, or shorten the name" if raised else "shorten the name"
-        raise tellable(
+        raise shareable(
             OverLimit(
                 f"some party, and nobody learns which, has a name of more than {longest} bytes, "
                 f"the most that the union '{label}' takes; {advice}"
@@ -222,11 +222,11 @@ def sizes_of(
         parties,
         blocks.blocks_needed(max_element_bytes) if fill == "union" else LENGTH_CLASSES[width],
         SETS.capacity(size, bound),
-        room,
+        spare,
     )
     if sizes.length * sizes.blocks > MAX_BLOCKS:
         lowered = f"{key} or max_item_bytes" if key == KEY else key
-        raise tellable(
+        raise shareable(
             OverLimit(f"the lists of this union would hold more than {MAX_BLOCKS} blocks; lower {lowered} in the job")
         )
     return sizes
@@ -268,7 +268,7 @@ def distinct(tuples: Sequence[PointTuples]) -> PointTuples:
         tuples: Each of shape (m, b, 32).
 
     Returns:
-        Shape (distinct, b, 32), ordered by their bytes, which tells nothing of their origin.
+        Shape (distinct, b, 32), ordered by their bytes, which reveals nothing of their origin.
     """
     joined = np.concatenate(tuples)
     width = joined.shape[1] * joined.shape[2]

@@ -14,7 +14,7 @@ Steps (the ring is the parties' order with the merger taken out and put at both 
     3  strip      the merged list passes all other parties; each strips its own key and permutes the tuples
     4  open       the merger strips the blind, drops fakes, and opens the sorted union
 
-Step 2 stands for the merger's layer and the blind of the classic scheme at once: since the blind never leaves the
+Step 2 serves as the merger's layer and the blind of the classic scheme at once: since the blind never leaves the
 merger before step 3, and every list of step 3 carries it, no value of step 3 occurs in step 1.
 Step 3 cannot be split into parts that go around in different orders: the merger knows which ciphertexts it put into
 which part, so it would learn part by part, in a small union element by element, who holds what. Instead, parties take
@@ -35,7 +35,7 @@ Leakage (as data in `union_disclosure.leakage`):
     every party learns U and with it, from the union, Σ|S_i| plus the numbers of common fakes of pairs without it.
     every party learns the largest length class of the others' sets, and the largest size class where the job fixes no
         bound (2^j, from 64 up: sets of few elements are all alike); whether some other set is over a limit. Nothing of
-        it is told by party; all lists are filled up to the same length.
+        it is known by party; all lists are filled up to the same length.
     with n = 2 both so learn the other's set size and the number of common elements; only *which* of a party's own
         elements the other holds is hidden.
     `fill` hides more. "merged": the merger fills the merged list up to the length of all lists together with random
@@ -78,9 +78,9 @@ from crypto.protocols.union.lists import (
     longest_allowed,
     padded,
     require,
-    room_for_common_fakes,
     sizes_of,
     sorted_elements,
+    spare_for_common_fakes,
 )
 from link.errors import ConfigurationError, MalformedMessage, ProtocolViolation
 from link.session import Session
@@ -113,7 +113,7 @@ async def set_union(
     Every party calls this with the same arguments but `elements`.
 
     Args:
-        session: The lane to talk on.
+        session: The lane to use.
         secrets: From `pairwise.agree` in this session.
         elements: This party's set; any byte strings, repeated ones count once.
         merger: The party that removes duplicates and decrypts last; it learns the most.
@@ -125,7 +125,7 @@ async def set_union(
         to: Who learns the union besides the merger; all parties by default.
         fill: What is filled up to a public size: the `lists` alone; the `merged` list too, so that only the merger
             learns how many tuples differ; or also the `union` and the sets, with random elements. The latter asks for
-            elements of exactly `max_element_bytes` bytes that look random to whoever does not know them, such as
+            elements of exactly `max_element_bytes` bytes that look random to all who do not know them, such as
             pseudonyms of 16 bytes.
         key: The job's key that sets the bound, for people.
 
@@ -134,8 +134,8 @@ async def set_union(
         union that is filled has as many as all capacities together.
 
     Raises:
-        ConfigurationError: Some party's set is over the bound or has too long an element (told to all alike, without
-            whose it is or by how much), or the arguments make no union.
+        ConfigurationError: Some party's set is over the bound or has too long an element (reported to all alike,
+            without whose it is or by how much), or the arguments make no union.
         MalformedMessage: A peer sent what is no group element, or sizes that the job does not allow.
         ProtocolViolation: What came out is no union that contains this party's set.
     """
@@ -145,10 +145,10 @@ async def set_union(
     check_limits(own, label, bound, max_element_bytes, fill)
     longest = longest_allowed(max_element_bytes, fill)
     fakes = common_fakes(epsilon_dup)
-    room = room_for_common_fakes(len(ring), fakes)
+    spare = spare_for_common_fakes(len(ring), fakes)
     here = classes(own, bound, max_element_bytes, fill)
     largest = await masked_maximum(lane.lane("sizes"), secrets, here, MOST_CLASSES)  # <-> 0
-    sizes = sizes_of((largest[0], largest[1]), len(ring), label, bound, max_element_bytes, room, fill, key=key)
+    sizes = sizes_of((largest[0], largest[1]), len(ring), label, bound, max_element_bytes, spare, fill, key=key)
     if fill == "union":
         own = filled(own, sizes.capacity, max_element_bytes, lane.randomness("filled set"))
 

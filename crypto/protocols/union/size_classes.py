@@ -1,9 +1,9 @@
-"""Size classes: the few numbers to which the lengths of lists are rounded up, so that a length tells little of a set.
+"""Size classes: the few numbers to which the lengths of lists are rounded up, so that a length reveals little of a set.
 
-Class 0 holds 64 elements, since a smaller one would tell too much of few elements. From there on each doubling has as
+Class 0 holds 64 elements, since a smaller one would reveal too much of few elements. From there on each doubling has as
 many classes as `to_a_doubling` says: `SETS` grow 64, 128, 256, …, and `LISTS` 64, 80, 96, 112, 128, 160, ….
 
-A job's bound is rounded up to a class, too. Else whoever proposes jobs with one bound after the other would learn
+A job's bound is rounded up to a class, too. Else who proposes jobs with one bound after the other would learn
 exactly, from which of them end with an error, how much the largest party holds.
 
 Pure functions.
@@ -51,7 +51,7 @@ class SizeClasses:
 
     @property
     def beyond(self) -> int:
-        """The place after the last class, which stands for what is too large."""
+        """The place after the last class, for what is too large."""
         return self.place(self.most) + 1
 
     def of(self, held: int, bound: int | None) -> int:
@@ -66,7 +66,7 @@ class SizeClasses:
         return self.place(held) if bound is None else 0
 
     def capacity(self, largest: int, bound: int | None) -> int:
-        """How many elements every list has room for.
+        """How many elements every list can hold.
 
         Args:
             largest: What `of` says, the largest of all parties'.

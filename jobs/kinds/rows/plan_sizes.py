@@ -15,7 +15,7 @@ from crypto.protocols.union.lists import (
     MAX_BLOCKS,
     ListSizes,
     common_fakes,
-    room_for_common_fakes,
+    spare_for_common_fakes,
     widened,
 )
 from crypto.protocols.union.size_classes import SETS
@@ -222,7 +222,7 @@ def _thinned(task: HorizontalMining, answers: Mapping[str, Answer], place: int, 
 def _largest(task: HorizontalMining, parties: Sequence[str], element_bytes: int) -> UnionSizes:
     """The union of the longest lists that there can be, whose elements have up to so many bytes."""
     blocks_each = widened(blocks_needed(element_bytes))
-    room = room_for_common_fakes(len(parties), common_fakes(EPSILON_COMMON))
+    room = spare_for_common_fakes(len(parties), common_fakes(EPSILON_COMMON))
     if task.bound is None:
         most = max(1, MAX_BLOCKS // blocks_each - room)
     else:

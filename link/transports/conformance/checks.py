@@ -95,7 +95,7 @@ async def parts_run_at_the_same_time(kit: Kit) -> None:
 
 
 async def bulk_goes_both_ways_before_anyone_reads(kit: Kit) -> None:
-    """Nobody reads before it has sent: a transport that waits for readers would stand still."""
+    """Nobody reads before it has sent: a transport that waits for readers would never go on."""
     values = {p: np.arange(_BULK, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15 + ord(p)) for p in AB}
 
     async def role(s: Session) -> bool:
@@ -181,7 +181,7 @@ async def an_abort_reaches_all_peers(kit: Kit) -> None:
 
 
 async def a_failure_wakes_every_wait(kit: Kit) -> None:
-    """Whoever waits for any peer on any lane hears of it."""
+    """All who wait for any peer on any lane hear of it."""
     async with kit.sessions() as world:
         a = world["a"]
         waits = [asyncio.create_task(a.lane(f"{p}{i}").recv(p, Note)) for p in a.others for i in range(5)]

@@ -30,7 +30,7 @@ from anonymize.fulldomain.lattice import Node
 from anonymize.release import allowed_suppression
 from crypto.protocols.comparison.two_party import TwoParty
 from crypto.protocols.sums.pairwise import PairwiseSecrets, agree
-from link.errors import ConfigurationError, tellable
+from link.errors import ConfigurationError, shareable
 from link.session import Session
 from mining.data.tables import Table
 from mining.joint.anonymisation.assembly import assemble, public_bound
@@ -90,7 +90,7 @@ async def anonymise(session: Session, table: Table, task: JointAnonymisation) ->
     secrets = await agree(session.lane("keys"))
     n_rows = await total_rows(session.lane("rows"), secrets, rows.n_rows)
     if n_rows < task.k:
-        raise tellable(
+        raise shareable(
             ConfigurationError(
                 f"all parties together have {n_rows} rows, and every class needs {task.k}; weaken the model"
             )

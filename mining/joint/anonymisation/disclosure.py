@@ -229,7 +229,7 @@ def _of_keys(task: JointAnonymisation, parties: Sequence[str]) -> list[Learned]:
         f"of nodes with more than {MOST_CELLS:,} possible classes that may be better than the best so far, which of "
         "these classes occur in any party's rows: combinations of generalised values, those of a single row among them"
     )
-    found = leakage(parties, merger_of(parties), fill=FILL, tells_sizes=False)
+    found = leakage(parties, merger_of(parties), fill=FILL, reveals_sizes=False)
     of_unions = (line.of("the union of class keys of such a node") for line in found)
     lines = [Learned(tuple(parties), "membership", what, detail), *of_unions]
     unions = nodes_with_unions(task)

@@ -44,7 +44,7 @@ from crypto.protocols.comparison.shared_bits import open_bits
 from crypto.protocols.comparison.two_party import TwoParty
 from crypto.protocols.sums.pairwise import PairwiseSecrets
 from crypto.protocols.sums.secure_sum import shared_sum
-from link.errors import ConfigurationError, MalformedMessage, tellable
+from link.errors import ConfigurationError, MalformedMessage, shareable
 from link.session import Session
 from link.tasks import together
 from mining.joint.anonymisation.axes import Places, PublicAxis, axes_of
@@ -149,7 +149,7 @@ class Partitioner:
         )
         assert opened is not None  # it is opened to all
         if opened[0]:
-            raise tellable(
+            raise shareable(
                 ConfigurationError(
                     "all rows of all parties as one class fail the requirements; weaken the model or insider_k"
                 )
@@ -178,7 +178,7 @@ class Partitioner:
         opened = await open_bits(lane, fails, label="shown classes", holders=self.task.compute, number=1)
         assert opened is not None  # it is opened to all
         if opened[0]:
-            raise tellable(
+            raise shareable(
                 ConfigurationError(
                     "regions that show the same quasi-identifiers fail the requirements together; weaken the model, or "
                     "take another algorithm"

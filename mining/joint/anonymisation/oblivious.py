@@ -30,7 +30,7 @@ from crypto.protocols.comparison.argmin import MAX_CANDIDATES, argmin, open_posi
 from crypto.protocols.comparison.comparison import at_least, width_for
 from crypto.protocols.comparison.conversion import to_additive
 from crypto.protocols.comparison.shared_bits import open_bits
-from link.errors import ConfigurationError, MalformedMessage, tellable
+from link.errors import ConfigurationError, MalformedMessage, shareable
 from mining.joint.anonymisation.conditions.bits import joined, joined_bits, node_sums
 from mining.joint.anonymisation.examination import Examiner, Scored
 from mining.joint.anonymisation.parameters import Found, JointAnonymisation
@@ -51,7 +51,7 @@ def check_candidates(task: JointAnonymisation) -> None:
     cells = possible_classes(task)
     candidates = cells[cells <= task.node_cells]
     if len(candidates) > MAX_CANDIDATES or candidates.sum() > MOST_TOGETHER:
-        raise tellable(
+        raise shareable(
             ConfigurationError(
                 f'with disclose = "node" all {len(candidates):,} nodes of at most {task.node_cells:,} possible classes '
                 f"would be examined, which have {int(candidates.sum()):,} together; at most {MAX_CANDIDATES:,} "
@@ -163,7 +163,7 @@ def no_node(allowed: int) -> ConfigurationError:
     Args:
         allowed: Rows that may be suppressed.
     """
-    return tellable(
+    return shareable(
         ConfigurationError(
             "even with every quasi-identifier at its highest level the requirements fail for more than "
             f"{allowed} rows of all parties; allow more suppression or weaken the model"

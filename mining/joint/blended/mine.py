@@ -37,7 +37,7 @@ from ldp.accounting.discrete_gaussian import DiscreteGaussian
 from ldp.blending.curator import noisy_frequencies
 from ldp.budget import float_below
 from ldp.oracles.direct_encoding import DirectEncoding
-from link.errors import InputDataError, MalformedMessage, ProtocolViolation, tellable
+from link.errors import InputDataError, MalformedMessage, ProtocolViolation, shareable
 from link.files.json_text import read_json
 from link.session import Session
 from mining.data.transactions import Transactions
@@ -130,7 +130,7 @@ async def _begin(session: Session, data: Transactions, task: Blending, least_cou
         first[session.randomness("halves").permutation(data.n_rows)[: second_half(data.n_rows)]] = False
     run = _Run(session, task, sizes, (data.chosen(first), data.chosen(~first)))
     if run.counted < 2:
-        raise tellable(
+        raise shareable(
             InputDataError(
                 "the parties that opted in have too few transactions for an estimate; let more parties opt in"
             )
@@ -317,7 +317,7 @@ def _found(run: _Run, head: tuple[str, ...], counts: Counts, answered: Counts) -
 def _check_answers(run: _Run, questions: int) -> None:
     records = sum(run.others().values())
     if records < 2 * max(questions, 1):
-        raise tellable(
+        raise shareable(
             InputDataError(
                 f"the parties that did not opt in have only {records:,} transactions, too few to ask about {questions} "
                 "items; lower [itemsets] top_k"

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from ldp.bias_aware import ONE_SIDED, deviations_with_bias
 from ldp.sets.rules import fieller
-from link.errors import ConfigurationError, tellable
+from link.errors import ConfigurationError, shareable
 from mining.estimates import NORMAL_95, EstimatedItemsets
 from mining.joint.distributed.candidates import NoisyLevel
 from mining.joint.parameters import RuleParameters
@@ -76,7 +76,7 @@ def noisy_rules(itemsets: EstimatedItemsets, asked: RuleParameters) -> Estimated
             if ends is None or _share(both / count) < least:
                 continue
             if len(found) == MAX_RULES:
-                raise tellable(
+                raise shareable(
                     ConfigurationError(
                         f"more than {MAX_RULES} rules reach this confidence; raise min_confidence or min_support"
                     )

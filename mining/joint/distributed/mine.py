@@ -34,7 +34,7 @@ from numpy.typing import NDArray
 
 from crypto.protocols.sums.pairwise import PairwiseSecrets, agree
 from ldp.accounting.central_noise import confident_threshold
-from link.errors import ConfigurationError, tellable
+from link.errors import ConfigurationError, shareable
 from link.session import Session
 from mining.candidates import Candidates, join
 from mining.counting import SupportCounter
@@ -276,7 +276,7 @@ def _joined(sets: Sets, limit: int) -> Candidates:
             raise EnumerationLimit(limit)
         return join(sets, limit)
     except EnumerationLimit:
-        raise tellable(
+        raise shareable(
             ConfigurationError(
                 f"by their noisy supports there are more than {limit} candidates of {length} items; raise "
                 "min_support, or epsilon so that there is less noise, or set max_length"

@@ -21,7 +21,7 @@ import numpy as np
 
 from crypto.primitives.randomness import KEY_BYTES, Randomness
 from ldp.accounting.discrete_gaussian import DiscreteGaussian
-from link.errors import ConfigurationError, MalformedMessage, tellable
+from link.errors import ConfigurationError, MalformedMessage, shareable
 from link.files.json_text import read_json
 from link.session import Session
 from mining.data.transactions import Transactions
@@ -72,7 +72,7 @@ def own_choice(data: Transactions, chosen: Selection, random: Randomness) -> tup
 
 def _check_number(named: int, most: int) -> None:
     if named > most:
-        raise tellable(
+        raise shareable(
             ConfigurationError(
                 f"the parties name more than {most} items; name a catalogue as [itemsets] universe, or raise "
                 "max_candidates"

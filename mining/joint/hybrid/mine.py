@@ -37,7 +37,7 @@ from ldp.reports import Reports
 from ldp.sets.baskets import Baskets
 from ldp.sets.plan import MiningPlan, MiningServer, SetReporter
 from ldp.shuffling.rows import reports_in, rows_of
-from link.errors import InputDataError, MalformedMessage, ProtocolViolation, tellable
+from link.errors import InputDataError, MalformedMessage, ProtocolViolation, shareable
 from link.session import Session
 from mining.data.transactions import Transactions
 from mining.joint.estimated import Estimated, pack_estimates, unpack_estimates
@@ -273,10 +273,10 @@ def _check_records(
 ) -> None:
     total = sum(sizes.values())
     if total == 0:
-        raise tellable(InputDataError("no party has any transaction in this dataset, so there is nothing to mine"))
+        raise shareable(InputDataError("no party has any transaction in this dataset, so there is nothing to mine"))
     if not all(map(any, zip(*told.values(), strict=True))):
         fewer = ", or with [itemsets] max_length = 1, which takes fewer phases" if task.search == "svsm" else ""
-        raise tellable(
+        raise shareable(
             InputDataError(
                 f"there are only {total:,} transactions, too few for all phases of the search; mine them where more are"
                 f"{fewer}"

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from crypto.protocols.sums.pairwise import PairwiseSecrets
 from link.disclosure import Declared
-from link.errors import ConfigurationError, tellable
+from link.errors import ConfigurationError, shareable
 from link.session import Session
 from mining.data.bitmaps import words
 from mining.data.tables import Table
@@ -107,7 +107,7 @@ def one_holder_each(names: Sequence[str], columns: Mapping[str, Collection[str]]
         parties = [party for party, held in columns.items() if name in held]
         if len(parties) != 1:
             where = " and ".join(parties) + " both have" if parties else "no party of the job has"
-            raise tellable(
+            raise shareable(
                 ConfigurationError(f"{where} the column '{name}'; a model takes every column from one party")
             )
         found[name] = parties[0]

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from crypto.protocols.sums.pairwise import PairwiseSecrets
 from crypto.protocols.sums.secure_sum import secure_sum, word_for
 from link.disclosure import Declared
-from link.errors import InputDataError, tellable
+from link.errors import InputDataError, shareable
 from link.session import Session
 from mining.joint.tally import MAX_ROWS, Addends, no_sum
 
@@ -79,6 +79,6 @@ async def total_counts(
 
 def no_rows() -> InputDataError:
     """There is nothing to learn from."""
-    return tellable(
+    return shareable(
         InputDataError("the parties have no row to learn from; check their datasets, and how rows are aligned")
     )

@@ -35,7 +35,7 @@ from crypto.protocols.comparison.two_party import TwoParty, beside
 from crypto.protocols.products.outside_dealer import Dealings
 from crypto.protocols.sums.pairwise import PairwiseSecrets, agree
 from crypto.protocols.sums.secure_sum import secure_sum
-from link.errors import ConfigurationError, InputDataError, ProtocolViolation, tellable
+from link.errors import ConfigurationError, InputDataError, ProtocolViolation, shareable
 from link.session import Session
 from mining.candidates import join, most_candidates
 from mining.data.tables import Table
@@ -202,7 +202,7 @@ class _Run:
                 party=session.others[0] if len(session.others) == 1 else None,
             )
         if n_rows == 0:
-            raise tellable(
+            raise shareable(
                 InputDataError(
                     "the parties have no row in common; check that their ids are of the same kind, and [align] "
                     "trim, case and unicode"
@@ -334,7 +334,7 @@ def _assemble(dictionary: Dictionary, levels: list[_Level], tally: Tally) -> Ite
 
 
 def _too_many(length: int, limit: int) -> ConfigurationError:
-    return tellable(
+    return shareable(
         ConfigurationError(
             f"there are more than {limit} candidates of {length} items; raise min_support, set max_length, "
             "or raise [itemsets] max_candidates"

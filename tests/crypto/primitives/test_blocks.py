@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from crypto.primitives.blocks import BLOCK_BYTES, MAX_BLOCKS, MAX_ELEMENT_BYTES, blocks_needed, decode, encode, fake
-from crypto.primitives.embedding import embed, extract
+from crypto.primitives.embedding import contents, embed
 from crypto.primitives.randomness import Randomness
 
 elements = st.one_of(
@@ -96,7 +96,7 @@ def test_real_and_fake_survive_embedding_and_shuffling(random: Randomness) -> No
     names = [f"öl={i}\0".encode() * 3 for i in range(30)]
     tuples = np.concatenate((encode(names, 3), fake(random, 10, 3)))[random.permutation(40)]
     points = embed(tuples.reshape(-1, BLOCK_BYTES))
-    back = decode(extract(points).reshape(40, 3, BLOCK_BYTES))
+    back = decode(contents(points).reshape(40, 3, BLOCK_BYTES))
     assert sorted(name for name in back if name is not None) == sorted(names)
     assert back.count(None) == 10
 

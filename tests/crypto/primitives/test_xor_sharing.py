@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from crypto.primitives.randomness import Randomness
 from crypto.primitives.sharing import share
-from crypto.primitives.xor_sharing import XorShare, planes_of, reconstruct_bits, share_bits, words_of
+from crypto.primitives.xor_sharing import XorShare, planes_of, words_of
+from tests.crypto.shares import reconstruct_bits, share_bits
 
 NAMES = ("north", "south", "east")
 WORDS = st.integers(1, 64).flatmap(
@@ -52,10 +53,6 @@ def test_linear_operations_are_those_on_the_words(given_: tuple[int, list[int]],
 
     assert result(lambda x, y: x ^ y) == [v ^ w for v, w in zip(words, other, strict=True)]
     assert result(lambda x, y: ~x) == [full ^ v for v in words]
-    assert result(lambda x, y: x.xor_public(public)) == [
-        v ^ (full if f else 0) for v, f in zip(words, flags, strict=True)
-    ]
-    assert result(lambda x, y: x.and_public(public)) == [v if f else 0 for v, f in zip(words, flags, strict=True)]
     assert result(lambda x, y: x[public]) == [v for v, f in zip(words, flags, strict=True) if f]
     assert result(lambda x, y: x[1:3]) == words[1:3]
     assert result(lambda x, y: x.bits(slice(0, 1))) == [v & 1 for v in words]
@@ -92,8 +89,6 @@ def test_misuse_is_a_type_error() -> None:
         lambda: a ^ sum_of_north,  # type: ignore[operator]
         lambda: sum_of_north + a,  # type: ignore[operator]
         lambda: a[0],  # type: ignore[index]
-        lambda: a.xor_public(np.ones(2, np.uint8)),  # type: ignore[arg-type]
-        lambda: a.and_public(np.ones(3, np.bool_)),
         lambda: XorShare.stacked([a, b]),
         lambda: XorShare.joined([a, b]),
         lambda: XorShare(np.zeros(2, np.uint8), 2, "north", NAMES),
@@ -113,15 +108,10 @@ def test_mismatches_are_refused() -> None:
         XorShare.joined([shares[0], shares[0]])
     with pytest.raises(ValueError, match="not stacked"):
         XorShare.stacked([shares[0], short[0]])
-    for wrong in ([], shares[:2], [*shares, shares[0]], [*shares[:2], short[2]], [*shares[:2], narrow[2]]):
-        with pytest.raises(ValueError, match=r"shares|share of each|different words"):
-            reconstruct_bits(wrong)
     with pytest.raises(ValueError, match="fit"):
         planes_of(np.array([8], np.uint64), 3)
     with pytest.raises(ValueError, match="1 to 64 bits"):
         planes_of(np.array([0], np.uint64), 65)
-    with pytest.raises(ValueError, match="two holders"):
-        split([1], 4, ("alone",))
     with pytest.raises(ValueError, match="do not hold"):
         XorShare(np.zeros((1, 2), np.uint8), 8, "north", NAMES)
     with pytest.raises(ValueError, match="holder"):

@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 from crypto.primitives.bit_matrix import pack_bits
 from crypto.primitives.paillier.ciphertexts import Ciphertexts, bytes_of, encrypt, values_of
 from crypto.primitives.paillier.pool import ZeroPool
-from crypto.primitives.paillier.selection import select_sums
 from crypto.primitives.paillier.zeros import OwnerZeros
 from crypto.primitives.randomness import Randomness
 from crypto.primitives.sharing import AdditiveShare, reconstruct
@@ -43,7 +42,7 @@ from protos.v1.oblivious_transfer_pb2 import EncryptedMessages, ExtensionRows
 from protos.v1.paillier_pb2 import EncryptedRows, MaskedProducts, PaillierKey
 from tests.crypto.protocols.two_party_world import A, B, assert_alike, assert_uniform, shapes_of
 from tests.examples import examples, slowly
-from tests.paillier_world import empty_pool, full_key, residue_part, small_key
+from tests.paillier_world import empty_pool, full_key, residue_part, select_sums, small_key
 from tests.world import run_parties
 
 BITS = 2048

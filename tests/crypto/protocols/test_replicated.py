@@ -9,11 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crypto.primitives import ring_matrix
+from crypto.primitives.columns import bits_of
 from crypto.primitives.randomness import Randomness
-from crypto.primitives.replicated_sharing import ReplicatedShare, reconstruct_replicated, replicate
+from crypto.primitives.replicated_sharing import ReplicatedShare
 from crypto.primitives.sharing import reconstruct
 from crypto.protocols.comparison.two_party import TwoParty
-from crypto.protocols.products.replicated import matrix_product, multiply, share_columns, to_additive
+from crypto.protocols.products.replicated import Input, matrix_product, multiply, to_additive
 from crypto.protocols.products.replicated_counts import spanning_counts
 from crypto.protocols.sums.pairwise import agree
 from link.errors import MalformedMessage
@@ -22,11 +23,22 @@ from protos.v1.link_pb2 import Frame
 from protos.v1.products_pb2 import Component, ComponentSeed
 from tests.crypto.protocols.products_world import assert_views_alike, itemset_counts, packed, table
 from tests.crypto.protocols.two_party_world import assert_uniform
+from tests.crypto.shares import reconstruct_replicated, replicate
 from tests.examples import examples
 from tests.world import run_parties
 
 PARTIES = ("a", "b", "c", "d", "e")
 THREE = ("a", "b", "c")
+
+
+async def share_columns(
+    session: Session, owner: str, columns: Any, shape: tuple[int, int], word: Any = np.uint32
+) -> Any:
+    """Shares one owner's packed columns; owner and holders call this, others may."""
+    way = Input(session, THREE, owner, word)
+    if session.me == owner:
+        return way.share(await way.send(bits_of(columns, (0, shape[1])).astype(word)), shape)
+    return way.share(await way.take(shape), shape)
 
 
 def counts(
@@ -90,7 +102,7 @@ def test_input_of_any_party(word: Any, owner: str) -> None:
     own = packed(bits)
 
     async def role(session: Session) -> Any:
-        return await share_columns(session.lane("x"), THREE, owner, own.get(session.me), (3, 77), word)
+        return await share_columns(session.lane("x"), owner, own.get(session.me), (3, 77), word)
 
     out = run_parties(PARTIES[:4], role)
     assert out["d"] is None
@@ -142,7 +154,7 @@ def test_what_a_holder_holds_of_anothers_columns_is_uniform_or_zero() -> None:
 
     async def role(session: Session) -> Any:
         return [
-            await share_columns(session.lane(name), THREE, name, own[name] if name == session.me else None, (8, 4096))
+            await share_columns(session.lane(name), name, own[name] if name == session.me else None, (8, 4096))
             for name in bits
         ]
 

@@ -17,7 +17,6 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from numpy.typing import NDArray
 
-from crypto.primitives.masks import mask_vector
 from crypto.primitives.randomness import Randomness
 from crypto.primitives.sharing import AdditiveShare, reconstruct
 from crypto.protocols.sums import pairwise
@@ -30,6 +29,7 @@ from link.session import Session
 from link.transports.memory import Hub, MemoryTransport
 from protos.v1.link_pb2 import Frame, Opening
 from protos.v1.secure_sum_pb2 import MaskedValues
+from tests.crypto.shares import mask_vector
 from tests.world import run_parties, terms
 
 Words = NDArray[np.uint64]

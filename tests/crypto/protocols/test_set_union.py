@@ -14,7 +14,7 @@ from crypto.protocols.sums.masked_maximum import LABEL as SIZES
 from crypto.protocols.union import layers
 from crypto.protocols.union import set_union as set_union_module
 from crypto.protocols.union.disclosure import declared, leakage
-from crypto.protocols.union.lists import MOST_CLASSES, OwnList, common_fakes, room_for_common_fakes
+from crypto.protocols.union.lists import MOST_CLASSES, OwnList, common_fakes, spare_for_common_fakes
 from link.disclosure import opens
 from link.errors import ConfigurationError
 from protos.v1 import set_union_pb2
@@ -105,7 +105,7 @@ def test_default_noise_and_the_least_size_class():
     sets = sets_of("abcde", "ab", "")
     run = run_union(sets, merger="east", epsilon_dup=1.0)
     assert run.unions == dict.fromkeys(sets, pooled(sets))
-    assert lengths(run) == {64 + room_for_common_fakes(3, common_fakes(1.0))}
+    assert lengths(run) == {64 + spare_for_common_fakes(3, common_fakes(1.0))}
 
 
 @pytest.mark.parametrize(("largest", "size_class"), [(0, 64), (64, 64), (65, 128), (129, 256)])
@@ -173,7 +173,7 @@ def test_what_makes_no_union_is_refused(own, options, words):
 def test_a_bound_that_no_list_can_have_is_told_to_all():
     with pytest.raises(ConfigurationError, match="must lie between 1 and 16777216") as caught:
         run_union(sets_of("a", "b"), merger="south", bound=(1 << 24) + 1)
-    assert caught.value.tellable
+    assert caught.value.shareable
 
 
 def test_a_set_over_its_bound_says_no_number_but_the_bound_and_its_class():

@@ -14,7 +14,7 @@ from crypto.primitives.ristretto255 import from_uniform_bytes
 from crypto.protocols.union import set_union as protocol
 from crypto.protocols.union import size_classes
 from crypto.protocols.union.disclosure import leakage
-from crypto.protocols.union.lists import common_fakes, room_for_common_fakes
+from crypto.protocols.union.lists import common_fakes, spare_for_common_fakes
 from crypto.protocols.union.size_classes import SETS
 from link.errors import ComineError, MalformedMessage, ProtocolViolation
 from protos.v1.link_pb2 import Frame
@@ -96,7 +96,7 @@ def test_who_does_not_merge_sees_nothing_of_sizes_or_of_who_shares_what(n):
         run = filled(sets, "north", bound=8)
         views.append([structure(run.frames, party) for party in tuple(sets)[1:]])
         assert told(run.frames, UnionSize) == {UnionSize(elements=64 * n).SerializeToString()}
-        total = n * (64 + room_for_common_fakes(n, common_fakes(FEW)))
+        total = n * (64 + spare_for_common_fakes(n, common_fakes(FEW)))
         assert told(run.frames, MergedSize) == {MergedSize(tuples=total).SerializeToString()}
     assert views[0] == views[1] == views[2]
 
@@ -115,7 +115,7 @@ def test_a_stranger_is_seen_by_nobody_but_the_merger_at_the_end():
     run = filled(WORLDS[0], "north", bound=8)
     for sender in WORLDS[0]:
         points = points_of([f for f in run.frames if f.sender == sender and f.type.endswith("MergedPiece")])
-        assert len(set(points)) == len(points) == 3 * (64 + room_for_common_fakes(3, common_fakes(FEW)))
+        assert len(set(points)) == len(points) == 3 * (64 + spare_for_common_fakes(3, common_fakes(FEW)))
 
 
 @pytest.mark.parametrize(
@@ -201,7 +201,7 @@ def test_leakage_of_a_union_with_a_filled_merged_list():
     (line,) = [line for line in lines if "sum of the sizes" in line.exact]
     assert line.who == ("a",)
     assert not any("different tuples" in line.exact for line in leakage(("a", "b", "c"), "a", to=["b"], fill="merged"))
-    lines = leakage(("a", "b"), "a", fill="merged", tells_sizes=False)
+    lines = leakage(("a", "b"), "a", fill="merged", reveals_sizes=False)
     (line,) = [line for line in lines if "exact set size" in line.exact]
     assert line.who == ("a",)
     assert not any("power of two" in line.exact or "is below the size" in line.exact for line in lines)

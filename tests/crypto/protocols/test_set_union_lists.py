@@ -17,8 +17,8 @@ from crypto.protocols.union.lists import (
     distinct,
     length_class,
     padded,
-    room_for_common_fakes,
     sizes_of,
+    spare_for_common_fakes,
     widened,
 )
 from link.errors import ConfigurationError
@@ -41,12 +41,12 @@ def test_length_classes():
 def test_the_truncation_costs_less_than_two_to_the_minus_forty(epsilon):
     fakes = common_fakes(epsilon)
     assert fakes.delta <= 2**-40
-    assert room_for_common_fakes(4, fakes) == 6 * fakes.shift
+    assert spare_for_common_fakes(4, fakes) == 6 * fakes.shift
 
 
 def lists_of_two(elements: list[bytes], capacity: int) -> list[np.ndarray]:
     fakes = common_fakes(1.0)
-    sizes = ListSizes(2, 2, capacity, room_for_common_fakes(2, fakes))
+    sizes = ListSizes(2, 2, capacity, spare_for_common_fakes(2, fakes))
     return [
         padded(elements, sizes, fakes, [Randomness.from_seed(b"pair")], Randomness.from_seed(me.encode())).tuples
         for me in ("a", "b")

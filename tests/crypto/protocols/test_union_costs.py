@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from crypto.protocols.sums.costs import agreement_traffic
 from crypto.protocols.union.costs import UnionSizes, union_traffic, union_work
-from crypto.protocols.union.lists import Fill, ListSizes, common_fakes, length_class, room_for_common_fakes
+from crypto.protocols.union.lists import Fill, ListSizes, common_fakes, length_class, spare_for_common_fakes
 from crypto.protocols.union.size_classes import SETS
 from link.traffic import Traffic
 from protos.v1.link_pb2 import Frame
@@ -28,7 +28,7 @@ def sets_of(parties: int, length: int) -> dict[str, set[bytes]]:
 
 
 def sizes_of(sets: dict[str, set[bytes]], bound: int | None, fill: Fill, merged: int | None) -> UnionSizes:
-    room = room_for_common_fakes(len(sets), common_fakes(FEW))
+    room = spare_for_common_fakes(len(sets), common_fakes(FEW))
     lists = ListSizes(
         len(sets), max(map(length_class, sets.values())), SETS.rounded(bound or max(map(len, sets.values()))), room
     )

@@ -85,7 +85,7 @@ def seen(held: Held, protocol: str, **options: Any) -> tuple[dict[str, View], st
         told = error
     end = ""
     if told is not None:
-        assert told.tellable
+        assert told.shareable
         assert told.party is None
         end = outward(told, "north").message.removeprefix("north: ")
         assert not any(name in end for name in held)

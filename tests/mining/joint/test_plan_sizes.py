@@ -23,7 +23,7 @@ from crypto.protocols.union.lists import (
     MOST_CLASSES,
     ListSizes,
     common_fakes,
-    room_for_common_fakes,
+    spare_for_common_fakes,
 )
 from crypto.protocols.union.size_classes import LISTS, SETS
 from jobs.kinds.rows.parameters import horizontal_mining
@@ -71,7 +71,7 @@ class Seen:
             return None
         (lane,) = (lane for lane in self.words if lane.startswith(f"{name}/union/"))
         size, width = self.largest(lane, *MOST_CLASSES)
-        room = room_for_common_fakes(len(self.words[lane]), common_fakes(EPSILON_COMMON))
+        room = spare_for_common_fakes(len(self.words[lane]), common_fakes(EPSILON_COMMON))
         lists = ListSizes(len(self.words[lane]), LENGTH_CLASSES[width], SETS.capacity(size, bound), room)
         return UnionSizes(lists, self.merged[name], self.elements[name])
 

@@ -17,7 +17,7 @@ from google.protobuf import symbol_database
 
 from coordinator.jobs import client as coordinator_client
 from coordinator.jobs.runner import run_job as run_at_nodes
-from crypto.protocols.union.lists import EPSILON_COMMON, common_fakes, room_for_common_fakes
+from crypto.protocols.union.lists import EPSILON_COMMON, common_fakes, spare_for_common_fakes
 from jobs.results.result import Result
 from jobs.run import PartyRun
 from jobs.spec.job import JobSpec
@@ -219,7 +219,7 @@ def test_the_view_tells_nothing_of_who_of_the_others_counts_what(parties: tuple[
 def test_the_number_of_different_tuples_is_what_the_statement_says() -> None:
     """All slots, less repeated elements, less one for every common fake: each pair has 0 … 2·shift of them."""
     fakes = common_fakes(EPSILON_COMMON)
-    slots = len(FIRST) * (BOUND + room_for_common_fakes(len(FIRST), fakes))
+    slots = len(FIRST) * (BOUND + spare_for_common_fakes(len(FIRST), fakes))
     sets, together = unions(FIRST)
     seen = set()
     for seed in range(4):

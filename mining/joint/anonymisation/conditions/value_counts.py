@@ -12,7 +12,7 @@ from crypto.primitives.sharing import AdditiveShare
 from crypto.primitives.xor_sharing import XorShare
 from crypto.protocols.comparison.comparison import width_for
 from crypto.protocols.comparison.two_party import TwoParty
-from link.errors import ConfigurationError, tellable
+from link.errors import ConfigurationError, shareable
 from link.session import Session
 
 _LARGEST: Final = 1 << 61
@@ -89,7 +89,7 @@ def exact_width(largest: int) -> int:
         ConfigurationError: They do not fit a word.
     """
     if largest >= _LARGEST:
-        raise tellable(
+        raise shareable(
             ConfigurationError(
                 "there are too many rows for exact tests with parameters or values of so many digits; write these with "
                 "fewer"

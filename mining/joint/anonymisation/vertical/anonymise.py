@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 from anonymize.fulldomain.lattice import Node
 from anonymize.release import allowed_suppression
 from crypto.protocols.sums.pairwise import agree
-from link.errors import ConfigurationError, tellable
+from link.errors import ConfigurationError, shareable
 from link.session import Session
 from mining.data.tables import Table
 from mining.joint.align import RowAlignment, align
@@ -81,7 +81,7 @@ async def anonymise_columns(
     if not len(placed):
         raise no_rows()
     if len(placed) < task.k:
-        raise tellable(
+        raise shareable(
             ConfigurationError(
                 f"all parties have {len(placed)} rows in common, and every class needs {task.k}; weaken the model"
             )

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from anonymize.hierarchies.hierarchy import TOP, Hierarchy
-from link.errors import ConfigurationError, tellable
+from link.errors import ConfigurationError, shareable
 from link.session import Session
 from mining.data.tables import Column, Table
 from mining.joint.anonymisation.parameters import JointAnonymisation
@@ -149,7 +149,7 @@ async def find_holders(session: Session, table: Table, task: JointAnonymisation)
         parties = [party for party in session.parties if name in told[party]]
         if len(parties) != 1:
             where = " and ".join(parties) + " both have" if parties else "no party of the job has"
-            raise tellable(
+            raise shareable(
                 ConfigurationError(f"{where} the column '{name}'; every column is anonymised from one party's data")
             )
         found[name] = parties[0]

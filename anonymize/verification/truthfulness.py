@@ -1,6 +1,6 @@
-"""Whether every published row stands for an original row of its own.
+"""Truthfulness: whether every published row covers an original row of its own.
 
-A published row can stand for an original one if each of its quasi-identifiers covers the other's value and all other
+A published row covers an original one if each of its quasi-identifiers covers the other's value and all other
 cells are the same. The release is true if all its rows can be given different original rows so, which is a question of
 matching; it is asked of distinct tuples and the numbers of their rows.
 """
@@ -23,7 +23,7 @@ from anonymize.verification.matching import alone, covering
 from anonymize.verification.rows import SUPPRESSED, Key, distinct, key_of
 
 LabelledValues = Mapping[str, Mapping[str, Sequence[str]]]
-"""By quasi-identifier and label, the original values that it stands for."""
+"""By quasi-identifier and label, the original values that it covers."""
 
 _CENTRED = ("mdav", "maa-slie", "gpkc", "mondrian")  # algorithms that can publish centres of classes
 _SHOWN = 3
@@ -63,7 +63,7 @@ class _Tuples:
         return cls(np.array(codes, np.int64).reshape(len(rows), len(known)), np.array(rows, np.int64), by_fixed)
 
 
-def standing(
+def truthful_rows(
     certificate: Certificate, release: pa.Table, original: pa.Table, labels: LabelledValues | None
 ) -> Iterator[Finding]:
     """Checks a release with classes.
@@ -72,7 +72,7 @@ def standing(
         certificate: What is claimed.
         release: The published rows that are not blanked, as text.
         original: The rows that were anonymised, as text, with all columns that are claimed.
-        labels: What labels stand for; None where that is not told.
+        labels: What labels mean; None where that is not known.
     """
     quasi = [name for name, column in certificate.columns.items() if column.role == "quasi_identifiers"]
     centres = quasi if _is_centred(certificate, release, quasi) else []
@@ -90,13 +90,13 @@ def standing(
         if name not in centres
     }
     lost = _alone(certificate, release, original, read)
-    found = "they do" if not lost else f"{lost} rows stand for no original row that is not taken"
-    yield Finding("rows that stand for original ones", "each for one of its own", found, not lost)
+    found = "they do" if not lost else f"{lost} rows cover no original row that is not taken"
+    yield Finding("rows that cover original ones", "each for one of its own", found, not lost)
     opaque = [f'"{cell}" of {name}' for name, each in read.items() for cell in each.opaque]
     if opaque:
         more = f" and {len(opaque) - _SHOWN} more" if len(opaque) > _SHOWN else ""
-        why = f"labels.json is not there, so nothing tells what {', '.join(opaque[:_SHOWN])}{more} stands for"
-        yield Finding("labels", "what each stands for", why, None)
+        why = f"labels.json is not there, so nothing shows what {', '.join(opaque[:_SHOWN])}{more} covers"
+        yield Finding("labels", "what each covers", why, None)
     elif _is_full_domain(certificate, release, quasi):
         yield _whole_classes(release, original, read)
 
@@ -149,10 +149,10 @@ def _is_centred(certificate: Certificate, release: pa.Table, quasi: Sequence[str
 
 
 def _centres(certificate: Certificate, name: str, release: pa.Table, original: pa.Table) -> Finding:
-    """What the original tells of centres: means of numbers add up to what the numbers do."""
+    """What the original says of centres: means of numbers add up to what the numbers do."""
     check = f"centres of {name}"
     if certificate.columns[name].kind != "numeric":
-        return Finding(check, "those of their classes", "a centre does not tell whose values it stands for", None)
+        return Finding(check, "those of their classes", "a centre does not show whose values it replaces", None)
     try:
         ours, theirs = (np.array(table.column(name).to_pylist(), np.float64) for table in (release, original))
     except ValueError:

@@ -1,4 +1,4 @@
-"""What tells rows or persons apart in spite of classes: rare values that leave as they are, repeated identifiers."""
+"""What identifies rows or persons in spite of classes: rare values that leave as they are, repeated identifiers."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from anonymize.verification.findings import Finding
 from anonymize.verification.rows import distinct, key_of
 
 INSENSITIVE: Final = "insensitive column "
-TELLING: Final = Fraction(1, 2)  # of the rows: above, a column must be said to be known to nobody
+IDENTIFYING: Final = Fraction(1, 2)  # of the rows: above, a column must be said to be known to nobody
 
 
-def telling(certificate: Certificate, release: pa.Table, source: pa.Table | None) -> Iterator[Finding]:
-    """Looks at columns that no model speaks of.
+def identifying_columns(certificate: Certificate, release: pa.Table, source: pa.Table | None) -> Iterator[Finding]:
+    """Checks columns that no model is about.
 
     Args:
         certificate: What is claimed.
@@ -60,5 +60,5 @@ def _rare(
         f"{INSENSITIVE}{' and '.join(names)}",
         f"values that at least {least} rows share, or nobody knows of a person",
         f"{100 * float(share):.3g} % of the rows have one that fewer share",
-        share <= TELLING or allowed,
+        share <= IDENTIFYING or allowed,
     )
