@@ -54,10 +54,7 @@ class Estimate:
         Raises:
             ConfigurationError: The confidence is not strictly between 0 and 1.
         """
-        if not 0 < confidence < 1:
-            raise ConfigurationError(f"a confidence lies between 0 and 1, not at {confidence}")
-        share = (1 - confidence) / (self.domain.size if joint else 1)
-        reach = NormalDist().inv_cdf(1 - share / 2) * np.sqrt(self.variances)
+        reach = two_sided(confidence, self.domain.size if joint else 1) * np.sqrt(self.variances)
         return np.clip(self.counts - reach, 0, self.n), np.clip(self.counts + reach, 0, self.n)
 
     def top(self, k: int) -> list[tuple[str, float]]:
@@ -65,3 +62,14 @@ class Estimate:
         names = self.domain.names()
         order = np.argsort(-self.counts, kind="stable")[:k]
         return [(names[code], float(self.counts[code])) for code in order]
+
+
+def two_sided(confidence: float, intervals: int = 1) -> float:
+    """How many standard deviations to each side an interval reaches; all of several, jointly (Bonferroni).
+
+    Raises:
+        ConfigurationError: The confidence is not strictly between 0 and 1.
+    """
+    if not 0 < confidence < 1:
+        raise ConfigurationError(f"a confidence lies between 0 and 1, not at {confidence}")
+    return NormalDist().inv_cdf(1 - (1 - confidence) / intervals / 2)

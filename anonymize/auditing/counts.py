@@ -44,14 +44,7 @@ class BooleanAuditor:
         self._counts: list[int] = []
 
     def decide(self, query: ArrayLike) -> Decision:
-        """Whether the count over some records may be answered.
-
-        Args:
-            query: Their numbers.
-
-        Raises:
-            InputDataError: There is none, or a number is none of a record.
-        """
+        """Whether the count over some records may be answered; the query as for `SumAuditor.decide`."""
         chosen = members(query, self.n)
         linked, records = self._linked(chosen)
         if len(records) > self._most:
@@ -152,14 +145,7 @@ class OverlapControl:
         return inf if self.needed == inf else floor(self.needed) - (1 if self.needed == floor(self.needed) else 0)
 
     def decide(self, query: ArrayLike) -> Decision:
-        """Whether a sum or count over some records may be answered.
-
-        Args:
-            query: Their numbers.
-
-        Raises:
-            InputDataError: There is none, or a number is none of a record.
-        """
+        """Whether a sum or count over some records may be answered; the query as for `SumAuditor.decide`."""
         chosen = members(query, self.n)
         if any(np.array_equal(chosen, each) for each in self._sets):
             return ANSWERED

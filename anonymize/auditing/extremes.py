@@ -44,14 +44,7 @@ class MaxAuditor:
         return len(self._least)
 
     def decide(self, query: ArrayLike) -> Decision:
-        """Whether the maximum over some records may be answered.
-
-        Args:
-            query: Their numbers.
-
-        Raises:
-            InputDataError: There is none, or a number is none of a record.
-        """
+        """Whether the maximum over some records may be answered; the query as for `SumAuditor.decide`."""
         chosen = members(query, self.n)
         inside = np.zeros(self.n, bool)
         inside[chosen] = True

@@ -30,10 +30,10 @@ from crypto.primitives.randomness import Randomness
 from ldp.blanket import Blanket
 from ldp.budget import check_epsilon, log_above
 from ldp.domain import DomainLike
-from ldp.frequency_oracle import Floats, FrequencyOracle
+from ldp.frequency_oracle import Floats
 from ldp.mechanism import Channel, Tally
+from ldp.numbered_reports import NumberedReports
 from ldp.oracles.direct_encoding import DirectEncoding
-from ldp.reports import Field, Reports
 from link.errors import ConfigurationError
 
 QUERY_SHARE: Final = 0.75
@@ -42,7 +42,7 @@ _LARGEST_ENUMERATED: Final = 32
 _SPARE: Final = 1e-9  # of ε_U, so that its rounding does not cost more than ε
 
 
-class TwoStageEncoding(FrequencyOracle):
+class TwoStageEncoding(NumberedReports):
     """Reports a query and a URL.
 
     Args:
@@ -86,11 +86,6 @@ class TwoStageEncoding(FrequencyOracle):
         """The largest ratio of A, B and C."""
         return max(log_above(max(rates) / min(rates)) for rates in map(self._rates, set(self.sizes)))
 
-    @property
-    def layout(self) -> tuple[Field, ...]:
-        """A record."""
-        return (Field(np.min_scalar_type(self.domain.size - 1).name),)
-
     @cached_property
     def _starts(self) -> NDArray[np.int64]:
         """The first record of each query."""
@@ -107,18 +102,6 @@ class TwoStageEncoding(FrequencyOracle):
             others = np.flatnonzero((numbers == k) & (reported != queries))
             urls[others] = rng.integers(k, len(others))
         return (self._starts[reported] + urls,)
-
-    def _valid(self, reports: Reports) -> bool:
-        return bool(np.all(reports.fields[0] < self.domain.size))
-
-    @property
-    def tally_shape(self) -> tuple[int, ...]:
-        """One count a record."""
-        return (self.domain.size,)
-
-    def tally(self, reports: Reports) -> Tally:
-        """How often each record is reported."""
-        return np.bincount(reports.fields[0], minlength=self.domain.size).astype(np.int64, copy=False)
 
     # A count's estimate is a·(reports of the record) + b·(reports of its query) − c·n.
     @cached_property
@@ -197,10 +180,6 @@ class TwoStageEncoding(FrequencyOracle):
         rates = [self._rates(self.sizes[query]) for query in queries]
         records = range(self.domain.size)
         return [[rates[y][0 if x == y else 1 if queries[x] == queries[y] else 2] for y in records] for x in records]
-
-    def outcomes(self, reports: Reports) -> NDArray[np.int64]:
-        """The records reported."""
-        return reports.fields[0].astype(np.int64)
 
     def blanket(self) -> Blanket:
         """Each record with the least probability that it has from any; bounded by the largest over that."""

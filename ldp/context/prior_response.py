@@ -28,16 +28,17 @@ from ldp.blanket import Blanket
 from ldp.budget import exp_below, log_above
 from ldp.context.lip import PRIOR_WORDS, checked_prior, information_epsilon, satisfies_information_privacy
 from ldp.domain import Codes, DomainLike
-from ldp.frequency_oracle import Floats, FrequencyOracle
+from ldp.frequency_oracle import Floats
 from ldp.mechanism import Channel, Tally
-from ldp.reports import Field, Reports
+from ldp.numbered_reports import NumberedReports
+from ldp.reports import Reports
 from link.errors import ConfigurationError, InternalError
 
 _LARGEST_ENUMERATED: Final = 64
 _WORST_CONDITION: Final = 1e6  # of a channel whose inverse is taken; beyond, estimates would be all noise
 
 
-class PriorResponse(FrequencyOracle):
+class PriorResponse(NumberedReports):
     """A value for a value, with probabilities that depend on the prior.
 
     `epsilon` is the LIP budget. `exact_epsilon` is what a report spends of plain LDP, up to twice as much, since audits
@@ -58,27 +59,6 @@ class PriorResponse(FrequencyOracle):
     @abstractmethod
     def exact_information_epsilon(self) -> float:
         """The ε of LIP that a report really spends: at most `epsilon`."""
-
-    @property
-    def layout(self) -> tuple[Field, ...]:
-        """A value."""
-        return (Field(np.min_scalar_type(self.domain.size - 1).name),)
-
-    def _valid(self, reports: Reports) -> bool:
-        return bool(np.all(reports.fields[0] < self.domain.size))
-
-    @property
-    def tally_shape(self) -> tuple[int, ...]:
-        """One count a value."""
-        return (self.domain.size,)
-
-    def tally(self, reports: Reports) -> Tally:
-        """How often each value is reported."""
-        return np.bincount(reports.fields[0], minlength=self.domain.size).astype(np.int64, copy=False)
-
-    def outcomes(self, reports: Reports) -> NDArray[np.int64]:
-        """The values reported."""
-        return reports.fields[0].astype(np.int64)
 
     def supports(self, reports: Reports, values: Codes) -> Bits:
         """The value that it names."""

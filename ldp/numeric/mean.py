@@ -10,16 +10,15 @@ from __future__ import annotations
 from abc import abstractmethod
 from dataclasses import dataclass
 from fractions import Fraction
-from statistics import NormalDist
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from crypto.primitives.randomness import Randomness
+from ldp.estimate import two_sided
 from ldp.mechanism import Mechanism, Tally, some
 from ldp.numeric.interval import Floats, Interval, Points, randomly_rounded, rounding_variance
-from link.errors import ConfigurationError
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,17 +52,6 @@ class MeanEstimate:
         reach = two_sided(confidence) * self.variance**0.5
         low, high = np.clip([self.mean - reach, self.mean + reach], self.low, self.high)
         return float(low), float(high)
-
-
-def two_sided(confidence: float, intervals: int = 1) -> float:
-    """How many standard deviations to each side an interval reaches; all of several, jointly (Bonferroni).
-
-    Raises:
-        ConfigurationError: The confidence is not strictly between 0 and 1.
-    """
-    if not 0 < confidence < 1:
-        raise ConfigurationError(f"a confidence lies between 0 and 1, not at {confidence}")
-    return NormalDist().inv_cdf(1 - (1 - confidence) / intervals / 2)
 
 
 class NumericMechanism(Mechanism[MeanEstimate]):

@@ -12,10 +12,11 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ldp.estimate import two_sided
 from ldp.mechanism import Tally
 from ldp.numeric.attribute_sampling import AttributeSampling, check_attributes
 from ldp.numeric.interval import Floats, Interval
-from ldp.numeric.mean import NumericMechanism, two_sided
+from ldp.numeric.mean import NumericMechanism
 from ldp.numeric.names import numeric
 
 

@@ -18,11 +18,12 @@ from ldp.blanket import Blanket
 from ldp.budget import exp_below, log_above
 from ldp.domain import Codes, DomainLike
 from ldp.frequency_oracle import PureOracle
-from ldp.mechanism import Channel, Tally
-from ldp.reports import Field, Reports
+from ldp.mechanism import Channel
+from ldp.numbered_reports import NumberedReports
+from ldp.reports import Reports
 
 
-class DirectEncoding(PureOracle):
+class DirectEncoding(NumberedReports, PureOracle):
     """Keeps the value with probability e^ε / (e^ε + d − 1), and otherwise reports another one, uniformly.
 
     The best oracle for small domains, d < 3·e^ε + 2. One uniform 64-bit word a value decides: each other value has
@@ -47,11 +48,6 @@ class DirectEncoding(PureOracle):
         """ln(p / q)."""
         return log_above(self.p / self.q)
 
-    @property
-    def layout(self) -> tuple[Field, ...]:
-        """A value."""
-        return (Field(np.min_scalar_type(self.domain.size - 1).name),)
-
     def _perturb(self, values: ArrayLike, rng: Randomness) -> tuple[NDArray[Any], ...]:
         codes = self.domain.codes(values)
         words = rng.uint64(len(codes))
@@ -61,21 +57,10 @@ class DirectEncoding(PureOracle):
         others += others >= codes
         return (np.where(kept, codes, others),)
 
-    def _valid(self, reports: Reports) -> bool:
-        return bool(np.all(reports.fields[0] < self.domain.size))
-
-    def tally(self, reports: Reports) -> Tally:
-        """How often each value is reported."""
-        return np.bincount(reports.fields[0], minlength=self.domain.size).astype(np.int64, copy=False)
-
     def channel(self) -> Channel:
         """The diagonal holds p, every other place q."""
         size = range(self.domain.size)
         return [[self.p if y == x else self.q for y in size] for x in size]
-
-    def outcomes(self, reports: Reports) -> NDArray[np.int64]:
-        """The values reported."""
-        return reports.fields[0].astype(np.int64)
 
     def supports(self, reports: Reports, values: Codes) -> Bits:
         """The value that it names."""

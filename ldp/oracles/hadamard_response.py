@@ -23,16 +23,17 @@ from ldp.blanket import Atom, Blanket
 from ldp.budget import exp_below, log_above
 from ldp.domain import Codes, DomainLike
 from ldp.estimate import Estimate
-from ldp.frequency_oracle import Floats, FrequencyOracle
+from ldp.frequency_oracle import Floats
 from ldp.mechanism import Channel, Tally, some
-from ldp.reports import Field, Reports
+from ldp.numbered_reports import NumberedReports
+from ldp.reports import Reports
 from link.errors import ConfigurationError
 
 _LARGEST_ENUMERATED: Final = 64
 _PUBLIC_ORDER: Final = b"the public order of values in Hadamard response"
 
 
-class HadamardResponse(FrequencyOracle):
+class HadamardResponse(NumberedReports):
     """HR: reports a number of the value's half block C_v with probability s·e^ε / (s·e^ε + K − s), else another one.
 
     K numbers form B blocks of b; s = b/2 of them, those on which the value's row of the block's matrix is +1, are C_v.
@@ -73,11 +74,6 @@ class HadamardResponse(FrequencyOracle):
         shape = self._shape
         return log_above(shape.inside / shape.outside)
 
-    @property
-    def layout(self) -> tuple[Field, ...]:
-        """A number below K."""
-        return (Field(np.min_scalar_type(self._shape.size - 1).name),)
-
     def _perturb(self, values: ArrayLike, rng: Randomness) -> tuple[NDArray[Any], ...]:
         codes, shape = self.domain.codes(values), self._shape
         row, block = self._row[codes], self._block[codes]
@@ -92,18 +88,6 @@ class HadamardResponse(FrequencyOracle):
         other = np.maximum(beyond, 0)
         other += np.where(other >= block * shape.block, shape.block, 0)
         return (np.where(stays, block * shape.block + within, other),)
-
-    def _valid(self, reports: Reports) -> bool:
-        return bool(np.all(reports.fields[0] < self._shape.size))
-
-    @property
-    def tally_shape(self) -> tuple[int, ...]:
-        """One count a number."""
-        return (self._shape.size,)
-
-    def tally(self, reports: Reports) -> Tally:
-        """How often each number is reported."""
-        return np.bincount(reports.fields[0], minlength=self._shape.size).astype(np.int64, copy=False)
 
     def unbiased(self, tally: Tally, n: int) -> Floats:  # noqa: ARG002 (blocks without the value cancel by themselves)
         """What the value's half block has more than the other half, over the expected excess of one report."""
@@ -149,10 +133,6 @@ class HadamardResponse(FrequencyOracle):
         numbers = np.arange(shape.size)
         inside = self._half_block(np.arange(self.domain.size)[:, None], numbers[None, :])
         return [[shape.inside if each else shape.outside for each in row] for row in inside]
-
-    def outcomes(self, reports: Reports) -> NDArray[np.int64]:
-        """The numbers reported."""
-        return reports.fields[0].astype(np.int64)
 
     def supports(self, reports: Reports, values: Codes) -> Bits:
         """The values in whose half blocks its number lies."""

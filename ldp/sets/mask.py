@@ -74,15 +74,7 @@ class Mask(BasketOperator):
         return len(one ^ other) * self.bit_epsilon
 
     def perturb(self, sets: Sets, rng: Randomness | None = None) -> Rows:
-        """Randomised baskets as rows of bits, the first item's lowest.
-
-        Args:
-            sets: The users' baskets.
-            rng: The source of randomness; by default the operating system's. Seeded ones are for simulations.
-
-        Raises:
-            InputDataError: An item is not in the domain.
-        """
+        """Randomised baskets as rows of bits; arguments and errors as for `BasketOperator.perturb`."""
         baskets, rng = Baskets.of(sets, self.domain), Randomness.from_os() if rng is None else rng
         rows = np.zeros((len(baskets), row_bytes(self.domain.size)), dtype=np.uint8)
         np.bitwise_or.at(rows, (baskets.owners, baskets.codes >> 3), (1 << (baskets.codes & 7)).astype(np.uint8))

@@ -147,15 +147,7 @@ class SelectASize(BasketOperator):
         return log_above(max(weights) / min(weights)) if min(weights) else math.inf
 
     def perturb(self, sets: Sets, rng: Randomness | None = None) -> Rows:
-        """Randomised baskets as rows of bits, the first item's lowest, the dummies' last.
-
-        Args:
-            sets: The users' baskets.
-            rng: The source of randomness; by default the operating system's. Seeded ones are for simulations.
-
-        Raises:
-            InputDataError: An item is not in the domain.
-        """
+        """Randomised baskets as rows of bits, the dummies' last; otherwise as `BasketOperator.perturb`."""
         rng = Randomness.from_os() if rng is None else rng
         full = complete(Baskets.of(sets, self.domain), self.length, rng)
         n, m = full.shape
