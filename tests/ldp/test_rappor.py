@@ -417,7 +417,7 @@ def test_the_same_counts_are_decoded_alike() -> None:
 
 def test_wrong_decodings_are_refused() -> None:
     counts = collected(Rappor(0.5, bits=4, hashes=2, cohorts=1), WORDS[:50], 13)
-    with pytest.raises(InputDataError, match="told apart"):
+    with pytest.raises(InputDataError, match="distinguished"):
         decode(collected(Rappor(0.5, bits=10, hashes=1, cohorts=1), WORDS[:50], 13), WORDS[:8])
     with pytest.raises(InputDataError, match="together"):
         fit(sparse.csc_array(np.ones((8, 1))), np.ones(8), np.ones_like, resamples=5, rng=Randomness.from_seed(1))
