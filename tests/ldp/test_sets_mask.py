@@ -255,7 +255,7 @@ def test_wrong_arguments_are_refused() -> None:
         found.supports(rows[:0], [(1,)])
     with pytest.raises(ConfigurationError):
         found.weights(13)
-    with pytest.raises(ConfigurationError, match="not tell of itemsets of 3 items"):
+    with pytest.raises(ConfigurationError, match="nothing of itemsets of 3 items"):
         SelectASize.cut_and_paste(8, 4, 2, 0.2).weights(3)  # of two items that are cut at most
     for least, longest, slack in ((0.0, 2, 1.0), (1.1, 2, 1.0), (0.5, 0, 1.0), (0.5, 2, -1.0)):
         with pytest.raises(ConfigurationError):
