@@ -2,26 +2,17 @@
 
 from __future__ import annotations
 
-import codecs
-import gzip
-import io
-import os
-import re
-import shutil
-import zlib
 from collections.abc import Sequence
 from pathlib import Path
 
-from link.errors import ConfigurationError, InputDataError
+from link.errors import ConfigurationError
 from mining.data import table_readers, table_sources, text_sources
 from mining.data.tables import Table
+from mining.data.text_files import existing, read_text
 from mining.data.transactions import Transactions
 
 FORMATS = ("basket", "long", "wide", "csv", "parquet", "sql")
 TABLE_FORMATS = ("csv", "parquet", "sql")
-
-_GZIP_MAGIC = b"\x1f\x8b"
-AT_ONCE = 1 << 20  # bytes
 
 
 def load_transactions(
@@ -148,82 +139,3 @@ def _csv_separator(separator: str | None) -> str:
     if len(separator) != 1 or not separator.isascii() or separator in '"\r\n\0':
         raise ConfigurationError("The separator of a CSV file must be one ASCII character, no quote and no line end.")
     return separator
-
-
-def existing(path: Path) -> Path:
-    """The path, if a file is there.
-
-    Raises:
-        InputDataError: There is none, or it is a folder.
-    """
-    if os.path.isdir(path):  # which no name makes fail
-        raise InputDataError(f"{path} is a folder; name a file.")
-    if not os.path.exists(path):
-        raise InputDataError(f"There is no file {path}; check the path in the dataset's source.")
-    return path
-
-
-def read_text(path: Path, *, quotes: bool = False) -> bytes:
-    """The bytes of a text file, decompressed, checked to be UTF-8 and without a byte order mark.
-
-    Where no line feed is in them, carriage returns end lines, as programs for old Macs write them, and become line
-    feeds.
-
-    Args:
-        path: The file.
-        quotes: Whether a cell in quotes may hold a carriage return, which stays as it is.
-
-    Raises:
-        InputDataError: The file is missing, unreadable, damaged or not UTF-8 text.
-    """
-    data = _whole(existing(path))
-    if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-        raise InputDataError(f"{path} is UTF-16 text; save it as UTF-8.")
-    fault = _first_fault(data)
-    if fault >= 0:
-        line = data.count(b"\n", 0, fault) + 1
-        raise InputDataError(f"{path} is not UTF-8 text: line {line} holds a byte that is not; re-encode it.")
-    zero = data.find(b"\0")
-    if zero >= 0:
-        line = data.count(b"\n", 0, zero) + 1
-        raise InputDataError(f"{path} is not text: line {line} holds a zero byte; check the format and encoding.")
-    if b"\r" not in data or b"\n" in data:
-        return data
-    if quotes and b'"' in data:
-        return re.sub(rb'("[^"]*"?)|\r', lambda found: found[1] or b"\n", data)
-    return data.replace(b"\r", b"\n")
-
-
-def _whole(path: Path) -> bytes:
-    """What is in a file, decompressed and without a byte order mark; it is never in memory twice."""
-    text = io.BytesIO()
-    try:
-        with path.open("rb") as file:
-            packed = file.read(len(_GZIP_MAGIC)) == _GZIP_MAGIC or path.suffix == ".gz"
-            file.seek(0)
-            if packed and not file.read(1):
-                raise EOFError
-            file.seek(0)
-            with gzip.GzipFile(fileobj=file) if packed else file as stream:
-                begin = stream.read(len(codecs.BOM_UTF8))
-                text.write(b"" if begin == codecs.BOM_UTF8 else begin)
-                shutil.copyfileobj(stream, text, AT_ONCE)
-    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-        raise InputDataError(f"{path} is not a whole gzip file; fetch or compress it again.") from error
-    except OSError as error:
-        raise InputDataError(f"{path} cannot be read: {error.strerror}.") from error
-    return text.getvalue()
-
-
-def _first_fault(data: bytes) -> int:
-    """Where the first byte is that is no UTF-8; -1 if there is none."""
-    decoder = codecs.getincrementaldecoder("utf-8")()
-    whole = memoryview(data)
-    for start in range(0, len(data), AT_ONCE):
-        part = whole[start : start + AT_ONCE]
-        end = start + len(part)
-        try:
-            decoder.decode(part, final=end == len(data))
-        except UnicodeDecodeError as error:
-            return end - len(error.object) + error.start
-    return -1

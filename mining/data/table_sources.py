@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Final, Literal
 
 import numpy as np
 import pyarrow as pa
@@ -21,28 +23,65 @@ from mining.data.transactions import Transactions
 BATCH_ROWS: Final = 1 << 16
 
 
-def from_parquet(path: Path, id_column: str, item_column: str) -> Transactions:
-    """A Parquet file: long where it has both columns, else its one column of lists, else wide."""
-    try:
+@dataclass(frozen=True, slots=True)
+class ParquetForm:
+    """In which of the three forms a Parquet file has transactions.
+
+    Attributes:
+        kind: The form.
+        columns: That hold them: ids and items, the lists, or one for each item.
+    """
+
+    kind: Literal["long", "lists", "wide"]
+    columns: tuple[str, ...]
+
+    @classmethod
+    def of(cls, path: Path, id_column: str, item_column: str) -> ParquetForm:
+        """Long where it has both columns, else lists where it has one column of lists, else wide.
+
+        Raises:
+            InputDataError: Two columns have one name.
+        """
         schema = pq.read_schema(path)
         lists = [field.name for field in schema if _is_list(field.type)]
         names = schema.names
-        where = str(path)
         twice = [name for name in names if names.count(name) > 1]
         if twice:
-            raise InputDataError(f'{where} has more than one column named "{twice[0]}"; rename all but one.')
-        with pq.ParquetFile(path, pre_buffer=False) as file:
-            if {id_column, item_column} <= set(names) and item_column not in lists:
-                batches = file.iter_batches(BATCH_ROWS, columns=[id_column, item_column])
-                return _from_long(batches, id_column, item_column, where)
-            if len(lists) == 1:
-                return _from_lists(file.iter_batches(BATCH_ROWS, columns=lists), lists[0], where)
-            items = [name for name in names if name != id_column]
-            return _from_wide(file.iter_batches(BATCH_ROWS, columns=items), items, where)
+            raise InputDataError(f'{path} has more than one column named "{twice[0]}"; rename all but one.')
+        if {id_column, item_column} <= set(names) and item_column not in lists:
+            return cls("long", (id_column, item_column))
+        if len(lists) == 1:
+            return cls("lists", (lists[0],))
+        return cls("wide", tuple(name for name in names if name != id_column))
+
+
+@contextmanager
+def parquet_errors(path: Path) -> Iterator[None]:
+    """Translates what goes wrong while a Parquet file is read.
+
+    Raises:
+        InputDataError: It cannot be read, or holds text that is not UTF-8.
+    """
+    try:
+        yield
     except UnicodeDecodeError:  # which Parquet promises, and nobody checks
         raise InputDataError(f"{path} holds text that is not UTF-8; re-encode it.") from None
     except (pa.ArrowException, OSError, OverflowError, UnicodeEncodeError) as error:
         raise InputDataError(f"{path} cannot be read as a Parquet file; check its format.") from error
+
+
+def from_parquet(path: Path, id_column: str, item_column: str) -> Transactions:
+    """A Parquet file, in whichever of the three forms."""
+    where = str(path)
+    with parquet_errors(path):
+        form = ParquetForm.of(path, id_column, item_column)
+        with pq.ParquetFile(path, pre_buffer=False) as file:
+            batches = file.iter_batches(BATCH_ROWS, columns=list(form.columns))
+            if form.kind == "long":
+                return _from_long(batches, id_column, item_column, where)
+            if form.kind == "lists":
+                return _from_lists(batches, form.columns[0], where)
+            return _from_wide(batches, form.columns, where)
 
 
 def from_sql(url: str, query: str, id_column: str, item_column: str) -> Transactions:
@@ -56,10 +95,43 @@ def from_sql(url: str, query: str, id_column: str, item_column: str) -> Transact
         return _from_long(batches, id_column, item_column, database.where)
 
 
-def _from_sqlite(database: Database, query: str, id_column: str, item_column: str) -> Transactions:
-    numbers: dict[object, int] = {}
-    codes: dict[str, int] = {}
-    rows, indices = array("i"), array("i")  # which take far less than lists
+def sql_pairs(url: str, query: str, id_column: str, item_column: str) -> Iterator[tuple[pa.Array, pa.Array]]:
+    """Ids and items that a query returns, in batches; ids of SQLite, whose cells have types of their own, as text.
+
+    Raises:
+        ConfigurationError: It is no URL of a database.
+        InputDataError: The database cannot be read, an id is empty or an item is no text.
+    """
+    database = Database.at(url)
+    if database.kind == "sqlite":
+        yield from _sqlite_pairs(database, query, id_column, item_column)
+        return
+    with duckdb_query(database, query) as relation, pa.RecordBatchReader.from_stream(relation) as batches:
+        for name in (id_column, item_column):
+            _place(batches.schema.names, name, database.where)
+        yield from long_pairs(batches, id_column, item_column, database.where)
+
+
+def _sqlite_pairs(
+    database: Database, query: str, id_column: str, item_column: str
+) -> Iterator[tuple[pa.Array, pa.Array]]:
+    ids: list[str] = []
+    items: list[str | None] = []
+    for key, item in _sqlite_records(database, query, id_column, item_column):
+        number = isinstance(key, float) and key.is_integer()
+        ids.append(f"i{int(key)}" if number or isinstance(key, int) else f"{type(key).__name__} {key!r}")  # type: ignore[call-overload]
+        items.append(item)
+        if len(ids) == FETCH:
+            yield pa.array(ids, pa.string()), pa.array(items, pa.large_string())
+            ids, items = [], []
+    if ids:
+        yield pa.array(ids, pa.string()), pa.array(items, pa.large_string())
+
+
+def _sqlite_records(
+    database: Database, query: str, id_column: str, item_column: str
+) -> Iterator[tuple[object, str | None]]:
+    """Each record's id, and its item as text, or none."""
     where = database.where
     with sqlite_query(database, query) as cursor:
         names = [entry[0] for entry in cursor.description or ()]
@@ -69,13 +141,20 @@ def _from_sqlite(database: Database, query: str, id_column: str, item_column: st
                 key, item = record[id_place], record[item_place]
                 if key is None or key == "":
                     raise InputDataError(f'{where} returns a row without a value in column "{id_column}".')
-                row = numbers.setdefault(key, len(numbers))
-                if item is None or item == "":
-                    continue
-                if not isinstance(item, str | int):
+                if item is not None and not isinstance(item, str | int):
                     raise InputDataError(neither_text_nor_number(where, item_column))
-                rows.append(row)
-                indices.append(codes.setdefault(str(item), len(codes)))
+                yield key, None if item is None or item == "" else str(item)
+
+
+def _from_sqlite(database: Database, query: str, id_column: str, item_column: str) -> Transactions:
+    numbers: dict[object, int] = {}
+    codes: dict[str, int] = {}
+    rows, indices = array("i"), array("i")  # which take far less than lists
+    for key, item in _sqlite_records(database, query, id_column, item_column):
+        row = numbers.setdefault(key, len(numbers))
+        if item is not None:
+            rows.append(row)
+            indices.append(codes.setdefault(item, len(codes)))
     return Transactions.from_occurrences(list(codes), np.asarray(rows), np.asarray(indices), len(numbers))
 
 
@@ -110,42 +189,66 @@ def _texts(column: pa.Array, name: str, where: str) -> pa.Array:
 
 
 def _from_long(batches: Iterable[pa.RecordBatch], id_column: str, item_column: str, where: str) -> Transactions:
-    pairs, unnamed = LongPieces(), 0
+    pairs = LongPieces()
+    for ids, items in long_pairs(batches, id_column, item_column, where):
+        pairs.add(ids, items)
+    return pairs.transactions()
+
+
+def long_pairs(
+    batches: Iterable[pa.RecordBatch], id_column: str, item_column: str, where: str
+) -> Iterator[tuple[pa.Array, pa.Array]]:
+    """Ids and items of batches in the long form, none of the ids empty, and the items as text.
+
+    Raises:
+        InputDataError: Ids are empty, which is told once all are counted, or items are no text.
+    """
+    unnamed = 0
     for batch in batches:
         ids = _plain(batch.column(id_column))
         unnamed += ids.null_count
         if pa.types.is_string(ids.type) or pa.types.is_large_string(ids.type):
             unnamed += pc.sum(pc.equal(ids, "")).as_py() or 0
         if not unnamed:
-            pairs.add(ids, _texts(batch.column(item_column), item_column, where))
+            yield ids, _texts(batch.column(item_column), item_column, where)
     if unnamed:
         raise InputDataError(f'{where}: column "{id_column}" has {unnamed} empty ids; every row needs one.')
-    return pairs.transactions()
 
 
 def _from_lists(batches: Iterable[pa.RecordBatch], name: str, where: str) -> Transactions:
     rows = RowPieces()
     for batch in batches:
-        column = batch.column(0)
-        lengths = pc.fill_null(pc.list_value_length(column), 0).to_numpy(zero_copy_only=False).astype(np.int64)
-        items = _texts(pc.list_flatten(column), name, where)
-        held = pc.fill_null(pc.not_equal(items, ""), False)
-        if not pc.all(held).as_py():
-            owner = np.repeat(np.arange(len(lengths)), lengths)[held.to_numpy(zero_copy_only=False)]
-            lengths, items = np.bincount(owner, minlength=len(lengths)), items.filter(held)
-        rows.add(lengths, items)
+        rows.add(*list_rows(batch.column(0), name, where))
     return rows.transactions()
 
 
-def _from_wide(batches: Iterable[pa.RecordBatch], names: list[str], where: str) -> Transactions:
+def list_rows(column: pa.Array, name: str, where: str) -> tuple[NDArray[np.int64], pa.Array]:
+    """Items of each row, and the items of all rows, of a column of lists."""
+    lengths = pc.fill_null(pc.list_value_length(column), 0).to_numpy(zero_copy_only=False).astype(np.int64)
+    items = _texts(pc.list_flatten(column), name, where)
+    held = pc.fill_null(pc.not_equal(items, ""), False)
+    if pc.all(held).as_py():
+        return lengths, items
+    owner = np.repeat(np.arange(len(lengths)), lengths)[held.to_numpy(zero_copy_only=False)]
+    return np.bincount(owner, minlength=len(lengths)), items.filter(held)
+
+
+def _from_wide(batches: Iterable[pa.RecordBatch], names: Sequence[str], where: str) -> Transactions:
     pieces: list[tuple[NDArray[np.integer], NDArray[np.integer]]] = []
     n_rows = 0
     for batch in batches:
-        for code, name in enumerate(names):
-            held = np.flatnonzero(_truth(batch.column(name), name, where))
-            pieces.append((held + n_rows, np.full(len(held), code, np.int32)))
+        pieces += [(rows + n_rows, codes) for rows, codes in wide_cells(batch, names, where)]
         n_rows += batch.num_rows
     return Transactions.from_pieces(names, pieces, n_rows)
+
+
+def wide_cells(
+    batch: pa.RecordBatch, names: Sequence[str], where: str
+) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int32]]]:
+    """Rows of a batch that hold an item, and that item's position among the names, item by item."""
+    for code, name in enumerate(names):
+        held = np.flatnonzero(_truth(batch.column(name), name, where))
+        yield held, np.full(len(held), code, np.int32)
 
 
 def _truth(column: pa.Array, name: str, where: str) -> NDArray[np.bool_]:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import islice
 from pathlib import Path
+from typing import TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -17,6 +18,8 @@ from link.errors import InputDataError
 from mining.data.csv_text import improper, line_of_record, lines_of, read_cells, read_header
 from mining.data.gathering import LongPieces, RowPieces
 from mining.data.transactions import Transactions
+
+T = TypeVar("T")
 
 # Text taken apart at a time; several arrays as long as it are held meanwhile.
 BLOCK_BYTES = 1 << 21
@@ -55,9 +58,38 @@ def from_records(data: bytes, separator: str, path: Path) -> Transactions:
 
 def from_long(data: bytes, separator: str, id_column: str, item_column: str, path: Path) -> Transactions:
     """CSV with a header and one line per transaction and item; an empty item only makes its transaction exist."""
+
+    def gathered(found: Iterator[tuple[pa.Array, pa.Array]]) -> Transactions:
+        pairs = LongPieces()
+        for ids, items in found:
+            pairs.add(ids, items)
+        return pairs.transactions()
+
+    return read_long(data, separator, (id_column, item_column), path, gathered)
+
+
+def read_long(
+    data: bytes,
+    separator: str,
+    names: tuple[str, str],
+    path: Path,
+    gathered: Callable[[Iterator[tuple[pa.Array, pa.Array]]], T],
+) -> T:
+    """What is made of the pairs of a CSV file in the long form, which come in batches.
+
+    Args:
+        data: The text.
+        separator: Between its cells.
+        names: The columns of ids and of items.
+        path: The file, which errors name.
+        gathered: Takes ids and items; it may be called again, with all of them.
+
+    Raises:
+        InputDataError: A column is missing, an id is empty, or the text is no proper CSV.
+    """
     header, body = read_header(data, separator, path)
     places = []
-    for column in (id_column, item_column):
+    for column in names:
         if header.count(column) != 1:
             what = "no column" if column not in header else "more than one column"
             raise InputDataError(
@@ -68,21 +100,20 @@ def from_long(data: bytes, separator: str, id_column: str, item_column: str, pat
     text = [pa.string() if place in places else None for place in range(len(header))]
     at = sorted(set(places))
 
-    def gathered(batches: Iterator[pa.RecordBatch]) -> Transactions:
-        pairs, before = LongPieces(), 0
+    def pairs(batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[pa.Array, pa.Array]]:
+        before = 0
         for batch in batches:
             ids, items = (batch.column(at.index(place)) for place in places)
             unnamed = pc.index(ids, "").as_py()
             if unnamed >= 0:
                 line = line_of_record(data, separator, before + unnamed)
                 raise InputDataError(
-                    f'{path} has an empty cell in column "{id_column}", line {line}; every line needs an id.'
+                    f'{path} has an empty cell in column "{names[0]}", line {line}; every line needs an id.'
                 )
             before += len(ids)
-            pairs.add(ids, items)
-        return pairs.transactions()
+            yield ids, items
 
-    return read_cells(body, text, separator, data, path, gathered)
+    return read_cells(body, text, separator, data, path, lambda batches: gathered(pairs(batches)))
 
 
 def from_wide(data: bytes, separator: str, id_column: str, path: Path) -> Transactions:

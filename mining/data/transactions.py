@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fnmatch
+import hashlib
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -192,8 +193,35 @@ class Transactions:
         """
         return Transactions(self.items, offsets_of(self.lengths[rows]), self.indices[np.repeat(rows, self.lengths)])
 
+    def digest(self) -> bytes:
+        """A digest of the rows: equal where items and rows are equal, in the same order."""
+        return digest_of_rows(self.items, self.n_rows, lambda: iter([self]))
+
     def __repr__(self) -> str:
         return f"Transactions(rows={self.n_rows}, items={self.n_items}, occurrences={self.n_occurrences})"
+
+
+def digest_of_rows(items: Sequence[str], n_rows: int, blocks: Callable[[], Iterator[Transactions]]) -> bytes:
+    """The digest of rows that come block by block, however they are cut.
+
+    Args:
+        items: The dictionary.
+        n_rows: All rows.
+        blocks: Gives them all, twice, on that dictionary; their own names of items do not matter.
+    """
+    whole = hashlib.blake2b(digest_size=32)
+    for item in items:
+        encoded = item.encode("utf-8", "surrogatepass")
+        whole.update(len(encoded).to_bytes(8, "big") + encoded)
+    whole.update((n_rows + 1).to_bytes(8, "big") + bytes(8))
+    n_occurrences = 0
+    for block in blocks():
+        whole.update((block.offsets[1:] + n_occurrences).data)
+        n_occurrences += block.n_occurrences
+    whole.update(n_occurrences.to_bytes(8, "big"))
+    for block in blocks():
+        whole.update(np.ascontiguousarray(block.indices).data)
+    return whole.digest()
 
 
 def matching(items: Iterable[str], patterns: Sequence[str]) -> frozenset[str]:

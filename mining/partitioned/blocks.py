@@ -42,8 +42,7 @@ class Block:
         held[rows.indices] = True
         numbers = np.flatnonzero(held).astype(np.int32)
         code = np.cumsum(held) - 1
-        word = np.dtype(np.uint16) if len(numbers) <= _SHORT else np.dtype(np.uint32)
-        return cls(numbers, rows.offsets.astype(np.uint32), code[rows.indices].astype(word))
+        return cls(numbers, rows.offsets.astype(np.uint32), code[rows.indices].astype(code_type(len(numbers))))
 
     @property
     def n_rows(self) -> int:
@@ -92,6 +91,11 @@ class Block:
                 f"{name} is damaged; remove the folder that it is in, and the rows are encoded anew"
             ) from None
         return cls(numbers, offsets, codes)
+
+
+def code_type(n_items: int) -> np.dtype[np.unsignedinteger[Any]]:
+    """The shortest word for a block's codes."""
+    return np.dtype(np.uint16) if n_items <= _SHORT else np.dtype(np.uint32)
 
 
 def rows_part(offsets: NDArray[np.uint32], codes: NDArray[Any]) -> bytes:

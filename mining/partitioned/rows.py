@@ -35,7 +35,7 @@ class PartitionedRows:
         target: NDArray[np.int32] | None = None,
     ) -> None:
         self._runner, self.items, self._counts = runner, items, counts
-        self.encoded_digest = digest
+        self._digest = digest
         self._view = View(target, len(items))
 
     @property
@@ -75,7 +75,7 @@ class PartitionedRows:
         before = self._view.target
         if before is not None:  # -1 stands for the last of these, which drops what was dropped before
             target = np.append(target, np.int32(-1))[before]
-        return PartitionedRows(self._runner, dictionary, counts, self.encoded_digest, target)
+        return PartitionedRows(self._runner, dictionary, counts, self._digest, target)
 
     def total(self, kernel: Callable[[Transactions], NDArray[N]]) -> NDArray[N]:
         """What a kernel gives for all rows; see `mining.data.rows.Rows`."""
@@ -84,6 +84,10 @@ class PartitionedRows:
     def parts(self, kernel: Callable[[Transactions, int], R]) -> Iterator[R]:
         """What a kernel gives for each block; see `mining.data.rows.Rows`."""
         return self._runner.parts(self._view, kernel)
+
+    def digest(self) -> bytes:
+        """A digest of the rows as they were encoded: that of the same rows in memory."""
+        return self._digest
 
     def close(self) -> None:
         """Ends what counts them, at once; nothing more can be asked of these rows nor of others made from them."""

@@ -16,7 +16,7 @@ from typing import Final, Literal
 from jobs.data import DataKind
 from link.errors import InputDataError
 from mining.data.csv_text import improper
-from mining.data.loading import existing
+from mining.data.text_files import existing
 from party.config import FILE_URLS, SERVER_URLS
 
 Format = Literal["basket", "long", "wide", "csv", "parquet", "sql"]

@@ -129,7 +129,7 @@ READ: Final[dict[str, tuple[str, ...]]] = {
     "files rules": ("coordinator.anonymisation.rule_hiding:read_rules",),
     "files values": ("coordinator.frequency.values:lines",),
     "files basket": (
-        "mining.data.loading:_whole",
+        "mining.data.text_files:_opened",
         "mining.data.loading:load_transactions",
     ),
     "files long": (

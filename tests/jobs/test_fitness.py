@@ -22,6 +22,7 @@ from tests.repository.test_told_errors import ROOT, marked
 KINDS_OF_ERRORS: Final = {"InputDataError", "PolicyDenied", "OverLimit", "ConfigurationError", "ResourceError"}
 JOB: Final = "the job, or what is installed, alone"
 PROPOSED: Final = "judged before rows are looked at, but for `new rows`"
+ROOM: Final = "memory and disk of the node"
 OTHERS: Final = "told as a peer's fault, and never of own rows"
 PLACES: Final[dict[str, str]] = {
     **dict.fromkeys(
@@ -57,9 +58,14 @@ PLACES: Final[dict[str, str]] = {
             *(
                 "mining.data.csv_text",
                 "mining.data.databases",
-                "mining.data.loading",
+                "mining.data.text_files",
                 "mining.data.table_readers",
                 "mining.data.table_sources",
+            ),
+            *(
+                "mining.partitioned.blocks",
+                "mining.partitioned.stored",
+                "mining.partitioned.encoding.encode",
             ),
             *(
                 "mining.data.tables",
@@ -88,6 +94,9 @@ PLACES: Final[dict[str, str]] = {
     "jobs.kinds.release.anonymising check_persons": "persons",
     "jobs.kinds.release.anonymising check_insensitive": "unique",
     "mining.models.attributes _coded": "domains",
+    "mining.partitioned.workers": ROOM,
+    "mining.partitioned.encoding.grouping": ROOM,
+    "mining.partitioned.encoding.writing": ROOM,
     "mining.joint.hybrid.mine": OTHERS,
 }
 NODE: Final = (

@@ -18,7 +18,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from link.errors import InputDataError
-from mining.data import csv_text, loading, table_readers, table_sources, text_sources
+from mining.data import csv_text, table_readers, table_sources, text_files, text_sources
 from mining.data.loading import load_table, load_transactions
 from mining.data.transactions import Transactions
 from tests.examples import examples
@@ -35,7 +35,7 @@ SIZES = st.sampled_from([1, 2, 3, 7, 20, 64])
 def pieces_of(size: int) -> Iterator[None]:
     """Everything is read in pieces of a few bytes, rows or records."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(loading, "AT_ONCE", size)
+        patch.setattr(text_files, "AT_ONCE", size)
         patch.setattr(text_sources, "BLOCK_BYTES", size)
         patch.setattr(text_sources, "RECORDS", size)
         patch.setattr(csv_text, "BLOCK_BYTES", size)

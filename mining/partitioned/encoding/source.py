@@ -1,0 +1,32 @@
+"""Where a party's transactions are, and how they are written there."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True, slots=True)
+class TransactionSource:
+    """The arguments of `mining.data.loading.load_transactions`, checked.
+
+    Attributes:
+        place: Path of a file, or the URL of a database.
+        format: One of `mining.data.loading.FORMATS`.
+        separator: Between items or cells; None: what the format has by default.
+        query: For format `sql`.
+        id_column: Of transactions, in the long form.
+        item_column: Of items, in the long form.
+    """
+
+    place: str
+    format: str
+    separator: str | None = None
+    query: str | None = None
+    id_column: str = "id"
+    item_column: str = "item"
+
+    @property
+    def path(self) -> Path:
+        """The file."""
+        return Path(self.place)

@@ -1,0 +1,111 @@
+"""Encoded rows in a folder: blocks, the dictionary of all, and what describes them."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from link.errors import InputDataError
+from link.files.printable import why_not_read
+from mining.partitioned.blocks import Block
+from mining.partitioned.encoding.writing import read_table
+from mining.partitioned.rows import PartitionedRows
+from mining.partitioned.runner import Runner, Source
+
+MANIFEST: Final = "rows.json"  # written last: a folder without it was not finished
+DICTIONARY: Final = "dictionary.arrow"
+FORM: Final = "comine.blocks/1"
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class StoredRows:
+    """Rows that lie in blocks in a folder.
+
+    Attributes:
+        folder: Theirs.
+        names: Of the files of the blocks, in the order of the rows.
+        lengths: Rows of each.
+        items: The dictionary.
+        counts: In how many rows each item is.
+        digest: Equal where rows are equal, in the same order; that of the same rows in memory.
+        origin: What they were encoded from; see `encoding.encode.Encoding`.
+    """
+
+    folder: Path
+    names: Sequence[str]
+    lengths: Sequence[int]
+    items: tuple[str, ...]
+    counts: NDArray[np.int64]
+    digest: bytes
+    origin: str
+
+    @classmethod
+    def open(cls, folder: Path) -> StoredRows | None:
+        """The rows of a folder; None where there are none that are whole, or that this version can read."""
+        try:
+            manifest = json.loads((folder / MANIFEST).read_bytes())
+            dictionary = read_table(folder / DICTIONARY)
+            if manifest["form"] != FORM or digest_of_file(folder / DICTIONARY) != manifest["dictionary"]:
+                return None
+            if any((folder / name).stat().st_size != size for name, _, size in manifest["blocks"]):
+                return None
+            return cls(
+                folder,
+                [name for name, _, _ in manifest["blocks"]],
+                [length for _, length, _ in manifest["blocks"]],
+                tuple(dictionary["item"].to_pylist()),
+                dictionary["count"].to_numpy().astype(np.int64),
+                bytes.fromhex(manifest["digest"]),
+                manifest["origin"],
+            )
+        except (OSError, ValueError, KeyError, TypeError, pa.ArrowException):
+            return None
+
+    def manifest(self) -> dict[str, Any]:
+        """What `open` reads."""
+        files = zip(self.names, self.lengths, strict=True)
+        return {
+            "form": FORM,
+            "origin": self.origin,
+            "digest": self.digest.hex(),
+            "dictionary": digest_of_file(self.folder / DICTIONARY),
+            "blocks": [[name, length, (self.folder / name).stat().st_size] for name, length in files],
+        }
+
+    def sources(self) -> list[Source]:
+        """What reads each block."""
+        return [partial(read_block, self.folder / name) for name in self.names]
+
+    def rows(self, engine: Callable[[Sequence[Source], Sequence[int]], Runner]) -> PartitionedRows:
+        """The rows, counted by an engine of their own."""
+        runner = engine(self.sources(), self.lengths)
+        return PartitionedRows(runner, self.items, self.counts, self.digest)
+
+
+def read_block(path: Path) -> Block:
+    """A block of a file.
+
+    Raises:
+        InputDataError: It is missing or damaged.
+    """
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise InputDataError(
+            f"{path} cannot be read ({why_not_read(error)}); remove its folder, and the rows are encoded anew"
+        ) from None
+    return Block.from_bytes(data, str(path))
+
+
+def digest_of_file(path: Path) -> str:
+    """Of what is in a file."""
+    return hashlib.blake2b(path.read_bytes(), digest_size=32).hexdigest()
