@@ -32,7 +32,7 @@ class Processes:
 
     def total(self, view: View, kernel: Total[N]) -> NDArray[N]:
         """The sum over all blocks; see `Runner`."""
-        runs = _runs(self.lengths, self._workers.number)
+        runs = runs_of(self.lengths, self._workers.number)
         first, *others = self._workers.run(sum_of, [(view, kernel, self._sources[run]) for run in runs])
         for other in others:
             np.add(first, other, out=first)
@@ -54,7 +54,7 @@ def _part(view: View, kernel: Part[R], source: Source, first: int) -> R:
     return kernel(view.of(source()), first)
 
 
-def _runs(lengths: Sequence[int], number: int) -> list[slice]:
+def runs_of(lengths: Sequence[int], number: int) -> list[slice]:
     """Cuts blocks into runs of about as many rows."""
     work = np.asarray(lengths, np.int64) + 1
     ends = np.cumsum(work)

@@ -49,7 +49,7 @@ PLACES: Final[dict[str, str]] = {
             *("mining.joint.vertical.parameters", "mining.models.attributes __post_init__"),
             *("mining.models.attributes check_names", "mining.models.decision_tree", "mining.models.kmeans"),
             *("mining.models.naive_bayes", "mining.rules.growth", "mining.rules.association", "mining.thresholds"),
-            *("mining.data.loading load_table", "mining.data.loading load_transactions"),
+            "mining.data.loading",
         ),
         JOB,
     ),

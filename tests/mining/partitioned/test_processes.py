@@ -17,7 +17,7 @@ from mining.counting import SupportCounter
 from mining.data.transactions import Transactions
 from mining.partitioned.blocks import Block
 from mining.partitioned.counter import PartitionedCounter
-from mining.partitioned.processes import Processes, _runs
+from mining.partitioned.processes import Processes, runs_of
 from mining.partitioned.rows import PartitionedRows
 from mining.partitioned.runner import Source
 from tests.mining.partitioned.deadly_kernels import Deadly, Endless
@@ -121,7 +121,7 @@ def test_a_damaged_block_is_told_by_the_worker() -> None:
 def test_blocks_are_shared_out_evenly() -> None:
     for lengths in ([1], [0], [0, 0, 0], [5, 5, 5, 5], [100, 1, 1, 1], [1, 1, 1, 100], [3] * 17):
         for workers in (1, 2, 3, len(lengths)):
-            runs = _runs(lengths, workers)
+            runs = runs_of(lengths, workers)
             assert [place for run in runs for place in range(len(lengths))[run]] == list(range(len(lengths)))
             assert len(runs) <= workers
-    assert [run.stop - run.start for run in _runs([5] * 16, 4)] == [4, 4, 4, 4]
+    assert [run.stop - run.start for run in runs_of([5] * 16, 4)] == [4, 4, 4, 4]
