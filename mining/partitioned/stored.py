@@ -23,7 +23,7 @@ from mining.partitioned.runner import Runner, Source
 
 MANIFEST: Final = "rows.json"  # written last: a folder without it was not finished
 DICTIONARY: Final = "dictionary.arrow"
-FORM: Final = "comine.blocks/1"
+FORM: Final = 1  # of what is in such a folder; folders of another are encoded anew
 
 
 @dataclass(frozen=True, eq=False, slots=True)
