@@ -142,15 +142,31 @@ def _if_level_wise(task: HorizontalMining) -> str:
     return " (if level-wise is taken)" if may_be_one_shot(task) else ""
 
 
+def infrequent(parties: tuple[str, ...], what: str, *, opened: bool) -> Learned:
+    """What is learned of candidates that are not frequent.
+
+    Args:
+        parties: All of the job.
+        what: A sum or a support, which stays hidden.
+        opened: Whether those of frequent itemsets are opened, from which something may follow.
+    """
+    only = f"of a candidate that is not frequent only that it is not: no {what}, no bound"
+    if not opened:
+        return Learned(parties, "membership", only)
+    detail = (
+        f"{only}, but what follows from those of frequent itemsets and N: where each row has one of a few items, as of "
+        "a column's values, and all of these but one are frequent, as many rows as are left have that one"
+    )
+    return Learned(parties, "membership", f"{only}, but what follows from opened ones", detail)
+
+
 def _of_sums(task: HorizontalMining, parties: tuple[str, ...]) -> list[Learned]:
     if task.disclose == "candidates":
         what = "the support of every candidate, frequent or not, summed over all parties"
         return [
             Learned(task.learners, "count", what + _if_two(parties, "; so the other's count of every candidate")),
         ]
-    lines = [
-        Learned(parties, "membership", "of a candidate that is not frequent only that it is not: no sum, no bound")
-    ]
+    lines = [infrequent(parties, "sum", opened=task.disclose == "supports")]
     if task.disclose == "supports":
         what = "the support of every frequent itemset, summed over all parties"
         lines.append(

@@ -146,3 +146,17 @@ def test_quantiles_tell_numbers_of_rows(mode: str, recipients: list[str]) -> Non
     assert ("common or not" in line.exact) == (mode == "union")
     cut = _columns(2, "itemsets", itemsets={"cuts": {"age": [4]}}, align={"mode": mode})
     assert not any("quantiles" in each.what for each in statement(cut).learned)
+
+
+@pytest.mark.parametrize("disclose", ["supports", "frequent"])
+@pytest.mark.parametrize("partition", ["rows", "columns"])
+def test_what_follows_from_opened_supports_is_not_promised_to_stay_hidden(partition: str, disclose: str) -> None:
+    """Of a column with two values, one of them frequent, the other's support is what N leaves."""
+    given = {"disclose": disclose}
+    spec = (
+        kinds.basket_job("itemsets", itemsets=given) if partition == "rows" else _columns(3, "itemsets", itemsets=given)
+    )
+    (line,) = [each for each in statement(spec).learned if "of a candidate that is not frequent" in each.what]
+    opened = disclose == "supports"
+    assert ("but what follows from opened ones" in line.what) == opened
+    assert ("all of these but one are frequent" in line.exact) == opened

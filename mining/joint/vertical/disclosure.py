@@ -5,6 +5,7 @@ from __future__ import annotations
 from crypto.protocols.alignment import disclosure as alignment_disclosure
 from link.disclosure import Declared, Learned
 from mining.joint import align, progress
+from mining.joint.disclosure import infrequent
 from mining.joint.shared_rules import rules_learned, rules_openings
 from mining.joint.vertical.choice import chosen_engine, is_dealt
 from mining.joint.vertical.parameters import COORDINATOR, VerticalMining, in_job_order
@@ -55,8 +56,7 @@ def learned(task: VerticalMining, parties: tuple[str, ...]) -> tuple[Learned, ..
     if task.disclose == "candidates":
         lines.append(Learned(task.learners, "count", _every_candidate(task)))
     else:
-        what = "of a candidate that is not frequent only that it is not: no support, no bound"
-        lines.append(Learned(parties, "membership", what))
+        lines.append(infrequent(parties, "support", opened=task.disclose == "supports"))
     if task.disclose == "supports":
         lines.append(Learned(task.learners, "count", "the support of every frequent itemset"))
     elif task.disclose == "frequent":
