@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import aclosing, suppress
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from contextlib import aclosing, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
@@ -14,7 +14,7 @@ import grpc
 from anonymize.auditing.decision import Reason
 from jobs.audit.events import Event
 from jobs.audit.service_events import QueryDecided, QueryRefused
-from link.errors import PeerError, PolicyDenied
+from link.errors import ConfigurationError, PeerError, PolicyDenied, ResourceError
 from link.executor import Executor
 from mining.data.tables import Table
 from party.config import DatasetSection
@@ -90,7 +90,7 @@ class AnonymizationService(AnonymizationServicer):
         log: Log,
     ) -> None:
         check_sources(datasets)
-        self._me, self._sources, self._executor, self._audit = me, sources, executor, audit
+        self._me, self._sources, self._executor, self._audit, self._lines = me, sources, executor, audit, log
         policies = {dataset.name: dataset.queries for dataset in datasets if dataset.queries is not None}
         self._log = QueryLog.open(state / FILE) if policies else None
         self._open: dict[str, _Open] = {}
@@ -193,10 +193,13 @@ class AnonymizationService(AnonymizationServicer):
         self, found: _Open, query: language.Query, request: pb.QueryRequest, coordinator: str
     ) -> pb.QueryReply:
         async with found.lock:
-            data = await self._sources.load(request.dataset)
-            assert isinstance(data, Table)  # as the dataset's section makes sure
-            ask = found.queries.ask
-            (outcome,) = await self._executor.map(lambda table: ask(table, query, request.query, coordinator), [data])
+            with self._reason_stays_here(request.dataset, coordinator):
+                data = await self._sources.load(request.dataset)
+                assert isinstance(data, Table)  # as the dataset's section makes sure
+                ask = found.queries.ask
+                (outcome,) = await self._executor.map(
+                    lambda table: ask(table, query, request.query, coordinator), [data]
+                )
             await self._audit.record(
                 QueryDecided(
                     dataset=request.dataset,
@@ -207,6 +210,20 @@ class AnonymizationService(AnonymizationServicer):
                 )
             )
         return reply(outcome)
+
+    @contextmanager
+    def _reason_stays_here(self, dataset: str, coordinator: str) -> Iterator[None]:
+        """Why no query of a dataset can be decided may tell of protected cells, or of a database: it is the owner's."""
+        try:
+            yield
+        except ConfigurationError as error:
+            if isinstance(error, ResourceError):
+                raise
+            self._lines.error("query not decided", caller=coordinator, dataset=dataset, error=error)
+            raise type(error)(
+                f"{self._me} cannot answer from the dataset '{dataset}' as it is; the log of {self._me} has the reason",
+                party=self._me,
+            ) from error
 
 
 def reply(outcome: Outcome) -> pb.QueryReply:
