@@ -142,6 +142,8 @@ def test_a_small_class_is_found_whatever_else_agrees(folder: Path) -> None:
         (lambda d: d["metrics"].update(dm=1), "metric dm"),
         (lambda d: d["metrics"].update(prec=0.99), "metric prec"),
         (lambda d: d["metrics"].update(c_avg=1), "metric c_avg"),
+        (lambda d: d["node"].update(age=d["heights"]["age"] + 1), "levels"),
+        (lambda d: d["node"].update(age=-1), "levels"),
         (lambda d: d["sensitive_counts"]["disease"].update(HIV=1, Flu=3), "published disease"),
         (lambda d: d["sensitive_counts"].clear(), "sensitive columns with counts"),
         (lambda d: d["sensitive_counts"].update(disease=None), "counts of disease withheld"),

@@ -37,6 +37,7 @@ class Wire:
         passed: Bytes so far, up from the one who dials and down to it.
         fault: The way, the byte and the kind of the fault to come.
         spoilt: Whether it has come.
+        closed: Whether nobody gets through any more.
     """
 
     def __init__(self, address: str) -> None:
@@ -44,7 +45,7 @@ class Wire:
         self._host, self._port = host, int(port)
         self.passed: dict[Way, int] = {"up": 0, "down": 0}
         self.fault: tuple[Way, int, str] | None = None
-        self.spoilt = False
+        self.spoilt = self.closed = False
         self._lines: set[asyncio.Task[None]] = set()  # a half-closed line is held by nobody else: it would be collected
 
     async def open(self, port: int = 0) -> str:
@@ -54,12 +55,16 @@ class Wire:
 
     async def close(self) -> None:
         """Ends all lines too."""
+        self.closed = True
         self._server.close()
         for line in self._lines:
             line.cancel()
         await asyncio.gather(*self._lines, return_exceptions=True)
 
     def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        if self.closed:  # one that was taken in just before
+            writer.transport.abort()
+            return
         line = asyncio.create_task(self._carry(reader, writer))
         self._lines.add(line)
         line.add_done_callback(self._lines.discard)
@@ -158,6 +163,19 @@ def test_what_is_spoilt_at_any_byte_is_nobodys_inner_fault(tmp_path: Path, subte
     asyncio.run(test())
 
 
+def by_wire(folder: Path, dialling: str, dialled: str, port: int) -> Callable[[Authority], None]:
+    """Has one party dial another at a port where a wire may listen."""
+
+    def prepare(_: Authority) -> None:
+        address = Federation.load(folder / "federation.toml").addresses[dialled]
+        text = (folder / "federation.toml").read_text()
+        (folder / "by-wire.toml").write_text(text.replace(address, f"127.0.0.1:{port}"))
+        file = folder / f"{dialling}.toml"
+        file.write_text(file.read_text().replace('"federation.toml"', '"by-wire.toml"'))
+
+    return prepare
+
+
 # Who dials, and whom; and in which twelfths of a job: in many at one pair, and at the others while it begins and ends.
 PAIRS = ((("east", "south"), (0, 7)), (("north", "south"), (0, 9)), (("east", "north"), (0, 9)))
 
@@ -169,15 +187,9 @@ def test_what_is_spoilt_between_two_parties_does_not_end_a_job(
     dialling, dialled = pair
     (port,) = free_ports(1)
 
-    def prepare(authority: Authority) -> None:
-        address = Federation.load(tmp_path / "federation.toml").addresses[dialled]
-        text = (tmp_path / "federation.toml").read_text()
-        (tmp_path / "by-wire.toml").write_text(text.replace(address, f"127.0.0.1:{port}"))
-        file = tmp_path / f"{dialling}.toml"
-        file.write_text(file.read_text().replace('"federation.toml"', '"by-wire.toml"'))
-
     async def test() -> None:
-        async with running(tmp_path, policy="max_unions = 1000\n", prepare=prepare) as nodes:
+        dialled_by_wire = by_wire(tmp_path, dialling, dialled, port)
+        async with running(tmp_path, policy="max_unions = 1000\n", prepare=dialled_by_wire) as nodes:
             hub = nodes.authority.issue("analyst", "coordinator")
             wire = Wire(nodes.addresses[dialled])
             await wire.open(port)
@@ -194,6 +206,33 @@ def test_what_is_spoilt_between_two_parties_does_not_end_a_job(
                             assert wire.spoilt
                             assert _itemsets(found) == _itemsets(expected)
             await wire.close()
+
+    asyncio.run(test())
+
+
+@pytest.mark.parametrize("pair", [("east", "south"), ("north", "south")], ids="-".join)
+@pytest.mark.parametrize("begun", [False, True], ids=["before the job", "while it runs"])
+def test_a_line_between_two_parties_that_stays_cut_accuses_no_third(
+    tmp_path: Path, pair: tuple[str, str], *, begun: bool
+) -> None:
+    """Each has lost the other, and nobody can tell whose end is broken; the third one has lost nobody."""
+    (port,) = free_ports(1)
+
+    async def test() -> None:
+        async with running(tmp_path, prepare=by_wire(tmp_path, *pair, port)) as nodes:
+            hub, wire = nodes.authority.issue("analyst", "coordinator"), Wire(nodes.addresses[pair[1]])
+            await wire.open(port)
+            release = [hold(node) for node in nodes.nodes.values()] if begun else []
+            job = asyncio.create_task(run_job(weekly(deadline="5m"), hub, nodes.addresses))
+            if begun:
+                await all_running(nodes)
+            await wire.close()
+            for each in release:
+                each.set()
+            with pytest.raises(ComineError) as caught:
+                await job
+            assert (caught.value.exit_code, caught.value.party in pair) == (20, True), caught.value
+            assert caught.value.code in ("E200", "E201"), caught.value
 
     asyncio.run(test())
 

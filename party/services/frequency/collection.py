@@ -156,7 +156,7 @@ class Collection:
     @property
     def memory(self) -> int:
         """About how many bytes it takes of the node's memory."""
-        return memory_of(self.spec, len(self.stored.labels), closed=self.closed)
+        return memory_of(self.spec, len(self.stored.spec), len(self.stored.labels), closed=self.closed)
 
     @cached_property
     def public_spec(self) -> bytes:

@@ -24,6 +24,7 @@ from link.files.quantities import seconds
 DAY_S: Final = 86_400
 MOST_ROUNDS: Final = 100_000  # of one coordinator that may end in a day; each takes some 440 bytes of the audit log
 MOST_MEMORY: Final = 1 << 30  # that the collections of one coordinator may take
+_COLLECTION_BYTES: Final = 1 << 13  # of a collection, beside four times its specification
 _LABEL_BYTES: Final = 120  # of a label, beside its text as it came and as it is looked up
 _SUM_BYTES: Final = 16  # of a sum, and of its copy for whoever reads
 
@@ -127,17 +128,19 @@ def check_rounds(spec: CollectionSpec, open_: Iterable[CollectionSpec], creator:
         )
 
 
-def memory_of(spec: CollectionSpec, label_bytes: int, *, closed: bool) -> int:
-    """About how many bytes of memory a collection takes, as long as it is there: labels and, while it is open, sums.
+def memory_of(spec: CollectionSpec, spec_bytes: int, label_bytes: int, *, closed: bool) -> int:
+    """About how many bytes of memory a collection takes: itself and its labels and, while it is open, its sums.
 
     Args:
         spec: What it is.
+        spec_bytes: Of the specification in canonical form.
         label_bytes: Of its labels, as they came.
         closed: Whether it has no open round any more.
     """
-    section = spec.collection
-    labels = 2 * label_bytes + _LABEL_BYTES * (section.size or 0) if section.labelled else 0
-    return labels if closed else labels + _SUM_BYTES * spec.sums
+    section, taken = spec.collection, _COLLECTION_BYTES + 4 * spec_bytes
+    if section.labelled:
+        taken += 2 * label_bytes + _LABEL_BYTES * (section.size or 0)
+    return taken if closed else taken + _SUM_BYTES * spec.sums
 
 
 def check_memory(spec: CollectionSpec, label_bytes: int, taken: int, creator: str, me: str) -> None:
@@ -153,7 +156,7 @@ def check_memory(spec: CollectionSpec, label_bytes: int, taken: int, creator: st
     Raises:
         LimitExceeded: They would.
     """
-    if taken + memory_of(spec, label_bytes, closed=False) > MOST_MEMORY:
+    if taken + memory_of(spec, len(spec.canonical()), label_bytes, closed=False) > MOST_MEMORY:
         raise LimitExceeded(
             f"the collections of {creator} at {me} may take {MOST_MEMORY >> 20} MiB of its memory together, with their "
             f"labels and sums, and with '{spec.name}' they would take more; delete some that are closed, or collect "

@@ -246,18 +246,21 @@ def test_rounds_of_whatever_windows_add_up(lengths: list[int]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("label_bytes", "closed", "least", "most"),
+    ("spec_bytes", "label_bytes", "closed", "least", "most"),
     [  # measured: a list, a table and objects of 2^20 labels of 7 and of 61 characters took 142 and 271 MB
-        (8 << 20, True, 140e6, 150e6),
-        (62 << 20, True, 250e6, 280e6),
-        (0, False, 1 << 25, 1 << 25),
-        (0, True, 0, 0),
+        (300, 8 << 20, True, 140e6, 150e6),
+        (300, 62 << 20, True, 250e6, 280e6),
+        (300, 0, False, 1 << 25, 34e6),
+        (300, 0, True, 5_000, 10_000),  # 5 KB
+        (560_000, 0, True, 2.07e6, 2.5e6),  # 2.07 MB
     ],
 )
-def test_what_a_collection_takes_of_memory(label_bytes: int, *, closed: bool, least: float, most: float) -> None:
+def test_what_a_collection_takes_of_memory(
+    spec_bytes: int, label_bytes: int, *, closed: bool, least: float, most: float
+) -> None:
     spec = spec_of(mechanism="dbitflip", size=1 << 20, labelled=label_bytes > 0)
     assert spec.sums == 1 << 21
-    assert least <= memory_of(spec, label_bytes, closed=closed) <= most
+    assert least <= memory_of(spec, spec_bytes, label_bytes, closed=closed) <= most
 
 
 def test_the_collections_of_one_coordinator_take_so_much_memory(
@@ -267,7 +270,7 @@ def test_the_collections_of_one_coordinator_take_so_much_memory(
     texts = [f"page {number}" for number in range(1000)]
     labels = labels_of(texts)
     spec = spec_of(size=len(texts), labelled=True)
-    monkeypatch.setattr(policy, "MOST_MEMORY", 2 * memory_of(spec, len(labels), closed=False))
+    monkeypatch.setattr(policy, "MOST_MEMORY", 2 * memory_of(spec, len(spec.canonical()), len(labels), closed=False))
 
     async def test() -> None:
         async with running(tmp_path) as world:
