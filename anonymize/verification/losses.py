@@ -35,7 +35,9 @@ def metrics(certificate: Certificate, table: pa.Table, classes: Sequence[Equival
         recomputed["c_avg"] = mean / certificate.model.k if certificate.model.k else None
     if certificate.node is not None and certificate.heights is not None:
         recomputed["prec"] = _precision(certificate, table)
-        wrong = [name for name, level in certificate.node.items() if not 0 <= level <= certificate.heights.get(name, -1)]
+        wrong = [
+            name for name, level in certificate.node.items() if not 0 <= level <= certificate.heights.get(name, -1)
+        ]
         yield Finding("levels", "those of the hierarchies", ", ".join(wrong) or "those of the hierarchies", not wrong)
     if certificate.scales is not None:
         recomputed["gcp"] = generalisation_loss(table, certificate.scales, certificate.rows)

@@ -206,7 +206,10 @@ READ: Final[dict[str, tuple[str, ...]]] = {
     ),
     "records test_a_route_made_wrong": ("ldp.shuffling.route:route_of",),
     "calls Control Propose": ("jobs.proposed:job_from_canonical",),
-    "calls FrequencyEstimation Create": ("jobs.collections.spec:CollectionSpec.from_canonical",),
+    "calls FrequencyEstimation Create": (
+        "jobs.collections.spec:CollectionSpec.from_canonical",
+        "party.services.frequency.policy:read_spec",
+    ),
     "calls Anonymization Anonymize": ("party.services.anonymization.request:_contents",),
     "state coordinator": (
         "coordinator.jobs.store:JobFolder.cancel_asked",
