@@ -9,7 +9,7 @@ import time
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Final, TypeVar
+from typing import Any, Final, Literal, TypeVar
 
 import numpy as np
 
@@ -25,16 +25,9 @@ from crypto.primitives.paillier.keys import PrivateKey, generate_key
 from crypto.primitives.paillier.pool import ZeroPool
 from crypto.primitives.paillier.zeros import OwnerZeros, TableZeros, UniformZeros, ZeroSource
 from crypto.primitives.randomness import Randomness
-from crypto.protocols.paillier.arrangement import Arrangement, Result
-from crypto.protocols.paillier.dot import (
-    declared,
-    evaluate_doubled,
-    evaluate_opened,
-    evaluate_shared,
-    hold_doubled,
-    hold_opened,
-    hold_shared,
-)
+from crypto.protocols.paillier.arrangement import Arrangement
+from crypto.protocols.paillier.dot import declared, evaluate_opened, hold_opened
+from crypto.protocols.paillier.kept import KeptColumns, KeptRows, evaluate_kept, hold_kept
 from crypto.protocols.products.ot_matrix import all_pairs
 from link.core import Terms
 from link.executor import ThreadExecutor
@@ -58,7 +51,7 @@ class Case:
 
     Attributes:
         bits: Size of the key.
-        result: "opened", "shared" or "doubled".
+        result: "opened" or "doubled".
         rows: Length of the columns.
         columns: Of each party.
         density: Share of ones.
@@ -66,7 +59,7 @@ class Case:
     """
 
     bits: int
-    result: Result = "opened"
+    result: Literal["opened", "doubled"] = "opened"
     rows: int = 100_000
     columns: int = 50
     density: float = 0.2
@@ -78,7 +71,6 @@ CASES = (
     Case(3072, targets=(60.0, 9.0, 80.0)),
     Case(2048, density=0.5),
     Case(2048, "doubled"),
-    Case(2048, "shared"),
     Case(2048, columns=1, rows=1_000_000),
 )
 
@@ -260,24 +252,23 @@ async def _run(case: Case) -> _Cost:
 
 
 def _requests(case: Case) -> int:
-    return Arrangement.of(case.rows, all_pairs(case.columns, case.columns), case.result, case.bits).requests
+    return Arrangement.of(case.rows, all_pairs(case.columns, case.columns), case.bits).requests
 
 
 def _roles(
     case: Case, key: PrivateKey, pool: ZeroPool, a: Any, b: Any, workers: _Metered
 ) -> dict[str, Callable[[Session], Awaitable[Any]]]:
     pairs, rows = all_pairs(case.columns, case.columns), case.rows
-    of = {"columns": a, "rows": rows, "pairs": pairs, "workers": workers}
-    other = {**of, "columns": b, "key_bits": case.bits}
-    hold: Any = {"opened": partial(hold_opened, label=LABEL), "shared": hold_shared, "doubled": hold_doubled}
-    evaluate: Any = {
-        "opened": partial(evaluate_opened, label=LABEL),
-        "shared": evaluate_shared,
-        "doubled": evaluate_doubled,
-    }
+    if case.result == "opened":
+        opened: dict[str, Any] = {"label": LABEL, "workers": workers}
+        return {
+            HOLDER: lambda session: hold_opened(session, EVALUATOR, key, pool, a, rows, pairs, **opened),
+            EVALUATOR: lambda session: evaluate_opened(session, HOLDER, b, rows, pairs, key_bits=case.bits, **opened),
+        }
+    sent, kept = KeptColumns(rows, case.bits), KeptRows(KeptColumns(rows, case.bits))
     return {
-        HOLDER: lambda session: hold[case.result](session, EVALUATOR, key, pool, **of),
-        EVALUATOR: lambda session: evaluate[case.result](session, HOLDER, **other),
+        HOLDER: lambda session: hold_kept(session, EVALUATOR, key, pool, sent, a, pairs, None, workers=workers),
+        EVALUATOR: lambda session: evaluate_kept(session, HOLDER, kept, b, pairs, None, workers=workers),
     }
 
 

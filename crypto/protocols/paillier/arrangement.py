@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Final, Literal
+from typing import Final
 
 import numpy as np
 from gmpy2 import mpz
@@ -14,8 +14,6 @@ from crypto.primitives.columns import Columns, bits_of
 from crypto.primitives.slots import Masking, SlotLayout, Words, fit
 from crypto.protocols.comparison.comparison import width_for
 from crypto.protocols.products.ot_matrix import Pairs
-
-Result = Literal["opened", "shared", "doubled"]
 
 CHUNK_BYTES: Final = 1 << 20  # of encrypted rows in a message
 REPLY_WORK: Final = 32  # of a reply, made fresh with a uniform residue and decrypted, beside an encryption from tables
@@ -44,11 +42,11 @@ class Arrangement:
     ciphertext_bytes: int
 
     @classmethod
-    def of(cls, rows: int, pairs: Pairs, result: Result, key_bits: int) -> Arrangement:
-        """The arrangement for these pairs of columns of so many rows.
+    def of(cls, rows: int, pairs: Pairs, key_bits: int) -> Arrangement:
+        """The arrangement in which these pairs of columns of so many rows are opened.
 
-        Slots get one mask each where only some products of the columns are asked for or shares stay shares; one mask
-        covers them all where every product is opened, or where shares are for comparison only.
+        Slots get one mask each where only some products of the columns are asked for; one mask covers them all where
+        every product is opened.
 
         Raises:
             ValueError: There are no pairs, or so many rows that not even one column fits.
@@ -57,14 +55,10 @@ class Arrangement:
             raise ValueError("products are of pairs of columns, at least one")
         (first, of_first), (second, of_second) = (np.unique(side, return_inverse=True) for side in pairs.T)
         all_asked = len(np.unique(pairs, axis=0)) == len(first) * len(second)
-        if result == "doubled":
-            layout, groups = doubled_layout(len(first), rows, key_bits)
-        else:
-            masking: Masking = "whole" if result == "opened" and all_asked else "each"
-            layout, groups = fit(len(first), max(1, rows), masking, key_bits - 1)
+        masking: Masking = "whole" if all_asked else "each"
+        layout, groups = fit(len(first), max(1, rows), masking, key_bits - 1)
         layout = replace(layout, rows=_rows_of_a_plaintext(rows, len(second), layout.rows))
-        scale = 2 if result == "doubled" else 1
-        return cls(rows, (first, second), (of_first, of_second), scale, layout, groups, key_bits // 4)
+        return cls(rows, (first, second), (of_first, of_second), 1, layout, groups, key_bits // 4)
 
     @property
     def requests(self) -> int:

@@ -14,9 +14,8 @@ For a list of pairs (i, j) of columns, A of the key's holder and B of the evalua
 What becomes of the shares:
     "opened"   the evaluator opens the masks of the products asked for to the key's holder, by `Session.open`;
                products that were not asked for stay masked.
-    "shared"   they stay, as additive shares modulo 2^64.
-    "doubled"  they stay, modulo 2^k, as shares of 2·product + β with an unknown bit β, in slots a third as wide: for
-               comparison with a threshold, or to be made exact by two correlated transfers each (`exact`).
+    "doubled"  (`kept`) they stay, modulo 2^k, as shares of 2·product + β with an unknown bit β, in slots a third as
+               wide: for comparison with a threshold, or to be made exact by two correlated transfers each (`exact`).
 
 Rounds: 2; one more for every 32 MB of encrypted rows beyond the first 64; one more to make doubled shares exact.
 Output: as above.
@@ -114,10 +113,15 @@ async def hold_opened(
             rows than slots can count.
         MalformedMessage: The evaluator's reply or masks are not as they must be.
     """
-    arrangement = Arrangement.of(rows, pairs, "opened", key.public.bits)
-    masked = await _hold(session, evaluator, arrangement, key, pool, columns, workers or session)
+    arrangement = Arrangement.of(rows, pairs, key.public.bits)
+    check_columns(columns, rows, arrangement.used[0])
+    if pool.key != key.public:
+        raise TypeError("encryptions of zero are taken from a pool under the key itself")
+    await session.send(evaluator, PaillierKey(modulus=key.public.to_bytes()))  # -> 1
+    await send_rows(session, evaluator, arrangement, key, pool, columns, workers or session)  # -> 1
+    replies = await decrypt_replies(session, evaluator, key, arrangement.replies)  # <- 2
     masks = await session.receive_opened(evaluator, label, np.uint64, (len(pairs),))  # <- 2
-    products = arrangement.without_masks(masked, masks)
+    products = arrangement.without_masks(arrangement.layout.unpack(replies), masks)
     if products.max() > rows:
         raise MalformedMessage(f"{evaluator} opened masks that are not those of its products", party=evaluator)
     return products
@@ -151,49 +155,20 @@ async def evaluate_opened(
         MalformedMessage: The holder's key is none of that size, or its rows are no ciphertexts under it.
         UndeclaredDisclosure: The statement does not allow the opening; no masks have left.
     """
-    arrangement = Arrangement.of(rows, pairs, "opened", key_bits)
-    masks = await _evaluate(session, holder, arrangement, columns, workers or session)
-    await session.open(label, masks, [holder])  # -> 2
+    arrangement = Arrangement.of(rows, pairs, key_bits)
+    check_columns(columns, rows, arrangement.used[1])
+    key = await receive_key(session, holder, arrangement.ciphertext_bytes * 4)  # <- 1
+    encrypted = receive_rows(session, holder, arrangement)  # <- 1
+    products, zeros = await beside(
+        multiply_rows(session, holder, arrangement, columns, key, encrypted, workers or session),
+        uniform_zeros(session, key, arrangement.replies),
+    )
+    masks, slots = arrangement.layout.masks(arrangement.sums, session.randomness("masks"))
+    await send_replies(session, holder, key, products, zeros, masks)  # -> 2
+    await session.open(label, arrangement.of_pairs(slots), [holder])  # -> 2
 
 
-# -- left as shares ----------------------------------------------------------------------------------------------------
-async def hold_shared(
-    session: Session,
-    evaluator: str,
-    key: PrivateKey,
-    pool: ZeroPool,
-    columns: Columns,
-    rows: int,
-    pairs: Pairs,
-    *,
-    workers: Workers | None = None,
-) -> AdditiveShare:
-    """The key holder's shares modulo 2^64, one a pair; arguments and errors as for `hold_opened`.
-
-    The holders of the shares are the key's holder and the evaluator, in this order.
-    """
-    arrangement = Arrangement.of(rows, pairs, "shared", key.public.bits)
-    masked = await _hold(session, evaluator, arrangement, key, pool, columns, workers or session)
-    return AdditiveShare(arrangement.of_pairs(masked), session.me, (session.me, evaluator))
-
-
-async def evaluate_shared(
-    session: Session,
-    holder: str,
-    columns: Columns,
-    rows: int,
-    pairs: Pairs,
-    *,
-    key_bits: int = DEFAULT_BITS,
-    workers: Workers | None = None,
-) -> AdditiveShare:
-    """The evaluator's shares modulo 2^64, one a pair; arguments and errors as for `evaluate_opened`."""
-    arrangement = Arrangement.of(rows, pairs, "shared", key_bits)
-    masks = await _evaluate(session, holder, arrangement, columns, workers or session)
-    return AdditiveShare(np.negative(masks), session.me, (holder, session.me))
-
-
-# -- in narrow slots: for comparison, or made exact --------------------------------------------------------------------
+# -- left as shares, in narrow slots: for comparison, or made exact ----------------------------------------------------
 @dataclass(frozen=True, eq=False, repr=False)
 class DoubledShare:
     """A share of 2·product + β modulo 2^width, one a pair; it is compared or made exact, never opened.
@@ -253,71 +228,3 @@ class DoubledShare:
 
     def __repr__(self) -> str:
         return f"<DoubledShare of length {self._share.size}>"
-
-
-async def hold_doubled(
-    session: Session,
-    evaluator: str,
-    key: PrivateKey,
-    pool: ZeroPool,
-    columns: Columns,
-    rows: int,
-    pairs: Pairs,
-    *,
-    workers: Workers | None = None,
-) -> DoubledShare:
-    """The key holder's doubled shares; arguments and errors as for `hold_opened`."""
-    arrangement = Arrangement.of(rows, pairs, "doubled", key.public.bits)
-    masked = await _hold(session, evaluator, arrangement, key, pool, columns, workers or session)
-    return DoubledShare(rows, AdditiveShare(arrangement.of_pairs(masked), session.me, (session.me, evaluator)))
-
-
-async def evaluate_doubled(
-    session: Session,
-    holder: str,
-    columns: Columns,
-    rows: int,
-    pairs: Pairs,
-    *,
-    key_bits: int = DEFAULT_BITS,
-    workers: Workers | None = None,
-) -> DoubledShare:
-    """The evaluator's doubled shares; arguments and errors as for `evaluate_opened`."""
-    arrangement = Arrangement.of(rows, pairs, "doubled", key_bits)
-    masks = await _evaluate(session, holder, arrangement, columns, workers or session)
-    return DoubledShare(rows, AdditiveShare(np.negative(masks), session.me, (holder, session.me)))
-
-
-# -- the two roles -----------------------------------------------------------------------------------------------------
-async def _hold(
-    session: Session,
-    evaluator: str,
-    arrangement: Arrangement,
-    key: PrivateKey,
-    pool: ZeroPool,
-    columns: Columns,
-    workers: Workers,
-) -> Words:
-    """The masked slots of all sums, shape (sums, slots)."""
-    check_columns(columns, arrangement.rows, arrangement.used[0])
-    if pool.key != key.public:
-        raise TypeError("encryptions of zero are taken from a pool under the key itself")
-    await session.send(evaluator, PaillierKey(modulus=key.public.to_bytes()))  # -> 1
-    await send_rows(session, evaluator, arrangement, key, pool, columns, workers)  # -> 1
-    return arrangement.layout.unpack(await decrypt_replies(session, evaluator, key, arrangement.replies))  # <- 2
-
-
-async def _evaluate(
-    session: Session, holder: str, arrangement: Arrangement, columns: Columns, workers: Workers
-) -> Words:
-    """The pairs' masks, modulo 2^width."""
-    check_columns(columns, arrangement.rows, arrangement.used[1])
-    key = await receive_key(session, holder, arrangement.ciphertext_bytes * 4)  # <- 1
-    rows = receive_rows(session, holder, arrangement)  # <- 1
-    products, zeros = await beside(
-        multiply_rows(session, holder, arrangement, columns, key, rows, workers),
-        uniform_zeros(session, key, arrangement.replies),
-    )
-    masks, slots = arrangement.layout.masks(arrangement.sums, session.randomness("masks"))
-    await send_replies(session, holder, key, products, zeros, masks)  # -> 2
-    return arrangement.of_pairs(slots)

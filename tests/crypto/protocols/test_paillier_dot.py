@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pytest
@@ -17,21 +17,15 @@ from crypto.primitives.paillier.zeros import OwnerZeros
 from crypto.primitives.randomness import Randomness
 from crypto.primitives.sharing import AdditiveShare, reconstruct
 from crypto.primitives.slots import STATISTICAL_BITS
+from crypto.protocols.comparison.comparison import width_for
 from crypto.protocols.comparison.shared_bits import open_bits
 from crypto.protocols.comparison.two_party import TwoParty
 from crypto.protocols.paillier import arrangement as paillier_arrangement
 from crypto.protocols.paillier import dot as paillier_dot
 from crypto.protocols.paillier import rows as paillier_rows
-from crypto.protocols.paillier.arrangement import Arrangement, Result
-from crypto.protocols.paillier.dot import (
-    declared,
-    evaluate_doubled,
-    evaluate_opened,
-    evaluate_shared,
-    hold_doubled,
-    hold_opened,
-    hold_shared,
-)
+from crypto.protocols.paillier.arrangement import Arrangement
+from crypto.protocols.paillier.dot import declared, evaluate_opened, hold_opened
+from crypto.protocols.paillier.kept import KeptColumns, KeptRows, evaluate_kept, hold_kept
 from crypto.protocols.products.ot_matrix import all_pairs
 from link.disclosure import Declared
 from link.errors import MalformedMessage, UndeclaredDisclosure, UnexpectedMessage
@@ -51,21 +45,23 @@ KEY = full_key()
 
 Bits = NDArray[np.bool_]
 Part = Callable[[Session], Awaitable[Any]]
+Result = Literal["opened", "doubled"]
 
 
 # -- a call ------------------------------------------------------------------------------------------------------------
 def holder(result: Result, columns: Bits, pairs: Any, **options: Any) -> Part:
     rows, packed, pool = columns.shape[1], pack_bits(columns), empty_pool()
-    call: Any = {"opened": hold_opened, "shared": hold_shared, "doubled": hold_doubled}[result]
-    named = {"label": LABEL} if result == "opened" else {}
-    return lambda session: call(session.lane("dot"), B, KEY, pool, packed, rows, pairs, **named, **options)
+    if result == "opened":
+        return lambda s: hold_opened(s.lane("dot"), B, KEY, pool, packed, rows, pairs, label=LABEL, **options)
+    return lambda s: hold_kept(s.lane("dot"), B, KEY, pool, KeptColumns(rows, BITS), packed, pairs, None, **options)
 
 
 def evaluator(result: Result, columns: Bits, pairs: Any, **options: Any) -> Part:
     rows, packed = columns.shape[1], pack_bits(columns)
-    call: Any = {"opened": evaluate_opened, "shared": evaluate_shared, "doubled": evaluate_doubled}[result]
-    named = {"label": LABEL} if result == "opened" else {}
-    return lambda session: call(session.lane("dot"), A, packed, rows, pairs, key_bits=BITS, **named, **options)
+    if result == "opened":
+        return lambda s: evaluate_opened(s.lane("dot"), A, packed, rows, pairs, label=LABEL, key_bits=BITS, **options)
+    kept = KeptRows(KeptColumns(rows, BITS))
+    return lambda s: evaluate_kept(s.lane("dot"), A, kept, packed, pairs, None, **options)
 
 
 def run(
@@ -88,14 +84,12 @@ def both(result: Result, a: Bits, b: Bits, pairs: Any, **options: Any) -> dict[s
     return run(holder(result, a, pairs), evaluator(result, b, pairs), **options)
 
 
-def products(result: Result, out: dict[str, Any], arrangement: Arrangement) -> NDArray[np.uint64]:
+def products(result: Result, out: dict[str, Any], rows: int) -> NDArray[np.uint64]:
     """From what the two have; of doubled shares also whether β is a bit."""
     if result == "opened":
         assert out[B] is None
         return out[A]  # type: ignore[no-any-return]
-    if result == "shared":
-        return reconstruct([out[A], out[B]])
-    doubled = reconstruct([out[A]._share, out[B]._share]) & np.uint64((1 << arrangement.layout.width) - 1)
+    doubled = reconstruct([out[A]._share, out[B]._share]) & np.uint64((1 << width_for(2 * rows + 1)) - 1)
     return doubled >> np.uint64(1)
 
 
@@ -115,7 +109,7 @@ KINDS = st.lists(st.sampled_from(["empty", "constant", "sparse", "dense"]), min_
 
 @examples(10, 25)
 @given(
-    result=st.sampled_from(["opened", "shared", "doubled"]),
+    result=st.sampled_from(["opened", "doubled"]),
     rows=st.sampled_from([0, 1, 7, 8, 9, 64, 200]) | st.integers(0, 300),
     width=st.integers(1, 60),
     other=st.integers(1, 4),
@@ -132,7 +126,7 @@ def test_products_are_those_of_numpy(
     if some:  # in any order, some of them twice
         pairs = pairs[rng.integers(0, len(pairs), min(10, len(pairs)))]
     want = (a.astype(np.uint64) @ b.T.astype(np.uint64))[pairs[:, 0], pairs[:, 1]]
-    got = products(result, both(result, a, b, pairs, seed=seed), Arrangement.of(rows, pairs, result, BITS))
+    got = products(result, both(result, a, b, pairs, seed=seed), rows)
     assert (got == want).all()
 
 
@@ -156,10 +150,10 @@ def test_with_worker_processes() -> None:
     a, b = rng.random((40, 1500)) < 0.4, rng.random((2, 1500)) < 0.4
     pairs, workers = all_pairs(40, 2), ProcessExecutor(2)
     try:
-        out = run(holder("shared", a, pairs, workers=workers), evaluator("shared", b, pairs, workers=workers))
+        out = run(holder("opened", a, pairs, workers=workers), evaluator("opened", b, pairs, workers=workers))
     finally:
         workers.close()
-    assert (reconstruct([out[A], out[B]]).reshape(40, 2) == a.astype(int) @ b.T).all()
+    assert (out[A].reshape(40, 2) == a.astype(int) @ b.T).all()
 
 
 def test_rows_come_in_windows(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -169,7 +163,7 @@ def test_rows_come_in_windows(monkeypatch: pytest.MonkeyPatch) -> None:
     rng, frames = np.random.default_rng(3), list[Frame]()
     a, b = rng.random((50, 133)) < 0.4, rng.random((1, 133)) < 0.4
     pairs = all_pairs(50, 1)
-    assert Arrangement.of(133, pairs, "opened", BITS).layout.rows == 2
+    assert Arrangement.of(133, pairs, BITS).layout.rows == 2
     out = both("opened", a, b, pairs, frames=frames)
     assert (out[A] == a.astype(int) @ b[0]).all()
     kinds = [frame.type.rpartition(".")[2] for frame in frames]
@@ -218,7 +212,7 @@ def test_doubled_shares_are_compared() -> None:
     turned=st.booleans(),
 )
 def test_doubled_shares_are_made_exact(rows: int, width: int, other: int, kinds: Any, seed: int, turned: bool) -> None:
-    """Whoever comes first in the agreement of the two."""
+    """Whichever comes first in the agreement of the two."""
     rng, frames = np.random.default_rng(seed), list[Frame]()
     a, b = columns(rng, width, rows, kinds[0]), columns(rng, other, rows, kinds[1])
     pairs = all_pairs(width, other)
@@ -283,14 +277,12 @@ def test_doubled_shares_show_nothing_and_are_no_numbers() -> None:
 
 
 # -- costs -------------------------------------------------------------------------------------------------------------
-@pytest.mark.parametrize(
-    ("result", "requests", "replies"), [("opened", 334, 12), ("shared", 1000, 4), ("doubled", 334, 12)]
-)
-def test_bytes_and_rounds(result: Result, requests: int, replies: int) -> None:
+@pytest.mark.parametrize(("asked", "requests", "replies"), [(slice(None), 334, 12), (slice(1, None), 1000, 4)])
+def test_bytes_and_rounds(asked: slice, requests: int, replies: int) -> None:
     rng, frames = np.random.default_rng(5), list[Frame]()
     a, b = rng.random((40, 1000)) < 0.2, rng.random((4, 1000)) < 0.2
-    pairs = all_pairs(40, 4)
-    arrangement = Arrangement.of(1000, pairs, result, BITS)
+    pairs = all_pairs(40, 4)[asked]
+    arrangement = Arrangement.of(1000, pairs, BITS)
     assert (arrangement.requests, arrangement.replies) == (requests, replies)
     rounds = {}
 
@@ -302,7 +294,7 @@ def test_bytes_and_rounds(result: Result, requests: int, replies: int) -> None:
 
         return role
 
-    run(counted(holder(result, a, pairs)), counted(evaluator(result, b, pairs)), frames=frames)
+    run(counted(holder("opened", a, pairs)), counted(evaluator("opened", b, pairs)), frames=frames)
     assert rounds[A] == 2
     sent = {A: b"", B: b"", "opened": b""}
     for frame in frames:
@@ -315,24 +307,21 @@ def test_bytes_and_rounds(result: Result, requests: int, replies: int) -> None:
             sent["opened"] += Opening.FromString(frame.body).values
     assert len(sent[A]) == requests * BITS // 4
     assert len(sent[B]) == replies * BITS // 4
-    assert len(sent["opened"]) == (8 * 160 if result == "opened" else 0)
+    assert len(sent["opened"]) == 8 * len(pairs)
 
 
 def test_the_plan_of_a_hundred_thousand_rows() -> None:
     """What the documentation says of 50 × 50 columns."""
-    pairs = all_pairs(50, 50)
     found = {
-        (result, bits): Arrangement.of(100_000, pairs, result, bits).requests * bits // 4  # type: ignore[arg-type]
-        for result in ("opened", "shared", "doubled")
+        (asked, bits): Arrangement.of(100_000, all_pairs(50, 50)[:asked], bits).requests * bits // 4
+        for asked in (2500, 2499)
         for bits in (2048, 3072)
     }
     assert found == {
-        ("opened", 2048): 25_600_000,
-        ("opened", 3072): 25_600_512,
-        ("doubled", 2048): 25_600_000,
-        ("doubled", 3072): 25_600_512,
-        ("shared", 2048): 102_400_000,
-        ("shared", 3072): 76_800_000,
+        (2500, 2048): 25_600_000,
+        (2500, 3072): 25_600_512,
+        (2499, 2048): 102_400_000,
+        (2499, 3072): 76_800_000,
     }
 
 
@@ -359,7 +348,7 @@ def test_the_holder_sees_masks_where_it_has_not_asked() -> None:
         b = np.full((12, 60), ones)
         out = both("opened", a, b, pairs, frames=frames)
         assert (out[A] == (60 if ones else 0)).all()
-        layout = Arrangement.of(60, pairs, "opened", BITS).layout
+        layout = Arrangement.of(60, pairs, BITS).layout
         assert layout.masking == "each"
         plaintexts = KEY.decrypt(Ciphertexts(KEY.public, replies_of(frames)))
         slots = layout.unpack(plaintexts)
@@ -375,17 +364,17 @@ def test_the_holder_sees_masks_where_it_has_not_asked() -> None:
     assert_alike(*seen)
 
 
-@pytest.mark.parametrize("result", slowly(["opened", "shared", "doubled"], now=[1]))
-def test_every_block_that_is_decrypted_is_under_a_mask(result: Result, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("first", slowly([0, 1], now=[1]))
+def test_every_block_that_is_decrypted_is_under_a_mask(first: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Blocks of products of different rows too: low bytes of each block's slots in 80 replies uniform, error 1e-6."""
     monkeypatch.setattr(paillier_arrangement, "REPLY_WORK", 0)
     rng, frames = np.random.default_rng(6), list[Frame]()
     a, b = rng.random((10, 100)) < 0.5, rng.random((20, 100)) < 0.5
-    pairs = all_pairs(10, 20)
-    arrangement = Arrangement.of(100, pairs, result, BITS)
+    pairs = all_pairs(10, 20)[first:]
+    arrangement = Arrangement.of(100, pairs, BITS)
     layout = arrangement.layout
     assert layout.rows > 3
-    both(result, a, b, pairs, frames=frames)
+    both("opened", a, b, pairs, frames=frames)
     plaintexts = KEY.decrypt(Ciphertexts(KEY.public, replies_of(frames)))
     size = layout.slots_bits // 8
     for block in range(layout.rows):
@@ -404,7 +393,7 @@ def test_every_block_that_is_decrypted_is_under_a_mask(result: Result, monkeypat
 
 @pytest.mark.parametrize("some", [False, True])
 def test_opened_masks_show_no_partial_sum(some: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The key's holder has the partial sums of both places under masks, and is told the masks' sum: neither mask is it.
+    """The key's holder has the partial sums of both places under masks, and gets the masks' sum: neither mask is it.
 
     Were one the same, all 120 of its differences would be partial sums, at most 30. Of uniform numbers of at least 6
     bits two thirds and more are so with a probability below 2^-20, since each is with at most 31/64.
@@ -414,7 +403,7 @@ def test_opened_masks_show_no_partial_sum(some: bool, monkeypatch: pytest.Monkey
     columns = 13 if some else 120
     a, b = rng.random((columns, 60)) < 0.9, rng.random((10, 60)) < 0.9
     pairs = all_pairs(columns, 10)[1:] if some else all_pairs(columns, 10)
-    arrangement = Arrangement.of(60, pairs, "opened", BITS)
+    arrangement = Arrangement.of(60, pairs, BITS)
     layout = arrangement.layout
     assert layout.rows >= 2
     out = both("opened", a, b, pairs, frames=frames)
@@ -440,7 +429,7 @@ def test_a_guess_of_the_evaluators_column_is_not_confirmed() -> None:
     for seed in range(4):
         frames: list[Frame] = []
         both("opened", a, b, pairs, frames=frames, seed=seed)
-        arrangement = Arrangement.of(300, pairs, "opened", BITS)
+        arrangement = Arrangement.of(300, pairs, BITS)
         layout, replies = arrangement.layout, Ciphertexts(KEY.public, replies_of(frames))
         assert layout.rows == len(replies) == 3
         rows = Ciphertexts(KEY.public, rows_of(frames))
@@ -462,7 +451,7 @@ def test_both_views_have_the_same_shape_whatever_the_bits() -> None:
     pairs, shapes = all_pairs(5, 3), []
     for fill in (False, True):
         frames: list[Frame] = []
-        both("shared", np.full((5, 77), fill), np.full((3, 77), not fill), pairs, frames=frames)
+        both("opened", np.full((5, 77), fill), np.full((3, 77), not fill), pairs, frames=frames)
         shapes.append(shapes_of(frames))
     assert shapes[0] == shapes[1]
 
@@ -516,7 +505,7 @@ def test_a_bad_key_is_refused_and_named(name: str) -> None:
         await lane.recv(B, MaskedProducts)
 
     with pytest.raises(MalformedMessage, match="a sent a key that cannot be one") as caught:
-        run(cheating, evaluator("shared", ONES, PAIRS))
+        run(cheating, evaluator("opened", ONES, PAIRS))
     assert caught.value.party == A
 
 
@@ -536,7 +525,7 @@ def wrong_rows() -> dict[str, Callable[[list[mpz]], bytes]]:
 
 @pytest.mark.parametrize("name", list(wrong_rows()))
 def test_wrong_rows_are_refused_and_named(name: str) -> None:
-    requests = Arrangement.of(9, PAIRS, "shared", BITS).requests
+    requests = Arrangement.of(9, PAIRS, BITS).requests
     rows = [mpz(2)] * requests
 
     async def cheating(session: Session) -> None:
@@ -546,13 +535,13 @@ def test_wrong_rows_are_refused_and_named(name: str) -> None:
         await lane.recv(B, MaskedProducts)
 
     with pytest.raises(MalformedMessage, match="a sent") as caught:
-        run(cheating, evaluator("shared", ONES, PAIRS))
+        run(cheating, evaluator("opened", ONES, PAIRS))
     assert caught.value.party == A
 
 
 @pytest.mark.parametrize("name", list(wrong_rows()))
 def test_wrong_replies_are_refused_and_named(name: str) -> None:
-    replies = [mpz(2)] * Arrangement.of(9, PAIRS, "shared", BITS).replies
+    replies = [mpz(2)] * Arrangement.of(9, PAIRS, BITS).replies
 
     async def cheating(session: Session) -> None:
         lane = session.lane("dot")
@@ -561,7 +550,7 @@ def test_wrong_replies_are_refused_and_named(name: str) -> None:
         await lane.send(A, MaskedProducts(data=wrong_rows()[name](replies)))
 
     with pytest.raises(MalformedMessage, match="b sent") as caught:
-        run(holder("shared", ONES, PAIRS), cheating)
+        run(holder("opened", ONES, PAIRS), cheating)
     assert caught.value.party == B
 
 
@@ -596,19 +585,19 @@ def test_wrong_calls_are_refused_before_anything_leaves() -> None:
     frames: list[Frame] = []
     for pairs in (np.array([[2, 0]]), np.array([[-1, 0]]), np.empty((0, 2), np.int64)):
         with pytest.raises(ValueError, match=r"outside the 2|at least one"):
-            run(holder("shared", ONES, pairs), evaluator("shared", ONES, np.array([[0, 0]])), frames=frames)
+            run(holder("opened", ONES, pairs), evaluator("opened", ONES, np.array([[0, 0]])), frames=frames)
     random = Randomness.from_seed(1)
     other = ZeroPool(OwnerZeros.of(small_key(), random))
     with pytest.raises(TypeError, match="a pool under the key itself"):
         run(
-            lambda s: hold_shared(s.lane("dot"), B, KEY, other, pack_bits(ONES), 9, PAIRS),
-            evaluator("shared", ONES, PAIRS),
+            lambda s: hold_opened(s.lane("dot"), B, KEY, other, pack_bits(ONES), 9, PAIRS, label=LABEL),
+            evaluator("opened", ONES, PAIRS),
             frames=frames,
         )
     assert [f for f in frames if f.sender == A] == []
 
 
 def test_more_rows_than_slots_can_count_are_refused() -> None:
-    Arrangement.of(2**23 - 1, PAIRS, "shared", BITS)
+    Arrangement.of(2**23 - 1, PAIRS[1:], BITS)
     with pytest.raises(ValueError, match="65 bits under masks"):
-        Arrangement.of(2**23, PAIRS, "shared", BITS)
+        Arrangement.of(2**23, PAIRS[1:], BITS)
