@@ -17,9 +17,6 @@ from crypto.primitives.bit_matrix import pack_bits, unpack_bits
 from crypto.primitives.masks import Words
 from crypto.primitives.sharing import Share, check_same_holders, read_only
 
-Bits = NDArray[np.bool_]
-"""Shape (number,): public bits, one a word."""
-
 
 @dataclass(frozen=True, eq=False, repr=False)
 class XorShare(Share):
@@ -125,30 +122,8 @@ class XorShare(Share):
         return f"<XorShare of {self.number} words of {self.width} bits>"
 
 
-def planes_of(words: NDArray[np.uint64], width: int) -> NDArray[np.uint8]:
-    """Words bit-sliced: shape (width, ⌈n / 8⌉), as in `XorShare`, filled up with zeros.
-
-    Args:
-        words: Shape (n,), uint64.
-        width: Bits of a word, 1 to 64.
-
-    Raises:
-        ValueError: The width is out of range, or a word does not fit.
-    """
-    if not 1 <= width <= 64:
-        raise ValueError(f"a word has 1 to 64 bits, not {width}")
-    if len(words) and int(words.max()) >> width:
-        raise ValueError(f"a word does not fit into {width} bits")
-    planes = np.empty((width, -(-len(words) // 8)), np.uint8)
-    octets = np.ascontiguousarray(words, "<u8").view(np.uint8).reshape(-1, 8)
-    for bit in range(width):
-        octet = octets[:, bit // 8]
-        planes[bit] = pack_bits(octet & np.uint8(1 << bit % 8))
-    return planes
-
-
 def words_of(planes: NDArray[np.uint8], number: int, word: type[np.unsignedinteger[Any]] = np.uint64) -> Words:
-    """The words of which these are the planes, shape (number,), in a type that holds them; inverse of `planes_of`."""
+    """The words of which these are the planes, shape (number,), in a type that holds them."""
     words: Words = np.zeros(number, word)
     for bit, plane in enumerate(planes):
         words |= unpack_bits(plane, number).astype(word) << word(bit)

@@ -72,10 +72,7 @@ class LongitudinalDirectEncoding(TwoRounds, DirectEncoding):
     A report is a given other value if one round replaces the value by it and the other keeps it, or by way of each of
     the d − 2 third values. The published calibration forgets the latter, and so adds far more noise than ε1 asks for.
 
-    Args:
-        domain: The domain, its size, or the texts of its values.
-        epsilon: ε1, of a single report.
-        permanent_epsilon: ε∞, of all reports of a value together; by default 2·ε1, and 16 at most.
+    Arguments are those of `TwoRounds`.
     """
 
     name: ClassVar[str] = "l-grr"
@@ -115,10 +112,7 @@ class LongitudinalUnaryEncoding(TwoRounds, UnaryEncoding):
 
     Over both rounds it is optimised unary encoding with ε1.
 
-    Args:
-        domain: The domain, its size, or the texts of its values.
-        epsilon: ε1, of a single report.
-        permanent_epsilon: ε∞, of all reports of a value together; by default 2·ε1, and 16 at most.
+    Arguments are those of `TwoRounds`.
     """
 
     name: ClassVar[str] = "l-osue"

@@ -8,12 +8,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from crypto.primitives.bit_matrix import pack_bits
 from crypto.primitives.masks import Words, add_masks
 from crypto.primitives.replicated_sharing import Holders3, ReplicatedShare
 from crypto.primitives.ring_matrix import random_matrix
 from crypto.primitives.sharing import check_complete
-from crypto.primitives.xor_sharing import XorShare, planes_of, words_of
+from crypto.primitives.xor_sharing import XorShare, words_of
 from link.randomness import RandomStream
+
+
+def planes_of(words: NDArray[np.uint64], width: int) -> NDArray[np.uint8]:
+    """Words below 2^width bit-sliced: shape (width, ⌈n / 8⌉), as in `XorShare`, filled up with zeros."""
+    return np.stack([pack_bits(words >> np.uint64(bit) & np.uint64(1) != 0) for bit in range(width)])
 
 
 def share_bits(words: NDArray[np.uint64], width: int, holders: Sequence[str], random: RandomStream) -> list[XorShare]:
