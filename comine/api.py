@@ -122,7 +122,7 @@ class Federation:
             ConfigurationError: The file is wrong.
             IdentityError: The coordinator's certificate is not valid.
         """
-        file, _, identity = load_federation(Path(path))
+        file, identity = load_federation(Path(path))
         return cls(Path(path), file, identity)
 
     def plan(self, job: Job) -> Plan:

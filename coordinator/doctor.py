@@ -15,8 +15,9 @@ from typing import Any, Final
 from cryptography import x509
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
-from coordinator.jobs.client import REACH_S, PartyClient, check_versions
+from coordinator.jobs.client import PartyClient, check_versions
 from coordinator.jobs.preflight import HERE
+from coordinator.node_client import REACH_S
 from jobs.federation import Credentials
 from link.clocks import TOLERANCE_S, check_clocks
 from link.errors import ComineError, ConfigurationError, PeerError

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from jobs.federation import Credentials, Federation
+from jobs.federation import Federation
 from link.errors import ConfigurationError
 from link.pki.identity import Identity
 
@@ -26,7 +26,7 @@ def read_federation(path: Path) -> Federation:
     return Federation.load(path)
 
 
-def load_federation(path: Path) -> tuple[Federation, Credentials, Identity]:
+def load_federation(path: Path) -> tuple[Federation, Identity]:
     """Reads a federation file and the coordinator's certificate and key.
 
     Raises:
@@ -43,4 +43,4 @@ def load_federation(path: Path) -> tuple[Federation, Credentials, Identity]:
             f"{credentials.certificate} is a {identity.role}'s certificate; have one issued with: comine pki issue "
             "NAME --role coordinator"
         )
-    return federation, credentials, identity
+    return federation, identity

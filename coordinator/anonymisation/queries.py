@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from math import isfinite
 from typing import Any, Final
 
-from coordinator.jobs.client import ANSWER_S, REACH_S, PartyClient
-from link.errors import MalformedMessage, PolicyDenied
+from coordinator.node_client import ANSWER_S, REACH_S, NodeClient
+from link.errors import PolicyDenied
 from link.pki.identity import Identity
 from protos.v1 import anonymization_pb2 as pb
 from protos.v1.anonymization_pb2_grpc import AnonymizationStub
@@ -74,8 +74,8 @@ class Answer:
         }
 
 
-class QueryNode:
-    """Calls the anonymisation service of one node; every fault comes out as a `ComineError` that names the node.
+class QueryNode(NodeClient):
+    """Asks the anonymisation service of one node.
 
     Args:
         identity: The coordinator.
@@ -84,13 +84,12 @@ class QueryNode:
     """
 
     def __init__(self, identity: Identity, party: str, address: str) -> None:
-        self.party = party
-        self._client = PartyClient(identity, party, address)
-        self._service: Any = AnonymizationStub(self._client.channel)
+        super().__init__(identity, party, address)
+        self._service: Any = AnonymizationStub(self.channel)
 
     async def datasets(self) -> list[pb.OpenDataset]:
         """The datasets that answer queries of the coordinator."""
-        found = await self._client.call(self._service.ListDatasets(pb.ListDatasetsRequest(), timeout=REACH_S))
+        found = await self.call(self._service.ListDatasets(pb.ListDatasetsRequest(), timeout=REACH_S))
         return [each for each in found.datasets if each.HasField("queries")]
 
     async def ask(self, dataset: str, query: str, timeout_s: float = ANSWER_S) -> Answer:
@@ -102,19 +101,15 @@ class QueryNode:
             MalformedMessage: The node sends no decision.
         """
         request = pb.QueryRequest(dataset=dataset, query=query)
-        reply: pb.QueryReply = await self._client.call(self._service.Query(request, timeout=timeout_s))
+        reply: pb.QueryReply = await self.call(self._service.Query(request, timeout=timeout_s))
         value, denied, sentence = None, None, ""
         if reply.WhichOneof("decision") == "answer" and isfinite(reply.answer):
             value = reply.answer
         elif reply.WhichOneof("decision") == "denied" and reply.denied in REASONS:
             denied, sentence = REASONS[reply.denied]
         else:
-            raise MalformedMessage(f"the node of {self.party} sent no decision", party=self.party)
+            raise self.malformed("no decision")
         return Answer(self.party, dataset, query, reply.number, value, denied, sentence)
-
-    async def close(self) -> None:
-        """Ends the connection."""
-        await self._client.close()
 
 
 HEADS: Final = ("dataset", "column", "may be asked", "conditions on", "records")

@@ -7,19 +7,18 @@ import io
 import json
 import os
 import shutil
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import Mapping
 from contextlib import aclosing
 from pathlib import Path
 from typing import Any, Final
 
-import grpc
 import pyarrow as pa
 
 from anonymize.certificate import Certificate
 from anonymize.certifying import write_csv
 from anonymize.hierarchies.files import rows_of
 from anonymize.verifier import CERTIFICATE, RELEASE_CSV, RELEASE_PARQUET, verify
-from coordinator.jobs.client import REACH_S, PartyClient
+from coordinator.node_client import REACH_S, NodeClient
 from jobs.anonymization.folder import REPORT, holds_earlier
 from jobs.anonymization.hierarchy_spec import FileEntry
 from jobs.anonymization.inputs import from_file
@@ -27,7 +26,7 @@ from jobs.anonymization.spec import AnonymizeSection, parameters
 from jobs.results.destination import beside, writing
 from jobs.results.folder import write_whole
 from jobs.results.manifest import seal
-from link.errors import ConfigurationError, LimitExceeded, MalformedMessage
+from link.errors import ConfigurationError, LimitExceeded
 from link.files.json_text import read_json
 from link.pki.identity import Identity
 from protos.v1 import anonymization_pb2 as pb
@@ -102,8 +101,8 @@ def _as_csv(path: Path, entry: FileEntry, separator: str, name: str) -> str:
     return text.getvalue()
 
 
-class ReleasingNode:
-    """Calls the anonymisation service of one node; every fault comes out as a `ComineError` that names the node.
+class ReleasingNode(NodeClient):
+    """Asks the anonymisation service of one node for releases.
 
     Args:
         identity: The coordinator.
@@ -112,9 +111,9 @@ class ReleasingNode:
     """
 
     def __init__(self, identity: Identity, party: str, address: str) -> None:
-        self.party, self._identity = party, identity
-        self._client = PartyClient(identity, party, address)
-        self._service: Any = AnonymizationStub(self._client.channel)
+        super().__init__(identity, party, address)
+        self._identity = identity
+        self._service: Any = AnonymizationStub(self.channel)
 
     async def datasets(self) -> list[pb.OpenDataset]:
         """The datasets of which the coordinator may ask for releases.
@@ -122,24 +121,15 @@ class ReleasingNode:
         Raises:
             MalformedMessage: What they ask of releases cannot be read.
         """
-        found = await self._client.call(self._service.ListDatasets(pb.ListDatasetsRequest(), timeout=REACH_S))
+        found = await self.call(self._service.ListDatasets(pb.ListDatasetsRequest(), timeout=REACH_S))
         open_ones = [each for each in found.datasets if each.HasField("anonymization")]
         try:
             for each in open_ones:
                 read_json(each.anonymization.require)
                 read_json(each.anonymization.levels or "null")
         except (ValueError, RecursionError):
-            raise self._malformed("rules of a dataset that are no JSON") from None
+            raise self.malformed("rules of a dataset that are no JSON") from None
         return open_ones
-
-    async def parts(self, request: pb.AnonymizeRequest) -> AsyncGenerator[pb.ReleasePart]:
-        """The files of a release as they come; the node bounds the time of its run."""
-        call = self._service.Anonymize(request)
-        try:
-            while (part := await self._client.call(call.read())) is not grpc.aio.EOF:
-                yield part
-        finally:
-            call.cancel()
 
     async def fetch(self, request: pb.AnonymizeRequest, out: Path) -> Certificate:
         """Writes the folder of a release, whole or not at all; an earlier release in its place is replaced.
@@ -166,16 +156,12 @@ class ReleasingNode:
         finally:
             shutil.rmtree(draft, ignore_errors=True)
 
-    async def close(self) -> None:
-        """Ends the connection."""
-        await self._client.close()
-
     async def _receive(self, request: pb.AnonymizeRequest, draft: Path) -> None:
         size, last, seen = 0, 0, set()
-        async with aclosing(self.parts(request)) as parts:
+        async with aclosing(self.parts(self._service.Anonymize(request))) as parts:  # the node bounds its time
             async for part in parts:
                 if part.file not in FILES or part.file < last:
-                    raise self._malformed("files in an order of its own")
+                    raise self.malformed("files in an order of its own")
                 last, name, data = part.file, FILES[part.file], part.data
                 size += len(data)
                 if size > MAX_RELEASE_BYTES:
@@ -185,7 +171,7 @@ class ReleasingNode:
                 writing(draft, lambda name=name, data=data: _append(draft / name, data))  # type: ignore[misc]
                 seen.add(name)
         if not seen >= _NEEDED:
-            raise self._malformed("a release that lacks a file")
+            raise self.malformed("a release that lacks a file")
 
     def _complete(self, draft: Path) -> None:
         """Makes `release.csv` of the rows that came."""
@@ -195,20 +181,20 @@ class ReleasingNode:
                 rows.validate(full=True)  # Arrow believes lengths and offsets in a stream, and reads beyond its memory
                 _ = rows.column_names
         except (pa.ArrowException, UnicodeDecodeError, OSError):  # the last of a stream that was cut off
-            raise self._malformed("rows that are no Arrow stream") from None
+            raise self.malformed("rows that are no Arrow stream") from None
         if any(pa.types.is_nested(each) for each in rows.schema.types):
-            raise self._malformed("rows that are no table of single cells")
+            raise self.malformed("rows that are no table of single cells")
         try:
             writing(draft, lambda: write_csv(draft / RELEASE_CSV, rows))
         except (pa.ArrowException, ValueError, OverflowError):
-            raise self._malformed("cells that cannot be written as text") from None
+            raise self.malformed("cells that cannot be written as text") from None
         (draft / ROWS).unlink()
 
     def _checked(self, draft: Path, request: pb.AnonymizeRequest) -> Certificate:
         found = verify(draft)
         if not found.ok:
             first = found.failures[0]
-            raise self._malformed(
+            raise self.malformed(
                 f"a release that does not hold what its certificate claims: {first.check} (claimed: "
                 f"{first.expected[:100]}; found: {first.found[:100]})"
             )
@@ -225,11 +211,8 @@ class ReleasingNode:
             {key: told for key, told in certificate.parameters.items() if key not in _OF_THE_NODE} == parameters(asked),
         )
         if not all(same):
-            raise self._malformed("a release other than the one that was asked for")
+            raise self.malformed("a release other than the one that was asked for")
         return certificate
-
-    def _malformed(self, what: str) -> MalformedMessage:
-        return MalformedMessage(f"the node of {self.party} sent {what}", party=self.party)
 
 
 def _draft(out: Path) -> Path:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from coordinator.cli.hide_rules import hide_rules
-from coordinator.cli.options import HERE, AsJson
+from coordinator.cli.options import HERE, AsJson, FederationFile
 
 if TYPE_CHECKING:
     from decimal import Decimal
@@ -23,16 +23,6 @@ Config = Annotated[Path, typer.Argument(metavar="CONFIG", help="What to anonymis
 Out = Annotated[Path, typer.Option("--out", metavar="DIR", help="Folder for the result.")]
 Node = Annotated[
     str | None, typer.Option("--node", metavar="PARTY", help="Have it made at this party's node, of its dataset.")
-]
-FederationFile = Annotated[
-    Path,
-    typer.Option(
-        "--federation",
-        envvar="COMINE_FEDERATION",
-        metavar="FEDERATION_TOML",
-        help="The federation.",
-        show_default=True,
-    ),
 ]
 
 
@@ -100,15 +90,11 @@ def _run_at(node: str, config: Path, out: Path, dataset: str | None, federation:
     from jobs.anonymization.spec import read_spec
 
     request = request_of(read_spec(config), config.resolve().parent, dataset)
-    known, _, identity = load_federation(federation)
-    address = address_of(known.addresses, node)
+    known, identity = load_federation(federation)
 
     async def fetched() -> Certificate:
-        at = ReleasingNode(identity, node, address)
-        try:
+        async with ReleasingNode(identity, node, address_of(known.addresses, node)) as at:
             return await at.fetch(request, out)
-        finally:
-            await at.close()
 
     _show(run_interruptibly(fetched()), as_json=as_json)
     note(f"written to {out}: a release of '{request.dataset}' by {node}, which holds what its certificate claims")
@@ -149,15 +135,11 @@ def datasets(
     from coordinator.member import load_federation
     from protos.v1.anonymization_pb2 import OpenDataset
 
-    known, _, identity = load_federation(federation)
-    address = address_of(known.addresses, node)
+    known, identity = load_federation(federation)
 
     async def listed() -> list[OpenDataset]:
-        at = ReleasingNode(identity, node, address)
-        try:
+        async with ReleasingNode(identity, node, address_of(known.addresses, node)) as at:
             return await at.datasets()
-        finally:
-            await at.close()
 
     found = asyncio.run(listed())
     if as_json:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -14,9 +14,12 @@ from coordinator.cli.terminal.completion import collection_names, post_processin
 
 if TYPE_CHECKING:
     from coordinator.frequency.reading import Reading
+    from coordinator.frequency.service import Found
     from coordinator.frequency.watch import Change
+    from jobs.collections.spec import CollectionSpec
     from jobs.federation import Federation
     from link.pki.identity import Identity
+    from protos.v1.frequency_pb2 import Collection
 
 Name = Annotated[str, typer.Argument(metavar="NAME", help="The collection's name.", autocompletion=collection_names)]
 Node = Annotated[
@@ -50,7 +53,6 @@ def create(
     from coordinator.frequency.reading import collection_as_data
     from coordinator.frequency.service import node_of
     from jobs.collections.spec import CollectionSpec
-    from protos.v1.frequency_pb2 import Collection
 
     spec, labels = CollectionSpec.load(collection_toml)
     known, identity = _member(federation)
@@ -164,14 +166,15 @@ def _present(reading: Reading, *, as_json: bool, rows: bool, top: int) -> None:
     import sys
 
     from coordinator.cli.terminal.console import write_json, write_table
+    from coordinator.frequency.estimates import largest_first
     from coordinator.frequency.files import write_rows
-    from coordinator.frequency.reading import as_data, leading
+    from coordinator.frequency.reading import as_data
     from coordinator.frequency.watch import table
 
     if as_json:
         write_json(as_data(reading))
     elif sys.stdout.isatty():
-        shown = leading(reading, top or _SHOWN)
+        shown = largest_first(reading.rows, top or _SHOWN)
         more = f" (the largest {len(shown)} of {len(reading.rows):,})" if len(shown) < len(reading.rows) else ""
         write_table(*table(shown, reading.estimates), f"{reading.collection.name}{more}")
     elif rows:
@@ -302,24 +305,12 @@ def close(
     as_json: AsJson = False,
 ) -> None:
     """Close a collection: no more reports are taken, its estimates stay."""
-    import asyncio
+    from coordinator.cli.terminal.console import note
 
-    from coordinator.cli.terminal.console import note, write_json
-    from coordinator.frequency.reading import collection_as_data
-    from coordinator.frequency.service import collection_of
-    from jobs.collections.spec import CollectionSpec
-    from protos.v1.frequency_pb2 import Collection
+    async def closed(found: Found) -> Collection:
+        return await found.node.end(name)
 
-    known, identity = _member(federation)
-
-    async def closed() -> tuple[Collection, CollectionSpec]:
-        async with collection_of(identity, known.addresses, name, node) as found:
-            return await found.node.end(name), found.node.spec(found.collection)
-
-    collection, spec = asyncio.run(closed())
-    if as_json:
-        write_json(collection_as_data(collection, spec))
-    counted = collection.counters.counted
+    counted = _changed(name, federation, node, closed, as_json=as_json).counters.counted
     note(f"closed after {counted:,} reports; its estimates stay: comine frequency estimate {name}")
 
 
@@ -330,29 +321,40 @@ def delete(
     as_json: AsJson = False,
 ) -> None:
     """Delete a closed collection: its node forgets all of it, and the name is free again."""
+    from coordinator.cli.terminal.console import note
+
+    async def deleted(found: Found) -> Collection:
+        await found.node.delete(name)
+        return found.collection
+
+    party = _changed(name, federation, node, deleted, as_json=as_json).node
+    note(f"the node of {party} has deleted '{name}'; what was exported is all that is left of it")
+
+
+def _changed(
+    name: str, federation: Path, node: str | None, change: Callable[[Found], Awaitable[Collection]], *, as_json: bool
+) -> Collection:
+    """Changes a collection; prints it where JSON is wanted."""
     import asyncio
 
-    from coordinator.cli.terminal.console import note, write_json
+    from coordinator.cli.terminal.console import write_json
     from coordinator.frequency.reading import collection_as_data
     from coordinator.frequency.service import collection_of
-    from jobs.collections.spec import CollectionSpec
-    from protos.v1.frequency_pb2 import Collection
 
     known, identity = _member(federation)
 
-    async def deleted() -> tuple[Collection, CollectionSpec]:
+    async def done() -> tuple[Collection, CollectionSpec]:
         async with collection_of(identity, known.addresses, name, node) as found:
-            await found.node.delete(name)
-            return found.collection, found.node.spec(found.collection)
+            spec = found.node.spec(found.collection)
+            return await change(found), spec
 
-    collection, spec = asyncio.run(deleted())
+    collection, spec = asyncio.run(done())
     if as_json:
         write_json(collection_as_data(collection, spec))
-    note(f"the node of {collection.node} has deleted '{name}'; what was exported is all that is left of it")
+    return collection
 
 
 def _member(federation: Path) -> tuple[Federation, Identity]:
     from coordinator.member import load_federation
 
-    known, _, identity = load_federation(federation)
-    return known, identity
+    return load_federation(federation)

@@ -165,7 +165,7 @@ def _at_nodes(spec: JobSpec, federation: Path) -> Run:
     from coordinator.member import load_federation
     from jobs.results.result import Result
 
-    known, _, identity = load_federation(federation)
+    known, identity = load_federation(federation)
     addresses, store = known.select(spec.job.parties), Store.of(known)
 
     async def run(changed: JobSpec, seed: int | None) -> Result:

@@ -23,8 +23,9 @@ def doctor(
     from coordinator.doctor import days_left, examine, own_warnings
     from coordinator.member import load_federation
 
-    known, credentials, identity = load_federation(federation)
-    checks = asyncio.run(examine(identity, credentials, known.addresses))
+    known, identity = load_federation(federation)
+    assert known.coordinator is not None  # whose certificate was loaded
+    checks = asyncio.run(examine(identity, known.coordinator, known.addresses))
     own, warnings = days_left(identity.certificate_pem), own_warnings(identity, checks)
     if as_json:
         write_json(

@@ -47,20 +47,9 @@ def run(
     from coordinator.cli.terminal.live import live_progress, notes
     from coordinator.interrupt import run_interruptibly
     from coordinator.jobs.runner import run_job
-    from coordinator.jobs.store import Store
-    from coordinator.member import load_federation
-    from jobs.loading import load_job
-    from jobs.results.destination import check_result_folder
 
     expires_s = duration(expires, "--expires")
-    spec = load_job(job_toml)
-    known, _, identity = load_federation(federation)
-    addresses = known.select(spec.job.parties)
-    if out is not None:
-        check_result_folder(out)
-    store = Store.of(known)
-    if predict:
-        _predict(spec, identity, addresses, store)
+    spec, identity, addresses, store = _prepared(job_toml, federation, out, predict=predict)
     with live_progress(spec.job.parties) as watcher:
         result = run_interruptibly(
             run_job(spec, identity, addresses, watcher, store=store, expires_s=expires_s, tell=notes())
@@ -86,22 +75,11 @@ def submit(
     from coordinator.interrupt import run_interruptibly
     from coordinator.jobs.background import start_driver
     from coordinator.jobs.runner import submit_job
-    from coordinator.jobs.store import Store
-    from coordinator.member import load_federation
-    from jobs.loading import load_job
-    from jobs.results.destination import check_result_folder
 
     expires_s = duration(expires, "--expires")
-    spec = load_job(job_toml)
-    known, _, identity = load_federation(federation)
-    addresses = known.select(spec.job.parties)
-    if out is not None:
-        check_result_folder(out)
-        out = out.absolute()
-    store = Store.of(known)
-    if predict:
-        _predict(spec, identity, addresses, store)
-    folder = run_interruptibly(submit_job(spec, identity, addresses, store, expires_s=expires_s, out=out))
+    spec, identity, addresses, store = _prepared(job_toml, federation, out, predict=predict)
+    place = None if out is None else out.absolute()
+    folder = run_interruptibly(submit_job(spec, identity, addresses, store, expires_s=expires_s, out=place))
     record = folder.record()
     start_driver(folder, federation)
     if as_json:
@@ -114,12 +92,26 @@ def submit(
     note(f"submitted{f'; {waiting}' if waiting else ''}; watch it with: comine job watch {folder.id[:12]}")
 
 
-def _predict(spec: JobSpec, identity: Identity, addresses: Mapping[str, str], store: Store) -> None:
-    """Keeps what the job will cost, so that its result can be compared with it."""
+def _prepared(
+    job_toml: Path, federation: Path, out: Path | None, *, predict: bool
+) -> tuple[JobSpec, Identity, Mapping[str, str], Store]:
+    """The job, the coordinator, the parties' addresses and the store of jobs; with a plan of the job, if wanted."""
     from coordinator.interrupt import run_interruptibly
     from coordinator.jobs.planner import plan_job
+    from coordinator.jobs.store import Store
+    from coordinator.member import load_federation
+    from jobs.loading import load_job
+    from jobs.results.destination import check_result_folder
 
-    store.save_plan(spec.digest, run_interruptibly(plan_job(spec, identity, addresses)).as_data())
+    spec = load_job(job_toml)
+    known, identity = load_federation(federation)
+    addresses = known.select(spec.job.parties)
+    if out is not None:
+        check_result_folder(out)
+    store = Store.of(known)
+    if predict:
+        store.save_plan(spec.digest, run_interruptibly(plan_job(spec, identity, addresses)).as_data())
+    return spec, identity, addresses, store
 
 
 app.command()(resume)

@@ -11,10 +11,12 @@ import typer
 from coordinator.cli.options import HERE, AsJson, FederationFile
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from coordinator.jobs.store import JobFolder, Record
     from jobs.documents.job_status import JobDocument, PartyStatus
-    from jobs.federation import Federation
     from jobs.results.result import Result
+    from link.pki.identity import Identity
 
 JobId = Annotated[
     str, typer.Argument(metavar="ID", help="The job's id, the first 4 or more digits of it, or its name (the latest).")
@@ -38,14 +40,10 @@ def watch(job: JobId, federation: FederationFile = HERE, as_json: AsJson = False
     from coordinator.jobs.lifecycle import ended
     from coordinator.jobs.progress import unwatched
     from coordinator.jobs.watching import show_progress, wait_for_end
-    from coordinator.member import load_federation
     from link.errors import JobCancelled, ResourceError
 
-    known, _, identity = load_federation(federation)
-    folder = _find(known, job)
-    parties = folder.record().spec.job.parties
-    addresses = known.select(parties)
-    with live_progress(parties) as watcher:
+    folder, identity, addresses = kept(federation, job)
+    with live_progress(tuple(addresses)) as watcher:
 
         async def watching() -> Record:
             showing = None
@@ -82,13 +80,10 @@ def status(job: JobId, federation: FederationFile = HERE, as_json: AsJson = Fals
     from coordinator.cli.terminal.console import write_json
     from coordinator.interrupt import run_interruptibly
     from coordinator.jobs.status import as_data, job_status
-    from coordinator.member import load_federation
 
-    known, _, identity = load_federation(federation)
-    folder = _find(known, job)
-    record = folder.record()
+    folder, identity, addresses = kept(federation, job)
     _take_up([folder], federation)
-    document = run_interruptibly(job_status(folder, identity, known.select(record.spec.job.parties)))
+    document = run_interruptibly(job_status(folder, identity, addresses))
     if as_json:
         write_json(as_data(document))
     else:
@@ -136,13 +131,10 @@ def cancel(
     from coordinator.interrupt import run_interruptibly
     from coordinator.jobs.lifecycle import State
     from coordinator.jobs.runner import cancel_job
-    from coordinator.member import load_federation
     from link.errors import PeerError
     from link.files.printable import enumeration
 
-    known, _, identity = load_federation(federation)
-    folder = _find(known, job)
-    addresses = known.select(folder.record().spec.job.parties)
+    folder, identity, addresses = kept(federation, job)
     ended, untold = run_interruptibly(cancel_job(folder, identity, addresses, reason))
     if as_json:
         from coordinator.jobs.status import as_data, describe
@@ -208,28 +200,29 @@ def drive(
     from coordinator.cli.terminal.console import note
     from coordinator.interrupt import run_interruptibly
     from coordinator.jobs.driver import Driver
-    from coordinator.member import load_federation
     from link.errors import JobCancelled
 
-    known, _, identity = load_federation(federation)
-    folder = _find(known, job)
+    folder, identity, addresses = kept(federation, job)
     if lock is not None:
         folder.adopt(lock)
     elif not folder.lock():
         note("another process drives the job")
         return
-    record = folder.record()
-    driver = Driver(record, identity, known.select(record.spec.job.parties), folder=folder)
+    driver = Driver(folder.record(), identity, addresses, folder=folder)
     try:
         run_interruptibly(driver.drive())
     except JobCancelled:
         note(f"stopped; the job goes on at its parties and is taken up again with: comine job watch {folder.id[:12]}")
 
 
-def _find(known: Federation, asked: str) -> JobFolder:
+def kept(federation: Path, asked: str) -> tuple[JobFolder, Identity, Mapping[str, str]]:
+    """A job that the coordinator keeps, the coordinator, and the addresses of the job's parties, in their order."""
     from coordinator.jobs.store import Store
+    from coordinator.member import load_federation
 
-    return Store.of(known).find(asked)
+    known, identity = load_federation(federation)
+    folder = Store.of(known).find(asked)
+    return folder, identity, known.select(folder.record().spec.job.parties)
 
 
 def _take_up(folders: list[JobFolder], federation: Path) -> None:
@@ -250,12 +243,13 @@ def _take_up(folders: list[JobFolder], federation: Path) -> None:
 def _result(federation: Path, asked: str) -> tuple[Result, JobFolder]:
     from coordinator.jobs.lifecycle import ended
     from coordinator.jobs.released import result_of
+    from coordinator.jobs.store import Store
     from coordinator.member import read_federation
     from jobs.kinds.registry import tells_coordinator
     from link.errors import ComineError, ConfigurationError
 
     known = read_federation(federation)
-    folder = _find(known, asked)
+    folder = Store.of(known).find(asked)
     record = folder.record()
     if record.job.problem is not None:
         raise ended(record.job)

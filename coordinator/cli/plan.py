@@ -29,7 +29,7 @@ def plan(
     from jobs.loading import load_job
 
     spec = load_job(job_toml)
-    known, _, identity = load_federation(federation)
+    known, identity = load_federation(federation)
     found = run_interruptibly(plan_job(spec, identity, known.select(spec.job.parties)))
     Store.of(known).save_plan(spec.digest, found.as_data())
     if as_json:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from coordinator.cli.options import HERE, AsJson
+from coordinator.cli.options import HERE, AsJson, FederationFile
 
 
 def query(
@@ -24,16 +23,7 @@ def query(
         typer.Option("--node", metavar="PARTY", help="Whose data; the federation's only party, if it is one."),
     ] = None,
     dataset: Annotated[str | None, typer.Option("--dataset", metavar="NAME", help="Of which dataset.")] = None,
-    federation: Annotated[
-        Path,
-        typer.Option(
-            "--federation",
-            envvar="COMINE_FEDERATION",
-            metavar="FEDERATION_TOML",
-            help="The federation.",
-            show_default=True,
-        ),
-    ] = HERE,
+    federation: FederationFile = HERE,
     as_json: AsJson = False,
 ) -> None:
     """Ask for a sum, average, maximum, minimum or count; denied where answers together would tell somebody's value."""
@@ -41,39 +31,32 @@ def query(
 
     from coordinator.anonymisation.queries import HEADS, Answer, QueryNode, listing, listing_as_data
     from coordinator.cli.terminal.console import note, write, write_json, write_table
-    from coordinator.frequency.service import address_of
+    from coordinator.frequency.service import party_named
     from coordinator.member import load_federation
     from link.errors import UsageError
     from protos.v1.anonymization_pb2 import OpenDataset
 
-    known, _, identity = load_federation(federation)
-    if node is None:
-        if len(known.addresses) > 1:
-            raise UsageError(f"name the node with --node: one of {', '.join(sorted(known.addresses))}")
-        (node,) = known.addresses
-    address = address_of(known.addresses, node)
+    known, identity = load_federation(federation)
+    party = party_named(known.addresses, node)
 
     async def asked() -> Answer | list[OpenDataset]:
-        at = QueryNode(identity, node, address)
-        try:
+        async with QueryNode(identity, party, known.addresses[party]) as at:
             if text is None:
                 return await at.datasets()
             found = await at.datasets() if dataset is None else []
             if dataset is None and len(found) != 1:
                 names = ", ".join(each.name for each in found) or "none"
-                raise UsageError(f"name the dataset with --dataset; {node} lets this coordinator ask of: {names}")
+                raise UsageError(f"name the dataset with --dataset; {party} lets this coordinator ask of: {names}")
             return await at.ask(found[0].name if dataset is None else dataset, text)
-        finally:
-            await at.close()
 
     answer = asyncio.run(asked())
     if isinstance(answer, list):
         if as_json:
-            write_json(listing_as_data(node, answer))
+            write_json(listing_as_data(party, answer))
         else:
             write_table(HEADS, listing(answer))
         if not answer:
-            note(f"{node} lets this coordinator ask nothing")
+            note(f"{party} lets this coordinator ask nothing")
         return
     if as_json:
         write_json(answer.as_data())

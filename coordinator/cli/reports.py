@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from coordinator.cli.collections import Name
+from coordinator.cli.collections import Name, Node
 from coordinator.cli.options import HERE, AsJson, FederationFile
 
 if TYPE_CHECKING:
@@ -22,9 +22,11 @@ Key = Annotated[Path | None, typer.Option("--key", metavar="FILE", help="Its key
 Authority = Annotated[
     Path | None, typer.Option("--ca", metavar="FILE", help="The authority's; by default ca.crt beside the certificate.")
 ]
-Node = Annotated[
-    str | None, typer.Option("--node", metavar="PARTY", help="Whose node; by default all are asked who has it.")
+Values = Annotated[Path, typer.Option("--input", metavar="FILE", help="The values, one a line.")]
+ClientFolder = Annotated[
+    Path | None, typer.Option("--client-folder", metavar="DIR", help="Of the device whose one value it is.")
 ]
+ForMany = Annotated[bool, typer.Option("--gateway", help="Send each line for a new client of a gateway.")]
 
 
 def add_commands(app: typer.Typer) -> None:
@@ -36,12 +38,9 @@ def add_commands(app: typer.Typer) -> None:
 def submit(
     name: Name,
     certificate: Certificate,
-    values: Annotated[Path, typer.Option("--input", metavar="FILE", help="The values, one a line.")],
-    client_folder: Annotated[
-        Path | None,
-        typer.Option("--client-folder", metavar="DIR", help="Of the device whose one value it is."),
-    ] = None,
-    gateway: Annotated[bool, typer.Option("--gateway", help="Send each line for a new client of a gateway.")] = False,
+    values: Values,
+    client_folder: ClientFolder = None,
+    gateway: ForMany = False,
     ids: Annotated[
         bool, typer.Option("--ids", help="Lines are ID, tab, VALUE: a client sent again is counted once in a round.")
     ] = False,
@@ -79,18 +78,16 @@ def submit(
         submit_as_device,
         submit_as_gateway,
     )
-    from coordinator.frequency.values import lines
     from coordinator.member import read_federation
-    from link.errors import InputDataError, UsageError
+    from link.errors import UsageError
 
-    if gateway == (client_folder is not None):
-        raise UsageError("name the device's folder with --client-folder, or send for many with --gateway")
+    check_sender(client_folder, gateway=gateway)
     if (ids and not gateway) or (not ids and (secret, budget) != (None, None)):
         raise UsageError("--ids goes with --gateway, and --secret and --budget with --ids")
     if ids and secret is None:
         secret = certificate.with_suffix(".secret")
     addresses = read_federation(federation).addresses
-    given = lines(values)
+    given = values_given(values, gateway=gateway)
     with connection_to(files_of(certificate, key, ca), addresses, name, node) as connection:
         if client_folder is None:
             with _receipts(len(given)) as tell:
@@ -99,10 +96,6 @@ def submit(
             note(f"{sent.acknowledged:,} of {len(given):,} reports were counted{_others(sent)}")
             refused, of, sentences, changed = sent.refused, len(given), sent.sentences, sent.changed
         else:
-            if len(given) != 1:
-                raise InputDataError(
-                    f"{values} has {len(given):,} lines, and a device has one value; send for many with --gateway"
-                )
             outcome, delivery, standing = submit_as_device(connection, name, client_folder, given[0])
             contents = {"report": outcome.status.value, "sentence": outcome.sentence, **asdict(delivery)}
             if standing is not None:
@@ -121,6 +114,31 @@ def submit(
     for sentence in sentences:
         note(sentence)
     check_unchanged(changed)
+
+
+def check_sender(client_folder: Path | None, *, gateway: bool) -> None:
+    """Refuses a command line that names no sender, or two."""
+    from link.errors import UsageError
+
+    if gateway == (client_folder is not None):
+        raise UsageError("name the device's folder with --client-folder, or send for many with --gateway")
+
+
+def values_given(values: Path, *, gateway: bool) -> list[str]:
+    """The lines of a file to be reported: of a gateway's clients, or the one of a device.
+
+    Raises:
+        InputDataError: The file cannot be read, or a device is given several values.
+    """
+    from coordinator.frequency.values import lines
+    from link.errors import InputDataError
+
+    given = lines(values)
+    if not gateway and len(given) != 1:
+        raise InputDataError(
+            f"{values} has {len(given):,} lines, and a device has one value; send for many with --gateway"
+        )
+    return given
 
 
 def loadtest(
@@ -149,7 +167,7 @@ def loadtest(
     from jobs.collections.spec import CollectionSpec
 
     load = Load(reports, batch, connections)
-    known, _, identity = load_federation(federation)
+    known, identity = load_federation(federation)
     files = files_of(certificate, key, ca)
     for party, address in known.addresses.items():
         Connection.open(party, address, **files._asdict()).close()  # refuses wrong files before anything is created

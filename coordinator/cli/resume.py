@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from coordinator.cli.jobs_kept import JobId
+from coordinator.cli.jobs_kept import JobId, kept
 from coordinator.cli.options import HERE, AsJson, FederationFile
 
 
@@ -22,16 +22,11 @@ def resume(
     from coordinator.cli.terminal.present import present
     from coordinator.interrupt import run_interruptibly
     from coordinator.jobs.runner import resume_job
-    from coordinator.jobs.store import Store
-    from coordinator.member import load_federation
     from jobs.results.destination import check_result_folder
 
-    known, _, identity = load_federation(federation)
-    folder = Store.of(known).find(job)
-    parties = folder.record().spec.job.parties
-    addresses = known.select(parties)
+    folder, identity, addresses = kept(federation, job)
     if out is not None:
         check_result_folder(out)
-    with live_progress(parties) as watcher:
+    with live_progress(tuple(addresses)) as watcher:
         result = run_interruptibly(resume_job(folder, identity, addresses, watcher, tell=notes()))
     present(result, out, as_json=as_json)

@@ -8,8 +8,18 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from coordinator.cli.collections import Node
 from coordinator.cli.options import HERE, AsJson, FederationFile
-from coordinator.cli.reports import Authority, Certificate, Key, Node
+from coordinator.cli.reports import (
+    Authority,
+    Certificate,
+    ClientFolder,
+    ForMany,
+    Key,
+    Values,
+    check_sender,
+    values_given,
+)
 
 if TYPE_CHECKING:
     from coordinator.shuffle.collect import Counted
@@ -46,7 +56,7 @@ def create(
     from jobs.collections.route import RouteSpec
 
     spec = RouteSpec.load(route_toml)
-    known, _, identity = load_federation(federation)
+    known, identity = load_federation(federation)
     size = _size(identity, known.addresses, spec.route)
     place = CollectorFolder(_folder(spec.route.name, folder))
     route = place.prepare(spec, size, f"coordinator/{identity.name}")
@@ -59,11 +69,9 @@ def submit(
     route: RouteName,
     collection: Annotated[str, typer.Option("--collection", metavar="NAME", help="For which the reports are.")],
     certificate: Certificate,
-    values: Annotated[Path, typer.Option("--input", metavar="FILE", help="The values, one a line.")],
-    client_folder: Annotated[
-        Path | None, typer.Option("--client-folder", metavar="DIR", help="Of the device whose one value it is.")
-    ] = None,
-    gateway: Annotated[bool, typer.Option("--gateway", help="Send each line for a new client of a gateway.")] = False,
+    values: Values,
+    client_folder: ClientFolder = None,
+    gateway: ForMany = False,
     key: Key = None,
     ca: Authority = None,
     federation: FederationFile = HERE,
@@ -81,21 +89,14 @@ def submit(
         submit_as_device,
         submit_as_gateway,
     )
-    from coordinator.frequency.values import lines
     from coordinator.member import read_federation
     from coordinator.shuffle.routes import nodes_of, standing
     from coordinator.shuffle.submit import ShuffledConnection
-    from link.errors import InputDataError, UsageError
     from link.pki.identity import Identity
 
-    if gateway == (client_folder is not None):
-        raise UsageError("name the device's folder with --client-folder, or send for many with --gateway")
+    check_sender(client_folder, gateway=gateway)
     addresses = read_federation(federation).addresses
-    given = lines(values)
-    if client_folder is not None and len(given) != 1:
-        raise InputDataError(
-            f"{values} has {len(given):,} lines, and a device has one value; send for many with --gateway"
-        )
+    given = values_given(values, gateway=gateway)
     files = files_of(certificate, key, ca)
     with ExitStack() as stack:
         found = stack.enter_context(connection_to(files, addresses, collection, node))
@@ -134,7 +135,7 @@ def status(route: RouteName, federation: FederationFile = HERE, as_json: AsJson 
     from coordinator.member import load_federation
     from coordinator.shuffle.routes import standing
 
-    known, _, identity = load_federation(federation)
+    known, identity = load_federation(federation)
     _show(standing(identity, known.addresses, route), as_json)
 
 
@@ -144,7 +145,7 @@ def flush(route: RouteName, federation: FederationFile = HERE, as_json: AsJson =
     from coordinator.member import load_federation
     from coordinator.shuffle.routes import flush_route
 
-    known, _, identity = load_federation(federation)
+    known, identity = load_federation(federation)
     _show(flush_route(identity, known.addresses, route), as_json)
 
 
@@ -183,7 +184,7 @@ def collect(
 
     if not (0 < delta < 1 and 0 <= colluding < 1):
         raise UsageError("--delta lies above 0 and below 1, and --colluding from 0 to below 1")
-    known, _, identity = load_federation(federation)
+    known, identity = load_federation(federation)
     place = CollectorFolder(_folder(route, folder))
     known_route = place.route()
     if known_route is None:
@@ -229,7 +230,7 @@ def retire(route: RouteName, federation: FederationFile = HERE, as_json: AsJson 
     from coordinator.member import load_federation
     from coordinator.shuffle.routes import retire_route
 
-    known, _, identity = load_federation(federation)
+    known, identity = load_federation(federation)
     _show(retire_route(identity, known.addresses, route), as_json)
 
 

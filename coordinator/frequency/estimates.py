@@ -11,6 +11,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from jobs.report import text
 from ldp.documents import mechanism_of
 from ldp.domain import LARGEST_DOMAIN, Domain
 from ldp.mechanism import Mechanism
@@ -211,3 +212,12 @@ def mechanism_of_round(estimates: Estimates, domain: Domain | None) -> Mechanism
         raise MalformedMessage(
             f"the node of {estimates.node} sent a mechanism that cannot be read: {error.message}", party=estimates.node
         ) from None
+
+
+def parameters_of(mechanism: Mechanism[Any]) -> dict[str, str]:
+    """The parameters that a mechanism has, for people; of its domain the size."""
+    return {
+        name: text.number(value.size) if isinstance(value, Domain) else str(value)
+        for name, value in mechanism.get_params().items()
+        if value is not None
+    }

@@ -14,7 +14,7 @@ from jobs.documents.written_json import write_json
 from jobs.results.destination import MANIFEST
 from jobs.results.folder import write_whole
 from jobs.results.manifest import seal
-from jobs.results.tables import csv_chunks
+from jobs.results.tables import write_csv
 from ldp.domain import Domain
 from ldp.registry import oracle_names
 from link.version import software_version
@@ -114,10 +114,10 @@ def _fill(draft: Path, simulation: Simulation) -> None:
     for outcome in simulation.outcomes:
         place = draft if alone else draft / outcome.oracle.name
         place.mkdir(exist_ok=True)
-        _write_csv(place / ESTIMATES, _estimates(simulation, outcome))
+        write_csv(place / ESTIMATES, _estimates(simulation, outcome))
     contents = document(simulation)
     if not alone:
-        _write_csv(draft / COMPARISON, _comparison(contents["mechanisms"]))
+        write_csv(draft / COMPARISON, _comparison(contents["mechanisms"]))
     write_json(draft / "result.json", contents)
     (draft / "report.html").write_text(report(simulation), encoding="utf-8")
     seal(draft, None)
@@ -142,8 +142,3 @@ def _comparison(mechanisms: Sequence[dict[str, Any]]) -> pa.Table:
     columns = {name: [each[name] for each in mechanisms] for name in plain}
     columns |= {name: [each["errors"][name] for each in mechanisms] for name in mechanisms[0]["errors"]}
     return pa.table(columns)
-
-
-def _write_csv(path: Path, table: pa.Table) -> None:
-    with path.open("wb") as file:
-        file.writelines(csv_chunks(table))

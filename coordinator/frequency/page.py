@@ -9,11 +9,10 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any, Final, NamedTuple
 
-from coordinator.frequency.estimates import FOUND, MEAN, Estimates, Row, largest_first, rows
+from coordinator.frequency.estimates import FOUND, MEAN, Estimates, Row, largest_first, parameters_of, rows
 from coordinator.frequency.reading import REASONS, Reading, decides_only, refused, spends
 from jobs.report import text
 from jobs.report.page import page
-from ldp.domain import Domain
 from ldp.streams.sampled import Sampled
 from link.version import software_version
 from protos.v1.frequency_pb2 import Counters
@@ -23,7 +22,6 @@ TOP: Final = 20  # values in the first picture
 FOLLOWED: Final = 6  # values whose course is drawn
 
 _SCRIPTS: Final = ("table", "theme", "estimates", "collection")
-_DIGITS: Final = 6
 _IN_TEXT: Final = 4  # courses that a table without scripts has room for
 _REASONS: Final = {
     "duplicate": (
@@ -157,15 +155,10 @@ def _facts(reading: Reading) -> list[str]:
 
 def _parameters(reading: Reading) -> dict[str, str]:
     mechanism, spec = reading.mechanism, reading.spec
-    found = {
-        name: text.number(value.size) if isinstance(value, Domain) else str(value)
-        for name, value in mechanism.get_params().items()
-        if value is not None
-    }
     window = {} if spec.window is None else {"window": spec.window.length, "grace": spec.window.grace}
     return {
         "mechanism": mechanism.name,
-        **found,
+        **parameters_of(mechanism),
         "exact ε": f"{mechanism.exact_epsilon:.12g}",
         "bytes of a report": text.number(mechanism.report_bytes),
         **window,
@@ -232,23 +225,18 @@ def _data(reading: Reading, shown: Sequence[Row], courses: list[_Course]) -> dic
         "mean": reading.estimates.kind == MEAN,
         "processing": reading.processing,
         "values": [text.visible(row.value) for row in shown],
-        "estimates": _short([row.estimate for row in shown]),
-        "low": _short([row.low for row in shown]),
-        "high": _short([row.high for row in shown]),
-        "processed": _short([processed[row.value] for row in shown]) if processed else None,
+        "estimates": text.plotted([row.estimate for row in shown]),
+        "low": text.plotted([row.low for row in shown]),
+        "high": text.plotted([row.high for row in shown]),
+        "processed": text.plotted([processed[row.value] for row in shown]) if processed else None,
         "rounds": [_name(each) for each in (*reading.earlier, reading.estimates)],
         "courses": [
             {
                 "value": text.visible(course.value),
-                "estimates": _short(course.estimates),
-                "low": _short(course.low),
-                "high": _short(course.high),
+                "estimates": text.plotted(course.estimates),
+                "low": text.plotted(course.low),
+                "high": text.plotted(course.high),
             }
             for course in courses
         ],
     }
-
-
-def _short(numbers: Sequence[float]) -> list[float | None]:
-    """Numbers with so many digits as a picture shows; None for those that are not known."""
-    return [float(f"{number:.{_DIGITS}g}") if number == number else None for number in numbers]

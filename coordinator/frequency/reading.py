@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from coordinator.frequency.estimates import COUNTS, Asked, Estimates, Row, largest_first, mechanism_of_round, rows
+from coordinator.frequency.estimates import COUNTS, Asked, Estimates, Row, mechanism_of_round, rows
 from coordinator.frequency.service import FrequencyNode
 from jobs.collections.mechanism import search_of
 from jobs.collections.spec import CollectionSpec
@@ -233,8 +233,3 @@ def _open_round(each: Round) -> dict[str, Any]:
         "closes": each.closes or None,
         "share": each.share or None,
     }
-
-
-def leading(reading: Reading, most: int) -> list[Row]:
-    """The rows with the largest estimates, largest first."""
-    return largest_first(reading.rows, most)

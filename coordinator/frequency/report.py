@@ -12,17 +12,16 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import norm
 
+from coordinator.frequency.estimates import parameters_of
 from coordinator.frequency.simulation import Errors, Outcome, Simulation
 from jobs.report import text
 from jobs.report.page import page
-from ldp.domain import Domain
 from link.version import software_version
 
 MOST_ROWS: Final = 20_000  # of values, in the page; all are in the file
 
 _SCRIPTS: Final = ("table", "theme", "estimates", "frequency")
 _POINTS: Final = 500  # of a mechanism's errors, in their picture
-_DIGITS: Final = 6
 
 
 class _Row(NamedTuple):
@@ -95,13 +94,8 @@ def _top(simulation: Simulation, order: NDArray[np.int64]) -> list[dict[str, Any
 
 
 def _parameters(outcome: Outcome) -> dict[str, str]:
-    found = {
-        name: text.number(value.size) if isinstance(value, Domain) else str(value)
-        for name, value in outcome.oracle.get_params().items()
-        if value is not None
-    }
     return {
-        **found,
+        **parameters_of(outcome.oracle),
         "exact ε": f"{outcome.oracle.exact_epsilon:.12g}",
         "bytes of a report": text.number(outcome.oracle.report_bytes),
     }
@@ -120,10 +114,10 @@ def _data(simulation: Simulation, order: NDArray[np.int64]) -> dict[str, Any]:
         "mechanisms": [
             {
                 "name": each.oracle.name,
-                "estimates": _short(each.estimate.counts[order]),
-                "low": _short(each.low[order]),
-                "high": _short(each.high[order]),
-                "processed": None if each.post_processed is None else _short(each.post_processed[order]),
+                "estimates": text.plotted(each.estimate.counts[order]),
+                "low": text.plotted(each.low[order]),
+                "high": text.plotted(each.high[order]),
+                "processed": None if each.post_processed is None else text.plotted(each.post_processed[order]),
                 "errors": _quantiles((each.estimate.counts - counts) / each.deviations),
             }
             for each in simulation.outcomes
@@ -131,14 +125,9 @@ def _data(simulation: Simulation, order: NDArray[np.int64]) -> dict[str, Any]:
     }
 
 
-def _quantiles(errors: NDArray[np.float64]) -> list[tuple[float, float]]:
+def _quantiles(errors: NDArray[np.float64]) -> list[tuple[float | None, float | None]]:
     """Errors in standard deviations beside the quantiles of the normal distribution that they should follow."""
     d = len(errors)
     ranks = np.unique(np.linspace(0, d - 1, min(d, _POINTS)).round().astype(np.int64))
     expected = norm.ppf((ranks + 0.5) / d)
-    return list(zip(_short(expected), _short(np.sort(errors)[ranks]), strict=True))
-
-
-def _short(numbers: NDArray[np.float64]) -> list[float]:
-    """Numbers with so many digits as a picture shows."""
-    return [float(f"{number:.{_DIGITS}g}") for number in numbers.tolist()]
+    return list(zip(text.plotted(expected), text.plotted(np.sort(errors)[ranks]), strict=True))

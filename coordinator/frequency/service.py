@@ -9,14 +9,12 @@ from contextlib import aclosing, asynccontextmanager
 from itertools import chain
 from typing import Any, Final, NamedTuple, TypeVar
 
-import grpc
-
 from coordinator.frequency.estimates import Estimates, Pieces
-from coordinator.jobs.client import ANSWER_S, REACH_S, PartyClient
+from coordinator.node_client import ANSWER_S, REACH_S, NodeClient
 from jobs.collections.spec import CollectionSpec, digest_of
 from ldp.domain import Domain
 from link.chunks import CHUNK_BYTES
-from link.errors import ComineError, ConfigurationError, MalformedMessage, PeerError, PolicyDenied, UsageError
+from link.errors import ComineError, ConfigurationError, PeerError, PolicyDenied, UsageError
 from link.pki.identity import Identity
 from protos.v1.frequency_pb2 import (
     CLOSED,
@@ -41,8 +39,8 @@ MAX_LABEL_BYTES: Final = 1 << 30
 _FILE: Final = re.compile(r"collection\.json|estimates\.csv|round-[0-9]{1,18}\.state")  # that an export has
 
 
-class FrequencyNode:
-    """Calls the frequency service of one node; every fault comes out as a `ComineError` that names the node.
+class FrequencyNode(NodeClient):
+    """Calls the frequency service of one node.
 
     Args:
         identity: The coordinator.
@@ -51,9 +49,8 @@ class FrequencyNode:
     """
 
     def __init__(self, identity: Identity, party: str, address: str) -> None:
-        self.party = party
-        self._client = PartyClient(identity, party, address)
-        self._service: Any = FrequencyEstimationStub(self._client.channel)
+        super().__init__(identity, party, address)
+        self._service: Any = FrequencyEstimationStub(self.channel)
 
     async def create(self, spec: CollectionSpec, labels: bytes) -> Collection:
         """Creates a collection.
@@ -71,18 +68,18 @@ class FrequencyNode:
             [CreateCollectionRequest(spec=spec.canonical(), labels=first)],
             (CreateCollectionRequest(labels=labels[start : start + CHUNK_BYTES]) for start in rest),
         )
-        created: Collection = await self._client.call(self._service.Create(requests, timeout=ANSWER_S))
+        created: Collection = await self.call(self._service.Create(requests, timeout=ANSWER_S))
         return created
 
     async def collections(self) -> list[Collection]:
         """The collections that the coordinator may read, in the order of their names."""
-        found = await self._client.call(self._service.List(ListCollectionsRequest(), timeout=REACH_S))
+        found = await self.call(self._service.List(ListCollectionsRequest(), timeout=REACH_S))
         return sorted(map(self._known, found.collections), key=lambda collection: collection.name)
 
     async def describe(self, name: str) -> Collection:
         """A collection as it stands."""
         request = DescribeCollectionRequest(collection=name)
-        return self._known(await self._client.call(self._service.Describe(request, timeout=REACH_S)))
+        return self._known(await self.call(self._service.Describe(request, timeout=REACH_S)))
 
     async def domain(self, collection: Collection) -> Domain | None:
         """The values of a collection; None where they are not known.
@@ -94,13 +91,13 @@ class FrequencyNode:
             return self._read(lambda: self.spec(collection).domain(b""))
         data = bytearray()
         call = self._service.Domain(DomainRequest(collection=collection.name))
-        async with aclosing(self._parts(call)) as parts:
+        async with aclosing(self.parts(call)) as parts:
             async for part in parts:
                 data += part.labels
                 if len(data) > MAX_LABEL_BYTES:
-                    raise self._malformed("more than 1 GiB of values")
+                    raise self.malformed("more than 1 GiB of values")
         if digest_of(bytes(data)) != collection.domain_digest:
-            raise self._malformed("other values than the collection's description promises")
+            raise self.malformed("other values than the collection's description promises")
         return self._read(lambda: self.spec(collection).domain(bytes(data)))
 
     def spec(self, collection: Collection) -> CollectionSpec:
@@ -117,7 +114,7 @@ class FrequencyNode:
         async with aclosing(self._estimates(call)) as found:
             async for estimates in found:
                 return estimates
-        raise self._malformed("no estimates")
+        raise self.malformed("no estimates")
 
     async def watch(
         self, request: FrequencyRequest, every: float, first: int | None = None
@@ -141,55 +138,41 @@ class FrequencyNode:
             MalformedMessage: The node names a file that no export has.
         """
         call = self._service.Export(ExportRequest(collection=name, states=states))
-        async with aclosing(self._parts(call)) as parts:
+        async with aclosing(self.parts(call)) as parts:
             async for part in parts:
                 if _FILE.fullmatch(part.file) is None:
-                    raise self._malformed("a file that no export has")
+                    raise self.malformed("a file that no export has")
                 yield part.file, part.data
 
     async def end(self, name: str) -> Collection:
         """Closes a collection: its rounds end now, its estimates stay."""
         request = CloseCollectionRequest(collection=name)
-        collection: Collection = await self._client.call(self._service.Close(request, timeout=ANSWER_S))
+        collection: Collection = await self.call(self._service.Close(request, timeout=ANSWER_S))
         return collection
 
     async def delete(self, name: str) -> None:
         """Has a closed collection forgotten, with all that the node keeps of it."""
-        await self._client.call(self._service.Delete(DeleteCollectionRequest(collection=name), timeout=ANSWER_S))
-
-    async def close(self) -> None:
-        """Ends the connection."""
-        await self._client.close()
+        await self.call(self._service.Delete(DeleteCollectionRequest(collection=name), timeout=ANSWER_S))
 
     async def _estimates(self, call: Any) -> AsyncGenerator[Estimates]:
         pieces = Pieces(self.party)
-        async with aclosing(self._parts(call)) as parts:
+        async with aclosing(self.parts(call)) as parts:
             async for part in parts:
                 assert isinstance(part, EstimatePart)
                 if (whole := pieces.add(part)) is not None:
                     yield whole
         pieces.check_over()
 
-    async def _parts(self, call: Any) -> AsyncGenerator[Any]:
-        try:
-            while (part := await self._client.call(call.read())) is not grpc.aio.EOF:
-                yield part
-        finally:
-            call.cancel()
-
     def _known(self, collection: Collection) -> Collection:
         if collection.state not in CollectionState.values():
-            raise self._malformed("a collection in a state that is none")
+            raise self.malformed("a collection in a state that is none")
         return collection
 
     def _read(self, reading: Callable[[], T]) -> T:
         try:
             return reading()
         except ConfigurationError as error:
-            raise self._malformed(f"a description that cannot be read: {error.message}") from None
-
-    def _malformed(self, what: str) -> MalformedMessage:
-        return MalformedMessage(f"the node of {self.party} sent {what}", party=self.party)
+            raise self.malformed(f"a description that cannot be read: {error.message}") from None
 
 
 class Found(NamedTuple):
@@ -208,6 +191,21 @@ def address_of(addresses: Mapping[str, str], party: str) -> str:
     if party not in addresses:
         raise ConfigurationError(f"the federation has no party '{party}', only {', '.join(sorted(addresses))}")
     return addresses[party]
+
+
+def party_named(addresses: Mapping[str, str], party: str | None) -> str:
+    """The party whose node is meant: the one that is named, or the federation's only one.
+
+    Raises:
+        UsageError: No party is named, and there are several.
+        ConfigurationError: The federation has no such party.
+    """
+    if party is not None:
+        address_of(addresses, party)
+        return party
+    if len(addresses) > 1:
+        raise UsageError(f"name the node with --node: one of {', '.join(sorted(addresses))}")
+    return next(iter(addresses))
 
 
 def check_open(collection: Collection) -> None:
@@ -237,15 +235,9 @@ async def node_of(identity: Identity, addresses: Mapping[str, str], party: str |
         UsageError: No party is named, and there are several.
         ConfigurationError: The federation has no such party.
     """
-    if party is None:
-        if len(addresses) > 1:
-            raise UsageError(f"name the node with --node: one of {', '.join(sorted(addresses))}")
-        (party,) = addresses
-    node = FrequencyNode(identity, party, address_of(addresses, party))
-    try:
+    party = party_named(addresses, party)
+    async with FrequencyNode(identity, party, addresses[party]) as node:
         yield node
-    finally:
-        await node.close()
 
 
 @asynccontextmanager

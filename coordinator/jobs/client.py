@@ -5,20 +5,20 @@ from __future__ import annotations
 import asyncio
 import secrets
 import time
-from collections.abc import AsyncGenerator, Awaitable, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
-from typing import Any, Final, NamedTuple, TypeVar
+from typing import Any, Final, NamedTuple, cast
 
 import grpc
 
+from coordinator.node_client import ANSWER_S, REACH_S, NodeClient
 from crypto.params import STANDARD_128
 from jobs.description import CHALLENGE_BYTES, read
 from link.chunks import CHUNK_BYTES
-from link.errors import ComineError, LimitExceeded, ProtocolViolation, UnexpectedMessage, VersionMismatch
+from link.errors import LimitExceeded, ProtocolViolation, UnexpectedMessage, VersionMismatch
 from link.files.printable import one_line
 from link.pki.identity import Identity
-from link.transports.grpc_channel import dial
-from link.transports.grpc_errors import explained, silent, unreadable
+from link.transports.grpc_errors import silent
 from link.version import WIRE_VERSION
 from protos.v1.control_pb2 import (
     CancelRequest,
@@ -38,10 +38,6 @@ from protos.v1.control_pb2 import (
 )
 from protos.v1.control_pb2_grpc import ControlStub
 
-T = TypeVar("T")
-
-REACH_S: Final = 5.0  # for the first answer of a party
-ANSWER_S: Final = 60.0  # for answers that may need the party's data
 CANCEL_S: Final = 2.0
 MAX_TABLE_BYTES: Final = 4 << 30
 
@@ -60,8 +56,8 @@ class Introduction(NamedTuple):
     certificate: bytes
 
 
-class PartyClient:
-    """Calls one party; every fault comes out as a `ComineError` that names it.
+class PartyClient(NodeClient):
+    """Calls the control service of one party.
 
     Args:
         identity: The coordinator.
@@ -73,9 +69,8 @@ class PartyClient:
     """
 
     def __init__(self, identity: Identity, party: str, address: str) -> None:
-        self.party, self.address, self._trust = party, address, identity.trust
-        self.channel = dial(identity, party, address)
-        self._control: Any = ControlStub(self.channel)
+        super().__init__(identity, party, address)
+        self._trust, self._control = identity.trust, cast(Any, ControlStub(self.channel))
         self.last: JobEvent | None = None
 
     async def describe(self) -> Introduction:
@@ -125,13 +120,10 @@ class PartyClient:
 
     async def watch(self, job_id: bytes) -> AsyncGenerator[JobEvent]:
         """The job at this party, as it stands and as it goes on."""
-        call = self._control.Watch(WatchRequest(job_id=job_id))
-        try:
-            while (event := await self.call(call.read())) is not grpc.aio.EOF:
+        async with aclosing(self.parts(self._control.Watch(WatchRequest(job_id=job_id)))) as events:
+            async for event in events:
                 self.last = event
                 yield event
-        finally:
-            call.cancel()
 
     async def look(self, job_id: bytes, patience_s: float = REACH_S) -> JobEvent:
         """The job at this party as it stands.
@@ -185,37 +177,6 @@ class PartyClient:
         except grpc.aio.AioRpcError as error:
             return isinstance(self.explain(error), UnexpectedMessage)  # it knows no such job, so nothing runs there
         return True
-
-    async def close(self) -> None:
-        """Ends the connection."""
-        await self.channel.close()
-
-    async def call(self, call: Awaitable[T]) -> T:
-        """The answer to a call on this connection.
-
-        Raises:
-            MalformedMessage: It cannot be read.
-            ComineError: There was none; see `explain`.
-        """
-        try:
-            answer = await call
-        except grpc.aio.AioRpcError as error:
-            raise self.explain(error) from None
-        return self.readable(answer)
-
-    def readable(self, answer: T) -> T:
-        """An answer, if it is one: in the place of bytes that are none gRPC gives nothing.
-
-        Raises:
-            MalformedMessage: It is none.
-        """
-        if answer is None:
-            raise unreadable(self.party, self.address)
-        return answer
-
-    def explain(self, error: grpc.aio.AioRpcError) -> ComineError:
-        """The error behind a failed call: the party's own where it sent one, otherwise what TLS or TCP says."""
-        return explained(error, self.party, self.address, "coordinator")
 
 
 def check_versions(party: str, description: Description) -> None:

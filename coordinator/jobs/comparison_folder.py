@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import pyarrow as pa
 
@@ -16,11 +16,8 @@ from jobs.documents.written_json import write_json
 from jobs.results.destination import MANIFEST
 from jobs.results.folder import write_whole
 from jobs.results.manifest import seal
-from jobs.results.tables import csv_chunks
+from jobs.results.tables import write_csv
 from link.version import software_version
-
-if TYPE_CHECKING:
-    from jobs.documents.comparison import CompareDocument
 
 COMPARISON: Final = "compare"
 TRUTH: Final = "itemsets.csv"
@@ -92,12 +89,12 @@ def _fill(draft: Path, comparison: Comparison) -> None:
     draft.mkdir(parents=True)
     contents = document(comparison)
     write_json(draft / f"{COMPARISON}.json", contents)
-    _write_csv(draft / f"{COMPARISON}.csv", _table(contents["models"]))
+    write_csv(draft / f"{COMPARISON}.csv", _table(contents["models"]))
     truth = comparison.truth.tables.get("itemsets")
     assert truth is not None
-    _write_csv(draft / TRUTH, truth)
+    write_csv(draft / TRUTH, truth)
     if len(comparison.measured) > 1:
-        _write_csv(draft / ESTIMATES, _estimates(comparison))
+        write_csv(draft / ESTIMATES, _estimates(comparison))
     (draft / "report.html").write_text(report(comparison), encoding="utf-8")
     seal(draft, None)
 
@@ -134,8 +131,3 @@ def _estimates(comparison: Comparison) -> pa.Table:
 
 def _text(epsilon: object) -> str | None:
     return None if epsilon is None else str(epsilon)
-
-
-def _write_csv(path: Path, table: pa.Table) -> None:
-    with path.open("wb") as file:
-        file.writelines(csv_chunks(table))

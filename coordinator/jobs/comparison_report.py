@@ -20,7 +20,6 @@ from mining.joint.spent import Spent
 _SCRIPTS: Final = ("table", "theme", "estimates", "compare")
 _SHOWN: Final = 200  # itemsets in the page, the most frequent ones; all are in the files
 _STILL: Final = 25  # of them in the table that stands where no script runs
-_DIGITS: Final = 6
 
 
 class _Row(NamedTuple):
@@ -107,11 +106,11 @@ def _name(each: Measured, measured: tuple[Measured, ...]) -> str:
     )
 
 
-def _found(measured: Measured, shown: pa.Table) -> list[tuple[float, float, float] | None]:
+def _found(measured: Measured, shown: pa.Table) -> list[tuple[float | None, ...] | None]:
     """By shown itemset its estimated support and interval in the first run; None where it was not found."""
     table = measured.results[0].tables.get("itemsets")
     assert table is not None
-    columns = (_short(table[name].to_numpy()) for name in ("support", "low", "high"))
+    columns = (text.plotted(table[name].to_numpy()) for name in ("support", "low", "high"))
     told = dict(zip(map(tuple, table["itemset"].to_pylist()), zip(*columns, strict=True), strict=True))
     return [told.get(tuple(names)) for names in shown["itemset"].to_pylist()]
 
@@ -121,7 +120,7 @@ def _data(comparison: Comparison, shown: pa.Table) -> dict[str, Any]:
     measured = comparison.measured
     return {
         "values": [", ".join(map(text.visible, names)) for names in shown["itemset"].to_pylist()],
-        "supports": _short(shown["support"].to_numpy()),
+        "supports": text.plotted(shown["support"].to_numpy()),
         "models": [
             {
                 "model": each.model,
@@ -133,8 +132,3 @@ def _data(comparison: Comparison, shown: pa.Table) -> dict[str, Any]:
             for each in measured[1:]
         ],
     }
-
-
-def _short(numbers: Any) -> list[float]:
-    """Numbers with so many digits as a picture shows."""
-    return [float(f"{number:.{_DIGITS}g}") for number in numbers.tolist()]

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Awaitable, Collection, Mapping, Sequence
+from typing import NamedTuple, TypeVar
 
 from link.errors import ComineError, DeadlineExceeded, JobCancelled, PeerError
+
+T = TypeVar("T")
 
 
 class Failure(NamedTuple):
@@ -62,3 +65,38 @@ def _distance(
     if isinstance(error, PeerError):
         return rank, error.party in losers, -lost.get(error.party or "", 0), foreign
     return rank, False, 0, foreign
+
+
+async def gathered(work: Mapping[str, Awaitable[T]], grace_s: float) -> dict[str, T]:
+    """What each party's part comes to, all done at once; the others are cancelled once one has failed.
+
+    Args:
+        work: By party.
+        grace_s: Seconds after the first failure in which others count too.
+
+    Raises:
+        BaseException: The root cause of all failures that came in time.
+    """
+    failures: list[Failure] = []
+
+    async def one(party: str, part: Awaitable[T]) -> T:
+        try:
+            return await part
+        except Exception as error:
+            failures.append(Failure(party, error))
+            raise
+
+    tasks = {party: asyncio.ensure_future(one(party, part)) for party, part in work.items()}
+    if not tasks:
+        return {}
+    try:
+        _, pending = await asyncio.wait(tasks.values(), return_when=asyncio.FIRST_EXCEPTION)
+        if failures and pending and grace_s:
+            await asyncio.wait(pending, timeout=grace_s)
+    finally:
+        for task in tasks.values():
+            task.cancel()
+        await asyncio.gather(*tasks.values(), return_exceptions=True)
+    if failures:
+        raise root_cause(failures)
+    return {party: task.result() for party, task in tasks.items()}

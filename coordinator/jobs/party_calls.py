@@ -13,7 +13,7 @@ from functools import partial
 from typing import Final, TypeVar
 
 from coordinator.jobs.client import PartyClient, check_versions
-from coordinator.jobs.failures import Failure, root_cause
+from coordinator.jobs.failures import gathered
 from coordinator.jobs.progress import Absence, Watcher
 from jobs.consent import read_approval
 from link.errors import ComineError, PeerError, ProtocolViolation, ResourceError, UnexpectedMessage, from_reporter
@@ -55,29 +55,7 @@ async def each(
     Raises:
         ComineError: The root cause, of all failures that come within `grace_s` of the first.
     """
-    failures: list[Failure] = []
-
-    async def one(client: PartyClient) -> T:
-        try:
-            return await call(client)
-        except ComineError as error:
-            failures.append(Failure(client.party, error))
-            raise
-
-    tasks = {party: asyncio.ensure_future(one(client)) for party, client in clients.items()}
-    if not tasks:
-        return {}
-    try:
-        _, pending = await asyncio.wait(tasks.values(), return_when=asyncio.FIRST_EXCEPTION)
-        if failures and pending and grace_s:
-            await asyncio.wait(pending, timeout=grace_s)
-    finally:
-        for task in tasks.values():
-            task.cancel()
-        await asyncio.gather(*tasks.values(), return_exceptions=True)
-    if failures:
-        raise root_cause(failures)
-    return {party: task.result() for party, task in tasks.items()}
+    return await gathered({party: call(client) for party, client in clients.items()}, grace_s)
 
 
 async def reaching(client: PartyClient, away: Absence, call: Callable[[], Awaitable[T]]) -> T:

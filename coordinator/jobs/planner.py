@@ -9,8 +9,9 @@ from collections.abc import Mapping
 from contextlib import AsyncExitStack
 from typing import Any, Final
 
-from coordinator.jobs.client import ANSWER_S, PartyClient
+from coordinator.jobs.client import PartyClient
 from coordinator.jobs.party_calls import each, introduce
+from coordinator.node_client import ANSWER_S
 from jobs.plan import Plan
 from jobs.plan.forecast import forecast
 from jobs.plan.predicted import sizes_of, told_as

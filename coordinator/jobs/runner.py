@@ -79,14 +79,10 @@ async def run_job(
     record = draft(spec, identity, expires_s, plan=None if store is None else store.load_plan(spec.digest))
     folder = None if store is None else store.create(record)
     try:
-        driver = Driver(record, identity, addresses, folder=folder, watcher=watcher, tell=tell)
-        job = await driver.drive(ends_with_me=True)
+        return await _driven(Driver(record, identity, addresses, folder=folder, watcher=watcher, tell=tell))
     finally:
         if folder is not None:
             folder.unlock()
-    if driver.result is None:
-        raise ended(job) from driver.error
-    return driver.result
 
 
 async def submit_job(
@@ -160,10 +156,14 @@ async def resume_job(
         record.job, _ = step(job, Signal.RESUMED, now)
         record.last = {}
         folder.save(record)
-        driver = Driver(record, identity, addresses, folder=folder, watcher=watcher, tell=tell)
-        job = await driver.drive(ends_with_me=True)
+        return await _driven(Driver(record, identity, addresses, folder=folder, watcher=watcher, tell=tell))
     finally:
         folder.unlock()
+
+
+async def _driven(driver: Driver) -> Result:
+    """The result of a job that is driven to its end, and cancelled with this task."""
+    job = await driver.drive(ends_with_me=True)
     if driver.result is None:
         raise ended(job) from driver.error
     return driver.result

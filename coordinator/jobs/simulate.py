@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
-from coordinator.jobs.failures import Failure, root_cause
+from coordinator.jobs.failures import gathered
 from coordinator.jobs.progress import Watcher, unwatched
 from coordinator.jobs.released import assemble
 from crypto.primitives.randomness import Randomness
@@ -23,9 +22,8 @@ from jobs.results.release import release_of, sign
 from jobs.results.result import Result
 from jobs.run import PartyRun, run_party
 from jobs.spec.job import JobSpec
-from link.core import Progress
 from link.errors import ConfigurationError, InputDataError
-from link.executor import Executor, ThreadExecutor
+from link.executor import ThreadExecutor
 from link.pki.authority import Authority
 from link.pki.identity import Identity
 from link.pki.trust import Trust
@@ -63,26 +61,25 @@ async def simulate_job(
     dealings = dict[str, Dealings]()
     if kind_of(spec).is_dealt(spec):
         dealings = dict(zip(spec.job.parties, Dealer(random.derive("dealer")).here(), strict=True))
-    try:
-        runs = await _all(
-            {
-                party: asyncio.create_task(
-                    _run(
-                        spec,
-                        data[party],
-                        hub,
-                        job_id,
-                        identities[party],
-                        random.derive(party),
-                        executor,
-                        watcher,
-                        dealings.get(party),
-                    ),
-                    name=party,
-                )
-                for party in spec.job.parties
-            }
+
+    async def part(party: str) -> PartyRun:
+        run = await run_party(
+            spec,
+            data[party],
+            hub.endpoint(party),
+            job_id=job_id,
+            attempt=1,
+            identity=identities[party],
+            random=random.derive(party),
+            executor=executor,
+            progress=lambda step, done, total: watcher(party, step, done, total, 0, 0),
+            resources=Resources(dealings=dealings.get(party)),
         )
+        watcher(party, "done", 1, 1, run.costs.bytes_sent, run.costs.bytes_received)
+        return run
+
+    try:
+        runs = await gathered({party: part(party) for party in spec.job.parties}, GRACE_S)
     finally:
         executor.close()
     released = {party: _release(job_id, identities[party], run) for party, run in runs.items()}
@@ -147,62 +144,6 @@ def _check_data(spec: JobSpec, data: Mapping[str, Data]) -> None:
         check_data_kind(spec, data_kind(given), party)
     columns = {party: given.column_names for party, given in data.items() if isinstance(given, Table)}
     kind_of(spec).check_columns(spec, columns)
-
-
-async def _run(
-    spec: JobSpec,
-    data: Data,
-    hub: Hub,
-    job_id: bytes,
-    identity: Identity,
-    random: Randomness,
-    executor: Executor,
-    watcher: Watcher,
-    dealings: Dealings | None,
-) -> PartyRun:
-    run = await run_party(
-        spec,
-        data,
-        hub.endpoint(identity.name),
-        job_id=job_id,
-        attempt=1,
-        identity=identity,
-        random=random,
-        executor=executor,
-        progress=_progress(identity.name, watcher),
-        resources=Resources(dealings=dealings),
-    )
-    watcher(identity.name, "done", 1, 1, run.costs.bytes_sent, run.costs.bytes_received)
-    return run
-
-
-def _progress(party: str, watcher: Watcher) -> Progress:
-    def tell(step: str, done: int, total: int) -> None:
-        watcher(party, step, done, total, 0, 0)
-
-    return tell
-
-
-async def _all(tasks: Mapping[str, asyncio.Task[PartyRun]]) -> dict[str, PartyRun]:
-    failures: list[Failure] = []
-
-    def note(task: asyncio.Task[PartyRun]) -> None:
-        if not task.cancelled() and (error := task.exception()) is not None:
-            failures.append(Failure(task.get_name(), error))
-
-    for task in tasks.values():
-        task.add_done_callback(note)
-    try:
-        _, pending = await asyncio.wait(tasks.values(), return_when=asyncio.FIRST_EXCEPTION)
-        if pending:
-            await asyncio.wait(pending, timeout=GRACE_S)
-    finally:
-        for task in tasks.values():
-            task.cancel()
-        await asyncio.gather(*tasks.values(), return_exceptions=True)
-    if failures:
-        raise root_cause(failures)
-    return {party: task.result() for party, task in tasks.items()}
 
 
 def _release(job_id: bytes, identity: Identity, run: PartyRun) -> tuple[ResultHeader, bytes]:

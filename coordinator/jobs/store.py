@@ -19,7 +19,6 @@ import fcntl
 import json
 import os
 import re
-import secrets
 import shutil
 from base64 import b64decode, b64encode
 from collections.abc import Mapping
@@ -36,6 +35,7 @@ from jobs.proposed import job_from_canonical
 from jobs.spec.job import JobSpec
 from link.errors import ConfigurationError, ResourceError, UsageError
 from link.files.json_text import read_json
+from link.files.private_file import replace_private
 from protos.v1.control_pb2 import Approval, Proposal, Release, ResultHeader, SignedApproval, SignedProposal
 
 LEAST_PREFIX: Final = 4
@@ -429,15 +429,9 @@ def write_whole(path: Path, content: bytes) -> None:
     Raises:
         ResourceError: The disk is full, or the folder cannot be written.
     """
-    draft = path.with_name(f".{path.name}.{secrets.token_hex(4)}.new")
     try:
-        with open(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600), "wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        draft.replace(path)
+        replace_private(path, content)
     except OSError as error:
-        draft.unlink(missing_ok=True)
         raise _unwritable(path.parent, error) from None
 
 

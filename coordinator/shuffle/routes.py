@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import stat
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -22,6 +21,7 @@ from ldp.shuffling.route import ID_BYTES, Route, route_of
 from ldp.shuffling.statement import read_key
 from link.errors import ComineError, ConfigurationError, MalformedMessage, PeerError, ProtocolViolation, ResourceError
 from link.files.json_text import read_json
+from link.files.private_file import replace_private
 from link.pki.identity import Identity
 from link.transports.grpc_channel import dial_blocking
 from link.transports.grpc_errors import explained
@@ -309,20 +309,9 @@ def write_durably(path: Path, data: bytes) -> None:
     Raises:
         ResourceError: It cannot be written.
     """
-    draft = path.with_name(f".{path.name}.new")
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        draft.unlink(missing_ok=True)
-        with open(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        draft.replace(path)
-        folder = os.open(path.parent, os.O_RDONLY)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)
+        replace_private(path, data)
     except OSError as error:
         raise ResourceError(f"{path} cannot be written: {error.strerror}") from None
 

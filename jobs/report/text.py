@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Iterable
 from datetime import UTC, datetime
 from typing import Final
 
 # Controls, and the characters that change the direction of what follows: a name must not disguise its neighbours.
 _HIDDEN: Final = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ud800-\udfff]")
 _STEP: Final = 1000
+_DIGITS: Final = 6  # of a number in a picture
 
 
 def visible(text: str) -> str:
@@ -56,3 +58,8 @@ def unix(when: int) -> str:
         return moment(datetime.fromtimestamp(when, UTC))
     except (OverflowError, ValueError, OSError):
         return "at no real time"
+
+
+def plotted(numbers: Iterable[float]) -> list[float | None]:
+    """Numbers with as many digits as a picture shows; None for those that are not known."""
+    return [float(f"{number:.{_DIGITS}g}") if number == number else None for number in numbers]

@@ -16,7 +16,7 @@ from jobs.report.page import report
 from jobs.results.destination import ALIGNMENT, PARTIES, beside, check_destination, writing
 from jobs.results.manifest import seal
 from jobs.results.record import ResultRecord
-from jobs.results.tables import csv_chunks
+from jobs.results.tables import csv_chunks, write_csv
 
 
 def prepare() -> None:
@@ -84,8 +84,7 @@ def _fill(draft: Path, result: ResultRecord) -> None:
 
 
 def _write_csv(path: Path, table: pa.Table) -> None:
-    with path.with_suffix(".csv").open("wb") as file:
-        file.writelines(csv_chunks(table))
+    write_csv(path.with_suffix(".csv"), table)
 
 
 def _write_parquet(path: Path, table: pa.Table) -> None:

@@ -7,6 +7,7 @@ sign is written by its number, as JSON allows: a spreadsheet that cuts cells at 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Final
 
 import pyarrow as pa
@@ -30,6 +31,12 @@ def csv_chunks(table: pa.Table) -> Iterator[bytes | memoryview]:
         cells[-1] = pc.binary_join_element_wise(cells[-1], "\n", "", null_handling="replace", null_replacement="")
         lines = pc.binary_join_element_wise(*cells, ",", null_handling="replace", null_replacement="")
         yield _text(lines)
+
+
+def write_csv(path: Path, table: pa.Table) -> None:
+    """Writes a table as `csv_chunks` gives it."""
+    with path.open("wb") as file:
+        file.writelines(csv_chunks(table))
 
 
 def _cells(column: pa.Array) -> pa.Array:

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
+import secrets
+from collections.abc import Callable
 from pathlib import Path
+from typing import BinaryIO
 
 
 def make_private(path: Path, *, folder: bool = False) -> None:
@@ -31,3 +35,34 @@ def make_private(path: Path, *, folder: bool = False) -> None:
             raise PermissionError(errno.EACCES, os.strerror(errno.EACCES)) from None
     if path.stat().st_mode & 0o077:
         path.chmod(0o600)
+
+
+def replace_private(path: Path, contents: bytes | memoryview | Callable[[BinaryIO], object]) -> None:
+    """Puts a file that only its owner may read in its place, in one step; it is on disk when this returns.
+
+    Args:
+        path: The file; its folder exists. Its draft lies beside it, under a hidden name that ends in `.new`.
+        contents: What it holds, or what writes that.
+
+    Raises:
+        OSError: It cannot be written; what was there before is still there.
+    """
+    draft = path.with_name(f".{path.name}.{secrets.token_hex(4)}.new")
+    try:
+        with open(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600), "wb") as file:
+            if callable(contents):
+                contents(file)
+            else:
+                file.write(contents)
+            file.flush()
+            os.fsync(file.fileno())
+        draft.replace(path)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            draft.unlink(missing_ok=True)
+        raise
+    folder = os.open(path.parent, os.O_RDONLY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)

@@ -8,7 +8,7 @@ import time
 from collections.abc import AsyncGenerator, Callable, Coroutine, Sequence
 from typing import Any, Final
 
-from jobs.audit.events import Ended, Started
+from jobs.audit.events import Started
 from jobs.audit.tail import Mark
 from jobs.kinds.registry import kind_of
 from jobs.run import PartyRun
@@ -20,19 +20,18 @@ from link.errors import (
     PeerError,
     ResourceError,
     UnexpectedMessage,
-    from_code,
 )
 from party.jobs.charging import charge_start, charged
 from party.jobs.context import JobContext
 from party.jobs.dealing import CoordinatorDealings
-from party.jobs.end_writer import EndWriter, JobEnd
 from party.jobs.execution import take_part
-from party.jobs.failure import WORDS, end_record, ended, present, public
+from party.jobs.failure import end_record, present, public
 from party.jobs.job import Job
 from party.jobs.job_transport import JobTransport
 from party.jobs.open_jobs import OpenJobs, call_at
 from party.jobs.progress import check_goes_on, forget_stale
 from party.jobs.release import Released, fetched, release
+from party.jobs.transitions import Transitions
 from party.jobs.turns import Turns
 from party.node.uninterrupted import uninterrupted
 from party.policy.consent import spec_of
@@ -41,7 +40,6 @@ from protos.v1.control_pb2 import (
     APPROVED,
     AWAITING_APPROVAL,
     CANCELLED,
-    DENIED,
     EXPIRED,
     FAILED,
     RELEASING,
@@ -77,8 +75,8 @@ class SessionHost:
         self._transports: dict[bytes, JobTransport] = {}  # of those
         self._attending: asyncio.Task[None] | None = None
         self._tasks: set[asyncio.Task[None]] = set()
-        self._endings = EndWriter(context)
         self._turns = Turns(context.max_running, self._me)
+        self._transitions = Transitions(context, self._jobs, self._turns, now)
         self._closing = False
 
     @property
@@ -227,13 +225,13 @@ class SessionHost:
 
     async def _startable(self, job: Job, attempt: int) -> tuple[Record, bool]:
         """The record of a job that may begin, and whether it has begun before."""
-        await self._notice(job)
+        await self._transitions.notice(job)
         if job.state == AWAITING_APPROVAL:
             raise UnexpectedMessage(f"nobody at {self._me} has approved this job yet", party=self._me)
         if attempt < 1:
             raise UnexpectedMessage("a job's first attempt has the number 1", party=self._me)
         again = job.state in (FAILED, CANCELLED) and attempt > max(job.attempt, 1)
-        unsettled = job.ending or self._endings.of(job.id) is not None or self._turns.runs(job.id)
+        unsettled = job.ending or self._transitions.unwritten(job.id) is not None or self._turns.runs(job.id)
         if (job.state != APPROVED and not again) or unsettled:
             state = JobState.Name(job.state).lower()
             raise UnexpectedMessage(
@@ -261,7 +259,7 @@ class SessionHost:
             changes = {"started": record.started or now, "attempt": attempt, "ended": None}
             changes |= {"error_code": "", "error_message": "", "error_party": ""}
         try:
-            await self._move(job, RUNNING, **changes)
+            await self._transitions.move(job, RUNNING, **changes)
         except BaseException:
             job.attempt = before
             raise
@@ -277,7 +275,7 @@ class SessionHost:
         Raises:
             UnexpectedMessage: The job has not succeeded, or its hour has passed.
         """
-        end = self._endings.of(job.id)
+        end = self._transitions.unwritten(job.id)
         record = await asyncio.to_thread(self._context.store.get, job.id)
         succeeded = end.state == SUCCEEDED if end is not None else record is not None and record.state == SUCCEEDED
         if not succeeded or record is None:
@@ -295,7 +293,7 @@ class SessionHost:
         job.cancelled_by = f"the job was cancelled at {self._me}{told}"
         cancelled = JobCancelled(job.cancelled_by, party=self._me)
         if job.task is None:
-            await self._end(job, CANCELLED, cancelled)
+            await self._transitions.end(job, CANCELLED, cancelled)
             return
         if (transport := self._transports.get(job.id)) is not None:
             self._keep(self._tell_peers(job, cancelled, transport))  # before the session does, which knows no reason
@@ -304,7 +302,7 @@ class SessionHost:
         if unfinished:
             job.task.cancel()
         elif not job.over:  # the task was cancelled before its first step
-            await self._end(job, CANCELLED, cancelled)
+            await self._transitions.end(job, CANCELLED, cancelled)
 
     async def close(self) -> None:
         """Cancels what runs at all parties, and returns once the peers have been told; what waits goes on waiting."""
@@ -317,7 +315,7 @@ class SessionHost:
         running = [job for job in self._jobs if job.task is not None]
         await asyncio.gather(*(self.cancel(job, "its node is stopping") for job in running))
         await asyncio.gather(*self._tasks, return_exceptions=True)
-        await self._endings.close()
+        await self._transitions.close()
 
     # -- waiting for people and for time -----------------------------------------------------------------------------
     def _admit(self, record: Record, spec: JobSpec) -> Job:
@@ -338,35 +336,18 @@ class SessionHost:
             try:
                 if await asyncio.to_thread(self._context.store.changed):
                     for job in awaiting:
-                        await self._notice(job)
+                        await self._transitions.notice(job)
             except ComineError as error:
                 self._context.log.error("jobs unreadable", error=error)
-
-    async def _notice(self, job: Job) -> None:
-        """Takes note of a decision that was made elsewhere."""
-        if (
-            job.state != AWAITING_APPROVAL
-            or (record := await asyncio.to_thread(self._context.store.get, job.id)) is None
-        ):
-            return
-        if job.state != AWAITING_APPROVAL:
-            return  # noticed meanwhile
-        if record.state == APPROVED:
-            job.move(APPROVED, SignedApproval.FromString(record.approval))
-            self._context.log.info("job approved", caller=job.coordinator, job=job.id.hex())
-        elif record.state == DENIED:
-            job.end(DENIED, from_code(record.error_code, record.error_message, party=self._me), self._me)
-            self._jobs.leave(job)
-            self._context.log.info("job denied", caller=job.coordinator, job=job.id.hex())
 
     async def _expire(self, job: Job) -> None:
         await self._forget_stale()
         with contextlib.suppress(ComineError):  # as where nobody has decided
-            await self._notice(job)
+            await self._transitions.notice(job)
         async with job.moving:
             pass
         if job.task is None and not job.over and not self._closing:
-            await self._end(job, EXPIRED, self._expired())
+            await self._transitions.end(job, EXPIRED, self._expired())
 
     def _keep(self, work: Coroutine[Any, Any, None]) -> None:
         """Does something beside what is done now."""
@@ -405,7 +386,7 @@ class SessionHost:
             streams = job.id if attempt == 1 else job.id + attempt.to_bytes(4, "big")
             transport = JobTransport(self._context.link.open(streams, parties), job.id, self._me, parties)
         except ComineError as error:
-            await self._end(job, FAILED, public(job, error, self._me), error)
+            await self._transitions.end(job, FAILED, public(job, error, self._me), error)
             return
         job.costs, self._transports[job.id] = transport.costs, transport
         try:
@@ -415,7 +396,7 @@ class SessionHost:
             try:
                 await self._tell_peers(job, told, transport)
             finally:
-                await self._end(job, CANCELLED if isinstance(told, JobCancelled) else FAILED, told, error)
+                await self._transitions.end(job, CANCELLED if isinstance(told, JobCancelled) else FAILED, told, error)
         finally:
             del self._transports[job.id]
             await transport.close()
@@ -426,7 +407,7 @@ class SessionHost:
         async with asyncio.timeout(job.spec.job.deadline_s + BACKSTOP_S):
             run = await take_part(self._context, job, attempt, approvals, transport)
         job.costs = lambda: run.costs
-        await self._move(job, RELEASING)
+        await self._transitions.move(job, RELEASING)
         try:
             await uninterrupted(self._finish(job, run))
         except asyncio.CancelledError:  # often too late: the audit log says already that the job succeeded
@@ -436,11 +417,7 @@ class SessionHost:
     async def _finish(self, job: Job, run: PartyRun) -> None:
         """Hands over what the job gave."""
         header = await release(self._context, job, run)
-        await self._settle(job, SUCCEEDED, {"ended": self.now(), "release": header.SerializeToString()}, None)
-        job.move(SUCCEEDED)
-        if self._endings.of(job.id) is None:
-            self._jobs.leave(job)
-        self._turns.end(job.id)
+        await self._transitions.succeed(job, header)
         self._context.log.info(
             "job succeeded",
             caller=job.coordinator,
@@ -456,48 +433,3 @@ class SessionHost:
             with contextlib.suppress(TimeoutError, ComineError):
                 async with asyncio.timeout(ABORT_S):
                     await transport.abort(told, tuple(p for p in job.spec.job.parties if p != self._me))
-
-    # -- states ------------------------------------------------------------------------------------------------------
-    async def _move(self, job: Job, state: JobState.ValueType, **changes: Any) -> None:
-        """Goes on to the next state: on disk first, then in memory and to watchers."""
-        await uninterrupted(self._moved(job, state, changes))
-
-    async def _moved(self, job: Job, state: JobState.ValueType, changes: dict[str, Any]) -> None:
-        if not await asyncio.to_thread(self._context.store.move, job.id, job.state, state, changes):
-            raise UnexpectedMessage(f"this job has been moved on at {self._me} by another process", party=self._me)
-        job.move(state)
-
-    async def _end(
-        self, job: Job, state: JobState.ValueType, told: ComineError, error: BaseException | None = None
-    ) -> None:
-        """Ends a job early, once; where its end cannot be written, it has ended all the same."""
-        if job.ending or job.over:
-            return
-        job.ending = True
-        await uninterrupted(self._end_now(job, state, told, error))
-
-    async def _end_now(
-        self, job: Job, state: JobState.ValueType, told: ComineError, error: BaseException | None
-    ) -> None:
-        try:
-            reporter = error.reporter if isinstance(error, ComineError) else None
-            event = Ended.by(job.id, WORDS[state], told, reporter)
-            if not await self._settle(job, state, ended(self.now(), told, self._me), event, told.code):
-                await self._notice(job)  # a person has just decided
-                if job.over:
-                    return
-                await self._settle(job, state, ended(self.now(), told, self._me), None, told.code)
-        finally:
-            job.ending = False
-            self._turns.end(job.id, told)
-        job.end(state, told, self._me)
-        if self._endings.of(job.id) is None:
-            self._jobs.leave(job)
-        cause = told if error is None or isinstance(error, asyncio.CancelledError) else error
-        self._context.log.warning(f"job {WORDS[state]}", caller=job.coordinator, job=job.id.hex(), error=cause)
-
-    async def _settle(
-        self, job: Job, state: JobState.ValueType, changes: dict[str, Any], event: Ended | None, code: str = ""
-    ) -> bool:
-        """Writes an end, now or later; False where somebody else has moved the job."""
-        return await self._endings.write(JobEnd(job, job.state, state, changes, event, code), self.now())

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import os
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -13,6 +12,7 @@ from typing import Final
 import pyarrow as pa
 
 from link.errors import ResourceError
+from link.files.private_file import replace_private
 
 KEEP_S: Final = 3600.0
 
@@ -23,17 +23,9 @@ def write_whole(path: Path, contents: bytes | pa.Buffer) -> None:
     Raises:
         ResourceError: The disk refuses it; nothing is left behind.
     """
-    draft = path.with_suffix(".part")
     try:
-        descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-        with open(descriptor, "wb") as file:
-            file.write(contents)
-            file.flush()
-            os.fsync(file.fileno())
-        draft.replace(path)
+        replace_private(path, contents)
     except OSError as error:
-        with contextlib.suppress(OSError):
-            draft.unlink(missing_ok=True)
         raise ResourceError(f"{path} cannot be written ({error.strerror}); see to the disk") from None
 
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 import fcntl
 import os
 import sqlite3
+import threading
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Any, ClassVar, Final, NamedTuple, Self
 
 from link.errors import ConfigurationError, ResourceError
 from link.files import private_file
@@ -159,20 +160,21 @@ def told(path: Path, what: str, remedy: str) -> Iterator[None]:
 
 
 class Held(NamedTuple):
-    """An open database that nobody else may use.
+    """An open database.
 
     Attributes:
-        lock: An open file whose lock says so.
-        connection: To the database.
+        connection: To it.
+        lock: An open file whose lock says that this process alone uses it; None where others may.
     """
 
-    lock: int
     connection: sqlite3.Connection
+    lock: int | None = None
 
     def close(self) -> None:
         """Ends the connection, and lets others use the database."""
         self.connection.close()
-        os.close(self.lock)
+        if self.lock is not None:
+            os.close(self.lock)
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,7 +187,9 @@ class Kind:
         application: Their `application_id`.
         versions: Statements, parted by semicolons, that make each version out of the one before it.
         first: The number of the first of these versions; files that are older are refused.
-        pragmas: Settings of connections beyond write-ahead mode.
+        exclusive: Whether no other process may use one: what is in it is known in memory, too.
+        overwrites: Whether what is deleted is overwritten, in the file and in its log.
+        busy_s: For which another process, such as a backup, may hold one.
     """
 
     name: str
@@ -193,49 +197,45 @@ class Kind:
     application: int
     versions: tuple[str, ...]
     first: int = 1
-    pragmas: tuple[str, ...] = ("synchronous = FULL",)  # each commit survives a loss of power
+    exclusive: bool = False
+    overwrites: bool = False
+    busy_s: float = 5.0
 
     def told(self, path: Path) -> AbstractContextManager[None]:
         """Translates what SQLite raises about a database; see `told`."""
         return told(path, self.name, self.remedy)
 
-    def open(self, path: Path, busy_s: float) -> sqlite3.Connection:
+    def open(self, path: Path) -> Held:
         """Opens a database, makes it where there is none, and brings an older one up to date.
 
-        Args:
-            path: The file.
-            busy_s: For which another process may hold it.
-
         Raises:
-            ConfigurationError: The file is no such database, damaged, or of a version that is not known.
+            ConfigurationError: The file is no such database, damaged, of a version that is not known, or another
+                process uses it and may not.
             ResourceError: It cannot be read or written.
         """
         make_private(path, folder=True)
+        lock = locked(path) if self.exclusive else None
+        try:
+            return Held(self._connected(path), lock)
+        except BaseException:
+            if lock is not None:
+                os.close(lock)
+            raise
+
+    def _connected(self, path: Path) -> sqlite3.Connection:
         with self.told(path):
-            connection = connect(path, busy_s, *self.pragmas)
+            settings = ("synchronous = FULL", *(("secure_delete = ON",) if self.overwrites else ()))
+            connection = connect(path, self.busy_s, *settings)  # each commit survives a loss of power
             try:
                 with alone(connection):  # two processes may do so at once
                     self._prepare(connection, path)
                 check_cells(connection)
+                if self.overwrites:
+                    connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")  # what was deleted may still be in the log
             except BaseException:
                 connection.close()
                 raise
         return connection
-
-    def open_alone(self, path: Path, busy_s: float) -> Held:
-        """As `open`, and no other process may: what is in the database is known in memory, too.
-
-        Raises:
-            ConfigurationError: As `open`; or another process uses it.
-            ResourceError: As `open`.
-        """
-        make_private(path, folder=True)
-        lock = locked(path)
-        try:
-            return Held(lock, self.open(path, busy_s))
-        except BaseException:
-            os.close(lock)
-            raise
 
     def _prepare(self, connection: sqlite3.Connection, path: Path) -> None:
         (application,) = connection.execute("PRAGMA application_id").fetchone()
@@ -258,3 +258,56 @@ class Kind:
                 connection.execute(statement)
         connection.execute(f"PRAGMA application_id = {self.application}")
         connection.execute(f"PRAGMA user_version = {latest}")
+
+
+class StateDatabase:
+    """One database of a state folder. Calls are short, and may be made from any thread.
+
+    Args:
+        path: The file.
+        opened: It, open.
+    """
+
+    KIND: ClassVar[Kind]
+
+    def __init__(self, path: Path, opened: Held) -> None:
+        self._path, self._opened, self._connection = path, opened, opened.connection
+        self._lock = threading.RLock()
+
+    @classmethod
+    def open(cls, path: Path, *arguments: Any, **named: Any) -> Self:
+        """Opens the database, and makes it where there is none.
+
+        Args:
+            path: The file.
+            *arguments: Of the class, behind these two.
+            **named: Of the class, by their names.
+
+        Raises:
+            ConfigurationError: The file is no such database, damaged, of another version, or another process uses it
+                and may not.
+            ResourceError: It cannot be read or written.
+        """
+        opened = cls.KIND.open(path)
+        try:
+            return cls(path, opened, *arguments, **named)
+        except BaseException:
+            opened.close()
+            raise
+
+    def close(self) -> None:
+        """Closes the database, once nobody uses it: to close a connection in use ends the process."""
+        with self._lock:
+            self._opened.close()
+
+    @contextmanager
+    def _using(self) -> Iterator[sqlite3.Connection]:
+        """The connection, for this thread alone; what SQLite raises is translated."""
+        with self._lock, self.KIND.told(self._path):
+            yield self._connection
+
+    @contextmanager
+    def _changing(self) -> Iterator[sqlite3.Connection]:
+        """As `_using`; what is done inside is done whole or not at all."""
+        with self._using() as connection, alone(connection):
+            yield connection

@@ -14,8 +14,7 @@ from decimal import Context, Decimal, localcontext
 from typing import Any
 
 from jobs.privacy_account import Charge
-from party.state.database import alone
-from party.state.node_database import NodeTables, translated
+from party.state.node_database import NodeTables
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,8 +55,8 @@ class Ledger(NodeTables):
         """
         charge = entry.charge
         amounts = [None if x is None else str(x) for x in (charge.local_epsilon, charge.epsilon, charge.delta)]
-        with self._lock, translated(self._path), alone(self._connection):
-            done = self._connection.execute(
+        with self._changing() as connection:
+            done = connection.execute(
                 "INSERT INTO charges (job_id, attempt, time, dataset, name, coordinator, model, local_epsilon, "
                 "epsilon, delta, unites) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING",
                 (
@@ -73,13 +72,13 @@ class Ledger(NodeTables):
                 ),
             )
             if done.rowcount == 1:
-                self._connection.execute(
+                connection.execute(
                     "INSERT INTO spent VALUES (?, ?, ?, ?, ?, 1) "
                     "ON CONFLICT (dataset, model, local_epsilon, epsilon, delta) DO UPDATE SET starts = starts + 1",
                     (entry.dataset, charge.model, *(amount or "" for amount in amounts)),
                 )
                 if entry.merges:
-                    self._connection.execute(
+                    connection.execute(
                         "INSERT INTO unions VALUES (?, ?) "
                         "ON CONFLICT (dataset) DO UPDATE SET starts = starts + excluded.starts",
                         (entry.dataset, entry.merges),
@@ -110,22 +109,22 @@ class Ledger(NodeTables):
             )
             values = dataset, since
         found: Counter[Charge] = Counter()
-        with self._lock, translated(self._path):
-            for model, *amounts, starts in self._connection.execute(statement, values):
+        with self._using() as connection:
+            for model, *amounts, starts in connection.execute(statement, values):
                 found[_charge(model, amounts)] += starts
         return found
 
     def unions(self, datasets: Iterable[str]) -> int:
         """How often starts on some datasets have merged, those included whose jobs the node has forgotten."""
-        with self._lock, translated(self._path):
-            counted = dict(self._connection.execute("SELECT dataset, starts FROM unions").fetchall())
+        with self._using() as connection:
+            counted = dict(connection.execute("SELECT dataset, starts FROM unions").fetchall())
         return sum(counted.get(dataset, 0) for dataset in datasets)
 
     @property
     def has_all_unions(self) -> bool:
         """Whether unions count from the first job on; an earlier version did not count them, or not all."""
-        with self._lock, translated(self._path):
-            return self._connection.execute("SELECT 1 FROM recounted WHERE what = 'unions'").fetchone() is not None
+        with self._using() as connection:
+            return connection.execute("SELECT 1 FROM recounted WHERE what = 'unions'").fetchone() is not None
 
     def recount_unions(self, merges: Mapping[str, int]) -> None:
         """Counts unions at least so often, by dataset: as all starts tell that are still known.
@@ -133,13 +132,13 @@ class Ledger(NodeTables):
         Raises:
             ComineError: It cannot be written.
         """
-        with self._lock, translated(self._path), alone(self._connection):
-            self._connection.executemany(
+        with self._changing() as connection:
+            connection.executemany(
                 "INSERT INTO unions VALUES (?, ?) "
                 "ON CONFLICT (dataset) DO UPDATE SET starts = max(starts, excluded.starts)",
                 [(dataset, number) for dataset, number in merges.items() if number],
             )
-            self._connection.execute("INSERT INTO recounted VALUES ('unions') ON CONFLICT DO NOTHING")
+            connection.execute("INSERT INTO recounted VALUES ('unions') ON CONFLICT DO NOTHING")
 
     def of_job(self, job_id: bytes) -> list[Entry]:
         """What the starts of one job were charged."""
@@ -147,8 +146,8 @@ class Ledger(NodeTables):
 
     def datasets(self) -> list[str]:
         """The names of all datasets that anything was charged on."""
-        with self._lock, translated(self._path):
-            return [name for (name,) in self._connection.execute("SELECT DISTINCT dataset FROM charges ORDER BY 1")]
+        with self._using() as connection:
+            return [name for (name,) in connection.execute("SELECT DISTINCT dataset FROM charges ORDER BY 1")]
 
     def _select(self, where: str, *values: object) -> list[Entry]:
         statement = (
@@ -157,8 +156,8 @@ class Ledger(NodeTables):
             f"(SELECT state FROM jobs WHERE jobs.job_id = charges.job_id) FROM charges WHERE {where} "
             "ORDER BY time, job_id, attempt"
         )
-        with self._lock, translated(self._path):
-            return list(map(_entry, self._connection.execute(statement, values)))
+        with self._using() as connection:
+            return list(map(_entry, connection.execute(statement, values)))
 
 
 def charges(spent: Counter[Charge], *, composed: bool) -> tuple[Charge, ...]:

@@ -18,15 +18,11 @@ which stands for all that is in the state folder.
 
 from __future__ import annotations
 
-import sqlite3
-import threading
-from pathlib import Path
-from typing import Final, Self
+from typing import Final
 
-from party.state.database import Kind
+from party.state.database import Kind, StateDatabase
 
 FILE: Final = "node.db"
-BUSY_S: Final = 5.0  # for which another process may hold the database
 _FIRST: Final = """
 CREATE TABLE jobs (
     job_id BLOB PRIMARY KEY,
@@ -142,38 +138,15 @@ CREATE TABLE asked (
     PRIMARY KEY (service, coordinator, hour)
 ) WITHOUT ROWID;
 """
-_KIND: Final = Kind(
+KIND: Final = Kind(
     "job",
     "move it away, and the node makes it again out of its audit log, or bring it back from a copy",
     0x636F6D69,  # "comi"
     (_FIRST, _SECOND, _THIRD, _FOURTH, _FIFTH, _SIXTH, _SEVENTH, _EIGHTH, _NINTH, _TENTH),
 )
-translated: Final = _KIND.told
 
 
-class NodeTables:
-    """Tables of `node.db`. Calls are short, and may be made from any thread.
+class NodeTables(StateDatabase):
+    """Tables of `node.db`. Calls are short, and may be made from any thread."""
 
-    Args:
-        path: The database.
-        connection: To it; what is written survives a loss of power.
-    """
-
-    def __init__(self, path: Path, connection: sqlite3.Connection) -> None:
-        self._path, self._connection = path, connection
-        self._lock = threading.RLock()
-
-    @classmethod
-    def open(cls, path: Path) -> Self:
-        """Opens the database, and makes it where there is none.
-
-        Raises:
-            ConfigurationError: The file is no such database, damaged, or of a newer version.
-            ResourceError: It cannot be read or written.
-        """
-        return cls(path, _KIND.open(path, BUSY_S))
-
-    def close(self) -> None:
-        """Ends the connection, once nobody uses it."""
-        with self._lock:
-            self._connection.close()
+    KIND = KIND

@@ -7,8 +7,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from link.errors import PolicyDenied
-from party.state.database import alone
-from party.state.node_database import NodeTables, translated
+from party.state.node_database import NodeTables
 
 PERIOD_S: Final = 24 * 3600
 
@@ -26,9 +25,9 @@ class PlanCount(NodeTables):
         Raises:
             ComineError: The database cannot be written.
         """
-        with self._lock, translated(self._path), alone(self._connection):
-            self._connection.execute("DELETE FROM plans WHERE asked > ?", (since,))
-            self._connection.executemany("INSERT INTO plans (coordinator, asked) VALUES (?, ?)", asked)
+        with self._changing() as connection:
+            connection.execute("DELETE FROM plans WHERE asked > ?", (since,))
+            connection.executemany("INSERT INTO plans (coordinator, asked) VALUES (?, ?)", asked)
 
     def take(self, coordinator: str, most: int, me: str, now: float) -> None:
         """Counts a plan of a coordinator.
@@ -43,16 +42,16 @@ class PlanCount(NodeTables):
             PolicyDenied: It has asked so often already.
             ComineError: The database cannot be written.
         """
-        with self._lock, translated(self._path), alone(self._connection):
-            self._connection.execute("DELETE FROM plans WHERE asked <= ?", (now - PERIOD_S,))
+        with self._changing() as connection:
+            connection.execute("DELETE FROM plans WHERE asked <= ?", (now - PERIOD_S,))
             asked = [
                 when
-                for (when,) in self._connection.execute(
+                for (when,) in connection.execute(
                     "SELECT asked FROM plans WHERE coordinator = ? ORDER BY asked", (coordinator,)
                 )
             ]
             if len(asked) < most:
-                self._connection.execute("INSERT INTO plans (coordinator, asked) VALUES (?, ?)", (coordinator, now))
+                connection.execute("INSERT INTO plans (coordinator, asked) VALUES (?, ?)", (coordinator, now))
                 return
         free = dt.datetime.fromtimestamp(asked[-most] + PERIOD_S, dt.UTC)
         raise PolicyDenied(

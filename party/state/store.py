@@ -18,8 +18,9 @@ from link.errors import InputDataError, OverLimit
 from party.jobs.job import MOVES
 from party.policy.policy_input import Earlier
 from party.state.audit_count import Bin
+from party.state.database import Held
 from party.state.heads import Head
-from party.state.node_database import NodeTables, translated
+from party.state.node_database import NodeTables
 from protos.v1.control_pb2 import JobState, SignedProposal
 
 MOST_REFUSED: Final = 1000
@@ -110,8 +111,8 @@ _ALL: Final = f"SELECT {', '.join(_COLUMNS)} FROM jobs"  # noqa: S608  # the nam
 class Store(NodeTables):
     """The jobs of one party. Calls are short, and may be made from any thread."""
 
-    def __init__(self, path: Path, connection: sqlite3.Connection) -> None:
-        super().__init__(path, connection)
+    def __init__(self, path: Path, opened: Held) -> None:
+        super().__init__(path, opened)
         self._version = self._data_version()
 
     # -- reading -----------------------------------------------------------------------------------------------------
@@ -155,8 +156,8 @@ class Store(NodeTables):
 
     def starts(self, dataset: str, without: bytes, number: int) -> list[Earlier]:
         """As `latest`, with nothing but when each was started, which an index knows: for rules that count."""
-        with self._lock, translated(self._path):
-            rows = self._connection.execute(
+        with self._using() as connection:
+            rows = connection.execute(
                 "SELECT job_id, started FROM jobs WHERE dataset = ? AND started IS NOT NULL AND job_id != ? "
                 "ORDER BY started DESC, job_id DESC LIMIT ?",
                 (dataset, without, number),
@@ -201,8 +202,8 @@ class Store(NodeTables):
         return self._earlier(which, dataset, without)
 
     def _earlier(self, which: str, dataset: str, without: bytes, *values: Any) -> list[Earlier]:
-        with self._lock, translated(self._path):
-            rows = self._connection.execute(
+        with self._using() as connection:
+            rows = connection.execute(
                 "SELECT job_id, started, parties, min_support, state, n_rows, data_digest FROM jobs "  # noqa: S608
                 f"WHERE dataset = ? AND started IS NOT NULL AND job_id != ? {which}",
                 (dataset, without, *values),
@@ -288,8 +289,8 @@ class Store(NodeTables):
     def levels(self, job_id: bytes, version: str) -> list[tuple[int, bytes]]:
         """What one version of the software has kept of a job: lengths, ascending, and results."""
         where = "WHERE job_id = ? AND version = ? ORDER BY length"
-        with self._lock, translated(self._path):
-            return list(self._connection.execute(f"SELECT length, level FROM levels {where}", (job_id, version)))  # noqa: S608
+        with self._using() as connection:
+            return list(connection.execute(f"SELECT length, level FROM levels {where}", (job_id, version)))  # noqa: S608
 
     def keep_levels_of(self, states: Collection[JobState.ValueType], now: float) -> None:
         """Forgets the levels of all jobs but those in some states whose proposals have not expired."""
@@ -423,7 +424,7 @@ class Store(NodeTables):
         """
         (found,) = self._execute("PRAGMA quick_check(1)").fetchone()
         if found != "ok":
-            with translated(self._path):
+            with self.KIND.told(self._path):
                 raise sqlite3.DatabaseError(" ".join(str(found).split()))
 
     @contextmanager
@@ -441,12 +442,12 @@ class Store(NodeTables):
 
     # -- SQLite ------------------------------------------------------------------------------------------------------
     def _execute(self, statement: str, *values: Any) -> sqlite3.Cursor:
-        with self._lock, translated(self._path):
-            return self._connection.execute(statement, values)
+        with self._using() as connection:
+            return connection.execute(statement, values)
 
     def _select(self, where: str, *values: Any) -> list[Record]:
-        with self._lock, translated(self._path):
-            return [_record(row) for row in self._connection.execute(f"{_ALL} {where}", values)]
+        with self._using() as connection:
+            return [_record(row) for row in connection.execute(f"{_ALL} {where}", values)]
 
     def _data_version(self) -> int:
         (version,) = self._execute("PRAGMA data_version").fetchone()

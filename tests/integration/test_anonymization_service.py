@@ -246,7 +246,7 @@ class World:
 
     async def start(self) -> None:
         self.address = await self.node.start()
-        federation, _, identity = load_federation(self.folder / "federation.toml")
+        federation, identity = load_federation(self.folder / "federation.toml")
         self.hub = ReleasingNode(identity, "north", federation.addresses["north"])
 
     def stub(self, name: str, role: Any = "coordinator") -> Any:
@@ -551,7 +551,7 @@ def test_who_asks_may_describe_columns_where_the_policy_lets_him(tmp_path: Path)
 )
 def test_what_a_stranger_writes_is_not_believed(shared: Organisations, more: dict[str, Any], words: str) -> None:
     async def test() -> None:
-        federation, _, identity = load_federation(shared.folder / "federation.toml")
+        federation, identity = load_federation(shared.folder / "federation.toml")
         node = ReleasingNode(identity, "north", federation.addresses["north"])
         contents = {"quasi_identifiers": ["age", "sex"], "model": {"k": 5}}
         request = pb.AnonymizeRequest(dataset="patients", configuration=json.dumps(contents | more))

@@ -261,7 +261,7 @@ def test_plans_that_close_in_on_a_number_say_the_same_and_come_to_an_end(world: 
 
 async def planned(world: World, party: str, specs: list[bytes]) -> tuple[list[bytes], list[str]]:
     """What a party answers to plans, but for the speed of its machine; and how it refuses them."""
-    known, _, identity = load_federation(world.federation.file)
+    known, identity = load_federation(world.federation.file)
     channel = dial(identity, party, known.addresses[party])
     told, refused = list[bytes](), list[str]()
     for spec in specs:

@@ -248,5 +248,6 @@ async def crash(node: Node) -> None:
         await transport.crash()
     assert node._server is not None
     await node._server.stop(None)
-    await node.host._endings.close()
-    node.host._endings._trying = asyncio.get_running_loop().create_future()  # the dead do not try again to write
+    await node.host._transitions.close()
+    ends = node.host._transitions._ends
+    ends._trying = asyncio.get_running_loop().create_future()  # the dead do not try again to write

@@ -9,6 +9,7 @@ import sys
 import tempfile
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
 
@@ -91,7 +92,7 @@ def test_refusals_are_forgotten_and_charges_are_not(path: Path, ledger: Ledger) 
 
 
 def test_a_ledger_that_cannot_be_used_is_one_sentence(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("party.state.node_database.BUSY_S", 0.05)
+    monkeypatch.setattr(Ledger, "KIND", replace(Ledger.KIND, busy_s=0.05))
     ledger, other = Ledger.open(path), Store.open(path)
     with other.alone(), pytest.raises(ResourceError, match=r"node\.db in the state folder cannot be used"):
         ledger.record(entry())

@@ -300,7 +300,7 @@ def test_no_sentence_advises_a_folder_without_the_history_that_limits_count() ->
 
 
 def test_a_database_that_is_held_for_too_long_is_one_sentence(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("party.state.node_database.BUSY_S", 0.05)
+    monkeypatch.setattr(Store, "KIND", replace(Store.KIND, busy_s=0.05))
     one, other = Store.open(path), Store.open(path)
     with one.alone():
         one.add(record())

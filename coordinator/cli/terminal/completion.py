@@ -56,7 +56,7 @@ def collection_names(context: typer.Context, incomplete: str) -> list[str]:
     from link.errors import ComineError
 
     async def names() -> list[str]:
-        known, _, identity = load_federation(Path(context.params.get("federation") or "federation.toml"))
+        known, identity = load_federation(Path(context.params.get("federation") or "federation.toml"))
         async with asyncio.timeout(_PATIENCE_S):
             found = await listed(identity, known.addresses)
         return [collection.name for collection, _ in found.collections]

@@ -10,18 +10,15 @@ from __future__ import annotations
 
 import sqlite3
 import time
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from pathlib import Path
-from threading import Lock
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
 from link.errors import PolicyDenied
-from party.state.database import Kind, alone
+from party.state.database import Held, Kind, StateDatabase
 
 FILE: Final = "releases.db"
-BUSY_S: Final = 10.0
 
 _TABLES: Final = """
 CREATE TABLE releases (
@@ -54,11 +51,12 @@ CREATE TABLE IF NOT EXISTS joint (
 _HEAD: Final = """
 CREATE TABLE IF NOT EXISTS head (only INTEGER PRIMARY KEY CHECK (only = 1), number INTEGER NOT NULL)
 """  # how much has been counted ever, by which an older copy is known
-_KIND: Final = Kind(
+KIND: Final = Kind(
     "releases",
     "bring it back from a copy; without it releases before then no longer count",
     0x636D6172,  # "cmar"
     (_TABLES,),
+    busy_s=10.0,
 )
 _COUNTED: Final = ("releases", "failures", "joint")
 
@@ -79,44 +77,31 @@ class Counted(NamedTuple):
 NOTHING: Final = Counted()
 
 
-class Releases:
+class Releases(StateDatabase):
     """The database; any thread may use it.
 
     Args:
         path: Its file.
-        connection: To it.
+        opened: It, open.
         me: This party.
         alike: By dataset, all datasets that have its source, itself among them; itself alone where it is missing.
     """
 
+    KIND = KIND
+
     def __init__(
-        self, path: Path, connection: sqlite3.Connection, me: str, alike: Mapping[str, tuple[str, ...]]
+        self, path: Path, opened: Held, me: str, alike: Mapping[str, tuple[str, ...]] = MappingProxyType({})
     ) -> None:
-        self._path, self._connection, self._me, self._alike = path, connection, me, alike
-        self._alone = Lock()
-
-    @classmethod
-    def open(cls, path: Path, me: str, alike: Mapping[str, tuple[str, ...]] = MappingProxyType({})) -> Releases:
-        """Opens the database, and makes it where there is none; arguments as of the class.
-
-        Raises:
-            ConfigurationError: The file is another's, damaged, or of another version.
-            ResourceError: It cannot be used.
-        """
-        connection = _KIND.open(path, BUSY_S)
-        with _KIND.told(path):
-            try:
-                for statement in (_FAILURES, _JOINT, _HEAD, "INSERT OR IGNORE INTO head VALUES (1, 0)"):
-                    connection.execute(statement)
-                for table in _COUNTED:
-                    connection.execute(
-                        f"CREATE TRIGGER IF NOT EXISTS {table}_count AFTER INSERT ON {table} "  # noqa: S608
-                        "BEGIN UPDATE head SET number = number + 1; END"
-                    )
-            except BaseException:
-                connection.close()
-                raise
-        return cls(path, connection, me, alike)
+        super().__init__(path, opened)
+        self._me, self._alike = me, alike
+        with self._using() as connection:
+            for statement in (_FAILURES, _JOINT, _HEAD, "INSERT OR IGNORE INTO head VALUES (1, 0)"):
+                connection.execute(statement)
+            for table in _COUNTED:
+                connection.execute(
+                    f"CREATE TRIGGER IF NOT EXISTS {table}_count AFTER INSERT ON {table} "  # noqa: S608
+                    "BEGIN UPDATE head SET number = number + 1; END"
+                )
 
     @property
     def head(self) -> int:
@@ -146,7 +131,7 @@ class Releases:
         Raises:
             PolicyDenied: As many have left.
         """
-        with self._using() as connection, alone(connection):
+        with self._changing() as connection:
             if self._counted(connection, dataset, job).releases >= most:
                 raise PolicyDenied(f"the policy of {self._me} {too_many(dataset, most)}", party=self._me)
             connection.execute(
@@ -157,12 +142,12 @@ class Releases:
 
     def came_to_nothing(self, job: bytes) -> None:
         """Writes down that the rows allowed no joint release, so that none of them has left."""
-        with self._using() as connection, alone(connection):
+        with self._changing() as connection:
             connection.execute("UPDATE joint SET came_to_nothing = 1 WHERE job = ?", (job,))
 
     def forget(self, job: bytes) -> None:
         """Forgets a joint release of which nothing has left: another job may be what it was to be."""
-        with self._using() as connection, alone(connection):
+        with self._changing() as connection:
             connection.execute("DELETE FROM joint WHERE job = ?", (job,))
 
     def check(self, dataset: str, request: bytes, most: int, most_failures: int) -> None:
@@ -206,7 +191,7 @@ class Releases:
         Raises:
             PolicyDenied: As many have left, and this is none of them.
         """
-        with self._using() as connection, alone(connection):
+        with self._changing() as connection:
             connection.execute("DELETE FROM failures WHERE dataset = ? AND request = ?", (dataset, request))
             known = "SELECT 1 FROM releases WHERE dataset = ? AND release = ?"
             if connection.execute(known, (dataset, release)).fetchone() is not None:
@@ -224,14 +209,9 @@ class Releases:
             request: Digest of what was asked.
             coordinator: Who asked.
         """
-        with self._using() as connection, alone(connection):
+        with self._changing() as connection:
             row = (dataset, request, coordinator, time.time())
             connection.execute("INSERT OR IGNORE INTO failures VALUES (?, ?, ?, ?)", row)
-
-    def close(self) -> None:
-        """Closes the database."""
-        with self._alone:  # whoever closes a connection that another thread uses ends the process
-            self._connection.close()
 
     def _denied(self, dataset: str, most: int) -> PolicyDenied:
         return PolicyDenied(
@@ -248,11 +228,6 @@ class Releases:
             joint, nothing = connection.execute(jobs, (name, without)).fetchone()
             found = Counted(found.releases + left + joint - nothing, found.failures + failed + nothing)
         return found
-
-    @contextmanager
-    def _using(self) -> Iterator[sqlite3.Connection]:
-        with self._alone, _KIND.told(self._path):
-            yield self._connection
 
 
 def too_many(dataset: str, most: int) -> str:

@@ -5,14 +5,13 @@ A file belongs to the decisions up to a number; later ones are replayed. Where i
 
 from __future__ import annotations
 
-import contextlib
-import os
 import struct
 from pathlib import Path
-from typing import Final
+from typing import BinaryIO, Final
 
 from anonymize.auditing.sums import SumAuditor
 from link.errors import InputDataError, ResourceError
+from link.files.private_file import replace_private
 from party.services.queries.log import AuditorRow
 
 _HEADER: Final = struct.Struct("<16sq")
@@ -40,19 +39,15 @@ class KeptAuditors:
             ResourceError: The disk refuses it; the file of before is still there.
         """
         path = self._path(row)
-        draft = path.with_suffix(".part")
+
+        def fill(file: BinaryIO) -> None:
+            file.write(_HEADER.pack(row.id, number))
+            auditor.write(file)
+
         try:
             self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-            descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-            with open(descriptor, "wb") as file:
-                file.write(_HEADER.pack(row.id, number))
-                auditor.write(file)
-                file.flush()
-                os.fsync(file.fileno())
-            draft.replace(path)
+            replace_private(path, fill)
         except OSError as error:
-            with contextlib.suppress(OSError):
-                draft.unlink(missing_ok=True)
             raise ResourceError(f"{path.name} cannot be written ({error.strerror}); see to the disk") from None
 
     def read(self, row: AuditorRow) -> tuple[int, SumAuditor] | None:

@@ -13,15 +13,10 @@ knows, so its records are not kept.
 from __future__ import annotations
 
 import json
-import os
-import sqlite3
-import threading
 import time
 import zlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -29,10 +24,9 @@ from numpy.typing import NDArray
 
 from anonymize.auditing.decision import Reason
 from crypto.primitives.randomness import Randomness
-from party.state.database import Kind, alone
+from party.state.database import Kind, StateDatabase
 
 FILE: Final = "queries.db"
-BUSY_S: Final = 5.0  # for which another process, such as a backup, may hold the database
 _TABLES: Final = """
 CREATE TABLE datasets (
     name TEXT PRIMARY KEY,
@@ -66,12 +60,13 @@ CREATE TABLE decisions (
 );
 CREATE INDEX decisions_of_auditor ON decisions (auditor, number)
 """
-_KIND: Final = Kind(
+KIND: Final = Kind(
     "query",
     "bring it back from a copy; without it earlier answers are not protected from new ones",
     0x636F6D71,  # "comq"
     (_TABLES,),
     first=2,
+    exclusive=True,
 )
 
 
@@ -130,37 +125,10 @@ class Answered:
     value: float
 
 
-class QueryLog:
-    """All decisions of one node. Calls may be made from any thread; those that write wait for the disk.
+class QueryLog(StateDatabase):
+    """All decisions of one node. Calls may be made from any thread; those that write wait for the disk."""
 
-    Args:
-        path: The database.
-        lock: An open file whose lock says that this process alone uses it.
-        connection: To it; each commit survives a loss of power.
-        now: Unix seconds.
-    """
-
-    def __init__(
-        self, path: Path, lock: int, connection: sqlite3.Connection, now: Callable[[], float] = time.time
-    ) -> None:
-        self._path, self._lock, self._connection, self._now = path, lock, connection, now
-        self._busy = threading.Lock()
-
-    @classmethod
-    def open(cls, path: Path) -> QueryLog:
-        """Opens the database, and makes it where there is none.
-
-        Raises:
-            ConfigurationError: The file is no such database, damaged, of another version, or another process uses it.
-            ResourceError: It cannot be read or written.
-        """
-        return cls(path, *_KIND.open_alone(path, BUSY_S))  # what was answered is also known in memory
-
-    def close(self) -> None:
-        """Ends the connection, and lets others use the database."""
-        with self._busy:  # whoever closes a connection that another thread uses ends the process
-            self._connection.close()
-            os.close(self._lock)
+    KIND = KIND
 
     # -- data --------------------------------------------------------------------------------------------------------
     def bound(self, dataset: str) -> Bound | None:
@@ -172,14 +140,14 @@ class QueryLog:
     def bind(self, dataset: str, bound: Bound) -> None:
         """Notes to which data the decisions from now on belong."""
         row = (dataset, bound.records, json.dumps(dict(bound.digests)))
-        with self._using() as connection, alone(connection):
+        with self._changing() as connection:
             connection.execute("INSERT OR REPLACE INTO datasets VALUES (?, ?, ?)", row)
 
     # -- auditors ----------------------------------------------------------------------------------------------------
     def auditor(self, dataset: str, column: str) -> AuditorRow:
         """What audits a column; made where there is none."""
         select = "SELECT row, id FROM auditors WHERE dataset = ? AND column = ?"
-        with self._using() as connection, alone(connection):
+        with self._changing() as connection:
             found = connection.execute(select, (dataset, column)).fetchone()
             if found is None:
                 drawn = Randomness.from_os().bytes(16)
@@ -206,7 +174,7 @@ class QueryLog:
         if not cells:
             return
         rows = ((auditor.row, first + number, cell) for number, cell in enumerate(cells))
-        with self._using() as connection, alone(connection):
+        with self._changing() as connection:
             connection.executemany("INSERT INTO variables VALUES (?, ?, ?)", rows)
 
     @property
@@ -242,11 +210,11 @@ class QueryLog:
         Returns:
             The decision's number, by which this node's decisions are in the order in which they were made.
         """
-        with self._using() as connection, alone(connection):
+        with self._changing() as connection:
             written = connection.execute(
                 "INSERT INTO decisions (auditor, time, coordinator, query, class, reason, rank, records, value) "
                 "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
-                (auditor.row, self._now(), coordinator, query, query_class, reason or "", rank, records, value),
+                (auditor.row, time.time(), coordinator, query, query_class, reason or "", rank, records, value),
             )
         assert written.lastrowid is not None
         return written.lastrowid
@@ -281,11 +249,6 @@ class QueryLog:
                 return
             number = found[0]
             yield Answered(number, found[1], records, found[3])
-
-    @contextmanager
-    def _using(self) -> Iterator[sqlite3.Connection]:
-        with self._busy, _KIND.told(self._path):
-            yield self._connection
 
 
 def _digests(text: str) -> dict[str, str]:

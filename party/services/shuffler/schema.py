@@ -1,4 +1,4 @@
-"""The tables of `shuffler.db`, and how the file is opened.
+"""The tables of `shuffler.db`.
 
     routes     document and its digest, this node's private key and tag key for it, and the number of the batch that is
                being filled
@@ -13,12 +13,10 @@ What is deleted is overwritten.
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Final
 
-from party.state.database import Held, Kind
+from party.state.database import Kind
 
-BUSY_S: Final = 5.0  # for which another process, such as a backup, may hold the database
 _TABLES: Final = """
 CREATE TABLE routes (
     row INTEGER PRIMARY KEY,
@@ -66,28 +64,11 @@ CREATE TABLE parts (
     PRIMARY KEY (route, batch, number)
 )"""
 _BY_DIGEST: Final = "ALTER TABLE routes ADD COLUMN digest BLOB; CREATE INDEX routes_by_digest ON routes (digest)"
-_KIND: Final = Kind(
+KIND: Final = Kind(
     "shuffler",
     "move it away, which forgets all routes and the reports that wait",
     0x636F6D73,  # "coms"
     (_TABLES, _BY_DIGEST),
-    pragmas=("synchronous = FULL", "secure_delete = ON"),
+    exclusive=True,
+    overwrites=True,
 )
-translated: Final = _KIND.told
-
-
-def open_database(path: Path) -> Held:
-    """Opens the database, and makes it where there is none.
-
-    Raises:
-        ConfigurationError: The file is no such database, damaged, of another version, or another process uses it.
-        ResourceError: It cannot be read or written.
-    """
-    held = _KIND.open_alone(path, BUSY_S)
-    try:
-        with translated(path):
-            held.connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")  # what was deleted may still stand in the log
-    except BaseException:
-        held.close()
-        raise
-    return held

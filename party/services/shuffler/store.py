@@ -21,8 +21,8 @@ from numpy.typing import NDArray
 
 from ldp.shuffling.route import route_of
 from link.errors import ConfigurationError
-from party.services.shuffler.schema import open_database, translated
-from party.state.database import Held, alone
+from party.services.shuffler.schema import KIND
+from party.state.database import Held, StateDatabase
 from party.state.heads import RETIRED
 from protos.v1.shuffle_pb2 import BatchHead
 
@@ -84,7 +84,7 @@ class Waiting(NamedTuple):
     drops: Counter[str]
 
 
-class ShufflerStore:
+class ShufflerStore(StateDatabase):
     """All routes of one node.
 
     Args:
@@ -93,29 +93,13 @@ class ShufflerStore:
         most_bytes: That it may take; then it `is_full`.
     """
 
+    KIND = KIND
+
     def __init__(self, path: Path, opened: Held, most_bytes: float = math.inf) -> None:
-        self._path, self._opened, self._connection = path, opened, opened.connection
+        super().__init__(path, opened)
         self.most_bytes, self._used_bytes = most_bytes, 0
         self._add_digests()
         self._measure()
-
-    @classmethod
-    def open(cls, path: Path, most_bytes: float = math.inf) -> ShufflerStore:
-        """Opens the database, and makes it where there is none.
-
-        Args:
-            path: The file.
-            most_bytes: That it may take.
-
-        Raises:
-            ConfigurationError: The file is no such database, damaged, of another version, or another process uses it.
-            ResourceError: It cannot be read or written.
-        """
-        return cls(path, open_database(path), most_bytes)
-
-    def close(self) -> None:
-        """Ends the connection."""
-        self._opened.close()
 
     @property
     def is_full(self) -> bool:
@@ -214,7 +198,7 @@ class ShufflerStore:
     def tags(self, row: int) -> NDArray[np.uint64]:
         """Of all reports that were taken."""
         blobs = self._select("SELECT tags FROM tags WHERE route = ? ORDER BY row", row)
-        with translated(self._path):
+        with KIND.told(self._path):
             return np.frombuffer(b"".join(blob for (blob,) in blobs), "<u8").astype(np.uint64)
 
     def waiting(self, row: int) -> Waiting:
@@ -307,18 +291,18 @@ class ShufflerStore:
             )
 
     def _select(self, statement: str, *values: object) -> list[Any]:
-        with translated(self._path):
-            return self._connection.execute(statement, values).fetchall()
+        with self._using() as connection:
+            return connection.execute(statement, values).fetchall()
 
     def _write(self, work: Callable[[], object]) -> None:
-        with translated(self._path), alone(self._connection):
+        with self._changing():
             work()
         self._measure()
 
     def _measure(self) -> None:
-        with translated(self._path):
+        with self._using() as connection:
             pages, unused, size = (
-                int(self._connection.execute(f"PRAGMA {name}").fetchone()[0])
+                int(connection.execute(f"PRAGMA {name}").fetchone()[0])
                 for name in ("page_count", "freelist_count", "page_size")
             )
         self._used_bytes = (pages - unused) * size

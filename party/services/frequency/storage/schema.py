@@ -1,4 +1,4 @@
-"""The tables of `frequency.db`, and how the file is opened.
+"""The tables of `frequency.db`.
 
     collections   name, id, specification, labels, and the schedule's state
     periods       the secret key of each period; with it go the tags of who took part
@@ -13,14 +13,10 @@ are those of collections, since a report may be refused while its collection is 
 
 from __future__ import annotations
 
-import os
-import sqlite3
-from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Final
 
-from party.state.database import Kind, connect
+from party.state.database import Kind
 
-BUSY_S: Final = 5.0  # for which another process, such as a backup, may hold the database
 _TABLES: Final = """
 CREATE TABLE collections (
     row INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -81,48 +77,11 @@ CREATE TABLE refusals (
     number INTEGER NOT NULL,
     PRIMARY KEY (collection, round, reason)
 ) WITHOUT ROWID"""
-_KIND: Final = Kind(
+KIND: Final = Kind(
     "frequency",
     "bring it back from a copy, or move it away, which forgets all collections",
     0x636F6D66,  # "comf"
     (_TABLES,),
-    pragmas=("synchronous = FULL", "secure_delete = ON"),
+    exclusive=True,
+    overwrites=True,
 )
-translated: Final = _KIND.told
-
-
-class Opened(NamedTuple):
-    """An open database.
-
-    Attributes:
-        lock: An open file whose lock says that this process alone uses the database.
-        writing: Each commit through it survives a loss of power.
-        reading: Through it nothing can be written.
-    """
-
-    lock: int
-    writing: sqlite3.Connection
-    reading: sqlite3.Connection
-
-    def close(self) -> None:
-        """Ends the connections, and lets others use the database."""
-        self.reading.close()
-        self.writing.close()
-        os.close(self.lock)
-
-
-def open_database(path: Path) -> Opened:
-    """Opens the database, and makes it where there is none.
-
-    Raises:
-        ConfigurationError: The file is no such database, damaged, of another version, or another process uses it.
-        ResourceError: It cannot be read or written.
-    """
-    held = _KIND.open_alone(path, BUSY_S)  # what was counted is also known in memory
-    try:
-        with translated(path):
-            held.connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")  # what was deleted may still stand in the log
-            return Opened(*held, connect(path, BUSY_S, "query_only = ON"))
-    except BaseException:
-        held.close()
-        raise

@@ -31,9 +31,10 @@ from party.services.frequency.storage.folding import Folder, Folding
 from party.services.frequency.storage.participants import Claim, Participants
 from party.services.frequency.storage.records import COUNTERS, Counters, StoredCollection, StoredRound
 from party.services.frequency.storage.refusals import WHOLE, Refusals
-from party.services.frequency.storage.schema import Opened, open_database, translated
+from party.services.frequency.storage.schema import KIND
 from party.services.frequency.storage.tags import KEY_BYTES
 from party.services.frequency.storage.writer import Writer
+from party.state.database import Held, StateDatabase, connect
 
 FILE: Final = "frequency.db"
 _COLLECTION: Final = "name, id, spec, labels, creator, created, closed, state"
@@ -43,7 +44,7 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 
-class FrequencyStore:
+class FrequencyStore(StateDatabase):
     """All collections of one node. Calls may be made from any thread; those that write wait for the disk.
 
     Args:
@@ -52,43 +53,28 @@ class FrequencyStore:
         most_bytes: That it may take; then it `is_full`.
     """
 
-    def __init__(self, path: Path, opened: Opened, most_bytes: float = math.inf) -> None:
-        self._path, self._opened, self._most_bytes = path, opened, most_bytes
-        self._reading = threading.Lock()
+    KIND = KIND
+
+    def __init__(self, path: Path, opened: Held, most_bytes: float = math.inf) -> None:
+        super().__init__(path, opened)
+        self._most_bytes = most_bytes
         with self._told():
-            self._refusals = Refusals(opened.reading)
-        self._writer = Writer(opened.writing, self._told, self._refusals)
+            self._reading = connect(path, KIND.busy_s, "query_only = ON")  # through which nothing can be written
+            self._refusals = Refusals(self._reading)
+        self._writer = Writer(opened.connection, self._told, self._refusals)
         self._folder = Folder()
         self._periods: WeakValueDictionary[int, Participants] = WeakValueDictionary()
         self._open: WeakValueDictionary[int, OpenRound] = WeakValueDictionary()
         self._recovering = threading.Lock()
         self._sweep()
 
-    @classmethod
-    def open(cls, path: Path, most_bytes: float = math.inf) -> FrequencyStore:
-        """Opens the database, and makes it where there is none.
-
-        Args:
-            path: The file.
-            most_bytes: That it may take.
-
-        Raises:
-            ConfigurationError: The file is no such database, damaged, of another version, or another process uses it.
-            ResourceError: It cannot be read or written.
-        """
-        opened = open_database(path)
-        try:
-            return cls(path, opened, most_bytes)
-        except BaseException:
-            opened.close()
-            raise
-
     def close(self) -> None:
         """Writes what waits, and ends the connections."""
         self._folder.close()
         self._writer.close()
-        with self._reading:  # whoever closes a connection that another thread uses ends the process
-            self._opened.close()
+        with self._lock:
+            self._reading.close()
+        super().close()
 
     # -- collections -------------------------------------------------------------------------------------------------
     def create(self, collection: StoredCollection) -> None:
@@ -460,8 +446,8 @@ class FrequencyStore:
         return self._read(lambda connection: connection.execute(statement, values).fetchall())
 
     def _read(self, what: Callable[Concatenate[sqlite3.Connection, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
-        with self._reading, self._told():
-            return what(self._opened.reading, *args, **kwargs)
+        with self._lock, self._told():
+            return what(self._reading, *args, **kwargs)
 
     def _told(self) -> AbstractContextManager[None]:
-        return translated(self._path)
+        return KIND.told(self._path)
