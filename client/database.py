@@ -98,16 +98,16 @@ class Database:
                     f"{self._path} has version {version}, and this version of comine knows version {self.VERSION}; use "
                     "the one that wrote it"
                 )
-        with self._told():
+        with self._translated():
             check_cells(self._connection)
 
     def execute(self, statement: str, *values: Any) -> sqlite3.Cursor:
         """Runs one statement."""
-        with self._told(), self._lock:
+        with self._translated(), self._lock:
             return self._connection.execute(statement, values)
 
     @contextlib.contextmanager
-    def _told(self) -> Iterator[None]:
+    def _translated(self) -> Iterator[None]:
         """Translates what SQLite raises, and what is raised where a cell is read that is none."""
         try:
             yield

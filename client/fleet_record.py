@@ -173,7 +173,7 @@ class FleetRecord(Database):
         which = "SELECT clients, digests FROM reports WHERE collection = ? AND period = ?"
         found = self.execute(which, collection, period).fetchall()
         clients, digests = (b"".join(row[part] for row in found) for part in (0, 1))
-        with self._told():
+        with self._translated():
             if len(clients) != len(digests):
                 raise ValueError("not each client has a digest")
             return _rows(clients), _rows(digests)
@@ -186,7 +186,7 @@ class FleetRecord(Database):
         else:
             found = self.execute(f"{columns} AND collection = ? ORDER BY step, row", collection)
         for step, at, epsilon, clients in found:
-            with self._told():
+            with self._translated():
                 charged = Charged(step, at, Fraction(epsilon), _rows(clients))
             yield charged
 

@@ -36,7 +36,7 @@ MOST_WAITING: Final = 10_000
 KEPT_S: Final = 90 * DAY_S
 """So long a report waits in the outbox at most."""
 
-_UNHEARD: Final = (
+_NO_NODE_TIME: Final = (
     "by this device's clock earlier reports are past, and its budget allows another; but no node has told that time "
     "yet: deliver, or follow, first"
 )
@@ -116,18 +116,18 @@ class FrequencyClient:
 
     def _spent(self, at: float) -> Fraction:
         """What counts at a time. A charge is past by the device's clock and by the time that nodes have told, too."""
-        return self._store.spent(self._heard(at) - self.budget.span_s)
+        return self._store.spent(self._node_time(at) - self.budget.span_s)
 
-    def _heard(self, at: float) -> float:
+    def _node_time(self, at: float) -> float:
         """The latest time that a node has told; that of the device, which it never exceeds, where none has."""
         heard = self._store.fact("heard")
         return at if heard is None else float(heard)
 
-    def _hear(self, told: float) -> None:
+    def _keep_node_time(self, node_time: float) -> None:
         """Keeps a node's time; one that is ahead of the device's clock is worth no more than that."""
-        if told > 0:
-            heard = min(told, self._clock())
-            self._store.put_fact("heard", repr(max(heard, self._heard(heard))).encode())
+        if node_time > 0:
+            heard = min(node_time, self._clock())
+            self._store.put_fact("heard", repr(max(heard, self._node_time(heard))).encode())
 
     def waiting(self) -> int:
         """How many reports are in the outbox."""
@@ -151,7 +151,7 @@ class FrequencyClient:
                 self._check_unchanged(found, each.number, each.digest)
                 self._mechanism(found, each)
             self._store.put_collection(*key, Kept(found.id, data))
-            self._hear(found.now)
+            self._keep_node_time(found.now)
         return key
 
     def _check_labels(self, connection: Connection, found: Description) -> None:
@@ -268,7 +268,7 @@ class FrequencyClient:
             refusal = budget.refusal(mechanism.name, made.charge, spent)
         if refusal is not None:
             by_clock = budget.refusal(mechanism.name, made.charge, self._store.spent(at - budget.span_s))
-            raise PolicyDenied(_UNHEARD if by_clock is None else refusal)
+            raise PolicyDenied(_NO_NODE_TIME if by_clock is None else refusal)
         return made
 
     def ledger_state(self, collection: CollectionKey) -> LedgerState | None:
@@ -353,7 +353,7 @@ class FrequencyClient:
     ) -> None:
         store = self._store
         if made.charge:
-            store.charge(at, found.id, made.charge, self._heard(at))
+            store.charge(at, found.id, made.charge, self._node_time(at))
         if made.memo is not None:
             store.put_memo(found.id, mechanism.fingerprint, made.memo)
         if ledger is not None:

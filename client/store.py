@@ -147,7 +147,7 @@ class ClientStore(Database):
             now: What the clock says, in Unix seconds.
         """
         found = self.fact("clock")
-        with self._told():
+        with self._translated():
             latest = now if found is None else max(now, float(found))
         self.put_fact("clock", repr(latest).encode())
         return latest
@@ -156,7 +156,7 @@ class ClientStore(Database):
     def spent(self, after: float) -> Fraction:
         """What was charged after a time."""
         rows = self.execute("SELECT epsilon FROM charges WHERE at > ?", after)
-        with self._told():
+        with self._translated():
             return sum((Fraction(epsilon) for (epsilon,) in rows), Fraction(0))
 
     def charge(self, at: float, collection: bytes, epsilon: Fraction, now: float) -> None:
@@ -247,7 +247,7 @@ class ClientStore(Database):
         """The reports for a node, the oldest first."""
         statement = "SELECT id, collection, round, pseudonym, report FROM outbox WHERE node = ? ORDER BY id"
         found = [Waiting(*row) for row in self.execute(statement, node)]
-        with self._told():
+        with self._translated():
             if not all(0 <= each.round < _ROUNDS_END and len(each.pseudonym) == PSEUDONYM_BYTES for each in found):
                 raise ValueError("a report without its round or pseudonym")
         return found

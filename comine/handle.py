@@ -91,7 +91,7 @@ class JobHandle:
     def _repr_html_(self) -> str:
         record = self._folder.record()
         waits = ", ".join(record.job.waits_for) if not record.job.over else ""
-        told = record.job.problem.message if record.job.problem is not None else (f"waits for {waits}" if waits else "")
+        note = record.job.problem.message if record.job.problem is not None else (f"waits for {waits}" if waits else "")
         return f"<b>{html.escape(record.name)}</b> <code>{self.id[:12]}</code> {html.escape(record.job.state)}" + (
-            f"<br>{html.escape(told)}" if told else ""
+            f"<br>{html.escape(note)}" if note else ""
         )

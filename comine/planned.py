@@ -6,7 +6,7 @@ import html
 from collections.abc import Iterable
 
 import jobs.plan
-from coordinator.cli.plan import costs, in_all, told
+from coordinator.cli.plan import costs, in_all, sections
 from jobs.report.text import visible
 
 
@@ -24,7 +24,7 @@ class Plan(jobs.plan.Plan):
                 f"<div><b><bdi>{_text(self.job)}</bdi></b> is expected to cost</div>",
                 f"<table><thead>{_row('th', heads)}</thead><tbody>{body}</tbody></table>",
                 f"<div>{_text(in_all(self))}; strategy {_text(self.strategy)}.</div>",
-                *(_folded(title, sentences) for title, sentences in told(self).items()),
+                *(_folded(title, sentences) for title, sentences in sections(self).items()),
             )
         )
 

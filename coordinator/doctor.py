@@ -76,7 +76,7 @@ async def examine(identity: Identity, credentials: Credentials, addresses: Mappi
     """
     tls = _tls(credentials)
     found = await asyncio.gather(*(_examine(identity, tls, party, address) for party, address in addresses.items()))
-    checks = _alike(_of_one_time(list(found)))
+    checks = _with_version_warnings(_with_clock_warnings(list(found)))
     latest = max(identity.trust.number, *(check.revocations or 0 for check in checks))
     return [replace(check, warnings=(*check.warnings, *_warnings(check, latest))) for check in checks]
 
@@ -148,26 +148,26 @@ async def _examine(identity: Identity, tls: ssl.SSLContext, party: str, address:
         return replace(check, ready=True)
     except ComineError as error:
         reachable = check.reachable or check.days_left is not None or error.code != PeerError.code
-        return replace(_unwell(check, error), reachable=reachable)
+        return replace(_failed(check, error), reachable=reachable)
     finally:
         await client.close()
 
 
-def _unwell(check: Check, error: ComineError) -> Check:
+def _failed(check: Check, error: ComineError) -> Check:
     return replace(check, ready=False, problem=error.message, code=error.code, exit_code=error.exit_code)
 
 
-def _of_one_time(checks: list[Check]) -> list[Check]:
+def _with_clock_warnings(checks: list[Check]) -> list[Check]:
     """Finds parties whose clocks are wrong, and warns of two that are far apart though neither hinders jobs."""
-    told = [check for check in checks if check.clock_s is not None and not check.problem]
+    known = [check for check in checks if check.clock_s is not None and not check.problem]
     try:
-        check_clocks({check.party: check.clock_s or 0 for check in told}, HERE)
+        check_clocks({check.party: check.clock_s or 0 for check in known}, HERE)
     except ConfigurationError as error:
-        wrong = [check for check in told if error.party in (check.party, None)]  # None: nobody can work so
-        return _of_one_time([_unwell(check, error) if check in wrong else check for check in checks])
-    if len(told) < 2:
+        wrong = [check for check in known if error.party in (check.party, None)]  # None: nobody can work so
+        return _with_clock_warnings([_failed(check, error) if check in wrong else check for check in checks])
+    if len(known) < 2:
         return checks
-    first, last = (pick(told, key=lambda check: check.clock_s or 0) for pick in (min, max))
+    first, last = (pick(known, key=lambda check: check.clock_s or 0) for pick in (min, max))
     apart = (last.clock_s or 0) - (first.clock_s or 0)
     if apart <= TOLERANCE_S:
         return checks
@@ -177,12 +177,12 @@ def _of_one_time(checks: list[Check]) -> list[Check]:
     ]
 
 
-def _alike(checks: list[Check]) -> list[Check]:
+def _with_version_warnings(checks: list[Check]) -> list[Check]:
     """Warns of parties whose version of comine is not that of the first; those that cannot work together are unwell."""
-    told = [check for check in checks if check.software and not check.problem]
+    known = [check for check in checks if check.software and not check.problem]
     return [
-        replace(check, warnings=(*check.warnings, _unlike(check, told[0])))
-        if check in told and check.software != told[0].software
+        replace(check, warnings=(*check.warnings, _unlike(check, known[0])))
+        if check in known and check.software != known[0].software
         else check
         for check in checks
     ]

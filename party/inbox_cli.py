@@ -86,8 +86,8 @@ def budget(
 
     config = PartyConfig.load(party_toml)
     with contextlib.closing(Ledger.open(config.party.state_dir / FILE)) as ledger:
-        told = budget(config, ledger, dataset, time.time())
-    _write(told.model_dump(mode="json", by_alias=True), as_json, lambda: budget_text(told))
+        shown = budget(config, ledger, dataset, time.time())
+    _write(shown.model_dump(mode="json", by_alias=True), as_json, lambda: budget_text(shown))
 
 
 def _decide(party_toml: Path, job: str, by: str, yes: bool, as_json: bool, reason: str | None) -> None:
@@ -110,8 +110,8 @@ def _decide(party_toml: Path, job: str, by: str, yes: bool, as_json: bool, reaso
             else:
                 consent.deny(record, who, reason)
         contents = listed(config.party.name, [store.get(record.job_id) or record], time.time())
-    told = contents["jobs"][0]
-    _write(contents, as_json, lambda: f"job {told['job_id']} is {told['state']} by {harmless(told['decided_by'])}\n")
+    shown = contents["jobs"][0]
+    _write(contents, as_json, lambda: f"job {shown['job_id']} is {shown['state']} by {harmless(shown['decided_by'])}\n")
 
 
 @contextmanager

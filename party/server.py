@@ -204,7 +204,7 @@ class Node:
         anonymization_pb2_grpc.add_AnonymizationServicer_to_server(self._anonymization, server)
         health_pb2_grpc.add_HealthServicer_to_server(self._health, server)
         reflection.enable_server_reflection((*SERVICES, health.SERVICE_NAME, reflection.SERVICE_NAME), server)
-        await self._tell_health(health_pb2.HealthCheckResponse.NOT_SERVING)
+        await self._set_health(health_pb2.HealthCheckResponse.NOT_SERVING)
         host = self._listen.rpartition(":")[0]
         try:
             port = server.add_secure_port(self._listen, self._credentials)
@@ -226,7 +226,7 @@ class Node:
         connections.start(port)
         for name in self._sources.missing():
             self._log.warning("source missing", dataset=name)
-        await self._tell_health(health_pb2.HealthCheckResponse.SERVING)
+        await self._set_health(health_pb2.HealthCheckResponse.SERVING)
         address = f"{host}:{port}"
         self._log.info("ready", address=address, software=software_version())
         return address
@@ -235,7 +235,7 @@ class Node:
         """Cancels running jobs at all parties, lets calls end, and closes all connections."""
         if self._server is not None:
             self._log.info("stopping", jobs=self.host.running)
-            await self._tell_health(health_pb2.HealthCheckResponse.NOT_SERVING)
+            await self._set_health(health_pb2.HealthCheckResponse.NOT_SERVING)
             await self._upkeep.stop()
             await self._connections.stop()
             await self.host.close()
@@ -267,7 +267,7 @@ class Node:
             os.close(self._lock)
             self._lock = None
 
-    async def _tell_health(self, status: health_pb2.HealthCheckResponse.ServingStatus) -> None:
+    async def _set_health(self, status: health_pb2.HealthCheckResponse.ServingStatus) -> None:
         for service in ("", *SERVICES):
             await self._health.set(service, status)
 

@@ -73,7 +73,7 @@ def request_of(spec: AnonymizeSection, folder: Path, dataset: str | None = None)
         raise ConfigurationError("[anonymize] source is the URL of a database; name the node's dataset with --dataset")
     files = {name: entry for name, entry in spec.hierarchies.items() if isinstance(entry, FileEntry)}
     rest = {name: entry for name, entry in spec.hierarchies.items() if name not in files}
-    told = spec.model_copy(update={"hierarchies": rest}).model_dump(
+    sent = spec.model_copy(update={"hierarchies": rest}).model_dump(
         mode="json",
         by_alias=True,
         exclude_unset=True,
@@ -81,7 +81,7 @@ def request_of(spec: AnonymizeSection, folder: Path, dataset: str | None = None)
     )
     request = pb.AnonymizeRequest(
         dataset=spec.source if dataset is None else dataset,
-        configuration=json.dumps(told, ensure_ascii=False),
+        configuration=json.dumps(sent, ensure_ascii=False),
         hierarchies={
             name: _as_csv(folder / entry.file, entry, entry.separator or spec.separator, name)
             for name, entry in files.items()
@@ -208,7 +208,7 @@ class ReleasingNode(NodeClient):
             {key: len(claimed) for key, claimed in claims.lists.items()}
             == {key: len(asked.model.entries.get(key, "1")) for key in asked.model.beside_k},  # of H there is one
             given <= columns,
-            {key: told for key, told in certificate.parameters.items() if key not in _OF_THE_NODE} == parameters(asked),
+            {key: sent for key, sent in certificate.parameters.items() if key not in _OF_THE_NODE} == parameters(asked),
         )
         if not all(same):
             raise self.malformed("a release other than the one that was asked for")

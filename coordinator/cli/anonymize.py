@@ -179,8 +179,8 @@ def verify(
         write_json(found.document())
     else:
         words = {True: "yes", False: "NO", None: "not checked"}
-        told = [(each.check, words[each.ok], each.expected, each.found) for each in found.findings]
-        rows = [tuple(map(one_line, row)) for row in told]  # published cells may hold tabs and ends of lines
+        cells = [(each.check, words[each.ok], each.expected, each.found) for each in found.findings]
+        rows = [tuple(map(one_line, row)) for row in cells]  # published cells may hold tabs and ends of lines
         write_table(("check", "holds", "claimed", "found"), rows)
     if not found.ok:
         first = found.failures[0]
@@ -285,10 +285,10 @@ def explore(
         raise UsageError("name what to vary: --k, --l, --t or --max-suppression")
     check_result_folder(out, holds_earlier)
     inputs = load(config)
-    told = document(inputs, run_all(inputs, values))
-    write_folder(out, told)
+    explored = document(inputs, run_all(inputs, values))
+    write_folder(out, explored)
     if as_json:
-        write_json(told.model_dump(mode="json", by_alias=True))
+        write_json(explored.model_dump(mode="json", by_alias=True))
     else:
         heads = (*values, "risk", "loss", "classes", "suppressed", "frontier")
         rows = [
@@ -297,10 +297,10 @@ def explore(
                 *(f"{each.risk:.6g}", f"{each.loss:.6g}", str(each.classes), str(each.suppressed)),
                 "yes" if each.pareto else "",
             )
-            for each in told.points
+            for each in explored.points
         ]
         write_table(heads, rows)
-    for refusal in told.refused:
+    for refusal in explored.refused:
         named = ", ".join(f"{name} = {value:g}" for name, value in refusal.parameters.items())
         note(f"refused: {named}: {refusal.reason}")
     note(f"written to {out}")

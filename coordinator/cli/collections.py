@@ -241,12 +241,12 @@ def _shown(*, as_json: bool) -> Iterator[Callable[[Change], None]]:
     from coordinator.cli.terminal.outlet import check_reader
     from coordinator.frequency.watch import as_data, line, table, title
 
-    def told(change: Change) -> None:
+    def print_change(change: Change) -> None:
         write(f"{json.dumps(as_data(change), ensure_ascii=False) if as_json else line(change)}\n")
         check_reader()
 
     if as_json or not sys.stdout.isatty():
-        yield told
+        yield print_change
         return
     from rich.live import Live
 

@@ -171,7 +171,7 @@ def _at_nodes(spec: JobSpec, federation: Path) -> Run:
     async def run(changed: JobSpec, seed: int | None) -> Result:
         assert seed is None  # nodes draw at random
         with live_progress(changed.job.parties) as watcher:
-            return await run_job(changed, identity, addresses, watcher, store=store, tell=notes())
+            return await run_job(changed, identity, addresses, watcher, store=store, on_move=notes())
 
     return run
 

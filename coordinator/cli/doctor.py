@@ -46,10 +46,10 @@ def doctor(
         write_table(heads, map(_row, checks))
         for warning in warnings:
             note(f"warning: {warning}")
-    unwell = [check for check in checks if check.exit_code]
-    if unwell:
-        note(f"{len(unwell)} of {len(checks)} parties cannot take part: {', '.join(c.party for c in unwell)}")
-        raise typer.Exit(max(check.exit_code for check in unwell))
+    failing = [check for check in checks if check.exit_code]
+    if failing:
+        note(f"{len(failing)} of {len(checks)} parties cannot take part: {', '.join(c.party for c in failing)}")
+        raise typer.Exit(max(check.exit_code for check in failing))
     note(f"all {len(checks)} parties are ready; the coordinator's certificate is valid for {own:.0f} days")
 
 

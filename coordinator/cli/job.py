@@ -52,7 +52,7 @@ def run(
     spec, identity, addresses, store = _prepared(job_toml, federation, out, predict=predict)
     with live_progress(spec.job.parties) as watcher:
         result = run_interruptibly(
-            run_job(spec, identity, addresses, watcher, store=store, expires_s=expires_s, tell=notes())
+            run_job(spec, identity, addresses, watcher, store=store, expires_s=expires_s, on_move=notes())
         )
     from coordinator.cli.terminal.present import present
 
@@ -71,7 +71,7 @@ def submit(
     """Propose a job, print its id, and leave it to the background."""
     from coordinator.cli.terminal.console import note, write, write_json
     from coordinator.cli.terminal.duration import duration
-    from coordinator.cli.terminal.live import standing
+    from coordinator.cli.terminal.live import waiting_for
     from coordinator.interrupt import run_interruptibly
     from coordinator.jobs.background import start_driver
     from coordinator.jobs.runner import submit_job
@@ -88,7 +88,7 @@ def submit(
         write_json(as_data(describe(record, driven=True, answers={})))
     else:
         write(f"{folder.id}\n")
-    waiting = standing(record.job)
+    waiting = waiting_for(record.job)
     note(f"submitted{f'; {waiting}' if waiting else ''}; watch it with: comine job watch {folder.id[:12]}")
 
 

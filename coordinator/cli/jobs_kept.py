@@ -50,7 +50,7 @@ def watch(job: JobId, federation: FederationFile = HERE, as_json: AsJson = False
             if watcher is not unwatched:
                 showing = asyncio.ensure_future(show_progress(folder.record(), identity, addresses, watcher))
             try:
-                return await wait_for_end(folder, federation, tell=notes())
+                return await wait_for_end(folder, federation, on_move=notes())
             finally:
                 if showing is not None:
                     showing.cancel()
@@ -278,23 +278,23 @@ def _show(document: JobDocument) -> None:
     rows = [
         [
             party,
-            standing.state,
-            standing.step + (f" {standing.done}/{standing.total}" if standing.total else ""),
-            _traffic(standing),
-            standing.approved_by or "",
-            standing.problem or standing.waits_for,
+            each.state,
+            each.step + (f" {each.done}/{each.total}" if each.total else ""),
+            _traffic(each),
+            each.approved_by or "",
+            each.problem or each.waits_for,
         ]
-        for party, standing in document.parties.items()
+        for party, each in document.parties.items()
     ]
     write_table(["party", "state", "step", "sent, received", "approved by", "waits for"], rows)
 
 
-def _traffic(standing: PartyStatus) -> str:
+def _traffic(each: PartyStatus) -> str:
     """What a party sent and received; who was not asked and has told nothing has not sent nothing."""
     from link.files.quantities import size
 
-    figures = (standing.bytes_sent, standing.bytes_received)
-    return ", ".join(map(size, figures)) if standing.asked or any(figures) else "–, –"
+    figures = (each.bytes_sent, each.bytes_received)
+    return ", ".join(map(size, figures)) if each.asked or any(figures) else "–, –"
 
 
 def _end(state: str) -> str:

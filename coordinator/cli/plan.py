@@ -52,7 +52,7 @@ def show_plan(plan: Plan) -> None:
         )
         + ".\n"
     )
-    for title, sentences in told(plan).items():
+    for title, sentences in sections(plan).items():
         write(f"\n{title}\n")
         for sentence in sentences:
             write(f"  - {sentence}\n")
@@ -73,7 +73,7 @@ def costs(plan: Plan) -> tuple[list[str], list[list[str]]]:
     return heads, rows
 
 
-def told(plan: Plan) -> dict[str, list[str]]:
+def sections(plan: Plan) -> dict[str, list[str]]:
     """What a plan says in sentences, under their titles."""
     sentences = {
         "Who learns what": plan.prose,

@@ -96,14 +96,14 @@ def submit(
             note(f"{sent.acknowledged:,} of {len(given):,} reports were counted{_others(sent)}")
             refused, of, sentences, changed = sent.refused, len(given), sent.sentences, sent.changed
         else:
-            outcome, delivery, standing = submit_as_device(connection, name, client_folder, given[0])
+            outcome, delivery, ledger = submit_as_device(connection, name, client_folder, given[0])
             contents = {"report": outcome.status.value, "sentence": outcome.sentence, **asdict(delivery)}
-            if standing is not None:
-                contents["ledger"] = ledger_as_data(standing)
+            if ledger is not None:
+                contents["ledger"] = ledger_as_data(ledger)
             acknowledged = delivery.counted + delivery.duplicate
             note(outcome.sentence)
-            if standing is not None:
-                note(ledger_sentence(standing))
+            if ledger is not None:
+                note(ledger_sentence(ledger))
             note(f"{acknowledged} of the reports in its outbox are counted, {delivery.waiting} wait")
             refused, sentences, changed = delivery.refused, delivery.sentences, 0
             of = refused + acknowledged + delivery.late + delivery.waiting

@@ -28,5 +28,5 @@ def resume(
     if out is not None:
         check_result_folder(out)
     with live_progress(tuple(addresses)) as watcher:
-        result = run_interruptibly(resume_job(folder, identity, addresses, watcher, tell=notes()))
+        result = run_interruptibly(resume_job(folder, identity, addresses, watcher, on_move=notes()))
     present(result, out, as_json=as_json)

@@ -90,7 +90,7 @@ def submit(
         submit_as_gateway,
     )
     from coordinator.member import read_federation
-    from coordinator.shuffle.routes import nodes_of, standing
+    from coordinator.shuffle.routes import nodes_of, route_status
     from coordinator.shuffle.submit import ShuffledConnection
     from link.pki.identity import Identity
 
@@ -101,12 +101,12 @@ def submit(
     with ExitStack() as stack:
         found = stack.enter_context(connection_to(files, addresses, collection, node))
         identity = Identity.load(*files)
-        stands = standing(identity, addresses, route)
-        (first,) = stack.enter_context(nodes_of(identity, addresses, stands.route.shufflers[:1]))
+        status_now = route_status(identity, addresses, route)
+        (first,) = stack.enter_context(nodes_of(identity, addresses, status_now.route.shufflers[:1]))
         # A folder of its own: what waits in it must never go to the node in the open.
         own = None if client_folder is None else client_folder / "shuffled" / route
         through = stack.enter_context(
-            ShuffledConnection(identity, found.party, found.address, collection, stands, first, own)
+            ShuffledConnection(identity, found.party, found.address, collection, status_now, first, own)
         )
         if own is None:
             sent = submit_as_gateway(through, collection, given, None, None, lambda _done: None)
@@ -119,7 +119,7 @@ def submit(
             sentences, waiting = delivery.sentences, delivery.waiting
             of = taken + refused + waiting
             contents = {"report": outcome.status.value, "sentence": outcome.sentence, **asdict(delivery)}
-    note(f"{first.party} has taken {taken:,} of {of:,} reports for the route '{route}' to {stands.route.collector}")
+    note(f"{first.party} has taken {taken:,} of {of:,} reports for the route '{route}' to {status_now.route.collector}")
     if waiting:
         note(
             f"{waiting:,} wait until the batch has left, in which this certificate has its report; run this again then"
@@ -133,10 +133,10 @@ def submit(
 def status(route: RouteName, federation: FederationFile = HERE, as_json: AsJson = False) -> None:
     """Show how a route stands at each of its shufflers."""
     from coordinator.member import load_federation
-    from coordinator.shuffle.routes import standing
+    from coordinator.shuffle.routes import route_status
 
     known, identity = load_federation(federation)
-    _show(standing(identity, known.addresses, route), as_json)
+    _show(route_status(identity, known.addresses, route), as_json)
 
 
 @app.command()
@@ -276,10 +276,10 @@ def _readable(identity: Identity, address: str, party: str, name: str) -> Collec
     return asyncio.run(asked())
 
 
-def _show(standing: RouteStatus, as_json: bool) -> None:
+def _show(found: RouteStatus, as_json: bool) -> None:
     from coordinator.cli.terminal.console import write_json, write_table
 
-    contents = standing.as_data()
+    contents = found.as_data()
     if as_json:
         write_json(contents)
         return

@@ -60,7 +60,7 @@ def run_demo(out: Path) -> None:
     rows = [basket for own in baskets.values() for basket in own]
     _make_room(out)
     federation = _prepare(out.resolve(), baskets)
-    _tell_parties(console, baskets, len(rows))
+    _show_parties(console, baskets, len(rows))
 
     with _stoppable(), federation.running():
         console.print("\nStarted three nodes, each with its own data, key and port …")
@@ -69,11 +69,11 @@ def run_demo(out: Path) -> None:
         result.save(federation.folder / "result")
     console.print(f"… ran the job among them over gRPC with mutual TLS in {seconds:.2f} s, and stopped them.\n")
 
-    _tell_itemsets(console, result)
-    _tell_rules(console, result)
+    _show_itemsets(console, result)
+    _show_rules(console, result)
     _compare(console, result, baskets, rows)
-    _tell_disclosure(console, result)
-    _tell_costs(console, result)
+    _show_disclosure(console, result)
+    _show_costs(console, result)
     console.print(f"\nReport: {out / 'result' / 'report.html'}, tables and receipts beside it", soft_wrap=True)
     console.print(f"To repeat it by hand: {out / _NOTE}", soft_wrap=True)
     console.print(f"Done in {time.monotonic() - began:.1f} s.")
@@ -128,7 +128,7 @@ class _stoppable:  # noqa: N801 - used as a statement
         raise KeyboardInterrupt  # SIGINT itself may be ignored, as in a shell's background
 
 
-def _tell_parties(console: Console, baskets: Mapping[str, Sequence[Basket]], total: int) -> None:
+def _show_parties(console: Console, baskets: Mapping[str, Sequence[Basket]], total: int) -> None:
     console.print("[bold]Which insurance policies go together?[/bold]")
     console.print(
         f"{total:,} households of a Dutch insurer (Caravan), dealt to three insurers by type of customer. "
@@ -141,7 +141,7 @@ def _tell_parties(console: Console, baskets: Mapping[str, Sequence[Basket]], tot
     console.print(table)
 
 
-def _tell_itemsets(console: Console, result: Result) -> None:
+def _show_itemsets(console: Console, result: Result) -> None:
     found = _rows(result.tables.get("itemsets"))
     several = sorted((row for row in found if row["length"] > 1), key=lambda row: -row["count"])
     table = _table(f"{len(found)} frequent itemsets; those of several items:", "itemset")
@@ -153,7 +153,7 @@ def _tell_itemsets(console: Console, result: Result) -> None:
     console.print()
 
 
-def _tell_rules(console: Console, result: Result) -> None:
+def _show_rules(console: Console, result: Result) -> None:
     found = sorted(_rows(result.tables.get("rules")), key=lambda row: (-row["lift"], len(row["antecedent"])))
     table = _table(f"{len(found)} rules; those of highest lift:", "who has", "also has")
     table.add_column("confidence", justify="right")
@@ -181,7 +181,7 @@ def _compare(console: Console, result: Result, baskets: Mapping[str, Sequence[Ba
     console.print(f"Alone, {'; '.join(told)}.\n")
 
 
-def _tell_disclosure(console: Console, result: Result) -> None:
+def _show_disclosure(console: Console, result: Result) -> None:
     console.print("[bold]Who learnt what[/bold] (enforced while the job ran, and part of result.json)")
     lines = Table.grid(padding=(0, 1))
     for sentence in statement(result.spec).prose():
@@ -190,7 +190,7 @@ def _tell_disclosure(console: Console, result: Result) -> None:
     console.print()
 
 
-def _tell_costs(console: Console, result: Result) -> None:
+def _show_costs(console: Console, result: Result) -> None:
     table = _table("Costs", "party")
     for head in ("sent", "received", "rounds", "seconds", "transcript equals that of"):
         table.add_column(head, justify="right")

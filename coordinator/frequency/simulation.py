@@ -227,8 +227,8 @@ def _check_parameters(names: Iterable[str], parameters: Mapping[str, float]) -> 
     known = {name: list(settable(name)) for name in names}
     for each in parameters:
         if not any(each in found for found in known.values()):
-            told = "; ".join(f"{name} has {', '.join(found) or 'none'}" for name, found in known.items())
-            raise ConfigurationError(f"there is no parameter '{each}'; of those that can be set, {told}")
+            known_parameters = "; ".join(f"{name} has {', '.join(found) or 'none'}" for name, found in known.items())
+            raise ConfigurationError(f"there is no parameter '{each}'; of those that can be set, {known_parameters}")
 
 
 def _check_post_processing(found: FrequencyOracle, method: str) -> None:
@@ -311,7 +311,7 @@ class _Errors:
 
 
 def collected(
-    found: FrequencyOracle, codes: Codes, rng: Randomness, tell: Callable[[int, int], None]
+    found: FrequencyOracle, codes: Codes, rng: Randomness, report_progress: Callable[[int, int], None]
 ) -> tuple[Estimate, Floats]:
     """One collection, and the seconds of clients and server; tells how many users have reported."""
     # The mechanism takes numbers; its labels are for whoever reads the estimates.
@@ -325,7 +325,7 @@ def collected(
         perturbed = time.perf_counter()
         server.add(reports)
         seconds += perturbed - began, time.perf_counter() - perturbed
-        tell(start + len(reports), len(codes))
+        report_progress(start + len(reports), len(codes))
     began = time.perf_counter()
     estimate = server.estimate()
     seconds[1] += time.perf_counter() - began

@@ -78,8 +78,8 @@ async def _estimates(
                         lost_at = None
                         away(False)
                     head = estimates.head
-                    told, seen = seen, (head.round.number, head.reports, head.final)
-                    if told != seen:
+                    before, seen = seen, (head.round.number, head.reports, head.final)
+                    if before != seen:
                         yield estimates
             return
         except ConnectionBroken:
@@ -94,17 +94,17 @@ async def _estimates(
 def title(estimates: Estimates) -> str:
     """The round, its reports and what was refused, in some words."""
     head = estimates.head
-    standing = "final" if head.final else f"at {datetime.fromtimestamp(head.at, UTC):%H:%M:%S} UTC"
+    moment = "final" if head.final else f"at {datetime.fromtimestamp(head.at, UTC):%H:%M:%S} UTC"
     return (
-        f"{head.collection}, round {head.round.number}, {standing}: {head.reports:,} reports, "
+        f"{head.collection}, round {head.round.number}, {moment}: {head.reports:,} reports, "
         f"{refused(head.counters):,} refused"
     )
 
 
 def line(change: Change) -> str:
     """A change in one line, for files and pipes."""
-    told = [f"{visible(row.value)} {figure(row.estimate, change.estimates)}" for row in change.rows[:_IN_LINE]]
-    return f"{title(change.estimates)}; {', '.join(told)}" if told else title(change.estimates)
+    shown = [f"{visible(row.value)} {figure(row.estimate, change.estimates)}" for row in change.rows[:_IN_LINE]]
+    return f"{title(change.estimates)}; {', '.join(shown)}" if shown else title(change.estimates)
 
 
 def as_data(change: Change) -> dict[str, Any]:

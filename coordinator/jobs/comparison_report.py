@@ -111,8 +111,8 @@ def _found(measured: Measured, shown: pa.Table) -> list[tuple[float | None, ...]
     table = measured.results[0].tables.get("itemsets")
     assert table is not None
     columns = (text.plotted(table[name].to_numpy()) for name in ("support", "low", "high"))
-    told = dict(zip(map(tuple, table["itemset"].to_pylist()), zip(*columns, strict=True), strict=True))
-    return [told.get(tuple(names)) for names in shown["itemset"].to_pylist()]
+    by_itemset = dict(zip(map(tuple, table["itemset"].to_pylist()), zip(*columns, strict=True), strict=True))
+    return [by_itemset.get(tuple(names)) for names in shown["itemset"].to_pylist()]
 
 
 def _data(comparison: Comparison, shown: pa.Table) -> dict[str, Any]:

@@ -60,15 +60,15 @@ from link.transports.grpc_errors import NotTheParty
 from protos.v1.control_pb2 import DealRequest, ResultHeader, SignedApproval
 
 GRACE_S: Final = 1.0  # for the other parties' reports once one has failed
-HEED_S: Final = 0.2  # between two looks for a wish to cancel
-MET_S: Final = 60.0  # after which clocks and certificates are looked at once more before the job is started
-_NAP_S: Final = 30.0  # after which the clock is looked at: machines sleep, and clocks are set
+LOOK_S: Final = 0.2  # between two looks for a wish to cancel
+PREFLIGHT_S: Final = 60.0  # after which clocks and certificates are looked at once more before the job is started
+_SLEEP_S: Final = 30.0  # after which the clock is looked at: machines sleep, and clocks are set
 _LATE_S: Final = 5.0  # after its time this process looks at the clock only where it was stopped itself
 
-Tell = Callable[[Job], None]
+OnMove = Callable[[Job], None]
 
 
-def silent(job: Job) -> None:
+def ignored(job: Job) -> None:
     """Tells nobody."""
 
 
@@ -81,7 +81,7 @@ class Driver:
         addresses: HOST:PORT of each party of the job.
         folder: Where the job is kept, locked by this process; None keeps it nowhere.
         watcher: Told how far each party is.
-        tell: Told of the job after each of its moves.
+        on_move: Told of the job after each of its moves.
 
     Attributes:
         result: What the job gave, once it has succeeded.
@@ -97,16 +97,16 @@ class Driver:
         *,
         folder: JobFolder | None = None,
         watcher: Watcher = unwatched,
-        tell: Tell = silent,
+        on_move: OnMove = ignored,
     ) -> None:
         self._record, self._identity, self._addresses, self._folder = record, identity, addresses, folder
-        self._watcher, self._tell = watcher, tell
+        self._watcher, self._on_move = watcher, on_move
         self._events: asyncio.Queue[Event] = asyncio.Queue()
         self._clients: dict[str, PartyClient] = {}
         self._tasks: set[asyncio.Task[None]] = set()
-        self._heeding: asyncio.Task[None] | None = None
+        self._cancel_watch: asyncio.Task[None] | None = None
         self._dealer: JobDealer | None = None
-        self._met = -math.inf
+        self._preflight_at = -math.inf
         self.result: Result | None = None
         self.error: Exception | None = None
         self.untold: tuple[str, ...] = ()
@@ -122,7 +122,7 @@ class Driver:
             await self._connect(stack)
             try:
                 await self._apply(Signal.TAKEN_UP, until)
-                self._heed()
+                self._watch_for_cancel()
                 while not until(self._record.job) and not self._record.job.over:
                     await self._apply(await self._next(), until)
             except asyncio.CancelledError:
@@ -154,7 +154,7 @@ class Driver:
 
     async def _next(self) -> Event:
         now = time.time()
-        due = min(self._record.job.until, now + _NAP_S)
+        due = min(self._record.job.until, now + _SLEEP_S)
         try:
             async with asyncio.timeout(max(0.0, due - now)):
                 return await self._events.get()
@@ -167,7 +167,7 @@ class Driver:
         for effect in effects:
             if not stopping or effect is Act.SAVE or isinstance(effect, CancelAll):
                 await self._perform(effect)
-        self._tell(self._record.job)
+        self._on_move(self._record.job)
 
     async def _perform(self, effect: Effect) -> None:
         match effect:
@@ -210,25 +210,25 @@ class Driver:
 
     async def _end_tasks(self) -> None:
         tasks = list(self._tasks)
-        if self._heeding is not None:
-            tasks.append(self._heeding)
-            self._heeding = None
+        if self._cancel_watch is not None:
+            tasks.append(self._cancel_watch)
+            self._cancel_watch = None
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
-    def _heed(self) -> None:
+    def _watch_for_cancel(self) -> None:
         """Looks now and then whether somebody wants the job to end."""
         folder = self._folder
         if folder is None:
             return
 
-        async def heed() -> None:
+        async def look() -> None:
             while (reason := folder.cancel_asked()) is None:  # noqa: ASYNC110 - another process asks
-                await asyncio.sleep(HEED_S)
+                await asyncio.sleep(LOOK_S)
             self._events.put_nowait(CancelAsked(reason))
 
-        self._heeding = asyncio.ensure_future(heed())
+        self._cancel_watch = asyncio.ensure_future(look())
 
     # -- effects ------------------------------------------------------------------------------------------------------
     def _away(self, party: str, error: ComineError | None) -> None:
@@ -240,7 +240,7 @@ class Driver:
     async def _propose(self, parties: Collection[str], *, again: bool) -> None:
         record, trust, me = self._record, self._identity.trust, self._identity.name
         asked = {party: self._clients[party] for party in parties}
-        await self._meet(asked, patient=again)
+        await self._preflight(asked, patient=again)
 
         async def one(client: PartyClient) -> None:
             approval = await reaching(client, self._away, lambda: put(client))
@@ -259,9 +259,9 @@ class Driver:
 
         await each(asked, one)
 
-    async def _meet(self, clients: Mapping[str, PartyClient], *, patient: bool) -> None:
+    async def _preflight(self, clients: Mapping[str, PartyClient], *, patient: bool) -> None:
         await preflight(clients, self._identity, self._record.spec.job.deadline_s, self._away if patient else None)
-        self._met = time.monotonic()
+        self._preflight_at = time.monotonic()
 
     async def _attend(self, client: PartyClient) -> None:
         record, identity = self._record, self._identity
@@ -277,8 +277,8 @@ class Driver:
         waiting = dict.fromkeys(self._clients, True)
         if again:
             waiting = await each(self._clients, lambda client: agrees_still(client, record.id, attempt, self._away))
-        if any(waiting.values()) and time.monotonic() > self._met + MET_S:
-            await self._meet(self._clients, patient=True)
+        if any(waiting.values()) and time.monotonic() > self._preflight_at + PREFLIGHT_S:
+            await self._preflight(self._clients, patient=True)
         ready = {party: client for party, client in self._clients.items() if waiting[party]}
         if self._dealer is not None and len(ready) < len(waiting):
             raise lost_dealer()
@@ -330,8 +330,8 @@ class Driver:
             self._folder.keep_table(table)
         record.released = headers
         self.result = result
-        if self._heeding is not None:
-            self._heeding.cancel()  # from here on it is too late to cancel: all parties have released
+        if self._cancel_watch is not None:
+            self._cancel_watch.cancel()  # from here on it is too late to cancel: all parties have released
         if record.out is not None:
             try:
                 await asyncio.get_running_loop().run_in_executor(None, result.save, record.out)

@@ -30,13 +30,13 @@ async def last_events(job_id: bytes, clients: Collection[PartyClient], silent: C
         if client.party not in silent and (before is None or NAMES[before.state] not in ENDS):
             with suppress(ComineError):
                 await client.look(job_id, CANCEL_S)
-        return _word(before, client.last)
+        return _merged(before, client.last)
 
-    words = await asyncio.gather(*map(one, clients))
-    return {client.party: word for client, word in zip(clients, words, strict=True) if word is not None}
+    events = await asyncio.gather(*map(one, clients))
+    return {client.party: event for client, event in zip(clients, events, strict=True) if event is not None}
 
 
-def _word(before: JobEvent | None, last: JobEvent | None) -> LastEvent | None:
+def _merged(before: JobEvent | None, last: JobEvent | None) -> LastEvent | None:
     """A node keeps no sizes of a job that ended early, so those that it told while the job ran count."""
     if last is None:
         return None

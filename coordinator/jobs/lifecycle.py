@@ -255,7 +255,7 @@ def step(job: Job, event: Event, now: float) -> tuple[Job, tuple[Effect, ...]]:
         case Decided(party, approved):
             return _decided(job, party, approved)
         case Away(party, away, why):
-            impostors = {p: told for p, told in {**job.impostors, party: why}.items() if told}
+            impostors = {p: reason for p, reason in {**job.impostors, party: why}.items() if reason}
             return job._replace(away=job.away | {party} if away else job.away - {party}, impostors=impostors), ()
         case Signal.STARTED if job.state is State.APPROVED:
             until = now + job.deadline_s + MARGIN_S
@@ -270,8 +270,8 @@ def step(job: Job, event: Event, now: float) -> tuple[Job, tuple[Effect, ...]]:
         case Ended(problem):
             return _ended(job, _end_of(job, problem), problem)
         case CancelAsked(reason):
-            told = f": {reason}" if reason else ""
-            problem = Problem(JobCancelled.code, f"the job was cancelled at the coordinator{told}")
+            why = f": {reason}" if reason else ""
+            problem = Problem(JobCancelled.code, f"the job was cancelled at the coordinator{why}")
             return _ended(job, State.CANCELLED, problem)
         case Signal.WOKEN if now >= job.until and job.state in (State.RUNNING, State.RELEASING):
             return job._replace(until=now + LOOK_S), ()
@@ -369,8 +369,8 @@ def _late(job: Job, now: float) -> tuple[Job, tuple[Effect, ...]]:
 
 def _ended(job: Job, state: State, problem: Problem) -> tuple[Job, tuple[Effect, ...]]:
     """The early end: the parties are told before it is kept, so that a driver that dies in between tells them again."""
-    told: tuple[Effect, ...] = () if job.state is State.DRAFT else (CancelAll(problem.message),)
-    return _moved(job, state, problem=problem), (*told, Act.SAVE)
+    cancel: tuple[Effect, ...] = () if job.state is State.DRAFT else (CancelAll(problem.message),)
+    return _moved(job, state, problem=problem), (*cancel, Act.SAVE)
 
 
 def _moved(

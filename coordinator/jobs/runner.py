@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from coordinator.jobs.driver import Driver, Tell, silent
+from coordinator.jobs.driver import Driver, OnMove, ignored
 from coordinator.jobs.lifecycle import Job, Signal, State, ended, step
 from coordinator.jobs.progress import Watcher, unwatched
 from coordinator.jobs.store import JobFolder, Record, Store
@@ -23,7 +23,7 @@ from link.pki.identity import Identity
 
 RUN_EXPIRES_S: Final = 600  # somebody waits; leaves room for clocks that differ
 SUBMIT_EXPIRES_S: Final = 7 * 24 * 3600
-_HEED_S: Final = 30.0  # for the process that drives a job to end it
+_CANCEL_S: Final = 30.0  # for the process that drives a job to end it
 _LOOK_S: Final = 0.05
 
 
@@ -60,7 +60,7 @@ async def run_job(
     *,
     store: Store | None = None,
     expires_s: float = RUN_EXPIRES_S,
-    tell: Tell = silent,
+    on_move: OnMove = ignored,
 ) -> Result:
     """Runs a job against the nodes of its parties; cancelled with this task.
 
@@ -71,7 +71,7 @@ async def run_job(
         watcher: Told of the progress.
         store: Where the job is kept; nowhere by default.
         expires_s: Seconds for which people at the parties may think.
-        tell: Told of the job after each of its moves.
+        on_move: Told of the job after each of its moves.
 
     Raises:
         ComineError: The job failed; the error is the one that began it, and all parties have been told.
@@ -79,7 +79,7 @@ async def run_job(
     record = draft(spec, identity, expires_s, plan=None if store is None else store.load_plan(spec.digest))
     folder = None if store is None else store.create(record)
     try:
-        return await _driven(Driver(record, identity, addresses, folder=folder, watcher=watcher, tell=tell))
+        return await _driven(Driver(record, identity, addresses, folder=folder, watcher=watcher, on_move=on_move))
     finally:
         if folder is not None:
             folder.unlock()
@@ -128,7 +128,7 @@ async def resume_job(
     addresses: Mapping[str, str],
     watcher: Watcher = unwatched,
     *,
-    tell: Tell = silent,
+    on_move: OnMove = ignored,
 ) -> Result:
     """Goes on with a job that was lost, in another attempt; cancelled with this task.
 
@@ -139,7 +139,7 @@ async def resume_job(
         identity: The coordinator.
         addresses: HOST:PORT of each party of the job.
         watcher: Told of the progress.
-        tell: Told of the job after each of its moves.
+        on_move: Told of the job after each of its moves.
 
     Raises:
         UsageError: The job cannot go on, or another process drives it.
@@ -156,7 +156,7 @@ async def resume_job(
         record.job, _ = step(job, Signal.RESUMED, now)
         record.last = {}
         folder.save(record)
-        return await _driven(Driver(record, identity, addresses, folder=folder, watcher=watcher, tell=tell))
+        return await _driven(Driver(record, identity, addresses, folder=folder, watcher=watcher, on_move=on_move))
     finally:
         folder.unlock()
 
@@ -183,7 +183,7 @@ async def cancel_job(
     if (job := folder.record().job).over:
         return job, ()
     folder.ask_cancel(reason)
-    give_up = time.monotonic() + _HEED_S
+    give_up = time.monotonic() + _CANCEL_S
     while not folder.lock():
         if time.monotonic() > give_up:
             raise DeadlineExceeded(

@@ -20,7 +20,7 @@ from protos.v1.control_pb2 import Approval, JobEvent, Release
 _OPEN: Final = frozenset({"awaiting-approval", "approved", "running", "releasing"})
 
 
-class _Standing(NamedTuple):
+class _AtParty(NamedTuple):
     """Where a job stands at one party, and what it has cost there; 0 where that is not known."""
 
     state: str
@@ -113,47 +113,47 @@ def as_data(document: JobDocument | JobList) -> dict[str, Any]:
 
 def _party(record: Record, party: str, answer: JobEvent | ComineError | None) -> PartyStatus:
     event = answer if isinstance(answer, JobEvent) else JobEvent()
-    standing = _said(event) if isinstance(answer, JobEvent) else _known(record, party)
+    at_party = _reported(event) if isinstance(answer, JobEvent) else _known(record, party)
     approval = Approval.FromString(record.approvals[party].approval) if party in record.approvals else None
     return PartyStatus(
-        state=standing.state,
+        state=at_party.state,
         asked=isinstance(answer, JobEvent),
         approved_by=None if approval is None else one_line(approval.by),
         approved=None if approval is None else _when(approval.decided),
         step=one_line(event.step),
         done=event.done,
         total=event.total,
-        bytes_sent=standing.bytes_sent,
-        bytes_received=standing.bytes_received,
-        waits_for=_next(record.job, party, record.job.stands[party]),
-        problem=answer.message if isinstance(answer, ComineError) else _unheard(record.job, standing.state),
+        bytes_sent=at_party.bytes_sent,
+        bytes_received=at_party.bytes_received,
+        waits_for=_waits_for(record.job, party, record.job.stands[party]),
+        problem=answer.message if isinstance(answer, ComineError) else _unreported(record.job, at_party.state),
     )
 
 
-def _said(event: JobEvent) -> _Standing:
-    return _Standing(NAMES[event.state], event.bytes_sent, event.bytes_received)
+def _reported(event: JobEvent) -> _AtParty:
+    return _AtParty(NAMES[event.state], event.bytes_sent, event.bytes_received)
 
 
-def _known(record: Record, party: str) -> _Standing:
+def _known(record: Record, party: str) -> _AtParty:
     """As the coordinator last knew: of a job that is over, how it ended at the party."""
     job, last = record.job, record.last.get(party)
     if party in record.released:
         release = Release.FromString(record.released[party].release)
-        return _Standing(job.stands[party], release.bytes_sent, release.bytes_received)
+        return _AtParty(job.stands[party], release.bytes_sent, release.bytes_received)
     if job.state is State.DENIED and job.problem is not None and job.problem.party == party:
         # A person is asked only where the policy leaves it to one, so whoever else said no is the policy.
-        return _Standing("denied" if job.stands[party] is Stand.AWAITING else "refused")
-    return _Standing(job.stands[party].value) if last is None else _Standing(*last)
+        return _AtParty("denied" if job.stands[party] is Stand.AWAITING else "refused")
+    return _AtParty(job.stands[party].value) if last is None else _AtParty(*last)
 
 
-def _unheard(job: Job, state: str) -> str:
+def _unreported(job: Job, state: str) -> str:
     """Why a party of a job that is over does not stand at an end."""
     if not job.over or state not in _OPEN:
         return ""
     return "not heard of after the end of the job; what runs there ends without its peers, or by its deadline"
 
 
-def _next(job: Job, party: str, stand: Stand) -> str:
+def _waits_for(job: Job, party: str, stand: Stand) -> str:
     if job.over or party not in job.waits_for:
         return ""
     return {

@@ -368,29 +368,29 @@ def _from_data(data: Any, spec: JobSpec, proposal: SignedProposal) -> Record:
         KeyError: It lacks a party.
         DecodeError: What a party signed in it cannot be read.
     """
-    told = _State.model_validate(data)
+    state = _State.model_validate(data)
     parties = spec.job.parties
     job = Job(
         parties=parties,
-        expires=told.expires,
-        deadline_s=told.deadline_s,
-        attempt=told.attempt,
-        until=told.until,
-        state=told.state,
-        stands={party: told.stands[party] for party in parties},
-        problem=None if told.problem is None else Problem(*told.problem),
+        expires=state.expires,
+        deadline_s=state.deadline_s,
+        attempt=state.attempt,
+        until=state.until,
+        state=state.state,
+        stands={party: state.stands[party] for party in parties},
+        problem=None if state.problem is None else Problem(*state.problem),
     )
     record = Record(
         spec=spec,
         id=b"",
         proposal=proposal,
-        created=told.created,
+        created=state.created,
         job=job,
-        approvals={name: SignedApproval.FromString(b64decode(text)) for name, text in told.approvals.items()},
-        released={name: ResultHeader.FromString(b64decode(text)) for name, text in told.released.items()},
-        last={name: LastEvent(*word) for name, word in told.last.items()},
-        out=None if told.out is None else Path(told.out),
-        out_problem=told.out_problem,
+        approvals={name: SignedApproval.FromString(b64decode(text)) for name, text in state.approvals.items()},
+        released={name: ResultHeader.FromString(b64decode(text)) for name, text in state.released.items()},
+        last={name: LastEvent(*event) for name, event in state.last.items()},
+        out=None if state.out is None else Path(state.out),
+        out_problem=state.out_problem,
     )
     for approval in record.approvals.values():
         if not 0 <= Approval.FromString(approval.approval).decided <= _LATEST:

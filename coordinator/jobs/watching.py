@@ -11,7 +11,7 @@ from typing import Final
 
 from coordinator.jobs.background import take_up
 from coordinator.jobs.client import PartyClient
-from coordinator.jobs.driver import Tell, silent
+from coordinator.jobs.driver import OnMove, ignored
 from coordinator.jobs.party_calls import AWAITS, AWAY
 from coordinator.jobs.progress import Watcher
 from coordinator.jobs.store import JobFolder, Record
@@ -27,13 +27,13 @@ _LATE_S: Final = 120.0  # beyond the time by which the job should have left its 
 _DRIVERS: Final = 3  # that may die on us
 
 
-async def wait_for_end(folder: JobFolder, federation: Path, *, tell: Tell = silent) -> Record:
+async def wait_for_end(folder: JobFolder, federation: Path, *, on_move: OnMove = ignored) -> Record:
     """Waits until a job is over, by its folder alone.
 
     Args:
         folder: The job.
         federation: For a driver, where one has to be started.
-        tell: Told of the job as it moves.
+        on_move: Told of the job as it moves.
 
     Raises:
         InternalError: Drivers die; the log in the folder says why.
@@ -42,7 +42,7 @@ async def wait_for_end(folder: JobFolder, federation: Path, *, tell: Tell = sile
     drivers = 0
     while True:
         record = folder.record()
-        tell(record.job)
+        on_move(record.job)
         if record.job.over:
             return record
         if take_up(folder, federation):

@@ -156,8 +156,8 @@ class RouteStatus:
             IdentityError: A shuffler has not signed its key.
             ProtocolViolation: A key is for another route.
         """
-        for name, standing in zip(self.route.shufflers, self.shufflers, strict=True):
-            if standing.retired:
+        for name, route_status in zip(self.route.shufflers, self.shufflers, strict=True):
+            if route_status.retired:
                 raise ConfigurationError(
                     f"the route '{self.route.name}' is retired at {name} and takes no more reports; ask its creator "
                     "for another one",
@@ -189,7 +189,7 @@ class RouteStatus:
         }
 
 
-def standing(identity: Identity, addresses: Mapping[str, str], name: str) -> RouteStatus:
+def route_status(identity: Identity, addresses: Mapping[str, str], name: str) -> RouteStatus:
     """A route by its name, from whichever party of the federation knows it, and as all its shufflers have it.
 
     Raises:
@@ -198,15 +198,15 @@ def standing(identity: Identity, addresses: Mapping[str, str], name: str) -> Rou
     """
     route = _found(identity, addresses, name)
     with nodes_of(identity, addresses, route.shufflers) as nodes:
-        stands = [node.describe(name) for node in nodes]
-    for node, each in zip(nodes, stands, strict=True):
+        statuses = [node.describe(name) for node in nodes]
+    for node, each in zip(nodes, statuses, strict=True):
         if each.document != route.document():
             raise ProtocolViolation(
                 f"{node.party} has another route '{name}' than {nodes[0].party}; its coordinator is to create the same "
                 "route at all its shufflers",
                 party=node.party,
             )
-    return RouteStatus(route, tuple(stands))
+    return RouteStatus(route, tuple(statuses))
 
 
 def _found(identity: Identity, addresses: Mapping[str, str], name: str) -> Route:
@@ -353,7 +353,7 @@ def flush_route(identity: Identity, addresses: Mapping[str, str], name: str) -> 
     Raises:
         PolicyDenied: It has fewer reports than the minimum, or another coordinator created the route.
     """
-    found = standing(identity, addresses, name)
+    found = route_status(identity, addresses, name)
     with nodes_of(identity, addresses, found.route.shufflers[:1]) as (first,):
         return replace(found, shufflers=(first.flush(name), *found.shufflers[1:]))
 
@@ -365,7 +365,7 @@ def retire_route(identity: Identity, addresses: Mapping[str, str], name: str) ->
         PeerError: Batches are still on their way; the command may be repeated.
         PolicyDenied: Another coordinator created the route.
     """
-    route = standing(identity, addresses, name).route
+    route = route_status(identity, addresses, name).route
     with nodes_of(identity, addresses, route.shufflers) as nodes:
         for hop, node in enumerate(nodes):
             if hop:

@@ -113,7 +113,7 @@ class ShuffledConnection(Connection):
         party: The collection's node.
         address: HOST:PORT of it.
         collection: Its name.
-        standing: The route.
+        status: The route.
         first: The first shuffler.
         kept: The folder where sealed reports are kept until they have a receipt, so that the very same are sent again
             after a crash; None: they are not.
@@ -128,14 +128,14 @@ class ShuffledConnection(Connection):
         party: str,
         address: str,
         collection: str,
-        standing: RouteStatus,
+        status: RouteStatus,
         first: ShufflerNode,
         kept: Path | None = None,
     ) -> None:
         super().__init__(identity, party, address)
         try:
-            self._collection, self._route, self._first, self._kept = collection, standing.route, first, kept
-            self._keys = standing.keys(identity)
+            self._collection, self._route, self._first, self._kept = collection, status.route, first, kept
+            self._keys = status.keys(identity)
             self._mechanism = asked_by(self, collection).mechanism
             if self._mechanism.report_bytes > self._route.size:
                 raise ConfigurationError(

@@ -27,7 +27,7 @@ from mining.public_sizes import measured
 from party.config import PartyConfig
 from party.data.sources import Sources
 from party.policy.judge import Judge
-from party.policy.privacy_budget import told
+from party.policy.privacy_budget import amounts
 from party.state.node_audit import NodeAudit
 from party.state.plan_count import PlanCount
 from protos.v1.plan_pb2 import EstimateRequest, PartyEstimate, PrivacyLeft
@@ -84,7 +84,7 @@ class Estimates:
             merge=await asyncio.to_thread(self._judge.unions, spec) + 1,
         )
         if approval == "auto" and (left := await asyncio.to_thread(self._judge.left, spec)):
-            answer.left.CopyFrom(PrivacyLeft(**told(left).model_dump(exclude_none=True)))
+            answer.left.CopyFrom(PrivacyLeft(**amounts(left).model_dump(exclude_none=True)))
         return answer
 
     async def _measured(self) -> Speed:
@@ -117,7 +117,7 @@ async def _local_plan(config: PartyConfig, spec: JobSpec) -> Plan:
         certificate_bytes = config.tls.certificate.stat().st_size
     finally:
         executor.close()
-    alike = PartyEstimate(sizes=told_as(sizes), speed=speed, certificate_bytes=certificate_bytes)
-    answers = dict.fromkeys(spec.job.parties, alike)
+    likewise = PartyEstimate(sizes=told_as(sizes), speed=speed, certificate_bytes=certificate_bytes)
+    answers = dict.fromkeys(spec.job.parties, likewise)
     taken = f"The other parties are taken to be like {me}, in rows as in speed; nothing was asked of them."
     return await asyncio.to_thread(forecast, spec, answers, LOCAL_LATENCY_S, taken)

@@ -39,12 +39,12 @@ def public(job: Job, error: BaseException, me: str) -> ComineError:
 
 
 async def end_record(
-    context: JobContext, now: float, record: Record, state: JobState.ValueType, told: ComineError, *before: Event
+    context: JobContext, now: float, record: Record, state: JobState.ValueType, reason: ComineError, *before: Event
 ) -> None:
     """Ends a job that is not in memory, once `before` is told."""
-    await context.audit.record(*before, Ended.by(record.job_id, WORDS[state], told))
-    context.store.move(record.job_id, record.state, state, ended(now, told, context.identity.name))
-    context.log.warning(f"job {WORDS[state]}", caller=record.coordinator, job=record.job_id.hex(), error=told)
+    await context.audit.record(*before, Ended.by(record.job_id, WORDS[state], reason))
+    context.store.move(record.job_id, record.state, state, ended(now, reason, context.identity.name))
+    context.log.warning(f"job {WORDS[state]}", caller=record.coordinator, job=record.job_id.hex(), error=reason)
 
 
 def ended(now: float, error: ComineError, me: str) -> dict[str, Any]:

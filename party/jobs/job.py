@@ -52,7 +52,7 @@ class _Watcher:
     unseen: deque[JobEvent]
     more: asyncio.Event = field(default_factory=asyncio.Event)
 
-    def tell(self, event: JobEvent) -> None:
+    def notify(self, event: JobEvent) -> None:
         if self.unseen and (self.unseen[-1].state, self.unseen[-1].step) == (event.state, event.step):
             self.unseen.pop()
         self.unseen.append(event)
@@ -77,7 +77,7 @@ class Job:
         opened: Tells the labels of what its session has opened, once that is over.
         task: The running part; None until the start.
         cancelled_by: Why the job was cancelled here, for people.
-        ending: Whether its early end is being recorded, before which nothing may begin.
+        is_ending: Whether its early end is being recorded, before which nothing may begin.
         attempt: The last that has begun; 0 before the first.
         began_after: The last entry of the audit log before those that tell of its run; None where it does not run.
         dealings: What the coordinator deals to this party; None in a job in which it does not.
@@ -89,7 +89,7 @@ class Job:
         self.settled: Callable[[], None] = lambda: None
         self.task: asyncio.Task[None] | None = None
         self.cancelled_by = ""
-        self.ending = False
+        self.is_ending = False
         self.began_after: Mark | None = None
         self.dealings: CoordinatorDealings | None = None
         self.attempt = present.attempt
@@ -101,8 +101,8 @@ class Job:
         self._event = present
         self._wanted: DealRequest | None = None
         self._watchers: set[_Watcher] = set()
-        self._told = 0.0
-        self._held: asyncio.TimerHandle | None = None
+        self._notified = 0.0
+        self._delayed: asyncio.TimerHandle | None = None
 
     @property
     def state(self) -> JobState.ValueType:
@@ -151,19 +151,19 @@ class Job:
             return
         approval = self._event.approval if self._event.HasField("approval") else None
         self._event = JobEvent(state=self.state, step=step, done=done, total=total, approval=approval)
-        if self._held is not None:
+        if self._delayed is not None:
             return
-        wait = self._told + PROGRESS_S - time.monotonic()
+        wait = self._notified + PROGRESS_S - time.monotonic()
         if wait <= 0:
-            self._tell()
+            self._notify()
         else:
-            self._held = asyncio.get_running_loop().call_later(wait, self._tell)
+            self._delayed = asyncio.get_running_loop().call_later(wait, self._notify)
 
     def ask(self, request: DealRequest | None) -> None:
         """Puts a request to the coordinator into all events from now on; None takes it out again."""
         self._wanted = request
         if request is not None and not self.over:
-            self._tell()
+            self._notify()
 
     async def watch(self) -> AsyncIterator[JobEvent]:
         """The job as it stands and everything that follows, up to its end."""
@@ -185,19 +185,19 @@ class Job:
     def _move(self, event: JobEvent) -> None:
         if event.state not in MOVES[self.state]:
             raise RuntimeError(f"a job cannot go from {JobState.Name(self.state)} to {JobState.Name(event.state)}")
-        if self._held is not None:
-            self._tell()
+        if self._delayed is not None:
+            self._notify()
         self._event = event
-        self._tell()
+        self._notify()
 
-    def _tell(self) -> None:
-        if self._held is not None:
-            self._held.cancel()
-            self._held = None
-        self._told = time.monotonic()
+    def _notify(self) -> None:
+        if self._delayed is not None:
+            self._delayed.cancel()
+            self._delayed = None
+        self._notified = time.monotonic()
         self._event = self._priced()
         for watcher in self._watchers:
-            watcher.tell(self._event)
+            watcher.notify(self._event)
 
     def _priced(self) -> JobEvent:
         event, costs = JobEvent(), self.costs()

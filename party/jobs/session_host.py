@@ -231,7 +231,7 @@ class SessionHost:
         if attempt < 1:
             raise UnexpectedMessage("a job's first attempt has the number 1", party=self._me)
         again = job.state in (FAILED, CANCELLED) and attempt > max(job.attempt, 1)
-        unsettled = job.ending or self._transitions.unwritten(job.id) is not None or self._turns.runs(job.id)
+        unsettled = job.is_ending or self._transitions.unwritten(job.id) is not None or self._turns.runs(job.id)
         if (job.state != APPROVED and not again) or unsettled:
             state = JobState.Name(job.state).lower()
             raise UnexpectedMessage(
@@ -289,14 +289,14 @@ class SessionHost:
             pass
         if job.over:
             return
-        told = f": {reason[:MAX_REASON]}" if reason else ""
-        job.cancelled_by = f"the job was cancelled at {self._me}{told}"
+        why = f": {reason[:MAX_REASON]}" if reason else ""
+        job.cancelled_by = f"the job was cancelled at {self._me}{why}"
         cancelled = JobCancelled(job.cancelled_by, party=self._me)
         if job.task is None:
             await self._transitions.end(job, CANCELLED, cancelled)
             return
         if (transport := self._transports.get(job.id)) is not None:
-            self._keep(self._tell_peers(job, cancelled, transport))  # before the session does, which knows no reason
+            self._keep(self._notify_peers(job, cancelled, transport))  # before the session does, which knows no reason
         job.task.cancel()
         _, unfinished = await asyncio.wait({job.task}, timeout=CANCEL_S)
         if unfinished:
@@ -392,11 +392,11 @@ class SessionHost:
         try:
             await self._take_part(job, attempt, approvals, transport)
         except (Exception, asyncio.CancelledError) as error:
-            told = public(job, error, self._me)
+            cause = public(job, error, self._me)
             try:
-                await self._tell_peers(job, told, transport)
+                await self._notify_peers(job, cause, transport)
             finally:
-                await self._transitions.end(job, CANCELLED if isinstance(told, JobCancelled) else FAILED, told, error)
+                await self._transitions.end(job, CANCELLED if isinstance(cause, JobCancelled) else FAILED, cause, error)
         finally:
             del self._transports[job.id]
             await transport.close()
@@ -427,9 +427,9 @@ class SessionHost:
             **run.costs._asdict(),
         )
 
-    async def _tell_peers(self, job: Job, told: ComineError, transport: JobTransport) -> None:
+    async def _notify_peers(self, job: Job, cause: ComineError, transport: JobTransport) -> None:
         """Makes sure that peers hear of the end, also where there was no session to tell them."""
         if not transport.aborted:
             with contextlib.suppress(TimeoutError, ComineError):
                 async with asyncio.timeout(ABORT_S):
-                    await transport.abort(told, tuple(p for p in job.spec.job.parties if p != self._me))
+                    await transport.abort(cause, tuple(p for p in job.spec.job.parties if p != self._me))

@@ -85,41 +85,41 @@ class Transitions:
         self._turns.end(job.id)
 
     async def end(
-        self, job: Job, state: JobState.ValueType, told: ComineError, error: BaseException | None = None
+        self, job: Job, state: JobState.ValueType, public: ComineError, error: BaseException | None = None
     ) -> None:
         """Ends a job early, once; where its end cannot be written, it has ended all the same.
 
         Args:
             job: The job.
             state: How it ends.
-            told: Why, as coordinator and peers are told.
+            public: Why, as coordinator and peers are told.
             error: Why, for the node's log.
         """
-        if job.ending or job.over:
+        if job.is_ending or job.over:
             return
-        job.ending = True
-        await uninterrupted(self._end(job, state, told, error))
+        job.is_ending = True
+        await uninterrupted(self._end(job, state, public, error))
 
     async def _moved(self, job: Job, state: JobState.ValueType, changes: dict[str, Any]) -> None:
         if not await asyncio.to_thread(self._context.store.move, job.id, job.state, state, changes):
             raise UnexpectedMessage(f"this job has been moved on at {self._me} by another process", party=self._me)
         job.move(state)
 
-    async def _end(self, job: Job, state: JobState.ValueType, told: ComineError, error: BaseException | None) -> None:
+    async def _end(self, job: Job, state: JobState.ValueType, public: ComineError, error: BaseException | None) -> None:
         try:
             reporter = error.reporter if isinstance(error, ComineError) else None
-            event = Ended.by(job.id, WORDS[state], told, reporter)
-            if not await self._settle(job, state, ended(self._now(), told, self._me), event, told.code):
+            event = Ended.by(job.id, WORDS[state], public, reporter)
+            if not await self._settle(job, state, ended(self._now(), public, self._me), event, public.code):
                 await self.notice(job)  # a person has just decided
                 if job.over:
                     return
-                await self._settle(job, state, ended(self._now(), told, self._me), None, told.code)
+                await self._settle(job, state, ended(self._now(), public, self._me), None, public.code)
         finally:
-            job.ending = False
-            self._turns.end(job.id, told)
-        job.end(state, told, self._me)
+            job.is_ending = False
+            self._turns.end(job.id, public)
+        job.end(state, public, self._me)
         self._leave(job)
-        cause = told if error is None or isinstance(error, asyncio.CancelledError) else error
+        cause = public if error is None or isinstance(error, asyncio.CancelledError) else error
         self._context.log.warning(f"job {WORDS[state]}", caller=job.coordinator, job=job.id.hex(), error=cause)
 
     async def _settle(

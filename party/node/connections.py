@@ -34,10 +34,10 @@ from party.node.unread import MOST_OF_STRANGERS, MOST_UNREAD, End, Unread, recei
 OWN_DESCRIPTORS: Final = 256  # that are not for connections: files, databases, processes
 MOST: Final = 16_384  # connections, however many descriptors there are
 MOST_OF_ADDRESS: Final = 64  # strangers
-WORDLESS_S: Final = 600  # after strangers had too many, for which the kernel keeps connections over which nothing comes
+DEFER_S: Final = 600  # after strangers had too many, for which the kernel keeps connections over which nothing comes
 LOOK_S: Final = 0.1  # and nine times as long as a look takes, where that is more
 SOON_S: Final = 0.02  # where some were closed
-TOLD_S: Final = 30.0  # between two lines about them
+REPORT_S: Final = 30.0  # between two lines about them
 TOO_MANY: Final = "number"  # why they were closed, for the log
 TOO_MUCH: Final = "unread"
 TRIM_S: Final = 1.0  # between two times at which memory is given back
@@ -118,7 +118,7 @@ class Connections:
         self._looking: asyncio.Task[None] | None = None
         self._ended: set[int] = set()  # by inode: those which gRPC may not have closed yet
         self._freeing, self._freed = False, -math.inf  # whether memory is to be given back, and when it was
-        self._crowded, self._wordless = -math.inf, 0  # when strangers had too many; what the kernel was told
+        self._crowded, self._deferred_s = -math.inf, 0  # when strangers had too many; what the kernel was told
 
     def met(self, peer: str, role: Role, name: str) -> None:
         """A member has made a good call over a connection.
@@ -155,7 +155,7 @@ class Connections:
             await asyncio.gather(self._looking, return_exceptions=True)
 
     async def _look(self, port: int) -> None:
-        told, failing, loop = -TOLD_S, False, asyncio.get_running_loop()
+        reported, failing, loop = -REPORT_S, False, asyncio.get_running_loop()
         while True:
             began = loop.time()
             try:
@@ -167,8 +167,8 @@ class Connections:
                 closed, failing = {}, True
             self._closed.update(closed)
             now = loop.time()
-            if self._closed.total() and now - told >= TOLD_S:
-                told = now
+            if self._closed.total() and now - reported >= REPORT_S:
+                reported = now
                 for (holder, why), number in (+self._closed).most_common(10):
                     who = {"address": holder.name} if holder.kind is None else {"caller": holder.name}
                     self._log.warning("connections closed", connections=number, why=why, **who)
@@ -187,9 +187,9 @@ class Connections:
         for connection, holder in held:
             if connection.end in full:
                 closed.setdefault((holder, TOO_MUCH), []).append(connection)
-        told: Counter[tuple[_Holder, str]] = Counter()
+        numbers: Counter[tuple[_Holder, str]] = Counter()
         for what, connections in closed.items():
-            told[what] = sum(connection.inode not in self._ended for connection in connections)
+            numbers[what] = sum(connection.inode not in self._ended for connection in connections)
             for connection in connections:
                 _shut(connection)
         self._ended = {connection.inode for connections in closed.values() for connection in connections}
@@ -197,19 +197,19 @@ class Connections:
         if self._freeing and time.monotonic() >= self._freed + TRIM_S:
             self._freeing, self._freed = bool(full), time.monotonic()
             return_freed_heaps()
-        return told
+        return numbers
 
     def _let_wait(self, port: int, *, crowded: bool) -> None:
         """Tells the kernel for how long to keep connections over which nothing comes, where that has changed."""
         now = time.monotonic()
         if crowded:
             self._crowded = now
-        wordless = WORDLESS_S if now < self._crowded + WORDLESS_S else 0
-        if wordless != self._wordless:
-            self._wordless = wordless
+        deferred_s = DEFER_S if now < self._crowded + DEFER_S else 0
+        if deferred_s != self._deferred_s:
+            self._deferred_s = deferred_s
             for descriptor in _sockets().values():
                 with contextlib.suppress(OSError):  # it has been closed meanwhile
-                    _await_words(descriptor, port, wordless)
+                    _defer_accept(descriptor, port, deferred_s)
 
     def _holder(self, end: End) -> _Holder:
         return self._members.get(end) or _Holder(None, _network(end[0]))
@@ -250,7 +250,7 @@ def _sockets() -> dict[int, int]:
     return sockets
 
 
-def _await_words(descriptor: int, port: int, seconds: int) -> None:
+def _defer_accept(descriptor: int, port: int, seconds: int) -> None:
     """Where a socket listens at the port: lets it accept a connection only once something comes, or after so long."""
     same = socket.socket(fileno=descriptor)
     try:

@@ -25,7 +25,7 @@ class _Caller:
     key: str
     left: float
     seen: float
-    told: float
+    reported: float
     withheld: int = 0
 
 
@@ -38,14 +38,14 @@ class LineLimits:
         now: Seconds of a clock that only goes forward.
 
     Attributes:
-        tell: Told of a key of lines, its value, and how many such lines were withheld.
+        report: Told of a key of lines, its value, and how many such lines were withheld.
     """
 
     def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
         self._now = now
         self._callers: dict[str, _Caller] = {}
         self._lock = threading.Lock()
-        self.tell: Callable[[str, str, int], None] = lambda key, value, number: None
+        self.report: Callable[[str, str, int], None] = lambda key, value, number: None
 
     def __call__(self, _: object, __: str, event: Mapping[str, Any]) -> Mapping[str, Any]:
         """Lets a line through, or drops it."""
@@ -69,13 +69,13 @@ class LineLimits:
         with self._lock:
             now = self._now()
             for name, caller in list(self._callers.items()):
-                if caller.withheld and now - caller.told >= SUMMARY_S:
+                if caller.withheld and now - caller.reported >= SUMMARY_S:
                     due.append((caller.key, name, caller.withheld))
-                    caller.withheld, caller.told = 0, now
+                    caller.withheld, caller.reported = 0, now
                 elif not caller.withheld and caller.left + A_SECOND * (now - caller.seen) >= MOST:
                     del self._callers[name]
         for key, name, withheld in due:
-            self.tell(key, name, withheld)
+            self.report(key, name, withheld)
 
     def _of(self, name: str, key: str, now: float) -> _Caller:
         if name not in self._callers and len(self._callers) >= MAX_CALLERS:

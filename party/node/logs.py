@@ -131,7 +131,7 @@ def only_allowed(_: object, __: str, event: Mapping[str, Any]) -> dict[str, Any]
     withheld: list[str] = []
     for key, value in event.items():
         if key == "error" and isinstance(value, BaseException):
-            kept |= _told(value)
+            kept |= _error_fields(value)
         elif key in KINDS and KINDS[key](value):
             kept[key] = value
         else:
@@ -141,14 +141,14 @@ def only_allowed(_: object, __: str, event: Mapping[str, Any]) -> dict[str, Any]
     return kept
 
 
-def _told(error: BaseException) -> dict[str, Any]:
+def _error_fields(error: BaseException) -> dict[str, Any]:
     if isinstance(error, ComineError):
-        told: dict[str, Any] = {"code": error.code, "sentence": error.message[:MAX_SENTENCE]}
+        fields: dict[str, Any] = {"code": error.code, "sentence": error.message[:MAX_SENTENCE]}
         if error.party is not None:
-            told["error_party"] = error.party
+            fields["error_party"] = error.party
         if error.reporter is not None:
-            told["told_by"] = error.reporter
-        return told
+            fields["told_by"] = error.reporter
+        return fields
     frames = traceback.extract_tb(error.__traceback__)[-12:]
     places = [f"{Path(frame.filename).name}:{frame.lineno} {frame.name}" for frame in frames]
     return {"code": "E700", "type": type(error).__qualname__, "places": places}
@@ -207,7 +207,7 @@ def open_node_log(party: str, lines: LogLines) -> Log:
     def withheld(key: str, value: str, number: int) -> None:
         log.warning("lines withheld", lines=number, **{"about" if key == "event" else key: value})
 
-    limits.tell = withheld
+    limits.report = withheld
     lines.tick = limits.summarise
     lines.lost = lambda number: log.warning("lines lost", lines=number)
     return log
@@ -223,5 +223,5 @@ class LibraryLines(logging.Handler):
     def emit(self, record: logging.LogRecord) -> None:
         """Writes one line."""
         error = record.exc_info[1] if record.exc_info else None
-        told: dict[str, Any] = {} if error is None else {"error": error}
-        self._log.warning("library", library=record.name, **told)
+        fields: dict[str, Any] = {} if error is None else {"error": error}
+        self._log.warning("library", library=record.name, **fields)

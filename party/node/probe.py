@@ -40,11 +40,11 @@ class Probe:
                 fault = await asyncio.shield(self._trying)
         except TimeoutError:
             return f"the disk of the state folder has not answered for {ANSWER_S:g} s"
-        return _told(fault)
+        return _problem_of(fault)
 
     def _done(self, trying: asyncio.Future[str]) -> None:
         self._trying, self._tried = None, time.monotonic()
-        self._problem = "" if trying.cancelled() else _told(trying.result())
+        self._problem = "" if trying.cancelled() else _problem_of(trying.result())
 
 
 def write_fault(folder: Path) -> str:
@@ -59,5 +59,5 @@ def write_fault(folder: Path) -> str:
     return ""
 
 
-def _told(fault: str) -> str:
+def _problem_of(fault: str) -> str:
     return fault and f"the state folder cannot be written ({fault}); see to its disk"

@@ -14,7 +14,7 @@ from party.config import PartyConfig
 from party.data.shared_sources import alike
 from party.policy.inbox import clock, words
 from party.policy.inbox_text import SHORT, columns, harmless
-from party.policy.privacy_budget import NAMES, DatasetBudget, left, short, told, told_of, totals
+from party.policy.privacy_budget import NAMES, DatasetBudget, amounts, amounts_of, left, short, totals
 from party.state.ledger import Entry, Ledger, charges
 
 
@@ -62,9 +62,9 @@ def _dataset(name: str, together: Iterable[str], table: DatasetBudget, ledger: L
         exact=table.exact,
         composition=table.composition,
         period=table.period,
-        totals=told_of(table),
-        spent=told_of(spent),
-        left=told(left(table, spent)),
+        totals=amounts_of(table),
+        spent=amounts_of(spent),
+        left=amounts(left(table, spent)),
         models={model: _under(Counter({c: n for c, n in ever.items() if c.model == model})) for model in models},
         jobs=[_start(entry, counts=since is None or entry.time > since) for entry in ledger.entries(name)],
     )
@@ -74,7 +74,7 @@ def _under(spent: Counter[Charge]) -> ModelSpent:
     """Of one model; where it bounds nothing, no sum does."""
     costs = charges(spent, composed=False)
     bounded = any(cost.epsilon is not None for cost in costs)
-    return ModelSpent(starts=spent.total(), spent=told_of(totals(costs) if bounded else costs[0]))
+    return ModelSpent(starts=spent.total(), spent=amounts_of(totals(costs) if bounded else costs[0]))
 
 
 def _start(entry: Entry, *, counts: bool) -> ChargedStart:
@@ -85,7 +85,7 @@ def _start(entry: Entry, *, counts: bool) -> ChargedStart:
         coordinator=entry.coordinator,
         started=clock(entry.time) or "",
         model=entry.charge.model,
-        charged=told_of(entry.charge),
+        charged=amounts_of(entry.charge),
         state=words(entry.state) or "unknown",
         counts=counts,
     )

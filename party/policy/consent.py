@@ -131,8 +131,8 @@ class Consent:
         except ComineError as error:
             reason = error.message[:MAX_REASON]
             await self._audit.record(proposed, Refused(job=job_id, by=POLICY, reason=reason))
-            told = placeless(error, self._me)
-            await self._add(replace(record, state=DENIED, **_denial(told, POLICY, now), reason=reason))
+            public = placeless(error, self._me)
+            await self._add(replace(record, state=DENIED, **_denial(public, POLICY, now), reason=reason))
             await asyncio.to_thread(self._store.forget_refused, POLICY)  # proposed again, it is judged again
             raise
         if how == "auto":
@@ -177,9 +177,9 @@ class Consent:
         """
         with self._deciding(record):
             # A person chose these words for others to read, places among them.
-            told = PolicyDenied(f"{by} at {self._me} denied the job: {reason}", party=self._me)
+            denial = PolicyDenied(f"{by} at {self._me} denied the job: {reason}", party=self._me)
             self._audit.append(Refused(job=record.job_id, by=by, reason=reason))
-            changes = _denial(told, by, self.now()) | {"reason": reason}
+            changes = _denial(denial, by, self.now()) | {"reason": reason}
             self._store.move(record.job_id, AWAITING_APPROVAL, DENIED, changes)
 
     @contextmanager
@@ -189,7 +189,7 @@ class Consent:
             present = self._store.get(record.job_id) or record
             if present.state != AWAITING_APPROVAL:
                 raise UsageError(
-                    f"the job {record.job_id.hex()[:12]} {_standing(present)}; only jobs that await approval can be "
+                    f"the job {record.job_id.hex()[:12]} {_state_text(present)}; only jobs that await approval can be "
                     "approved or denied"
                 )
             if present.expiry <= self.now():
@@ -211,7 +211,7 @@ class Consent:
         return UnexpectedMessage(f"{self._me} has received this very proposal before; make a new one", party=self._me)
 
 
-def _standing(record: Record) -> str:
+def _state_text(record: Record) -> str:
     """How a job stands that awaits no decision, as the end of a sentence about it."""
     by = " by the policy" if record.decided_by == POLICY else f" by {record.decided_by}"
     match record.state:
@@ -233,12 +233,12 @@ def support_asked(spec: JobSpec) -> str:
     return f"top {spec.itemsets.top_k}" if asked is None else str(asked)
 
 
-def _denial(told: ComineError, by: str, now: float) -> dict[str, Any]:
+def _denial(denial: ComineError, by: str, now: float) -> dict[str, Any]:
     return {
         "decided": now,
         "decided_by": by,
         "ended": now,
-        "error_code": told.code,
-        "error_message": told.message[:MAX_REASON],
-        "error_party": told.party,
+        "error_code": denial.code,
+        "error_message": denial.message[:MAX_REASON],
+        "error_party": denial.party,
     }

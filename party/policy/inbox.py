@@ -16,7 +16,7 @@ from link.errors import ComineError, UsageError
 from party.policy.consent import proposal_of, spec_of
 from party.policy.judge import Judge
 from party.policy.policy_input import Verdict
-from party.policy.privacy_budget import told, told_of
+from party.policy.privacy_budget import amounts, amounts_of
 from party.state.store import Record, Store
 from protos.v1.control_pb2 import APPROVED, AWAITING_APPROVAL, JobState
 
@@ -118,8 +118,8 @@ def shown(
         "statement": declared.prose(),
         "privacy": {
             "model": spec.privacy.model,
-            "charge": told_of(charge(spec)).model_dump(),
-            "left": told(judge.left(spec, record.job_id)).model_dump(),
+            "charge": amounts_of(charge(spec)).model_dump(),
+            "left": amounts(judge.left(spec, record.job_id)).model_dump(),
         },
         "policy": _policy(record, spec, judge),
         "plan": plan,

@@ -108,9 +108,9 @@ def _privacy(privacy: dict[str, Any]) -> Iterator[str]:
     if cost["epsilon"] is None:
         yield "nothing bounds what its result tells of a record: it adds no noise"
     else:
-        told = f"epsilon {cost['epsilon']} and delta {cost['delta']} towards whoever sees the result"
+        text = f"epsilon {cost['epsilon']} and delta {cost['delta']} towards whoever sees the result"
         local = cost["local_epsilon"]
-        yield told if local is None else f"{told}, epsilon {local} towards whoever sees its report as it leaves"
+        yield text if local is None else f"{text}, epsilon {local} towards whoever sees its report as it leaves"
     kept = [f"{name.replace('_', ' ')} {amount}" for name, amount in rest.items() if amount is not None]
     yield f"left for all jobs on the dataset: {', '.join(kept)}" if kept else "no total is set for the dataset"
 

@@ -468,12 +468,12 @@ def _fits(rule: ApprovalRule, facts: PolicyInput) -> bool:
     )
 
 
-def _at_most(rule: str, most: int | None, asked: int | None, told: str, what: str = "") -> Verdict | None:
+def _at_most(rule: str, most: int | None, asked: int | None, shown: str, what: str = "") -> Verdict | None:
     if most is None:
         return None
     refusal = None
     if asked is None or asked > most:
-        refusal = f"asks for {what or rule} of at most {most} (rule {rule}), and the job has {told}"
+        refusal = f"asks for {what or rule} of at most {most} (rule {rule}), and the job has {shown}"
     return Verdict(rule, f"at most {most}", refusal)
 
 

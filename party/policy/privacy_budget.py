@@ -126,15 +126,15 @@ def left(budget: DatasetBudget, spent: Totals) -> dict[str, Decimal]:
         }
 
 
-def told(numbers: Mapping[str, Decimal | None]) -> Amounts:
+def amounts(numbers: Mapping[str, Decimal | None]) -> Amounts:
     """Amounts by name as they are published."""
     texts = {name: None if number is None else f"{number.normalize(_SUMS):f}" for name, number in numbers.items()}
     return Amounts(**{name: texts.get(name) for name in NAMES})
 
 
-def told_of(cost: Charge | Totals | DatasetBudget) -> Amounts:
+def amounts_of(cost: Charge | Totals | DatasetBudget) -> Amounts:
     """The amounts of a job, of several, or of a table, as they are published."""
-    return told({name: getattr(cost, name) for name in NAMES})
+    return amounts({name: getattr(cost, name) for name in NAMES})
 
 
 def short(number: Decimal) -> str:

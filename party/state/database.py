@@ -124,7 +124,7 @@ def is_locked(path: Path) -> bool:
 
 
 @contextmanager
-def told(path: Path, what: str, remedy: str) -> Iterator[None]:
+def translated(path: Path, what: str, remedy: str) -> Iterator[None]:
     """Translates what SQLite raises, and what is raised where a cell is read that is none.
 
     The sentences may cross the wire, so they name the file without its folder.
@@ -201,9 +201,9 @@ class Kind:
     overwrites: bool = False
     busy_s: float = 5.0
 
-    def told(self, path: Path) -> AbstractContextManager[None]:
-        """Translates what SQLite raises about a database; see `told`."""
-        return told(path, self.name, self.remedy)
+    def translated(self, path: Path) -> AbstractContextManager[None]:
+        """Translates what SQLite raises about a database; see `translated`."""
+        return translated(path, self.name, self.remedy)
 
     def open(self, path: Path) -> Held:
         """Opens a database, makes it where there is none, and brings an older one up to date.
@@ -223,7 +223,7 @@ class Kind:
             raise
 
     def _connected(self, path: Path) -> sqlite3.Connection:
-        with self.told(path):
+        with self.translated(path):
             settings = ("synchronous = FULL", *(("secure_delete = ON",) if self.overwrites else ()))
             connection = connect(path, self.busy_s, *settings)  # each commit survives a loss of power
             try:
@@ -303,7 +303,7 @@ class StateDatabase:
     @contextmanager
     def _using(self) -> Iterator[sqlite3.Connection]:
         """The connection, for this thread alone; what SQLite raises is translated."""
-        with self._lock, self.KIND.told(self._path):
+        with self._lock, self.KIND.translated(self._path):
             yield self._connection
 
     @contextmanager

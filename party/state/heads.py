@@ -120,7 +120,7 @@ def hold(heads: Heads, audit: AuditLog, log: Log, *holders: Holder) -> None:
 def lost(
     found: Iterable[Head],
     knows: Callable[[Head], bool | None],
-    told: Callable[[str], Event],
+    event_of: Callable[[str], Event],
     error: Callable[[str], ConfigurationError],
 ) -> list[Event]:
     """What the log is to be told of what a database has nothing of any more.
@@ -128,7 +128,7 @@ def lost(
     Args:
         found: The heads of what is in it.
         knows: Whether it knows all of one; None where it knows nothing of it.
-        told: By a subject, the event that tells of its loss.
+        event_of: By a subject, the event that tells of its loss.
         error: By a subject in words, the error of a database that knows too little of it.
 
     Raises:
@@ -138,7 +138,7 @@ def lost(
     for head in found:
         known = knows(head)
         if known is None:
-            events.append(told(head.subject))
+            events.append(event_of(head.subject))
         elif not known:
             raise error(f"'{head.subject}'")
     return events

@@ -95,9 +95,9 @@ class _Life:
     ended: Ended | None = None
     ended_at: float = 0.0
 
-    def take(self, told: Told) -> None:
+    def take(self, logged: Told) -> None:
         """Takes note of the next entry."""
-        event, at = told.event, told.entry.time.timestamp()
+        event, at = logged.event, logged.entry.time.timestamp()
         match event:
             case Proposed():
                 self.proposed, self.received = event, at
@@ -158,14 +158,14 @@ def reconcile(
         others: list[Event] = []
         asked: list[tuple[str, float]] = []
         sizes = Sizes()
-        for told in entries_after(audit.path, known):
-            sizes.add(told.event, told.entry.time.timestamp())
-            if not isinstance(told.event, JobEvent):
-                others.append(told.event)
-                if isinstance(told.event, PlanAsked):
-                    asked.append((told.event.coordinator, told.entry.time.timestamp()))
+        for logged in entries_after(audit.path, known):
+            sizes.add(logged.event, logged.entry.time.timestamp())
+            if not isinstance(logged.event, JobEvent):
+                others.append(logged.event)
+                if isinstance(logged.event, PlanAsked):
+                    asked.append((logged.event.coordinator, logged.entry.time.timestamp()))
             else:
-                lives.setdefault(told.event.job, _Life()).take(told)
+                lives.setdefault(logged.event.job, _Life()).take(logged)
         _check_log(store, audit.path, known, lives)
         follow(store, others)
         companions.note(store, audit.path.parent, others)
@@ -196,9 +196,9 @@ def note(store: Store, audit: AuditLog, mark: Mark, party: str) -> None:
     """Notes that the database knows all that the log tells up to an entry, and leaves it in one file."""
     reached = store.reached()
     known = None if reached is None or reached.log != mark.log else Mark(*reached[1:])
-    told = takewhile(lambda each: each.entry.seq <= mark.seq, entries_after(audit.path, known))
+    logged = takewhile(lambda each: each.entry.seq <= mark.seq, entries_after(audit.path, known))
     events, sizes = list[Event](), Sizes()
-    for each in told:  # before the database is held, since it may take a while
+    for each in logged:  # before the database is held, since it may take a while
         events.append(each.event)
         sizes.add(each.event, each.entry.time.timestamp())
     with store.alone():
@@ -254,14 +254,14 @@ def _check_log(store: Store, path: Path, known: Mark | None, lives: Mapping[byte
 def _about(path: Path) -> tuple[bool, LogFollows | None, bool]:
     """Whether a log tells of nothing but itself, which one it follows, and whether its head was lost unseen."""
     is_new, follows, head_lost = True, None, False
-    for told in entries_after(path, None):
-        if isinstance(told.event, LogFollows):
-            follows = told.event
-        elif isinstance(told.event, HeadLost):
+    for logged in entries_after(path, None):
+        if isinstance(logged.event, LogFollows):
+            follows = logged.event
+        elif isinstance(logged.event, HeadLost):
             head_lost = True
-        elif isinstance(told.event, NodeStarted):
+        elif isinstance(logged.event, NodeStarted):
             is_new = head_lost = False  # a node that starts has held the two against each other
-        elif not isinstance(told.event, _ABOUT_THE_LOG):
+        elif not isinstance(logged.event, _ABOUT_THE_LOG):
             is_new = False
     return is_new and follows is None, follows, head_lost
 
@@ -370,10 +370,10 @@ def _merges(entries: Iterable[Told]) -> Counter[str]:
     """By dataset, how often all starts that the log tells of have merged; see `Remembered.merges`."""
     proposals: dict[bytes, bytes] = {}
     found: Counter[str] = Counter()
-    for told in entries:
-        match told.event:
+    for logged in entries:
+        match logged.event:
             case Proposed(job=job_id):
-                proposals[job_id] = told.event.proposal
+                proposals[job_id] = logged.event.proposal
             case Started(job=job_id) if job_id in proposals:
                 dataset, merges = _merges_of(proposals[job_id])
                 found[dataset] += merges

@@ -54,7 +54,7 @@ class NodeAudit(AuditLog):
             kept = len(self._late)
             self.count.take(counted, self.party, refuses=not any(isinstance(event, OUTCOMES) for event in events))
             try:
-                with self._hushed():
+                with self._reason_in_log():
                     await super().record(*self._late, *events)
             except ResourceError:
                 self.count.give_back(counted)
@@ -76,11 +76,11 @@ class NodeAudit(AuditLog):
         Raises:
             ResourceError: The log cannot be read, so nothing can be written after it either.
         """
-        with self._hushed():
+        with self._reason_in_log():
             return super().mark()
 
     @contextlib.contextmanager
-    def _hushed(self) -> Iterator[None]:
+    def _reason_in_log(self) -> Iterator[None]:
         if self.closed:
             raise ResourceError(f"{self.party} has stopped", party=self.party)
         try:

@@ -424,7 +424,7 @@ class Store(NodeTables):
         """
         (found,) = self._execute("PRAGMA quick_check(1)").fetchone()
         if found != "ok":
-            with self.KIND.told(self._path):
+            with self.KIND.translated(self._path):
                 raise sqlite3.DatabaseError(" ".join(str(found).split()))
 
     @contextmanager

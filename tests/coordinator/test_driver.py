@@ -36,7 +36,7 @@ def store(tmp_path: Path) -> Store:
 def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(party_calls, "RETRY_S", 0.05)
     monkeypatch.setattr(party_calls, "MAX_RETRY_S", 0.1)
-    monkeypatch.setattr(driving, "HEED_S", 0.02)
+    monkeypatch.setattr(driving, "LOOK_S", 0.02)
 
 
 async def until(made: Callable[[], bool]) -> None:
@@ -66,7 +66,7 @@ def test_people_decide_and_the_job_goes_on(store: Store) -> None:
 
     async def test() -> None:
         async with world(north=MANUAL, south=MANUAL) as made:
-            job = asyncio.ensure_future(run_job(SPEC, made.coordinator, made.addresses, store=store, tell=told))
+            job = asyncio.ensure_future(run_job(SPEC, made.coordinator, made.addresses, store=store, on_move=told))
             await until(lambda: State.AWAITING in told.states)
             assert told.jobs[-1].waits_for == ("north", "south")
             made.nodes["south"].approve()
@@ -126,7 +126,7 @@ def test_a_node_that_is_restarted_while_people_think_is_found_again(store: Store
 
     async def test() -> None:
         async with world(north=MANUAL, south=MANUAL) as made:
-            job = asyncio.ensure_future(run_job(SPEC, made.coordinator, made.addresses, store=store, tell=told))
+            job = asyncio.ensure_future(run_job(SPEC, made.coordinator, made.addresses, store=store, on_move=told))
             await made.nodes["south"].watched.wait()
             await made.stop("south")
             await until(lambda: told.jobs[-1].away == {"south"})
@@ -143,7 +143,7 @@ def test_a_node_that_is_down_when_the_last_one_approves_is_waited_for(store: Sto
 
     async def test() -> None:
         async with world(north=MANUAL) as made:
-            job = asyncio.ensure_future(run_job(SPEC, made.coordinator, made.addresses, store=store, tell=told))
+            job = asyncio.ensure_future(run_job(SPEC, made.coordinator, made.addresses, store=store, on_move=told))
             await made.nodes["north"].watched.wait()
             await made.stop("south")
             made.nodes["north"].approve()
@@ -186,7 +186,7 @@ async def dies_in(store: Store, made: World, state: State) -> None:
             reached.set()
 
     folder = store.create(draft(SPEC, made.coordinator, 600))
-    driver = Driver(folder.record(), made.coordinator, made.addresses, folder=folder, tell=tell)
+    driver = Driver(folder.record(), made.coordinator, made.addresses, folder=folder, on_move=tell)
     job = asyncio.ensure_future(driver.drive())
     await reached.wait()
     job.cancel()
@@ -259,7 +259,7 @@ def test_cancelling_whether_or_not_a_driver_lives(store: Store, state: State, dr
         async with world(north=changes, south=changes) as made:
             told = Told()
             if driven:
-                job = asyncio.ensure_future(run_job(SPEC, made.coordinator, made.addresses, store=store, tell=told))
+                job = asyncio.ensure_future(run_job(SPEC, made.coordinator, made.addresses, store=store, on_move=told))
                 await until(lambda: state in told.states)
             else:
                 await dies_in(store, made, state)
@@ -296,7 +296,7 @@ def test_cancelling_while_the_result_is_written_is_too_late_or_leaves_nothing(st
                 if job.state is State.RELEASING:
                     releasing.set()
 
-            driver = Driver(folder.record(), made.coordinator, made.addresses, folder=folder, tell=tell)
+            driver = Driver(folder.record(), made.coordinator, made.addresses, folder=folder, on_move=tell)
             driven = asyncio.ensure_future(driver.drive())
             await releasing.wait()
             for _ in range(delay):

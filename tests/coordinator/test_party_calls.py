@@ -10,7 +10,7 @@ from typing import Any, cast
 
 import pytest
 
-from coordinator.cli.terminal.live import notes, standing
+from coordinator.cli.terminal.live import notes, waiting_for
 from coordinator.jobs import party_calls
 from coordinator.jobs.driver import Driver
 from coordinator.jobs.lifecycle import Away, Job, Signal, Stand, State, step
@@ -128,4 +128,4 @@ def test_people_read_why_a_node_is_not_talked_to_that_answers(capsys: pytest.Cap
     job = job._replace(
         state=State.APPROVED, stands=stands, away=frozenset({"south"}), impostors={"south": error.message}
     )
-    assert standing(job).endswith(f"which cannot be reached ({error.message})")
+    assert waiting_for(job).endswith(f"which cannot be reached ({error.message})")

@@ -86,7 +86,7 @@ def test_a_coordinator_that_was_restarted_keeps_no_randomness(tmp_path: Path) ->
                     started.set()
 
             record = draft(SPEC, identity, 600)
-            first = asyncio.ensure_future(Driver(record, identity, made.addresses, tell=tell).drive())
+            first = asyncio.ensure_future(Driver(record, identity, made.addresses, on_move=tell).drive())
             await started.wait()
             first.cancel()
             await asyncio.gather(first, return_exceptions=True)

@@ -99,7 +99,7 @@ async def _gap(folder: Path, parties: tuple[str, ...], how: How, seconds: float)
 
         addresses = nodes.addresses | {name: path.address for name, path in paths.items()}
         record = draft(weekly(), nodes.authority.issue("analyst", "coordinator"), 600)
-        driver = Driver(record, nodes.authority.issue("analyst", "coordinator"), addresses, tell=tell)
+        driver = Driver(record, nodes.authority.issue("analyst", "coordinator"), addresses, on_move=tell)
         driven = asyncio.ensure_future(driver.drive())
         await started.wait()
         for path in paths.values():
@@ -164,7 +164,7 @@ def test_a_job_is_cancelled_where_its_parties_can_be_reached_amid_a_gap(tmp_path
 
             addresses = nodes.addresses | {"south": path.address}
             identity = nodes.authority.issue("analyst", "coordinator")
-            run = asyncio.ensure_future(run_job(weekly(), identity, addresses, tell=tell))
+            run = asyncio.ensure_future(run_job(weekly(), identity, addresses, on_move=tell))
             await away.wait()
             run.cancel()
             await asyncio.gather(run, return_exceptions=True)

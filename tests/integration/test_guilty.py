@@ -265,7 +265,7 @@ def test_whose_clock_is_wrong_is_named_before_anything_is_judged_by_it(tmp_path:
 
 
 def test_a_clock_that_goes_wrong_while_people_decide_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("coordinator.jobs.driver.MET_S", 0.0)
+    monkeypatch.setattr("coordinator.jobs.driver.PREFLIGHT_S", 0.0)
 
     async def test() -> None:
         async with running(tmp_path) as nodes:

@@ -296,7 +296,7 @@ def test_an_attempt_that_still_runs_somewhere_is_ended_before_the_next(tmp_path:
                     started.set()
 
             driver = asyncio.ensure_future(
-                Driver(record, analyst(nodes), nodes.addresses, folder=folder, tell=tell).drive()
+                Driver(record, analyst(nodes), nodes.addresses, folder=folder, on_move=tell).drive()
             )
             await started.wait()
             driver.cancel()

@@ -32,7 +32,7 @@ class Clock:
 def limited() -> tuple[LineLimits, Clock, Counter[tuple[str, str]]]:
     clock, told = Clock(), Counter[tuple[str, str]]()
     limits = LineLimits(clock)
-    limits.tell = lambda key, value, number: told.update({(key, value): number})
+    limits.report = lambda key, value, number: told.update({(key, value): number})
     return limits, clock, told
 
 
@@ -84,7 +84,7 @@ def test_a_summary_is_a_line_of_its_own() -> None:
     stream = io.StringIO()
     limits = LineLimits()
     log = open_log("north", stream, limits)
-    limits.tell = lambda key, value, number: log.warning("lines withheld", lines=number, **{key: value})
+    limits.report = lambda key, value, number: log.warning("lines withheld", lines=number, **{key: value})
     for _ in range(MOST + 7):
         log.warning("call refused", call="Describe", caller="phone")
     log.warning("call refused", call="Describe", caller="another")

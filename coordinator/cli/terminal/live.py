@@ -52,23 +52,23 @@ def live_progress(parties: Sequence[str]) -> Iterator[Watcher]:
 
 def notes() -> Callable[[Job], None]:
     """Tells, once each time, for whom a job waits, and who is back."""
-    told = ""
+    shown = ""
     since: dict[str, datetime] = {}
 
-    def tell(job: Job) -> None:
-        nonlocal told
+    def show(job: Job) -> None:
+        nonlocal shown
         for party in job.away:
             since.setdefault(party, datetime.now().astimezone())
         if back := tuple(sorted(since.keys() - job.away)):
             note(f"{enumeration(back)} can be reached again")
             for party in back:
                 del since[party]
-        sentence = standing(job) or _missing(job, since)
-        if sentence and sentence != told:
+        sentence = waiting_for(job) or _missing(job, since)
+        if sentence and sentence != shown:
             note(sentence)
-        told = sentence
+        shown = sentence
 
-    return tell
+    return show
 
 
 def _missing(job: Job, since: Mapping[str, datetime]) -> str:
@@ -86,11 +86,11 @@ def _missing(job: Job, since: Mapping[str, datetime]) -> str:
 
 def _impostors(job: Job) -> str:
     """Why nodes are not talked to that answer, as the end of a sentence."""
-    told = "; ".join(job.impostors[party] for party in sorted(job.impostors.keys() & job.away))
-    return f" ({told})" if told else ""
+    shown = "; ".join(job.impostors[party] for party in sorted(job.impostors.keys() & job.away))
+    return f" ({shown})" if shown else ""
 
 
-def standing(job: Job) -> str:
+def waiting_for(job: Job) -> str:
     """For whose decision or return a job waits; empty where it goes its way."""
     if job.state is State.AWAITING:
         until = f"{datetime.fromtimestamp(job.expires).astimezone():%Y-%m-%d %H:%M %Z}"

@@ -84,8 +84,8 @@ def as_json(spec: AnonymizeSection) -> dict[str, Any]:
 
 def digest_of(spec: AnonymizeSection, files: Mapping[str, str]) -> bytes:
     """A digest of what is asked: equal for equal requests of the same dataset under the same policy."""
-    told = json.dumps([as_json(spec), dict(files)], sort_keys=True, separators=(",", ":"), ensure_ascii=False)
-    return hashlib.sha256(told.encode("utf-8", "surrogatepass")).digest()
+    text = json.dumps([as_json(spec), dict(files)], sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()
 
 
 def _contents(configuration: str) -> dict[str, Any]:

@@ -117,7 +117,7 @@ class Runs:
             DeadlineExceeded: The run took too long, and was ended.
         """
         if self._stopped:
-            raise self._ending()
+            raise self._stopping_error()
         task = {
             "party": self._me,
             "dataset": dataset.name,
@@ -138,7 +138,7 @@ class Runs:
         self._processes.add(process)
         try:
             async with asyncio.timeout(seconds(rules.max_time)):
-                told = await last_output(process, task)
+                answer = await last_output(process, task)
         except TimeoutError:
             raise DeadlineExceeded(
                 f"a release of '{dataset.name}' took longer than {self._me} lets a run take ({rules.max_time}, "
@@ -147,7 +147,7 @@ class Runs:
             ) from None
         finally:
             await self._end(process)
-        return self._read(told, process, place, dataset.name)
+        return self._read(answer, process, place, dataset.name)
 
     async def stop(self) -> None:
         """Ends all runs; whoever waits for one is told so."""
@@ -160,9 +160,9 @@ class Runs:
         await process.wait()
         self._processes.discard(process)
 
-    def _read(self, told: bytes, process: asyncio.subprocess.Process, place: Path, dataset: str) -> Made | Unmet:
+    def _read(self, answer: bytes, process: asyncio.subprocess.Process, place: Path, dataset: str) -> Made | Unmet:
         try:
-            outcome = read_json(told)
+            outcome = read_json(answer)
         except ValueError:
             raise self._crashed(process, place, dataset) from None
         if "error" in outcome:
@@ -176,7 +176,7 @@ class Runs:
 
     def _crashed(self, process: asyncio.subprocess.Process, place: Path, dataset: str) -> ComineError:
         if self._stopped:
-            return self._ending()
+            return self._stopping_error()
         with suppress(OSError):
             self._keep(dataset, (place / ERRORS).read_bytes()[-_REASON_BYTES:])
         if process.returncode in _FOR_WANT_OF_MEMORY:
@@ -194,7 +194,7 @@ class Runs:
         with suppress(ResourceError):
             write_whole(self._folder / f"{dataset}.reason", reason + b"\n")
 
-    def _ending(self) -> PeerError:
+    def _stopping_error(self) -> PeerError:
         return PeerError(f"{self._me} is being stopped; ask again when its node is back", party=self._me)
 
     @contextmanager
@@ -215,6 +215,6 @@ async def last_output(process: asyncio.subprocess.Process, task: Mapping[str, An
     with suppress(ConnectionError):
         process.stdin.write(json.dumps(task).encode() + b"\n")
         await process.stdin.drain()
-    told = await process.stdout.read()
+    answer = await process.stdout.read()
     await process.wait()
-    return told
+    return answer

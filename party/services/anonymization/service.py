@@ -74,7 +74,7 @@ class ReleaseService:
 
     def rules(self, coordinator: str) -> dict[str, pb.AnonymizationRules]:
         """What a coordinator may ask for, by dataset."""
-        return {name: _told(each.rules) for name, each in self._open.items() if may_ask(each.rules, coordinator)}
+        return {name: _message(each.rules) for name, each in self._open.items() if may_ask(each.rules, coordinator)}
 
     async def anonymize(self, request: pb.AnonymizeRequest, coordinator: str) -> AsyncGenerator[pb.ReleasePart]:
         """The files of a release, piece by piece.
@@ -163,7 +163,7 @@ async def _parts(made: Made, *, report: bool) -> AsyncGenerator[pb.ReleasePart]:
                 yield pb.ReleasePart(file=kind, data=data)
 
 
-def _told(rules: AnonymizationRules) -> pb.AnonymizationRules:
+def _message(rules: AnonymizationRules) -> pb.AnonymizationRules:
     require = rules.require.model_dump(mode="json", by_alias=True, exclude_unset=True)
     return pb.AnonymizationRules(
         columns=[

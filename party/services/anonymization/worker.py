@@ -45,7 +45,7 @@ class Failed(Exception):
 
 
 @contextmanager
-def _telling(error: ComineError, *, of_rows: bool = True) -> Iterator[None]:
+def _reported_as(error: ComineError, *, of_rows: bool = True) -> Iterator[None]:
     """Translates what the library says of the data."""
     try:
         yield
@@ -86,14 +86,14 @@ def release(spec: AnonymizeSection, folder: Path, dataset: str, persons: Sequenc
     from party.services.anonymization.strength import released
 
     of = f"the dataset '{dataset}' of {me}"
-    with _telling(InputDataError(f"{of} cannot be read; {HIDDEN}"), of_rows=False):
+    with _reported_as(InputDataError(f"{of} cannot be read; {HIDDEN}"), of_rows=False):
         data = read_source(spec, folder)
     columns = released(spec)
     if lacking := [name for name in columns if name not in data.column_names]:
         what = f"{of} has no column '{lacking[0]}', of which its policy speaks; its operator has to correct party.toml"
         raise Failed(ConfigurationError(what), what)
     taken = data.select([name for name in data.column_names if name in columns])
-    with _telling(
+    with _reported_as(
         InputDataError(
             f"{of} does not fit the configuration: cells are missing (see [anonymize] missing), or are no values of "
             f"their column's kind, or tell persons apart that no k hides; {HIDDEN}"
@@ -105,9 +105,9 @@ def release(spec: AnonymizeSection, folder: Path, dataset: str, persons: Sequenc
     trees: dict[str, Hierarchy] = {}
     for name in spec.hierarchies:
         only = spec.model_copy(update={"hierarchies": {name: spec.hierarchies[name]}})
-        with _telling(ConfigurationError(f"the hierarchy of '{name}' does not fit {of}; {HIDDEN}")):
+        with _reported_as(ConfigurationError(f"the hierarchy of '{name}' does not fit {of}; {HIDDEN}")):
             trees |= hierarchies_of(only, folder, table)[0]
-    with _telling(
+    with _reported_as(
         ConfigurationError(
             f'algorithm = "{spec.algorithm}" makes no release of {of} that meets the models within max_suppression = '
             f"{spec.max_suppression}, or they do not suit its columns; allow more, or ask for less; {HIDDEN}"

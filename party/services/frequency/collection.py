@@ -39,13 +39,13 @@ class OpenRound:
         stored: As it is on disk.
         mechanism: By which it takes reports.
         intake: Where they go.
-        ending: Whether it takes no further ones.
+        is_ending: Whether it takes no further ones.
     """
 
     stored: StoredRound
     mechanism: Mechanism[Any]
     intake: Intake
-    ending: bool = False
+    is_ending: bool = False
     _under_way: int = 0
     _idle: asyncio.Event = field(default_factory=asyncio.Event)
 
@@ -102,7 +102,7 @@ class Changes:
         self.over = asyncio.Event()  # once there will be no further change
         self._news: asyncio.Event = asyncio.Event()
 
-    def tell(self) -> None:
+    def notify(self) -> None:
         """Something has changed."""
         self.version += 1
         self._news.set()
@@ -228,7 +228,7 @@ class Collection:
         """Waits for the batches that are under way."""
         async with self._lock:
             for each in self.open.values():
-                each.ending = True
+                each.is_ending = True
             for each in self.open.values():
                 await each.drained()
 
@@ -305,7 +305,7 @@ class Collection:
         await self._workers.disk(self._store.open_round, self.name, stored, plan.state)
         self._state = plan.state
         self.open[plan.number] = await self._taking(stored, plan.mechanism)
-        self.changes.tell()
+        self.changes.notify()
 
     async def _taking(self, stored: StoredRound, mechanism: Mechanism[Any]) -> OpenRound:
         intake = await self._workers.disk(Intake, self._store, self.name, stored.number, stored.period, mechanism)
@@ -314,7 +314,7 @@ class Collection:
     async def _end(self, number: int, *, last: bool = False) -> None:
         """Ends a round; `last` where the collection is closed, so that no other round of its period follows."""
         found = self.open[number]
-        found.ending = True
+        found.is_ending = True
         await found.drained()
         await self._workers.disk(found.intake.stop)
         aggregator = await self._workers.turn(found.intake.aggregator)
@@ -333,7 +333,7 @@ class Collection:
         self._state = outcome.state
         del self.open[number]
         self.ended, self.latest_ended = self.ended + 1, max(number, self.latest_ended or 0)
-        self.changes.tell()
+        self.changes.notify()
 
     async def _close(self, by: str) -> None:
         for number in sorted(self.open):
@@ -342,7 +342,7 @@ class Collection:
         await self._workers.disk(self._store.close_collection, self.name, self._now())
         self.closed = True
         self.changes.over.set()
-        self.changes.tell()
+        self.changes.notify()
 
     async def _forget(self, now: float) -> None:
         window = self.spec.window

@@ -141,7 +141,7 @@ class FrequencyService(FrequencyEstimationServicer):
                         f"{self._me} takes labels of at most {MAX_LABEL_BYTES >> 20} MiB; shorten them", party=self._me
                     )
             collection = await running.collections.create(spec, bytes(labels), coordinator)
-            return await self._told(collection, self._reader(collection, coordinator))
+            return await self._described(collection, self._reader(collection, coordinator))
 
     async def List(self, request: pb.ListCollectionsRequest, context: Context) -> pb.Collections:  # noqa: ARG002, N802
         """The collections that the coordinator may read."""
@@ -150,8 +150,8 @@ class FrequencyService(FrequencyEstimationServicer):
             [each for each in some if may_read(each.spec, each.stored.creator, coordinator)]
             for some in (self._on.collections.all(), self._on.collections.left_out())
         )
-        told = [await self._told(each, self._reader(each, coordinator)) for each in found]
-        return pb.Collections(collections=[*told, *(left_out_of(each.stored, self._me) for each in left_out)])
+        described = [await self._described(each, self._reader(each, coordinator)) for each in found]
+        return pb.Collections(collections=[*described, *(left_out_of(each.stored, self._me) for each in left_out)])
 
     async def Estimate(self, request: pb.FrequencyRequest, context: Context) -> AsyncIterator[pb.EstimatePart]:  # noqa: N802
         """The estimates of one round, as far as the coordinator may see it."""
@@ -243,7 +243,7 @@ class FrequencyService(FrequencyEstimationServicer):
         collection = await self._on.collections.find(request.collection)
         check_closer(collection.spec, collection.stored.creator, coordinator, self._me)
         await collection.close(coordinator)
-        return await self._told(collection, self._reader(collection, coordinator))
+        return await self._described(collection, self._reader(collection, coordinator))
 
     async def Delete(self, request: pb.DeleteCollectionRequest, context: Context) -> pb.DeleteCollectionReply:  # noqa: N802
         """Forgets a closed collection."""
@@ -255,7 +255,7 @@ class FrequencyService(FrequencyEstimationServicer):
     async def Describe(self, request: pb.DescribeCollectionRequest, context: Context) -> pb.Collection:  # noqa: N802
         """What a collection is, and which rounds take reports."""
         collection = await self._on.collections.find(request.collection)
-        return await self._told(collection, self._check_known(collection, context))
+        return await self._described(collection, self._check_known(collection, context))
 
     async def Domain(self, request: pb.DomainRequest, context: Context) -> AsyncIterator[pb.DomainPart]:  # noqa: N802
         """The labels of the domain, in pieces."""
@@ -381,10 +381,10 @@ class FrequencyService(FrequencyEstimationServicer):
             raise no_collection(name, self._me)
         await self._audit.record(EstimatesRead(collection=name, coordinator=reader.name, round=number, reports=n))
 
-    async def _told(self, collection: Collection, reader: Reader | None) -> pb.Collection:
+    async def _described(self, collection: Collection, reader: Reader | None) -> pb.Collection:
         """What a reader is told of a collection, or where there is None, whoever may report to it."""
         stored = collection.stored
-        told = pb.Collection(
+        described = pb.Collection(
             name=stored.name,
             id=stored.id,
             spec=collection.public_spec if reader is None else stored.spec,
@@ -394,7 +394,7 @@ class FrequencyService(FrequencyEstimationServicer):
             rounds=[
                 round_of(each.stored, each.mechanism.fingerprint)
                 for _, each in sorted(collection.open.items())
-                if not each.ending
+                if not each.is_ending
             ],
             rounds_ended=collection.ended,
             domain_digest=collection.domain_digest,
@@ -402,8 +402,8 @@ class FrequencyService(FrequencyEstimationServicer):
             now=self.now(),
         )
         if reader is not None:
-            told.counters.CopyFrom(counters_of(await reader.counters()))
-        return told
+            described.counters.CopyFrom(counters_of(await reader.counters()))
+        return described
 
 
 class _Running:

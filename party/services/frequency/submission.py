@@ -113,7 +113,7 @@ class Submissions:
             if refused.status in _REASONS:
                 await self._note(collection, batch.round, _REASONS[refused.status], size)
             raise
-        collection.changes.tell()
+        collection.changes.notify()
         return _receipt(batch.sequence, statuses)
 
     async def _collection(self, batch: pb.ReportBatch) -> Collection:
@@ -134,7 +134,7 @@ class Submissions:
             if number >= collection.next_number:
                 raise Refused(pb.EARLY, f"round {number} of the collection '{collection.name}' has not begun")
             raise Refused(pb.LATE, f"round {number} of the collection '{collection.name}' is over")
-        if found.ending or (found.stored.closes and found.stored.closes <= self.now()):
+        if found.is_ending or (found.stored.closes and found.stored.closes <= self.now()):
             raise Refused(pb.LATE, f"round {number} of the collection '{collection.name}' is over")
         return found
 

@@ -131,8 +131,8 @@ class DatasetQueries:
         if values is not None:
             met &= ~np.isnan(values)
         asked = CLASS_OF[query.function]
-        audited, standing = self._auditor(data, query.column)
-        records = np.sort(standing[met])
+        audited, by_record = self._auditor(data, query.column)
+        records = np.sort(by_record[met])
         reason = self._reason(data.n_rows, query.column, asked, records, audited)
         rank = None if audited.auditor.sums is None else audited.auditor.sums.rank
         if reason is not None:
@@ -209,7 +209,7 @@ class DatasetQueries:
         if n > audited.n:
             audited.auditor.extend(n - audited.n, found.of)
             audited.n = n
-        return audited, found.standing
+        return audited, found.by_record
 
     def _rebuilt(self, row: AuditorRow, column: str, of: NDArray[np.int64]) -> _Audited:
         """An auditor that knows all that was answered about a column; each variable is somebody's."""

@@ -30,11 +30,11 @@ class Variables:
     """What stands for the records.
 
     Attributes:
-        standing: By record its variable, −1 where it has none.
+        by_record: By record its variable, −1 where it has none.
         of: By variable whose it is: variables of one person share the number of the first of them.
     """
 
-    standing: NDArray[np.int64]
+    by_record: NDArray[np.int64]
     of: NDArray[np.int64]
 
 

@@ -80,8 +80,8 @@ class Forwarder:
                 await self._try(stub, pool, peer, batch)
                 await self._audit.record(await arrived(pool, self._store, self._disk, batch, peer))
             except (grpc.RpcError, ComineError) as error:
-                told = error if isinstance(error, ComineError) else self._explained(error, peer)
-                self._log.warning("batch not forwarded", route=route, batch=batch, peer=peer, error=told)
+                cause = error if isinstance(error, ComineError) else self._explained(error, peer)
+                self._log.warning("batch not forwarded", route=route, batch=batch, peer=peer, error=cause)
                 await asyncio.sleep(pause)
                 pause = min(2 * pause, _LAST_PAUSE_S)
             else:

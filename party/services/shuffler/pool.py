@@ -269,7 +269,7 @@ class Pool:
         )
         for reason in DROPPED:
             setattr(statement, reason, drops[reason])
-        await self._tell(statement, senders.total())
+        await self._record_batch(statement, senders.total())
         await self._disk(self._close_batch, statement)
         self._has_departed()
         return True
@@ -343,7 +343,7 @@ class Pool:
         inner, tags = inner[readable], tags[new][readable]
         if len(inner) < self.route.minimum:
             statement.withheld, inner = len(inner), inner[:0]
-        await self._tell(statement, len(inner))
+        await self._record_batch(statement, len(inner))
         await self._disk(self._send_off, statement, head.statements, inner, tags)
         self._tags.add(tags)
         self._has_departed()
@@ -385,7 +385,7 @@ class Pool:
         head = pb.BatchHead(route=self.route.digest, batch=self.batch, reports=len(leaving), statements=signed)
         self._store.depart(self.stored.row, head, leaving, tags)
 
-    async def _tell(self, statement: pb.BatchStatement, forwarded: int) -> None:
+    async def _record_batch(self, statement: pb.BatchStatement, forwarded: int) -> None:
         """Tells the audit log of a batch before it is closed."""
         dropped = sum(getattr(statement, reason) for reason in DROPPED)
         await self._audit.record(

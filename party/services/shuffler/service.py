@@ -132,7 +132,7 @@ class ShufflerService(ShufflerServicer):
                     "has no such party",
                     party=self._me,
                 )
-        return await self._told(await running.create(route, request.document, coordinator), creator=True)
+        return await self._described(await running.create(route, request.document, coordinator), creator=True)
 
     async def Flush(self, request: pb.FlushRequest, context: Context) -> pb.ShuffleRoute:  # noqa: N802
         """Lets the batch leave now, if it has enough reports."""
@@ -144,19 +144,19 @@ class ShufflerService(ShufflerServicer):
                 "and a batch has as many at least",
                 party=self._me,
             )
-        return await self._told(pool, creator=True)
+        return await self._described(pool, creator=True)
 
     async def Retire(self, request: pb.RetireRouteRequest, context: Context) -> pb.ShuffleRoute:  # noqa: N802
         """Takes no more reports of a route, and forgets its keys; what is enough for a batch leaves before."""
         pool = await self._of_creator(request.route, context)
         await self._on.retire(pool)
-        return await self._told(pool, creator=True)
+        return await self._described(pool, creator=True)
 
     # -- coordinators, clients and parties ---------------------------------------------------------------------------
     async def Describe(self, request: pb.DescribeRouteRequest, context: Context) -> pb.ShuffleRoute:  # noqa: N802
         """What a route is, and by which key reports are sealed for this node."""
         pool = await self._on.find(request.route)
-        return await self._told(pool, creator=_member(context) == f"coordinator/{pool.stored.creator}")
+        return await self._described(pool, creator=_member(context) == f"coordinator/{pool.stored.creator}")
 
     # -- clients and parties -----------------------------------------------------------------------------------------
     async def Submit(  # noqa: N802
@@ -258,7 +258,7 @@ class ShufflerService(ShufflerServicer):
             first = pool.route.shufflers[0]
             raise ConfigurationError(f"batches of the route '{pool.route.name}' begin at {first}", party=self._me)
 
-    async def _told(self, pool: Pool, *, creator: bool) -> pb.ShuffleRoute:
+    async def _described(self, pool: Pool, *, creator: bool) -> pb.ShuffleRoute:
         return pb.ShuffleRoute(
             document=pool.stored.document,
             key=None if pool.retired else pool.signed_key(),

@@ -198,7 +198,7 @@ class ShufflerStore(StateDatabase):
     def tags(self, row: int) -> NDArray[np.uint64]:
         """Of all reports that were taken."""
         blobs = self._select("SELECT tags FROM tags WHERE route = ? ORDER BY row", row)
-        with KIND.told(self._path):
+        with KIND.translated(self._path):
             return np.frombuffer(b"".join(blob for (blob,) in blobs), "<u8").astype(np.uint64)
 
     def waiting(self, row: int) -> Waiting:

@@ -58,10 +58,10 @@ class FrequencyStore(StateDatabase):
     def __init__(self, path: Path, opened: Held, most_bytes: float = math.inf) -> None:
         super().__init__(path, opened)
         self._most_bytes = most_bytes
-        with self._told():
+        with self._translated():
             self._reading = connect(path, KIND.busy_s, "query_only = ON")  # through which nothing can be written
             self._refusals = Refusals(self._reading)
-        self._writer = Writer(opened.connection, self._told, self._refusals)
+        self._writer = Writer(opened.connection, self._translated, self._refusals)
         self._folder = Folder()
         self._periods: WeakValueDictionary[int, Participants] = WeakValueDictionary()
         self._open: WeakValueDictionary[int, OpenRound] = WeakValueDictionary()
@@ -286,9 +286,9 @@ class FrequencyStore(StateDatabase):
             after: Only rounds of higher numbers are looked for.
             released: Whether what was made of the reports counts, or else the reports.
         """
-        tells = "length(result) > 0" if released else "counted > 0"
+        condition = "length(result) > 0" if released else "counted > 0"
         found = self._select(
-            f"SELECT number FROM rounds WHERE collection = ? AND number > ? AND ended IS NOT NULL AND {tells} "  # noqa: S608
+            f"SELECT number FROM rounds WHERE collection = ? AND number > ? AND ended IS NOT NULL AND {condition} "  # noqa: S608
             "ORDER BY number DESC LIMIT 1",
             *(self._collection(name), after),
         )
@@ -446,8 +446,8 @@ class FrequencyStore(StateDatabase):
         return self._read(lambda connection: connection.execute(statement, values).fetchall())
 
     def _read(self, what: Callable[Concatenate[sqlite3.Connection, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
-        with self._lock, self._told():
+        with self._lock, self._translated():
             return what(self._reading, *args, **kwargs)
 
-    def _told(self) -> AbstractContextManager[None]:
-        return KIND.told(self._path)
+    def _translated(self) -> AbstractContextManager[None]:
+        return KIND.translated(self._path)

@@ -53,7 +53,7 @@ class Writer:
 
     Args:
         connection: To the database; nobody else writes.
-        told: Translates errors of the database.
+        translated: Translates errors of the database.
         refusals: Numbers of refused reports, which are written along.
 
     Attributes:
@@ -61,9 +61,9 @@ class Writer:
     """
 
     def __init__(
-        self, connection: sqlite3.Connection, told: Callable[[], AbstractContextManager[None]], refusals: Refusals
+        self, connection: sqlite3.Connection, translated: Callable[[], AbstractContextManager[None]], refusals: Refusals
     ) -> None:
-        self._connection, self._told, self._refusals = connection, told, refusals
+        self._connection, self._translated, self._refusals = connection, translated, refusals
         self._queue: deque[Submission | _Task] = deque()
         self._waiting = 0  # bytes
         self._outside: deque[tuple[asyncio.AbstractEventLoop, asyncio.Future[None]]] = deque()
@@ -216,7 +216,7 @@ class Writer:
 
     def _do(self, task: _Task) -> None:
         try:
-            with self._told(), alone(self._connection) if task.alone else nullcontext():
+            with self._translated(), alone(self._connection) if task.alone else nullcontext():
                 done = task.work(self._connection)
         except BaseException as error:  # whoever waits raises it
             task.answer.set_exception(error)
@@ -229,14 +229,14 @@ class Writer:
         self._flush_at = time.monotonic() + FLUSH_S
         if keys := self._refusals.take():
             try:
-                with self._told(), alone(self._connection):
+                with self._translated(), alone(self._connection):
                     self._refusals.write(keys, self._connection)
             except ComineError:  # of all that is kept these numbers matter least; they go with the next ones
                 self._refusals.put_back(keys)
 
     def _commit(self, submissions: list[Submission]) -> None:
         try:
-            with self._told():
+            with self._translated():
                 commit = Commit.of(submissions)
                 if commit.rows:
                     with alone(self._connection):

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from coordinator.shuffle.collect import padded_reports
-from coordinator.shuffle.routes import CollectorFolder, nodes_of, read_state, standing, write_durably
+from coordinator.shuffle.routes import CollectorFolder, nodes_of, read_state, route_status, write_durably
 from crypto.primitives.randomness import Randomness
 from jobs.collections.route import RouteSpec
 from ldp.registry import oracle
@@ -203,7 +203,7 @@ def test_reports_that_nobody_honest_sends_are_dropped_and_told(world: Shufflers)
     world.route("dirty")
     pki = world.folder / "pki"
     fleet = Identity.load(pki / "ca.crt", pki / "fleet.crt", pki / "fleet.key")
-    found = standing(fleet, world.addresses, "dirty")
+    found = route_status(fleet, world.addresses, "dirty")
     rows = np.zeros((20, found.route.size), np.uint8)
     rows[:3] = 0xFF  # no value of the domain
     sealed = [row.tobytes() for row in wrap(rows, found.route, found.keys(fleet))]
