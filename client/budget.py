@@ -1,4 +1,4 @@
-"""What a device may tell at most: the limits that its owner sets, whatever a service asks for."""
+"""What a device may reveal at most: the limits that its owner sets, whatever a service asks for."""
 
 from __future__ import annotations
 
@@ -25,8 +25,9 @@ Number = int | float | str | Fraction
 class Budget:
     """The limits of one device, over all collections together.
 
-    What a report adds to all that the device has told is charged when it is drawn, and never given back: ε for a report
-    with fresh noise, ε∞ for an answer that is kept for ever, once, and nothing for a report that repeats a kept answer.
+    What a report adds to all that the device has revealed is charged when it is drawn, and never given back: ε for a
+    report with fresh noise, ε∞ for an answer that is kept for ever, once, and nothing for a report that repeats a kept
+    answer.
 
     Args:
         epsilon: What may be charged within any `days` days.

@@ -61,7 +61,7 @@ class Database:
 
     def close(self) -> None:
         """Ends the connection."""
-        with self._lock:  # whoever closes a connection that another thread uses ends the process
+        with self._lock:  # anyone who closes a connection that another thread uses ends the process
             self._connection.close()
 
     @contextlib.contextmanager

@@ -259,7 +259,7 @@ class Description:
     def open_round(self, now: float) -> Round | None:
         """The round in which a report that is made now belongs, as far as is known; None where there is none.
 
-        Rounds that follow each other with the same mechanism are reckoned from the last one that was announced. Of a
+        Rounds that follow each other with the same mechanism are computed from the last one that was announced. Of a
         series of budgets, each round has its own mechanism, so only those that were announced are known.
         """
         begun = [each for each in self.rounds if each.opens <= now]

@@ -43,7 +43,7 @@ class Drawn(NamedTuple):
 
     Attributes:
         report: A batch of one.
-        charge: What it adds to all that the device has told.
+        charge: What it adds to all that the device has revealed.
         memo: The kept answers with those that are new; None where nothing is kept.
     """
 
@@ -57,7 +57,7 @@ def drawn(
 ) -> Drawn:
     """Perturbs a value. Nothing is spent before the result is kept, since nobody sees what is thrown away.
 
-    A kept answer is charged with ε∞ when it is drawn, and never again: all reports that repeat it tell no more.
+    A kept answer is charged with ε∞ when it is drawn, and never again: all reports that repeat it reveal no more.
 
     Args:
         mechanism: By which.

@@ -1,6 +1,6 @@
 """Many clients at once: behind a gateway that collects what devices cannot send themselves, or simulated.
 
-All clients of a fleet are in the hands of whoever runs it, who sees their values and secrets; the service does not.
+The operator of a fleet sees its clients' values and secrets; the service does not.
 What a fleet knows is in memory only: a process that is started again begins new clients, with new pseudonyms. Clients
 that are known by ids (`Fleet.of`) have the same pseudonyms and coins in every process, and a record on the disk of what
 they have reported and spent.
@@ -135,7 +135,7 @@ class Fleet:
         """The clients of a gateway that it knows by ids: in every process, an id has the same pseudonyms.
 
         Where a client's value is reported again in a round, the very same report is sent, in whatever batch and by
-        whichever process. Another value of the client in the period, or by another mechanism, would tell more of it,
+        whichever process. Another value of the client in the period, or by another mechanism, would reveal more of it,
         and is not sent. What clients have reported and spent is in the secret's record before it leaves.
 
         Args:

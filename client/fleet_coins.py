@@ -27,7 +27,7 @@ class FleetCoins:
     """The coins of clients 0 … n − 1.
 
     Args:
-        key: 32 secret bytes of whoever runs the fleet.
+        key: 32 secret bytes of the fleet's operator.
         secrets: Shape (n, 32): the clients' secrets.
     """
 
@@ -54,7 +54,7 @@ class FleetCoins:
 
 
 def digests(values: NDArray[Any]) -> NDArray[np.uint8]:
-    """What tells values apart, shape (n, 16): equal values have equal digests, whole and real numbers alike."""
+    """What distinguishes values, shape (n, 16): equal values have equal digests, whole and real numbers alike."""
     kind = values.dtype.kind
     if kind not in "biuf":
         return _of_texts([str(value) for value in values.ravel()])

@@ -28,7 +28,7 @@ class FleetLedger:
         clients: How many.
         span: At a position, what was spent at one that is lower by `span` or more does not count.
         epsilon: What each may spend within it.
-        unit: In whole numbers of which amounts are reckoned; of each, what is spent is rounded up. By default that of
+        unit: Amounts are whole numbers of it; of each, what is spent is rounded up. By default that of
             continual release, whose amounts are such numbers.
     """
 

@@ -1,4 +1,4 @@
-"""What the clients of a fleet have done before, in this process and in others, as their record tells it."""
+"""What the clients of a fleet have done before, in this process and in others, as their record shows it."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class FleetPast:
 
     @contextmanager
     def held(self) -> Generator[bool]:
-        """Nobody else reports by the record meanwhile; tells whether somebody has since the last time.
+        """Nobody else reports by the record meanwhile; returns whether somebody has since the last time.
 
         Raises:
             ConfigurationError: The record is gone, empty, damaged, or of another version.

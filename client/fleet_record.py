@@ -5,7 +5,7 @@ to leave is written down first: the client, the collection, the period, and a di
 same again is the same bits and costs nothing; anything else of that client in that period does not leave. What each
 report has spent stands beside it, so that ledgers and budgets go on in the next process.
 
-Clients and digests are keyed with the clients' secrets: without the gateway's secret the file tells neither who
+Clients and digests are keyed with the clients' secrets: without the gateway's secret the file reveals neither who
 reported nor what.
 """
 
@@ -34,7 +34,7 @@ DIGEST_BYTES: Final = 16
 WAIT_S: Final = 60.0  # for another process that reports by the same record
 _LOOK_S: Final = 0.05
 _APPLICATION: Final = 0x636F6D67  # "comg"
-_VERSION: Final = 2  # the first had names that a collection with an id of its choice would have been told
+_VERSION: Final = 2  # a collection with an id of its choice could have learned the names in the first
 _SCHEMA: Final = f"""
 CREATE TABLE reports (
     row INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -91,7 +91,7 @@ class Leaving:
 
 
 def digests_of(secrets: NDArray[np.uint8], terms: bytes, values: Rows) -> Rows:
-    """What tells reports apart.
+    """What distinguishes reports.
 
     Args:
         secrets: Shape (n, 32): the clients'.

@@ -29,7 +29,7 @@ _SHOWN: Final = 40  # characters of an id in an error
 
 @dataclass(frozen=True, slots=True, repr=False)
 class GatewaySecret:
-    """32 bytes that never leave the gateway: whoever has them and an id knows that client's pseudonyms.
+    """32 bytes that never leave the gateway: anyone who has them and an id knows that client's pseudonyms.
 
     Attributes:
         secret: The bytes.

@@ -1,7 +1,8 @@
 """When a client that joins a running stream may report first, where each step asks a share of the clients.
 
 It acts as if a uniform one of the w steps before had been its last. Clients would otherwise be the likelier to report
-the newer they are, and a release would tell of newcomers more than of all; `ldp.streams.simulation` does the same.
+the newer they are, and a release would reveal more about newcomers than about all. `ldp.streams.simulation` does the
+same.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What became of a report, told to the app."""
+"""What became of a report, for the app."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Outcome:
     Attributes:
         status: In a word.
         sentence: For a person.
-        charge: What it added to what the device has told; 0 unless reported.
+        charge: What it added to what the device has revealed; 0 unless reported.
     """
 
     status: Status

@@ -1,8 +1,8 @@
 """By which name a client reports: another one in every period, which nobody can link.
 
-A pseudonym is HMAC-SHA-256(secret, collection id ‖ period as 8 bytes, highest first), cut to 16 bytes. Whoever has not
-the secret cannot tell it from random bytes, so two periods, or two collections, cannot be joined by it; and a client
-has one in a period, however often it sends.
+A pseudonym is HMAC-SHA-256(secret, collection id ‖ period as 8 bytes, highest first), cut to 16 bytes. Without
+the secret it cannot be distinguished from random bytes, so two periods, or two collections, cannot be joined by it; and
+a client has one in a period, however often it sends.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def pseudonyms(secrets: NDArray[np.uint8], collection: bytes, period: int) -> ND
 
 
 def record_names(secrets: NDArray[np.uint8]) -> NDArray[np.uint8]:
-    """By which a gateway's own record knows many clients, shape (n, 16): no node is ever told them.
+    """By which a gateway's own record knows many clients, shape (n, 16): no node ever learns them.
 
     Args:
         secrets: Shape (n, 32).

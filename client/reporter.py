@@ -1,4 +1,4 @@
-"""One user's device: it perturbs values itself, and tells no more than its budget allows, whoever asks for more."""
+"""One user's device: it perturbs values itself, and reveals no more than its budget allows."""
 
 from __future__ import annotations
 
@@ -115,11 +115,11 @@ class FrequencyClient:
             return self._spent(self._store.advance(self._clock()))
 
     def _spent(self, at: float) -> Fraction:
-        """What counts at a time. A charge is past by the device's clock and by the time that nodes have told, too."""
+        """What counts at a time: a charge is past by the device's clock and by the time that nodes have announced."""
         return self._store.spent(self._node_time(at) - self.budget.span_s)
 
     def _node_time(self, at: float) -> float:
-        """The latest time that a node has told; that of the device, which it never exceeds, where none has."""
+        """The latest time that a node has announced; that of the device, which it never exceeds, where none has."""
         heard = self._store.fact("heard")
         return at if heard is None else float(heard)
 
@@ -201,7 +201,7 @@ class FrequencyClient:
         Args:
             collection: As `follow` gave it.
             value: A label; a whole number of a domain without labels; a number for a mean; a text.
-            unknown: The label that stands for all texts that the domain has not.
+            unknown: The label for all texts that the domain has not.
 
         Returns:
             Whether a report was made, or why not.
@@ -253,7 +253,7 @@ class FrequencyClient:
         """A report that the device's budget allows.
 
         Where answers wait for their turn, one that the budget does not allow waits, too: by falling silent, a device
-        would tell that its value is new.
+        would reveal that its value is new.
 
         Raises:
             PolicyDenied: The budget does not allow it.

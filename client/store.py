@@ -2,7 +2,7 @@
 
 The secret, the budget, what was spent and when, kept answers, what services have announced, and reports on their way.
 What belongs together is written in one transaction, so at whatever moment the device stops, either all of it is there
-or nothing. Two processes may use one folder: whoever comes second waits.
+or nothing. Two processes may use one folder: the second one waits.
 """
 
 from __future__ import annotations
@@ -141,7 +141,7 @@ class ClientStore(Database):
         self.execute("INSERT OR REPLACE INTO facts VALUES (?, ?)", name, value)
 
     def advance(self, now: float) -> float:
-        """The time by which budgets are reckoned: that of the clock, but it never goes back.
+        """The time by which budgets are computed: that of the clock, but it never goes back.
 
         Args:
             now: What the clock says, in Unix seconds.

@@ -184,7 +184,7 @@ class Federation:
         """All jobs that the coordinator keeps, newest first.
 
         Folders that cannot be read, and jobs with a party that the federation file does not name any more, are left
-        out; `comine job list` tells of them.
+        out; `comine job list` shows them.
         """
         found = []
         for folder in Store.of(self._file).jobs():

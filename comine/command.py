@@ -1,4 +1,4 @@
-"""The command line: its commands, and how each of their ends is told."""
+"""The command line: its commands, and how each of their ends is reported."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ def application() -> Any:
 
 def main() -> None:
     """Runs the command line; every end has its exit code, and no user sees a traceback."""
-    os.environ.setdefault("GRPC_VERBOSITY", "NONE")  # every fault is told in comine's own words, and once
+    os.environ.setdefault("GRPC_VERBOSITY", "NONE")  # every fault is reported in comine's own words, and once
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # more are not used, and each spins for 50 ms when it starts
     os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")  # there are none, and looking for them takes 50 ms
     nowhere = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115  # for streams that the caller has closed
@@ -131,7 +131,7 @@ def _speak_utf_8() -> None:
 
 
 def run(arguments: Sequence[str]) -> int:
-    """Runs one command and returns its exit code; what went wrong is told on standard error.
+    """Runs one command and returns its exit code; what went wrong is reported on standard error.
 
     Args:
         arguments: The command line, without the name of the program.
@@ -198,7 +198,7 @@ def _failed(error: ComineError) -> int:
 
 
 def _misused(error: Any) -> int:
-    """Tells what click does not understand, after how the command is used."""
+    """Says what click does not understand, after how the command is used."""
     context, message = error.ctx, error.format_message()
     if context is not None and message == context.get_help():  # a group without a command: the help says it all
         error.show()
@@ -223,5 +223,5 @@ def _faulty(error: Exception) -> int:
 
 
 def _say(sentence: str) -> None:
-    with contextlib.suppress(OSError):  # nobody listens; the exit code still tells
+    with contextlib.suppress(OSError):  # nobody listens; the exit code still says it
         sys.stderr.write(f"comine: {one_line(sentence)}\n")

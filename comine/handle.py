@@ -1,4 +1,4 @@
-"""A submitted job, as Python holds it: its standing, its result, and its end on request."""
+"""A submitted job, as Python holds it: its state, its result, and its end on request."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class JobHandle:
         self.id = folder.id
 
     def status(self) -> JobDocument:
-        """How the job stands, and each of its parties, as `comine job status --json` tells."""
+        """How the job stands, and each of its parties, as `comine job status --json` prints it."""
         return run_interruptibly(job_status(self._folder, self._identity, self._addresses))
 
     def result(self, timeout: float | None = None) -> Result:

@@ -22,7 +22,7 @@ def read_federation(path: Path) -> Federation:
             f"{path} does not exist; on the command line, give --federation FILE, or set COMINE_FEDERATION"
         ) from None
     except OSError:
-        pass  # which reading it tells better
+        pass  # which reading it reports better
     return Federation.load(path)
 
 

@@ -26,7 +26,7 @@ def serve(
     import asyncio
     import os
 
-    os.environ.setdefault("GRPC_VERBOSITY", "NONE")  # its own lines would wait for whoever reads them
+    os.environ.setdefault("GRPC_VERBOSITY", "NONE")  # its own lines would wait for the reader
     from party.server import serve as serve_node
 
     asyncio.run(serve_node(party_toml))

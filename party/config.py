@@ -47,7 +47,7 @@ class PartySection(TomlTable):
         name: The party, as in its certificate and in the federation file.
         listen: HOST:PORT on which the node answers coordinators and peers.
         state_dir: Folder for the jobs, the audit log and the results of this party.
-        federation: The federation file, whose parties are the peers that the node may talk to.
+        federation: The federation file, whose parties are the peers that the node may call.
         max_running: Jobs that may run at once.
         keep_jobs: For which the node keeps what it knows of a job that has ended.
     """

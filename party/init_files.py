@@ -173,7 +173,7 @@ def render_party(
         dataset: The name of its dataset.
         source: The keys that say where the dataset is and how it is written; its kind is transactions by default. None:
             the node has no data, and only collects reports.
-        publishable: What may be told of its size, coarsely; None where nobody has looked at the data.
+        publishable: What may be published of its size, coarsely; None where nobody has looked at the data.
 
     Raises:
         ConfigurationError: A value cannot be used; the sentence names its key.

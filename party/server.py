@@ -82,7 +82,7 @@ class Node:
 
     Args:
         config: The node's file.
-        log: Where it tells what it does.
+        log: Where it reports what it does.
         patience_s: Seconds for which a peer may be away before it counts as lost.
 
     Raises:

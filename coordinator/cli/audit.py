@@ -26,7 +26,7 @@ def show(
     last: Annotated[int | None, typer.Option("--last", min=1, help="Only so many, the last ones.")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """List the entries of an audit log, as they stand there; `verify` tells whether they hold."""
+    """List the entries of an audit log, as they stand there; `verify` says whether they hold."""
     from coordinator.cli.terminal.console import write_json, write_table
     from jobs.audit.place import find
     from jobs.audit.reading import job_of, shown

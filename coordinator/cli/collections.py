@@ -228,7 +228,7 @@ def watch(
         except JobCancelled:
             note(f"the collection goes on; come back with: comine frequency watch {name}")
         except BrokenPipeError:
-            return  # whoever read has seen enough
+            return  # the reader has seen enough
 
 
 @contextmanager

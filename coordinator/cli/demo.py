@@ -17,7 +17,7 @@ def demo(
     """Watch three insurers mine rules together: real data, separate processes, mutual TLS, nothing pooled."""
     import os
 
-    os.environ.setdefault("GRPC_VERBOSITY", "NONE")  # every fault is told in comine's own words
+    os.environ.setdefault("GRPC_VERBOSITY", "NONE")  # every fault is reported in comine's own words
     from coordinator.demo.run import run_demo
 
     run_demo(out)

@@ -290,7 +290,7 @@ def _show(document: JobDocument) -> None:
 
 
 def _traffic(each: PartyStatus) -> str:
-    """What a party sent and received; who was not asked and has told nothing has not sent nothing."""
+    """What a party sent and received; of a party that was not asked nothing is known, which is not 0."""
     from link.files.quantities import size
 
     figures = (each.bytes_sent, each.bytes_received)

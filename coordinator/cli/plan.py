@@ -104,7 +104,7 @@ def in_all(plan: Plan) -> str:
 
 
 def cost_of_records(plan: Plan) -> list[str]:
-    """What a job under a privacy model spends, is charged, and leaves at each party that tells."""
+    """What a job under a privacy model spends, is charged, and leaves at each party that publishes it."""
     if plan.privacy is None:
         return []
     lines = plan.privacy.prose()

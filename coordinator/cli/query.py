@@ -1,4 +1,4 @@
-"""`comine query`: an aggregate of a node's table, if with all earlier answers it tells nobody's value."""
+"""`comine query`: an aggregate of a node's table, if with all earlier answers it reveals nobody's value."""
 
 from __future__ import annotations
 

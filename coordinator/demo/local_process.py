@@ -31,7 +31,7 @@ def process_at(address: str) -> int | None:
 
 
 def peak_bytes(process: int) -> int | None:
-    """The most memory that a process has had resident; None where that is not told."""
+    """The most memory that a process has had resident; None where that is not shown."""
     try:
         status = (_PROC / str(process) / "status").read_text()
     except OSError:

@@ -1,7 +1,7 @@
 """A federation on this machine: every party a process with a folder, keys, a port and data of its own.
 
-For the demo and for benchmarks. The processes are ordinary nodes, `comine party serve`, that talk over real ports under
-mutual TLS; only the network between them is short.
+For the demo and for benchmarks. The processes are ordinary nodes, `comine party serve`, that communicate over real
+ports under mutual TLS; only the network between them is short.
 """
 
 from __future__ import annotations

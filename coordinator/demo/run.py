@@ -1,4 +1,4 @@
-"""Runs the demo and tells it: prepare, start, mine, compare with the pooled rows, stop."""
+"""Runs the demo and shows it: prepare, start, mine, compare with the pooled rows, stop."""
 
 from __future__ import annotations
 

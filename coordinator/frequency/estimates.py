@@ -26,7 +26,7 @@ FOUND: Final = "found"
 
 
 class Row(NamedTuple):
-    """What is told of one value."""
+    """What is shown of one value."""
 
     value: str
     estimate: float
@@ -62,7 +62,7 @@ class Estimates:
 
     @property
     def of(self) -> int:
-        """How many reports counts refer to: those of the round, or of the publication that it tells again."""
+        """How many reports counts refer to: those of the round, or of the publication that it shows again."""
         return self.head.of or self.head.reports
 
 
@@ -156,7 +156,7 @@ class Asked:
 
 
 def rows(estimates: Estimates, domain: Domain | None, asked: Asked) -> Iterator[Row]:
-    """What is told of each value, in the order in which it came.
+    """What is shown of each value, in the order in which it came.
 
     Args:
         estimates: The estimates.

@@ -69,7 +69,7 @@ async def listed(identity: Identity, addresses: Mapping[str, str]) -> Listing:
             found += answer
     if len(errors) == len(nodes):
         raise errors[0]
-    # A node that offers no service, or not to this coordinator, is nothing to be told of beside others.
+    # A node that offers no service, or not to this coordinator, is not worth a line beside others.
     return Listing(tuple(found), tuple(each.message for each in errors if not isinstance(each, PolicyDenied)))
 
 

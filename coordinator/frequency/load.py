@@ -159,7 +159,7 @@ async def load_test(node: FrequencyNode, collection: Collection, gateway: Gatewa
         ConfigurationError: The collection's values are not known, or it goes on in rounds that would end meanwhile.
         PolicyDenied: It is closed.
         ResourceError: A process that sends cannot be started, or was ended by the system.
-        ComineError: As the first connection that failed has told.
+        ComineError: As the first connection that failed has reported.
     """
     check_open(collection)
     spec, domain = node.spec(collection), await node.domain(collection)

@@ -49,7 +49,7 @@ def report(reading: Reading, *, written: datetime | None = None) -> str:
     """The page.
 
     Args:
-        reading: What it tells.
+        reading: What it shows.
         written: The time that it names as its own; now, if None.
     """
     shown = largest_first(reading.rows, MOST_ROWS)

@@ -40,7 +40,7 @@ class Reading:
         asked: How estimates are shown.
         estimates: Of the round that is looked at.
         mechanism: Of that round.
-        rows: What is told of each value, in the domain's order or largest first.
+        rows: What is shown of each value, in the domain's order or largest first.
         processing: The method of post-processing; empty for none.
         processed: Counts after it, one a row; None for none.
         earlier: Estimates of earlier rounds of the same kind, the earliest first.

@@ -38,7 +38,7 @@ def report(simulation: Simulation, *, written: datetime | None = None) -> str:
     """The page.
 
     Args:
-        simulation: What it tells.
+        simulation: What it shows.
         written: The time that it names as its own; now, if None.
     """
     order = np.argsort(-simulation.collection.counts, kind="stable")[:MOST_ROWS]

@@ -124,7 +124,7 @@ class FrequencyNode(NodeClient):
         Args:
             request: Of what.
             every: Seconds.
-            first: The first round whose end is told, though it may be past; None: the latest that has ended.
+            first: The first round whose end is shown, though it may be past; None: the latest that has ended.
         """
         call = self._service.Watch(WatchFrequencyRequest(what=request, every=every, first=first))
         async with aclosing(self._estimates(call)) as found:

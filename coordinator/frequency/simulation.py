@@ -26,7 +26,7 @@ from link.errors import ConfigurationError
 Floats = NDArray[np.float64]
 
 Watcher = Callable[[str, int, int], None]
-"""Told of a mechanism's name, how many users have reported to it in this run, and how many will."""
+"""Called with a mechanism's name, how many users have reported to it in this run, and how many will."""
 
 AUTO: Final = "auto"
 
@@ -178,7 +178,7 @@ def simulate(request: Request, collection: Collection, watcher: Watcher = unwatc
     Args:
         request: What is to be simulated.
         collection: The values.
-        watcher: Told of the progress.
+        watcher: Called with the progress.
 
     Raises:
         ConfigurationError: A mechanism is unknown, or does not fit the budget, the domain or the post-processing.
@@ -313,8 +313,8 @@ class _Errors:
 def collected(
     found: FrequencyOracle, codes: Codes, rng: Randomness, report_progress: Callable[[int, int], None]
 ) -> tuple[Estimate, Floats]:
-    """One collection, and the seconds of clients and server; tells how many users have reported."""
-    # The mechanism takes numbers; its labels are for whoever reads the estimates.
+    """One collection, and the seconds of clients and server; reports how many users have reported."""
+    # The mechanism takes numbers; its labels are for the reader of the estimates.
     mechanism = found.with_params(domain=found.domain.size)
     server: Aggregator[Estimate] = Aggregator(mechanism)
     batch = max(BATCH_BYTES // mechanism.report_bytes, 64)

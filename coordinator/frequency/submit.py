@@ -125,7 +125,7 @@ def submit_as_gateway(
         lines: Of a file: values of new clients; with a secret, ids and values.
         secret: The file of the gateway's secret, made where it is not there; None: clients have no ids.
         budget: What each client with an id may spend within a budget's span; None: what a device may.
-        tell: Told how many reports have a receipt.
+        tell: Called with how many reports have a receipt.
 
     Raises:
         PolicyDenied: The collection is closed.

@@ -48,7 +48,7 @@ async def changes(
         asked: How estimates are shown.
         every: Seconds between two of them at least.
         times: After how many to stop; 0 for never.
-        away: Told when the node is lost, and when it is back.
+        away: Called when the node is lost, and when it is back.
 
     Raises:
         ConnectionBroken: The node was away for longer than `PATIENCE_S`.

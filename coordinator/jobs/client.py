@@ -65,7 +65,7 @@ class PartyClient(NodeClient):
         address: HOST:PORT.
 
     Attributes:
-        last: The last that the party told of a job on this connection.
+        last: The last event of a job that the party sent on this connection.
     """
 
     def __init__(self, identity: Identity, party: str, address: str) -> None:
@@ -180,7 +180,7 @@ class PartyClient(NodeClient):
 
 
 def check_versions(party: str, description: Description) -> None:
-    """Refuses a party with which this coordinator and its peers cannot talk.
+    """Refuses a party with which this coordinator and its peers cannot work.
 
     Raises:
         VersionMismatch: Its wire protocol or cryptographic suite is another one.

@@ -51,7 +51,7 @@ def document(comparison: Comparison) -> dict[str, Any]:
 
 def _document(comparison: Comparison) -> CompareDocument:
     truth = comparison.truth
-    assert truth.n_rows is not None  # which every job that mines tells
+    assert truth.n_rows is not None  # which every job that mines shows
     seeds = [seed for seed in comparison.seeds if seed is not None]
     return CompareDocument(
         schema="comine.compare/1",

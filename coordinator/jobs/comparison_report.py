@@ -44,7 +44,7 @@ def report(comparison: Comparison, *, written: datetime | None = None) -> str:
     """The page.
 
     Args:
-        comparison: What it tells.
+        comparison: What it shows.
         written: The time that it names as its own; now, if None.
     """
     shown = _most_frequent(comparison)

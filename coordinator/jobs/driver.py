@@ -1,4 +1,4 @@
-"""Drives a job: performs what its state machine asks for, and tells the machine what came of it."""
+"""Drives a job: performs what its state machine asks for, and reports to the machine what came of it."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ OnMove = Callable[[Job], None]
 
 
 def ignored(job: Job) -> None:
-    """Tells nobody."""
+    """Notifies nobody."""
 
 
 class Driver:
@@ -80,8 +80,8 @@ class Driver:
         identity: The coordinator.
         addresses: HOST:PORT of each party of the job.
         folder: Where the job is kept, locked by this process; None keeps it nowhere.
-        watcher: Told how far each party is.
-        on_move: Told of the job after each of its moves.
+        watcher: Called with how far each party is.
+        on_move: Called with the job after each of its moves.
 
     Attributes:
         result: What the job gave, once it has succeeded.

@@ -37,7 +37,7 @@ async def last_events(job_id: bytes, clients: Collection[PartyClient], silent: C
 
 
 def _merged(before: JobEvent | None, last: JobEvent | None) -> LastEvent | None:
-    """A node keeps no sizes of a job that ended early, so those that it told while the job ran count."""
+    """A node keeps no sizes of a job that ended early, so those that it reported while the job ran count."""
     if last is None:
         return None
     seen = [event for event in (before, last) if event is not None]

@@ -63,7 +63,7 @@ async def reaching(client: PartyClient, away: Absence, call: Callable[[], Awaita
 
     Args:
         client: The party.
-        away: Told when it is lost, and when it is back.
+        away: Called when it is lost, and when it is back.
         call: Makes the call.
     """
     wait = RETRY_S
@@ -219,7 +219,7 @@ async def follow(
         dealt.add(request.label)
         try:
             await deal(client, request)
-        except UnexpectedMessage:  # it has come by the call that broke; or the events tell why nobody wants it
+        except UnexpectedMessage:  # it has come by the call that broke; or the events say why nobody wants it
             if not again:
                 raise
 
@@ -253,7 +253,7 @@ async def _events(
     Args:
         client: The party.
         job_id: The job.
-        away: Told when the party is lost, and when it is back.
+        away: Called when the party is lost, and when it is back.
         running: Whether the party has begun the job, so that it must know it.
         greet: Whether to check identity and version on each connection.
     """

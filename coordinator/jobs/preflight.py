@@ -29,7 +29,7 @@ async def preflight(
         clients: The parties.
         identity: The coordinator.
         lasts_s: Seconds for which the job may run.
-        away: Told of parties that cannot be reached, which are waited for; absent, they are an error.
+        away: Called with parties that cannot be reached, which are waited for; absent, they are an error.
 
     Raises:
         VersionMismatch: A party speaks another version.

@@ -1,4 +1,4 @@
-"""What a job tells of itself while it runs."""
+"""What a job reports of itself while it runs."""
 
 from __future__ import annotations
 
@@ -7,11 +7,12 @@ from typing import Protocol, TypeAlias
 
 from link.errors import ComineError
 
-Absence: TypeAlias = Callable[[str, ComineError | None], None]  # told of a party that is lost and why; None: it is back
+Absence: TypeAlias = Callable[[str, ComineError | None], None]
+"""Called with a party that is lost and why; None: it is back."""
 
 
 class Watcher(Protocol):
-    """Told how far each party has come. Sizes and steps only, never a value."""
+    """Called with how far each party has come. Sizes and steps only, never a value."""
 
     def __call__(self, party: str, step: str, done: int, total: int, bytes_sent: int, bytes_received: int) -> None:
         """`done` of `total` parts of `step` are finished at `party`; it has sent and received so many bytes."""

@@ -40,7 +40,7 @@ def draft(
         plan: What was predicted for it.
     """
     now = time.time()
-    nonce, expiry = secrets.token_bytes(NONCE_BYTES), math.ceil(now + expires_s)  # a proposal tells whole seconds
+    nonce, expiry = secrets.token_bytes(NONCE_BYTES), math.ceil(now + expires_s)  # a proposal has whole seconds
     return Record(
         spec=spec,
         id=spec.job_id(nonce, expiry),
@@ -68,10 +68,10 @@ async def run_job(
         spec: The job.
         identity: The coordinator.
         addresses: HOST:PORT of each party of the job.
-        watcher: Told of the progress.
+        watcher: Called with the progress.
         store: Where the job is kept; nowhere by default.
         expires_s: Seconds for which people at the parties may think.
-        on_move: Told of the job after each of its moves.
+        on_move: Called with the job after each of its moves.
 
     Raises:
         ComineError: The job failed; the error is the one that began it, and all parties have been told.
@@ -138,8 +138,8 @@ async def resume_job(
         folder: The job.
         identity: The coordinator.
         addresses: HOST:PORT of each party of the job.
-        watcher: Told of the progress.
-        on_move: Told of the job after each of its moves.
+        watcher: Called with the progress.
+        on_move: Called with the job after each of its moves.
 
     Raises:
         UsageError: The job cannot go on, or another process drives it.
@@ -172,7 +172,7 @@ async def _driven(driver: Driver) -> Result:
 async def cancel_job(
     folder: JobFolder, identity: Identity, addresses: Mapping[str, str], reason: str
 ) -> tuple[Job, tuple[str, ...]]:
-    """Ends a job at all its parties, whoever drives it; does nothing where it has ended.
+    """Ends a job at all its parties, no matter who drives it; does nothing where it has ended.
 
     Returns:
         The job, and the parties that could not be told.

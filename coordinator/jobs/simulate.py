@@ -44,7 +44,7 @@ async def simulate_job(
         spec: The job.
         data: The data of each party of the job, of the kind that the job needs.
         seed: Repeats every random draw; such a run keeps no secrets.
-        watcher: Told of the progress; the bytes of a simulation are told at its end.
+        watcher: Called with the progress; with the bytes of a simulation at its end.
 
     Raises:
         ConfigurationError: `data` does not name exactly the parties of the job, or does not fit it.

@@ -141,7 +141,7 @@ def _known(record: Record, party: str) -> _AtParty:
         release = Release.FromString(record.released[party].release)
         return _AtParty(job.stands[party], release.bytes_sent, release.bytes_received)
     if job.state is State.DENIED and job.problem is not None and job.problem.party == party:
-        # A person is asked only where the policy leaves it to one, so whoever else said no is the policy.
+        # A person is asked only where the policy leaves it to one, so any other refusal is the policy's.
         return _AtParty("denied" if job.stands[party] is Stand.AWAITING else "refused")
     return _AtParty(job.stands[party].value) if last is None else _AtParty(*last)
 

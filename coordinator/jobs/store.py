@@ -204,7 +204,7 @@ class JobFolder:
         return record
 
     def ask_cancel(self, reason: str) -> None:
-        """Asks whoever drives the job to end it."""
+        """Asks the process that drives the job to end it."""
         write_whole(self.path / "cancel.json", json.dumps({"reason": reason}).encode())
 
     def forget_cancel(self) -> None:

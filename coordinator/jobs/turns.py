@@ -29,8 +29,8 @@ async def turns(
     Args:
         clients: The parties.
         job_id: The job, which all of them have approved.
-        away: Told when a party is lost, and when it is back.
-        watcher: Told of the job's places.
+        away: Called when a party is lost, and when it is back.
+        watcher: Called with the job's places.
 
     Raises:
         ComineError: The job has ended at a party, or a party takes none that wait.

@@ -33,7 +33,7 @@ async def wait_for_end(folder: JobFolder, federation: Path, *, on_move: OnMove =
     Args:
         folder: The job.
         federation: For a driver, where one has to be started.
-        on_move: Told of the job as it moves.
+        on_move: Called with the job as it moves.
 
     Raises:
         InternalError: Drivers die; the log in the folder says why.
@@ -58,7 +58,7 @@ async def wait_for_end(folder: JobFolder, federation: Path, *, on_move: OnMove =
 
 
 async def show_progress(record: Record, identity: Identity, addresses: Mapping[str, str], watcher: Watcher) -> None:
-    """Passes on what the parties tell of a job, until cancelled; what hinders it is the driver's to tell."""
+    """Passes on what the parties report of a job, until cancelled; what hinders it is the driver's to report."""
 
     async def listen(party: str) -> None:
         client = PartyClient(identity, party, addresses[party])

@@ -42,7 +42,7 @@ STATE: Final = "collected.json"
 
 @dataclass(frozen=True)
 class Privacy:
-    """What to reckon with.
+    """What the guarantee assumes.
 
     Attributes:
         delta: δ of the guarantee.
@@ -108,7 +108,7 @@ def collect(
         name: The collection.
         folder: Of the route.
         trust: Whom the collector believes.
-        privacy: What the guarantee reckons with.
+        privacy: What the guarantee assumes.
 
     Raises:
         PolicyDenied: The collection's node refuses all reports of a batch.

@@ -164,7 +164,7 @@ class ShuffledConnection(Connection):
             sealed = self._sealed(batch, place)
             receipt = self._sent(sequence, sealed)
             yield receipt
-            # Whoever took the receipt has noted it by now, and does not send the batch again.
+            # The caller that took the receipt has noted it by now, and does not send the batch again.
             if place is not None and receipt.status != EARLY:
                 place.unlink(missing_ok=True)
 

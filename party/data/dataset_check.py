@@ -117,8 +117,8 @@ class DatasetCheck:
         name: The dataset.
         format: Its format.
         profile: Its sizes; absent where it cannot be read.
-        publishable: Of these what may be told to others, coarsely.
-        publishes: Whether its section says already what is told.
+        publishable: Of these what may be shown to others, coarsely.
+        publishes: Whether its section says already what is shown.
         hints: Signs of mistakes.
         problem: Why it cannot be read or used.
     """

@@ -57,7 +57,7 @@ def hints(data: Transactions, dataset: DatasetSection) -> tuple[Hint, ...]:
 
 
 def long_names(items: Iterable[str]) -> Hint | None:
-    """Items with names longer than any that may be told to another party."""
+    """Items with names longer than any that may be sent to another party."""
     number = sum(len(item.encode()) > MAX_ITEM_BYTES for item in items)
     if not number:
         return None

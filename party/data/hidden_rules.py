@@ -41,7 +41,7 @@ class HidingSection(TomlTable):
         min_support: From where on somebody would: a fraction of this party's rows, or a count.
         min_confidence: Of rules.
         method: As of `mining.hiding.hide`; `exact` takes long on every change of the data.
-        scope: Whether a rule stands for those that say more on either side, too.
+        scope: Whether a rule covers those that say more on either side, too.
     """
 
     rules: tuple[Annotated[RuleSection, BeforeValidator(_rule)], ...] = Field(min_length=1, max_length=1000)

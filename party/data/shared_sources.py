@@ -1,4 +1,4 @@
-"""Datasets of one source: what each is guarded by alone, none may tell twice, and releases of all count together."""
+"""Datasets of one source: what each is guarded by alone, none may answer twice, and releases of all count together."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def _source(dataset: DatasetSection) -> tuple[str, str | None]:
 
 
 def _server(url: str) -> str:
-    """A server's database, whoever logs in: what each may read of it is not known here."""
+    """A server's database, no matter who logs in: what each may read of it is not known here."""
     found = urlsplit(url)
     host = found.netloc.rpartition("@")[2].lower()
     where = [pair for pair in parse_qsl(found.query) if pair[0] in _PLACES]

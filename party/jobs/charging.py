@@ -1,4 +1,4 @@
-"""How a start of a job is charged to what limits all jobs together, and how the audit log is told of it."""
+"""How a start of a job is charged to what limits all jobs together, and how the audit log records it."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def charge_start(context: JobContext, job: Job, attempt: int, now: float) -> Non
 
 
 def charged(ledger: Ledger, job_id: bytes, attempt: int) -> tuple[Charged, ...]:
-    """What the audit log is told of a start; nothing of a job under the exact model, which is charged nothing."""
+    """What the audit log records of a start; nothing of a job under the exact model, which is charged nothing."""
     found = (entry for entry in ledger.of_job(job_id) if entry.attempt == attempt)
     return tuple(
         Charged.of(job_id, attempt, entry.dataset, entry.charge) for entry in found if entry.charge.epsilon is not None
@@ -43,7 +43,7 @@ def charged(ledger: Ledger, job_id: bytes, attempt: int) -> tuple[Charged, ...]:
 
 
 def release_begun(releases: Releases, job: Job) -> tuple[JointReleaseBegan, ...]:
-    """What the audit log is told of a joint release, by which an older copy of what counts them is known."""
+    """What the audit log records of a joint release, by which an older copy of what counts them is known."""
     if not opens(job.spec, "release"):
         return ()
     named, number = job.spec.job, releases.head

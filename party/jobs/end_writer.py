@@ -32,7 +32,7 @@ class JobEnd:
         before: Where it stood.
         state: How it ended.
         changes: New values of its record.
-        event: What the audit log is told; None once it knows.
+        event: What is written to the audit log; None once it knows.
         error_code: Of what ended it early; empty of a job that succeeded.
     """
 

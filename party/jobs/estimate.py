@@ -1,6 +1,6 @@
-"""What this node tells of a job before anybody agrees to it: how fast it is, and what its owner publishes of its sizes.
+"""What this node reveals of a job before anybody agrees to it: its speed, and what its owner publishes of its sizes.
 
-No row is read for it, and nothing in an answer hangs on rows: sizes stand in the node's file, are coarse, and are the
+No row is read for it, and nothing in an answer depends on rows: sizes are in the node's file, are coarse, and are the
 same whatever is asked about the dataset. Only for jobs that the policy would not refuse, only after the audit log has
 it, and no more often than the policy says.
 """

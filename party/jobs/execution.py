@@ -22,7 +22,7 @@ from protos.v1.control_pb2 import SignedApproval
 async def take_part(
     context: JobContext, job: Job, attempt: int, approvals: Sequence[SignedApproval], transport: JobTransport
 ) -> PartyRun:
-    """Reads the data, checks what only they tell, and runs the session.
+    """Reads the data, checks what only they show, and runs the session.
 
     Args:
         context: What the node's jobs share.
@@ -85,7 +85,7 @@ async def _check_data(context: JobContext, job: Job, data: Data, attempt: int) -
 
 
 def _hidden(context: JobContext, job: Job) -> tuple[RulesHidden, ...]:
-    """What the audit log is told, where the job gets rows in which rules are hidden."""
+    """What the audit log records where the job gets rows in which rules are hidden."""
     name = job.spec.job.dataset
     rules = context.sources.hidden_rules(name)
     return (RulesHidden(job=job.id, dataset=name, rules=rules),) if rules else ()

@@ -1,4 +1,4 @@
-"""How jobs end before they succeed: what the store keeps, what the audit log says, and what others are told."""
+"""How jobs end before they succeed: what the store keeps, what the audit log says, and what others learn."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ WORDS: Final[dict[JobState.ValueType, Early]] = {FAILED: "failed", CANCELLED: "c
 
 
 def public(job: Job, error: BaseException, me: str) -> ComineError:
-    """What coordinator and peers are told of an error: a fault of comine itself is not described to them.
+    """What coordinator and peers learn of an error: a fault of comine itself is not described to them.
 
     Args:
         job: Which it has ended.
@@ -41,7 +41,7 @@ def public(job: Job, error: BaseException, me: str) -> ComineError:
 async def end_record(
     context: JobContext, now: float, record: Record, state: JobState.ValueType, reason: ComineError, *before: Event
 ) -> None:
-    """Ends a job that is not in memory, once `before` is told."""
+    """Ends a job that is not in memory, once `before` is recorded."""
     await context.audit.record(*before, Ended.by(record.job_id, WORDS[state], reason))
     context.store.move(record.job_id, record.state, state, ended(now, reason, context.identity.name))
     context.log.warning(f"job {WORDS[state]}", caller=record.coordinator, job=record.job_id.hex(), error=reason)
@@ -58,7 +58,7 @@ def ended(now: float, error: ComineError, me: str) -> dict[str, Any]:
 
 
 def present(record: Record) -> JobEvent:
-    """What a watcher is told of a job as the store has it."""
+    """What a watcher sees of a job as the store has it."""
     event = JobEvent(state=record.state, attempt=record.attempt)
     if record.error_code:
         event.error_code, event.error_message = record.error_code, record.error_message

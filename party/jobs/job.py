@@ -1,4 +1,4 @@
-"""One job as its node knows it: legal moves between states, and events for whoever watches."""
+"""One job as its node knows it: legal moves between states, and events for those who watch."""
 
 from __future__ import annotations
 
@@ -66,20 +66,20 @@ class Job:
         job_id: 32 bytes.
         spec: What is to be done.
         coordinator: Who proposed it; nobody else may ask for it.
-        present: Where it stands, as watchers are told.
+        present: Where it stands, as watchers see it.
         size: Bytes of its proposal.
 
     Attributes:
-        moving: Held by whoever begins the job, or looks whether it has begun.
+        moving: Held while somebody begins the job, or asks whether it has begun.
         settled: Called once its end is on the disk, where that took more than one try.
-        costs: Tells what the job has cost so far.
-        in_session: Tells whether its session has begun, in which rows are told of.
-        opened: Tells the labels of what its session has opened, once that is over.
+        costs: Returns what the job has cost so far.
+        in_session: Returns whether its session has begun, in which something about rows is sent.
+        opened: Returns the labels of what its session has opened, once that is over.
         task: The running part; None until the start.
         cancelled_by: Why the job was cancelled here, for people.
         is_ending: Whether its early end is being recorded, before which nothing may begin.
         attempt: The last that has begun; 0 before the first.
-        began_after: The last entry of the audit log before those that tell of its run; None where it does not run.
+        began_after: The last entry of the audit log before those about its run; None where it does not run.
         dealings: What the coordinator deals to this party; None in a job in which it does not.
     """
 
@@ -115,7 +115,7 @@ class Job:
         return self.state in ENDS
 
     def move(self, state: JobState.ValueType, approval: SignedApproval | None = None) -> None:
-        """Goes on to the next state of a job that fares well.
+        """Goes on to the next state of a job that goes well.
 
         Args:
             state: The state.
@@ -146,7 +146,7 @@ class Job:
         self._move(event)
 
     def progress(self, step: str, done: int, total: int) -> None:
-        """Tells watchers how far a step has come: at once where the last word is `PROGRESS_S` old, otherwise soon."""
+        """Shows watchers how far a step has come: at once where the last event is `PROGRESS_S` old, otherwise soon."""
         if self.over:
             return
         approval = self._event.approval if self._event.HasField("approval") else None

@@ -50,7 +50,7 @@ def check_goes_on(record: Record, spec: JobSpec, attempt: int, me: str) -> None:
 
 
 def check_same_rows(record: Record, data_digest: bytes, me: str) -> None:
-    """Another attempt runs on the rows of the one before: on others, the two would tell what no single job may.
+    """Another attempt runs on the rows of the one before: on others, the two would reveal what no single job may.
 
     Raises:
         InputDataError: The rows have changed.

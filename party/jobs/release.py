@@ -1,4 +1,4 @@
-"""The end of a job that fared well: what this party signs about it, and what it hands to whom."""
+"""The end of a job that succeeded: what this party signs about it, and what it hands to whom."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Released:
 async def release(context: JobContext, job: Job, run: PartyRun) -> ResultHeader:
     """Writes the result where this party is a recipient, keeps what the coordinator may fetch, and records both.
 
-    An alignment of this party's rows is its own, whoever the recipients are.
+    An alignment of this party's rows is its own, no matter who the recipients are.
 
     A coordinator that is no recipient gets no digest of the result either: it could try results until one fits.
 

@@ -71,7 +71,7 @@ class SessionHost:
         self._context, self.now = context, now
         self._me = context.identity.name
         self._jobs = OpenJobs(self._me, now)
-        self._hosting: dict[bytes, asyncio.Task[None]] = {}  # with those that only take leave of their peers
+        self._hosting: dict[bytes, asyncio.Task[None]] = {}  # with those that only notify their peers of their end
         self._transports: dict[bytes, JobTransport] = {}  # of those
         self._attending: asyncio.Task[None] | None = None
         self._tasks: set[asyncio.Task[None]] = set()
@@ -148,7 +148,7 @@ class SessionHost:
             judged: Whether to wait for proposals that have come and are not judged yet.
 
         Raises:
-            UnexpectedMessage: There is none; whose else it may be is not told.
+            UnexpectedMessage: There is none; whose else it may be is not revealed.
         """
         if judged:
             await self._jobs.judged(coordinator)
@@ -378,7 +378,7 @@ class SessionHost:
     async def _host(
         self, job: Job, attempt: int, approvals: Sequence[SignedApproval], before: asyncio.Task[None] | None
     ) -> None:
-        if before is not None:  # has ended, and takes leave of its peers
+        if before is not None:  # has ended, and still notifies its peers
             await asyncio.wait({before})
         try:
             parties = job.spec.job.parties

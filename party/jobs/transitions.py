@@ -92,7 +92,7 @@ class Transitions:
         Args:
             job: The job.
             state: How it ends.
-            public: Why, as coordinator and peers are told.
+            public: Why, as coordinator and peers learn it.
             error: Why, for the node's log.
         """
         if job.is_ending or job.over:

@@ -55,18 +55,18 @@ class Turn:
             yield self.place
 
     def move(self, place: int) -> None:
-        """Tells who waits of a new place."""
+        """Notifies those who wait of a new place."""
         if place != self.place:
             self.place = place
             self._changed.set()
 
     def begin(self) -> None:
-        """Tells who waits that the job has begun."""
+        """Notifies those who wait that the job has begun."""
         self.running = True
         self._changed.set()
 
     def end(self, error: ComineError) -> None:
-        """Tells who waits that there is nothing to wait for any more."""
+        """Notifies those who wait that there is nothing to wait for any more."""
         self._error = error
         self._changed.set()
 
@@ -136,7 +136,7 @@ class Turns:
 
         Args:
             job_id: The job.
-            error: Told to who waits for it.
+            error: Raised for those who wait for it.
         """
         turn = self._held.pop(job_id, None) or self._waiting.pop(job_id, None)
         if turn is not None:
@@ -155,7 +155,7 @@ class Turns:
         turn.move(0)
 
     def _serve(self) -> None:
-        """Gives free turns away, and tells the others their places."""
+        """Gives free turns away, and notifies the others of their places."""
         order = self._order()
         free = max(0, self._most - len(self._held))
         for turn in order[:free]:

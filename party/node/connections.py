@@ -1,10 +1,10 @@
 """Who holds the node's connections: strangers and any one kind of caller can take their part of them, and no more.
 
-gRPC accepts connections by itself and tells of a caller only with its first call. So the node looks at its own sockets:
+gRPC accepts connections by itself and reports a caller only at its first call. So the node looks at its own sockets:
 one from which no good call has come is a stranger's. A quarter of all connections is there for each kind of caller and
-for strangers; where a kind has more, whoever holds most of them loses its oldest. Where strangers have had too many,
+for strangers; where a kind has more, anyone who holds most of them loses its oldest. Where strangers have had too many,
 who connects and says nothing takes no descriptor for a while: the kernel keeps a connection until the first bytes come.
-And whoever sends much that is no message, and so fills memory unseen, loses the connection over which most has come.
+And anyone who sends much that is no message, and so fills memory unseen, loses the connection over which most has come.
 """
 
 from __future__ import annotations

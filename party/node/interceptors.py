@@ -63,7 +63,7 @@ _STATUS: Final[dict[type[ComineError], grpc.StatusCode]] = {
 
 
 def status_of(error: ComineError) -> grpc.StatusCode:
-    """The gRPC status that stands for an error's class."""
+    """The gRPC status of an error's class."""
     return next(_STATUS[kind] for kind in type(error).__mro__ if kind in _STATUS)
 
 
@@ -96,15 +96,15 @@ def _check_role(allowed: frozenset[Role], role: Role, name: str, me: str) -> Non
 
 
 class _Unreadable:
-    """Stands for a request that is none."""
+    """In place of a request that cannot be read."""
 
 
 class _TooLong:
-    """Stands for a request that is longer than any honest one, and was not unfolded."""
+    """In place of a request that is longer than any honest one, and was not unfolded."""
 
 
 class _Arrived(NamedTuple):
-    """A request as it came, or what stands for it, and its bytes; who sent it is known only behind the gate."""
+    """A request as it came, or what replaces it, and its bytes; who sent it is known only behind the gate."""
 
     request: Any
     size: int
@@ -152,8 +152,8 @@ class Gate(grpc.aio.ServerInterceptor):
     Args:
         identity: This party, and whom it believes.
         log: The node's log.
-        met: Told of each good caller: what gRPC calls its end of the connection, its role and its name.
-        read: Told of each message that is read: what gRPC calls its sender's end, and its bytes.
+        met: Called for each good caller with what gRPC calls its end of the connection, its role and its name.
+        read: Called for each message that is read with what gRPC calls its sender's end, and its bytes.
     """
 
     def __init__(

@@ -38,7 +38,7 @@ class LineLimits:
         now: Seconds of a clock that only goes forward.
 
     Attributes:
-        report: Told of a key of lines, its value, and how many such lines were withheld.
+        report: Called with a key of lines, its value, and how many such lines were withheld.
     """
 
     def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
@@ -64,7 +64,7 @@ class LineLimits:
         return event
 
     def summarise(self) -> None:
-        """Tells of the lines that were withheld since the last time, and forgets who is quiet."""
+        """Reports the lines that were withheld since the last time, and forgets who is quiet."""
         due = []
         with self._lock:
             now = self._now()

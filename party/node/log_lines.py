@@ -28,7 +28,7 @@ class LogLines(io.TextIOBase):
         descriptor: Where the text goes.
 
     Attributes:
-        lost: Told by the thread how many pieces of text were lost, once there is room again.
+        lost: Called by the thread with how many pieces of text were lost, once there is room again.
         tick: Called by the thread now and then.
     """
 
@@ -86,7 +86,7 @@ class LogLines(io.TextIOBase):
             while data:
                 try:
                     data = data[os.write(self._descriptor, data) :]
-                except BlockingIOError:  # whoever shares the descriptor has made it so; the rest of the line waits
+                except BlockingIOError:  # another holder of the descriptor has made it so; the rest of the line waits
                     room = select.poll()
                     room.register(self._descriptor, select.POLLOUT)
                     room.poll()

@@ -1,8 +1,8 @@
 """Structured logs that cannot hold data: JSON lines whose every value is checked against the kind of its key.
 
 A key that is not in `KINDS`, and a value that is not of its key's kind, does not reach the log; the line says which
-keys were withheld. Errors are told by their code and sentence where comine raised them on purpose (such sentences hold
-no data values), and otherwise by their type and the place in the code, never by their message.
+keys were withheld. Errors are logged by their code and sentence where comine raised them on purpose (such sentences
+hold no data values), and otherwise by their type and the place in the code, never by their message.
 """
 
 from __future__ import annotations
@@ -126,7 +126,7 @@ KINDS: Final[Mapping[str, Callable[[object], bool]]] = {
 
 
 def only_allowed(_: object, __: str, event: Mapping[str, Any]) -> dict[str, Any]:
-    """A structlog processor: lets through what `KINDS` allows, tells errors safely, and names what it withheld."""
+    """A structlog processor: lets through what `KINDS` allows, logs errors safely, and names what it withheld."""
     kept: dict[str, Any] = {}
     withheld: list[str] = []
     for key, value in event.items():

@@ -1,4 +1,4 @@
-"""A node's health as it tells it: that it serves, and that its disk takes what it has to write."""
+"""A node's health as it reports it: that it serves, and that its disk takes what it has to write."""
 
 from __future__ import annotations
 

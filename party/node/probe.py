@@ -32,7 +32,7 @@ class Probe:
         """Why nothing can be written, as the end of a sentence; empty where all is well."""
         if self._trying is None and time.monotonic() - self._tried < FRESH_S:
             return self._problem
-        if self._trying is None:  # of a disk that hangs one thread hangs, whoever asks
+        if self._trying is None:  # of a disk that hangs one thread hangs, no matter who asks
             self._trying = asyncio.ensure_future(asyncio.to_thread(write_fault, self._folder))
             self._trying.add_done_callback(self._done)
         try:

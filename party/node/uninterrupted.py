@@ -1,4 +1,4 @@
-"""Work that is done whole once it has begun: what is half written when its caller is cancelled would tell a lie."""
+"""Work that is done whole once it has begun: half of it, written when its caller is cancelled, would be wrong."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ _H = TypeVar("_H", bound=Hashable)  # who holds a connection
 
 
 def received(connection: socket.socket) -> int:
-    """How many bytes have come over a connection, as far as the kernel tells."""
+    """How many bytes have come over a connection, as far as the kernel knows."""
     info = connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, _TCP_INFO_BYTES)
     return int.from_bytes(info[_BYTES_RECEIVED], "little")
 

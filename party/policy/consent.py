@@ -145,7 +145,7 @@ class Consent:
             await self._audit.record(proposed)
         try:
             await self._add(record)
-        except ConfigurationError as error:  # nobody learns of the answer, and the log tells that it came to nothing
+        except ConfigurationError as error:  # nobody learns of the answer, and the log says that it came to nothing
             with contextlib.suppress(ComineError):
                 await self._audit.record(Ended.by(job_id, "failed", error.at(self._me)))
             raise

@@ -96,7 +96,7 @@ def shown(
         record: The job.
         store: All its jobs.
         judge: Its policy.
-        plan: What the job would cost, as computed here; None where that cannot be told.
+        plan: What the job would cost, as computed here; None where that is not known.
         alignment: Where this party's aligned rows are; None where the job has left none.
         now: Unix seconds.
 

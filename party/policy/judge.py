@@ -104,7 +104,7 @@ class Judge:
     def looks_at_rows(self, spec: JobSpec) -> bool:
         """Whether rules on rows hold for a job, and later ones are compared with its rows.
 
-        They do not where bounded noise protects what the rules are there for: a refusal would tell something exact of
+        They do not where bounded noise protects what the rules are there for: a refusal would reveal something exact of
         the rows, which no ε covers.
         """
         return not self._case(spec, "", b"", 1, None).noise_protects

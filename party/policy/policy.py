@@ -91,10 +91,10 @@ def check_fit(facts: PolicyInput) -> None:
 
 
 def check_new_rows(policy: PolicySection, *, me: str, n_rows: int, data_digest: bytes, last: Earlier | None) -> None:
-    """What `min_new_rows` says: two results on data that differ in a few rows tell about those rows.
+    """What `min_new_rows` says: two results on data that differ in a few rows reveal something about those rows.
 
-    The same content as at the last job is allowed. A refusal tells that the dataset has changed since then and by fewer
-    rows than the rule asks for, and no more.
+    The same content as at the last job is allowed. A refusal reveals that the dataset has changed since then and by
+    fewer rows than the rule asks for, and no more.
 
     Args:
         policy: This party's rules for the dataset.
@@ -326,7 +326,7 @@ def _max_union_bound(policy: PolicySection, facts: PolicyInput) -> Verdict | Non
 
 
 def _max_unions(policy: PolicySection, facts: PolicyInput) -> Verdict | None:
-    """Common fakes blur one union; whoever merges many takes the mean of what it sees."""
+    """Common fakes blur one union; anyone who merges many takes the mean of what it sees."""
     given = kind_of(facts.spec).unions(facts.spec)
     if not (more := given.merges):
         return None

@@ -53,7 +53,7 @@ class PolicyInput:
         hides: Whether rules are hidden in what the dataset contributes.
         published_rows: How many rows its owner says that it has; None where nothing is published.
         made: Releases that were made of its rows before.
-        unions: How often jobs on its rows before have told a merger how much two others have in common, with noise.
+        unions: How often jobs on its rows before have shown a merger how much two others have in common, with noise.
     """
 
     spec: JobSpec

@@ -41,9 +41,9 @@ class DatasetBudget(TomlTable):
     """The `[dataset.privacy]` table: a total that is left out limits nothing.
 
     Attributes:
-        epsilon: ε of all jobs together, towards whoever sees their results.
+        epsilon: ε of all jobs together, towards anyone who sees their results.
         delta: δ of that.
-        local_epsilon: ε of all reports together that leave about one record, towards whoever sees them as they leave.
+        local_epsilon: ε of all reports together that leave about one record, towards anyone who sees them leave.
         period: Only jobs count that were started within so long a time; all, where absent.
         composition: `basic`: ε and δ of jobs add up, however they were chosen. `optimal`: the least ε that jobs have
             together for the δ of the table, which holds where their ε and δ were fixed before any of their results
@@ -80,7 +80,7 @@ class Totals:
 
     Attributes:
         local_epsilon: Sum of ε of its reports.
-        epsilon: ε towards whoever sees the results.
+        epsilon: ε towards anyone who sees the results.
         delta: δ of that.
     """
 
@@ -90,7 +90,7 @@ class Totals:
 
 
 def totals(charges: Sequence[Charge], budget: DatasetBudget | None = None) -> Totals:
-    """What jobs cost together; those under the exact model add nothing, for nothing bounds what they tell.
+    """What jobs cost together; those under the exact model add nothing, for nothing bounds what they reveal.
 
     Args:
         charges: Of the jobs.

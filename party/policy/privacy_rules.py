@@ -20,7 +20,7 @@ from party.policy.rules import PolicySection
 def budget_verdicts(facts: PolicyInput) -> list[Verdict]:
     """What the totals of `[dataset.privacy]` say to a job, one verdict for each that is written, and what hides rules.
 
-    Which items are taken out of a row to hide a rule hangs on all rows, so one record more may change many others: no
+    Which items are taken out of a row to hide a rule depends on all rows, so one record more may change many others: no
     noise of the models is made for that.
     """
     budget, cost = facts.budget, charge(facts.spec)
@@ -62,7 +62,7 @@ def _hiding(facts: PolicyInput) -> Verdict:
 
 
 def _colluding() -> Verdict:
-    """Each party takes its own noise off the sums that all see, so that these tell it more than the job's ε allows."""
+    """Each party can take its own noise off the sums, so that these reveal more to it than the job's ε allows."""
     refusal = (
         "asks for noise that protects from each party too (rule privacy.epsilon), and the job has colluding = 0; leave "
         "it out"
@@ -71,7 +71,7 @@ def _colluding() -> Verdict:
 
 
 def _delta_of_rows(facts: PolicyInput) -> Verdict | None:
-    """δ above one in the number of rows would let a job tell such a row outright; of rows, what the owner publishes."""
+    """δ above 1/n would let a job reveal a row outright; n is the number of rows that the owner publishes."""
     delta, rows = charge(facts.spec).delta, facts.published_rows
     if not rows or delta is None:
         return None
@@ -113,7 +113,7 @@ def _max_local_epsilon(policy: PolicySection, facts: PolicyInput) -> Verdict | N
 
 
 def _at_most(rule: str, most: Decimal | None, asked: Decimal | None) -> Verdict | None:
-    """Says nothing to a job that has no such number: whether those may run, `models` tells."""
+    """Says nothing to a job that has no such number: whether those may run, `models` says."""
     if most is None or asked is None:
         return None
     refusal = None

@@ -34,13 +34,13 @@ def _support(key: str) -> int | None:
 
 
 class PublishSection(TomlTable):
-    """The `[dataset.publish]` table. Numbers are told coarsely however they are written, and none below 100.
+    """The `[dataset.publish]` table. Numbers are shown coarsely however they are written, and none below 100.
 
     Attributes:
         rows: About how many rows there are.
         items: About how many distinct items.
-        frequent: By support, about how many itemsets of 1, 2, 3, … items are frequent; fewer than 100 need not be told
-            apart from none.
+        frequent: By support, about how many itemsets of 1, 2, 3, … items are frequent; fewer than 100 need not be
+            distinguished from none.
     """
 
     rows: Size

@@ -16,7 +16,7 @@ from party.services.anonymization.releases import too_many
 
 
 def min_count_of_release(policy: PolicySection, facts: PolicyInput) -> Verdict | None:
-    """Of a release the classes are what counts are told of; where origins are shown, each party's part of a class."""
+    """In a release, counts are those of its classes; where origins are shown, each party's part of a class."""
     least = policy.min_count
     if least is None:
         return None
@@ -72,7 +72,7 @@ def _columns(policy: PolicySection, facts: PolicyInput) -> Verdict:
 
 
 def _keys(policy: PolicySection, facts: PolicyInput) -> Verdict | None:
-    """The one rule that refuses where nothing is written: what such a job tells is seldom expected of a release."""
+    """The one rule that refuses where nothing is written: what such a job reveals is seldom expected of a release."""
     asked, allows = facts.spec.anonymization.keys, policy.keys or "none"
     if policy.keys is None and asked == "none":
         return None

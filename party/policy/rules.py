@@ -102,13 +102,13 @@ class Rules(TomlTable):
             published as they are. Where absent, any.
         min_insider_k: The least `insider_k` of a joint release of rows.
         max_releases: How many releases of a dataset's rows may be made in all, over all who ask and all datasets of its
-            source: of the same rows they combine, and tell more than each. One of several parties counts from its
+            source: of the same rows they combine, and reveal more than each. One of several parties counts from its
             start, one of this node alone has a limit of its own in `[dataset.anonymization]`.
         max_unions: How many set unions or alignments of three and more parties may be made of the rows of a dataset in
             all, over all datasets of its source: each shows its merger, with fresh noise, how much two other parties
             have in common. The mean of sixteen is off by 0.7 elements.
         max_failed_releases: How many joint releases may come to nothing on its rows: which conditions these can meet
-            tells of them.
+            reveals something about them.
         party_sets: `fixed`: all jobs on a dataset have the parties of the first one that was started.
         max_jobs: Jobs on a dataset that may be started within `max_jobs_period`.
         max_jobs_period: The period that `max_jobs` is for; 30 days, where absent.
@@ -123,9 +123,9 @@ class Rules(TomlTable):
             engines of other distributions; all but the latter, where absent.
         helpers: Who may help the two computing parties of a vertical job: parties, or `coordinator`; perhaps nobody.
         models: Privacy models that a job may have; all, where absent.
-        max_epsilon: The largest ε of a job towards whoever sees its result; says nothing to jobs without noise.
+        max_epsilon: The largest ε of a job towards anyone who sees its result; says nothing to jobs without noise.
         max_delta: The largest δ of a job, the same.
-        max_local_epsilon: The largest ε of a report towards whoever sees it as it leaves this party.
+        max_local_epsilon: The largest ε of a report towards anyone who sees it as it leaves this party.
         analysts: Parties that may see reports; any, where absent.
         shufflers: Parties that may shuffle reports; any, where absent.
         max_deadline: The longest deadline of a job.

@@ -17,7 +17,7 @@ _TOLD_BY: Final[dict[type[Event], str]] = {QueryDecided: QUERIES, TableReleased:
 
 
 def note(store: Store, state: Path, events: Iterable[Event] = ()) -> None:
-    """Notes which of them the node has, and which it must have had by what its audit log tells.
+    """Notes which of them the node has, and which it must have had according to its audit log.
 
     Args:
         store: The node's.

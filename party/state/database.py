@@ -148,7 +148,7 @@ def translated(path: Path, what: str, remedy: str) -> Iterator[None]:
         raise ConfigurationError(
             f"the {what} database {path.name} in the state folder is damaged ({error}); {remedy}"
         ) from None
-    except UnicodeDecodeError:  # of the words with which SQLite tells of the damage, or of a cell
+    except UnicodeDecodeError:  # of the words with which SQLite reports the damage, or of a cell
         raise ConfigurationError(
             f"the {what} database {path.name} in the state folder is damaged (it holds text that is none); {remedy}"
         ) from None

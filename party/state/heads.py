@@ -1,7 +1,7 @@
-"""How far the databases beside `node.db` had come by what the audit log tells: one that knows less is an older copy.
+"""How far the databases beside `node.db` had come according to the audit log: one that knows less is an older copy.
 
     queries.db, releases.db   a number that goes up with whatever counts; behind it, limits would begin anew
-    frequency.db              by collection: its latest round that was told of, and of how many reports
+    frequency.db              by collection: its latest round in the log, and of how many reports
     shuffler.db               by route: its latest batch, and of how many reports; or that it is retired
 
 Heads are read out of the log as `node.db` follows it, and kept there.
@@ -43,7 +43,7 @@ class Head(NamedTuple):
         service: Which database: "queries", "releases", "frequency", "shuffler".
         subject: The collection or route; empty where the database counts as one.
         number: What goes up.
-        size: Of how many reports, where that is told.
+        size: Of how many reports, where that is known.
     """
 
     service: str
@@ -69,7 +69,7 @@ class Holder(Protocol):
     """A service whose database is held against the heads."""
 
     def compare(self, heads: Heads) -> list[Event]:
-        """What the log is to be told of what the database has lost as a whole.
+        """What the log is to record of what the database has lost as a whole.
 
         Raises:
             ConfigurationError: The database is older than the log.
@@ -77,7 +77,7 @@ class Holder(Protocol):
 
 
 def follow(heads: Heads, events: Iterable[Event]) -> None:
-    """Takes note of what the log tells, in its order."""
+    """Takes note of what the log says, in its order."""
     for event in events:
         match event:
             case QueryDecided():
@@ -85,7 +85,7 @@ def follow(heads: Heads, events: Iterable[Event]) -> None:
             case TableReleased() | ReleaseRefused() | JointReleaseBegan():
                 heads.raise_head(Head("releases", "", event.number))
             case CollectionCreated():
-                # Whatever was told of an earlier one of that name, be it after its end, is not of this one.
+                # Whatever the log has of an earlier one of that name, be it after its end, is not of this one.
                 heads.drop_head("frequency", event.collection)
                 heads.raise_head(Head("frequency", event.collection, BEGUN))
             case RoundEnded() | EstimatesRead():
@@ -104,7 +104,7 @@ def follow(heads: Heads, events: Iterable[Event]) -> None:
 
 
 def hold(heads: Heads, audit: AuditLog, log: Log, *holders: Holder) -> None:
-    """Holds databases against their heads when a node starts; what is lost as a whole is told in both logs.
+    """Holds databases against their heads when a node starts; what is lost as a whole is recorded in both logs.
 
     Raises:
         ConfigurationError: A database is older than the audit log.
@@ -123,12 +123,12 @@ def lost(
     event_of: Callable[[str], Event],
     error: Callable[[str], ConfigurationError],
 ) -> list[Event]:
-    """What the log is to be told of what a database has nothing of any more.
+    """What the log is to record of what a database has nothing of any more.
 
     Args:
         found: The heads of what is in it.
         knows: Whether it knows all of one; None where it knows nothing of it.
-        event_of: By a subject, the event that tells of its loss.
+        event_of: By a subject, the event that records its loss.
         error: By a subject in words, the error of a database that knows too little of it.
 
     Raises:
@@ -145,7 +145,7 @@ def lost(
 
 
 def older(file: str, me: str, what: str, otherwise: str) -> ConfigurationError:
-    """The error of a database that knows less than the audit log beside it tells.
+    """The error of a database that knows less than the audit log beside it says.
 
     Args:
         file: Its name.

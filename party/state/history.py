@@ -4,7 +4,7 @@ Every answer, start and end of a job is in the log before it is in the database 
 the log knows of every job that was ever begun here, and with it the rules that count jobs, and what they may have cost
 the records of a dataset. Of rows the log knows nothing, and of errors the code alone.
 
-The database notes up to which entry of which log it knows what that tells. Of a log that goes on the rest is read;
+The database notes up to which entry of which log it knows all. Of a log that goes on the rest is read;
 what cannot be so, or cannot be made whole again, keeps the node from starting.
 """
 
@@ -83,7 +83,7 @@ class Restored(NamedTuple):
 
 @dataclass(slots=True)
 class _Life:
-    """What the log tells of one job beyond what the database is known to know."""
+    """What the log says of one job beyond what the database is known to know."""
 
     proposed: Proposed | None = None
     received: float = 0.0
@@ -136,7 +136,7 @@ def reconcile(
     ran_before: bool,
     noted: Callable[[JobSpec], bool],
 ) -> Restored:
-    """Makes sure that the database knows all that the log tells; what it lacks it is given back.
+    """Makes sure that the database knows all that the log says; what it lacks it is given back.
 
     Args:
         store: The jobs.
@@ -144,11 +144,11 @@ def reconcile(
         plans: How many were asked for lately.
         audit: The log beside both; nobody else writes to it but people at the command line, who hold the database.
         party: Whose they are.
-        ran_before: Whether other files of the state folder tell that a node ran there.
+        ran_before: Whether other files of the state folder show that a node ran there.
         noted: Whether it is noted on what rows such a job runs, with which later ones are compared.
 
     Raises:
-        ConfigurationError: Something is lost that the log does not tell; the sentence says what to do.
+        ConfigurationError: Something is lost that the log does not say; the sentence says what to do.
         ResourceError: The database or the log cannot be read or written.
     """
     store.check_whole()
@@ -193,7 +193,7 @@ def reconcile(
 
 
 def note(store: Store, audit: AuditLog, mark: Mark, party: str) -> None:
-    """Notes that the database knows all that the log tells up to an entry, and leaves it in one file."""
+    """Notes that the database knows all that the log says up to an entry, and leaves it in one file."""
     reached = store.reached()
     known = None if reached is None or reached.log != mark.log else Mark(*reached[1:])
     logged = takewhile(lambda each: each.entry.seq <= mark.seq, entries_after(audit.path, known))
@@ -252,7 +252,7 @@ def _check_log(store: Store, path: Path, known: Mark | None, lives: Mapping[byte
 
 
 def _about(path: Path) -> tuple[bool, LogFollows | None, bool]:
-    """Whether a log tells of nothing but itself, which one it follows, and whether its head was lost unseen."""
+    """Whether a log is about nothing but itself, which one it follows, and whether its head was lost unseen."""
     is_new, follows, head_lost = True, None, False
     for logged in entries_after(path, None):
         if isinstance(logged.event, LogFollows):
@@ -270,7 +270,7 @@ def _whole(store: Store, job_id: bytes, life: _Life) -> Record | None:
     """What is known of a job from the time before, or of its proposal; None of a job that is forgotten, or never ran.
 
     Raises:
-        ConfigurationError: It was started, and nothing tells which job it was.
+        ConfigurationError: It was started, and nothing says which job it was.
     """
     record = store.get(job_id)
     if record is not None:
@@ -367,7 +367,7 @@ def _error(ended: Ended) -> dict[str, object]:
 
 
 def _merges(entries: Iterable[Told]) -> Counter[str]:
-    """By dataset, how often all starts that the log tells of have merged; see `Remembered.merges`."""
+    """By dataset, how often all starts that the log has have merged; see `Remembered.merges`."""
     proposals: dict[bytes, bytes] = {}
     found: Counter[str] = Counter()
     for logged in entries:

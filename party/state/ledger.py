@@ -127,7 +127,7 @@ class Ledger(NodeTables):
             return connection.execute("SELECT 1 FROM recounted WHERE what = 'unions'").fetchone() is not None
 
     def recount_unions(self, merges: Mapping[str, int]) -> None:
-        """Counts unions at least so often, by dataset: as all starts tell that are still known.
+        """Counts unions at least so often, by dataset: as all starts show that are still known.
 
         Raises:
             ComineError: It cannot be written.
@@ -164,8 +164,8 @@ def charges(spent: Counter[Charge], *, composed: bool) -> tuple[Charge, ...]:
     """What counted starts cost.
 
     Args:
-        spent: As `Ledger.spent` tells it.
-        composed: Whether each start stands for itself, as optimal composition needs it. Otherwise those that cost the
+        spent: As `Ledger.spent` gives it.
+        composed: Whether each start counts by itself, as optimal composition needs it. Otherwise those that cost the
             same are one charge of their sum.
     """
     if composed:

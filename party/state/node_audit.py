@@ -15,7 +15,7 @@ from party.node.logs import Log
 from party.node.uninterrupted import uninterrupted
 from party.state.audit_count import OUTCOMES, AuditCount
 
-_OF_THE_PAST: Final = (ValuesOpened, Transcript)  # what these tell has happened, whether it can be written or not
+_OF_THE_PAST: Final = (ValuesOpened, Transcript)  # what these record has happened, whether it can be written or not
 
 
 class NodeAudit(AuditLog):
@@ -43,7 +43,7 @@ class NodeAudit(AuditLog):
 
         Raises:
             LimitExceeded: A coordinator has made the node write as much as it may; nothing is written.
-            ResourceError: They cannot be written, so what they tell must not happen. How a session ended is kept, and
+            ResourceError: They cannot be written, so what they record must not happen. How a session ended is kept, and
                 written with the next entries.
         """
         await uninterrupted(self._record(events))

@@ -7,13 +7,13 @@
     unions    of each dataset, how often starts have shown a merger with noise what pairs of parties have in common
     recounted what has been counted anew out of the audit log, since earlier versions did not count it
     companions  databases beside this one that the node has had, and without which it does not start
-    reached   whose the file is, and up to which entry of the audit log it knows what that tells
-    heads     how far the databases beside this one had come, by what the audit log tells
+    reached   whose the file is, and up to which entry of the audit log it knows all
+    heads     how far the databases beside this one had come, according to the audit log
     plans     when each coordinator has asked for plans lately
     asked     how many bytes of the audit log each coordinator has brought about lately, by hours, up to that entry
 
 The node and the command line use the file at the same time. Of nodes one alone may: it holds the lock beside the file,
-which stands for all that is in the state folder.
+which covers all that is in the state folder.
 """
 
 from __future__ import annotations

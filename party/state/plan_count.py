@@ -20,7 +20,7 @@ class PlanCount(NodeTables):
 
         Args:
             asked: By the audit log, coordinators and when they asked, in Unix seconds.
-            since: After which it tells of all, in Unix seconds.
+            since: After which it has all, in Unix seconds.
 
         Raises:
             ComineError: The database cannot be written.

@@ -49,7 +49,7 @@ def remembered(written: bytes) -> Remembered:
     """What counts of a specification in the canonical form of some version.
 
     Raises:
-        ConfigurationError: It does not tell all that counts.
+        ConfigurationError: It does not say all that counts.
     """
     try:
         contents = read_json(written)

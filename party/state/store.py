@@ -1,7 +1,7 @@
 """The jobs in `node.db`: every one that this party was asked for, what it answered, and how far the job came.
 
-The node and the command line use the table at the same time. A state is written before it is told to
-anybody, and a move between states is made only from the state that the mover believes in; so of two processes that
+The node and the command line use the table at the same time. A state is written before anybody
+learns it, and a move between states is made only from the state that the mover believes in; so of two processes that
 decide at once one is refused, and a job begins once in the life of the database.
 """
 
@@ -87,7 +87,7 @@ class Record:
 
 
 class Reached(NamedTuple):
-    """Up to where the database knows what the audit log tells.
+    """Up to where the database knows what the audit log says.
 
     Attributes:
         party: Whose both are.
@@ -167,7 +167,7 @@ class Store(NodeTables):
     def failed_here(
         self, datasets: Collection[str], coordinator: str, party: str, parties: Collection[str], since: float
     ) -> int:
-        """How many jobs of a coordinator on some datasets failed because of data, as others were told.
+        """How many jobs of a coordinator on some datasets failed because of data, as others learned.
 
         Those count whose failure was this party's, and those over a limit of the job among the same parties: nobody may
         learn whose data these were, and a party that says so falsely uses up nothing but the failures of its own jobs.
@@ -236,7 +236,7 @@ class Store(NodeTables):
         return bool(self._execute(statement, *values).rowcount == 1)
 
     def forget_refused(self, by: str, keep: int = MOST_REFUSED) -> None:
-        """Forgets all but the newest of the jobs that `by` refused, or else whoever may propose could fill the disk."""
+        """Forgets all but the newest of the jobs that `by` refused; otherwise proposers could fill the disk."""
         older = (
             "SELECT job_id FROM jobs WHERE state = 'DENIED' AND decided_by = ? ORDER BY received DESC LIMIT -1 OFFSET ?"
         )
@@ -362,7 +362,7 @@ class Store(NodeTables):
         return [job_id for (job_id,) in self._execute(statement, *values).fetchall()]
 
     def reached(self) -> Reached | None:
-        """Up to where the database knows what the audit log tells; None where nobody has compared them yet."""
+        """Up to where the database knows what the audit log says; None where nobody has compared them yet."""
         row = self._execute("SELECT party, log, seq, entry, place FROM reached").fetchone()
         return None if row is None else Reached(*row)
 
@@ -380,7 +380,7 @@ class Store(NodeTables):
             self._execute("INSERT OR IGNORE INTO companions VALUES (?)", name)
 
     def heads(self, service: str) -> list[Head]:
-        """How far a database beside this one had come by what the audit log tells."""
+        """How far a database beside this one had come according to the audit log."""
         columns = ", ".join(Head._fields)
         return [Head(*row) for row in self._execute(f"SELECT {columns} FROM heads WHERE service = ?", service)]  # noqa: S608
 
@@ -413,7 +413,7 @@ class Store(NodeTables):
         self._execute("DELETE FROM asked")
 
     def fold(self) -> None:
-        """Brings what was written into the database's own file, so that nothing hangs on the one beside it."""
+        """Brings what was written into the database's own file, so that nothing depends on the one beside it."""
         self._execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
 
     def check_whole(self) -> None:

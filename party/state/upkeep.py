@@ -31,8 +31,8 @@ class Upkeep:
         config: The node's file.
         store: The jobs.
         audit: The log beside them.
-        settled: The first entry that tells of something which the database may not know yet; None where it knows all.
-        log: Where failures are told.
+        settled: The first entry about something that the database may not know yet; None where it knows all.
+        log: Where failures are reported.
         now: Unix seconds.
     """
 

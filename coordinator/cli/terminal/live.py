@@ -51,7 +51,7 @@ def live_progress(parties: Sequence[str]) -> Iterator[Watcher]:
 
 
 def notes() -> Callable[[Job], None]:
-    """Tells, once each time, for whom a job waits, and who is back."""
+    """Shows, once each time, for whom a job waits, and who is back."""
     shown = ""
     since: dict[str, datetime] = {}
 

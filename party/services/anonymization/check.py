@@ -24,7 +24,7 @@ def check_releases(dataset: DatasetSection, rules: AnonymizationRules) -> None:
 
     Raises:
         ConfigurationError: A column is missing, a kind or a hierarchy does not fit, a person has several rows, or a
-            column that may leave as it is tells most rows apart.
+            column that may leave as it is distinguishes most rows.
         InputDataError: The source cannot be read.
     """
     taken = {role: tuple(name for name, allowed in rules.columns.items() if allowed[0] == role) for role in ROLES}

@@ -47,12 +47,12 @@ class AnonymizationRules(Section):
         kinds: Of columns, as in `[anonymize.columns]`.
         hierarchies: Of columns, as in `[anonymize.hierarchies]`; files are beside `party.toml`.
         levels: Of sensitivity, as in `[anonymize.levels]`; a request that needs them repeats them.
-        allow_unique: Columns that may leave as insensitive although they tell most rows apart, since nobody can know
+        allow_unique: Columns that may leave as insensitive although they distinguish most rows, since nobody can know
             them of a person.
         report: Whether the report leaves, too; it shows figures of the original.
-        max_releases: How many different releases leave in all: together they tell more than each.
+        max_releases: How many different releases leave in all: together they reveal more than each.
         max_failures: How many different requests may come to nothing on the data: which thresholds rows can meet
-            tells of them.
+            reveals something about them.
         max_time: Of one run.
         max_memory: Of one run, in MiB.
     """

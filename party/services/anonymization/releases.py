@@ -1,9 +1,9 @@
 """`releases.db`: which releases of a dataset have left, and which requests came to nothing on its rows.
 
-Several releases together tell more than each, and the threshold from which on there is none tells of the rows, too.
-Either is in the database before anything of it leaves. The same rows once more, or the same request, tell nothing new,
-and count once. Joint releases and those of this node alone count together, over all who ask and all datasets of one
-source.
+Several releases together reveal more than each, and so does the threshold from which on there is none.
+Either is in the database before anything of it leaves. The same rows once more, or the same request, reveal nothing
+new, and count once. Joint releases and those of this node alone count together, over all who ask and all datasets of
+one source.
 """
 
 from __future__ import annotations

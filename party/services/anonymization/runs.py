@@ -50,7 +50,7 @@ class Unmet:
     """A run that came to nothing since the rows are as they are.
 
     Attributes:
-        error: What whoever asks is told.
+        error: What the caller is told.
     """
 
     error: ComineError
@@ -150,7 +150,7 @@ class Runs:
         return self._read(answer, process, place, dataset.name)
 
     async def stop(self) -> None:
-        """Ends all runs; whoever waits for one is told so."""
+        """Ends all runs; anyone who waits for one is told so."""
         self._stopped = True
         await asyncio.gather(*map(self._end, tuple(self._processes)))
 

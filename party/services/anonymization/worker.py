@@ -34,9 +34,9 @@ class Failed(Exception):
     """A run that came to no release.
 
     Args:
-        error: What may be told to everybody.
+        error: What everybody may learn.
         reason: Why, for the people at the data.
-        of_rows: Whether other rows might have come to one, so that it tells of these that there is none.
+        of_rows: Whether other rows might have come to one, so that the absence of one reveals something about these.
     """
 
     def __init__(self, error: ComineError, reason: str, *, of_rows: bool = False) -> None:
@@ -115,7 +115,7 @@ def release(spec: AnonymizeSection, folder: Path, dataset: str, persons: Sequenc
     ):
         inputs = Inputs(spec, None, table, trees, sensitive_levels(spec), requirements_of(spec, trees), None)
         found = run(inputs)  # sorted: in the table's order, rows of two releases could be put side by side
-    # A digest of the source would let whoever knows all of it but one cell try what that cell holds: it has none.
+    # A digest of the source would let anyone who knows all of it but one cell try what that cell holds: it has none.
     certificate = write_folder(folder / OUT, replace(inputs, hierarchy_files={}), found)
     _write_rows(folder)
     return {
@@ -150,7 +150,7 @@ def _end_with_the_node() -> None:
 
 
 def outcome_of(task: Mapping[str, Any]) -> dict[str, Any]:
-    """Does what the task says; what the node is told of it."""
+    """Does what the task says; what the node learns of it."""
     me, dataset = task["party"], task["dataset"]
     try:
         try:
@@ -172,7 +172,7 @@ def outcome_of(task: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def main() -> None:
-    """Reads the task and tells its outcome."""
+    """Reads the task and writes its outcome."""
     task = json.loads(sys.stdin.readline())
     _end_with_the_node()
     with suppress(OSError, ValueError):  # where the system knows no such limit

@@ -95,7 +95,7 @@ class UnreadableRound(ConfigurationError):
 
 
 class Changes:
-    """Tells those who watch that something has changed; who is slow misses steps, and never the last one."""
+    """Notifies those who watch that something has changed; who is slow misses steps, and never the last one."""
 
     def __init__(self) -> None:
         self.version = 0
@@ -204,7 +204,7 @@ class Collection:
     async def delete(self, by: str) -> None:
         """Forgets all that is kept of it; it must be closed."""
         async with self._lock:
-            self.deleted = True  # from here on the log tells nothing else of it
+            self.deleted = True  # from here on the log says nothing else about it
             try:
                 await self._audit.record(CollectionDeleted(collection=self.name, by=by))
                 await self._workers.disk(self._store.delete_collection, self.name)

@@ -57,7 +57,7 @@ def _none() -> Floats:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Answer:
-    """What a round tells.
+    """The estimates from a round.
 
     Attributes:
         kind: `counts` of values, the `mean` of numbers, or values that were `found`.
@@ -66,7 +66,7 @@ class Answer:
         variances: Of the counts, or of the mean.
         found: Values with their frequencies, the most frequent first.
         fresh: Under continual release: whether this is a publication, and not the one before again.
-        of: Of how many reports the counts are, where not of the round's own: those of the publication that is told
+        of: Of how many reports the counts are, where not of the round's own: those of the publication that is shown
             again. 0 where they are.
     """
 
@@ -92,7 +92,7 @@ class Answer:
 
 
 def answer(snapshot: Snapshot, question: Question, collection: Collection) -> Answer:
-    """What the reports of a round tell.
+    """The estimates from the reports of a round.
 
     Args:
         snapshot: The reports.
@@ -141,7 +141,7 @@ def _counted(estimate: Estimate, mechanism: Mechanism[Any], question: Question, 
 def _released(snapshot: Snapshot, question: Question, mechanism: Mechanism[Any]) -> Answer:
     """What continual release has published, in counts of the reports that it was published from.
 
-    Those of the round itself may be others, which told whether to publish, or none at all.
+    Those of the round itself may be others, which decided whether to publish, or none at all.
     """
     assert isinstance(mechanism, FrequencyOracle)
     release = release_of(snapshot.stored.result)

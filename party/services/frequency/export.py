@@ -61,7 +61,7 @@ def lines(snapshot: Snapshot, answer: Answer, labels: tuple[str, ...] | None) ->
 
     Args:
         snapshot: The reports.
-        answer: All that they tell.
+        answer: All their estimates.
         labels: Of the domain, where it has any.
     """
     stored, n = snapshot.stored, len(snapshot.aggregator)

@@ -54,7 +54,7 @@ class Intake:
         A cancelled call may have counted them or not; to send them again is always right.
 
         Args:
-            submitter: The name in the certificate of whoever sends them.
+            submitter: The name in the certificate of the sender.
             pseudonyms: Of the clients, shape (n, 16).
             reports: One of each, read by the mechanism.
             quota: How many reports of this submitter are counted in the period; the same each time.

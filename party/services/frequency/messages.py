@@ -33,7 +33,7 @@ def counters_of(counters: Counters) -> pb.Counters:
 
 
 def left_out_of(stored: StoredCollection, me: str) -> pb.Collection:
-    """What is told of a collection whose reports this version cannot read."""
+    """What is shown of a collection whose reports this version cannot read."""
     return pb.Collection(
         name=stored.name,
         id=stored.id,
@@ -68,7 +68,7 @@ def parts_of(collection: str, snapshot: Snapshot, found: Answer) -> list[pb.Esti
     Args:
         collection: Its name.
         snapshot: The reports, with counters as the reader may see them.
-        found: What they tell.
+        found: Their estimates.
     """
     parts = [
         pb.EstimatePart(

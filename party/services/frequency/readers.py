@@ -2,7 +2,7 @@
 
 Who sees an open round before and after a report comes knows from the difference when it came, and what it says as its
 client perturbed it. So other readers learn of a round once, from all its reports together. Not even about how many have
-come: whoever sends reports of its own, too, could bring that number to where one report more changes it.
+come: anyone who sends reports of its own, too, could bring that number to where one report more changes it.
 """
 
 from __future__ import annotations

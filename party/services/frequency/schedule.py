@@ -42,7 +42,7 @@ from link.files.json_text import read_json
 Purpose = Literal["publication", "dissimilarity", "prefixes"]
 
 LATE: Final = 0.25  # of a window: by so much a round that decides what follows may begin late
-USERS: Final = 1000  # clients that are assumed until reports tell
+USERS: Final = 1000  # clients that are assumed until reports show it
 
 _ADAPTIVE: Final = ("lbd", "lba", "lpd", "lpa")  # which may ask twice in a step
 
@@ -407,7 +407,7 @@ class _Stream:
         next: The number of the next round.
         window: The last window in which a step asked.
         step: Of that window.
-        users: How many clients there are, as far as reports tell.
+        users: How many clients there are, as far as reports show.
         phase: What the method awaits an estimate of, be its round open or still to be opened.
         method: As its `to_bytes` wrote it.
     """

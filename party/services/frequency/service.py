@@ -87,7 +87,7 @@ class FrequencyService(FrequencyEstimationServicer):
             self._running = _Running(policy, state, me, audit, log, now)
 
     def compare(self, heads: Heads) -> list[Event]:
-        """Which collections the database has lost, by what the audit log tells of them.
+        """Which collections the database has lost, according to the audit log.
 
         Raises:
             ConfigurationError: It is an older copy.
@@ -225,7 +225,7 @@ class FrequencyService(FrequencyEstimationServicer):
             shown.append(snapshot)
             async with self._room_for(reader, Question()):
                 await self._read(reader, snapshot)
-                with suppress(ConfigurationError):  # reports that tell nothing without candidates
+                with suppress(ConfigurationError):  # reports from which nothing is estimated without candidates
                     found = await self.answer(collection, snapshot, Question())
                     for piece in lines(snapshot, found, labels):
                         for data in cut(piece):
@@ -382,7 +382,7 @@ class FrequencyService(FrequencyEstimationServicer):
         await self._audit.record(EstimatesRead(collection=name, coordinator=reader.name, round=number, reports=n))
 
     async def _described(self, collection: Collection, reader: Reader | None) -> pb.Collection:
-        """What a reader is told of a collection, or where there is None, whoever may report to it."""
+        """What a reader sees of a collection, or where there is None, a client that may report to it."""
         stored = collection.stored
         described = pb.Collection(
             name=stored.name,

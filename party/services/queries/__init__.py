@@ -1,1 +1,1 @@
-"""Audited queries: coordinators ask for aggregates of a table; what would tell somebody's value is denied."""
+"""Audited queries: coordinators ask for aggregates of a table; what would reveal somebody's value is denied."""

@@ -90,7 +90,7 @@ class Conditions:
     def total(self, name: str, rows: Rows) -> float:
         """The sum of a column over rows in which it holds numbers, rounded once.
 
-        A sum of rounded cells would tell more than the sum: 0.1 and 0.2 give 0.30000000000000004, and 0.15 twice 0.3.
+        A sum of rounded cells would reveal more than the sum: 0.1 and 0.2 give 0.30000000000000004, and 0.15 twice 0.3.
         """
         column = column_of(self._table, name)
         times = np.bincount(column.codes[rows], minlength=len(column.values)).tolist()

@@ -176,7 +176,7 @@ class DatasetQueries:
 
     # -- data --------------------------------------------------------------------------------------------------------
     def _take(self, data: Table) -> None:
-        """Goes on with the data as they are now; what stands for their records is looked up when it is needed."""
+        """Goes on with the data as they are now; the variables of their records are looked up when needed."""
         if data is self._data:
             return
         check_records(self._log, self.name, data, (*self.policy.public, *self.policy.columns))
@@ -197,7 +197,7 @@ class DatasetQueries:
         return self._answers
 
     def _auditor(self, data: Table, column: str) -> tuple[_Audited, NDArray[np.int64]]:
-        """What audits a column, and which of its variables stand for the records."""
+        """What audits a column, and which of its variables belong to the records."""
         row = self._log.auditor(self.name, column)
         if column not in self._variables:
             self._variables[column] = variables(self._log, row, data, self._column_values(data, column))

@@ -1,8 +1,8 @@
-"""Columns that determine each other: what is answered about one is then told of the other, and no auditor sees both.
+"""Columns that determine each other: what is answered about one then reveals the other, and no auditor sees both.
 
 Each column is audited as if its values could be anything. Where salaries and bonuses go hand in hand, a sum of the one
 and a sum of the other, each over other records and each fine, differ by one person's value. Where the grade fixes the
-salary, and everybody knows the grades, an average tells the salary of each.
+salary, and everybody knows the grades, an average reveals the salary of each.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _FEW_ROWS: Final = 10  # below it, what most rows have in common says little
 
 
 def dependencies(policy: QueriesSection, table: Table) -> tuple[Hint, ...]:
-    """The pairs of columns of which one nearly fixes the other, as the owner is told.
+    """The pairs of columns of which one nearly fixes the other, as the owner sees them.
 
     Args:
         policy: What may be asked of the dataset.
@@ -58,7 +58,7 @@ def _hints(policy: QueriesSection, table: Table) -> Iterator[Hint]:
 
 
 def fixes(given: NDArray[np.int32], found: NDArray[np.int32]) -> bool:
-    """Whether a column's value tells another's in nearly all rows, and is not itself that of a single row.
+    """Whether a column's value determines another's in nearly all rows, and is not itself that of a single row.
 
     Args:
         given: Codes of the one, −1 where it is empty; shape (n,).
@@ -69,7 +69,7 @@ def fixes(given: NDArray[np.int32], found: NDArray[np.int32]) -> bool:
         return False
     times = np.bincount(given[both])
     shared = both.copy()
-    shared[both] = times[given[both]] > 1  # a value of one row alone tells nothing that holds of others
+    shared[both] = times[given[both]] > 1  # a value of one row alone says nothing about others
     rows = int(shared.sum())
     if 2 * rows < int(both.sum()):
         return False

@@ -89,7 +89,7 @@ class AuditorRow:
 
     Attributes:
         row: Its number.
-        id: 16 random bytes, by which the file of its state is told from others.
+        id: 16 random bytes, by which the file of its state is known from others.
     """
 
     row: int
@@ -116,7 +116,7 @@ class Answered:
         number: Of the decision.
         query_class: Its class.
         records: The variables that it is about, ascending.
-        value: What the auditor was told: the sum, maximum, minimum or count.
+        value: What the auditor was given: the sum, maximum, minimum or count.
     """
 
     number: int
@@ -205,7 +205,7 @@ class QueryLog(StateDatabase):
             reason: Why it is denied; None where it is answered.
             rank: How many independent sums the auditor knew before; None where it audits something else.
             records: The variables that an answered one is about, as `packed` gives them.
-            value: What the auditor is told of the answer.
+            value: What the auditor is given of the answer.
 
         Returns:
             The decision's number, by which this node's decisions are in the order in which they were made.

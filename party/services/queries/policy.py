@@ -101,7 +101,7 @@ class QueriesSection(TomlTable):
 
 
 def audited_twice(first: QueriesSection, second: QueriesSection) -> str | None:
-    """A column of one source that both of its datasets tell of, each with auditors of its own; `*`: its records."""
+    """A column of one source that both of its datasets reveal, each with auditors of its own; `*`: its records."""
     for one, other in ((first, second), (second, first)):
         for name in one.columns:
             if name in other.columns or name in other.public:

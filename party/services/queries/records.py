@@ -1,4 +1,4 @@
-"""Which variable of an auditor stands for which record of the data as they are now.
+"""Which variable of an auditor belongs to which record of the data as they are now.
 
 Where records have ids, a variable is a value of a record: one that has changed is another variable, and a record that
 has moved in the file is known again. Where there are none, records are known by their places, so that the earlier ones
@@ -27,7 +27,7 @@ _THERE = b""  # in the place of a value, where records themselves are counted
 
 @dataclass(frozen=True, slots=True)
 class Variables:
-    """What stands for the records.
+    """The variables of the records.
 
     Attributes:
         by_record: By record its variable, −1 where it has none.
@@ -92,7 +92,7 @@ def _digest(data: Table, name: str, records: int) -> str:
 
 
 def variables(log: QueryLog, row: AuditorRow, data: Table, values: NDArray[np.float64] | None) -> Variables:
-    """The variables of an auditor that stand for the records.
+    """The variables of an auditor that belong to the records.
 
     Args:
         log: Which remembers them.

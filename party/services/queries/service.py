@@ -67,14 +67,14 @@ class AnonymizationService(AnonymizationServicer):
         datasets: Of `party.toml`.
         state: The node's state folder.
         me: This party.
-        releases: What has been made of rows; whoever opened it closes it.
+        releases: What has been made of rows; the one that opened it closes it.
         sources: Its data.
         executor: Where decisions are made.
         audit: The node's audit log.
         log: The node's log.
 
     Raises:
-        ConfigurationError: What is in the state folder cannot be read, or two datasets tell of the same.
+        ConfigurationError: What is in the state folder cannot be read, or two datasets reveal the same.
         ResourceError: It cannot be written.
     """
 
@@ -105,7 +105,7 @@ class AnonymizationService(AnonymizationServicer):
         self._stopping = False
 
     def compare(self, heads: Heads) -> list[Event]:
-        """Whether the databases know all answers and releases that the audit log tells of.
+        """Whether the databases know all answers and releases in the audit log.
 
         Raises:
             ConfigurationError: One is an older copy.

@@ -102,7 +102,7 @@ class Forwarder:
 
 
 async def arrived(pool: Pool, store: ShufflerStore, disk: Disk, batch: int, to: str) -> BatchForwarded:
-    """What the audit log is told of a closed batch that is at its next place."""
+    """What the audit log records of a closed batch that is at its next place."""
     head = await disk(store.head, pool.stored.row, batch)
     assert head is not None
     return BatchForwarded(route=pool.route.name, batch=batch, to=to, reports=head.reports)

@@ -79,7 +79,7 @@ class Pool:
         identity: This node's.
         executor: Workers that open reports.
         disk: Through which the store is used.
-        audit: The node's audit log, which is told of batches.
+        audit: The node's audit log, which records batches.
     """
 
     def __init__(
@@ -138,8 +138,8 @@ class Pool:
     async def take(self, sender: str, reports: Sequence[bytes]) -> Fates:
         """Takes reports; when it returns, those that were taken are on disk.
 
-        Of those that are new, as many are looked at as the sender may still put into the batch: whoever floods the node
-        costs it no more than honest senders do.
+        Of those that are new, as many are looked at as the sender may still put into the batch: anyone who floods the
+        node costs it no more than honest senders do.
 
         Args:
             sender: Their member, as in a route's document.
@@ -206,7 +206,7 @@ class Pool:
         )
 
     async def _commit(self, dropped: Counter[str]) -> None:
-        """Commits all that waits, in one transaction; whoever comes first does it for the others."""
+        """Commits all that waits, in one transaction; the first one does it for the others."""
         group, self._submissions = self._submissions, []
         sizes = np.cumsum([len(each.tags) for each in group])
         fitting = int(np.count_nonzero(sizes <= self.route.maximum - self.waiting))
@@ -214,7 +214,7 @@ class Pool:
         group = group[:fitting]
         try:
             rulings = await self._ruled(group, dropped)
-        except Exception as error:  # whoever waits raises it
+        except Exception as error:  # the caller raises it
             _fail(group, error)
         else:
             for each, fates in zip(group, rulings, strict=True):
@@ -253,7 +253,7 @@ class Pool:
         return np.where(taken, pb.TAKEN, np.where(new, pb.OVER_SHARE, pb.REPLAYED)).astype(np.uint8)
 
     async def depart(self) -> bool:
-        """Closes the batch, if enough reports wait; tells whether it did."""
+        """Closes the batch, if enough reports wait; returns whether it did."""
         if self.hop or self.retired:
             return False
         return await self._whole(self._depart)
@@ -386,7 +386,7 @@ class Pool:
         self._store.depart(self.stored.row, head, leaving, tags)
 
     async def _record_batch(self, statement: pb.BatchStatement, forwarded: int) -> None:
-        """Tells the audit log of a batch before it is closed."""
+        """Records a batch in the audit log before it is closed."""
         dropped = sum(getattr(statement, reason) for reason in DROPPED)
         await self._audit.record(
             BatchClosed(
@@ -440,4 +440,4 @@ def _fail(group: Sequence[_Submission], error: Exception) -> None:
 def _end(tasks: set[asyncio.Task[Any]], task: asyncio.Task[Any]) -> None:
     tasks.discard(task)
     if not task.cancelled():
-        task.exception()  # whoever asked has raised it, or has gone
+        task.exception()  # the caller has raised it, or has gone

@@ -52,7 +52,7 @@ MAX_MESSAGE_BYTES: Final = 4 << 20  # of reports in one message, with their cost
 ROOM_BYTES: Final = 128 << 20  # of messages of all streams
 REPORT_COST: Final = 64  # bytes that a report takes in memory beside its own
 MOST_OVER: Final = 8  # routes that are over, in memory
-_NOT_TAKEN: Final = (ConfigurationError, PolicyDenied)  # a receipt tells these; the stream goes on
+_NOT_TAKEN: Final = (ConfigurationError, PolicyDenied)  # a receipt reports these; the stream goes on
 
 
 class ShufflerService(ShufflerServicer):
@@ -88,7 +88,7 @@ class ShufflerService(ShufflerServicer):
             self._running = _Running(policy, state, identity, addresses, audit, log)
 
     def compare(self, heads: Heads) -> list[Event]:
-        """Which routes the database has lost, by what the audit log tells of them.
+        """Which routes the database has lost, according to the audit log.
 
         Raises:
             ConfigurationError: It is an older copy.
@@ -263,7 +263,7 @@ class ShufflerService(ShufflerServicer):
             document=pool.stored.document,
             key=None if pool.retired else pool.signed_key(),
             next_batch=pool.batch,
-            # What Flush would tell, and no more: other numbers would tell when reports came.
+            # What Flush would reveal, and no more: other numbers would reveal when reports came.
             waiting=pool.route.minimum if creator and pool.waiting >= pool.route.minimum else 0,
             unsent=len(await pool.unsent()),
             retired=pool.retired,
@@ -344,7 +344,7 @@ class _Running:
             found = await self._named(route.name)
             if found is not None and (found.stored.document, found.stored.creator) == (document, coordinator):
                 return found
-            if found is not None:  # before the log is told of it
+            if found is not None:  # before the log records it
                 raise ConfigurationError(f"there is another route '{route.name}' already; take another name")
             running = sum(not pool.retired for pool in self._pools.values())
             check_route(self._policy, route, coordinator, self._identity.name, running=running)
@@ -405,7 +405,7 @@ class _Running:
         return pool
 
     async def _depart_regularly(self, pool: Pool) -> None:
-        """Closes batches at set times only: when enough reports are there must not tell who came last."""
+        """Closes batches at set times only: when enough reports are there must not reveal who came last."""
         every = pool.route.every
         while not pool.retired:
             await asyncio.sleep(every - (time.time() - pool.stored.created) % every)

@@ -147,14 +147,14 @@ class ShufflerStore(StateDatabase):
         return next(iter(self._routes("digest = ?", digest)), None)
 
     def knows(self, name: str, batch: int, received: int, me: str) -> bool | None:
-        """Whether all is there that was told of a route; None where there is nothing of it.
+        """Whether all is there that the log has of a route; None where there is nothing of it.
 
         Args:
             name: The route.
-            batch: The latest that was told of, or `party.state.heads.RETIRED`. A batch may not have been closed yet,
+            batch: The latest in the log, or `party.state.heads.RETIRED`. A batch may not have been closed yet,
             where
                 the node died just then.
-            received: How many reports it was told to have.
+            received: How many reports it had by the log.
             me: This party; one that is not the first gets a batch as a whole and closes it at once.
         """
         found = self.route(name)

@@ -219,7 +219,7 @@ class Folder:
             for folding in touched:
                 try:
                     worked |= folding.step()
-                except Exception:  # noqa: S112 (who asks for the tally meets it, too, and can be told)
+                except Exception:  # noqa: S112 (who asks for the tally meets it, too, and can report it)
                     continue
                 with self._news:
                     if folding.idle:

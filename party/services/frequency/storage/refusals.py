@@ -9,7 +9,7 @@ from typing import Final
 
 from party.services.frequency.storage.records import COUNTERS, Counters
 
-WHOLE: Final = -1  # stands for no round: of those refused for no known round, or for rounds that were forgotten
+WHOLE: Final = -1  # no round: of those refused for no known round, or for rounds that were forgotten
 
 Key = tuple[int, int]
 """A collection's row, and the number of a round or `WHOLE`."""

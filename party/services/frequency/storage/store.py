@@ -99,11 +99,11 @@ class FrequencyStore(StateDatabase):
         return [StoredCollection(*row) for row in self._select(f"SELECT {_COLLECTION} FROM collections ORDER BY row")]  # noqa: S608
 
     def knows(self, name: str, number: int, reports: int) -> bool | None:
-        """Whether all is there that was told of a collection; None where there is nothing of it.
+        """Whether all is there that the log has of a collection; None where there is nothing of it.
 
         Args:
             name: The collection.
-            number: Of its latest round that was told of; below 0 for none.
+            number: Of its latest round in the log; below 0 for none.
             reports: How many that round had then.
         """
         found = self._select("SELECT state FROM collections WHERE name = ?", name)
@@ -279,7 +279,7 @@ class FrequencyStore(StateDatabase):
         return found[0] if found else None
 
     def latest_round(self, name: str, *, after: int, released: bool) -> int | None:
-        """The last ended round that tells something; None where there is none.
+        """The last ended round with something to show; None where there is none.
 
         Args:
             name: Of the collection.
@@ -397,7 +397,7 @@ class FrequencyStore(StateDatabase):
         return self._refusals.of(round_.key)
 
     def _sweep(self) -> None:
-        """Deletes the tags of periods that are over, a part at a time: without their key they tell nothing any more."""
+        """Deletes the tags of periods that are over, a part at a time: without their key they reveal nothing."""
         found = False
 
         def write(connection: sqlite3.Connection) -> None:

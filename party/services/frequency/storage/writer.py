@@ -1,6 +1,6 @@
 """The one thread that writes: it takes all that waits and commits it in one transaction, so many share one sync.
 
-An answer is given when what it says is on disk; where a commit fails, all whose reports it had are told so.
+An answer is given when what it says is on disk; where a commit fails, all whose reports it had get the error.
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ class Writer:
         answer.result()
 
     def later(self, work: Work[None], done: Callable[[bool], None]) -> None:
-        """As `do`, without waiting; in the end it is told whether it went well."""
+        """As `do`, without waiting; `done` is called with whether it went well."""
         answer: Future[None] = Future()
         answer.add_done_callback(lambda future: done(future.exception() is None))
         with suppress(ComineError):  # a closed writer: the work can be done after the next start
@@ -187,7 +187,7 @@ class Writer:
         return taken
 
     def _admit(self) -> None:
-        """Tells those outside that there is room."""
+        """Notifies those outside that there is room."""
         with self._news:
             if self._waiting > MOST_WAITING and not self._closed:
                 return
@@ -218,7 +218,7 @@ class Writer:
         try:
             with self._translated(), alone(self._connection) if task.alone else nullcontext():
                 done = task.work(self._connection)
-        except BaseException as error:  # whoever waits raises it
+        except BaseException as error:  # the caller raises it
             task.answer.set_exception(error)
         else:
             self._measure()
@@ -241,7 +241,7 @@ class Writer:
                 if commit.rows:
                     with alone(self._connection):
                         insert(self._connection, commit.rows)
-        except Exception as error:  # whoever waits raises it
+        except Exception as error:  # the caller raises it
             _answer([(each, error) for each in submissions])
             return
         commit.note(self._refusals)
@@ -261,7 +261,7 @@ def _call(loop: asyncio.AbstractEventLoop, what: Callable[..., None], *arguments
 
 def _set(answers: list[tuple[asyncio.Future[Any], Any]]) -> None:
     for future, what in answers:
-        if future.done():  # whoever waited has gone
+        if future.done():  # the caller has gone
             continue
         if isinstance(what, Exception):
             # Each one that waits raises an error of its own, or their tracebacks would mix.
