@@ -37,8 +37,8 @@ KEPT_S: Final = 90 * DAY_S
 """So long a report waits in the outbox at most."""
 
 _NO_NODE_TIME: Final = (
-    "by this device's clock earlier reports are past, and its budget allows another; but no node has told that time "
-    "yet: deliver, or follow, first"
+    "by this device's clock earlier reports are past, and its budget allows another; but no node has announced that "
+    "time yet: deliver, or follow, first"
 )
 _REPORTED, _NOT_SELECTED, _DRAWN = "reported", "not selected", "drawn"
 

@@ -174,7 +174,7 @@ def _ended(code: int, arguments: Sequence[str]) -> int:
     if code == _COMPLETION_EXIT and _COMPLETION & set(arguments):
         return _failed(
             UsageError(
-                "the shell that calls cannot be told, or is none of bash, zsh and fish; this prints the script for "
+                "the calling shell is not known, or is none of bash, zsh and fish; this prints the script for "
                 "bash: _COMINE_COMPLETE=source_bash comine"
             )
         )

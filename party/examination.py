@@ -99,7 +99,7 @@ def examine(party_toml: Path, *, show_items: bool = False) -> Examination:
         check_dataset(
             dataset,
             config.policy_of(dataset.name),
-            in_place_of_items=None if show_items else "… (--show-items tells which)",
+            in_place_of_items=None if show_items else "… (--show-items shows which)",
         )
         for dataset in config.dataset
     )
@@ -193,7 +193,7 @@ def _privacy(config: PartyConfig) -> Iterator[Finding]:
             yield Finding(
                 "privacy",
                 "warning",
-                f"jobs without noise may run on {dataset.name}, and no epsilon bounds what they tell; write exact = "
+                f"jobs without noise may run on {dataset.name}, and no epsilon bounds what they reveal; write exact = "
                 '"refuse" or "allow" under [dataset.privacy]',
             )
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 File = Annotated[Path, typer.Argument(metavar="PARTY_TOML", help="The node's file, e.g. north.toml.")]
 JobId = Annotated[str, typer.Argument(metavar="JOB", help="The job's id, or its first four digits or more.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
-By = Annotated[str, typer.Option("--by", help="Who decides, as the others are told.", show_default=True)]
+By = Annotated[str, typer.Option("--by", help="Who decides; sent to the others.", show_default=True)]
 OPERATOR = "operator"  # the user of this machine is nobody's business
 Yes = Annotated[bool, typer.Option("--yes", help="Do not ask again.")]
 
@@ -64,7 +64,7 @@ def approve(party_toml: File, job: JobId, by: By = OPERATOR, yes: Yes = False, a
 def deny(
     party_toml: File,
     job: JobId,
-    reason: Annotated[str, typer.Option("--reason", help="Why; its coordinator is told.")],
+    reason: Annotated[str, typer.Option("--reason", help="Why; sent to its coordinator.")],
     by: By = OPERATOR,
     yes: Yes = False,
     as_json: AsJson = False,

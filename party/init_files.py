@@ -24,13 +24,13 @@ FEDERATION_FILE: Final = "federation.toml"
 
 _NODE: Final = """\
 # The node of {name}. Paths are taken from the folder of this file.
-# Look it over with `comine party check {file}`; docs/reference-party-toml.md tells all keys.
+# Look it over with `comine party check {file}`; docs/reference-party-toml.md lists all keys.
 
 [party]
 name = {name_text:<25}# as in the certificate and in the federation file
 listen = {listen:<23}# where coordinators and the other parties call; "0.0.0.0:PORT" listens on all addresses
 state_dir = "state"             # jobs, audit log and received results; back it up, and let nobody else read it
-federation = "federation.toml"  # who belongs to the federation: the only ones that this node talks to
+federation = "federation.toml"  # who belongs to the federation: the only ones that this node communicates with
 # max_running = 4               # jobs that may run at once; further ones wait for their turn
 # keep_jobs = "365d"            # for which jobs that have ended stay in the inbox; the audit log keeps them for ever
 
@@ -47,10 +47,10 @@ name = {dataset:<25}# jobs ask for data by this name, so all parties use the sam
 kind = {kind}
 {source}
 {publish}
-[dataset.privacy]               # what jobs that add noise may cost each row in all; comine party budget tells the rest
-epsilon = 2.0                   # towards whoever sees their results
+[dataset.privacy]               # what jobs that add noise may cost each row in all; comine party budget shows the rest
+epsilon = 2.0                   # towards anyone who sees their results
 delta = 1e-5                    # the probability of more: far below one in the number of rows
-local_epsilon = 16.0            # towards whoever sees the row's perturbed reports as they leave
+local_epsilon = 16.0            # towards anyone who sees the row's perturbed reports as they leave
 # period = "365d"               # only jobs count that were started within it; all, without this line
 # composition = "basic"         # how jobs add up
 exact = "allow"                 # jobs without noise, which the rules below judge; "refuse" takes none of them
@@ -63,19 +63,19 @@ approve = "manual"              # a person decides on every job: comine party in
                                 # "auto" approves whatever the rules below allow
 tasks = ["itemsets", "rules"]   # what jobs may compute; also "align", "naive-bayes", "decision-tree", "k-means" and
                                 # "anonymize", which publishes rows: see columns and min_insider_k
-min_parties = 3                 # with two parties, a sum tells each the other's number
+min_parties = 3                 # with two parties, a sum shows each the other's number
 min_support = 0.001             # the lowest support that a job may ask for as a fraction of all parties' transactions,
 min_count = 10                  # and the lowest count of them: what fewer have in common could point at somebody;
                                 # so many rows are in each class of a release, too
 min_insider_k = 2               # rows of others in a class of a release, or none, once a party takes its own away
 max_unions = 16                 # unions of sets or alignments of three parties or more, in all: the first party sees
                                 # what each two others have in common with noise, which averages out
-max_releases = 1                # releases of a dataset's rows in all: of the same rows they combine, and tell together
+max_releases = 1                # releases of a dataset's rows in all: of the same rows they combine, and show together
                                 # what each of them hides; those that come to nothing count apart, up to 20
 party_sets = "fixed"            # the same parties in every job: the difference between two sums with and without
                                 # somebody would be that somebody's number
-max_jobs = 20                   # jobs on a dataset within max_jobs_period: many answers together tell more than each,
-max_jobs_period = "30d"         # and a job that fails tells something, too
+max_jobs = 20                   # jobs on a dataset within max_jobs_period: many answers together reveal more than each,
+max_jobs_period = "30d"         # and a job that fails reveals something, too
 min_new_rows = 100              # rows that must have come or gone between two jobs, else their difference shows few
 max_candidates = 5000000        # the most candidates that a job may ask for: peers may send so many numbers ahead
 # coordinators = ["analyst"]    # who may propose jobs; all coordinators of the federation otherwise
@@ -90,12 +90,12 @@ max_candidates = 5000000        # the most candidates that a job may ask for: pe
 # max_plans = 100               # plans that each coordinator may ask for within 24 hours
 # max_failed_jobs = 20          # jobs of each on a dataset that may fail within 24 hours because of it
 # disclose = ["supports", "frequent"]  # what a job may open beside which itemsets are frequent
-# keys = "union"                # lets a release tell which combinations of values occur; refused otherwise
+# keys = "union"                # lets a release show which combinations of values occur; refused otherwise
 # compute = ["south", "east"]   # who may hold the shares of sums that stay hidden
 # engines = ["ot", "paillier"]  # how jobs on columns may compute: "replicated" needs a helper
 # helpers = []                  # who may help them: parties or "coordinator", who with one more could read your columns
 # models = ["distributed", "shuffle"]  # how results are protected; also "exact", "local", "blended"
-# max_epsilon = 2.0             # the most that a job may cost a row, towards whoever sees its result,
+# max_epsilon = 2.0             # the most that a job may cost a row, towards anyone who sees its result,
 # max_delta = 1e-5              # and with what probability more
 # max_local_epsilon = 8.0       # the most that a row's report may cost it as it leaves
 # analysts = ["south"]          # parties that may see reports
@@ -111,11 +111,11 @@ max_candidates = 5000000        # the most candidates that a job may ask for: pe
 """
 
 _PUBLISH: Final = """\
-# What whoever may plan jobs here knows of the size of the data: without these lines, nothing. Plans are the better for
-# them. Numbers are told as 1, 2 or 5 times a power of ten, and none below 100: comine party check measures them
+# What those who plan jobs here learn of the size of the data: without these lines, nothing. Plans are the better for
+# them. Numbers are shown as 1, 2 or 5 times a power of ten, and none below 100: comine party check measures them
 """
 _SOME_SIZES: Final = "[dataset.publish]\nrows = 20_000\n"
-_TOO_FEW: Final = "(there are fewer than 100 rows, of which nothing would be told)\n"
+_TOO_FEW: Final = "(there are fewer than 100 rows, of which nothing would be shown)\n"
 
 _COLLECTS: Final = """
 # What coordinators may collect here from people's devices, whose reports are perturbed before they leave. Without this

@@ -14,8 +14,8 @@ from protos.v1 import anonymization_pb2 as pb
 from protos.v1.anonymization_pb2_grpc import AnonymizationStub
 
 REASONS: Final[Mapping[int, tuple[str, str]]] = {
-    pb.DISCLOSURE: ("disclosure", "its answer could tell somebody's value, together with earlier answers"),
-    pb.CLASS: ("class", "the column has answered queries of another class, and both together would tell values"),
+    pb.DISCLOSURE: ("disclosure", "its answer could reveal somebody's value, together with earlier answers"),
+    pb.CLASS: ("class", "the column has answered queries of another class, and both together would reveal values"),
     pb.SIZE: ("size", "it is about too few records, or a count of records leaves out too few"),
     pb.OVERLAP: ("overlap", "it shares too many records with an earlier query"),
     pb.TOO_MANY: ("too many", "as many queries were answered as may be"),

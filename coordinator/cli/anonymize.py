@@ -72,12 +72,14 @@ def _run_here(config: Path, out: Path, *, as_json: bool) -> None:
     if inputs.table.dropped:
         note(f"{inputs.table.dropped:,} rows that lack values were left out")
     if inputs.spec.seed is not None and inputs.spec.algorithm in RANDOM:
-        note("the random draws come from a seed: whoever knows or guesses it can repeat them; leave it out to publish")
+        note(
+            "the random draws come from a seed: anyone who knows or guesses it can repeat them; leave it out to publish"
+        )
     note(f"written to {out}; report.html shows figures of the original and is not for publication")
     if (out / MOMENTS).exists():
         note(f"{MOMENTS} is not for publication either: records can be worked out from the sums of few")
     if (out / LABELS).exists():
-        note(f"{LABELS} is not for publication either: it tells which values occur; verify --original reads it")
+        note(f"{LABELS} is not for publication either: it shows which values occur; verify --original reads it")
 
 
 def _run_at(node: str, config: Path, out: Path, dataset: str | None, federation: Path, *, as_json: bool) -> None:
@@ -190,7 +192,7 @@ def verify(
         )
     for each in found.findings:
         if each.check.startswith(INSENSITIVE):
-            note(one_line(f"{each.check}: {each.found}; whoever knows it of a person finds the row, whatever k is"))
+            note(one_line(f"{each.check}: {each.found}; anyone who knows it of a person finds the row, whatever k is"))
     note(f"all {len(found.findings) - len(found.unchecked)} checks hold, {len(found.unchecked)} could not be made")
 
 
@@ -207,7 +209,7 @@ def risk(
         ),
     ] = None,
     population: Annotated[
-        Path | None, typer.Option("--population", metavar="FILE", help="Everybody of whom the table may tell.")
+        Path | None, typer.Option("--population", metavar="FILE", help="Everybody whose row may be in the table.")
     ] = None,
     threshold: Annotated[
         float, typer.Option("--threshold", help="Risk above which rows count as exposed.", show_default=True)

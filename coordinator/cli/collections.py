@@ -66,7 +66,7 @@ def create(
         write_json(collection_as_data(collection, spec))
     else:
         write(f"{collection.name}\n")
-    note(f"created at the node of {collection.node}; see what it tells with: comine frequency estimate {spec.name}")
+    note(f"created at the node of {collection.node}; see its estimates with: comine frequency estimate {spec.name}")
 
 
 def list_(

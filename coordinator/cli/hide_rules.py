@@ -16,11 +16,11 @@ def hide_rules(
         Path, typer.Option("--sensitive", metavar="FILE", help="Rules to hide, one a line: bread, milk -> beer.")
     ],
     min_support: Annotated[
-        str, typer.Option("--min-support", metavar="S", help="Of whoever mines: a fraction, or a count.")
+        str, typer.Option("--min-support", metavar="S", help="Of anyone who mines: a fraction, or a count.")
     ],
     out: Annotated[Path, typer.Option("--out", metavar="DIR", help="Folder for the result.")],
     min_confidence: Annotated[
-        str, typer.Option("--min-confidence", metavar="C", help="Of whoever mines.", show_default=True)
+        str, typer.Option("--min-confidence", metavar="C", help="Of anyone who mines.", show_default=True)
     ] = "0",
     method: Annotated[str, typer.Option("--method", help=f"One of {METHODS}.", show_default=True)] = "bba",
     scope: Annotated[

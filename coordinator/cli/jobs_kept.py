@@ -123,7 +123,7 @@ def list_(federation: FederationFile = HERE, as_json: AsJson = False) -> None:
 def cancel(
     job: JobId,
     federation: FederationFile = HERE,
-    reason: Annotated[str, typer.Option("--reason", help="Told to the parties.")] = "",
+    reason: Annotated[str, typer.Option("--reason", help="Sent to the parties.")] = "",
     as_json: AsJson = False,
 ) -> None:
     """End a job at all its parties, whatever it is doing."""

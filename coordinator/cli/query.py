@@ -26,7 +26,7 @@ def query(
     federation: FederationFile = HERE,
     as_json: AsJson = False,
 ) -> None:
-    """Ask for a sum, average, maximum, minimum or count; denied where answers together would tell somebody's value."""
+    """Ask for a sum, average, maximum, minimum or count; denied if answers together would reveal somebody's value."""
     import asyncio
 
     from coordinator.anonymisation.queries import HEADS, Answer, QueryNode, listing, listing_as_data

@@ -174,11 +174,11 @@ def _compare(console: Console, result: Result, baskets: Mapping[str, Sequence[Ba
         f"{len(joint.itemsets)} itemsets and {len(joint.rules)} rules with all their counts."
     )
     gaps = alone(baskets, joint.itemsets)
-    told = [
+    sentences = [
         f"{name} misses {missed} of them and finds {added} that do not hold overall"
         for name, (missed, added) in gaps.items()
     ]
-    console.print(f"Alone, {'; '.join(told)}.\n")
+    console.print(f"Alone, {'; '.join(sentences)}.\n")
 
 
 def _show_disclosure(console: Console, result: Result) -> None:

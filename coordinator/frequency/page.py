@@ -117,9 +117,9 @@ def _facts(reading: Reading) -> list[str]:
     ]
     if isinstance(mechanism, Sampled):
         facts.append(
-            f"Each client tosses a secret coin and tells its own value with a probability of {mechanism.probability}, "
-            f"else one that it draws uniformly, both with ε = {mechanism.oracle.exact_epsilon:.9g}. Nobody sees which, "
-            "and the estimates are corrected for it."
+            "Each client tosses a secret coin and reports its own value with a probability of "
+            f"{mechanism.probability}, else one that it draws uniformly, both with "
+            f"ε = {mechanism.oracle.exact_epsilon:.9g}. Nobody sees which, and the estimates are corrected for it."
         )
     if spec.continual is not None:
         facts.append(

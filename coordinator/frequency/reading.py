@@ -190,7 +190,7 @@ def spends(spec: CollectionSpec) -> str:
     if spec.budget is not None:
         epsilon = f"{epsilon} in all ({spec.budget.series})"
     if spec.sampling is not None:
-        epsilon = f"{epsilon}, told with {spec.sampling.probability}"
+        epsilon = f"{epsilon}, sampled with {spec.sampling.probability}"
     if spec.memo is not None:
         epsilon = f"{epsilon}, new answers {float(spec.memo.epsilon):g} in {spec.memo.w:,} windows"
     return epsilon

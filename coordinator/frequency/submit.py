@@ -182,7 +182,7 @@ def check_unchanged(changed: int) -> None:
     if changed:
         raise InputDataError(
             f"{changed:,} clients have reported another value in this period already, or by another mechanism; nothing "
-            "was sent of them, since two reports would tell more than one: send their new values in the next period"
+            "was sent of them, since two reports would reveal more than one: send their new values in the next period"
         )
 
 

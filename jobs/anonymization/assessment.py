@@ -75,7 +75,7 @@ def assess(
         certificate: Where there is one, it tells which rows are suppressed and whether there are classes.
         inputs: The original, its roles, kinds and hierarchies.
         attacker: People whom the attacker knows, with some of the quasi-identifiers in the clear; the original if None.
-        population: Everybody of whom the table may tell, with all quasi-identifiers in the clear.
+        population: Everybody whose row may be in the table, with all quasi-identifiers in the clear.
         threshold: Risk above which rows count as exposed.
 
     Raises:

@@ -120,7 +120,7 @@ class FoundEstimates(Finding):
 def _cost(spent: Spent) -> list[tuple[str, str]]:
     """What the job has cost each record."""
     delta = f" and δ = {spent.delta:g}" if spent.delta else ""
-    facts = [("privacy of a record", f"ε = {spent.epsilon:.4g}{delta} towards whoever sees the result")]
+    facts = [("privacy of a record", f"ε = {spent.epsilon:.4g}{delta} towards anyone who sees the result")]
     if spent.local_epsilon is not None and spent.n is not None:
         facts.append(
             (

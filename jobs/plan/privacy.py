@@ -37,7 +37,7 @@ class Privacy(_Part):
 
     model: ModelName
     local_epsilon: float | None = Field(description="ε towards whoever sees the record's report alone; null: none is.")
-    epsilon: float = Field(description="ε towards whoever sees the result.")
+    epsilon: float = Field(description="ε towards anyone who sees the result.")
     delta: float = Field(description="δ of that.")
     n: int | None = Field(description="Reports that hide it at least; null where noise alone does.")
     bound: str = Field(description="By which theorem.")

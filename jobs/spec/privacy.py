@@ -48,10 +48,10 @@ class PrivacySection(Section):
             the analyst sees each party's reports. `shuffle`: the same, and shufflers hide whose report is whose.
             `distributed`: the parties add noise inside the secure sum, so that nobody sees a count without it.
             `blended`: parties that opted in give noisy counts, and the others' records are perturbed.
-        epsilon: ε of one record: towards everybody in the local model, towards whoever sees the result in the others.
+        epsilon: ε of one record: towards everybody in the local model, otherwise towards those who see the result.
         delta: δ of one record, in all models but `local`.
-        local_epsilon: Shuffle: the most ε of a report towards whoever sees it unshuffled; without it what the central
-            budget allows, and at most 8.
+        local_epsilon: Shuffle: the most ε of a report towards anyone who sees it unshuffled; by default what the
+            central budget allows, and at most 8.
         analyst: The party that gets reports and estimates from them; the first of the job, unless said.
         shufflers: Parties through which reports go, one after the other; the last of the job, unless said.
         colluding: How many parties may tell each other what they know, whoever looks among them: their noise, or their

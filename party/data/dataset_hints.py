@@ -61,7 +61,7 @@ def long_names(items: Iterable[str]) -> Hint | None:
     number = sum(len(item.encode()) > MAX_ITEM_BYTES for item in items)
     if not number:
         return None
-    sentence = f"{number} items have names of more than {MAX_ITEM_BYTES} bytes, which no job can tell"
+    sentence = f"{number} items have names of more than {MAX_ITEM_BYTES} bytes, which no job can use"
     return Hint("long-names", f"{sentence}; shorten them in the source where they should count")
 
 

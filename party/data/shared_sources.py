@@ -32,7 +32,7 @@ def check_sources(datasets: Sequence[DatasetSection]) -> None:
             if twice is not None:
                 raise ConfigurationError(
                     f"the datasets '{first.name}' and '{second.name}' have one source, and [dataset.queries] of both "
-                    f"tells of '{twice}'; each is audited alone, so let one of them answer"
+                    f"answers about '{twice}'; each is audited alone, so let one of them answer"
                 )
         if first.anonymization is not None and second.anonymization is not None:
             raise ConfigurationError(

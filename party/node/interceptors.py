@@ -34,7 +34,7 @@ from link.errors import (
 from link.pki.identity import NAME, Identity, Role, check_peer, peer_of
 from link.transports.grpc_channel import MAX_MESSAGE_BYTES
 from link.transports.grpc_transport import SERVICE as LINK_SERVICE
-from party.node.limits import Rooms, Streams
+from party.node.limits import MemoryLimits, Streams
 from party.node.logs import Log
 from party.node.methods import METHODS, SHORT_BYTES, Method
 
@@ -165,7 +165,7 @@ class Gate(grpc.aio.ServerInterceptor):
     ) -> None:
         self._me, self._trust, self._log, self._met, self._read = identity.name, identity.trust, log, met, read
         self._calls = {role: Streams(most, identity.name) for role, most in MAX_CALLS.items()}
-        self._held = Rooms(HELD_BYTES)
+        self._held = MemoryLimits(HELD_BYTES)
 
     async def intercept_service(
         self, continuation: Callable[[Any], Awaitable[Any]], handler_call_details: grpc.HandlerCallDetails
@@ -228,9 +228,9 @@ class Gate(grpc.aio.ServerInterceptor):
         read it counts as what it is, since calls such as Watch last.
         """
         member, short = f"{caller.role}/{caller.name}", method.most <= SHORT_BYTES
-        room, size = (f"short/{member}", HELD_BYTES) if short else (member, MAX_MESSAGE_BYTES)
+        limit, size = (f"short/{member}", HELD_BYTES) if short else (member, MAX_MESSAGE_BYTES)
         async with AsyncExitStack() as stack:
-            reading = await stack.enter_async_context(self._held.some(room, size))
+            reading = await stack.enter_async_context(self._held.some(limit, size))
             try:
                 async with asyncio.timeout(REQUEST_S):
                     arrived = await anext(arriving, _Arrived(_Unreadable(), 0))

@@ -76,8 +76,8 @@ class Queue:
                 del self._waiting[name]
 
 
-class Room:
-    """Bytes that batches may take until they are on disk; who comes when there is no room waits, in turn.
+class MemoryLimit:
+    """Bytes of memory that batches may take until they are on disk; callers wait in turn where there are too few.
 
     Args:
         size: Bytes of all.
@@ -101,7 +101,7 @@ class Room:
         except asyncio.CancelledError:
             if turn.done() and not turn.cancelled():
                 self.give(size)
-            else:  # there may be room for who waits behind
+            else:  # there may be enough for the next in the queue
                 with suppress(ValueError):
                     self._waiting.remove(waiting)
                 self.give(0)
@@ -129,25 +129,25 @@ class Room:
 
 
 class Held:
-    """What has been taken of a room.
+    """What has been taken of a limit.
 
     Args:
-        room: Where.
+        limit: Of which.
         size: Bytes.
     """
 
-    def __init__(self, room: Room, size: int) -> None:
-        self._room, self._size = room, size
+    def __init__(self, limit: MemoryLimit, size: int) -> None:
+        self._limit, self._size = limit, size
 
     def keep(self, size: int) -> None:
         """Gives back all but so many bytes."""
         kept = min(size, self._size)
-        self._room.give(self._size - kept)
+        self._limit.give(self._size - kept)
         self._size = kept
 
 
-class Rooms:
-    """A room for each name in a certificate: who fills its own waits for itself, and nobody else does.
+class MemoryLimits:
+    """A limit for each name in a certificate: a caller who uses up its own makes nobody else wait.
 
     Args:
         size: Bytes of one name.
@@ -155,16 +155,16 @@ class Rooms:
 
     def __init__(self, size: int) -> None:
         self._size = size
-        self._rooms: dict[str, Room] = {}
+        self._limits: dict[str, MemoryLimit] = {}
 
     @asynccontextmanager
     async def some(self, name: str, size: int) -> AsyncIterator[Held]:
-        """So many bytes of the name's room, once there are; given back at the end."""
-        room = self._rooms.setdefault(name, Room(self._size))
-        held = Held(room, await room.take(size))
+        """So many bytes of the name's limit, once they are free; given back at the end."""
+        limit = self._limits.setdefault(name, MemoryLimit(self._size))
+        held = Held(limit, await limit.take(size))
         try:
             yield held
         finally:
             held.keep(0)
-            if room.idle:
-                self._rooms.pop(name, None)
+            if limit.idle:
+                self._limits.pop(name, None)

@@ -106,11 +106,11 @@ def _privacy(privacy: dict[str, Any]) -> Iterator[str]:
     """The charge of the job, and what is left of the dataset's totals before it."""
     cost, rest = privacy["charge"], privacy["left"]
     if cost["epsilon"] is None:
-        yield "nothing bounds what its result tells of a record: it adds no noise"
+        yield "nothing bounds what its result reveals of a record: it adds no noise"
     else:
-        text = f"epsilon {cost['epsilon']} and delta {cost['delta']} towards whoever sees the result"
+        text = f"epsilon {cost['epsilon']} and delta {cost['delta']} towards anyone who sees the result"
         local = cost["local_epsilon"]
-        yield text if local is None else f"{text}, epsilon {local} towards whoever sees its report as it leaves"
+        yield text if local is None else f"{text}, epsilon {local} towards anyone who sees its report as it leaves"
     kept = [f"{name.replace('_', ' ')} {amount}" for name, amount in rest.items() if amount is not None]
     yield f"left for all jobs on the dataset: {', '.join(kept)}" if kept else "no total is set for the dataset"
 

@@ -86,7 +86,7 @@ class Judge:
         if self._store.failed_here(datasets, coordinator, me, spec.job.parties, since) >= most:
             raise PolicyDenied(
                 f"the policy of {me} lets {most} jobs of a coordinator on a dataset fail within 24 hours because rows "
-                "do not fit what the job names, or are more than it allows (rule max_failed_jobs), since each tells "
+                "do not fit what the job names, or are more than it allows (rule max_failed_jobs), since each reveals "
                 f"something of them; have the log of {me} looked at, and try again in a day",
                 party=me,
             )

@@ -24,11 +24,11 @@ def added_kinds(policy: PolicySection, facts: PolicyInput) -> Verdict | None:
 
 def can_judge(spec: JobSpec, facets: frozenset[Facet]) -> bool:
     """Whether the rules for what a job opens find in it what they look at, in the tables of comine's own kinds."""
-    told = {
+    judged = {
         "itemsets": spec.itemsets_ is not None,
         "model": bool(spec.columns),
         "release": spec.anonymize is not None,
         "rows in common": True,
         "other": plugin_of(spec) is not None,
     }
-    return bool(facets) and all(told.get(facet, False) for facet in facets)
+    return bool(facets) and all(judged.get(facet, False) for facet in facets)

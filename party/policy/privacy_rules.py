@@ -48,7 +48,7 @@ def budget_verdicts(facts: PolicyInput) -> list[Verdict]:
 def _exact(facts: PolicyInput) -> Verdict:
     refusal = (
         f"lets no job without noise run on '{facts.spec.job.dataset}' (rule privacy.exact), and no epsilon bounds what "
-        "this one tells; give it a [privacy] model"
+        "this one reveals; give it a [privacy] model"
     )
     return Verdict("privacy.exact", "jobs whose model adds noise", refusal)
 

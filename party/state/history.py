@@ -230,12 +230,12 @@ def _known(reached: Reached | None, empty: bool, audit: AuditLog, party: str, *,
             )
     elif empty and is_new and ran_before:
         raise ConfigurationError(
-            f"the state folder of {party} has lost both its job database and its audit log, so nobody can tell which "
+            f"the state folder of {party} has lost both its job database and its audit log, so nothing shows which "
             f"jobs ran; {_REMEDY}"
         )
     elif empty and (follows is not None or head_lost):
         raise ConfigurationError(
-            f"the job database node.db of {party} is lost, and its audit log is not whole, so nobody can tell which "
+            f"the job database node.db of {party} is lost, and its audit log is not whole, so nothing shows which "
             f"jobs ran; {_REMEDY}"
         )
     return None

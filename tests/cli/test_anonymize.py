@@ -185,7 +185,7 @@ def test_clustering_gives_classes_of_k_p_and_h(
     config = configure(algorithm, model=model, more=HIERARCHIES + LEVELS, top="seed = 1")
     ran = comine("anonymize", "run", config, "--out", "out")
     assert ran.code == 0, ran.err
-    assert "whoever knows or guesses it can repeat them" in ran.err
+    assert "anyone who knows or guesses it can repeat them" in ran.err
     found = rows(tmp_path / "out/release.csv")
     assert min(classes(found).values()) >= 5
     first = (tmp_path / "out/release.csv").read_bytes()

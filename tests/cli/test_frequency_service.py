@@ -149,7 +149,7 @@ def test_what_shares_a_budget_is_told(node: Deployed) -> None:
         assert abs(row["estimate"] - count) < 5.5 * row["variance"] ** 0.5
     for name, sentence in (
         ("series", "A series (telescoping) divides ε among the rounds"),
-        ("coin", "tells its own value with a probability of 31/32"),
+        ("coin", "reports its own value with a probability of 31/32"),
         ("memo", "In any 30 rounds in a row, those to new values spend at most ε = 16"),
     ):
         assert node.comine("estimate", f"share-{name}", "--out", f"share-{name}").code == 0

@@ -251,7 +251,7 @@ def test_a_clock_that_is_ahead_frees_no_budget(tmp_path: Path) -> None:
     clock.now += 500 * DAY  # longer than charges are kept
     outcome = client.report(KEY, "south")
     assert outcome.status is Status.REFUSED
-    assert "no node has told that time yet" in outcome.sentence
+    assert "no node has announced that time yet" in outcome.sentence
     client.follow(Direct(node), "homepages")
     assert client.report(KEY, "south").status is Status.REFUSED
     assert client.spent() == 1

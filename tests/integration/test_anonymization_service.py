@@ -666,7 +666,7 @@ def test_no_release_leaves_that_tells_persons_apart_whatever_k_is(
     async def test() -> None:
         async with running(tmp_path, dataset, patients) as world:
             found = await refused(ended(world.stub("hub").Anonymize(world.request(**keys))))
-            assert (found.code, "tell persons apart that no k hides" in found.sentence) == ("E101", True)
+            assert (found.code, "distinguish persons that no k hides" in found.sentence) == ("E101", True)
             for word in ("allow_unique", "allow_repeated"):
                 found = await refused(ended(world.stub("hub").Anonymize(world.request(**keys, **{word: ["name"]}))))
                 assert f"the request has '{word}', which the node knows itself" in found.sentence

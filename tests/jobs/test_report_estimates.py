@@ -60,7 +60,7 @@ def test_the_page_has_intervals(result: Result) -> None:
         "Itemsets that seem most frequent",
         'id="intervals"',
         "privacy of a record",
-        "towards whoever sees the result",
+        "towards anyone who sees the result",
         "hidden among",
         "the first 6",
         '<th scope="col" class="n">from</th>',

@@ -28,7 +28,7 @@ def use(database):
             database.auditor("d", "c"), database.head
         case ClientStore():
             with database.transaction():
-                database._execute("SELECT count(*) FROM sqlite_master").fetchall()
+                database.execute("SELECT count(*) FROM sqlite_master").fetchall()
 
 def opened(name, path):
     match name:

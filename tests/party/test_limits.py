@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import asyncio
 
-from party.node.limits import Room
+from party.node.limits import MemoryLimit
 
 
 def test_who_waits_behind_one_that_gives_up_gets_the_room_that_is_there() -> None:
     async def test() -> None:
-        room = Room(10)
+        room = MemoryLimit(10)
         held = await room.take(6)
         large, small = asyncio.create_task(room.take(10)), asyncio.create_task(room.take(4))
         await asyncio.sleep(0)
@@ -25,7 +25,7 @@ def test_who_waits_behind_one_that_gives_up_gets_the_room_that_is_there() -> Non
 
 def test_nothing_is_kept_of_those_who_gave_up() -> None:
     async def test() -> None:
-        room = Room(10)
+        room = MemoryLimit(10)
         held = await room.take(6)
         first = asyncio.create_task(room.take(10))
         others = [asyncio.create_task(room.take(5)) for _ in range(100)]

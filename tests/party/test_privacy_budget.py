@@ -94,7 +94,7 @@ REFUSED: list[tuple[dict[str, Any], Sequence[Charge], Any, str]] = [
         [],
         job(),
         "the policy of north lets no job without noise run on 'baskets' (rule privacy.exact), and no epsilon bounds "
-        "what this one tells; give it a [privacy] model",
+        "what this one reveals; give it a [privacy] model",
     ),
 ]
 

@@ -125,7 +125,7 @@ def _assumptions(spec: JobSpec, answers: Mapping[str, Answer], latency_s: float)
     if spec.privacy.model == "shuffle":
         lines.append(
             "What a report may spend follows from the numbers of records when the job runs; it never costs a record "
-            "more than the job's epsilon and delta towards whoever sees the result."
+            "more than the job's epsilon and delta towards anyone who sees the result."
         )
         lines.append(
             "More epsilon helps less here than elsewhere: twice the epsilon, or twice the rows at the smaller parties, "

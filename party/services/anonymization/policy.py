@@ -235,7 +235,7 @@ def _seed(rules: AnonymizationRules, spec: AnonymizeSection, coordinator: str) -
 def _row_order(rules: AnonymizationRules, spec: AnonymizeSection, coordinator: str) -> str | None:  # noqa: ARG001
     if spec.row_order == "sorted":
         return None
-    return "sorts the rows of releases, since a row's place in the table tells which one it is; leave row_order out"
+    return "sorts the rows of releases, since a row's place in the table shows which one it is; leave row_order out"
 
 
 _RULES: Final[tuple[Callable[[AnonymizationRules, AnonymizeSection, str], str | None], ...]] = (

@@ -234,5 +234,5 @@ def too_many(dataset: str, most: int) -> str:
     """The end of a sentence that begins with "the policy of NAME": no further release may leave."""
     return (
         f"lets {most} different releases of the rows of '{dataset}' leave in all (rule max_releases), joint ones among "
-        "them, and as many have: of the same rows they combine, and tell more than each"
+        "them, and as many have: of the same rows they combine, and reveal more than each"
     )

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 OUT: Final = "out"  # the release folder
 ROWS: Final = "rows.arrow"
 BATCH_ROWS: Final = 65_536
-HIDDEN: Final = "the sentence that tells why names values, so it stays in the state folder of that node"
+HIDDEN: Final = "the sentence that says why names values, so it stays in the state folder of that node"
 
 
 class Failed(Exception):
@@ -96,7 +96,7 @@ def release(spec: AnonymizeSection, folder: Path, dataset: str, persons: Sequenc
     with _reported_as(
         InputDataError(
             f"{of} does not fit the configuration: cells are missing (see [anonymize] missing), or are no values of "
-            f"their column's kind, or tell persons apart that no k hides; {HIDDEN}"
+            f"their column's kind, or distinguish persons that no k hides; {HIDDEN}"
         )
     ):
         check_persons(data, [name for name in persons if name in data.column_names], ())

@@ -19,7 +19,7 @@ from jobs.collections.spec import MAX_LABEL_BYTES
 from link.errors import ConfigurationError, LimitExceeded, PeerError, PolicyDenied
 from link.pki.identity import peer_of
 from party.node.interceptors import coordinator_of
-from party.node.limits import Held, Queue, Room, Rooms, Streams
+from party.node.limits import Held, MemoryLimit, MemoryLimits, Queue, Streams
 from party.node.logs import Log
 from party.services.frequency.access import check_closer, check_submitter, may_read
 from party.services.frequency.collection import Collection, Snapshot
@@ -43,7 +43,7 @@ SERVICE: Final = "comine.v1.FrequencyEstimation"
 MAX_STREAMS: Final = 16  # of one certificate
 MAX_CREATIONS: Final = 4  # of one certificate, at once
 IN_FLIGHT: Final = 8  # batches of one stream
-ROOM_BYTES: Final = 128 << 20  # of batches of all streams
+MEMORY_BYTES: Final = 128 << 20  # of batches of all streams
 QUEUE_BYTES: Final = 32 << 20  # of batches of one certificate that wait for room
 LEAST_EVERY_S: Final = 0.1
 ANSWER_BYTES: Final = 256 << 20  # of estimates of one reader that were made and not taken yet
@@ -81,8 +81,8 @@ class FrequencyService(FrequencyEstimationServicer):
         self._submitting, self._watching = Streams(MAX_STREAMS, me), Streams(MAX_STREAMS, me)
         self._fetching = Streams(MAX_STREAMS, me)
         self._creating = Streams(MAX_CREATIONS, me)
-        self._answers = Rooms(ANSWER_BYTES)
-        self._room, self._queue = Room(ROOM_BYTES), Queue(QUEUE_BYTES, me)
+        self._answers = MemoryLimits(ANSWER_BYTES)
+        self._memory, self._queue = MemoryLimit(MEMORY_BYTES), Queue(QUEUE_BYTES, me)
         if policy is not None:
             self._running = _Running(policy, state, me, audit, log, now)
 
@@ -307,7 +307,7 @@ class FrequencyService(FrequencyEstimationServicer):
                 with self._queue.one(submitter, size):
                     await free.acquire()
                     await running.store.room()
-                    held = await self._room.take(size)
+                    held = await self._memory.take(size)
                 task = asyncio.create_task(self._take(running, batch, submitter))
                 task.add_done_callback(partial(self._leave, held))
                 under_way.put_nowait(task)
@@ -315,7 +315,7 @@ class FrequencyService(FrequencyEstimationServicer):
             under_way.put_nowait(None)
 
     def _leave(self, held: int, task: asyncio.Task[pb.BatchReceipt]) -> None:  # noqa: ARG002 (however it ended)
-        self._room.give(held)
+        self._memory.give(held)
 
     async def _take(self, running: _Running, batch: pb.ReportBatch, submitter: str) -> pb.BatchReceipt:
         if running.stopping:

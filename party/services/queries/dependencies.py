@@ -44,7 +44,7 @@ def _hints(policy: QueriesSection, table: Table) -> Iterator[Hint]:
             yield Hint(
                 "dependent",
                 f"'{first}' and '{second}' nearly determine each other, and both may be asked about: each is audited "
-                "alone, so two answers, each fine, may tell somebody's value; let only one of them be asked about",
+                "alone, so two answers, each fine, may reveal somebody's value; let only one of them be asked about",
             )
     for name in policy.columns:
         asked = column_of(table, name)
@@ -53,7 +53,7 @@ def _hints(policy: QueriesSection, table: Table) -> Iterator[Hint]:
                 yield Hint(
                     "dependent",
                     f"the public column '{public}' nearly determines '{name}': an average over those who are alike "
-                    f"there tells the value of each; take '{public}' out of public, or '{name}' out of columns",
+                    f"there reveals the value of each; take '{public}' out of public, or '{name}' out of columns",
                 )
 
 

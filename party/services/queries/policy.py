@@ -79,7 +79,9 @@ class QueriesSection(TomlTable):
             counted = [name for name, classes in self.columns.items() if classes == ("count",)]
             if counted or self.records:
                 what = f"the column '{counted[0]}'" if counted else "records"
-                raise ValueError(f"{what} may be counted: set max_overlap, without which two large counts tell a value")
+                raise ValueError(
+                    f"{what} may be counted: set max_overlap, without which two large counts reveal a value"
+                )
             if self.known or self.overlap_for == "all":
                 raise ValueError("known and overlap_for mean nothing without max_overlap")
         else:

@@ -156,7 +156,7 @@ class Pool:
         share = self._check_sender(sender)
         if self.waiting >= self.route.maximum:
             raise self._full()
-        self._check_room()
+        self._check_space()
         fates = np.full(len(reports), pb.WRONG_SIZE, np.uint8)
         size = self.width
         right = np.array([i for i, report in enumerate(reports) if len(report) == size], np.int64)
@@ -189,9 +189,9 @@ class Pool:
             raise PolicyDenied(f"'{sender}' may not report to the route '{name}'", party=me)
         return share
 
-    def _check_room(self) -> None:
+    def _check_space(self) -> None:
         if self._store.is_full:
-            raise no_room(self._identity.name)
+            raise out_of_space(self._identity.name)
 
     def _is_retired(self, what: str) -> ConfigurationError:
         return ConfigurationError(
@@ -323,7 +323,7 @@ class Pool:
                 f"{sender} sent batch {head.batch} of the route '{self.route.name}', and batch {self.batch} is next",
                 party=sender,
             )
-        self._check_room()
+        self._check_space()
         if len(head.statements) != self.hop:
             raise ProtocolViolation(
                 f"{sender} sent a batch of the route '{self.route.name}' without all statements", party=sender
@@ -422,7 +422,7 @@ class Pool:
             await asyncio.wait(self._tasks)
 
 
-def no_room(me: str) -> ResourceError:
+def out_of_space(me: str) -> ResourceError:
     """What is said where the routes of a node take as much of its disk as they may."""
     return ResourceError(
         f"the routes of {me} take as much of the disk as its policy allows (rule max_disk); retire some that are done, "

@@ -30,11 +30,11 @@ from link.errors import (
 from link.pki.identity import Identity, peer_of
 from link.process_executor import ProcessExecutor
 from party.node.interceptors import coordinator_of
-from party.node.limits import Room, Streams
+from party.node.limits import MemoryLimit, Streams
 from party.node.logs import Log
 from party.services.shuffler.forwarding import Forwarder, arrived, parts
 from party.services.shuffler.policy import ShufflerSection, check_route
-from party.services.shuffler.pool import Pool, Recorder, no_room
+from party.services.shuffler.pool import Pool, Recorder, out_of_space
 from party.services.shuffler.store import FILE, ShufflerStore, StoredRoute
 from party.services.shuffler.streaming import answered
 from party.state.heads import Heads, lost, older
@@ -49,7 +49,7 @@ SERVICE: Final = "comine.v1.Shuffler"
 MAX_STREAMS: Final = 16  # of one certificate
 IN_FLIGHT: Final = 8  # messages of one stream
 MAX_MESSAGE_BYTES: Final = 4 << 20  # of reports in one message, with their cost
-ROOM_BYTES: Final = 128 << 20  # of messages of all streams
+MEMORY_BYTES: Final = 128 << 20  # of messages of all streams
 REPORT_COST: Final = 64  # bytes that a report takes in memory beside its own
 MOST_OVER: Final = 8  # routes that are over, in memory
 _NOT_TAKEN: Final = (ConfigurationError, PolicyDenied)  # a receipt reports these; the stream goes on
@@ -83,7 +83,7 @@ class ShufflerService(ShufflerServicer):
         self._me, self._addresses = identity.name, addresses
         self._running: _Running | None = None
         self._submitting = Streams(MAX_STREAMS, self._me)
-        self._room = Room(ROOM_BYTES)
+        self._memory = MemoryLimit(MEMORY_BYTES)
         if policy is not None:
             self._running = _Running(policy, state, identity, addresses, audit, log)
 
@@ -178,7 +178,7 @@ class ShufflerService(ShufflerServicer):
             )
         if running.stopping:
             raise PeerError(f"{self._me} is stopping; send the reports again later", party=self._me)
-        held = await self._room.take(size)
+        held = await self._memory.take(size)
         try:
             pool = await running.find(request.route)
             fates = await pool.take(sender, request.reports)
@@ -187,7 +187,7 @@ class ShufflerService(ShufflerServicer):
         except _NOT_TAKEN as error:
             return pb.SealedReceipt(sequence=request.sequence, fate=pb.NOT_TAKEN, message=error.message)
         finally:
-            self._room.give(held)
+            self._memory.give(held)
         return _receipt(request.sequence, fates)
 
     # -- parties -----------------------------------------------------------------------------------------------------
@@ -349,7 +349,7 @@ class _Running:
             running = sum(not pool.retired for pool in self._pools.values())
             check_route(self._policy, route, coordinator, self._identity.name, running=running)
             if self.store.is_full:
-                raise no_room(self._identity.name)
+                raise out_of_space(self._identity.name)
             created = RouteCreated(route=route.name, coordinator=coordinator, document_digest=route.digest)
             await self.audit.record(created)
             random = Randomness.from_os()

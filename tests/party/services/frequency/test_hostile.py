@@ -20,8 +20,8 @@ from ldp.domain import Domain
 from link.errors import InputDataError, LimitExceeded
 from link.pki.authority import Authority
 from link.pki.identity import Role
-from party.node.limits import Room, Streams
-from party.services.frequency.service import IN_FLIGHT, MAX_STREAMS, QUEUE_BYTES, ROOM_BYTES
+from party.node.limits import MemoryLimit, Streams
+from party.services.frequency.service import IN_FLIGHT, MAX_STREAMS, MEMORY_BYTES, QUEUE_BYTES
 from party.services.frequency.submission import MAX_BATCH_BYTES
 from protos.v1 import frequency_pb2 as pb
 from tests.party.nodes import refused
@@ -337,7 +337,7 @@ def test_what_waits_for_room_is_bounded_for_each_certificate(tmp_path: Path) -> 
             analyst, honest = world.analyst, world.caller("honest")
             created = await analyst.create(spec_of(access={"gateways": {"flood": 1_000_000}}))
             service = world.node._frequency
-            held = await service._room.take(ROOM_BYTES)
+            held = await service._memory.take(MEMORY_BYTES)
             large = changed(batch(created, [1]), collection="x" * (3 << 20))
             streams = []
             for _ in range(MAX_STREAMS):
@@ -354,7 +354,7 @@ def test_what_waits_for_room_is_bounded_for_each_certificate(tmp_path: Path) -> 
             waits = asyncio.create_task(honest.submit(batch(created, [3])))
             while service._queue._waiting["honest"] == 0:  # noqa: ASYNC110 (nobody is told)
                 await asyncio.sleep(0.01)
-            service._room.give(held)
+            service._memory.give(held)
             assert [receipt.status for receipt in await waits] == [pb.COUNTED]
             rest = [await each for each in answers if each not in done]
             assert [receipt.status for receipt in rest] == [pb.REFUSED] * most
@@ -379,7 +379,7 @@ def test_streams_are_counted_by_name() -> None:
 )
 def test_batches_never_take_more_room_than_there_is(sizes: list[int], cancelled: set[int], seed: int) -> None:
     async def test() -> None:
-        room, taken, finished = Room(10), 0, 0
+        room, taken, finished = MemoryLimit(10), 0, 0
 
         async def one(size: int) -> None:
             nonlocal taken, finished
