@@ -209,11 +209,13 @@ def from_reporter(code: str, message: str, named: str, reporter: str) -> ComineE
         code: Of the error.
         message: Its sentence.
         named: The party that it is about; empty where it is nobody's, as only a wrong job or too much data can be.
-        reporter: Who reported it; all other faults are its own.
+        reporter: Who reported it; all other faults are its own, and so is a report without a known code.
     """
-    kind = BY_CODE.get(code, InternalError)
+    kind = BY_CODE.get(code)
+    if kind is None:
+        return MalformedMessage(f"{reporter} reports an error without a known code; check its version", party=reporter)
     nobodys = issubclass(kind, ConfigurationError) and not (kind.about_peers or issubclass(kind, ResourceError))
-    return from_code(code, message, party=named or (None if nobodys else reporter))
+    return from_code(code, message or f"{reporter} gives no reason", party=named or (None if nobodys else reporter))
 
 
 _E = TypeVar("_E", bound=ComineError)

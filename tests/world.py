@@ -152,16 +152,16 @@ async def nodes(identities: Mapping[str, Identity], *, patience_s: float = 20) -
     servers: dict[str, Serving] = {}
     links = {name: NodeLink(identity, {}, patience_s=patience_s) for name, identity in identities.items()}
     addresses: dict[str, str] = {}
-    for name, link in links.items():
-        server = grpc.aio.server(options=SERVER_OPTIONS)
-        link.register(server)
-        port = server.add_secure_port("127.0.0.1:0", server_credentials(link.identity))
-        servers[name] = Serving(server)
-        addresses[name] = f"127.0.0.1:{port}"
-        await servers[name].start()
-    for link in links.values():
-        link.addresses.update(addresses)
     try:
+        for name, link in links.items():
+            server = grpc.aio.server(options=SERVER_OPTIONS)
+            link.register(server)
+            port = server.add_secure_port("127.0.0.1:0", server_credentials(link.identity))
+            servers[name] = Serving(server)
+            addresses[name] = f"127.0.0.1:{port}"
+            await servers[name].start()
+        for link in links.values():
+            link.addresses.update(addresses)
         yield links
     finally:
         await asyncio.gather(*(link.close() for link in links.values()))

@@ -6,7 +6,7 @@ from typing import Final
 
 import grpc
 
-from link.errors import ComineError, IdentityError, InternalError, MalformedMessage, PeerError, from_code
+from link.errors import ComineError, IdentityError, InternalError, MalformedMessage, PeerError, from_reporter
 from link.files.printable import one_line
 
 
@@ -37,7 +37,7 @@ def explained(error: grpc.RpcError, party: str, address: str, caller: str) -> Co
     code, details = metadata.get("comine-code"), one_line(error.details() or "")
     if isinstance(code, str):
         where = metadata.get("comine-party")
-        return from_code(code, details, party=where if isinstance(where, str) and where else party)
+        return from_reporter(code, details, where if isinstance(where, str) and where else party, party)
     return _unanswered(error.code(), details, party, address, caller)
 
 

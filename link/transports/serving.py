@@ -24,8 +24,12 @@ class Serving:
 
     async def start(self) -> None:
         """Lets the server answer."""
-        await self._server.start()
         self._witness = asyncio.create_task(asyncio.Event().wait())
+        try:
+            await self._server.start()
+        except asyncio.CancelledError:
+            self._leave()
+            raise
 
     async def stop(self, grace_s: float | None) -> None:
         """Stops the server, unless the event loop is being torn down under it.
@@ -34,9 +38,12 @@ class Serving:
             grace_s: Seconds for calls that are under way; none at all if None.
         """
         if self._witness is not None and self._witness.cancelling():
-            _LEFT.append(vars(self._server).pop("_server", None))  # with it, a server that is collected stops itself
+            self._leave()
             return
         await self._server.stop(grace_s)
         if self._witness is not None:
             self._witness.cancel()
             self._witness = None
+
+    def _leave(self) -> None:
+        _LEFT.append(vars(self._server).pop("_server", None))  # with it, a server that is collected stops itself

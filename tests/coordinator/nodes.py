@@ -209,9 +209,9 @@ async def world(**changes: dict[str, Any]) -> AsyncIterator[World]:
     nodes = {name: Script(authority.issue(name), **changes.get(name, {})) for name in ("north", "south")}
     made = World(authority, authority.issue("hub", "coordinator"), nodes)
     made.loop = asyncio.get_running_loop()
-    for name in nodes:
-        await made.start(name)
     try:
+        for name in nodes:
+            await made.start(name)
         yield made
     finally:
         for server in made.servers.values():

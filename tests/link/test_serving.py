@@ -36,8 +36,9 @@ def test_nothing_is_written_into_what_is_freed(servers: Callable[[], AbstractAsy
     took_their_place: list[bytes] = []
 
     async def test() -> None:
-        asyncio.get_running_loop().call_later(0.1, exit)  # as the time limit of a test, which ends the loop anywhere
         async with servers():
+            loop = asyncio.get_running_loop()
+            loop.call_later(0.1, exit)  # as the time limit of a test, which ends the loop anywhere
             try:
                 await asyncio.Event().wait()
             finally:
@@ -49,6 +50,18 @@ def test_nothing_is_written_into_what_is_freed(servers: Callable[[], AbstractAsy
     gc.collect()  # which would stop the servers
     assert took_their_place
     assert not [each for each in took_their_place if each.strip(b"\xff")]
+
+
+@pytest.mark.parametrize("after_s", [0, 0.001, 0.003, 0.01, 0.03])
+def test_a_loop_may_end_while_a_server_starts(after_s: float) -> None:
+    async def test() -> None:
+        asyncio.get_running_loop().call_later(after_s, exit)
+        async with links():
+            await asyncio.Event().wait()
+
+    with pytest.raises(SystemExit):
+        asyncio.run(test())
+    gc.collect()  # a server that stopped itself would fail, since its loop is closed
 
 
 def test_a_server_may_be_stopped_twice_and_before_it_starts() -> None:

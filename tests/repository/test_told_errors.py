@@ -187,6 +187,17 @@ def test_only_what_can_be_nobodys_is_taken_for_it(code: str) -> None:
     assert from_reporter(code, "x", "east", "south").party == "east"
 
 
+@pytest.mark.parametrize("code", ["", "E999", "e402"])
+def test_an_error_without_a_known_code_is_its_reporters(code: str) -> None:
+    came = from_reporter(code, "x", "east", "south")
+    assert (came.code, came.party) == ("E402", "south")
+    assert "south" in came.message
+
+
+def test_an_error_without_a_sentence_gets_one() -> None:
+    assert from_reporter("E300", "", "", "south").message == "south gives no reason"
+
+
 @pytest.mark.parametrize("code", sorted(BY_CODE))
 def test_no_peer_can_say_that_a_partys_own_data_ended_a_job(code: str) -> None:
     """Such ends count against the coordinator: a peer that invents them would use up what it may ask."""
