@@ -57,7 +57,7 @@ from link.errors import ConfigurationError
 
 TREATMENTS: Final = ("shrunken", "raw", "norm-sub")
 
-_TOLD_FROM_NOISE: Final = 2.0  # standard deviations
+_SIGNIFICANT: Final = 2.0  # standard deviations
 
 
 class SetSizes(SetMechanism):
@@ -240,7 +240,7 @@ def lost_share(sizes: Estimate, ends: tuple[int, ...], length: int, total: float
         return 0.0
     if treatment == "shrunken":
         noise = float(beyond**2 @ sizes.frequency_variances[at:])
-        lost *= max(0.0, 1 - _TOLD_FROM_NOISE**2 * noise / lost**2)
+        lost *= max(0.0, 1 - _SIGNIFICANT**2 * noise / lost**2)
     return lost / total
 
 

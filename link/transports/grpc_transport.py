@@ -206,7 +206,7 @@ class _Accepted:
     """A stream that a peer has dialled: what bounds traffic over its connection counts all that is read."""
 
     def __init__(self, context: grpc.aio.ServicerContext[Any, Any], read: Callable[[str, int], None]) -> None:
-        self._context, self._told, self._peer = context, read, context.peer()
+        self._context, self._on_read, self._peer = context, read, context.peer()
 
     async def write(self, message: bytes) -> None:
         """Sends one message."""
@@ -216,7 +216,7 @@ class _Accepted:
         """The next message."""
         message = await self._context.read()
         if message is not grpc.aio.EOF:
-            self._told(self._peer, len(message))
+            self._on_read(self._peer, len(message))
         return message
 
 

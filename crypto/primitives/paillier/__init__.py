@@ -9,6 +9,7 @@ what they assume.
     ciphertexts  batches of ciphertexts bound to their key, and what can be done with them
     zeros        encryptions of zero: by the key's owner, by anybody, uniform
     pool         encryptions of zero in stock
+    slots        many small numbers side by side in one plaintext
     selection    products of selected ciphertexts: sums over the rows where a bit is set
     workers      the same on several cores
     interchange  keys, ciphertexts and encoded numbers of the `phe` library

@@ -11,7 +11,7 @@ from gmpy2 import mpz
 from numpy.typing import NDArray
 
 from crypto.primitives.columns import Columns, bits_of
-from crypto.primitives.slots import Masking, SlotLayout, Words, fit
+from crypto.primitives.paillier.slots import Masking, SlotLayout, Words, fit
 from crypto.protocols.comparison.comparison import width_for
 from crypto.protocols.products.ot_matrix import Pairs
 

@@ -40,9 +40,9 @@ from crypto.primitives.columns import Columns, check_columns
 from crypto.primitives.paillier.keys import PrivateKey
 from crypto.primitives.paillier.pool import ZeroPool
 from crypto.primitives.paillier.public_key import PublicKey
+from crypto.primitives.paillier.slots import SlotLayout
 from crypto.primitives.paillier.workers import Workers
 from crypto.primitives.sharing import AdditiveShare
-from crypto.primitives.slots import SlotLayout
 from crypto.protocols.comparison.two_party import beside
 from crypto.protocols.paillier.arrangement import REPLY_WORK, Arrangement, doubled_layout, in_pieces, joined
 from crypto.protocols.paillier.dot import DoubledShare

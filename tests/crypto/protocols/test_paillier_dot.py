@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 from crypto.primitives.bit_matrix import pack_bits
 from crypto.primitives.paillier.ciphertexts import Ciphertexts, bytes_of, encrypt, values_of
 from crypto.primitives.paillier.pool import ZeroPool
+from crypto.primitives.paillier.slots import STATISTICAL_BITS
 from crypto.primitives.paillier.zeros import OwnerZeros
 from crypto.primitives.randomness import Randomness
 from crypto.primitives.sharing import AdditiveShare, reconstruct
-from crypto.primitives.slots import STATISTICAL_BITS
 from crypto.protocols.comparison.comparison import width_for
 from crypto.protocols.comparison.shared_bits import open_bits
 from crypto.protocols.comparison.two_party import TwoParty

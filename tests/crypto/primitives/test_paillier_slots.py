@@ -6,8 +6,8 @@ from gmpy2 import mpz
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from crypto.primitives.paillier.slots import STATISTICAL_BITS, Masking, SlotLayout, fit
 from crypto.primitives.randomness import Randomness
-from crypto.primitives.slots import STATISTICAL_BITS, Masking, SlotLayout, fit
 from tests.crypto.protocols.two_party_world import assert_uniform
 
 MASKINGS = st.sampled_from(["each", "whole"])
