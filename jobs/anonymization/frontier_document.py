@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
+
+from jobs.documents.part import Part
 
 
-class _Part(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class Point(_Part):
+class Point(Part):
     """A run that gave a release."""
 
     parameters: dict[str, int | float]
@@ -22,14 +20,14 @@ class Point(_Part):
     pareto: bool = Field(description="Whether no other run is better in risk or loss and as good in the other.")
 
 
-class Refusal(_Part):
+class Refusal(Part):
     """Parameters that no release meets."""
 
     parameters: dict[str, int | float]
     reason: str
 
 
-class FrontierDocument(_Part):
+class FrontierDocument(Part):
     """The whole of `frontier.json`."""
 
     schema_: Literal["comine.anonymization-frontier/1"] = Field(alias="schema")

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
+
+from jobs.documents.part import Part
 
 
-class _Part(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class ProsecutorRisk(_Part):
+class ProsecutorRisk(Part):
     """The attacker knows that the target is in the table."""
 
     classes: int = Field(ge=1)
@@ -22,7 +20,7 @@ class ProsecutorRisk(_Part):
     unique: float = Field(description="Share of rows that are alone in their class.")
 
 
-class PopulationRisk(_Part):
+class PopulationRisk(Part):
     """The attacker knows only that the target is in a population, whose file was given."""
 
     people: int = Field(ge=1)
@@ -32,7 +30,7 @@ class PopulationRisk(_Part):
     marketer: float = Field(description="Share of rows that a link with the population is expected to get right.")
 
 
-class Homogeneity(_Part):
+class Homogeneity(Part):
     """How alike a sensitive column is within classes."""
 
     highest: float = Field(description="Largest share of one value in a class.")
@@ -41,7 +39,7 @@ class Homogeneity(_Part):
     homogeneous_rows: float = Field(description="Share of rows in them.")
 
 
-class AttributeLinkage(_Part):
+class AttributeLinkage(Part):
     """What linking tells of a sensitive column."""
 
     highest: float = Field(description="The greatest certainty about a target's value.")
@@ -49,7 +47,7 @@ class AttributeLinkage(_Part):
     disclosed: int = Field(ge=0, description="Targets whose matches all have one value.")
 
 
-class LinkageRisk(_Part):
+class LinkageRisk(Part):
     """An attacker's list of people, linked by their quasi-identifiers."""
 
     attacker: str = Field(description="The file; or the original, where none was given.")
@@ -61,7 +59,7 @@ class LinkageRisk(_Part):
     attributes: dict[str, AttributeLinkage] = Field(description="By sensitive column.")
 
 
-class DistanceRisk(_Part):
+class DistanceRisk(Part):
     """Every original record linked to the nearest published numbers."""
 
     columns: list[str]
@@ -69,7 +67,7 @@ class DistanceRisk(_Part):
     right: int = Field(ge=0, description="Records whose own published record is among the nearest.")
 
 
-class RiskDocument(_Part):
+class RiskDocument(Part):
     """All of it. What is null could not be measured; `notes` say why."""
 
     schema_: Literal["comine.anonymization-risk/1"] = Field(alias="schema")

@@ -7,90 +7,14 @@ from typing import Any, Final
 
 from pydantic import ValidationError
 
-from jobs.audit.events import (
-    Approved,
-    CertificateChanged,
-    Charged,
-    Ended,
-    Event,
-    HeadLost,
-    HistoryRestored,
-    LineTorn,
-    LogBegan,
-    LogFollows,
-    NodeStarted,
-    NodeStopped,
-    PlanAsked,
-    Proposed,
-    Refused,
-    Released,
-    RulesHidden,
-    SessionBegan,
-    SessionLost,
-    Started,
-    Transcript,
-    ValuesOpened,
-)
-from jobs.audit.service_events import (
-    BatchClosed,
-    BatchForwarded,
-    CollectionClosed,
-    CollectionCreated,
-    CollectionDeleted,
-    CollectionLost,
-    EstimatesRead,
-    JointReleaseBegan,
-    QueryDecided,
-    QueryRefused,
-    ReleaseRefused,
-    RoundEnded,
-    RouteCreated,
-    RouteLost,
-    RouteRetired,
-    TableReleased,
-)
+from jobs.audit import events, service_events
+from jobs.audit.events import Event
 
 EVENTS: Final[Mapping[str, type[Event]]] = {
     model.event: model
-    for model in (
-        LogBegan,
-        CertificateChanged,
-        LineTorn,
-        HeadLost,
-        LogFollows,
-        HistoryRestored,
-        NodeStarted,
-        NodeStopped,
-        PlanAsked,
-        Proposed,
-        Approved,
-        Refused,
-        Started,
-        Charged,
-        RulesHidden,
-        SessionBegan,
-        SessionLost,
-        ValuesOpened,
-        Transcript,
-        Released,
-        Ended,
-        CollectionCreated,
-        CollectionClosed,
-        CollectionDeleted,
-        CollectionLost,
-        RoundEnded,
-        EstimatesRead,
-        RouteCreated,
-        RouteLost,
-        BatchClosed,
-        BatchForwarded,
-        RouteRetired,
-        QueryDecided,
-        QueryRefused,
-        JointReleaseBegan,
-        TableReleased,
-        ReleaseRefused,
-    )
+    for module in (events, service_events)
+    for model in vars(module).values()
+    if isinstance(model, type) and issubclass(model, Event) and "event" in vars(model)
 }
 
 

@@ -8,16 +8,18 @@ from __future__ import annotations
 
 import base64
 import hashlib
+from abc import abstractmethod
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer
+from pydantic import BeforeValidator, Field, PlainSerializer
 
+from jobs.documents.part import Part
 from link.errors import ComineError
 from link.receipts import Account
 from link.version import WIRE_VERSION
 from protos.v1.control_pb2 import Release, ResultHeader, SignedApproval, SignedProposal
-from protos.v1.link_pb2 import SignedReceipt
+from protos.v1.link_pb2 import Receipt, SignedReceipt
 
 if TYPE_CHECKING:
     from jobs.audit.key import AuditKey
@@ -49,11 +51,7 @@ Id = Annotated[Hex, Field(min_length=32, max_length=32)]
 Base64 = Annotated[bytes, BeforeValidator(from_base64), PlainSerializer(lambda raw: base64.b64encode(raw).decode())]
 
 
-class _Model(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class Event(_Model):
+class Event(Part):
     """Something that happened at a party."""
 
     event: ClassVar[str]
@@ -61,6 +59,10 @@ class Event(_Model):
     def fields(self) -> dict[str, Any]:
         """The event as it is written."""
         return self.model_dump(mode="json")
+
+    @abstractmethod
+    def __str__(self) -> str:
+        """The event in words, without the job that it belongs to."""
 
 
 # -- the log itself --------------------------------------------------------------------------------------------------
@@ -72,12 +74,18 @@ class LogBegan(Event):
     party: str
     certificate: str = Field(description="PEM.")
 
+    def __str__(self) -> str:
+        return f"log of {self.party}, format {self.format}"
+
 
 class CertificateChanged(Event):
     """From this line on another certificate signs; the line itself is signed with it."""
 
     event = "certificate-changed"
     certificate: str
+
+    def __str__(self) -> str:
+        return "another certificate signs from here on"
 
 
 class LineTorn(Event):
@@ -88,11 +96,17 @@ class LineTorn(Event):
     size_bytes: int = Field(ge=1)
     sha256: Id
 
+    def __str__(self) -> str:
+        return f"{self.size_bytes} bytes of an interrupted write were set aside"
+
 
 class HeadLost(Event):
     """The head file was missing or unreadable when the log was opened: whether lines had been cut off is not known."""
 
     event = "head-lost"
+
+    def __str__(self) -> str:
+        return "the head file was lost: whether lines had been cut off is not known"
 
 
 class LogFollows(Event):
@@ -103,6 +117,9 @@ class LogFollows(Event):
     seq: int = Field(ge=0, description="The last of its entries that is known.")
     entry: Id = Field(description="SHA-256 of it.")
 
+    def __str__(self) -> str:
+        return f"an earlier log, {self.log.hex()[:12]}, known up to its entry {self.seq}"
+
 
 # -- the node --------------------------------------------------------------------------------------------------------
 class NodeStarted(Event):
@@ -111,6 +128,9 @@ class NodeStarted(Event):
     event = "node-started"
     software: str
     wire: str
+
+    def __str__(self) -> str:
+        return f"comine {self.software}, wire {self.wire}"
 
     @classmethod
     def now(cls, software: str) -> NodeStarted:
@@ -125,11 +145,17 @@ class HistoryRestored(Event):
     jobs: int = Field(ge=0, description="How many jobs were made or mended.")
     starts: int = Field(ge=0, description="How many starts the privacy ledger had lost.")
 
+    def __str__(self) -> str:
+        return f"{self.jobs} jobs and {self.starts} charges were lost from the job database, and came from here"
+
 
 class NodeStopped(Event):
     """The node has ended in order."""
 
     event = "node-stopped"
+
+    def __str__(self) -> str:
+        return "in order"
 
 
 # -- consent ---------------------------------------------------------------------------------------------------------
@@ -139,6 +165,9 @@ class PlanAsked(Event):
     event = "plan-asked"
     coordinator: str
     spec_digest: Id
+
+    def __str__(self) -> str:
+        return f"by {self.coordinator}, specification {self.spec_digest.hex()[:12]}"
 
 
 class JobEvent(Event):
@@ -154,6 +183,9 @@ class Proposed(JobEvent):
     coordinator: str
     proposal: Base64 = Field(description="A serialised SignedProposal.")
 
+    def __str__(self) -> str:
+        return f"by {self.coordinator}"
+
     @classmethod
     def of(cls, signed: SignedProposal, job_id: bytes, coordinator: str) -> Proposed:
         """From the proposal as it came."""
@@ -166,6 +198,9 @@ class Approved(JobEvent):
     event = "approved"
     by: str = Field(description="policy, or the person who approved.")
     approval: Base64 = Field(description="A serialised SignedApproval.")
+
+    def __str__(self) -> str:
+        return f"by {self.by}"
 
     @classmethod
     def of(cls, signed: SignedApproval, job_id: bytes, by: str) -> Approved:
@@ -180,6 +215,9 @@ class Refused(JobEvent):
     by: str = Field(description="policy, or the person who denied.")
     reason: str = Field(description="As the coordinator is told it.")
 
+    def __str__(self) -> str:
+        return f"by {self.by}: {self.reason}"
+
 
 class Started(JobEvent):
     """The coordinator started a job and showed the approvals of all parties, which this party has checked."""
@@ -187,6 +225,9 @@ class Started(JobEvent):
     event = "started"
     attempt: int = Field(ge=1)
     approvals: tuple[Base64, ...] = Field(description="Serialised SignedApprovals, in the job's order of parties.")
+
+    def __str__(self) -> str:
+        return f"attempt {self.attempt}, {len(self.approvals)} approvals"
 
     @classmethod
     def of(cls, job_id: bytes, attempt: int, approvals: Iterable[SignedApproval]) -> Started:
@@ -204,6 +245,11 @@ class Charged(JobEvent):
     local_epsilon: str | None = Field(description="Decimal; null where no report of a record leaves.")
     epsilon: str = Field(description="Decimal.")
     delta: str = Field(description="Decimal.")
+
+    def __str__(self) -> str:
+        local = "" if self.local_epsilon is None else f", {self.local_epsilon} in each report"
+        cost = f"ε = {self.epsilon}, δ = {self.delta}{local}"
+        return f"'{self.dataset}' for attempt {self.attempt}: {cost} ({self.model})"
 
     @classmethod
     def of(cls, job_id: bytes, attempt: int, dataset: str, cost: Charge) -> Charged:
@@ -226,6 +272,9 @@ class RulesHidden(JobEvent):
     dataset: str
     rules: int = Field(ge=1, description="How many.")
 
+    def __str__(self) -> str:
+        return f"{self.rules} in '{self.dataset}'"
+
 
 # -- the session -----------------------------------------------------------------------------------------------------
 class SessionBegan(JobEvent):
@@ -236,8 +285,11 @@ class SessionBegan(JobEvent):
     attempt: int
     parties: tuple[str, ...]
 
+    def __str__(self) -> str:
+        return f"{self.session.hex()[:12]} with {', '.join(self.parties)}"
 
-class Opening(_Model):
+
+class Opening(Part):
     """One thing that left this party in the clear."""
 
     label: str
@@ -253,6 +305,9 @@ class SessionLost(JobEvent):
     event = "session-lost"
     session: Id
 
+    def __str__(self) -> str:
+        return f"{self.session.hex()[:12]}: what was opened in it was not recorded any more"
+
 
 class ValuesOpened(JobEvent):
     """Everything that this party opened in a session, in order."""
@@ -260,6 +315,11 @@ class ValuesOpened(JobEvent):
     event = "opened"
     session: Id
     openings: tuple[Opening, ...]
+
+    def __str__(self) -> str:
+        return "; ".join(
+            f"{o.number} of '{o.label}' ({o.size_bytes} bytes) to {', '.join(o.recipients)}" for o in self.openings
+        )
 
     @classmethod
     def of(cls, job_id: bytes, session: bytes, record: Iterable[Opened]) -> ValuesOpened:
@@ -271,11 +331,16 @@ class ValuesOpened(JobEvent):
         return cls(job=job_id, session=session, openings=tuple(openings))
 
 
-class PeerAccount(_Model):
+class PeerAccount(Part):
     """What two parties state of the frames between them."""
 
     mine: Base64 = Field(description="This party's SignedReceipt for the peer, serialised.")
     theirs: Base64 | None = Field(description="The peer's for this party; null where it never came.")
+
+    def frames(self) -> str:
+        """How many frames this party has signed for, in words."""
+        receipt = Receipt.FromString(SignedReceipt.FromString(self.mine).receipt)
+        return f"{sum(h.frames for h in receipt.sent)} frames sent, {sum(h.frames for h in receipt.received)} received"
 
 
 class Transcript(JobEvent):
@@ -285,6 +350,10 @@ class Transcript(JobEvent):
     session: Id
     complete: bool = Field(description="Whether all receipts were exchanged and agree.")
     peers: dict[str, PeerAccount]
+
+    def __str__(self) -> str:
+        words = "; ".join(f"{peer}: {account.frames()}" for peer, account in self.peers.items())
+        return words if self.complete else f"incomplete; {words}"
 
     @classmethod
     def of(cls, job_id: bytes, session: bytes, accounts: Mapping[str, Account], *, complete: bool) -> Transcript:
@@ -304,6 +373,9 @@ class Released(JobEvent):
     to: str = Field(description="coordinator, or this party itself, in whose result folder it lies.")
     seal: Id = Field(description="SHA-256 of the release's signature: only who has the release can compare.")
     result_mac: Id | None = Field(description="Of the result's digest, keyed; null where none was released.")
+
+    def __str__(self) -> str:
+        return f"to {self.to}" + ("" if self.result_mac is None else ", with the result's digest")
 
     @classmethod
     def of(cls, header: ResultHeader, *, to: str, key: AuditKey) -> Released:
@@ -333,6 +405,11 @@ class Ended(JobEvent):
     error_code: str | None = None
     error_party: str | None = Field(default=None, description="Where the error arose.")
     told_by: str | None = Field(default=None, description="The peer that told it; null where this party met it itself.")
+
+    def __str__(self) -> str:
+        where = "" if self.error_party is None else f" at {self.error_party}"
+        where += "" if self.told_by is None else f", told by {self.told_by}"
+        return self.state if self.error_code is None else f"{self.state}: {self.error_code}{where}"
 
     @classmethod
     def by(

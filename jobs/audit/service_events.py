@@ -25,12 +25,18 @@ class CollectionCreated(CollectionEvent):
     spec_digest: Id
     domain_digest: Id | None = Field(description="Of the labels of its domain; null where there are none.")
 
+    def __str__(self) -> str:
+        return f"'{self.collection}' by {self.coordinator}, specification {self.spec_digest.hex()[:12]}"
+
 
 class CollectionClosed(CollectionEvent):
     """A collection takes no more reports."""
 
     event = "collection-closed"
     by: str = Field(description="The coordinator that closed it, or schedule.")
+
+    def __str__(self) -> str:
+        return f"'{self.collection}' by {self.by}"
 
 
 class CollectionDeleted(CollectionEvent):
@@ -39,11 +45,17 @@ class CollectionDeleted(CollectionEvent):
     event = "collection-deleted"
     by: str = Field(description="The coordinator that had created it.")
 
+    def __str__(self) -> str:
+        return f"'{self.collection}' by {self.by}"
+
 
 class CollectionLost(CollectionEvent):
     """The node's database has nothing of the collection any more when the node starts: it is over."""
 
     event = "collection-lost"
+
+    def __str__(self) -> str:
+        return f"'{self.collection}': the node's database has nothing of it any more"
 
 
 class RoundEnded(CollectionEvent):
@@ -53,6 +65,9 @@ class RoundEnded(CollectionEvent):
     round: int = Field(ge=0)
     reports: int = Field(ge=0, description="How many were counted.")
 
+    def __str__(self) -> str:
+        return f"'{self.collection}', round {self.round}: {self.reports} reports"
+
 
 class EstimatesRead(CollectionEvent):
     """A coordinator was given the estimates of a round."""
@@ -61,6 +76,9 @@ class EstimatesRead(CollectionEvent):
     coordinator: str
     round: int = Field(ge=0)
     reports: int = Field(ge=0, description="How many they were made of.")
+
+    def __str__(self) -> str:
+        return f"'{self.collection}', round {self.round} of {self.reports} reports, to {self.coordinator}"
 
 
 # -- the shuffler ----------------------------------------------------------------------------------------------------
@@ -77,6 +95,9 @@ class RouteCreated(RouteEvent):
     coordinator: str
     document_digest: Id
 
+    def __str__(self) -> str:
+        return f"'{self.route}' by {self.coordinator}, document {self.document_digest.hex()[:12]}"
+
 
 class BatchClosed(RouteEvent):
     """A batch took no more reports and was put into its new order; told again where the node died before that."""
@@ -88,6 +109,10 @@ class BatchClosed(RouteEvent):
     withheld: int = Field(ge=0, description="Of these that were discarded, since too few were left to hide among.")
     forwarded: int = Field(ge=0, description="Of these that leave.")
 
+    def __str__(self) -> str:
+        left = f"{self.dropped} dropped, {self.withheld} withheld, {self.forwarded} forwarded"
+        return f"'{self.route}', batch {self.batch}: {self.received} reports came, {left}"
+
 
 class BatchForwarded(RouteEvent):
     """A closed batch is at its next place, and its reports were deleted here; told again where the node died."""
@@ -97,6 +122,9 @@ class BatchForwarded(RouteEvent):
     to: str = Field(description="The next shuffler, or the member that collects.")
     reports: int = Field(ge=0)
 
+    def __str__(self) -> str:
+        return f"'{self.route}', batch {self.batch}: {self.reports} reports to {self.to}"
+
 
 class RouteRetired(RouteEvent):
     """A route takes no more reports."""
@@ -105,11 +133,17 @@ class RouteRetired(RouteEvent):
     by: str = Field(description="The coordinator that had created it.")
     discarded: int = Field(ge=0, description="Reports that waited, too few for a batch.")
 
+    def __str__(self) -> str:
+        return f"'{self.route}' by {self.by}, {self.discarded} reports discarded"
+
 
 class RouteLost(RouteEvent):
     """The node's database has nothing of the route any more when the node starts: it is over."""
 
     event = "route-lost"
+
+    def __str__(self) -> str:
+        return f"'{self.route}': the node's database has nothing of it any more"
 
 
 # -- audited queries -------------------------------------------------------------------------------------------------
@@ -123,6 +157,10 @@ class QueryDecided(Event):
     query: str = Field(description="In the coordinator's words.")
     denied: str | None = Field(description="Why; null where it was answered.")
 
+    def __str__(self) -> str:
+        how = "answered" if self.denied is None else f"denied ({self.denied})"
+        return f"{self.coordinator} asked '{self.dataset}': {self.query}; {how}, number {self.number}"
+
 
 class QueryRefused(Event):
     """A coordinator asked what the policy does not let it ask; nothing was decided, and no auditor knows of it."""
@@ -132,6 +170,9 @@ class QueryRefused(Event):
     coordinator: str
     code: str = Field(description="Of the error.")
     reason: str = Field(description="As the coordinator was told it.")
+
+    def __str__(self) -> str:
+        return f"{self.coordinator} asked for '{self.dataset}': {self.code}, {self.reason}"
 
 
 # -- releases of a party's tables ------------------------------------------------------------------------------------
@@ -143,6 +184,9 @@ class JointReleaseBegan(Event):
     coordinator: str
     job: Id
     number: int = Field(ge=1, description="Releases and failures that the node had counted by then.")
+
+    def __str__(self) -> str:
+        return f"'{self.dataset}' for {self.coordinator}: job {self.job.hex()[:12]}, number {self.number}"
 
 
 class TableReleased(Event):
@@ -160,6 +204,11 @@ class TableReleased(Event):
     report: bool = Field(description="Whether the report with figures of the original leaves with it.")
     number: int = Field(default=0, ge=0, description="Releases and failures that the node had counted by then.")
 
+    def __str__(self) -> str:
+        k = "" if self.k is None else f", k = {self.k}"
+        what = f"{self.rows} rows of {', '.join(self.columns)} ({self.algorithm}{k})"
+        return f"'{self.dataset}' to {self.coordinator}: {what}" + (", with its report" if self.report else "")
+
 
 class ReleaseRefused(Event):
     """A coordinator asked for a release and got none."""
@@ -170,3 +219,6 @@ class ReleaseRefused(Event):
     code: str = Field(description="Of the error.")
     reason: str = Field(description="As the coordinator was told it.")
     number: int = Field(default=0, ge=0, description="Releases and failures that the node had counted by then.")
+
+    def __str__(self) -> str:
+        return f"{self.coordinator} asked for '{self.dataset}': {self.code}, {self.reason}"

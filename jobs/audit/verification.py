@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from jobs.audit.account import UNSIGNED
 from jobs.audit.across import compare, gaps, journals
@@ -16,15 +16,12 @@ from jobs.audit.events import SessionBegan
 from jobs.audit.finding import Finding, printable
 from jobs.audit.results import check_result, is_of_a_job
 from jobs.audit.verify import CheckedLog, check_log
+from jobs.documents.part import Part
 from jobs.results.manifest import Sealed, check
 from link.pki.trust import Trust
 
 
-class _Part(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class LogSummary(_Part):
+class LogSummary(Part):
     """A log that was read."""
 
     file: str
@@ -34,7 +31,7 @@ class LogSummary(_Part):
     last: str | None = Field(description="Time of the last of them, UTC.")
 
 
-class FoundProblem(_Part):
+class FoundProblem(Part):
     """Something that is not as it must be."""
 
     file: str
@@ -46,7 +43,7 @@ class FoundProblem(_Part):
         return str(Finding(Path(self.file), self.line, self.entry, self.what))
 
 
-class SealedFolder(_Part):
+class SealedFolder(Part):
     """A result folder, and by whose word its files are what they are."""
 
     folder: str
@@ -67,7 +64,7 @@ class SealedFolder(_Part):
         )
 
 
-class VerificationDocument(_Part):
+class VerificationDocument(Part):
     """What `comine audit verify --json` prints."""
 
     schema_: Literal["comine.audit-verification/1"] = Field(alias="schema")

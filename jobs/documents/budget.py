@@ -4,16 +4,13 @@ from __future__ import annotations
 
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
+from jobs.documents.part import Part
 from jobs.kinds.packages import ModelName
 
 
-class _Part(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class Amounts(_Part):
+class Amounts(Part):
     """Amounts of privacy, as exact decimals; null where there is no such limit or no such amount."""
 
     local_epsilon: str | None = Field(description="ε towards whoever sees a record's reports as they leave the party.")
@@ -21,14 +18,14 @@ class Amounts(_Part):
     delta: str | None = Field(description="δ of that.")
 
 
-class ModelSpent(_Part):
+class ModelSpent(Part):
     """What the jobs under one privacy model may have cost each record."""
 
     starts: int = Field(ge=1, description="How many starts of jobs were charged.")
     spent: Amounts = Field(description="Their sums; null under the exact model, which bounds nothing.")
 
 
-class ChargedStart(_Part):
+class ChargedStart(Part):
     """One start of a job."""
 
     job_id: str = Field(pattern=r"^[0-9a-f]{64}$")
@@ -42,7 +39,7 @@ class ChargedStart(_Part):
     counts: bool = Field(description="Whether it was started within the period that counts.")
 
 
-class DatasetSpent(_Part):
+class DatasetSpent(Part):
     """The ledger of one dataset."""
 
     name: str
@@ -56,7 +53,7 @@ class DatasetSpent(_Part):
     jobs: list[ChargedStart] = Field(description="The first first.")
 
 
-class BudgetDocument(_Part):
+class BudgetDocument(Part):
     """The ledgers of a party's datasets."""
 
     schema_: Literal["comine.budget/1"] = Field(default="comine.budget/1", alias="schema")

@@ -4,17 +4,14 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
+from jobs.documents.part import Part
 from jobs.documents.result import Privacy
 from jobs.kinds.packages import ModelName
 
 
-class _Part(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class ComparedAccuracy(_Part):
+class ComparedAccuracy(Part):
     """How near what was found comes to what the exact model finds: means over the runs."""
 
     found: float = Field(ge=0, description="Itemsets that were found.")
@@ -30,7 +27,7 @@ class ComparedAccuracy(_Part):
     covered: float | None = Field(description="Share of the same whose 95 % interval holds the true support.")
 
 
-class ComparedModel(_Part):
+class ComparedModel(Part):
     """What the job gave and cost under one model, with one ε."""
 
     model: ModelName
@@ -43,7 +40,7 @@ class ComparedModel(_Part):
     seconds: float = Field(ge=0, description="Of the slowest party, from the greeting to the result; mean of the runs.")
 
 
-class NotCompared(_Part):
+class NotCompared(Part):
     """A model under which the job did not run."""
 
     model: ModelName
@@ -52,7 +49,7 @@ class NotCompared(_Part):
     reason: str = Field(description="Why not, in a sentence.")
 
 
-class CompareDocument(_Part):
+class CompareDocument(Part):
     """The whole of `compare.json`."""
 
     schema_: Literal["comine.compare/1"] = Field(alias="schema")

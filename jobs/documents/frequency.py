@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
+
+from jobs.documents.part import Part
 
 
-class _Part(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class FrequencyErrors(_Part):
+class FrequencyErrors(Part):
     """How far estimated counts lie from the true ones, over all values and runs."""
 
     rmse: float = Field(ge=0, description="Root of the mean squared error of a count, of raw estimates.")
@@ -29,7 +27,7 @@ class FrequencyErrors(_Part):
     )
 
 
-class SimulatedMechanism(_Part):
+class SimulatedMechanism(Part):
     """What one mechanism gave."""
 
     mechanism: str = Field(description="Its name, such as olh.")
@@ -44,7 +42,7 @@ class SimulatedMechanism(_Part):
     reason: str | None = Field(default=None, description="Why it was chosen; left out where it was named.")
 
 
-class FrequencyDocument(_Part):
+class FrequencyDocument(Part):
     """The whole of a simulation's `result.json`."""
 
     schema_: Literal["comine.frequency/1"] = Field(alias="schema")

@@ -4,19 +4,16 @@ from __future__ import annotations
 
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
+from jobs.documents.part import Part
 from link.version import software_version
 from mining.hiding.effects import Effects
 from mining.hiding.hide import Sanitised
 from mining.hiding.sensitive import Scope, Thresholds
 
 
-class _Part(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class EffectsDocument(_Part):
+class EffectsDocument(Part):
     """Side effects on one kind of patterns."""
 
     sensitive: int = Field(ge=0, description="Sensitive patterns that could be found before.")
@@ -28,7 +25,7 @@ class EffectsDocument(_Part):
     artefactual: float = Field(ge=0, le=1, description="ghosts / patterns that can be found now.")
 
 
-class SolverDocument(_Part):
+class SolverDocument(Part):
     """How the exact search ended."""
 
     status: Literal["optimal", "time limit", "heuristic"]
@@ -37,7 +34,7 @@ class SolverDocument(_Part):
     seconds: float = Field(ge=0)
 
 
-class HidingDocument(_Part):
+class HidingDocument(Part):
     """The whole of `hiding.json`. It names no sensitive rule."""
 
     schema_: Literal["comine.hiding/1"] = Field(alias="schema")

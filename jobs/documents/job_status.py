@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
+
+from jobs.documents.part import Part
 
 _HEX_DIGEST = r"^[0-9a-f]{64}$"
 _TIME = "In UTC, ISO 8601."
@@ -23,11 +25,7 @@ State = Literal[
 ]
 
 
-class _Part(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class JobError(_Part):
+class JobError(Part):
     """Why a job ended early."""
 
     code: str = Field(description="As `comine explain` knows it.")
@@ -36,7 +34,7 @@ class JobError(_Part):
     party: str | None = Field(description="Where it arose; null at the coordinator.")
 
 
-class PartyStatus(_Part):
+class PartyStatus(Part):
     """How far one party is."""
 
     state: str = Field(description="As the party says now; where nobody asked it, as the coordinator last knew.")
@@ -52,7 +50,7 @@ class PartyStatus(_Part):
     problem: str = Field(description="Why it has not answered; empty where all is well.")
 
 
-class JobDocument(_Part):
+class JobDocument(Part):
     """How one job stands."""
 
     schema_: Literal["comine.job/1"] = Field(alias="schema")
@@ -72,7 +70,7 @@ class JobDocument(_Part):
     parties: dict[str, PartyStatus]
 
 
-class JobLine(_Part):
+class JobLine(Part):
     """One job of a list."""
 
     job_id: str = Field(pattern=_HEX_DIGEST)
@@ -86,7 +84,7 @@ class JobLine(_Part):
     parties: list[str]
 
 
-class JobList(_Part):
+class JobList(Part):
     """All jobs of a coordinator, newest first."""
 
     schema_: Literal["comine.jobs/1"] = Field(alias="schema")

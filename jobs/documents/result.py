@@ -7,9 +7,10 @@ import math
 import sys
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from crypto.params import STANDARD_128
+from jobs.documents.part import Part
 from jobs.kinds.registry import kind_of
 from jobs.results.record import ResultRecord
 from link.version import WIRE_VERSION, software_version
@@ -17,11 +18,7 @@ from link.version import WIRE_VERSION, software_version
 _HEX_DIGEST = r"^[0-9a-f]{64}$"
 
 
-class _Part(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class PartyCosts(_Part):
+class PartyCosts(Part):
     """What the job cost one party."""
 
     bytes_sent: int = Field(ge=0, description="Bytes of protocol frames that this party sent to its peers.")
@@ -30,7 +27,7 @@ class PartyCosts(_Part):
     seconds: float = Field(ge=0, description="From the greeting of the peers to the result.")
 
 
-class SignedRelease(_Part):
+class SignedRelease(Part):
     """What one party signed about the job."""
 
     party: str
@@ -40,7 +37,7 @@ class SignedRelease(_Part):
     certificate: str = Field(description="The signer's certificate in PEM form.")
 
 
-class SignedConsent(_Part):
+class SignedConsent(Part):
     """What one party signed before the job began."""
 
     party: str
@@ -49,7 +46,7 @@ class SignedConsent(_Part):
     certificate: str = Field(description="The signer's certificate in PEM form.")
 
 
-class Consents(_Part):
+class Consents(Part):
     """What the coordinator asked of all parties alike, and what each of them answered."""
 
     proposal: str = Field(description="A serialised comine.v1.Proposal, in base64.")
@@ -58,7 +55,7 @@ class Consents(_Part):
     approvals: list[SignedConsent]
 
 
-class Compared(_Part):
+class Compared(Part):
     """One kind of cost before and after the run."""
 
     predicted: float = Field(ge=0)
@@ -66,7 +63,7 @@ class Compared(_Part):
     ratio: float | None = Field(ge=0, description="Predicted by actual; null where the actual value is 0.")
 
 
-class ComparedCosts(_Part):
+class ComparedCosts(Part):
     """What one party was to pay beside what it has paid."""
 
     bytes_sent: Compared
@@ -75,7 +72,7 @@ class ComparedCosts(_Part):
     seconds: Compared
 
 
-class Privacy(_Part):
+class Privacy(Part):
     """What the job has cost each record."""
 
     model: str = Field(description="local, shuffle, distributed or blended.")
@@ -90,7 +87,7 @@ class Privacy(_Part):
     bound: str = Field(description="The theorem by which this holds.")
 
 
-class Software(_Part):
+class Software(Part):
     """What the coordinator ran."""
 
     comine: str
@@ -99,7 +96,7 @@ class Software(_Part):
     suite: str = Field(description="Cryptographic parameter set.")
 
 
-class ResultDocument(_Part):
+class ResultDocument(Part):
     """The whole of `result.json`."""
 
     schema_: Literal["comine.result/1"] = Field(alias="schema")

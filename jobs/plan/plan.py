@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import Field, ValidationError
 
 from jobs.documents.budget import Amounts
+from jobs.documents.part import Part
 from jobs.plan.privacy import Privacy
 from link.costs import Costs
 from link.errors import InputDataError
@@ -16,11 +17,7 @@ _HEX_DIGEST = r"^[0-9a-f]{64}$"
 Compared = dict[str, float | None]
 
 
-class _Part(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True)
-
-
-class PartyPlan(_Part):
+class PartyPlan(Part):
     """What the job is expected to cost one party."""
 
     rows_public: Literal["rounded", "hidden"] = Field(description="How exactly it publishes its number of rows.")
@@ -45,7 +42,7 @@ class PartyPlan(_Part):
     )
 
 
-class Batch(_Part):
+class Batch(Part):
     """Candidates that are decided on together."""
 
     step: str = Field(description="Of the protocol.")
@@ -53,7 +50,7 @@ class Batch(_Part):
     opened: int = Field(ge=0, description="Of how many the sums are opened to those who learn them.")
 
 
-class Alternative(_Part):
+class Alternative(Part):
     """Another way to do the job. Figures are null where the parties have not told what they hang on."""
 
     name: str = Field(description="What it is about.")
@@ -67,7 +64,7 @@ class Alternative(_Part):
     in_short: str = Field(description="Both in a line; what a union tells beside its elements is one item of it.")
 
 
-class EngineFigures(_Part):
+class EngineFigures(Part):
     """What a vertical job would cost with one of the engines. Figures are null where nobody tells of items."""
 
     engine: str
@@ -81,7 +78,7 @@ class EngineFigures(_Part):
     memory_bytes: int | None = Field(ge=0, description="Of the party that needs most.")
 
 
-class Plan(_Part):
+class Plan(Part):
     """A plan of one job. It rests on what the parties publish of their sizes, and on nothing else of their data."""
 
     schema_: Literal["comine.plan/1"] = Field(default="comine.plan/1", alias="schema")

@@ -5,9 +5,10 @@ from __future__ import annotations
 from decimal import Decimal, InvalidOperation
 from typing import TYPE_CHECKING, Self
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from jobs.documents.budget import Amounts
+from jobs.documents.part import Part
 from jobs.kinds.packages import ModelName
 
 if TYPE_CHECKING:
@@ -20,11 +21,7 @@ if TYPE_CHECKING:
 MOST_DIGITS = 60  # of an amount that a party tells
 
 
-class _Part(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class NoisyLevel(_Part):
+class NoisyLevel(Part):
     """The noise in the counts of one length."""
 
     length: int = Field(ge=1, description="Items of the itemsets.")
@@ -32,7 +29,7 @@ class NoisyLevel(_Part):
     deviation: float = Field(ge=0, description="Standard deviation of a count's noise, with so many contributions.")
 
 
-class Privacy(_Part):
+class Privacy(Part):
     """What the job costs each record."""
 
     model: ModelName

@@ -19,8 +19,9 @@ from pathlib import Path
 from typing import Final, Literal
 
 from cryptography.hazmat.primitives.asymmetric.utils import decode_dss_signature, encode_dss_signature
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import Field, ValidationError
 
+from jobs.documents.part import Part
 from jobs.results.destination import MANIFEST
 from link.errors import ComineError
 from link.pki.identity import Identity, Role, verify
@@ -31,11 +32,7 @@ _ORDER: Final = 0xFFFFFFFF00000000FFFFFFFFFFFFFFFFBCE6FAADA7179E84F3B9CAC2FC6325
 _NOT_ONE: Final = "it is not a manifest as comine writes it"
 
 
-class _Part(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class Signer(_Part):
+class Signer(Part):
     """Who wrote a folder."""
 
     role: Role
@@ -43,7 +40,7 @@ class Signer(_Part):
     certificate: str = Field(description="In PEM form.")
 
 
-class ManifestDocument(_Part):
+class ManifestDocument(Part):
     """The whole of `manifest.json`."""
 
     schema_: Literal["comine.manifest/1"] = Field(alias="schema")

@@ -14,8 +14,9 @@ from fractions import Fraction
 from typing import Annotated, Any, Final, Literal
 
 import numpy as np
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic import AfterValidator, BaseModel, Field, TypeAdapter, ValidationError
 
+from jobs.documents.part import Part
 from jobs.kinds.models.model import Model
 from jobs.spec.values import exact_decimal
 from link.errors import ConfigurationError
@@ -42,25 +43,21 @@ Number = Annotated[
 ]
 
 
-class _Part(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class Values(_Part):
+class Values(Part):
     """A column of texts."""
 
     column: str
     values: list[str] = Field(description="All that may occur; codes and counts are in this order.")
 
 
-class Cut(_Part):
+class Cut(Part):
     """A column of numbers of which only the interval counts."""
 
     column: str
     cuts: list[Number] = Field(description="Ascending; an interval is closed below and open above.")
 
 
-class Bounded(_Part):
+class Bounded(Part):
     """A column of numbers in fixed point."""
 
     column: str
@@ -96,7 +93,7 @@ class Moments(Bounded):
     variances: list[float] = Field(description="By class, smoothed.")
 
 
-class NaiveBayesDocument(_Part):
+class NaiveBayesDocument(Part):
     """A naive Bayes model."""
 
     schema_: Literal["comine.model/1"] = Field(alias="schema")
@@ -110,7 +107,7 @@ class NaiveBayesDocument(_Part):
     attributes: list[CountedValues | CountedCut | Moments]
 
 
-class TreeNode(_Part):
+class TreeNode(Part):
     """A node of a tree; a parent stands before its children, and these in the order of its branches."""
 
     parent: Count | None = Field(description="Number of its parent in the list, from 0; null of the first node.")
@@ -122,7 +119,7 @@ class TreeNode(_Part):
     cut: Number | None = Field(description="At which numbers are divided; null at a leaf and of columns of texts.")
 
 
-class DecisionTreeDocument(_Part):
+class DecisionTreeDocument(Part):
     """A decision tree."""
 
     schema_: Literal["comine.model/1"] = Field(alias="schema")
@@ -137,7 +134,7 @@ class DecisionTreeDocument(_Part):
     nodes: list[TreeNode]
 
 
-class Cluster(_Part):
+class Cluster(Part):
     """A cluster of k-means."""
 
     rows: Count
@@ -145,7 +142,7 @@ class Cluster(_Part):
     fixed: list[Count] = Field(description="By attribute in steps above low, divided by 2 to the fraction_bits.")
 
 
-class KMeansDocument(_Part):
+class KMeansDocument(Part):
     """Clusters of k-means."""
 
     schema_: Literal["comine.model/1"] = Field(alias="schema")
