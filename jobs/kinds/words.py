@@ -72,22 +72,3 @@ def estimated_result(spec: JobSpec, found: str, rows: str) -> str:
 def most_frequent(k: int) -> str:
     """The first k of all itemsets."""
     return f"the {k:,} most frequent" if k > 1 else "the most frequent one"
-
-
-def mined(spec: JobSpec) -> tuple[str, str]:
-    """What a report on itemsets is about, and what was done together."""
-    what = "Association rules" if spec.rules is not None else "Frequent itemsets"
-    return f"{what} over all rows", "mined together; no row left its owner"
-
-
-def asked(spec: JobSpec) -> list[tuple[str, str]]:
-    """Which itemsets and rules are asked for."""
-    facts, support = [], spec.itemsets.min_support_
-    if support is not None:
-        threshold = f"{support:,} transactions" if isinstance(support, int) else f"{support} of all transactions"
-        facts.append(("minimum support", threshold))
-    if spec.itemsets.top_k is not None:
-        facts.append(("most frequent", f"the first {spec.itemsets.top_k:,}"))
-    if spec.rules is not None:
-        facts.append(("minimum confidence", str(spec.rules.min_confidence)))
-    return facts

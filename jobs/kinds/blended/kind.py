@@ -9,10 +9,16 @@ from jobs.data import Data
 from jobs.kinds.blended.parameters import blended_mining
 from jobs.kinds.blended.plan import estimate_blended
 from jobs.kinds.estimates_finding import FoundEstimates
-from jobs.kinds.kind import Disclosure, Facet, Kind, Resources, Unions
-from jobs.kinds.mining import CATALOGUE, ITEMSETS, ROWS, check_itemsets
-from jobs.kinds.rows_taken import rows_taken
-from jobs.kinds.words import asked, excluded, mined, watched
+from jobs.kinds.itemsets_kind import (
+    CATALOGUE,
+    ITEMSETS,
+    ROWS,
+    EstimatesKind,
+    check_itemsets,
+    rows_taken,
+)
+from jobs.kinds.kind import Disclosure, Resources
+from jobs.kinds.words import excluded, watched
 from jobs.plan.answer import Answer
 from jobs.plan.plan import Plan
 from jobs.privacy_account import Charge
@@ -23,12 +29,9 @@ from mining.joint.blended import disclosure
 from mining.joint.blended.mine import mine
 
 
-class Blended(Kind):
+class Blended(EstimatesKind):
     """Items from noisy counts of trusted parties and perturbed records of the others."""
 
-    data = "transactions"
-    finding = FoundEstimates
-    estimates = True
     perturbs = True
 
     def tables(self, spec: JobSpec) -> Mapping[str, frozenset[str]]:
@@ -65,27 +68,6 @@ class Blended(Kind):
     def charge(self, spec: JobSpec) -> Charge:
         """A record either is perturbed or counts at its trusted party; both are charged, the same at all parties."""
         return Charge("blended", spec.privacy.epsilon, spec.privacy.epsilon, spec.privacy.delta)
-
-    def facets(self, spec: JobSpec) -> frozenset[Facet]:
-        return frozenset({"itemsets"})
-
-    def shares(self, spec: JobSpec) -> bool:
-        return False
-
-    def unions(self, spec: JobSpec) -> Unions:
-        return Unions(taken=False, merges=0, bound=spec.union.bound)
-
-    def refusals(self, spec: JobSpec) -> frozenset[str]:
-        return frozenset({"names" if spec.itemsets.catalogue is None else "strangers"})
-
-    def lead(self, spec: JobSpec) -> tuple[str, str]:
-        return mined(spec)
-
-    def facts(self, spec: JobSpec, strategy: str) -> list[tuple[str, str]]:
-        return [*asked(spec), ("strategy", strategy)]
-
-    def rows_called(self, spec: JobSpec) -> str:
-        return "transactions"
 
 
 KIND: Final = Blended()

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from jobs.kinds.itemsets_parameters import asked_catalogue
 from jobs.spec.job import JobSpec
 from ldp.budget import check_epsilon
 from link.errors import ConfigurationError
-from mining.data.transactions import matching
 from mining.joint.blended.parameters import Blending
 from mining.joint.hybrid.parameters import DEFAULT_K
 
@@ -42,14 +42,6 @@ def blended_mining(spec: JobSpec) -> Blending:
         opted_in=tuple(party for party in spec.job.parties if party in privacy.opted_in),
         analyst=spec.analyst,
         learners=spec.learners,
-        catalogue=_catalogue(spec),
+        catalogue=asked_catalogue(spec),
         min_support=given.min_support_,
     )
-
-
-def _catalogue(spec: JobSpec) -> tuple[str, ...] | None:
-    given = spec.itemsets
-    if given.catalogue is None:
-        return None
-    excluded = matching(given.catalogue, given.exclude)
-    return tuple(item for item in given.catalogue if item not in excluded)

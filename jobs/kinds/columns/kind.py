@@ -13,11 +13,10 @@ from jobs.kinds.columns.parameters import itemisation, vertical_mining
 from jobs.kinds.columns.plan import estimate_vertical
 from jobs.kinds.data import table_of
 from jobs.kinds.itemsets_finding import FoundItemsets
-from jobs.kinds.kind import ALL, EXACT, Disclosure, Facet, Kind, Resources, Unions
-from jobs.kinds.mining import ITEMSETS, check_exact
+from jobs.kinds.itemsets_kind import ITEMSETS, ItemsetsKind, check_exact, found_itemsets
+from jobs.kinds.kind import ALL, EXACT, Disclosure, Resources, Unions
 from jobs.kinds.rows.kind import mining_watched
-from jobs.kinds.top import found_itemsets
-from jobs.kinds.words import asked, cut_to_top, exact_result, excluded, mined
+from jobs.kinds.words import cut_to_top, exact_result, excluded
 from jobs.plan.answer import Answer
 from jobs.plan.plan import Plan
 from jobs.privacy_account import Charge
@@ -33,7 +32,7 @@ from mining.joint.vertical.choice import chosen_engine
 from mining.joint.vertical.engines.registry import AUTO, engine_named
 
 
-class Columns(Kind):
+class Columns(ItemsetsKind):
     """Itemsets and rules over columns of the same rows at several parties, exact."""
 
     data = "table"
@@ -73,9 +72,6 @@ class Columns(Kind):
     def charge(self, spec: JobSpec) -> Charge:
         return EXACT
 
-    def facets(self, spec: JobSpec) -> frozenset[Facet]:
-        return frozenset({"itemsets"})
-
     def shares(self, spec: JobSpec) -> bool:
         return spec.itemsets.disclose != "candidates" or self.helper(spec) is not None
 
@@ -99,15 +95,6 @@ class Columns(Kind):
 
     def is_dealt(self, spec: JobSpec) -> bool:
         return is_dealt_by_coordinator(spec)
-
-    def lead(self, spec: JobSpec) -> tuple[str, str]:
-        return mined(spec)
-
-    def facts(self, spec: JobSpec, strategy: str) -> list[tuple[str, str]]:
-        return [*asked(spec), ("strategy", strategy)]
-
-    def rows_called(self, spec: JobSpec) -> str:
-        return "transactions"
 
 
 def _quantiles(spec: JobSpec) -> tuple[Learned, ...]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from jobs.kinds.alignment.parameters import id_normalisation
-from jobs.kinds.rules_parameters import decided_rules
+from jobs.kinds.itemsets_parameters import decided_rules
 from jobs.spec.job import JobSpec
 from mining.data.item_columns import Itemisation
 from mining.joint.vertical.engines.registry import AUTO, engine_named

@@ -8,13 +8,20 @@ from typing import Final
 from jobs.data import Data
 from jobs.kinds.estimates_finding import FoundEstimates
 from jobs.kinds.finding import Finding
-from jobs.kinds.kind import Disclosure, Facet, Kind, Resources, Unions
-from jobs.kinds.mining import CATALOGUE, ITEMSETS, ROWS, check_colluding, check_itemsets
+from jobs.kinds.itemsets_kind import (
+    CATALOGUE,
+    ITEMSETS,
+    ROWS,
+    EstimatesKind,
+    check_colluding,
+    check_itemsets,
+    rows_taken,
+)
+from jobs.kinds.kind import Disclosure, Resources
 from jobs.kinds.noisy.cut_rows import cut_rows
 from jobs.kinds.noisy.parameters import distributed_mining
 from jobs.kinds.noisy.plan import estimate_noisy, exact_counterpart
-from jobs.kinds.rows_taken import rows_taken
-from jobs.kinds.words import asked, estimated_result, excluded, mined, watched
+from jobs.kinds.words import estimated_result, excluded, watched
 from jobs.plan.answer import Answer
 from jobs.plan.plan import Plan
 from jobs.privacy_account import Charge
@@ -28,13 +35,10 @@ from mining.joint.estimated import Estimated
 from mining.joint.parameters import HorizontalMining
 
 
-class Noisy(Kind):
+class Noisy(EstimatesKind):
     """Itemsets from sums to which the parties add noise."""
 
-    data = "transactions"
-    finding = FoundEstimates
     noisy_rows = True
-    estimates = True
 
     def tables(self, spec: JobSpec) -> Mapping[str, frozenset[str]]:
         budget = {"model", "epsilon", "delta", "colluding", "noise", "contributions"}
@@ -72,32 +76,11 @@ class Noisy(Kind):
     def charge(self, spec: JobSpec) -> Charge:
         return Charge("distributed", None, spec.privacy.epsilon, spec.privacy.delta)
 
-    def facets(self, spec: JobSpec) -> frozenset[Facet]:
-        return frozenset({"itemsets"})
-
-    def shares(self, spec: JobSpec) -> bool:
-        return False
-
-    def unions(self, spec: JobSpec) -> Unions:
-        return Unions(taken=False, merges=0, bound=spec.union.bound)
-
-    def refusals(self, spec: JobSpec) -> frozenset[str]:
-        return frozenset({"names" if spec.itemsets.catalogue is None else "strangers"})
-
     def protects_from_parties(self, spec: JobSpec) -> bool:
         return spec.privacy.colluding > 0
 
     def mined_as(self, spec: JobSpec) -> HorizontalMining | None:
         return exact_counterpart(spec)
-
-    def lead(self, spec: JobSpec) -> tuple[str, str]:
-        return mined(spec)
-
-    def facts(self, spec: JobSpec, strategy: str) -> list[tuple[str, str]]:
-        return [*asked(spec), ("strategy", strategy)]
-
-    def rows_called(self, spec: JobSpec) -> str:
-        return "transactions"
 
     def cautions(self, spec: JobSpec, strategy: str, finding: Finding) -> list[str]:
         return cut_rows(spec, finding.estimated.itemsets) if isinstance(finding, FoundEstimates) else []

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
+from jobs.kinds.itemsets_parameters import asked_catalogue, asked_rules
 from jobs.spec.job import UNIVERSES, JobSpec
 from link.errors import ConfigurationError
-from mining.data.transactions import matching
 from mining.joint.distributed.parameters import DEFAULT_LENGTH, LONGEST, DistributedMining
-from mining.joint.parameters import RuleParameters
 
 
 def distributed_mining(spec: JobSpec) -> DistributedMining:
@@ -25,6 +24,11 @@ def distributed_mining(spec: JobSpec) -> DistributedMining:
         raise ConfigurationError(
             f"[itemsets] max_length is at most {LONGEST} under noise, which each length has more of; lower it"
         )
+    if given.catalogue is None and given.universe in UNIVERSES and given.universe != "auto":
+        raise ConfigurationError(
+            f'[itemsets] universe = "{given.universe}" would tell of single records under [privacy] model = '
+            '"distributed"; give the path of a catalogue, or leave it out, and parties name items by noisy counts'
+        )
     task = DistributedMining(
         epsilon=privacy.epsilon,
         delta=privacy.delta,
@@ -35,22 +39,9 @@ def distributed_mining(spec: JobSpec) -> DistributedMining:
         colluding=privacy.colluding,
         noise=privacy.noise,
         contributions=privacy.contributions,
-        catalogue=_catalogue(spec),
+        catalogue=asked_catalogue(spec),
         max_candidates=given.max_candidates,
-        rules=None if spec.rules is None else RuleParameters(spec.rules.min_confidence, spec.rules.consequent),
+        rules=asked_rules(spec),
     )
     spent(task, len(spec.job.parties))
     return task
-
-
-def _catalogue(spec: JobSpec) -> tuple[str, ...] | None:
-    given = spec.itemsets
-    if given.catalogue is None:
-        if given.universe in UNIVERSES and given.universe != "auto":
-            raise ConfigurationError(
-                f'[itemsets] universe = "{given.universe}" would tell of single records under [privacy] model = '
-                '"distributed"; give the path of a catalogue, or leave it out, and parties name items by noisy counts'
-            )
-        return None
-    excluded = matching(given.catalogue, given.exclude)
-    return tuple(item for item in given.catalogue if item not in excluded)

@@ -9,12 +9,19 @@ from typing import Final
 from jobs.data import Data
 from jobs.kinds.estimates_finding import FoundEstimates
 from jobs.kinds.finding import Finding
-from jobs.kinds.kind import Disclosure, Facet, Kind, Resources, Unions
-from jobs.kinds.mining import CATALOGUE, ITEMSETS, ROWS, check_colluding, check_itemsets
+from jobs.kinds.itemsets_kind import (
+    CATALOGUE,
+    ITEMSETS,
+    ROWS,
+    EstimatesKind,
+    check_colluding,
+    check_itemsets,
+    rows_taken,
+)
+from jobs.kinds.kind import Disclosure, Resources
 from jobs.kinds.reported.parameters import hybrid_mining
 from jobs.kinds.reported.plan import estimate_reported
-from jobs.kinds.rows_taken import rows_taken
-from jobs.kinds.words import asked, estimated_result, excluded, mined, watched
+from jobs.kinds.words import estimated_result, excluded, watched
 from jobs.plan.answer import Answer
 from jobs.plan.plan import Plan
 from jobs.privacy_account import LARGEST_LOCAL, Charge
@@ -27,12 +34,9 @@ from mining.joint.hybrid.mine import mine
 from mining.joint.hybrid.parameters import SET_LENGTH
 
 
-class Reported(Kind):
+class Reported(EstimatesKind):
     """Itemsets from perturbed records that are reported to an analyst, under local privacy or through shufflers."""
 
-    data = "transactions"
-    finding = FoundEstimates
-    estimates = True
     perturbs = True
 
     def tables(self, spec: JobSpec) -> Mapping[str, frozenset[str]]:
@@ -79,29 +83,8 @@ class Reported(Kind):
             return Charge("shuffle", given.local_epsilon or LARGEST_LOCAL, given.epsilon, given.delta)
         return Charge("local", given.epsilon, given.epsilon, Decimal(0))
 
-    def facets(self, spec: JobSpec) -> frozenset[Facet]:
-        return frozenset({"itemsets"})
-
-    def shares(self, spec: JobSpec) -> bool:
-        return False
-
-    def unions(self, spec: JobSpec) -> Unions:
-        return Unions(taken=False, merges=0, bound=spec.union.bound)
-
-    def refusals(self, spec: JobSpec) -> frozenset[str]:
-        return frozenset({"strangers"})
-
     def shufflers(self, spec: JobSpec) -> tuple[str, ...]:
         return spec.shufflers if spec.privacy.model == "shuffle" else ()
-
-    def lead(self, spec: JobSpec) -> tuple[str, str]:
-        return mined(spec)
-
-    def facts(self, spec: JobSpec, strategy: str) -> list[tuple[str, str]]:
-        return [*asked(spec), ("strategy", strategy)]
-
-    def rows_called(self, spec: JobSpec) -> str:
-        return "transactions"
 
     def cautions(self, spec: JobSpec, strategy: str, finding: Finding) -> list[str]:
         if strategy not in ("privset", "wheel"):

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
+from jobs.kinds.itemsets_parameters import asked_catalogue, asked_rules
 from jobs.spec.job import UNIVERSES, JobSpec
 from link.errors import ConfigurationError
-from mining.data.transactions import matching
 from mining.joint.hybrid.parameters import DEFAULT_K, MOST_LOCAL, HybridMining, Search
-from mining.joint.parameters import RuleParameters
 
 
 def hybrid_mining(spec: JobSpec) -> HybridMining:
@@ -33,7 +32,7 @@ def hybrid_mining(spec: JobSpec) -> HybridMining:
         learners=spec.learners,
         min_support=given.min_support_,
         max_length=given.max_length,
-        rules=None if spec.rules is None else RuleParameters(spec.rules.min_confidence, spec.rules.consequent),
+        rules=asked_rules(spec),
     )
     _check_plan(task, task.epsilon if task.model == "local" else min(task.epsilon, task.most_local))
     if privacy.local_epsilon is not None:
@@ -51,18 +50,16 @@ def _check_plan(task: HybridMining, local_epsilon: float, when: str = "") -> Non
 
 
 def _catalogue(spec: JobSpec) -> tuple[str, ...]:
-    given = spec.itemsets
-    if given.catalogue is None:
+    given, asked = spec.itemsets, asked_catalogue(spec)
+    if asked is None:
         named = f'universe = "{given.universe}"' if given.universe in UNIVERSES else "its catalogue"
         raise ConfigurationError(
             f'[privacy] model = "{spec.privacy.model}" asks about the items of a public catalogue, since the names of '
             f"items in the data would tell of records; in place of {named} give [itemsets] universe the path of a file "
             "with one item a line"
         )
-    excluded = matching(given.catalogue, given.exclude)
-    asked = tuple(item for item in given.catalogue if item not in excluded)
     if len(asked) < 2:
-        less = " but for those that exclude removes" if excluded else ""
+        less = " but for those that exclude removes" if len(asked) < len(given.catalogue or ()) else ""
         raise ConfigurationError(
             f"a search needs two items or more to ask about, and the catalogue of [itemsets] universe has "
             f"{len(asked)}{less}"

@@ -7,13 +7,11 @@ from typing import Final
 
 from jobs.data import Data
 from jobs.kinds.itemsets_finding import FoundItemsets
-from jobs.kinds.kind import ALL, EXACT, Disclosure, Facet, Kind, Resources, Unions
-from jobs.kinds.mining import CATALOGUE, ITEMSETS, ROWS, check_exact
+from jobs.kinds.itemsets_kind import CATALOGUE, ITEMSETS, ROWS, ItemsetsKind, check_exact, found_itemsets, rows_taken
+from jobs.kinds.kind import ALL, EXACT, Disclosure, Resources, Unions
 from jobs.kinds.rows.parameters import horizontal_mining
 from jobs.kinds.rows.plan import estimate_rows
-from jobs.kinds.rows_taken import rows_taken
-from jobs.kinds.top import found_itemsets
-from jobs.kinds.words import asked, cut_to_top, exact_result, excluded, mined, watched
+from jobs.kinds.words import cut_to_top, exact_result, excluded, watched
 from jobs.plan.answer import Answer
 from jobs.plan.plan import Plan
 from jobs.privacy_account import Charge
@@ -30,7 +28,7 @@ from mining.joint.parameters import HorizontalMining
 _UNIONS: Final = frozenset({"items", "candidates", "itemsets"})  # labels under which unions are opened
 
 
-class Rows(Kind):
+class Rows(ItemsetsKind):
     """Itemsets and rules over rows that parties hold for themselves, exact."""
 
     data = "transactions"
@@ -77,9 +75,6 @@ class Rows(Kind):
     def charge(self, spec: JobSpec) -> Charge:
         return EXACT
 
-    def facets(self, spec: JobSpec) -> frozenset[Facet]:
-        return frozenset({"itemsets"})
-
     def shares(self, spec: JobSpec) -> bool:
         return spec.itemsets.disclose != "candidates"
 
@@ -98,15 +93,6 @@ class Rows(Kind):
 
     def mined_as(self, spec: JobSpec) -> HorizontalMining | None:
         return horizontal_mining(spec)
-
-    def lead(self, spec: JobSpec) -> tuple[str, str]:
-        return mined(spec)
-
-    def facts(self, spec: JobSpec, strategy: str) -> list[tuple[str, str]]:
-        return [*asked(spec), ("strategy", strategy)]
-
-    def rows_called(self, spec: JobSpec) -> str:
-        return "transactions"
 
 
 def mining_watched(spec: JobSpec, *, unions: bool) -> Learned:

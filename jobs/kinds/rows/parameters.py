@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from jobs.kinds.rules_parameters import decided_rules
+from jobs.kinds.itemsets_parameters import decided_rules
 from jobs.spec.job import JobSpec
 from mining.joint.parameters import HorizontalMining, Universe
 
