@@ -65,10 +65,6 @@ class SupportCounter:
         self._bitmaps: Bitmaps | None = None  # of the frequent sets, made when they are first needed
         self._parents: Bitmaps | None = None  # of the frequent sets' own parents, until then
 
-    def count_items(self) -> NDArray[np.int64]:
-        """Supports of the dictionary's items."""
-        return self._transactions.item_counts()
-
     def count_pairs(self) -> NDArray[np.int64]:
         """Supports of all pairs (i, j), i < j, in lexicographic order (that of `np.triu_indices(K, 1)`)."""
         self._counted = None

@@ -138,12 +138,6 @@ def unique_sets(sets: Sets) -> Sets:
     return sets[first]
 
 
-def contains(family: Sets, wanted: Sets) -> NDArray[np.bool_]:
-    """Which wanted rows belong to a lexicographically sorted family of the same length."""
-    keys = SetKeys(family)
-    return find(keys.of(family), keys.of(wanted)) >= 0
-
-
 def subset_positions(sets: Sets, shorter: Sets) -> NDArray[np.int64]:
     """Where each row's subsets with one item less stand in the family one level down.
 

@@ -12,6 +12,7 @@ from jobs.documents.part import Part
 from jobs.plan.privacy import Privacy
 from link.costs import Costs
 from link.errors import InputDataError
+from mining.joint.parameters import Disclose
 
 _HEX_DIGEST = r"^[0-9a-f]{64}$"
 Compared = dict[str, float | None]
@@ -48,6 +49,12 @@ class Batch(Part):
     step: str = Field(description="Of the protocol.")
     candidates: int = Field(ge=0, description="How many are expected.")
     opened: int = Field(ge=0, description="Of how many the sums are opened to those who learn them.")
+
+    @classmethod
+    def of(cls, step: str, disclose: Disclose, candidates: int, frequent: int) -> Self:
+        """Candidates of exact mining, of which so many are expected to be frequent."""
+        opened = {"candidates": candidates, "supports": frequent, "frequent": 0}
+        return cls(step=step, candidates=candidates, opened=opened[disclose])
 
 
 class Alternative(Part):

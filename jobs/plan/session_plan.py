@@ -57,3 +57,14 @@ def session_plan(
         privacy=privacy,
         **figures,
     )
+
+
+def with_limits(plan: Plan, sent: Mapping[str, int], received: Mapping[str, int]) -> Plan:
+    """A plan with the most bytes that each party may send and receive."""
+    parties = {
+        name: party.model_copy(
+            update={"bytes_sent_at_most": sent[name], "bytes_received_at_most": received[name]},
+        )
+        for name, party in plan.parties.items()
+    }
+    return plan.model_copy(update={"parties": parties})

@@ -19,7 +19,6 @@ from link.files.quantities import size
 from link.version import software_version
 from protos.v1.control_pb2 import Approval, Proposal, Release
 
-_TOP: Final = 25
 _UNPLANNED: Final[Mapping[str, float | None]] = {"predicted": None, "ratio": None}
 _LONG: Final = frozenset({("itemsets", "catalogue"), ("anonymize", "hierarchies")})  # too long for a table
 _MEASURES: Final = ("bytes_sent", "bytes_received", "rounds", "seconds")

@@ -24,7 +24,6 @@ T = TypeVar("T")
 # Text taken apart at a time; several arrays as long as it are held meanwhile.
 BLOCK_BYTES = 1 << 21
 _LINE_FEED = 10
-_BLANKS = b" \t\v\f\r"
 RECORDS = 1 << 14  # of CSV taken apart at a time where cells are quoted
 _TRUTH = {"0": 0, "1": 1, "false": 0, "true": 1, "False": 0, "True": 1, "FALSE": 0, "TRUE": 1}
 _NEITHER = 2

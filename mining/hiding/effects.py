@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 
 from link.errors import ConfigurationError
 from mining.data.transactions import Transactions
@@ -35,9 +35,6 @@ class Rule(NamedTuple):
 
     antecedent: Itemset
     consequent: Itemset
-
-
-Pattern = TypeVar("Pattern", Itemset, Rule)
 
 
 @dataclass(frozen=True, slots=True)

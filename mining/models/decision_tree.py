@@ -302,20 +302,6 @@ class RowsAtNodes:
         self._place = place
 
 
-def learn(rows: LabelledRows, task: TreeParameters) -> DecisionTree:
-    """The tree of rows in one place.
-
-    Raises:
-        ConfigurationError: There are more than `max_nodes` nodes to be looked at.
-    """
-    growth = Growth(task, class_counts(rows, task.target).tolist())
-    at_nodes = RowsAtNodes(rows, growth)
-    while growth.offers:
-        growth.grow(at_nodes.counts())
-        at_nodes.follow()
-    return growth.tree
-
-
 def class_counts(rows: LabelledRows, target: Categorical) -> NDArray[np.int64]:
     """How many rows there are of each class."""
     return np.bincount(rows.classes, minlength=target.size).astype(np.int64)

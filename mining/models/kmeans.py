@@ -192,20 +192,3 @@ def updated(centroids: Centroids, sums: NDArray[np.int64], counts: NDArray[np.in
     filled = np.maximum(counts, 1)[:, None]
     means = ((sums << (fraction_bits + 1)) + filled) // (2 * filled)
     return np.where(counts[:, None] > 0, means, centroids)
-
-
-def lloyd(points: Points, task: KMeansParameters) -> tuple[Clusters, NDArray[np.int64]]:
-    """The clusters of points in one place, and each point's cluster.
-
-    Raises:
-        ConfigurationError: There are too many rows for exact sums, or fewer than clusters.
-    """
-    task.check_rows(len(points))
-    centroids, converged, iteration = task.start(), False, 0
-    labels, counts = np.zeros(len(points), np.int64), np.zeros(task.k, np.int64)
-    while iteration < task.max_iterations and not converged:
-        labels = assign(points, centroids, task.fraction_bits)
-        counts = cluster_sizes(labels, task.k)
-        moved = updated(centroids, cluster_sums(points, labels, task.k), counts, task.fraction_bits)
-        converged, centroids, iteration = np.array_equal(moved, centroids), moved, iteration + 1
-    return Clusters(centroids, counts, iteration, converged), labels

@@ -196,16 +196,6 @@ class NaiveBayes:
         return likeliest
 
 
-def learn(rows: LabelledRows, task: NaiveBayesParameters) -> NaiveBayes:
-    """The model of rows in one place.
-
-    Raises:
-        ConfigurationError: There are too many rows for exact moments.
-    """
-    check_rows(task, rows.n_rows)
-    return NaiveBayes.of(task, counts_of(rows, task), moments_of(rows, task))
-
-
 def check_rows(task: NaiveBayesParameters, n_rows: int) -> None:
     """Refuses more rows than moments are exact for.
 

@@ -13,8 +13,6 @@ from mining.estimates import EstimatedItemsets
 from mining.rules.measure_names import DEFAULT_MEASURES
 from mining.rules.measures import MEASURES, RuleCounts
 
-Floats = NDArray[np.float64]
-
 
 @dataclass(frozen=True, slots=True)
 class EstimatedRule:

@@ -15,10 +15,11 @@ from hypothesis import strategies as st
 from link.errors import ConfigurationError, InputDataError
 from mining.data.tables import Column, Table
 from mining.models.attributes import Attribute, Categorical, Intervals, LabelledRows, Numeric
-from mining.models.decision_tree import TreeParameters, learn
-from mining.models.kmeans import KMeansParameters, drawn_centroids, lloyd
+from mining.models.decision_tree import TreeParameters
+from mining.models.kmeans import KMeansParameters, drawn_centroids
 from mining.models.naive_bayes import NaiveBayesParameters
 from mining.models.splits import weigh
+from tests.mining.pooled_models import learn_tree, lloyd
 
 
 def column(*cells: str) -> Column:
@@ -133,9 +134,9 @@ def test_a_tree_as_text() -> None:
     target, colours = Categorical("y", ("no", "yes")), Categorical("colour", ("red", "green", "blue"))
     ages = Intervals("age", (Decimal(18), Decimal("65.5")))
     rows = LabelledRows(np.array([0, 0, 1, 1, 1, 0]), (np.array([0, 0, 1, 1, 1, 1]), np.array([0, 1, 2, 2, 2, 0])))
-    tree = learn(rows, TreeParameters(target, (colours, ages), "gain", min_rows=1))
+    tree = learn_tree(rows, TreeParameters(target, (colours, ages), "gain", min_rows=1))
     assert tree.lines() == ["no [3, 3]", "age < 65.5: no [3, 0]", "age >= 65.5: yes [0, 3]"]
-    coarse = learn(rows, TreeParameters(target, (colours,), "gain", min_rows=1))
+    coarse = learn_tree(rows, TreeParameters(target, (colours,), "gain", min_rows=1))
     assert coarse.lines() == [
         "no [3, 3]",
         "colour = red: no [2, 0]",
@@ -156,7 +157,9 @@ def test_weather_and_play_as_in_the_paper() -> None:
     names = ("outlook", "temperature", "humidity", "windy", "class")
     every = [Categorical(name, tuple(dict.fromkeys(texts))) for name, texts in zip(names, cells, strict=True)]
     codes = [np.array([each.values.index(text) for text in texts]) for each, texts in zip(every, cells, strict=True)]
-    tree = learn(LabelledRows(codes[-1], tuple(codes[:-1])), TreeParameters(every[-1], tuple(every[:-1]), "gain", 1))
+    tree = learn_tree(
+        LabelledRows(codes[-1], tuple(codes[:-1])), TreeParameters(every[-1], tuple(every[:-1]), "gain", 1)
+    )
     assert tree.lines() == [
         "P [5, 9]",
         "outlook = sunny: N [3, 2]",

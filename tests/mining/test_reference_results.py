@@ -9,7 +9,7 @@ from decimal import Decimal
 import pytest
 
 from mining.data.loading import load_transactions
-from mining.filters import downward_closure, maximal
+from mining.filters import downward_closure, maximal_sets
 from mining.miner import frequent_itemsets
 from mining.rules.association import association_rules
 from mining.thresholds import minimum_count
@@ -48,8 +48,7 @@ def test_itemsets(expected, load, shared_data):
         found = frequent_itemsets(transactions, c)
         assert {str(sets.shape[1]): len(sets) for sets, _ in found.levels} == case["by_length"], name
         assert found.digest() == case["sha256"], name
-        largest = maximal(found)
-        closure = downward_closure([sets for sets, _ in largest.levels], limit=len(found))
+        closure = downward_closure(maximal_sets([sets for sets, _ in found.levels]), limit=len(found))
         assert sum(map(len, closure)) == len(found), name
         checked += 1
     assert checked >= 10

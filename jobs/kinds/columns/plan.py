@@ -8,17 +8,15 @@ from jobs.kinds.columns.parameters import mines, vertical_mining
 from jobs.kinds.columns.plan_engines import engine_variants, of_engines, why
 from jobs.kinds.columns.plan_figures import VerticalFigures, row_union
 from jobs.kinds.columns.plan_sizes import MOST_ROWS, ExpectedColumns
-from jobs.kinds.rows.plan_alternatives import difference, is_possible
+from jobs.plan.alternatives import alternative, is_possible
 from jobs.plan.answer import Answer
 from jobs.plan.assumptions import of_network, of_unions
 from jobs.plan.plan import Alternative, Batch, Plan
 from jobs.plan.prices import union_machine_s
 from jobs.plan.session_plan import session_plan
 from jobs.spec.job import JobSpec
-from jobs.statement import statement
 from link.files.printable import enumeration
 from mining.joint.vertical.choice import chosen_engine
-from mining.joint.vertical.run_sizes import Level
 
 _NOT_MINED = "the figures are those of the alignment, and mining is not among them."
 
@@ -46,7 +44,7 @@ def estimate_vertical(
         strategy=_strategy(spec),
         is_least=(not told and spec.alignment.bound is None) or (mines(spec) and not figures.found.mining_is_reckoned),
         batches=[
-            Batch(step=f"level-{length}", candidates=level.candidates, opened=_opened(spec, level))
+            Batch.of(f"level-{length}", spec.itemsets.disclose, level.candidates, level.frequent)
             for length, level in enumerate(sizes.levels, 2)
         ],
         assumptions=[*others, *_assumptions(spec, answers, figures.found, latency_s)],
@@ -61,16 +59,6 @@ def estimate_vertical(
         engines=of_engines(compared, known=told and figures.found.mining_is_reckoned),
         engine_reason=why(spec, compared) if compare else None,
     )
-
-
-def _opened(spec: JobSpec, level: Level) -> int:
-    match spec.itemsets.disclose:
-        case "candidates":
-            return level.candidates
-        case "supports":
-            return level.frequent
-        case "frequent":
-            return 0
 
 
 def _strategy(spec: JobSpec) -> str:
@@ -92,18 +80,7 @@ def _alternative(
     spec: JobSpec, name: str, changed: JobSpec, lines: Sequence[str], figures: VerticalFigures, *, known: bool
 ) -> Alternative:
     known = known and (figures.found.mining_is_reckoned or not mines(changed))
-    adds, drops, in_short = difference(statement(spec), statement(changed), spec.job.parties)
-    return Alternative(
-        name=name,
-        change=list(lines),
-        strategy=_strategy(changed),
-        rounds=figures.traffic.rounds if known else None,
-        seconds=figures.seconds if known else None,
-        bytes_sent=figures.bytes_sent if known else None,
-        adds=adds,
-        drops=drops,
-        in_short=in_short,
-    )
+    return alternative(name, lines, spec, changed, _strategy(changed), figures if known else None)
 
 
 # -- on what it rests --------------------------------------------------------------------------------------------------

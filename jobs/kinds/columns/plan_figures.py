@@ -20,6 +20,7 @@ from jobs.kinds.alignment.parameters import row_alignment
 from jobs.kinds.columns.parameters import mines, vertical_mining
 from jobs.kinds.columns.plan_sizes import ExpectedColumns
 from jobs.plan.answer import Answer
+from jobs.plan.figures import SessionFigures
 from jobs.plan.prices import AGREEMENT, NODE_BYTES, POINT_COPIES, Speeds, comparison_s, session_s, union_s
 from jobs.spec.job import JobSpec
 from link.traffic import Traffic
@@ -30,19 +31,15 @@ from mining.joint.vertical.run_sizes import RunSizes, comparisons, mining_traffi
 
 
 @dataclass(frozen=True)
-class VerticalFigures:
+class VerticalFigures(SessionFigures):
     """The figures of one way to do a vertical job.
 
     Attributes:
         found: What is expected of it.
-        traffic: Of the whole session.
-        seconds: Of the slowest party.
         memory_bytes: By party.
     """
 
     found: ExpectedColumns
-    traffic: Traffic
-    seconds: float
     memory_bytes: Mapping[str, int]
 
     @classmethod
@@ -62,12 +59,7 @@ class VerticalFigures:
         traffic.session({name: answer.certificate_bytes for name, answer in answers.items()})
         seconds += session_s(traffic, speeds, latency_s, spec.plan.bytes_per_s)
         memory = {name: _memory(spec, found.sizes, traffic, name) for name in answers}
-        return cls(found, traffic, seconds, memory)
-
-    @property
-    def bytes_sent(self) -> int:
-        """Bytes of all parties together."""
-        return sum(map(self.traffic.bytes_sent, self.traffic.parties))
+        return cls(traffic, seconds, found, memory)
 
 
 def _alignment_traffic(traffic: Traffic, spec: JobSpec, sizes: RunSizes) -> None:

@@ -8,10 +8,10 @@ from jobs.kinds.columns.plan import estimate_vertical
 from jobs.kinds.release.parameters import joint_anonymisation
 from jobs.kinds.release.plan_range import Setting, cost_range
 from jobs.plan.answer import Answer
-from jobs.plan.plan import PartyPlan, Plan
+from jobs.plan.plan import Plan
 from jobs.plan.prices import NODE_BYTES
+from jobs.plan.session_plan import session_plan, with_limits
 from jobs.spec.job import JobSpec
-from jobs.statement import statement
 from mining.joint.anonymisation.parameters import MOST_CELLS, JointAnonymisation
 from mining.joint.anonymisation.public_lattice import possible_classes
 
@@ -56,42 +56,29 @@ def estimate_anonymization(spec: JobSpec, answers: Mapping[str, Answer], latency
         )
     answers = {name: answers[name] for name in spec.job.parties}
     told = [answer.n_rows for answer in answers.values() if answer.n_rows is not None]
-    task, declared = joint_anonymisation(spec), statement(spec)
+    task = joint_anonymisation(spec)
     setting = Setting.of(task, answers, latency_s, spec.plan.bytes_per_s)
-    least, most = cost_range(task, setting)
+    traffic, seconds, most = cost_range(task, setting)
     sentences = [_course(task)]
     if task.keys == "union":
         sentences.append(_KEYS)
     elif most is None:
         sentences.append(_HIDDEN)
-    return Plan(
-        job=spec.job.name,
-        spec_digest=spec.digest.hex(),
+    plan = session_plan(
+        spec,
+        answers,
+        traffic,
+        seconds,
+        dict.fromkeys(answers, NODE_BYTES),
         n_rows=sum(told) * len(answers) // len(told) if told else None,
         strategy=task.algorithm,
-        rounds=least.rounds,
-        seconds=least.seconds,
         is_least=True,
         rounds_at_most=None if most is None else most.rounds,
         seconds_at_most=None if most is None else most.seconds,
-        parties={
-            name: PartyPlan(
-                rows_public=answer.rows_public,
-                n_rows=answer.n_rows,
-                bytes_sent=least.sent[name],
-                bytes_received=least.received[name],
-                bytes_sent_at_most=None if most is None else most.sent[name],
-                bytes_received_at_most=None if most is None else most.received[name],
-                seconds=least.seconds,
-                memory_bytes=NODE_BYTES,
-            )
-            for name, answer in answers.items()
-        },
         batches=[],
-        disclosure=declared.as_data(),
-        prose=declared.prose(),
         assumptions=[*others, *sentences, f"A message takes {1000 * latency_s:.1f} ms between parties."],
     )
+    return plan if most is None else with_limits(plan, most.sent, most.received)
 
 
 def _course(task: JointAnonymisation) -> str:

@@ -104,8 +104,11 @@ class Setting:
         )
 
 
-def cost_range(task: JointAnonymisation, setting: Setting) -> tuple[Cost, Cost | None]:
-    """The least and the most that a job costs; None where no rows bound it, or where keys of classes are asked for."""
+def cost_range(task: JointAnonymisation, setting: Setting) -> tuple[Traffic, float, Cost | None]:
+    """Traffic and seconds at the least, and the most that a job costs.
+
+    That is None where no rows bound it, or where keys of classes are asked for.
+    """
     few = setting.least_rows
     least = _Steps(task, setting, sum(few.values()))
     least.fixed()
@@ -119,14 +122,15 @@ def cost_range(task: JointAnonymisation, setting: Setting) -> tuple[Cost, Cost |
     least.assembled(few, released=_released(task, sum(few.values())))
     most_rows = setting.most_rows
     if most_rows is None or task.keys == "union":
-        return least.cost(settles=True), None
+        return least.traffic, least.cost(settles=True).seconds, None
     n_rows = sum(most_rows.values())
     most = _Steps(task, setting, n_rows)
     most.agreed()
     most.fixed()
     most.assembled(most_rows, released=n_rows)
     repeated, times = (_cutting if task.algorithm == "mondrian" else _searching)(task, setting, n_rows, most)
-    return least.cost(settles=True), most.cost(settles=True).plus(repeated.cost(), times)
+    dearest = most.cost(settles=True).plus(repeated.cost(), times)
+    return least.traffic, least.cost(settles=True).seconds, dearest
 
 
 def _released(task: JointAnonymisation, n_rows: int) -> int:

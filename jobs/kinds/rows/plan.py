@@ -12,7 +12,7 @@ from jobs.plan.answer import Answer
 from jobs.plan.assumptions import advice, assumptions, of_unions
 from jobs.plan.plan import Batch, Plan
 from jobs.plan.prices import memory, unions_machine_s
-from jobs.plan.session_plan import session_plan
+from jobs.plan.session_plan import session_plan, with_limits
 from jobs.spec.job import JobSpec
 from mining.joint.parameters import HorizontalMining
 from mining.joint.sizes import Step, Vote, steps
@@ -48,25 +48,13 @@ def estimate_rows(
     )
     if not most:
         return plan
-    limited = {
-        name: party.model_copy(
-            update={
-                "bytes_sent_at_most": max(limit.bytes_sent(name) for limit in most),
-                "bytes_received_at_most": max(limit.bytes_received(name) for limit in most),
-            }
-        )
-        for name, party in plan.parties.items()
-    }
-    return plan.model_copy(update={"parties": limited})
+    return with_limits(
+        plan,
+        {name: max(limit.bytes_sent(name) for limit in most) for name in parties},
+        {name: max(limit.bytes_received(name) for limit in most) for name in parties},
+    )
 
 
 def _batches(task: HorizontalMining, taken: Sequence[Step]) -> list[Batch]:
     votes = [step for step in taken if isinstance(step, Vote)]
-    return [Batch(step=vote.name, candidates=vote.candidates, opened=_opened(task, vote)) for vote in votes]
-
-
-def _opened(task: HorizontalMining, vote: Vote) -> int:
-    """Of how many candidates the sums are opened."""
-    if task.disclose == "supports":
-        return vote.frequent
-    return 0 if task.is_shared else vote.candidates
+    return [Batch.of(vote.name, task.disclose, vote.candidates, vote.frequent) for vote in votes]

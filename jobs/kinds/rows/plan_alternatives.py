@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from jobs.kinds.rows.parameters import horizontal_mining
 from jobs.kinds.rows.plan_figures import Figures
+from jobs.plan.alternatives import alternative, is_possible
 from jobs.plan.answer import Answer
 from jobs.plan.plan import Alternative
-from jobs.proposed import job_from_canonical
 from jobs.spec.job import JobSpec
-from jobs.statement import Statement, statement
+from jobs.statement import statement
 from link.errors import ConfigurationError
 from mining.joint.disclosure import may_be_level_wise
 from mining.joint.parameters import HorizontalMining
@@ -67,14 +66,6 @@ def variants(spec: JobSpec) -> list[Variant]:
     return list(found.values())
 
 
-def is_possible(changed: JobSpec) -> bool:
-    """Whether a job file may say this: what a plan recommends is read as what a party is asked for."""
-    with suppress(ConfigurationError):
-        job_from_canonical(changed.canonical())
-        return True
-    return False
-
-
 def alternatives(spec: JobSpec, written: Figures, answers: Mapping[str, Answer], latency_s: float) -> list[Alternative]:
     """The variants that differ from the job as it is written in cost or statement, and could run.
 
@@ -90,68 +81,12 @@ def alternatives(spec: JobSpec, written: Figures, answers: Mapping[str, Answer],
             figures = Figures.of(horizontal_mining(variant.spec), answers, latency_s, spec.plan.bytes_per_s)
         except ConfigurationError:  # min_confidence has too many digits for rules on shares: that job would fail
             continue
-        there = statement(variant.spec)
-        if there == here and figures.bytes_sent == written.bytes_sent:
+        if statement(variant.spec) == here and figures.bytes_sent == written.bytes_sent:
             continue
-        known = figures.found is not None
-        adds, drops, in_short = difference(here, there, spec.job.parties)
-        found.append(
-            Alternative(
-                name=variant.name,
-                change=list(variant.change),
-                strategy=figures.found.strategy if figures.found is not None else None,
-                rounds=figures.traffic.rounds if known else None,
-                seconds=figures.seconds if known else None,
-                bytes_sent=figures.bytes_sent if known else None,
-                adds=adds,
-                drops=drops,
-                in_short=in_short,
-            )
-        )
+        strategy = figures.found.strategy if figures.found is not None else None
+        known = figures if figures.found is not None else None
+        found.append(alternative(variant.name, variant.change, spec, variant.spec, strategy, known))
     return found
-
-
-def difference(here: Statement, there: Statement, parties: tuple[str, ...]) -> tuple[list[str], list[str], str]:
-    """The sentences that the other statement has more, those that it lacks, and both in a line."""
-    ours, theirs = here.exact_prose(), there.exact_prose()
-    return _less(theirs, ours), _less(ours, theirs), _in_short(here, there, parties)
-
-
-def _in_short(here: Statement, there: Statement, parties: tuple[str, ...]) -> str:
-    """In a line what the other statement says more and less than the first."""
-    ours, theirs = _clauses(here, parties), _clauses(there, parties)
-    drops, adds = _fewer(ours, theirs), _fewer(theirs, ours)
-    if drops and adds:
-        return f"no longer: {'; '.join(drops)}. Instead: {'; '.join(adds)}."
-    if drops or adds:
-        return f"{'no longer' if drops else 'also'}: {'; '.join(drops or adds)}."
-    return "the same is disclosed."
-
-
-def _clauses(declared: Statement, parties: tuple[str, ...]) -> dict[str, str]:
-    """The statement's lines in their exact form, each with its short one; a protocol's own lines as one.
-
-    They name who learns them, where these are not all parties.
-    """
-    found = {line: line for line in (f"collusion: {clause}" for clause in declared.collusion.split("; "))}
-    for line in declared.learned:
-        about, _, rest = line.what.partition(": ")
-        if rest and about.startswith("of the "):
-            summary = f"{about}: sizes and what is shared"
-            found[summary] = summary
-        else:
-            whom = "" if line.who == parties else f"to {' and '.join(line.who)}: "
-            found[whom + line.exact] = whom + line.what
-    return found
-
-
-def _fewer(one: Mapping[str, str], other: Mapping[str, str]) -> list[str]:
-    """The lines that the other lacks; in their exact form where the short one is the same."""
-    return [exact if short in other.values() else short for exact, short in one.items() if exact not in other]
-
-
-def _less(one: Sequence[str], other: Sequence[str]) -> list[str]:
-    return [line for line in one if line not in other]
 
 
 def _changed(spec: JobSpec, name: str, change: Mapping[str, Any]) -> Variant:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from jobs.kinds.rows.plan_sizes import Expected, expected
 from jobs.plan.answer import Answer
+from jobs.plan.figures import SessionFigures
 from jobs.plan.prices import seconds
 from link.traffic import Traffic
 from mining.joint.parameters import HorizontalMining
@@ -14,20 +15,16 @@ from mining.joint.sizes import MiningSizes, mining_traffic
 
 
 @dataclass(frozen=True)
-class Figures:
+class Figures(SessionFigures):
     """The figures of a job.
 
     Attributes:
         found: What is expected; None where the parties tell too little, and the figures are the least that it costs.
         sizes: On which the figures hang.
-        traffic: Of the whole session.
-        seconds: Of the slowest party.
     """
 
     found: Expected | None
     sizes: MiningSizes
-    traffic: Traffic
-    seconds: float
 
     @classmethod
     def of(
@@ -51,12 +48,7 @@ class Figures:
         found = expected(task, answers)
         sizes = found.sizes if found is not None else MiningSizes(1, 0, None)
         traffic = session_traffic(task, tuple(answers), answers, sizes)
-        return cls(found, sizes, traffic, seconds(task, answers, sizes, traffic, latency_s, bytes_per_s))
-
-    @property
-    def bytes_sent(self) -> int:
-        """Bytes of all parties together."""
-        return sum(map(self.traffic.bytes_sent, self.traffic.parties))
+        return cls(traffic, seconds(task, answers, sizes, traffic, latency_s, bytes_per_s), found, sizes)
 
 
 def session_traffic(

@@ -16,11 +16,11 @@ from jobs.loading import job_of
 from jobs.spec.job import JobSpec
 from mining.data.table_readers import table_from_arrow
 from mining.data.tables import Table
-from mining.models import decision_tree, naive_bayes
 from mining.models.attributes import LabelledRows, coded_columns
 from mining.models.decision_tree import TreeParameters
-from mining.models.kmeans import lloyd, stacked
+from mining.models.kmeans import stacked
 from mining.models.naive_bayes import NaiveBayesParameters
+from tests.mining.pooled_models import learn_bayes, learn_tree, lloyd
 
 Task = Literal["naive-bayes", "decision-tree", "k-means"]
 TASKS: tuple[Task, ...] = ("naive-bayes", "decision-tree", "k-means")
@@ -128,10 +128,10 @@ def pooled(spec: JobSpec, rows: Rows) -> Model:
     match task:
         case NaiveBayesParameters():
             labelled = LabelledRows.of(whole, task.target, task.attributes)
-            return Model(task, whole.n_rows, naive_bayes.learn(labelled, task))
+            return Model(task, whole.n_rows, learn_bayes(labelled, task))
         case TreeParameters():
             labelled = LabelledRows.of(whole, task.target, task.attributes)
-            return Model(task, whole.n_rows, decision_tree.learn(labelled, task))
+            return Model(task, whole.n_rows, learn_tree(labelled, task))
         case _:
             return Model(task, whole.n_rows, lloyd(stacked(coded_columns(whole, task.attributes)), task)[0])
 

@@ -16,7 +16,7 @@ from link.errors import ConfigurationError, InputDataError, ProtocolViolation
 from mining.joint.models import decision_tree as joint
 from mining.joint.models.decision_tree import JointTree, learn_horizontal, learn_vertical, learned, openings
 from mining.models.attributes import Categorical, Discrete, LabelledRows
-from mining.models.decision_tree import DecisionTree, Node, TreeParameters, learn
+from mining.models.decision_tree import DecisionTree, Node, TreeParameters
 from protos.v1.link_pb2 import Frame
 from tests.examples import examples
 from tests.mining.joint.models.models_world import (
@@ -31,6 +31,7 @@ from tests.mining.joint.models.models_world import (
     taken,
 )
 from tests.mining.joint.models.real_tables import cut, domain, table
+from tests.mining.pooled_models import learn_tree
 
 TARGET = Categorical("class", ("yes", "no", "perhaps"))
 
@@ -136,7 +137,7 @@ def rows_of(draw: st.DrawFn, task: TreeParameters) -> LabelledRows:
 def test_rows_in_one_place(data: st.DataObject) -> None:
     task = data.draw(tasks())
     rows = data.draw(rows_of(task))
-    tree = learn(rows, task)
+    tree = learn_tree(rows, task)
     assert as_tuples(tree.root, task) == expected_tree(rows, task)
     assert tree.predict(rows.cells).tolist() == [
         walk(tree.root, cells, task) for cells in zip(*rows.cells, strict=True)
@@ -325,7 +326,7 @@ def test_bank_customers_as_accurate_as_cart(shared_data) -> None:
     declared = openings(task, parties, vertical=False, everywhere=True)
     out = run(parted(rows, [20_000], parties), lambda s, own: learn_horizontal(s, own, task), declared)
     tree: DecisionTree = out["north"].tree
-    assert as_tuples(tree.root, task) == as_tuples(learn(rows, task).root, task)
+    assert as_tuples(tree.root, task) == as_tuples(learn_tree(rows, task).root, task)
     x = np.stack(rows.cells, axis=1)
     peer = DecisionTreeClassifier(criterion="entropy", min_samples_leaf=50, max_depth=6, random_state=0)
     theirs = peer.fit(x, rows.classes).score(x, rows.classes)

@@ -14,7 +14,7 @@ from link.errors import ConfigurationError, InputDataError, ProtocolViolation
 from mining.joint.models import naive_bayes as joint
 from mining.joint.models.naive_bayes import JointNaiveBayes, learn_horizontal, learn_vertical, learned, openings
 from mining.models.attributes import Categorical, LabelledRows, Numeric
-from mining.models.naive_bayes import NaiveBayes, NaiveBayesParameters, learn
+from mining.models.naive_bayes import NaiveBayes, NaiveBayesParameters
 from protos.v1.link_pb2 import Frame
 from tests.mining.joint.models.models_world import (
     PARTIES,
@@ -28,6 +28,7 @@ from tests.mining.joint.models.models_world import (
     taken,
 )
 from tests.mining.joint.models.real_tables import adult
+from tests.mining.pooled_models import learn_bayes
 
 TARGET = Categorical("class", ("yes", "no", "perhaps"))
 
@@ -94,7 +95,7 @@ def assert_same(model: NaiveBayes, other: NaiveBayes) -> None:
 
 
 def check(out: dict[str, JointNaiveBayes], learners: tuple[str, ...], rows: LabelledRows, task) -> None:
-    expected = learn(rows, task)
+    expected = learn_bayes(rows, task)
     for party, found in out.items():
         assert found.n_rows == rows.n_rows
         assert (found.model is not None) == (party in learners)
@@ -115,7 +116,7 @@ def test_rows_at_several_parties(data: st.DataObject) -> None:
         parted(rows, cuts, parties), lambda s, own: learn_horizontal(s, own, task, learners), declared, frames=frames
     )
     check(out, learners, rows, task)
-    assert_equals_sklearn(learn(rows, task), rows)
+    assert_equals_sklearn(learn_bayes(rows, task), rows)
     assert_declared(frames, declared)
 
 
