@@ -9,11 +9,13 @@ from jobs.kinds.data import transactions_of
 from jobs.kinds.estimates_finding import FoundEstimates
 from jobs.kinds.itemsets_finding import FoundItemsets
 from jobs.kinds.kind import ALL, Facet, Kind, Unions
+from jobs.results.outcome import Outcome
 from jobs.spec.job import UNIVERSES, JobSpec
 from link.errors import ConfigurationError
 from link.session import Session
 from mining.data.transactions import Transactions
 from mining.itemsets import Itemsets
+from mining.joint.estimated import EstimatedOutcome
 from mining.rules.association import Rules
 from mining.rules.measure_names import DEFAULT_MEASURES
 
@@ -86,6 +88,12 @@ def found_itemsets(spec: JobSpec, itemsets: Itemsets | None, rules: Rules | None
         return None
     most = spec.itemsets.top_k
     return FoundItemsets(itemsets if most is None else itemsets.most_frequent(most), rules)
+
+
+def estimates(found: EstimatedOutcome, strategy: str) -> Outcome:
+    """What a job that estimates comes to."""
+    finding = None if found.estimated is None else FoundEstimates(found.estimated)
+    return Outcome(found.n_rows, strategy, finding, spent=found.spent)
 
 
 def check_itemsets(spec: JobSpec) -> None:

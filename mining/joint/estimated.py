@@ -43,6 +43,21 @@ class Estimated:
     rules: EstimatedRules | None = None
 
 
+@dataclass(frozen=True, eq=False, slots=True)
+class EstimatedOutcome:
+    """What comes out at one party.
+
+    Attributes:
+        n_rows: Records of all parties together; with noise where the job adds it to their number.
+        spent: What the job has cost each record.
+        estimated: What was found; None at a party that is not a learner.
+    """
+
+    n_rows: int
+    spent: Spent
+    estimated: Estimated | None
+
+
 def pack_estimates(found: Estimated) -> bytes:
     """The canonical bytes of what was found."""
     itemsets = found.itemsets.canonical()

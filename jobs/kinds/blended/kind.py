@@ -8,13 +8,13 @@ from typing import Final
 from jobs.data import Data
 from jobs.kinds.blended.parameters import blended_mining
 from jobs.kinds.blended.plan import estimate_blended
-from jobs.kinds.estimates_finding import FoundEstimates
 from jobs.kinds.itemsets_kind import (
     CATALOGUE,
     ITEMSETS,
     ROWS,
     EstimatesKind,
     check_itemsets,
+    estimates,
     rows_taken,
 )
 from jobs.kinds.kind import Disclosure, Resources
@@ -46,8 +46,7 @@ class Blended(EstimatesKind):
         transactions = await rows_taken(session, spec, data)
         task = await session.compute(blended_mining, spec)
         found = await mine(session, transactions, task, resources.least_count)
-        finding = None if found.estimated is None else FoundEstimates(found.estimated)
-        return Outcome(found.n_rows, "blended", finding, spent=found.spent)
+        return estimates(found, "blended")
 
     def disclosure(self, spec: JobSpec) -> Disclosure:
         task, parties = blended_mining(spec), spec.job.parties

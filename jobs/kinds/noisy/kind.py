@@ -15,6 +15,7 @@ from jobs.kinds.itemsets_kind import (
     EstimatesKind,
     check_colluding,
     check_itemsets,
+    estimates,
     rows_taken,
 )
 from jobs.kinds.kind import Disclosure, Resources
@@ -29,9 +30,7 @@ from jobs.results.outcome import Outcome
 from jobs.spec.job import JobSpec
 from link.session import Session
 from mining.joint.distributed import disclosure
-from mining.joint.distributed.budget import spent
 from mining.joint.distributed.mine import mine
-from mining.joint.estimated import Estimated
 from mining.joint.parameters import HorizontalMining
 
 
@@ -53,9 +52,7 @@ class Noisy(EstimatesKind):
         transactions = await rows_taken(session, spec, data)
         task = await session.compute(distributed_mining, spec)
         found = await mine(session, transactions, task, resources.least_count)
-        cost = await session.compute(spent, task, len(session.parties))
-        finding = None if found.itemsets is None else FoundEstimates(Estimated(found.itemsets, cost, found.rules))
-        return Outcome(found.n_rows, "level-wise", finding, spent=cost)
+        return estimates(found, "level-wise")
 
     def disclosure(self, spec: JobSpec) -> Disclosure:
         task, parties = distributed_mining(spec), spec.job.parties

@@ -7,7 +7,6 @@ from decimal import Decimal
 from typing import Final
 
 from jobs.data import Data
-from jobs.kinds.estimates_finding import FoundEstimates
 from jobs.kinds.finding import Finding
 from jobs.kinds.itemsets_kind import (
     CATALOGUE,
@@ -16,6 +15,7 @@ from jobs.kinds.itemsets_kind import (
     EstimatesKind,
     check_colluding,
     check_itemsets,
+    estimates,
     rows_taken,
 )
 from jobs.kinds.kind import Disclosure, Resources
@@ -58,8 +58,7 @@ class Reported(EstimatesKind):
         transactions = await rows_taken(session, spec, data)
         task = await session.compute(hybrid_mining, spec)
         found = await mine(session, transactions, task, resources.least_count)
-        finding = None if found.estimated is None else FoundEstimates(found.estimated)
-        return Outcome(found.n_rows, task.search, finding, spent=found.spent)
+        return estimates(found, task.search)
 
     def disclosure(self, spec: JobSpec) -> Disclosure:
         task, parties = hybrid_mining(spec), spec.job.parties

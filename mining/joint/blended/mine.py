@@ -44,15 +44,14 @@ from mining.data.transactions import Transactions
 from mining.estimates import EstimatedItemsets
 from mining.joint.blended.budget import Naming, counting, naming, spent
 from mining.joint.blended.estimate import Counts, blended, from_answers
-from mining.joint.blended.parameters import MAX_NAMED, BlendedItems, Blending
+from mining.joint.blended.parameters import MAX_NAMED, Blending
 from mining.joint.distributed.truncation import truncated_item_counts
-from mining.joint.estimated import Estimated, pack_estimates, unpack_estimates
-from mining.joint.hybrid.openings import open_document, receive_document
+from mining.joint.estimated import Estimated, EstimatedOutcome, pack_estimates
+from mining.joint.hybrid.openings import MAX_DOCUMENT, open_document, receive_document, receive_estimates
 from mining.joint.item_names import nameable
 from mining.limits import MAX_ITEM_BYTES
 from mining.thresholds import agreed_count, minimum_count
 
-_MAX_DOCUMENT: Final = 256 << 20
 _MAX_RECORDS: Final = 1 << 40
 
 Named = dict[str, int]
@@ -94,7 +93,7 @@ class _Run:
         return Randomness.from_key(self.session.randomness(purpose).bytes(KEY_BYTES))
 
 
-async def mine(session: Session, data: Transactions, task: Blending, least_count: int = 1) -> BlendedItems:
+async def mine(session: Session, data: Transactions, task: Blending, least_count: int = 1) -> EstimatedOutcome:
     """Runs this party's part.
 
     Args:
@@ -113,7 +112,7 @@ async def mine(session: Session, data: Transactions, task: Blending, least_count
     head = await _head(run)
     _check_answers(run, len(head))
     counted, answered = await _counts(run, head), await _answers(run, head)
-    return BlendedItems(run.n_rows, spent(task), await _result(run, head, counted, answered))
+    return EstimatedOutcome(run.n_rows, spent(task), await _result(run, head, counted, answered))
 
 
 async def _begin(session: Session, data: Transactions, task: Blending, least_count: int) -> _Run:
@@ -150,7 +149,7 @@ async def _head(run: _Run) -> tuple[str, ...]:
         sums.update(own)
     for peer in task.opted_in:
         if peer != session.me:
-            packed = await receive_document(session, peer, "head", most_bytes=_MAX_DOCUMENT, most=MAX_NAMED)
+            packed = await receive_document(session, peer, "head", most_bytes=MAX_DOCUMENT, most=MAX_NAMED)
             sums.update(_unpacked(peer, packed, chosen, task.catalogue))
     ordered = sorted(sums, key=lambda item: (-sums[item], item))
     return tuple(ordered[: task.head])
@@ -277,13 +276,7 @@ async def _result(run: _Run, head: tuple[str, ...], counts: Counts | None, answe
         return found
     if session.me not in task.learners:
         return None
-    packed = await receive_document(session, task.analyst, "estimates", most_bytes=_MAX_DOCUMENT, most=task.k)
-    try:
-        found = await session.compute(unpack_estimates, packed)
-    except ValueError as error:
-        raise MalformedMessage(
-            f"{task.analyst} sent estimates that cannot be read: {error}", party=task.analyst
-        ) from None
+    found = await receive_estimates(session, task.analyst, task.k)
     if found.itemsets.n_rows != run.n_rows or found.spent != spent(task) or not set(found.itemsets.items) <= set(head):
         raise ProtocolViolation(
             f"{task.analyst} sent estimates of other items or numbers of records, or at another cost, than all parties "

@@ -1,4 +1,4 @@
-"""The public parameters of blended mining, and what comes out."""
+"""The public parameters of blended mining."""
 
 from __future__ import annotations
 
@@ -7,8 +7,7 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from mining.joint.estimated import Estimated
-    from mining.joint.spent import Spent
+    pass
 
 HEAD: Final = 2
 """So many times as many items as are wanted are estimated: those that a half of the trusting records shows to be the
@@ -47,18 +46,3 @@ class Blending:
     def head(self) -> int:
         """The most items of the head list."""
         return HEAD * self.k
-
-
-@dataclass(frozen=True, slots=True)
-class BlendedItems:
-    """The outcome at one party.
-
-    Attributes:
-        n_rows: Records of all parties together.
-        spent: What the run has cost each record.
-        estimated: What was found; None at a party that is not a learner.
-    """
-
-    n_rows: int
-    spent: Spent
-    estimated: Estimated | None

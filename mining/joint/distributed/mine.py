@@ -46,11 +46,12 @@ from mining.joint.distributed.budget import (
     rows_noise,
     selection,
     sizes_noise,
+    spent,
 )
 from mining.joint.distributed.candidates import NoisyLevel, expected_supports, kth_largest
 from mining.joint.distributed.findings import findings, noisy_rules
 from mining.joint.distributed.noisy_sum import noisy_sum
-from mining.joint.distributed.parameters import DistributedItemsets, DistributedMining
+from mining.joint.distributed.parameters import DistributedMining
 from mining.joint.distributed.row_sizes import (
     LIKELY,
     USUAL_SHARE,
@@ -63,6 +64,7 @@ from mining.joint.distributed.row_sizes import (
 )
 from mining.joint.distributed.selection import named_items
 from mining.joint.distributed.truncation import candidates_held, excess, truncated_item_counts
+from mining.joint.estimated import Estimated, EstimatedOutcome
 from mining.joint.tally import Counts, Mask
 from mining.lattice import Sets
 from mining.limits import EnumerationLimit
@@ -136,9 +138,7 @@ class _Search:
         return opened, opened.counts >= bar - SLACK * noise.sigma
 
 
-async def mine(
-    session: Session, data: Transactions, task: DistributedMining, least_count: int = 1
-) -> DistributedItemsets:
+async def mine(session: Session, data: Transactions, task: DistributedMining, least_count: int = 1) -> EstimatedOutcome:
     """Runs this party's part.
 
     Args:
@@ -156,11 +156,12 @@ async def mine(
     search = await _begin(session, data.n_rows, task, least_count)
     universe = await _universe(search, data)
     items, levels = await _levels(search, await session.compute(data.onto, universe))
+    cost = await session.compute(spent, task, len(session.parties))
     if session.me not in task.learners:
-        return DistributedItemsets(search.n_rows, None, None)
+        return EstimatedOutcome(search.n_rows, cost, None)
     found = await session.compute(findings, items, levels, search.bar(levels), task.top_k, search.n_rows)
     rules = None if task.rules is None else await session.compute(noisy_rules, found, task.rules)
-    return DistributedItemsets(search.n_rows, found, rules)
+    return EstimatedOutcome(search.n_rows, cost, Estimated(found, cost, rules))
 
 
 async def _begin(session: Session, rows: int, task: DistributedMining, least_count: int) -> _Search:

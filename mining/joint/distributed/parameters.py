@@ -1,4 +1,4 @@
-"""The public parameters of joint mining under distributed noise, and what comes out."""
+"""The public parameters of joint mining under distributed noise."""
 
 from __future__ import annotations
 
@@ -7,9 +7,7 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Final, Literal
 
 if TYPE_CHECKING:
-    from mining.estimates import EstimatedItemsets
     from mining.joint.parameters import RuleParameters
-    from mining.rules.estimated import EstimatedRules
 
 NoiseLaw = Literal["discrete-gaussian", "skellam"]
 
@@ -54,18 +52,3 @@ class DistributedMining:
     catalogue: tuple[str, ...] | None = None
     max_candidates: int = 5_000_000
     rules: RuleParameters | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class DistributedItemsets:
-    """The outcome at one party.
-
-    Attributes:
-        n_rows: The noisy number of transactions of all parties together, at least 1.
-        itemsets: The itemsets with noisy counts; None at a party that is not a learner.
-        rules: The rules over these that were asked for.
-    """
-
-    n_rows: int
-    itemsets: EstimatedItemsets | None
-    rules: EstimatedRules | None

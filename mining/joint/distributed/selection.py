@@ -27,12 +27,11 @@ from link.session import Session
 from mining.data.transactions import Transactions
 from mining.joint.distributed.budget import Selection
 from mining.joint.distributed.truncation import truncated_item_counts
-from mining.joint.hybrid.openings import open_document, receive_document
+from mining.joint.hybrid.openings import MAX_DOCUMENT, open_document, receive_document
 from mining.joint.item_names import nameable
 from mining.limits import MAX_ITEM_BYTES
 
 LABEL: Final = "items"
-MAX_DOCUMENT: Final = 256 << 20
 
 
 async def named_items(session: Session, data: Transactions, chosen: Selection, most: int) -> tuple[str, ...]:

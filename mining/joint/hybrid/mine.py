@@ -40,12 +40,12 @@ from ldp.shuffling.rows import reports_in, rows_of
 from link.errors import InputDataError, MalformedMessage, ProtocolViolation, shareable
 from link.session import Session
 from mining.data.transactions import Transactions
-from mining.joint.estimated import Estimated, pack_estimates, unpack_estimates
+from mining.joint.estimated import Estimated, EstimatedOutcome, pack_estimates
 from mining.joint.hybrid import groups
 from mining.joint.hybrid.budget import PhaseBudget, central, is_kept, phase_budgets, search_plan
 from mining.joint.hybrid.findings import findings
-from mining.joint.hybrid.openings import open_document, receive_document
-from mining.joint.hybrid.parameters import HybridItemsets, HybridMining
+from mining.joint.hybrid.openings import MAX_DOCUMENT, open_document, receive_document, receive_estimates
+from mining.joint.hybrid.parameters import HybridMining
 from mining.joint.hybrid.shuffle import (
     LABEL,
     Phase,
@@ -59,7 +59,6 @@ from mining.joint.hybrid.shuffle import (
 from mining.joint.spent import Spent
 from mining.thresholds import agreed_count
 
-MAX_DOCUMENT: Final = 256 << 20  # bytes of candidates or of a result
 _TALLIED: Final = 1 << 16  # reports that are added up at once, between which other work gets its turn
 
 
@@ -108,7 +107,7 @@ class _Search:
         return await lane.compute(mechanism.privatise, asked, random)
 
 
-async def mine(session: Session, data: Transactions, task: HybridMining, least_count: int = 1) -> HybridItemsets:
+async def mine(session: Session, data: Transactions, task: HybridMining, least_count: int = 1) -> EstimatedOutcome:
     """Runs this party's part.
 
     Args:
@@ -125,7 +124,7 @@ async def mine(session: Session, data: Transactions, task: HybridMining, least_c
     """
     search = await _begin(session, data, task, least_count)
     found = await (_analyse(search) if session.me == task.analyst else _answer(search))
-    return HybridItemsets(search.n_rows, search.spent, found)
+    return EstimatedOutcome(search.n_rows, search.spent, found)
 
 
 async def _begin(session: Session, data: Transactions, task: HybridMining, least_count: int) -> _Search:
@@ -217,13 +216,7 @@ async def _answer(search: _Search) -> Estimated | None:
     if session.me not in task.learners:
         return None
     lane = session.lane("result")
-    packed = await receive_document(lane, task.analyst, "estimates", most_bytes=MAX_DOCUMENT, most=task.k)
-    try:
-        found = await session.compute(unpack_estimates, packed)
-    except ValueError as error:
-        raise MalformedMessage(
-            f"{task.analyst} sent estimates that cannot be read: {error}", party=task.analyst
-        ) from None
+    found = await receive_estimates(lane, task.analyst, task.k)
     if found.itemsets.n_rows != search.n_rows or found.spent != search.spent:
         raise ProtocolViolation(
             f"{task.analyst} sent estimates of another number of records, or at another cost, than all parties have "

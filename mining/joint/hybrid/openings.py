@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Final
 
 import numpy as np
 
+from link.errors import MalformedMessage
 from link.session import Session
+from mining.joint.estimated import Estimated, unpack_estimates
 from protos.v1.hybrid_pb2 import OpeningSize
+
+MAX_DOCUMENT: Final = 256 << 20
+"""The most bytes of a list of names, of candidates or of a result."""
 
 
 async def open_document(session: Session, label: str, document: bytes, number: int, to: Iterable[str]) -> None:
@@ -50,3 +56,22 @@ async def receive_document(session: Session, frm: str, label: str, *, most_bytes
     size = await session.recv(frm, OpeningSize, check)
     opened = await session.receive_opened(frm, label, np.uint8, (size.bytes,), number=size.number)
     return opened.tobytes()
+
+
+async def receive_estimates(session: Session, analyst: str, most: int) -> Estimated:
+    """The result that the analyst opens.
+
+    Args:
+        session: The lane.
+        analyst: The peer.
+        most: How many itemsets there may be.
+
+    Raises:
+        MalformedMessage: There are more, or they cannot be read.
+    """
+    packed = await receive_document(session, analyst, "estimates", most_bytes=MAX_DOCUMENT, most=most)
+    try:
+        found: Estimated = await session.compute(unpack_estimates, packed)
+    except ValueError as error:
+        raise MalformedMessage(f"{analyst} sent estimates that cannot be read: {error}", party=analyst) from None
+    return found

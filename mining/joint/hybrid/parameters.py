@@ -1,4 +1,4 @@
-"""The public parameters of mining by perturbed records, and what comes out."""
+"""The public parameters of mining by perturbed records."""
 
 from __future__ import annotations
 
@@ -8,9 +8,7 @@ from typing import TYPE_CHECKING, Final, Literal, Protocol
 
 if TYPE_CHECKING:
     from ldp.sets.plan import MiningPlan
-    from mining.joint.estimated import Estimated
     from mining.joint.parameters import RuleParameters
-    from mining.joint.spent import Spent
 
 Model = Literal["local", "shuffle"]
 Search = Literal["svim", "svsm", "ldp-miner", "privset", "wheel"]
@@ -106,18 +104,3 @@ class HybridMining:
                 from ldp.sets.svsm import ItemsetMining
 
                 return ItemsetMining(size, local_epsilon, self.k, largest=self.max_length, by_phase=by_phase)
-
-
-@dataclass(frozen=True, slots=True)
-class HybridItemsets:
-    """The outcome at one party.
-
-    Attributes:
-        n_rows: Records of all parties together.
-        spent: What the search has cost each record.
-        estimated: What was found; None at a party that is not a learner.
-    """
-
-    n_rows: int
-    spent: Spent
-    estimated: Estimated | None

@@ -16,7 +16,8 @@ from mining.data.transactions import Transactions
 from mining.joint.distributed import budget
 from mining.joint.distributed.disclosure import openings
 from mining.joint.distributed.mine import mine
-from mining.joint.distributed.parameters import DistributedItemsets, DistributedMining
+from mining.joint.distributed.parameters import DistributedMining
+from mining.joint.estimated import EstimatedOutcome
 from tests.mining.joint.oracle import Rows
 from tests.world import run_parties
 
@@ -31,21 +32,19 @@ def task_for(data: Mapping[str, Rows], min_support: int | Decimal | None, **para
     return replace(DistributedMining(Decimal(2), Decimal("1e-6"), min_support, tuple(data)), **given)
 
 
-def run(
-    data: Mapping[str, Rows], task: DistributedMining, seed: int = 0, **world: Any
-) -> dict[str, DistributedItemsets]:
+def run(data: Mapping[str, Rows], task: DistributedMining, seed: int = 0, **world: Any) -> dict[str, EstimatedOutcome]:
     """A whole run, by party."""
 
-    async def role(session: Any) -> DistributedItemsets:
+    async def role(session: Any) -> EstimatedOutcome:
         return await mine(session.lane("task"), Transactions.from_rows(data[session.me]), task)
 
     return run_parties(list(data), role, declared=openings(task, tuple(data)), seed=seed, **world)
 
 
-def supports(result: DistributedItemsets) -> dict[frozenset[str], float]:
+def supports(result: EstimatedOutcome) -> dict[frozenset[str], float]:
     """What was found, with noisy counts."""
-    assert result.itemsets is not None
-    found = result.itemsets
+    assert result.estimated is not None
+    found = result.estimated.itemsets
     return {
         frozenset(found.items[item] for item in each): count
         for sets, counts, _ in found.levels

@@ -77,7 +77,7 @@ def test_without_noise_and_truncation_it_is_the_pooled_result(case: tuple[dict[s
         if party in task.learners:
             assert supports(result) == expected
         else:
-            assert (result.itemsets, result.rules) == (None, None)
+            assert result.estimated is None
 
 
 @pytest.mark.parametrize("transport", ["memory", "grpc"])
@@ -149,7 +149,7 @@ def test_noise_in_the_result_has_the_deviation_that_it_tells() -> None:
     data: dict[str, Rows] = {"north": [items] * 700, "south": [items] * 500, "east": [items] * 800}
     for noise in ("discrete-gaussian", "skellam"):
         task = task_for(data, 1, max_length=1, colluding=1, noise=noise, epsilon=Decimal(8))
-        found = run(data, task, seed=5)["south"].itemsets
+        found = run(data, task, seed=5)["south"].estimated.itemsets
         assert found is not None
         ((sets, counts, deviations),) = found.levels
         assert len(sets) == 2000
@@ -219,8 +219,9 @@ def test_every_subset_of_what_is_told_is_told(seed: int) -> None:
 def test_rules_have_intervals(consequent: Any) -> None:
     rules = RuleParameters(Decimal("0.6"), consequent)
     result = run(BASKETS, task_for(BASKETS, 500, contributions=(3, 3, 1), colluding=1, rules=rules))["east"]
-    assert result.rules is not None
-    told = {(rule.antecedent, rule.consequent): rule for rule in result.rules.rules}
+    assert result.estimated is not None
+    assert result.estimated.rules is not None
+    told = {(rule.antecedent, rule.consequent): rule for rule in result.estimated.rules.rules}
     assert (("b",), ("a",)) in told
     assert (("a",), ("c",)) in told
     assert ((("b",), ("a", "c")) in told) == (consequent == "any")
@@ -331,7 +332,7 @@ def test_items_that_cannot_be_named_are_left_out_without_a_word() -> None:
     """An error would tell of a record, behind no noise at all."""
     longest = "y" * MAX_ITEM_BYTES
     data: dict[str, Rows] = {"north": [["a", longest, longest + "z"]] * 900, "south": []}
-    found = run(data, task_for(data, 300, contributions=(9,), catalogue=None, max_length=1))["south"].itemsets
+    found = run(data, task_for(data, 300, contributions=(9,), catalogue=None, max_length=1))["south"].estimated.itemsets
     assert found is not None
     assert set(found.items) == {"a", longest}
 
@@ -358,7 +359,7 @@ def test_contributions_are_no_more_than_candidates() -> None:
     """Three items: a record counts to three at most, whatever the job says, and the noise is that of three."""
     data: dict[str, Rows] = {"north": [["a", "b", "c"]] * 400, "south": []}
     task = task_for(data, 200, contributions=(1000,), max_length=2)
-    found = run(data, task)["north"].itemsets
+    found = run(data, task)["north"].estimated.itemsets
     assert found is not None
     assert [set(deviations.tolist()) for _, _, deviations in found.levels] == [
         {length_noise(task, 2, length, 3).sigma} for length in (1, 2)

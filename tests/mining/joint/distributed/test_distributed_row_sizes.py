@@ -196,7 +196,7 @@ def test_intervals_cover_where_rows_are_cut(epsilon: str, contributions: tuple[i
     for seed in range(6):
         given_values = {"contributions": contributions, "max_length": 3, "colluding": 1}
         task = task_for(data, Decimal("0.03"), epsilon=Decimal(epsilon), **given_values)
-        found = run(data, task, seed)["north"].itemsets
+        found = run(data, task, seed)["north"].estimated.itemsets
         assert found is not None
         for sets, counts, deviations in found.levels:
             named = [{found.items[item] for item in each} for each in sets.tolist()]

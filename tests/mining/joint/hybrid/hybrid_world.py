@@ -13,9 +13,10 @@ from jobs.loading import job_of
 from jobs.spec.job import JobSpec
 from link.session import Session
 from mining.data.transactions import Transactions
+from mining.joint.estimated import EstimatedOutcome
 from mining.joint.hybrid.disclosure import openings
 from mining.joint.hybrid.mine import mine
-from mining.joint.hybrid.parameters import HybridItemsets, HybridMining
+from mining.joint.hybrid.parameters import HybridMining
 from protos.v1.link_pb2 import Frame
 from tests.mining.joint.oracle import Rows
 from tests.world import run_parties
@@ -56,10 +57,10 @@ def run(
     seed: int = 0,
     observe: Callable[[Frame], None] | None = None,
     transport: Literal["memory", "grpc"] = "memory",
-) -> dict[str, HybridItemsets]:
+) -> dict[str, EstimatedOutcome]:
     """The outcome at each party."""
 
-    async def role(session: Session) -> HybridItemsets:
+    async def role(session: Session) -> EstimatedOutcome:
         return await mine(session.lane("task"), Transactions.from_rows(data[session.me]), task)
 
     return run_parties(

@@ -36,9 +36,9 @@ from mining.joint.blended.budget import MOST, counting, naming, spent
 from mining.joint.blended.disclosure import openings
 from mining.joint.blended.estimate import blended, from_answers, most_between
 from mining.joint.blended.mine import answers, asked, mine, named_items, noisy_counts, response, second_half
-from mining.joint.blended.parameters import BlendedItems, Blending
+from mining.joint.blended.parameters import Blending
 from mining.joint.distributed.truncation import truncated_item_counts
-from mining.joint.estimated import pack_estimates
+from mining.joint.estimated import EstimatedOutcome, pack_estimates
 from mining.limits import MAX_ITEM_BYTES
 from protos.v1.link_pb2 import Frame, Opening
 from tests.coordinator.simulation.still_time import InlineExecutor, run_still
@@ -61,8 +61,8 @@ def run(
     seed: int = 0,
     observe: Callable[[Frame], None] | None = None,
     transport: Literal["memory", "grpc"] = "memory",
-) -> dict[str, BlendedItems]:
-    async def role(session: Session) -> BlendedItems:
+) -> dict[str, EstimatedOutcome]:
+    async def role(session: Session) -> EstimatedOutcome:
         return await mine(session.lane("task"), Transactions.from_rows(data[session.me]), task)
 
     return run_parties(
@@ -70,7 +70,7 @@ def run(
     )
 
 
-def names(outcome: BlendedItems) -> list[str]:
+def names(outcome: EstimatedOutcome) -> list[str]:
     assert outcome.estimated is not None
     return [item for (item,), _ in outcome.estimated.itemsets.rounded().rows()]
 

@@ -42,7 +42,7 @@ MODELS = {"local": TASK, "shuffle": shuffled(), "two shufflers": shuffled(("sout
 DATA = {"north": baskets(400, 1), "south": baskets(300, 2), "east": baskets(500, 3)}
 
 
-def names(outcome: module.HybridItemsets) -> list[tuple[str, ...]]:
+def names(outcome: module.EstimatedOutcome) -> list[tuple[str, ...]]:
     assert outcome.estimated is not None
     return [itemset for itemset, _ in outcome.estimated.itemsets.rounded().rows()]
 
