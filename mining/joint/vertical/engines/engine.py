@@ -133,23 +133,23 @@ class Engine(ABC):
     def trust(self, task: VerticalMining, parties: Sequence[str]) -> str:
         """Whom it needs to be trusted, in words, for the table of a plan."""
 
-    def learned(self, task: VerticalMining, parties: Sequence[str]) -> list[Learned]:  # noqa: ARG002 - most add nothing
+    def learned(self, task: VerticalMining, parties: Sequence[str]) -> list[Learned]:
         """What the parties, and the helper, learn by it beside what every job over columns discloses."""
         return []
 
-    def collusion(self, task: VerticalMining, parties: Sequence[str]) -> str:  # noqa: ARG002 - most withstand all
+    def collusion(self, task: VerticalMining, parties: Sequence[str]) -> str:
         """Which parties of three or more may work together without learning more, in words."""
         return "products withstand all other parties together"
 
-    def usual_helper(self, parties: Sequence[str]) -> str | None:  # noqa: ARG002 - most have none
+    def usual_helper(self, parties: Sequence[str]) -> str | None:
         """Who helps where the job names the engine, and no helper: nobody, or who is taken for granted then."""
         return None
 
-    def helper(self, task: VerticalMining, parties: Sequence[str]) -> str | None:  # noqa: ARG002 - most have none
+    def helper(self, task: VerticalMining, parties: Sequence[str]) -> str | None:
         """Who helps in this job: a party, the coordinator as dealer, or nobody."""
         return None
 
-    def agreements(self, task: VerticalMining, parties: Sequence[str]) -> list[tuple[str, str]]:  # noqa: ARG002
+    def agreements(self, task: VerticalMining, parties: Sequence[str]) -> list[tuple[str, str]]:
         """The pairs of parties that agree on the seeds of transfers."""
         return list(combinations(parties, 2))
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import Final
+
+import numpy as np
 
 from crypto.primitives.columns import Columns
 from crypto.protocols.comparison.two_party import TwoParty
@@ -14,6 +16,7 @@ from crypto.protocols.products.ot_matrix import Pairs
 from crypto.protocols.products.shared_products import spanning_products, word_for
 from crypto.protocols.sums.pairwise import PairwiseSecrets
 from link.session import Session
+from link.tasks import together
 from link.traffic import Traffic
 from mining.joint.vertical.engines.engine import TYPICAL_DENSITY, EngineCosts, EngineSpeed
 from mining.joint.vertical.engines.products import Addends, Naming, by_pair, numbers_of, of_several
@@ -22,28 +25,67 @@ from mining.joint.vertical.parameters import VerticalMining, in_job_order
 SEVERAL: Final = "several"  # the lane of itemsets of three or more parties
 
 
-async def add_several(
-    total: Addends,
-    session: Session,
-    secrets: PairwiseSecrets,
-    pairs: Mapping[str, TwoParty],
-    compute: tuple[str, str] | None,
-    columns: Columns,
-    rows: int,
-    itemsets: Sequence[Itemset],
-) -> None:
-    """Puts into `total` this party's addends of the itemsets of three or more parties; all parties call this."""
-    more = of_several(itemsets)
-    if not len(more):
-        return
-    many, holders = [itemsets[place] for place in more], in_job_order(session.parties, compute)
-    shares = await spanning_products(session.lane(SEVERAL), secrets, pairs, columns, rows, many, holders)
-    if shares is not None:
-        total[more] = shares.values
+class PairwiseProducts(ABC):
+    """A running engine that works pair by pair, and by products of shares for itemsets of three or more parties.
+
+    Private against all other parties together; needs nobody's trust.
+    """
+
+    def __init__(
+        self, secrets: PairwiseSecrets, pairs: Mapping[str, TwoParty], compute: tuple[str, str] | None = None
+    ) -> None:
+        """Agrees upon nothing yet.
+
+        Args:
+            secrets: From `pairwise.agree` in this session.
+            pairs: By peer this party's half of an agreement with it, whose holders are in the order of the job.
+            compute: Who gets the shares of supports over three parties and more; the first two of the job by default.
+        """
+        self._secrets, self._pairs, self._compute = secrets, pairs, compute
+
+    @abstractmethod
+    async def pair_addends(
+        self, session: Session, pair: tuple[str, str], columns: Columns, rows: int, numbers: Pairs, names: Naming | None
+    ) -> Addends:
+        """This party's addends of pairs of conjunctions, at one of the two; arguments as in `ot_matrix`."""
+
+    async def prepare(self, rows: int) -> None:
+        """Agrees upon the seeds of all transfers."""
+        await together(pair.prepare() for pair in self._pairs.values())
+
+    async def addends(
+        self, session: Session, columns: Columns, rows: int, itemsets: Sequence[Itemset], names: Naming | None = None
+    ) -> Addends:
+        total = np.zeros(len(itemsets), np.uint64)
+        mine = {pair: places for pair, places in by_pair(itemsets, session.parties).items() if session.me in pair}
+        work = [
+            self.pair_addends(
+                session.lane(f"{pair[0]} and {pair[1]}"),
+                pair,
+                columns,
+                rows,
+                numbers_of([itemsets[place] for place in places], pair),
+                names,
+            )
+            for pair, places in mine.items()
+        ]
+        for places, addends in zip(mine.values(), await together(work), strict=True):
+            total[places] = addends
+        more = of_several(itemsets)
+        if len(more):
+            many, holders = [itemsets[place] for place in more], in_job_order(session.parties, self._compute)
+            lane = session.lane(SEVERAL)
+            shares = await spanning_products(lane, self._secrets, self._pairs, columns, rows, many, holders)
+            if shares is not None:
+                total[more] = shares.values
+        return total
+
+    def close(self) -> None:
+        """Nothing runs in the background."""
 
 
 class PairwiseCosts(EngineCosts):
-    """Costs of an engine that works pair by pair, and by `add_several` for itemsets of three or more parties."""
+    """Costs of `PairwiseProducts`."""
 
     def __init__(self, task: VerticalMining, parties: Sequence[str]) -> None:
         """As of `Engine.costs`."""
@@ -57,18 +99,11 @@ class PairwiseCosts(EngineCosts):
 
     @abstractmethod
     def pair_seconds(
-        self,
-        pair: tuple[str, str],
-        rows: int,
-        pairs: Pairs,
-        speed: EngineSpeed,
-        density: float,
-        names: Naming | None,
+        self, pair: tuple[str, str], rows: int, pairs: Pairs, speed: EngineSpeed, density: float, names: Naming | None
     ) -> float:
         """Processor time of one pair of parties."""
 
     def traffic(self, traffic: Traffic, *, rows: int, itemsets: Sequence[Itemset], names: Naming | None = None) -> None:
-        """See `EngineCosts`."""
         begun, ends = traffic.rounds, [traffic.rounds]
         for pair, chosen in by_pair(itemsets, self._parties).items():
             traffic.rounds = begun  # pairs work in parallel
@@ -87,7 +122,6 @@ class PairwiseCosts(EngineCosts):
         density: float = TYPICAL_DENSITY,
         names: Naming | None = None,
     ) -> float:
-        """See `EngineCosts`."""
         total = 0.0
         for pair, chosen in by_pair(itemsets, self._parties).items():
             pairs = numbers_of([itemsets[place] for place in chosen], pair)

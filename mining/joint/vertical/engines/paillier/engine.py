@@ -24,19 +24,16 @@ class Paillier(Engine):
     name = "paillier"
 
     def start(self, setup: Setup) -> Products:
-        """See `Engine`."""
-        return PaillierProducts(setup.session, setup.secrets, setup.pairs, setup.task.compute)
+        return PaillierProducts(setup)
 
     def costs(self, task: VerticalMining, parties: Sequence[str]) -> EngineCosts:
-        """See `Engine`. Ciphertexts are kept until all are used, so it works on all that it moves."""
+        """Ciphertexts are kept until all are used, so it works on all that it moves."""
         return _Costs(task, parties)
 
-    def trust(self, task: VerticalMining, parties: Sequence[str]) -> str:  # noqa: ARG002 - in every job
-        """See `Engine`."""
+    def trust(self, task: VerticalMining, parties: Sequence[str]) -> str:
         return "nobody; but the time of answers tells something of columns"
 
-    def learned(self, task: VerticalMining, parties: Sequence[str]) -> list[Learned]:  # noqa: ARG002 - in every job
-        """See `Engine`."""
+    def learned(self, task: VerticalMining, parties: Sequence[str]) -> list[Learned]:
         whose = "the other" if len(parties) == 2 else "another party"
         what = f"from response times, roughly how many rows hold the items of {whose}, and how many of these differ"
         detail = (

@@ -3,30 +3,27 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from crypto.primitives.columns import Columns
 from crypto.primitives.paillier.keys import DEFAULT_BITS, PrivateKey, generate_key
 from crypto.primitives.paillier.pool import ZeroPool
 from crypto.primitives.paillier.workers import PIECE, Workers
 from crypto.primitives.paillier.zeros import OwnerZeros
-from crypto.protocols.comparison.two_party import TwoParty
 from crypto.protocols.paillier.dot import EXACT
 from crypto.protocols.paillier.kept import KeptColumns, KeptRows, Names, evaluate_kept, hold_kept
 from crypto.protocols.products.chains import Itemset
 from crypto.protocols.products.ot_matrix import Pairs
-from crypto.protocols.sums.pairwise import PairwiseSecrets
 from link.executor import available_cores
 from link.process_executor import ProcessExecutor
 from link.session import Session
-from link.tasks import together
-from mining.joint.vertical.engines.pairwise import add_several
-from mining.joint.vertical.engines.products import Addends, Naming, by_pair, numbers_of
+from mining.joint.vertical.engines.engine import Setup
+from mining.joint.vertical.engines.pairwise import PairwiseProducts
+from mining.joint.vertical.engines.products import Addends, Naming
 
 KEY_BITS: Final = DEFAULT_BITS
 MOST_ROWS: Final = 1 << 22  # at once: slots under masks of their own hold counts below 2^23
@@ -86,29 +83,17 @@ class Encrypted:
         return min(ways, key=lambda way: sum(part.foreseen for part in way.kept.parts(way.pairs, way.names)))
 
 
-class PaillierProducts:
+class PaillierProducts(PairwiseProducts):
     """Packed ciphertexts between two parties (`paillier_kept`), products of shares among more (`shared_products`).
 
-    Private against all other parties together; needs nobody's trust. A party's key lives as long as this object, and so
-    do the ciphertexts of its conjunctions at the others: another attempt of a job has other keys, and keeps none.
+    A party's key lives as long as this object, and so do the ciphertexts of its conjunctions at the others: another
+    attempt of a job has other keys, and keeps none.
     """
 
-    def __init__(
-        self,
-        session: Session,
-        secrets: PairwiseSecrets,
-        pairs: Mapping[str, TwoParty],
-        compute: tuple[str, str] | None = None,
-    ) -> None:
-        """Makes no key yet.
-
-        Args:
-            session: A lane of its own, for this party's key.
-            secrets: From `pairwise.agree` in this session.
-            pairs: By peer this party's half of an agreement with it, whose holders are in the order of the job.
-            compute: Who gets the shares of supports over three parties and more; the first two of the job by default.
-        """
-        self._session, self._secrets, self._pairs, self._compute = session, secrets, pairs, compute
+    def __init__(self, setup: Setup) -> None:
+        """Makes no key yet; the session of `setup` is for this party's key."""
+        super().__init__(setup.secrets, setup.pairs, setup.task.compute)
+        self._session = setup.session
         self._key: tuple[PrivateKey, ZeroPool] | None = None
         self._making_key = asyncio.Lock()
         self._processes = ProcessExecutor() if available_cores() > 1 else None
@@ -122,23 +107,13 @@ class PaillierProducts:
         if rows >= WORTH_PROCESSES:
             random = self._session.randomness("stock")
             self._stocking = asyncio.create_task(pool.fill(rows, random, self._workers(rows, self._session)))
-        await together(pair.prepare() for pair in self._pairs.values())
+        await super().prepare(rows)
 
     async def addends(
         self, session: Session, columns: Columns, rows: int, itemsets: Sequence[Itemset], names: Naming | None = None
     ) -> Addends:
-        """See `Products`."""
         await self._end_stocking()
-        total = np.zeros(len(itemsets), np.uint64)
-        work = [
-            self._of_pair(session.lane(f"{pair[0]} and {pair[1]}"), columns, rows, itemsets, pair, chosen, names)
-            for pair, chosen in by_pair(itemsets, session.parties).items()
-            if session.me in pair
-        ]
-        for chosen, words in await together(work):
-            total[chosen] = words
-        await add_several(total, session, self._secrets, self._pairs, self._compute, columns, rows, itemsets)
-        return total
+        return await super().addends(session, columns, rows, itemsets, names)
 
     def close(self) -> None:
         """Forgets the key and ends the processes that have worked under it."""
@@ -149,22 +124,14 @@ class PaillierProducts:
         if self._processes is not None:
             self._processes.close()
 
-    async def _of_pair(
-        self,
-        session: Session,
-        columns: Columns,
-        rows: int,
-        itemsets: Sequence[Itemset],
-        pair: tuple[str, str],
-        chosen: NDArray[np.int64],
-        names: Naming | None,
-    ) -> tuple[NDArray[np.int64], Addends]:
-        numbers = numbers_of([itemsets[place] for place in chosen], pair)
-        total = np.zeros(len(chosen), np.uint64)
+    async def pair_addends(
+        self, session: Session, pair: tuple[str, str], columns: Columns, rows: int, numbers: Pairs, names: Naming | None
+    ) -> Addends:
+        total = np.zeros(len(numbers), np.uint64)
         for number, (start, stop) in enumerate(row_blocks(rows)):
             lane, part = session.lane(f"{number}"), columns[:, start // 8 : -(-stop // 8)]
             total += await self._products(lane, part, self._encrypted.roles(pair, (start, stop), numbers, names))
-        return chosen, total
+        return total
 
     async def _products(self, session: Session, columns: Columns, roles: Roles) -> Addends:
         holder, evaluator, kept, call = roles.holder, roles.evaluator, roles.kept, (columns, roles.pairs, roles.names)

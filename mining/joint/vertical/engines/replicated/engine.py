@@ -33,7 +33,6 @@ class Replicated(Engine):
     takes_helper = True
 
     def start(self, setup: Setup) -> Products:
-        """See `Engine`."""
         task, parties = setup.task, setup.session.parties
         if not _is_dealt(parties):
             return ReplicatedProducts(setup.secrets, setup.pairs, holders_of(task, parties))
@@ -46,11 +45,9 @@ class Replicated(Engine):
         return DealtProducts(pair, setup.dealings)
 
     def costs(self, task: VerticalMining, parties: Sequence[str]) -> EngineCosts:
-        """See `Engine`."""
         return _DealtCosts(parties) if _is_dealt(parties) else _ReplicatedCosts(task, parties)
 
     def trust(self, task: VerticalMining, parties: Sequence[str]) -> str:
-        """See `Engine`."""
         if _is_dealt(parties):
             return f"the {COORDINATOR}, who deals randomness, not to work together with a party"
         first, second = task.compute
@@ -58,7 +55,6 @@ class Replicated(Engine):
         return f"{first}, {second} and {helper}, who hold shares of all columns: no two of them to work together"
 
     def learned(self, task: VerticalMining, parties: Sequence[str]) -> list[Learned]:
-        """See `Engine`."""
         if not _is_dealt(parties):
             what = "which rows hold which items of all parties, if any two of them work together"
             return [Learned(holders_of(task, parties), "membership", what)]
@@ -80,25 +76,22 @@ class Replicated(Engine):
         ]
 
     def collusion(self, task: VerticalMining, parties: Sequence[str]) -> str:
-        """See `Engine`."""
         one, two, three = holders_of(task, parties)
         return f"any two of {one}, {two} and {three} together can read the columns of all parties"
 
     def usual_helper(self, parties: Sequence[str]) -> str | None:
-        """See `Engine`. Two parties cannot replicate shares among three, so the coordinator deals."""
+        """Two parties cannot replicate shares among three, so the coordinator deals."""
         return COORDINATOR if _is_dealt(parties) else None
 
     def helper(self, task: VerticalMining, parties: Sequence[str]) -> str | None:
-        """See `Engine`."""
         return COORDINATOR if _is_dealt(parties) else holders_of(task, parties)[2]
 
     def agreements(self, task: VerticalMining, parties: Sequence[str]) -> list[tuple[str, str]]:
-        """See `Engine`. Of three who hold shares only those who get the result agree."""
+        """Of three who hold shares only those who get the result agree."""
         first, second = parties if _is_dealt(parties) else holders_of(task, parties)[:2]
         return [(first, second)]
 
     def working_bytes(self, moved: int) -> int:
-        """See `Engine`."""
         return min(moved, _BLOCK_BYTES)
 
 
@@ -111,14 +104,7 @@ class _DealtCosts(EngineCosts):
         first, second = parties
         self._pair = first, second
 
-    def traffic(
-        self,
-        traffic: Traffic,
-        *,
-        rows: int,
-        itemsets: Sequence[Itemset],
-        names: Naming | None = None,  # noqa: ARG002 - nothing is kept from call to call
-    ) -> None:
+    def traffic(self, traffic: Traffic, *, rows: int, itemsets: Sequence[Itemset], names: Naming | None = None) -> None:
         dealt_products_traffic(traffic, self._pair, rows=rows, pairs=numbers_of(itemsets, self._pair))
 
     def seconds(
@@ -126,8 +112,8 @@ class _DealtCosts(EngineCosts):
         rows: int,
         itemsets: Sequence[Itemset],
         speed: EngineSpeed,
-        density: float = TYPICAL_DENSITY,  # noqa: ARG002 - the work does not depend on it
-        names: Naming | None = None,  # noqa: ARG002 - nothing is kept from call to call
+        density: float = TYPICAL_DENSITY,
+        names: Naming | None = None,
     ) -> float:
         used = [len(set(side)) for side in numbers_of(itemsets, self._pair).T.tolist()]
         return _MATRIX_FLOPS * 3 * rows * used[0] * used[1] * speed.flop_s  # both holders, and the dealer
@@ -137,14 +123,7 @@ class _ReplicatedCosts(EngineCosts):
     def __init__(self, task: VerticalMining, parties: Sequence[str]) -> None:
         self._holders, self._parties = holders_of(task, parties), parties
 
-    def traffic(
-        self,
-        traffic: Traffic,
-        *,
-        rows: int,
-        itemsets: Sequence[Itemset],
-        names: Naming | None = None,  # noqa: ARG002 - nothing is kept from call to call
-    ) -> None:
+    def traffic(self, traffic: Traffic, *, rows: int, itemsets: Sequence[Itemset], names: Naming | None = None) -> None:
         spanning_counts_traffic(traffic, self._holders, self._holders[:2], rows=rows, itemsets=itemsets)
 
     def seconds(
@@ -152,8 +131,8 @@ class _ReplicatedCosts(EngineCosts):
         rows: int,
         itemsets: Sequence[Itemset],
         speed: EngineSpeed,
-        density: float = TYPICAL_DENSITY,  # noqa: ARG002 - the work does not depend on it
-        names: Naming | None = None,  # noqa: ARG002 - nothing is kept from call to call
+        density: float = TYPICAL_DENSITY,
+        names: Naming | None = None,
     ) -> float:
         of_each = replicated_flops(rows, itemsets, self._parties) * speed.flop_s
         return 3 * (of_each + replicated_elements(rows, itemsets, self._parties) * speed.element_s)

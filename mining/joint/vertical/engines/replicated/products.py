@@ -30,20 +30,14 @@ class ReplicatedProducts:
         """
         self._secrets, self._pairs, self._holders = secrets, pairs, holders
 
-    async def prepare(self, rows: int) -> None:  # noqa: ARG002 - agreements do not depend on it
+    async def prepare(self, rows: int) -> None:
         """The two who get the result agree upon the seeds of their transfers."""
         for peer in self._peer():
             await self._pairs[peer].prepare()
 
     async def addends(
-        self,
-        session: Session,
-        columns: Columns,
-        rows: int,
-        itemsets: Sequence[Itemset],
-        names: Naming | None = None,  # noqa: ARG002 - nothing is kept from call to call
+        self, session: Session, columns: Columns, rows: int, itemsets: Sequence[Itemset], names: Naming | None = None
     ) -> Addends:
-        """See `Products`."""
         two = next((self._pairs[peer] for peer in self._peer()), None)
         share = await spanning_counts(session, self._secrets, self._holders, two, columns, rows, list(itemsets))
         return np.zeros(len(itemsets), np.uint64) if share is None else share.values
@@ -67,19 +61,13 @@ class DealtProducts:
         """`parties` is this party's half of the agreement with the other, `dealings` what it has of the dealer."""
         self._parties, self._products = parties, OutsideProducts(dealings)
 
-    async def prepare(self, rows: int) -> None:  # noqa: ARG002 - agreements do not depend on it
+    async def prepare(self, rows: int) -> None:
         """Agrees upon the seeds with which counts are lifted."""
         await self._parties.prepare()
 
     async def addends(
-        self,
-        session: Session,
-        columns: Columns,
-        rows: int,
-        itemsets: Sequence[Itemset],
-        names: Naming | None = None,  # noqa: ARG002 - nothing is kept from call to call
+        self, session: Session, columns: Columns, rows: int, itemsets: Sequence[Itemset], names: Naming | None = None
     ) -> Addends:
-        """See `Products`."""
         pairs = numbers_of(itemsets, self._parties.holders)
         share = await self._products.pair_products(session, self._parties, columns, rows, pairs)
         return share.values

@@ -23,41 +23,26 @@ class Transfers(Engine):
     name = "ot"
 
     def start(self, setup: Setup) -> Products:
-        """See `Engine`."""
         return TransferProducts(setup.secrets, setup.pairs, setup.task.compute)
 
     def costs(self, task: VerticalMining, parties: Sequence[str]) -> EngineCosts:
-        """See `Engine`."""
         return _Costs(task, parties)
 
-    def trust(self, task: VerticalMining, parties: Sequence[str]) -> str:  # noqa: ARG002 - in every job
-        """See `Engine`."""
+    def trust(self, task: VerticalMining, parties: Sequence[str]) -> str:
         return "nobody: products withstand all other parties together"
 
     def working_bytes(self, moved: int) -> int:
-        """See `Engine`."""
         return min(moved, _WINDOW_BYTES)
 
 
 class _Costs(PairwiseCosts):
     def pair_traffic(
-        self,
-        traffic: Traffic,
-        pair: tuple[str, str],
-        rows: int,
-        pairs: Pairs,
-        names: Naming | None,  # noqa: ARG002 - nothing is kept from call to call
+        self, traffic: Traffic, pair: tuple[str, str], rows: int, pairs: Pairs, names: Naming | None
     ) -> None:
         pair_products_traffic(traffic, pair, rows=rows, pairs=pairs)
 
     def pair_seconds(
-        self,
-        pair: tuple[str, str],  # noqa: ARG002 - every pair's work is alike
-        rows: int,
-        pairs: Pairs,
-        speed: EngineSpeed,
-        density: float,  # noqa: ARG002 - nor does it depend on this
-        names: Naming | None,  # noqa: ARG002 - nothing is kept from call to call
+        self, pair: tuple[str, str], rows: int, pairs: Pairs, speed: EngineSpeed, density: float, names: Naming | None
     ) -> float:
         work = pair_products_work(rows, pairs)
         return work.transfers * speed.transfer_s + work.words * speed.correction_s
