@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from typing import assert_never
+from typing import Any, assert_never
 
 from jobs.kinds.alignment.parameters import row_alignment
 from jobs.kinds.models.model import Model
@@ -17,6 +17,7 @@ from mining.joint import align
 from mining.joint.collusion import collusion as collusion_of_sums
 from mining.joint.models import decision_tree, kmeans, naive_bayes
 from mining.joint.models.aligned import AlignedAttributes, coded, one_holder_each
+from mining.joint.models.totals import Learnt
 from mining.models.attributes import LabelledRows, coded_columns
 from mining.models.decision_tree import TreeParameters
 from mining.models.kmeans import KMeansParameters, stacked
@@ -53,21 +54,20 @@ async def learn_model(session: Session, spec: JobSpec, table: Table) -> tuple[in
 
 async def _from_rows(session: Session, spec: JobSpec, table: Table) -> tuple[int, Model | None]:
     task = await session.compute(model_parameters, spec)
+    found: Learnt[Any]
     match task:
         case NaiveBayesParameters():
             rows = await session.compute(LabelledRows.of, table, task.target, task.attributes)
-            bayes = await naive_bayes.learn_horizontal(session, rows, task, spec.learners)
-            return bayes.n_rows, None if bayes.model is None else Model(task, bayes.n_rows, bayes.model)
+            found = await naive_bayes.learn_horizontal(session, rows, task, spec.learners)
         case TreeParameters():
             rows = await session.compute(LabelledRows.of, table, task.target, task.attributes)
-            tree = await decision_tree.learn_horizontal(session, rows, task)
-            return tree.n_rows, Model(task, tree.n_rows, tree.tree)
+            found = await decision_tree.learn_horizontal(session, rows, task)
         case KMeansParameters():
             points = stacked(await session.compute(coded_columns, table, task.attributes))
             found = await kmeans.cluster_horizontal(session, points, task)
-            return found.n_rows, None if found.clusters is None else Model(task, found.n_rows, found.clusters)
         case _:
             assert_never(task)
+    return found.n_rows, None if found.model is None else Model(task, found.n_rows, found.model)
 
 
 async def _from_columns(session: Session, spec: JobSpec, table: Table) -> tuple[int, Model | None]:
@@ -77,18 +77,17 @@ async def _from_columns(session: Session, spec: JobSpec, table: Table) -> tuple[
     assert placed is not None  # which only a cardinality does not tell
     aligned = await session.compute(AlignedAttributes.of, held, placed, everywhere=common.mode == "intersection")
     session = session.lane("model")
+    found: Learnt[Any]
     match task:
         case NaiveBayesParameters():
-            bayes = await naive_bayes.learn_vertical(session, aligned, task, spec.learners)
-            return bayes.n_rows, None if bayes.model is None else Model(task, bayes.n_rows, bayes.model)
+            found = await naive_bayes.learn_vertical(session, aligned, task, spec.learners)
         case TreeParameters():
-            tree = await decision_tree.learn_vertical(session, aligned, task)
-            return tree.n_rows, Model(task, tree.n_rows, tree.tree)
+            found = await decision_tree.learn_vertical(session, aligned, task)
         case KMeansParameters():
             found = await kmeans.cluster_vertical(session, aligned, task, spec.learners, spec.compute)
-            return found.n_rows, None if found.clusters is None else Model(task, found.n_rows, found.clusters)
         case _:
             assert_never(task)
+    return found.n_rows, None if found.model is None else Model(task, found.n_rows, found.model)
 
 
 def check_tables(spec: JobSpec, columns: Mapping[str, Collection[str]]) -> None:

@@ -14,12 +14,13 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from crypto.protocols.sums.pairwise import PairwiseSecrets
+from crypto.protocols.sums.pairwise import PairwiseSecrets, agree
 from link.disclosure import Declared
 from link.errors import ConfigurationError, shareable
 from link.session import Session
 from mining.data.bitmaps import words
 from mining.data.tables import Table
+from mining.joint.models.totals import no_rows, total_rows
 from mining.joint.vertical.aligned import Conjunctions, pack_bits
 from mining.joint.vertical.batches import set_addends
 from mining.joint.vertical.engines.products import Addends, Products
@@ -120,11 +121,6 @@ def columns_opening(parties: Sequence[str], attributes: Sequence[Attribute]) -> 
     return Declared("columns", frozenset(parties), what, len(attributes) + 1, "after the alignment")
 
 
-def transfer_engine(session: Session, secrets: PairwiseSecrets) -> Products:
-    """Multiplies what lies at several parties, private against all others together."""
-    return TransferProducts(secrets, pair_up(session))
-
-
 class Condition(NamedTuple):
     """A bit a row.
 
@@ -221,3 +217,51 @@ class Conditions:
         if self.everywhere or not self.n_positions:
             return self.n_positions
         return await self.addends(session, engine, np.full((1, 1), self.none, np.int32))
+
+
+class Begun(NamedTuple):
+    """What a party has when the counts of a model over columns begin.
+
+    Attributes:
+        secrets: Pairwise secrets of this session.
+        n_rows: How many rows all parties have, at least one.
+        engine: Multiplies what lies at several parties, private against all others together.
+        conditions: Of the model.
+    """
+
+    secrets: PairwiseSecrets
+    n_rows: int
+    engine: Products
+    conditions: Conditions
+
+
+async def begin(
+    session: Session, aligned: AlignedAttributes, columns: Sequence[Attribute], conditions: Sequence[Condition]
+) -> Begun:
+    """Agrees on keys, finds out who holds which column, and counts the rows that all have.
+
+    Args:
+        session: The model's lane.
+        aligned: This party's attributes over the common rows.
+        columns: All columns of the model.
+        conditions: Public, in order.
+
+    Raises:
+        ConfigurationError: A column is at no party or at two.
+        InputDataError: No row is common to all parties.
+    """
+    secrets = await agree(session.lane("keys"))
+    holders = await find_holders(session.lane("columns"), aligned.cells, columns)
+    engine = TransferProducts(secrets, pair_up(session))
+    numbered = await session.compute(Conditions.of, session, aligned, conditions, holders)
+    n_rows = await numbered.rows(session.lane("common"), engine)
+    if not isinstance(n_rows, int):
+        n_rows = await total_rows(session.lane("rows"), secrets, n_rows)
+    if not n_rows:
+        raise no_rows()
+    return Begun(secrets, n_rows, engine, numbered)
+
+
+def equals(place: int, codes: Codes) -> NDArray[np.bool_]:
+    """Which codes are that of one value."""
+    return np.equal(codes, place)

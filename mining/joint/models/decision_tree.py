@@ -28,7 +28,6 @@ Source:     Emekci, Sahin, Agrawal and El Abbadi, "Privacy preserving decision t
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
@@ -40,30 +39,16 @@ from link.session import Session
 from mining.joint.models.aligned import (
     AlignedAttributes,
     Condition,
-    Conditions,
+    begin,
     columns_opening,
-    find_holders,
-    transfer_engine,
+    equals,
 )
-from mining.joint.models.totals import no_rows, rows_opening, total_counts, total_rows
+from mining.joint.models.totals import Learnt, rows_opening, total_counts, total_rows
 from mining.joint.tally import Addends, Counts, no_sum
 from mining.lattice import Sets
 from mining.models.attributes import Categorical, Codes, Discrete, LabelledRows
 from mining.models.decision_tree import DecisionTree, Growth, Offer, RowsAtNodes, TreeParameters, class_counts
 from mining.models.splits import WHOLE, Split
-
-
-@dataclass(frozen=True, slots=True)
-class JointTree:
-    """The outcome at every party.
-
-    Attributes:
-        n_rows: Rows of all parties together, or that all have in common.
-        tree: The tree.
-    """
-
-    n_rows: int
-    tree: DecisionTree
 
 
 def openings(
@@ -112,7 +97,7 @@ def learned(task: TreeParameters, parties: tuple[str, ...], *, vertical: bool) -
     return tuple(lines)
 
 
-async def learn_horizontal(session: Session, rows: LabelledRows, task: TreeParameters) -> JointTree:
+async def learn_horizontal(session: Session, rows: LabelledRows, task: TreeParameters) -> Learnt[DecisionTree]:
     """Runs the part of a party that holds rows.
 
     Args:
@@ -134,10 +119,10 @@ async def learn_horizontal(session: Session, rows: LabelledRows, task: TreeParam
         await _grow(session.lane(f"level {level}"), secrets, growth, n_rows, counts)
         await session.compute(at_nodes.follow)
         level += 1
-    return JointTree(n_rows, growth.tree)
+    return Learnt(n_rows, growth.tree)
 
 
-async def learn_vertical(session: Session, aligned: AlignedAttributes, task: TreeParameters) -> JointTree:
+async def learn_vertical(session: Session, aligned: AlignedAttributes, task: TreeParameters) -> Learnt[DecisionTree]:
     """Runs the part of a party that holds columns; what is not told here is as for `learn_horizontal`.
 
     Args:
@@ -150,16 +135,9 @@ async def learn_vertical(session: Session, aligned: AlignedAttributes, task: Tre
         InputDataError: No row is common to all parties.
         ProtocolViolation: What was opened cannot be counts of rows.
     """
-    secrets = await agree(session.lane("keys"))
-    holders = await find_holders(session.lane("columns"), aligned.cells, (task.target, *task.attributes))
-    engine = transfer_engine(session, secrets)
     numbers = _Numbers(task)
-    conditions = await session.compute(Conditions.of, session, aligned, numbers.conditions(), holders)
-    n_rows = await conditions.rows(session.lane("common"), engine)
-    if not isinstance(n_rows, int):
-        n_rows = await total_rows(session.lane("rows"), secrets, n_rows)
-    if not n_rows:
-        raise no_rows()
+    begun = await begin(session, aligned, (task.target, *task.attributes), numbers.conditions())
+    secrets, n_rows, engine, conditions = begun
     classes = np.arange(task.target.size, dtype=np.int32)[:, None]
     own = await conditions.addends(session.lane("class products"), engine, classes)
     growth, level = Growth(task, await _classes(session, secrets, n_rows, own)), 0
@@ -169,7 +147,7 @@ async def learn_vertical(session: Session, aligned: AlignedAttributes, task: Tre
         counts = await conditions.addends(lane.lane("products"), engine, sets)
         await _grow(lane, secrets, growth, n_rows, counts, numbers.histograms)
         level += 1
-    return JointTree(n_rows, growth.tree)
+    return Learnt(n_rows, growth.tree)
 
 
 async def _classes(session: Session, secrets: PairwiseSecrets, n_rows: int, addends: Addends) -> list[int]:
@@ -264,12 +242,8 @@ def _counted(offer: Offer) -> range:
 def _of_attribute(attribute: Discrete) -> list[Callable[[Codes], NDArray[np.bool_]]]:
     """The conditions of a column."""
     if isinstance(attribute, Categorical):
-        return [partial(_equals, place) for place in range(attribute.size)]
+        return [partial(equals, place) for place in range(attribute.size)]
     return [partial(side, cut) for cut in range(attribute.size - 1) for side in (_up_to, _above)]
-
-
-def _equals(place: int, codes: Codes) -> NDArray[np.bool_]:
-    return np.equal(codes, place)
 
 
 def _up_to(cut: int, codes: Codes) -> NDArray[np.bool_]:

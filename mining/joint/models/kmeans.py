@@ -41,7 +41,7 @@ from link.disclosure import Declared, Learned
 from link.errors import ConfigurationError, MalformedMessage
 from link.session import Session
 from mining.joint.models.aligned import AlignedAttributes, columns_opening, find_holders
-from mining.joint.models.totals import no_rows, rows_opening, total_rows
+from mining.joint.models.totals import Learnt, no_rows, rows_opening, total_rows
 from mining.joint.tally import no_sum
 from mining.models.kmeans import (
     Centroids,
@@ -61,17 +61,13 @@ Labels = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
-class JointClusters:
-    """The outcome at one party.
+class JointClusters(Learnt[Clusters]):
+    """What comes out at one party.
 
     Attributes:
-        n_rows: Rows of all parties together, or that all have in common.
-        clusters: Where this party learns them.
         labels: The clusters of this party's rows, or of all common positions.
     """
 
-    n_rows: int
-    clusters: Clusters | None
     labels: Labels
 
 

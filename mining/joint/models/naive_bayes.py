@@ -23,7 +23,6 @@ Source:     Kantarcioglu and Vaidya, "Privacy preserving naive Bayes classifier 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
@@ -37,29 +36,15 @@ from link.session import Session
 from mining.joint.models.aligned import (
     AlignedAttributes,
     Condition,
-    Conditions,
+    begin,
     columns_opening,
-    find_holders,
-    transfer_engine,
+    equals,
 )
-from mining.joint.models.totals import no_rows, rows_opening, total_counts, total_rows
+from mining.joint.models.totals import Learnt, rows_opening, total_counts, total_rows
 from mining.joint.tally import Addends, no_sum
 from mining.lattice import Sets
 from mining.models.attributes import Codes, LabelledRows, Numeric
 from mining.models.naive_bayes import NaiveBayes, NaiveBayesParameters, check_rows, counts_of, moments_of
-
-
-@dataclass(frozen=True, slots=True)
-class JointNaiveBayes:
-    """The outcome at one party.
-
-    Attributes:
-        n_rows: Rows of all parties together, or that all have in common.
-        model: At a learner.
-    """
-
-    n_rows: int
-    model: NaiveBayes | None
 
 
 def openings(
@@ -108,7 +93,7 @@ def learned(
 
 async def learn_horizontal(
     session: Session, rows: LabelledRows, task: NaiveBayesParameters, learners: tuple[str, ...]
-) -> JointNaiveBayes:
+) -> Learnt[NaiveBayes]:
     """Runs the part of a party that holds rows.
 
     Args:
@@ -135,7 +120,7 @@ async def learn_vertical(
     aligned: AlignedAttributes,
     task: NaiveBayesParameters,
     learners: tuple[str, ...],
-) -> JointNaiveBayes:
+) -> Learnt[NaiveBayes]:
     """Runs the part of a party that holds columns; what is not told here is as for `learn_horizontal`.
 
     Args:
@@ -149,16 +134,9 @@ async def learn_vertical(
         InputDataError: No row is common to all parties.
         ProtocolViolation: What was opened cannot be sums of counts and moments.
     """
-    secrets = await agree(session.lane("keys"))
-    holders = await find_holders(session.lane("columns"), aligned.cells, (task.target, *task.attributes))
-    engine = transfer_engine(session, secrets)
     digits = _Digits(task)
-    conditions = await session.compute(Conditions.of, session, aligned, digits.conditions(), holders)
-    n_rows = await conditions.rows(session.lane("common"), engine)
-    if not isinstance(n_rows, int):
-        n_rows = await total_rows(session.lane("rows"), secrets, n_rows)
-    if not n_rows:
-        raise no_rows()
+    begun = await begin(session, aligned, (task.target, *task.attributes), digits.conditions())
+    secrets, n_rows, engine, conditions = begun
     check_rows(task, n_rows)
     addends = await conditions.addends(session.lane("products"), engine, digits.sets(conditions.none))
     counts, moments = digits.put_together(addends)
@@ -173,7 +151,7 @@ async def _open_model(
     n_rows: int,
     counts: Addends,
     moments: NDArray[np.uint64],
-) -> JointNaiveBayes:
+) -> Learnt[NaiveBayes]:
     """One sum of counts and one of moments, at the same time."""
     opening = total_counts(session.lane("counts"), secrets, counts, n_rows, label="counts", to=learners)
     if task.numeric:
@@ -182,11 +160,11 @@ async def _open_model(
     else:
         opened, totals = await opening, moments
     if opened is None or totals is None:
-        return JointNaiveBayes(n_rows, None)
+        return Learnt(n_rows, None)
     if int(opened[: task.target.size].sum()) != n_rows:
         raise no_sum(session)
     try:
-        return JointNaiveBayes(n_rows, NaiveBayes.of(task, opened, totals.astype(np.uint64)))
+        return Learnt(n_rows, NaiveBayes.of(task, opened, totals.astype(np.uint64)))
     except ValueError:
         raise no_sum(session) from None
 
@@ -199,10 +177,10 @@ class _Digits:
 
     def conditions(self) -> list[Condition]:
         """The classes, then by attribute its values, or the bits of u and those of u²."""
-        found = [Condition(self._task.target.name, partial(_equals, place)) for place in range(self._task.target.size)]
+        found = [Condition(self._task.target.name, partial(equals, place)) for place in range(self._task.target.size)]
         for attribute in self._task.attributes:
             if not isinstance(attribute, Numeric):
-                found += [Condition(attribute.name, partial(_equals, place)) for place in range(attribute.size)]
+                found += [Condition(attribute.name, partial(equals, place)) for place in range(attribute.size)]
             else:
                 for power, width in _widths(attribute):
                     found += [Condition(attribute.name, partial(_has_bit, power, bit)) for bit in range(width)]
@@ -253,10 +231,6 @@ class _Digits:
 def _widths(attribute: Numeric) -> tuple[tuple[int, int], ...]:
     """The powers of u that are summed, each with its bits."""
     return (1, attribute.steps.bit_length()), (2, (attribute.steps**2).bit_length())
-
-
-def _equals(place: int, codes: Codes) -> NDArray[np.bool_]:
-    return np.equal(codes, place)
 
 
 def _has_bit(power: int, bit: int, codes: Codes) -> NDArray[np.bool_]:

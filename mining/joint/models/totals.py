@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Generic, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +15,21 @@ from link.disclosure import Declared
 from link.errors import InputDataError, shareable
 from link.session import Session
 from mining.joint.tally import MAX_ROWS, Addends, no_sum
+
+Model = TypeVar("Model")
+
+
+@dataclass(frozen=True, slots=True)
+class Learnt(Generic[Model]):
+    """What comes out at one party.
+
+    Attributes:
+        n_rows: Rows of all parties together, or that all have in common.
+        model: None where this party does not learn it.
+    """
+
+    n_rows: int
+    model: Model | None
 
 
 async def total_rows(session: Session, secrets: PairwiseSecrets, addend: int | Addends) -> int:

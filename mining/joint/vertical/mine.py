@@ -24,7 +24,6 @@ Source:     Vaidya and Clifton, Privacy preserving association rule mining in ve
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import dataclass, replace
 
@@ -82,11 +81,11 @@ async def mine(
         PolicyDenied: The least support is below this party's floor.
         ProtocolViolation: What was opened cannot be sums of counts, or a peer has kept other results than this party.
     """
-    secrets = await agree(session.lane("keys"))
-    pairs = pair_up(session)
-    with closing(_start(session, task, secrets, pairs, dealings)) as engine:
-        aligned, _ = await beside(align(session.lane("rows"), secrets, table, task), engine.prepare(table.n_rows))
-        return await _mine(session, aligned, task, least_count, secrets, pairs, engine, keeper)
+    setup = Setup(session.lane("engine"), task, await agree(session.lane("keys")), pair_up(session), dealings)
+    with closing(chosen_engine(task).start(setup)) as engine:
+        rows = align(session.lane("rows"), setup.secrets, table, task)
+        aligned, _ = await beside(rows, engine.prepare(table.n_rows))
+        return await _mine(session, aligned, task, least_count, setup, engine, keeper)
 
 
 async def mine_aligned(
@@ -99,9 +98,9 @@ async def mine_aligned(
     keeper: LevelKeeper = KEEPS_NOTHING,
 ) -> JointItemsets:
     """As `mine`, once rows are in the common order."""
-    pairs = pair_up(session)
-    with closing(_start(session, task, secrets, pairs, dealings)) as engine:
-        return await _mine(session, aligned, task, least_count, secrets, pairs, engine, keeper)
+    setup = Setup(session.lane("engine"), task, secrets, pair_up(session), dealings)
+    with closing(chosen_engine(task).start(setup)) as engine:
+        return await _mine(session, aligned, task, least_count, setup, engine, keeper)
 
 
 async def _mine(
@@ -109,15 +108,14 @@ async def _mine(
     aligned: Aligned,
     task: VerticalMining,
     least_count: int,
-    secrets: PairwiseSecrets,
-    pairs: Mapping[str, TwoParty],
+    setup: Setup,
     engine: Products,
     keeper: LevelKeeper,
 ) -> JointItemsets:
     task = replace(task, compute=in_job_order(session.parties, task.compute))  # as the agreements of pairs have them
     kept = await common_levels(session.lane("kept"), keeper, task.learners)
     n_rows = kept[0].n_rows if kept else None
-    run = await _Run.begin(session, aligned, task, least_count, secrets, pairs, engine, keeper, n_rows)
+    run = await _Run.begin(session, aligned, task, least_count, setup, engine, keeper, n_rows)
     dictionary, conjunctions, levels = await run.go_on(kept) if kept else await run.items()
     while task.allows(len(levels) + 1) and len(levels[-1].sets):
         levels.append(await run.level(dictionary, conjunctions, [level.sets for level in levels]))
@@ -134,16 +132,6 @@ async def _mine(
     if session.me not in task.learners:
         return JointItemsets(run.tally.n_rows, None, strategy)
     return JointItemsets(run.tally.n_rows, itemsets, strategy, rules)
-
-
-def _start(
-    session: Session,
-    task: VerticalMining,
-    secrets: PairwiseSecrets,
-    pairs: Mapping[str, TwoParty],
-    dealings: Dealings | None,
-) -> Products:
-    return chosen_engine(task).start(Setup(session.lane("engine"), task, secrets, pairs, dealings))
 
 
 def pair_up(session: Session) -> dict[str, TwoParty]:
@@ -186,15 +174,14 @@ class _Run:
         aligned: Aligned,
         task: VerticalMining,
         least_count: int,
-        secrets: PairwiseSecrets,
-        pairs: Mapping[str, TwoParty],
+        setup: Setup,
         engine: Products,
         keeper: LevelKeeper,
         n_rows: int | None,
     ) -> _Run:
         """Counts the common rows, unless an earlier attempt has told their number, and derives c."""
         if n_rows is None:
-            n_rows = await cls._common_rows(session, aligned, secrets, engine)
+            n_rows = await cls._common_rows(session, aligned, setup.secrets, engine)
         elif aligned.presence is None and n_rows != aligned.n_positions:
             raise ProtocolViolation(
                 "the parties have another number of rows in common than in an earlier attempt, so somebody's rows have "
@@ -212,8 +199,8 @@ class _Run:
         two_party = None
         if task.disclose != "candidates" and session.me in task.compute:
             (peer,) = set(task.compute) - {session.me}
-            two_party = pairs[peer]
-        tally = Tally(session, secrets, two_party, task, n_rows, min_count)
+            two_party = setup.pairs[peer]
+        tally = Tally(session, setup.secrets, two_party, task, n_rows, min_count)
         return cls(session, aligned, task, tally, engine, keeper)
 
     @staticmethod

@@ -14,7 +14,8 @@ from sklearn.tree import DecisionTreeClassifier
 
 from link.errors import ConfigurationError, InputDataError, ProtocolViolation
 from mining.joint.models import decision_tree as joint
-from mining.joint.models.decision_tree import JointTree, learn_horizontal, learn_vertical, learned, openings
+from mining.joint.models.decision_tree import learn_horizontal, learn_vertical, learned, openings
+from mining.joint.models.totals import Learnt
 from mining.models.attributes import Categorical, Discrete, LabelledRows
 from mining.models.decision_tree import DecisionTree, Node, TreeParameters
 from protos.v1.link_pb2 import Frame
@@ -153,11 +154,11 @@ def walk(node: Node, cells: tuple[int, ...], task: TreeParameters) -> int:
     return node.label
 
 
-def check(out: dict[str, JointTree], rows: LabelledRows, task: TreeParameters) -> None:
+def check(out: dict[str, Learnt[DecisionTree]], rows: LabelledRows, task: TreeParameters) -> None:
     expected = expected_tree(rows, task)
     for found in out.values():
         assert found.n_rows == rows.n_rows
-        assert as_tuples(found.tree.root, task) == expected
+        assert as_tuples(found.model.root, task) == expected
 
 
 @given(st.data())
@@ -186,7 +187,7 @@ def test_columns_at_several_parties(data: st.DataObject, everywhere: bool) -> No
     declared = openings(task, parties, vertical=True, everywhere=everywhere)
     columns = aligned(rows, attributes, holders, parties, presence)
 
-    def go() -> dict[str, JointTree]:
+    def go() -> dict[str, Learnt[DecisionTree]]:
         return run(columns, lambda s, own: learn_vertical(s, own, task), declared)
 
     if not common.any():
@@ -222,7 +223,7 @@ def test_a_view_depends_on_the_declared_output_alone(vertical: bool) -> None:
                 parted(mixed, [30, 60], parties), lambda s, own: learn_horizontal(s, own, task), declared, frames=frames
             )
         assert_declared(frames, declared)
-        trees.append(as_tuples(out["south"].tree.root, task))
+        trees.append(as_tuples(out["south"].model.root, task))
         views.append([shapes(frames, party) for party in parties])
     assert trees[0] == trees[1] == expected_tree(rows, task)
     assert views[0] == views[1]
@@ -235,7 +236,7 @@ def test_nodes_below_twice_min_rows_are_not_looked_at() -> None:
     frames: list[Frame] = []
     declared = openings(coarse, parties, vertical=False, everywhere=True)
     out = run(parted(rows, [30, 60], parties), lambda s, own: learn_horizontal(s, own, coarse), declared, frames=frames)
-    open_nodes = [n for _, n in out["north"].tree.nodes() if sum(n.counts) >= 60 and sum(map(bool, n.counts)) > 1]
+    open_nodes = [n for _, n in out["north"].model.nodes() if sum(n.counts) >= 60 and sum(map(bool, n.counts)) > 1]
     words = len(opened(frames)["histograms", "north"])
     assert len(open_nodes) == 1
     assert words == 2  # one from each of the others, once
@@ -293,7 +294,7 @@ def test_mushrooms_at_three_parties(shared_data) -> None:
     parties = PARTIES[:3]
     declared = openings(task, parties, vertical=False, everywhere=True)
     out = run(parted(rows, [2_000, 5_000], parties), lambda s, own: learn_horizontal(s, own, task), declared)
-    tree = out["south"].tree
+    tree = out["south"].model
     check(out, rows, task)
     assert names[tree.root.split.attribute] == "odor"
     assert (tree.predict(rows.cells) == rows.classes).all()
@@ -325,7 +326,7 @@ def test_bank_customers_as_accurate_as_cart(shared_data) -> None:
     parties = PARTIES[:2]
     declared = openings(task, parties, vertical=False, everywhere=True)
     out = run(parted(rows, [20_000], parties), lambda s, own: learn_horizontal(s, own, task), declared)
-    tree: DecisionTree = out["north"].tree
+    tree: DecisionTree = out["north"].model
     assert as_tuples(tree.root, task) == as_tuples(learn_tree(rows, task).root, task)
     x = np.stack(rows.cells, axis=1)
     peer = DecisionTreeClassifier(criterion="entropy", min_samples_leaf=50, max_depth=6, random_state=0)

@@ -98,9 +98,9 @@ def test_rows_at_several_parties(data: st.DataObject, seed: int) -> None:
     pooled, _ = lloyd(points, task)
     for found in out.values():
         assert found.n_rows == len(points)
-        assert fractions(found.clusters.centroids, task) == centroids
-        assert found.clusters.counts.tolist() == np.bincount(labels, minlength=task.k).tolist()
-        assert (found.clusters.iterations, found.clusters.converged) == (pooled.iterations, pooled.converged)
+        assert fractions(found.model.centroids, task) == centroids
+        assert found.model.counts.tolist() == np.bincount(labels, minlength=task.k).tolist()
+        assert (found.model.iterations, found.model.converged) == (pooled.iterations, pooled.converged)
     assert np.concatenate([out[party].labels for party in parties]).tolist() == labels
 
 
@@ -119,10 +119,10 @@ def test_columns_at_several_parties(data: st.DataObject, seed: int) -> None:
     centroids, labels = by_hand(points, task)
     for party, found in out.items():
         assert found.labels.tolist() == labels
-        assert (found.clusters is not None) == (party in learners)
-        if found.clusters is not None:
-            assert fractions(found.clusters.centroids, task) == centroids
-            assert found.clusters.counts.tolist() == np.bincount(labels, minlength=task.k).tolist()
+        assert (found.model is not None) == (party in learners)
+        if found.model is not None:
+            assert fractions(found.model.centroids, task) == centroids
+            assert found.model.counts.tolist() == np.bincount(labels, minlength=task.k).tolist()
 
 
 # -- disclosure, faults ------------------------------------------------------------------------------------------------
@@ -145,7 +145,7 @@ def test_a_view_of_rows_depends_on_the_declared_output_alone() -> None:
         split = dict(zip(parties, np.split(points[order], [30, 60]), strict=True))
         out = run(split, lambda s, own: cluster_horizontal(s, own, task), declared, frames=frames)
         assert_declared(frames, declared)
-        outcomes.append(out["north"].clusters.centroids.tolist())
+        outcomes.append(out["north"].model.centroids.tolist())
         views.append([shapes(frames, party) for party in parties])
     assert outcomes[0] == outcomes[1]
     assert views[0] == views[1]
@@ -179,7 +179,7 @@ def test_over_real_streams_and_with_a_party_without_columns() -> None:
     compute = ("north", "east")
     out = run(split, lambda s, own: cluster_vertical(s, own, task, parties, compute), declared, transport="grpc")
     centroids, labels = by_hand(points, task)
-    assert all(fractions(found.clusters.centroids, task) == centroids for found in out.values())
+    assert all(fractions(found.model.centroids, task) == centroids for found in out.values())
     assert out["north"].labels.tolist() == labels
 
 
@@ -294,9 +294,9 @@ def assert_equals_sklearn(found: JointClusters, points: NDArray[np.int64], task:
     start = task.start() / float(1 << task.fraction_bits)
     peer = KMeans(task.k, init=start, n_init=1, algorithm="lloyd", tol=0, max_iter=task.max_iterations)
     peer.fit(points.astype(np.float64))
-    ours = found.clusters.centroids / float(1 << task.fraction_bits)
+    ours = found.model.centroids / float(1 << task.fraction_bits)
     np.testing.assert_allclose(ours, peer.cluster_centers_, atol=0.05)
-    assert np.abs(found.clusters.counts - np.bincount(peer.labels_)).max() <= 5
+    assert np.abs(found.model.counts - np.bincount(peer.labels_)).max() <= 5
 
 
 def adult_points(folder: Any, step: int) -> tuple[KMeansParameters, NDArray[np.int64]]:

@@ -12,7 +12,8 @@ from sklearn.naive_bayes import CategoricalNB, GaussianNB
 
 from link.errors import ConfigurationError, InputDataError, ProtocolViolation
 from mining.joint.models import naive_bayes as joint
-from mining.joint.models.naive_bayes import JointNaiveBayes, learn_horizontal, learn_vertical, learned, openings
+from mining.joint.models.naive_bayes import learn_horizontal, learn_vertical, learned, openings
+from mining.joint.models.totals import Learnt
 from mining.models.attributes import Categorical, LabelledRows, Numeric
 from mining.models.naive_bayes import NaiveBayes, NaiveBayesParameters
 from protos.v1.link_pb2 import Frame
@@ -94,7 +95,7 @@ def assert_same(model: NaiveBayes, other: NaiveBayes) -> None:
     assert model.variances.tolist() == other.variances.tolist()
 
 
-def check(out: dict[str, JointNaiveBayes], learners: tuple[str, ...], rows: LabelledRows, task) -> None:
+def check(out: dict[str, Learnt[NaiveBayes]], learners: tuple[str, ...], rows: LabelledRows, task) -> None:
     expected = learn_bayes(rows, task)
     for party, found in out.items():
         assert found.n_rows == rows.n_rows
@@ -138,7 +139,7 @@ def test_columns_at_several_parties(data: st.DataObject, everywhere: bool) -> No
     declared = openings(task, parties, learners, vertical=True, everywhere=everywhere)
     columns = aligned(rows, attributes, holders, parties, presence)
 
-    def go() -> dict[str, JointNaiveBayes]:
+    def go() -> dict[str, Learnt[NaiveBayes]]:
         return run(columns, lambda s, own: learn_vertical(s, own, task, learners), declared, frames=frames)
 
     if not common.any():
@@ -184,7 +185,7 @@ def test_more_rows_than_moments_are_exact_for() -> None:
     assert task.max_rows == 4
     declared = openings(task, PARTIES[:2], PARTIES[:2], vertical=False, everywhere=True)
 
-    def go(some: LabelledRows) -> dict[str, JointNaiveBayes]:
+    def go(some: LabelledRows) -> dict[str, Learnt[NaiveBayes]]:
         data = parted(some, [2], PARTIES[:2])
         return run(data, lambda s, own: learn_horizontal(s, own, task, PARTIES[:2]), declared)
 
