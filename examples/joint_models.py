@@ -69,18 +69,18 @@ async def grow_tree(session: Session) -> list[str]:
     """A clinic's part in a decision tree."""
     ill, smoker, age = at(session.me)
     own = LabelledRows(ill, (smoker, np.searchsorted(CUTS, age, side="right")))
-    return (await decision_tree.learn_horizontal(session, own, TREE)).tree.lines()
+    return (await decision_tree.learn_horizontal(session, own, TREE)).model.lines()
 
 
 async def find_groups(session: Session) -> list[str]:
     """A clinic's part in clusters of ages."""
     _, _, age = at(session.me)
     found = await kmeans.cluster_horizontal(session, age[:, None], GROUPS)
-    if found.clusters is None:
+    if found.model is None:
         return ["not told"]
     return [
         f"{size} around {centre:.1f}"
-        for size, (centre,) in zip(found.clusters.counts, found.clusters.numbers(GROUPS), strict=True)
+        for size, (centre,) in zip(found.model.counts, found.clusters.numbers(GROUPS), strict=True)
     ]
 
 
@@ -93,7 +93,7 @@ async def grow_tree_of_columns(session: Session) -> list[str]:
         "east": {"age": np.searchsorted(CUTS, age, side="right")},
     }
     own = AlignedAttributes(columns[session.me], 1000)
-    return (await decision_tree.learn_vertical(session, own, TREE)).tree.lines()
+    return (await decision_tree.learn_vertical(session, own, TREE)).model.lines()
 
 
 async def together(what: str, part: Callable[[Session], Awaitable[list[str]]], declared: Iterable[Declared]) -> None:
