@@ -15,7 +15,7 @@ from coordinator.jobs.runner import cancel_job
 from coordinator.jobs.status import job_status
 from coordinator.jobs.store import JobFolder
 from coordinator.jobs.watching import wait_for_end
-from jobs.kinds.registry import tells_coordinator
+from jobs.kinds.registry import coordinator_learns
 from link.errors import DeadlineExceeded, PeerError
 from link.pki.identity import Identity
 
@@ -70,7 +70,7 @@ class JobHandle:
         if record.job.problem is not None:
             raise ended(record.job)
 
-        table = self._folder.table() if tells_coordinator(record.spec) else None
+        table = self._folder.table() if coordinator_learns(record.spec) else None
         found: Result = result_of(record, record.released, table, signer=self._identity)
         return found
 

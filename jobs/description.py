@@ -28,7 +28,7 @@ def sign(description: Description, challenge: bytes, identity: Identity) -> Sign
 def read(signed: SignedDescription, challenge: bytes, trust: Trust, party: str) -> Description:
     """The description, once it is known to be this party's answer to this challenge.
 
-    Whether its certificate is valid today is for the caller to see to: the answer tells whose clock is wrong.
+    Whether its certificate is valid today is for the caller to see to: the answer shows whose clock is wrong.
 
     Raises:
         IdentityError: The signature is not the party's, or its certificate is not to be believed.

@@ -1,7 +1,7 @@
 """What the end of a job reveals of one party's rows, and what no end reveals: a part of the disclosure statement.
 
 `link.errors.outward` lets three answers through: that a party cannot take part with its data, that it lacks room or met
-a fault, and what all parties were told alike. What may lie behind the first is listed here, kind by kind of job; a test
+a fault, and what all parties learn alike. What may lie behind the first is listed here, kind by kind of job; a test
 holds the list against every place that refuses rows.
 """
 

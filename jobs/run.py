@@ -51,7 +51,7 @@ class PartyRun:
 
 
 class Recorder(Protocol):
-    """Told of a session by `run_party`, which goes on only when a call returns; a node writes its audit log there."""
+    """Hears of a session from `run_party`, which waits for each call; a node writes its audit log there."""
 
     @property
     def mac_secret(self) -> bytes | None:
@@ -105,7 +105,7 @@ async def run_party(
     resources: Resources = NO_RESOURCES,
     recorder: Recorder = UNRECORDED,
 ) -> PartyRun:
-    """Runs this party's part of a job; whatever ends it early is told to all peers.
+    """Runs this party's part of a job; whatever ends it early is reported to all peers.
 
     Args:
         spec: The job.
@@ -116,13 +116,13 @@ async def run_party(
         identity: This party.
         random: Its randomness for this run.
         executor: Where heavy work runs.
-        progress: Told how far steps have come.
+        progress: Called with how far steps have come.
         resources: What this party lends the job beside its data.
-        recorder: Told of the session once it has an id, and of its end, also where the job fails.
+        recorder: Called once the session has an id, and at its end, also where the job fails.
 
     Raises:
         ComineError: The job failed here or at a peer; `party` names where.
-        asyncio.CancelledError: The task was cancelled; the peers have been told.
+        asyncio.CancelledError: The task was cancelled; the peers know.
     """
     (declared,) = await executor.map(lambda job: statement(job).declared, [spec])  # long where the job has long lists
     terms = Terms(job_id, attempt, spec.digest, spec.job.parties, STANDARD_128.suite)
@@ -150,9 +150,9 @@ async def run_party(
         await receipts.exchange()
         await record_end(complete=True)
     except (Exception, asyncio.CancelledError) as error:
-        # Peers know the end by now or soon: whoever cancels the job meanwhile does not make it another end.
+        # Peers know the end by now or soon: a cancellation meanwhile does not make it another end.
         with contextlib.suppress(asyncio.CancelledError):
-            await session.abort(_told(error, identity.name))
+            await session.abort(_outward(error, identity.name))
         try:
             with contextlib.suppress(asyncio.CancelledError):
                 await record_end(complete=False)
@@ -167,8 +167,8 @@ def _ahead_bytes(spec: JobSpec) -> int:
     return MAX_BUFFERED_BYTES if spec.itemsets_ is None else max(MAX_BUFFERED_BYTES, 16 * spec.itemsets.max_candidates)
 
 
-def _told(error: BaseException, me: str) -> ComineError:
-    """What peers are told of the end."""
+def _outward(error: BaseException, me: str) -> ComineError:
+    """What peers learn of the end."""
     match error:
         case ComineError():
             return outward(error, me)

@@ -16,7 +16,7 @@ Level = tuple[Sets, NDArray[np.int64]]
 def extend_pairs(
     counter: LevelCounter, pairs: Sets, min_count: int, *, max_length: int, limit: int, max_candidates: int
 ) -> list[Level]:
-    """Find the frequent itemsets of three and more items, one length after the other.
+    """Find the frequent itemsets of three or more items, one length after the other.
 
     Args:
         counter: Counter of the rows.

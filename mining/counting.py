@@ -35,7 +35,7 @@ class LevelCounter(Protocol):
         """Supports of candidates, joined from the sets kept last."""
 
     def keep(self, mask: NDArray[np.bool_]) -> Sets:
-        """Tell which of the sets counted last are frequent; gives these, in the order in which they were counted."""
+        """Keeps those of the sets counted last that are frequent; gives these, in the order of the counts."""
 
     def advance(self, frequent: Sets, left: NDArray[np.int64] | None = None) -> None:
         """Name the frequent sets of one length from which the next candidates are joined."""
@@ -59,7 +59,7 @@ class SupportCounter:
         self._transactions = transactions
         self._memory_budget = memory_budget
         self._columns: Bitmaps | None = None
-        self._counted: Candidates | None = None  # None stands for all pairs
+        self._counted: Candidates | None = None  # None: all pairs
         self._frequent: Sets = np.empty((0, 0), np.int32)
         self._left: NDArray[np.int64] | None = None
         self._bitmaps: Bitmaps | None = None  # of the frequent sets, made when they are first needed
@@ -86,7 +86,7 @@ class SupportCounter:
         return intersect(bitmaps, candidates.left, columns, _last_items(candidates.sets))
 
     def keep(self, mask: NDArray[np.bool_]) -> Sets:
-        """Tell which of the sets counted last are frequent.
+        """Keeps those of the sets counted last that are frequent.
 
         Args:
             mask: One entry for each pair or candidate counted last.

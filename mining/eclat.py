@@ -43,7 +43,7 @@ class _Search:
 def extend_pairs(
     pairs: Sets, columns: Bitmaps, min_count: int, *, max_length: int, limit: int, block_bytes: int = 1 << 22
 ) -> list[Level]:
-    """Find the frequent itemsets of three and more items.
+    """Find the frequent itemsets of three or more items.
 
     Whole prefix classes are extended together, as many as keep a block of bitmaps in the cache, and each block is
     followed to its end before the next is begun, so memory stays within one block a length. Of the candidates that

@@ -26,7 +26,7 @@ class Itemsets:
         levels: Per length the itemsets, shape (m, k), positions in `items` ascending in a row, and their m counts.
             Lengths ascend; a length without itemsets may be absent.
         n_rows: Number of transactions to which the counts refer.
-        counted: Whether the counts are known; where they are not, those of the levels stand for nothing.
+        counted: Whether the counts are known; where they are not, those of the levels mean nothing.
     """
 
     items: tuple[str, ...]

@@ -36,7 +36,7 @@ class SetKeys:
             # Few items take part in long itemsets, so numbering only those makes most keys scalar again.
             self._used = np.unique(family)
             self._n_known = len(self._used)
-        # One number beyond the known ones stands for every item that the family does not hold. In a mask each such
+        # One number beyond the known ones means every item that the family does not hold. In a mask each such
         # item adds 1 below the bits of the known ones, so that no number of them can look like a known item.
         if self._masks:
             self._bits = np.ones(self._n_known + 1, np.int64)

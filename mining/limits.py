@@ -10,7 +10,7 @@ MAX_ITEM_BYTES: Final = 4096  # of an item's name, in UTF-8
 class EnumerationLimit(Exception):
     """An enumeration would exceed its limit; nothing partial is returned.
 
-    It is not a `ComineError`: the caller decides whether to change strategy or to tell the user.
+    It is not a `ComineError`: the caller decides whether to change strategy or to report it to the user.
 
     Args:
         limit: The number of sets that the caller, or this machine's memory, allows.

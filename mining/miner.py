@@ -122,7 +122,7 @@ def _certain_to_exceed(transactions: Transactions, pairs: Sets, min_count: int, 
 def _longer(
     transactions: Transactions, min_count: int, longest: int, most: int, max_candidates: int
 ) -> list[tuple[Sets, NDArray[np.int64]]]:
-    """Itemsets of two and more items; all items of the transactions are frequent."""
+    """Itemsets of two or more items; all items of the transactions are frequent."""
     if prefer_rows(transactions):
         pairs, counts = frequent_pairs(transactions, min_count)
         columns = None

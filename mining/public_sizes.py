@@ -1,7 +1,7 @@
 """What the owner of a dataset may publish of its size: a few coarse numbers, which say nothing of any row or item.
 
-Numbers are 1, 2 or 5 times a power of ten, whichever is nearest as a ratio; one below `FLOOR` is not told. They are
-measured once, for the owner's own eyes, and stand in a file from then on: what is told to others is what stands there.
+Numbers are 1, 2 or 5 times a power of ten, whichever is nearest as a ratio; one below `FLOOR` is not published. They
+are measured once, for the owner's own eyes, and stand in a file from then on: what is published is what stands there.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ SUPPORTS: Final = (5000, 2000, 1000, 500, 200, 100, 50, 20, 10, 5)
 WHOLE: Final = 10_000
 LONGEST: Final = 10
 MOST: Final = 10**8
-"""The largest number that is told."""
+"""The largest number that is published."""
 _STEPS: Final = (1, 2, 5)
 _LEAST_ROWS: Final = 10  # at a support; below, the number of itemsets says more of single rows than of the whole
 _MOST_ITEMSETS: Final = 1 << 16  # that are mined at a time to be counted
@@ -40,8 +40,8 @@ class PublicSizes:
     """Sizes of a dataset.
 
     Attributes:
-        rows: Its rows; None: not told.
-        items: Distinct items; None: not told.
+        rows: Its rows; None: not published.
+        items: Distinct items; None: not published.
         frequent: By descending support, in ten-thousandths: how many itemsets of 1, 2, 3, … items are frequent; 0, or
             left out at the end: fewer than `FLOOR`.
     """
@@ -51,18 +51,18 @@ class PublicSizes:
     frequent: Frequent = ()
 
     def coarse(self) -> PublicSizes:
-        """As they are told to others, however they were written."""
+        """As they are published, however they were written."""
         rows = coarse(self.rows or 0) or None
-        if rows is None:  # a dataset this small is not told anything of
+        if rows is None:  # nothing of a dataset this small is published
             return NOTHING
-        known = {support: _told(numbers) for support, numbers in self.frequent if support in SUPPORTS}
+        known = {support: _coarse(numbers) for support, numbers in self.frequent if support in SUPPORTS}
         told = sorted(known.items(), reverse=True)
         while len(told) > 1 and not told[1][1]:  # which goes without saying where a lower support has nothing either
             del told[0]
         return PublicSizes(rows, coarse(self.items or 0) or None, tuple(told))
 
     def as_toml(self) -> str:
-        """The lines of `[dataset.publish]`; none where nothing may be told."""
+        """The lines of `[dataset.publish]`; none where nothing may be published."""
         if self.rows is None:
             return ""
         lines = ["[dataset.publish]", f"rows = {self.rows:_}"]
@@ -90,7 +90,7 @@ def coarse(number: int) -> int:
 
 
 def between(told: int) -> tuple[int, int]:
-    """The numbers that are told as this one: the least and the most."""
+    """The numbers that are published as this one: the least and the most."""
     if told < FLOOR:
         return 0, FLOOR - 1
     digit = int(str(told)[0])
@@ -116,7 +116,7 @@ def measured(data: Transactions | Table) -> PublicSizes:
     return PublicSizes(rows.n_rows, items, tuple(frequent))
 
 
-def _told(numbers: Sequence[int]) -> tuple[int, ...]:
+def _coarse(numbers: Sequence[int]) -> tuple[int, ...]:
     """Coarse, without what is below the floor at the end."""
     told = [coarse(number) for number in numbers[:LONGEST]]
     while told and not told[-1]:

@@ -41,7 +41,7 @@ def minimum_count(min_support: Decimal | int, n_rows: int) -> int:
 
 
 def agreed_count(min_support: Decimal | int, n_rows: int, *, floor: int, me: str, rows: str = ALL_ROWS) -> int:
-    """The least count of a joint job, as all its parties derive it from a number of rows that all were told.
+    """The least count of a joint job, as all its parties derive it from a number of rows that all know.
 
     Args:
         min_support: As in `minimum_count`.
@@ -75,7 +75,7 @@ def check_floor(count: int, floor: int, me: str, rows: str = ALL_ROWS) -> None:
 def below_floor(me: str, least: int, rows: str = ALL_ROWS) -> PolicyDenied:
     """The refusal of a fraction that comes to a lower count than a party's policy allows.
 
-    It names no fraction that would do: the number of rows follows from it, which whoever reads this need not know.
+    It names no fraction that would do: the number of rows follows from it, which readers of this need not know.
 
     Args:
         me: The party.
@@ -118,11 +118,11 @@ def local_threshold(
     be at most that sum.
 
     The weight w is lambda, or as much less as keeps the threshold of a party with few rows at `FLOOR` or at an equal
-    share of c: what only a few rows have is told by no union then. Classes keep jobs with other thresholds from finding
-    the exact count of one party.
+    share of c: what only a few rows have is revealed by no union then. Classes keep jobs with other thresholds from
+    finding the exact count of one party.
 
     Args:
-        min_support: s, the fraction or count of the job; a count c stands for c / N.
+        min_support: s, the fraction or count of the job; a count c means c / N.
         n_rows_local: |DB_i|, this party's number of transactions.
         minimum_count: c, the least count over all parties.
         n_parties: n.

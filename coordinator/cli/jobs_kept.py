@@ -245,7 +245,7 @@ def _result(federation: Path, asked: str) -> tuple[Result, JobFolder]:
     from coordinator.jobs.released import result_of
     from coordinator.jobs.store import Store
     from coordinator.member import read_federation
-    from jobs.kinds.registry import tells_coordinator
+    from jobs.kinds.registry import coordinator_learns
     from link.errors import ComineError, ConfigurationError
 
     known = read_federation(federation)
@@ -258,7 +258,7 @@ def _result(federation: Path, asked: str) -> tuple[Result, JobFolder]:
         raise ConfigurationError(
             f"the job has no result yet, it is {record.job.state}; wait for it with: comine job watch {folder.id[:12]}"
         )
-    table = folder.table() if tells_coordinator(record.spec) else None
+    table = folder.table() if coordinator_learns(record.spec) else None
     signer = None
     with contextlib.suppress(ComineError):  # a result can be had when the certificate has expired, too
         signer = None if known.coordinator is None else known.coordinator.identity(known.pins)

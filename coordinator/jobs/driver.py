@@ -50,7 +50,7 @@ from coordinator.jobs.released import result_of
 from coordinator.jobs.store import JobFolder, Record
 from coordinator.jobs.turns import turns
 from crypto.primitives.randomness import Randomness
-from jobs.kinds.registry import kind_of, tells_coordinator
+from jobs.kinds.registry import coordinator_learns, kind_of
 from jobs.report import page
 from jobs.results import folder
 from jobs.results.result import Result
@@ -315,7 +315,7 @@ class Driver:
 
     async def _fetch(self) -> None:
         record, spec = self._record, self._record.spec
-        source = spec.learners[0] if tells_coordinator(spec) else None
+        source = spec.learners[0] if coordinator_learns(spec) else None
 
         async def one(client: PartyClient) -> tuple[ResultHeader, bytes]:
             fetched = await reaching(client, self._away, lambda: client.result(record.id, table=client.party == source))

@@ -14,7 +14,7 @@ from coordinator.jobs.party_calls import each, introduce
 from coordinator.node_client import ANSWER_S
 from jobs.plan import Plan
 from jobs.plan.forecast import forecast
-from jobs.plan.predicted import sizes_of, told_as
+from jobs.plan.predicted import sizes_message, sizes_of
 from jobs.plan.privacy import is_amount
 from jobs.spec.job import JobSpec
 from link.errors import MalformedMessage
@@ -76,7 +76,7 @@ def _sensible(answer: PartyEstimate, party: str) -> bool:
     seconds = (getattr(speed, field.name) for field in speed.DESCRIPTOR.fields)
     return (
         answer.party == party
-        and told_as(sizes_of(answer.sizes)) == answer.sizes
+        and sizes_message(sizes_of(answer.sizes)) == answer.sizes
         and max(answer.release, answer.merge) <= _MOST_MADE
         and answer.certificate_bytes <= _MOST_CERTIFICATE_BYTES
         and all(math.isfinite(each) and 0 <= each <= _MOST_S for each in seconds)

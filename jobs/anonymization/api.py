@@ -30,7 +30,7 @@ class Anonymized:
 
     @property
     def warnings(self) -> list[str]:
-        """What columns that are released as they are may tell of persons, as sentences."""
+        """What columns that are released as they are may reveal about persons, as sentences."""
         return self.inputs.warnings
 
     @property

@@ -72,7 +72,7 @@ def assess(
 
     Args:
         published: The rows as everybody sees them.
-        certificate: Where there is one, it tells which rows are suppressed and whether there are classes.
+        certificate: Where there is one, it says which rows are suppressed and whether there are classes.
         inputs: The original, its roles, kinds and hierarchies.
         attacker: People whom the attacker knows, with some of the quasi-identifiers in the clear; the original if None.
         population: Everybody whose row may be in the table, with all quasi-identifiers in the clear.
@@ -119,7 +119,7 @@ def assess(
 
 
 def _are_centres(certificate: Certificate | None) -> bool:
-    """Whether cells are centres, of which only a certificate tells."""
+    """Whether cells are centres, which only a certificate says."""
     if certificate is None:
         return False
     centres = certificate.parameters.get("mondrian", {}).get("release") == "centres"
@@ -127,7 +127,7 @@ def _are_centres(certificate: Certificate | None) -> bool:
 
 
 def _hidden(published: pa.Table, certificate: Certificate | None, quasi: tuple[str, ...]) -> NDArray[np.bool_] | None:
-    """Published rows of which only a certificate tells that they are suppressed; None if there are none."""
+    """Published rows that only a certificate marks as suppressed; None if there are none."""
     if certificate is None or certificate.suppression == "drop" or not certificate.suppressed:
         return None
     hidden = np.ones(published.num_rows, bool)

@@ -32,7 +32,7 @@ class Bar:
     Attributes:
         label: What is counted there.
         before: Share of the input's rows.
-        after: Share of the published rows; those of a cell that stands for several values count evenly for each.
+        after: Share of the published rows; those of a cell that covers several values count evenly for each.
     """
 
     label: str

@@ -83,7 +83,7 @@ def explore(inputs: Inputs, values: Mapping[str, Sequence[Any]]) -> Explored:
 
 
 def document(inputs: Inputs, explored: Explored) -> FrontierDocument:
-    """What is told of an exploration."""
+    """The document of an exploration."""
     best = {id(point) for point in explored.found.pareto}
     return FrontierDocument(
         schema="comine.anonymization-frontier/1",
@@ -101,7 +101,7 @@ def holds_earlier(folder: Path) -> bool:
     return DOCUMENT in present and present <= {TABLE, DOCUMENT, REPORT, MANIFEST}
 
 
-def write_folder(out: Path, told: FrontierDocument) -> None:
+def write_folder(out: Path, exploration: FrontierDocument) -> None:
     """Writes `frontier.csv`, `frontier.json`, `report.html` and a manifest.
 
     Raises:
@@ -112,10 +112,10 @@ def write_folder(out: Path, told: FrontierDocument) -> None:
     def fill(draft: Path) -> None:
         draft.mkdir(parents=True)
         with (draft / TABLE).open("wb") as file:
-            file.writelines(csv_chunks(_table(told)))
-        contents = json.dumps(told.model_dump(mode="json", by_alias=True), indent=2, ensure_ascii=False)
+            file.writelines(csv_chunks(_table(exploration)))
+        contents = json.dumps(exploration.model_dump(mode="json", by_alias=True), indent=2, ensure_ascii=False)
         (draft / DOCUMENT).write_text(contents + "\n", encoding="utf-8")
-        (draft / REPORT).write_text(report(told), encoding="utf-8")
+        (draft / REPORT).write_text(report(exploration), encoding="utf-8")
         seal(draft, None)
 
     write_whole(out, fill, holds_earlier)
@@ -153,9 +153,11 @@ def _json(parameters: Mapping[str, Any]) -> dict[str, int | float]:
     return {name: float(value) if isinstance(value, Decimal) else value for name, value in parameters.items()}
 
 
-def _table(told: FrontierDocument) -> pa.Table:
+def _table(exploration: FrontierDocument) -> pa.Table:
     """Points, then refusals, which have a reason instead of figures."""
-    points = [{**each.parameters, **each.model_dump(exclude={"parameters"}), "reason": None} for each in told.points]
-    refused = [{**each.parameters, "reason": each.reason} for each in told.refused]
+    points = [
+        {**each.parameters, **each.model_dump(exclude={"parameters"}), "reason": None} for each in exploration.points
+    ]
+    refused = [{**each.parameters, "reason": each.reason} for each in exploration.refused]
     names = dict.fromkeys(name for row in (*points, *refused) for name in row)
     return pa.table({name: [row.get(name) for row in (*points, *refused)] for name in names})

@@ -13,27 +13,27 @@ from link.version import software_version
 _SCRIPTS: Final = ("table", "theme", "estimates", "frontier")
 
 
-def report(told: FrontierDocument, *, written: datetime | None = None) -> str:
+def report(exploration: FrontierDocument, *, written: datetime | None = None) -> str:
     """The page.
 
     Args:
-        told: What it tells.
+        exploration: What it shows.
         written: The time that it names as its own; now, if None.
     """
     content = {
-        "algorithm": told.algorithm,
+        "algorithm": exploration.algorithm,
         "figures": [
-            ("rows", text.number(told.rows)),
-            ("runs", text.number(len(told.points) + len(told.refused))),
-            ("on the frontier", text.number(sum(point.pareto for point in told.points))),
-            ("refused", text.number(len(told.refused))),
+            ("rows", text.number(exploration.rows)),
+            ("runs", text.number(len(exploration.points) + len(exploration.refused))),
+            ("on the frontier", text.number(sum(point.pareto for point in exploration.points))),
+            ("refused", text.number(len(exploration.refused))),
         ],
-        "points": [(_named(point.parameters), point) for point in told.points],
-        "refused": [(_named(each.parameters), each.reason) for each in told.refused],
+        "points": [(_named(point.parameters), point) for point in exploration.points],
+        "refused": [(_named(each.parameters), each.reason) for each in exploration.refused],
         "written": text.moment(written or datetime.now(UTC)),
         "software": software_version(),
     }
-    return page("frontier.html.j2", content, {"points": [_shown(point) for point in told.points]}, _SCRIPTS)
+    return page("frontier.html.j2", content, {"points": [_shown(point) for point in exploration.points]}, _SCRIPTS)
 
 
 def _shown(point: Point) -> dict[str, Any]:

@@ -44,7 +44,7 @@ class IntervalsEntry(Section):
 
 
 class BinsEntry(Section):
-    """Bins of continuous numbers, which are never told more exactly.
+    """Bins of continuous numbers, which are never shown more exactly.
 
     Attributes:
         range: First and last number that may occur; both belong to the bins.

@@ -67,7 +67,7 @@ class Inputs:
 
     @property
     def warnings(self) -> list[str]:
-        """What columns that are released as they are may tell, as sentences."""
+        """What columns that are released as they are may reveal, as sentences."""
         return warnings(self.table.data, self.spec.as_they_are, self.spec.sensitive, self.spec.least)
 
 
@@ -99,7 +99,7 @@ def table_of(spec: AnonymizeSection, data: pa.Table) -> Table:
 
     Raises:
         ConfigurationError: A column has no role, a role or kind names an unknown one, or contradicts it; a person has
-            several rows, or a column that is released as it is tells most rows apart.
+            several rows, or a column that is released as it is distinguishes most rows.
         InputDataError: There are no rows, cells are missing, or a cell is no value of its column's kind.
     """
     roles = Roles(spec.identifiers, spec.quasi_identifiers, spec.sensitive, spec.insensitive)
@@ -191,7 +191,7 @@ def hierarchies_of(spec: AnonymizeSection, folder: Path, table: Table) -> tuple[
             found[name] = from_file(files[name], entry, entry.separator or spec.separator, name)
         else:
             found[name] = _built(entry, column)
-        found[name].align(column)  # so that values which it lacks are told before any work is done
+        found[name].align(column)  # so that values which it lacks are reported before any work is done
     return found, files
 
 

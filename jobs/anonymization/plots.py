@@ -25,7 +25,7 @@ class DrawnBar:
     before: float
     after: float
     label: str
-    told: str
+    caption: str
 
 
 @dataclass(frozen=True)

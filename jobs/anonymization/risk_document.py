@@ -1,4 +1,4 @@
-"""What `comine anonymize risk --json` tells, as a model from which its published schema is made."""
+"""What `comine anonymize risk --json` prints, as a model from which its published schema is made."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Homogeneity(Part):
 
 
 class AttributeLinkage(Part):
-    """What linking tells of a sensitive column."""
+    """What linking reveals about a sensitive column."""
 
     highest: float = Field(description="The greatest certainty about a target's value.")
     average: float = Field(description="Mean certainty over the targets that match.")

@@ -123,17 +123,17 @@ class AnonymizeSection(Section):
         insensitive: Columns that are released as they are.
         allow_repeated: Identifiers whose values different persons share, such as family names: of any other a value
             that has several rows is refused, since k would count rows.
-        allow_unique: Insensitive columns that may tell most rows apart, since nobody can know them of a person.
+        allow_unique: Insensitive columns that may distinguish most rows, since nobody can know a person's value.
         missing: What becomes of rows that lack values.
         algorithm: By its name.
         max_suppression: Share of the rows that may be suppressed, as an exact decimal.
         suppressed: What becomes of suppressed rows.
         suppression: Of whole rows, or of single cells.
         loss: What a search minimises.
-        row_order: Of the published rows: sorted by what they show, their order tells nothing of the input's; in that
-            of the input, a row's place may tell what its cells hide.
+        row_order: Of the published rows: sorted by what they show, their order reveals nothing about the input's;
+            in that of the input, a row's place may reveal what its cells hide.
         hash_input: Whether the certificate names the SHA-256 of the source, by which a guess of it can be confirmed.
-        seed: Repeats all random draws; for tests, since whoever knows it can repeat them too.
+        seed: Repeats all random draws; for tests, since anybody who knows it can repeat them too.
     """
 
     source: str = Field(min_length=1)
@@ -224,7 +224,7 @@ class AnonymizeSection(Section):
 
     @property
     def least(self) -> int:
-        """How many rows must have a value that is released as it is, so that it tells none of them."""
+        """How many rows must have a value that is released as it is, so that it identifies none of them."""
         return max(2, self.model.k or 2)
 
     @property
@@ -262,7 +262,7 @@ def read_spec(path: Path) -> AnonymizeSection:
 
 
 def parameters(spec: AnonymizeSection) -> dict[str, Any]:
-    """What a certificate tells of a configuration, as JSON values.
+    """What a certificate says of a configuration, as JSON values.
 
     Neither where the data came from, since a URL may hold a password, nor the seed, with which random draws could be
     repeated and so undone; nor values of columns that only the configuration lists.

@@ -126,7 +126,7 @@ def _csv(table: pa.Table) -> bytes:
 
 
 def _strange_files(signed: SignedResult) -> Iterator[str]:
-    """Files of a result folder that this job does not give to whoever holds this one."""
+    """Files of a result folder that this job does not give to the holder of this one."""
     for name in sorted((FILES | {PARTIES}) - _ACCOUNT - _files(signed.spec, signed=signed.signed)):
         if (signed.folder / name).exists():
             yield f"{name} is in the folder, and nobody has signed it: this job gives none here"
@@ -145,7 +145,7 @@ def _plain(result: ResultDocument) -> dict[str, Any]:
 
 
 def _other_version(result: ResultDocument) -> str:
-    """The words may be those of another version; whoever changed the folder may have written that, too."""
+    """The words may be those of another version; a person who changed the folder may have written that, too."""
     wrote, reads = result.software.comine, software_version()
     if wrote == reads:
         return ""

@@ -35,7 +35,7 @@ from protos.v1.link_pb2 import Receipt, SignedReceipt
 E = TypeVar("E", bound=JobEvent)
 
 _SHORT = 16  # hexadecimal digits
-# What must have been told of a job at a party before each event.
+# What must have been recorded of a job at a party before each event.
 _BEFORE: Mapping[type[JobEvent], tuple[type[JobEvent], str]] = {
     Approved: (Proposed, "was proposed"),
     Started: (Approved, "was approved"),
@@ -49,7 +49,7 @@ _ONCE: tuple[type[JobEvent], ...] = (Proposed, Approved, Started, SessionBegan, 
 
 
 class Journal:
-    """What one party's logs tell, job by job.
+    """What one party's logs record, job by job.
 
     Args:
         party: The party.
@@ -66,15 +66,15 @@ class Journal:
 
     @property
     def jobs(self) -> tuple[bytes, ...]:
-        """The jobs that it tells of, in the order of their first entries."""
+        """The jobs that it records, in the order of their first entries."""
         return tuple(self._jobs)
 
     def of(self, job: bytes) -> list[Record]:
-        """All that is told of a job."""
+        """All that is recorded of a job."""
         return self._jobs.get(job, [])
 
-    def told(self, job: bytes, kind: type[E]) -> list[tuple[Record, E]]:
-        """The events of one kind that are told of a job."""
+    def events(self, job: bytes, kind: type[E]) -> list[tuple[Record, E]]:
+        """The events of one kind that are recorded of a job."""
         return [(record, record.event) for record in self.of(job) if isinstance(record.event, kind)]
 
 
@@ -135,7 +135,7 @@ def gaps(found: Mapping[str, Journal]) -> list[str]:
         f"{party} could not record what it opened in session {called(event.session)} of job {called(job)}"
         for party, journal in found.items()
         for job in journal.jobs
-        for _, event in journal.told(job, SessionLost)
+        for _, event in journal.events(job, SessionLost)
     ]
 
 
@@ -157,7 +157,7 @@ def _fork(one: CheckedLog, other: CheckedLog) -> Iterator[Finding]:
 
 
 def _order(journal: Journal, job: bytes) -> Iterator[Finding]:
-    """What one party's log tells of a job must be whole and in order; another attempt is told after the end of one."""
+    """What one party's log records of a job must be whole and in order; another attempt comes after the end of one."""
     seen: set[type[JobEvent]] = set()
     open_session = last = None
     attempt = 0
@@ -172,7 +172,7 @@ def _order(journal: Journal, job: bytes) -> Iterator[Finding]:
             attempt = event.attempt
         before = _BEFORE.get(kind)
         if before is not None and before[0] not in seen:
-            yield record.finding(f"no entry before it tells that job {called(job)} {before[1]} at {journal.party}")
+            yield record.finding(f"no entry before it says that job {called(job)} {before[1]} at {journal.party}")
         if kind in seen and kind in _ONCE:
             yield record.finding(f"job {called(job)} has two entries '{event.event}' at {journal.party}")
         seen.add(kind)
@@ -180,25 +180,25 @@ def _order(journal: Journal, job: bytes) -> Iterator[Finding]:
             open_session = event.session
         elif isinstance(event, Transcript | ValuesOpened | Released) and event.session != open_session:
             yield record.finding(
-                f"it tells of another session than the one that job {called(job)} began at {journal.party}"
+                f"it names another session than the one that job {called(job)} began at {journal.party}"
             )
         last = record
     if last is not None and Started in seen and Ended not in seen:
         restarted = any(r.entry.time > last.entry.time and isinstance(r.event, NodeStarted) for r in journal.records)
         if restarted:
-            yield last.finding(f"job {called(job)} was started at {journal.party}, and no entry tells of its end")
+            yield last.finding(f"job {called(job)} was started at {journal.party}, and no entry records its end")
 
 
 def _approvals(found: Mapping[str, Journal], journal: Journal, job: bytes) -> Iterator[Finding]:
     """Every approval that a party was shown must be in the log of the party that gave it."""
-    for record, started in journal.told(job, Started):
+    for record, started in journal.events(job, Started):
         for raw in started.approvals:
             shown = SignedApproval.FromString(raw).approval
             party = Approval.FromString(shown).party
             if party not in found:
                 continue
             given = [
-                SignedApproval.FromString(event.approval).approval for _, event in found[party].told(job, Approved)
+                SignedApproval.FromString(event.approval).approval for _, event in found[party].events(job, Approved)
             ]
             if not given:
                 yield record.finding(f"{party} approved job {called(job)}, and the log of {party} lacks its approval")
@@ -208,16 +208,16 @@ def _approvals(found: Mapping[str, Journal], journal: Journal, job: bytes) -> It
 
 def _sessions(found: Mapping[str, Journal], journal: Journal, job: bytes) -> Iterator[Finding]:
     """A session that one party began, all its parties began, unless they failed while they greeted each other."""
-    for record, began in journal.told(job, SessionBegan):
+    for record, began in journal.events(job, SessionBegan):
         if record.late:
-            continue  # whoever has a revoked key could write it, so it accuses nobody
+            continue  # anybody with a revoked key could write it, so it accuses nobody
         for party in began.parties:
             if party == journal.party or party not in found:
                 continue
             peer = found[party]
-            theirs = [event for _, event in peer.told(job, SessionBegan) if event.session == began.session]
+            theirs = [event for _, event in peer.events(job, SessionBegan) if event.session == began.session]
             if not theirs:
-                failed = any(event.state != "succeeded" for _, event in peer.told(job, Ended))
+                failed = any(event.state != "succeeded" for _, event in peer.events(job, Ended))
                 if failed and not _took_part(journal, party, began):
                     continue
                 yield record.finding(
@@ -225,12 +225,12 @@ def _sessions(found: Mapping[str, Journal], journal: Journal, job: bytes) -> Ite
                     "part"
                 )
             elif (theirs[0].attempt, theirs[0].parties) != (began.attempt, began.parties):
-                yield record.finding(f"the log of {party} tells of other parties or another attempt in this session")
+                yield record.finding(f"the log of {party} names other parties or another attempt in this session")
 
 
 def _took_part(journal: Journal, peer: str, began: SessionBegan) -> bool:
     """Whether a party's log shows frames of a protocol that it got of a peer."""
-    for _, event in journal.told(began.job, Transcript):
+    for _, event in journal.events(began.job, Transcript):
         account = event.peers.get(peer)
         if account is not None and event.session == began.session:
             mine = Receipt.FromString(SignedReceipt.FromString(account.mine).receipt)
@@ -239,7 +239,7 @@ def _took_part(journal: Journal, peer: str, began: SessionBegan) -> bool:
 
 
 def _coordinators(one: Journal, other: Journal, job: bytes) -> Iterator[Finding]:
-    for (record, mine), (there, theirs) in zip(one.told(job, Proposed), other.told(job, Proposed), strict=False):
+    for (record, mine), (there, theirs) in zip(one.events(job, Proposed), other.events(job, Proposed), strict=False):
         proposals = [SignedProposal.FromString(event.proposal).proposal for event in (mine, theirs)]
         if mine.coordinator != theirs.coordinator or proposals[0] != proposals[1]:
             yield record.finding(
@@ -250,14 +250,14 @@ def _coordinators(one: Journal, other: Journal, job: bytes) -> Iterator[Finding]
 
 def _transcripts(one: Journal, other: Journal, job: bytes) -> Iterator[Finding]:
     """What two parties state of the frames between them, as each keeps it."""
-    left = {event.session: (record, event) for record, event in one.told(job, Transcript)}
-    right = {event.session: (record, event) for record, event in other.told(job, Transcript)}
+    left = {event.session: (record, event) for record, event in one.events(job, Transcript)}
+    right = {event.session: (record, event) for record, event in other.events(job, Transcript)}
     for session in left.keys() | right.keys():
         if session not in left or session not in right:
             record, event = left.get(session) or right[session]
             missing = other if session in left else one
-            if any(event.session == session for _, event in missing.told(job, SessionLost)):
-                continue  # `gaps` tells it
+            if any(event.session == session for _, event in missing.events(job, SessionLost)):
+                continue  # `gaps` reports it
             if missing.party in event.peers and event.peers[missing.party].theirs is not None:
                 yield record.finding(
                     f"{missing.party} signed a receipt for session {called(session)}, and its log lacks the "
@@ -283,6 +283,6 @@ def _transcripts(one: Journal, other: Journal, job: bytes) -> Iterator[Finding]:
         for direction, lane in differences(*accounts, ended=mine.complete and theirs.complete):
             sender, receiver = (one, other) if direction == "sent" else (other, one)
             yield record.finding(
-                f"disputed: what {sender.party} sent {receiver.party} in lane '{lane[:80]}' is told otherwise by "
+                f"disputed: what {sender.party} sent {receiver.party} in lane '{lane[:80]}' is recorded otherwise by "
                 f"{other.party} ({there.file}, line {there.line})"
             )

@@ -1,4 +1,4 @@
-"""All events that a line of an audit log can tell, by their names."""
+"""All events of audit logs, by their names."""
 
 from __future__ import annotations
 

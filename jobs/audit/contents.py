@@ -44,7 +44,7 @@ def problems(entry: Entry, event: Event, party: str, trust: Trust, *, late: bool
 
     Args:
         entry: The line.
-        event: What it tells.
+        event: What happened.
         party: Whose log it is.
         trust: Whom the reader believes.
         late: Whether the entry was signed while its certificate was not good.
@@ -121,7 +121,7 @@ def _approval(event: Approved, judgement: _Judgement) -> Iterator[str]:
     trust, at = judgement.judged(judgement.party, signed.certificate)
     approval = read_approval(signed, trust, judgement.party, at=at)
     if approval.job_id != event.job or approval.by != event.by:
-        yield "the approval is of another job or by somebody else than the entry tells"
+        yield "the approval is of another job or by somebody else than the entry says"
 
 
 def _approvals(event: Started, judgement: _Judgement) -> Iterator[str]:

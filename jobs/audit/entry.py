@@ -1,4 +1,4 @@
-"""The exact form of an audit log: lines and their chain, and the head that tells how far a log goes.
+"""The exact form of an audit log: lines and their chain, and the head that says how far a log goes.
 
 A line is one JSON object with the keys `KEYS` in that order, no blanks, ASCII only, and a newline. Its signature is
 over `ENTRY` ‖ the line's bytes up to `,"signature":`; `prev` is the SHA-256 of the line before, without its newline.

@@ -1,4 +1,4 @@
-"""What an audit log can tell of a node and its jobs: one frozen model per event, with no place for a value of the data.
+"""What an audit log records of a node and its jobs: one frozen model per event, with no place for a value of the data.
 
 Of an opening there is the label, the recipients, the number, the size and a keyed MAC; of a release what seals its
 signature, and a keyed MAC of the result's digest; of an error its code, not its words, which may be a peer's.
@@ -89,7 +89,7 @@ class CertificateChanged(Event):
 
 
 class LineTorn(Event):
-    """The bytes before this line are no entry: a write did not come to its end, and nothing that it told happened."""
+    """The bytes before this line are no entry: a write was interrupted, and nothing that it recorded happened."""
 
     event = "line-torn"
     at: int = Field(ge=0, description="Where in the file they begin.")
@@ -110,7 +110,7 @@ class HeadLost(Event):
 
 
 class LogFollows(Event):
-    """The log was begun anew, and what an earlier one tells is known to the job database alone."""
+    """The log was begun anew, and what an earlier one records is known to the job database alone."""
 
     event = "log-follows"
     log: Id = Field(description="SHA-256 of the first entry of that log.")
@@ -139,7 +139,7 @@ class NodeStarted(Event):
 
 
 class HistoryRestored(Event):
-    """The job database had lost what this log tells before, and was given it back."""
+    """The job database had lost what this log records, and was restored from it."""
 
     event = "history-restored"
     jobs: int = Field(ge=0, description="How many jobs were made or mended.")
@@ -213,7 +213,7 @@ class Refused(JobEvent):
 
     event = "refused"
     by: str = Field(description="policy, or the person who denied.")
-    reason: str = Field(description="As the coordinator is told it.")
+    reason: str = Field(description="As the coordinator sees it.")
 
     def __str__(self) -> str:
         return f"by {self.by}: {self.reason}"
@@ -236,7 +236,7 @@ class Started(JobEvent):
 
 
 class Charged(JobEvent):
-    """The privacy ledger was charged for a start; told again where the node died before this entry was on disk."""
+    """The privacy ledger was charged for a start; recorded again where the node died before this entry was on disk."""
 
     event = "charged"
     attempt: int = Field(ge=1)
@@ -404,11 +404,13 @@ class Ended(JobEvent):
     state: Literal["succeeded", "failed", "cancelled", "expired"]
     error_code: str | None = None
     error_party: str | None = Field(default=None, description="Where the error arose.")
-    told_by: str | None = Field(default=None, description="The peer that told it; null where this party met it itself.")
+    told_by: str | None = Field(
+        default=None, description="The peer that reported it; null where this party met it itself."
+    )
 
     def __str__(self) -> str:
         where = "" if self.error_party is None else f" at {self.error_party}"
-        where += "" if self.told_by is None else f", told by {self.told_by}"
+        where += "" if self.told_by is None else f", reported by {self.told_by}"
         return self.state if self.error_code is None else f"{self.state}: {self.error_code}{where}"
 
     @classmethod
@@ -419,7 +421,7 @@ class Ended(JobEvent):
         error: ComineError,
         reporter: str | None = None,
     ) -> Ended:
-        """A job that an error has ended, and which peer has told it, if any."""
+        """A job that an error has ended, and which peer has reported it, if any."""
         return cls(job=job_id, state=state, error_code=error.code, error_party=error.party, told_by=reporter)
 
 

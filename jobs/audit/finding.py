@@ -44,7 +44,7 @@ class Record:
         file: The log.
         line: The line's number, from 1.
         entry: The line.
-        event: What it tells.
+        event: What happened.
         late: Whether it was signed while its certificate was not good, so that it proves nothing to others.
     """
 

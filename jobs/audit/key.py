@@ -76,7 +76,7 @@ class AuditKey:
 
 
 def result_mac(key: bytes, digest: bytes) -> bytes:
-    """The MAC of a result's digest; a plain digest would let whoever reads the log try results until one fits.
+    """The MAC of a result's digest; a plain digest would let readers of the log try results until one fits.
 
     Args:
         key: Of the session, as `link.disclosure.session_key` makes it.

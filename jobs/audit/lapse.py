@@ -1,7 +1,7 @@
 """Signatures that a party made while its certificate was not good: after it had expired or was revoked.
 
 A node that runs past its certificate goes on writing, since nothing may be lost, and starts again with a new one. What
-it wrote meanwhile is its own word still, so it is told apart from what was changed; but nobody else need believe it.
+it wrote meanwhile is its own word still, so it is kept apart from what was changed; but nobody else need believe it.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def timeless(trust: Trust, certificate_pem: bytes) -> tuple[Trust, dt.datetime]:
 
 
 def check_author(trust: Trust, certificate_pem: bytes, party: str, signed: bytes, signature: bytes) -> x509.Certificate:
-    """Checks that a party has signed, whenever that was; `lapse` tells whether the certificate was good then.
+    """Checks that a party has signed, whenever that was; `lapse` says whether the certificate was good then.
 
     Args:
         trust: Whom the reader believes.
@@ -67,7 +67,7 @@ def lapse(trust: Trust, certificate: x509.Certificate, party: str, at: dt.dateti
     revoked = trust.revocations.revoked_on(serial) if trust.revocations is not None else None
     if revoked is not None and at >= revoked:
         return (
-            f"after the certificate of {party} was revoked on {revoked:%Y-%m-%d %H:%M} UTC, by its node or by whoever "
+            f"after the certificate of {party} was revoked on {revoked:%Y-%m-%d %H:%M} UTC, by its node or by somebody "
             "else has the key; the chain holds, but what was written then is not to be trusted"
         )
     worth = "the signature and the chain hold, but what was written then proves nothing to others"

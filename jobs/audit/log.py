@@ -1,7 +1,7 @@
 """The writer of a party's audit log: an append-only file that node and command line share, and its head.
 
 Each entry is chained to the line before, signed and on disk when `append` returns. The head, a small file beside the
-log, is signed too and tells how far the log goes, so that a cut-off end is found.
+log, is signed too and says how far the log goes, so that a cut-off end is found.
 """
 
 from __future__ import annotations
@@ -124,7 +124,7 @@ class AuditLog:
         """Finds the end of the log, and holds it against the head."""
         if os.fstat(self._handle).st_size == 0:
             if (head := self._head()) is not None:
-                raise self._changed(f"it is empty, and its head tells of entry {head.seq}")
+                raise self._changed(f"it is empty, and its head names entry {head.seq}")
             pem = self._identity.certificate_pem.decode()
             self._write([LogBegan(format=FORMAT, party=self._identity.name, certificate=pem)])
             assert self._last is not None
@@ -138,11 +138,11 @@ class AuditLog:
             self._check_last(self._last)
             self._write([HeadLost()])
         elif head.seq > self._last.seq:
-            raise self._changed(f"it ends with entry {self._last.seq}, and its head tells of entry {head.seq}")
+            raise self._changed(f"it ends with entry {self._last.seq}, and its head names entry {head.seq}")
         elif head.seq < self._last.seq:
             self._check_last(self._last)  # a crash came between the entry and the head
         elif head.entry != self._last.digest:
-            raise self._changed(f"entry {head.seq} is not the one that its head tells of")
+            raise self._changed(f"entry {head.seq} is not the one that its head names")
 
     def _head(self) -> Head | None:
         """The head; None where it is missing or not whole, as after a power cut."""

@@ -33,7 +33,7 @@ class Places:
 
 
 def find(paths: list[Path]) -> Places:
-    """Tells logs, parties' files and result folders apart.
+    """Sorts paths into logs, parties' files and result folders.
 
     Args:
         paths: Audit logs, `party.toml` files, state folders and result folders.

@@ -1,4 +1,4 @@
-"""Writes a session's beginning and end into the audit log; `jobs.run.run_party` is told to wait for it."""
+"""Writes a session's beginning and end into the audit log; `jobs.run.run_party` waits for it."""
 
 from __future__ import annotations
 

@@ -57,7 +57,7 @@ def check_result(
     Args:
         folder: The result folder.
         trust: Whom the reader believes.
-        found: By party, what its audit log tells; of other parties only the signatures are checked.
+        found: By party, what its audit log records; of other parties only the signatures are checked.
         sealer: Who has signed the folder's manifest, where somebody has.
     """
     path = folder / RESULT
@@ -128,7 +128,7 @@ class _Check:
             )
 
     def _only_party(self) -> str | None:
-        """The party whose node wrote this as its own copy, if it is one: that tells of nobody else."""
+        """The party whose node wrote this as its own copy, if it is one: that names nobody else."""
         own = set(self.result.parties) | {receipt.party for receipt in self.result.receipts}
         return next(iter(own)) if len(own) == 1 and self.result.consents is None else None
 
@@ -139,23 +139,23 @@ class _Check:
             yield f"it is the copy of {party} alone and holds no consents; give the log of {party} too, which has them"
             return
         journal = self.found[party]
-        seals = {event.seal for _, event in journal.told(job_id, Released) if event.to == party}
+        seals = {event.seal for _, event in journal.events(job_id, Released) if event.to == party}
         if not any(hashlib.sha256(_raw(receipt.signature)).digest() in seals for receipt in self.result.receipts):
-            yield f"it holds no consents, and the log of {party} tells of no such result for {party} itself"
+            yield f"it holds no consents, and the log of {party} records no such result for {party} itself"
         if hashlib.sha256(self._recorded() or b"").hexdigest() != self.result.spec_digest:
-            yield f"the log of {party} tells of another specification of job {called(job_id)}, or of none"
+            yield f"the log of {party} records another specification of job {called(job_id)}, or none"
 
     def _recorded(self) -> bytes | None:
         """The specification in a proposal that a party's log holds of this job."""
         job_id = bytes.fromhex(self.result.job_id)
         for journal in self.found.values():
-            for _, event in journal.told(job_id, Proposed):
+            for _, event in journal.events(job_id, Proposed):
                 proposal = Proposal.FromString(SignedProposal.FromString(event.proposal).proposal)
                 return proposal.spec
         return None
 
     def _specification(self, parameters: bytes) -> JobSpec | None:
-        """What was proposed; where nobody shows that, the parameters that are told."""
+        """What was proposed; where nobody shows that, the parameters of the result."""
         for proposed in (self.spec, self._recorded()):
             if proposed is not None:
                 parameters = proposed
@@ -205,7 +205,7 @@ class _Check:
             if given.job_id.hex() != self.result.job_id or given.coordinator != coordinator:
                 yield f"the approval of {party} in it is of another job or coordinator"
             if party in self.found:
-                own = [event.approval for _, event in self.found[party].told(given.job_id, Approved)]
+                own = [event.approval for _, event in self.found[party].events(given.job_id, Approved)]
                 if approval.approval not in [SignedApproval.FromString(raw).approval for raw in own]:
                     yield f"the log of {party} lacks the approval of {party} that is in it"
 
@@ -214,7 +214,7 @@ class _Check:
         job_id = bytes.fromhex(result.job_id)
         signature = _raw(receipt.signature)
         header = ResultHeader(release=_raw(receipt.release), signature=signature, certificate=_pem(receipt.certificate))
-        at, in_log = self._told(party, job_id, hashlib.sha256(signature).digest())
+        at, in_log = self._signed_at(party, job_id, hashlib.sha256(signature).digest())
         release = verify(header, trust=self.trust, party=party, job_id=job_id, at=at)
         if party in self.found and not in_log:
             yield f"the log of {party} has no such release of job {called(job_id)}"
@@ -222,16 +222,16 @@ class _Check:
         said = (release.session.hex(), rows_of(release), release.strategy, list(release.receipts_from))
         told = (result.n_rows, result.positions)
         if said != (result.session_id, told, result.strategy, receipt.agrees_with):
-            yield f"{party} signed another session, number of rows, strategy or agreement than it tells"
+            yield f"{party} signed another session, number of rows, strategy or agreement than it states"
         measured = (release.bytes_sent, release.bytes_received, release.rounds, release.seconds)
         if costs is not None and measured != (costs.bytes_sent, costs.bytes_received, costs.rounds, costs.seconds):
-            yield f"{party} signed other costs than it tells"
+            yield f"{party} signed other costs than it states"
         self.releases.append(release)
 
-    def _told(self, party: str, job_id: bytes, seal: bytes) -> tuple[dt.datetime | None, bool]:
-        """When a release was signed, and whether its party's log tells of it."""
+    def _signed_at(self, party: str, job_id: bytes, seal: bytes) -> tuple[dt.datetime | None, bool]:
+        """When a release was signed, and whether its party's log records it."""
         if party in self.found:
-            for record, event in self.found[party].told(job_id, Released):
+            for record, event in self.found[party].events(job_id, Released):
                 if event.seal == seal:
                     return record.entry.time, True
         for consent in self.result.consents.approvals if self.result.consents is not None else ():
@@ -258,4 +258,4 @@ def _time(seconds: int) -> dt.datetime:
     try:
         return dt.datetime.fromtimestamp(seconds, dt.UTC)
     except (ValueError, OverflowError, OSError):
-        raise ValueError("tells a time that no calendar has") from None
+        raise ValueError("states a time that no calendar has") from None

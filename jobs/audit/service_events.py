@@ -1,4 +1,4 @@
-"""What an audit log can tell of a node's services to clients and coordinators: collections, routes, queries, releases.
+"""What an audit log records of a node's services to clients and coordinators: collections, routes, queries, releases.
 
 As in `jobs.audit.events`, no event has a place for a value out of anybody's data.
 """
@@ -12,7 +12,7 @@ from jobs.audit.events import Event, Id
 
 # -- the frequency service -------------------------------------------------------------------------------------------
 class CollectionEvent(Event):
-    """Something in the life of one collection of reports. None tells a report, or who sent one."""
+    """Something in the life of one collection of reports. None holds a report, or who sent one."""
 
     collection: str
 
@@ -40,7 +40,7 @@ class CollectionClosed(CollectionEvent):
 
 
 class CollectionDeleted(CollectionEvent):
-    """All that the node kept of a closed collection was deleted; only this log still tells of it."""
+    """All that the node kept of a closed collection was deleted; only this log still records it."""
 
     event = "collection-deleted"
     by: str = Field(description="The coordinator that had created it.")
@@ -59,7 +59,7 @@ class CollectionLost(CollectionEvent):
 
 
 class RoundEnded(CollectionEvent):
-    """A round takes no more reports; told again where the node died before its end was on disk."""
+    """A round takes no more reports; recorded again where the node died before its end was on disk."""
 
     event = "round-ended"
     round: int = Field(ge=0)
@@ -83,7 +83,7 @@ class EstimatesRead(CollectionEvent):
 
 # -- the shuffler ----------------------------------------------------------------------------------------------------
 class RouteEvent(Event):
-    """Something in the life of one route of reports. None tells a report, or who sent one, or when."""
+    """Something in the life of one route of reports. None holds a report, or who sent one, or when."""
 
     route: str
 
@@ -100,7 +100,7 @@ class RouteCreated(RouteEvent):
 
 
 class BatchClosed(RouteEvent):
-    """A batch took no more reports and was put into its new order; told again where the node died before that."""
+    """A batch took no more reports and was put into its new order; recorded again where the node died before that."""
 
     event = "batch-closed"
     batch: int = Field(ge=1)
@@ -115,7 +115,7 @@ class BatchClosed(RouteEvent):
 
 
 class BatchForwarded(RouteEvent):
-    """A closed batch is at its next place, and its reports were deleted here; told again where the node died."""
+    """A closed batch is at its next place, and its reports were deleted here; recorded again where the node died."""
 
     event = "batch-forwarded"
     batch: int = Field(ge=1)
@@ -169,7 +169,7 @@ class QueryRefused(Event):
     dataset: str
     coordinator: str
     code: str = Field(description="Of the error.")
-    reason: str = Field(description="As the coordinator was told it.")
+    reason: str = Field(description="As the coordinator saw it.")
 
     def __str__(self) -> str:
         return f"{self.coordinator} asked for '{self.dataset}': {self.code}, {self.reason}"
@@ -217,7 +217,7 @@ class ReleaseRefused(Event):
     dataset: str
     coordinator: str
     code: str = Field(description="Of the error.")
-    reason: str = Field(description="As the coordinator was told it.")
+    reason: str = Field(description="As the coordinator saw it.")
     number: int = Field(default=0, ge=0, description="Releases and failures that the node had counted by then.")
 
     def __str__(self) -> str:

@@ -1,4 +1,4 @@
-"""Reads on in an audit log from an entry that is known, chain and all: what the log tells beyond it."""
+"""Reads on in an audit log from an entry that is known, chain and all: what the log records beyond it."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Mark(NamedTuple):
     place: int
 
 
-class Told(NamedTuple):
+class LoggedEvent(NamedTuple):
     """What one entry tells.
 
     Attributes:
@@ -41,7 +41,7 @@ class Told(NamedTuple):
     event: Event
 
 
-def entries_after(path: Path, known: Mark | None) -> Iterator[Told]:
+def entries_after(path: Path, known: Mark | None) -> Iterator[LoggedEvent]:
     """The entries of a log beyond one, or all of them, in order; lines that are none are passed over.
 
     The log's head, which `AuditLog.open` has held against its last entry, vouches for all that the chain leads to.
@@ -94,7 +94,7 @@ def cut(path: Path, why: str) -> ConfigurationError:
     )
 
 
-def _after(path: Path, file: BinaryIO, known: Mark | None) -> Iterator[Told]:
+def _after(path: Path, file: BinaryIO, known: Mark | None) -> Iterator[LoggedEvent]:
     seq, prev = -1, START
     if known is not None:
         found = _found(path, file, known)
@@ -103,7 +103,7 @@ def _after(path: Path, file: BinaryIO, known: Mark | None) -> Iterator[Told]:
         try:
             entry = read(raw.removesuffix(b"\n"))
         except ValueError:
-            continue  # a line that was torn; were it an entry, the chain would tell
+            continue  # a line that was torn; were it an entry, the chain would break
         if (entry.seq, entry.prev) != (seq + 1, prev):
             raise ConfigurationError(
                 f"the audit log {path} was changed: entry {entry.seq} does not follow the one before it; find out why "
@@ -117,4 +117,4 @@ def _after(path: Path, file: BinaryIO, known: Mark | None) -> Iterator[Told]:
                 f"entry {entry.seq} of the audit log {path} cannot be read ({error}); bring comine to the version that "
                 "wrote it"
             ) from None
-        yield Told(entry, event)
+        yield LoggedEvent(entry, event)

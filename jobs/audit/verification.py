@@ -25,7 +25,7 @@ class LogSummary(Part):
     """A log that was read."""
 
     file: str
-    party: str = Field(description="Empty where the log does not even tell whose it is.")
+    party: str = Field(description="Empty where the log does not even say whose it is.")
     entries: int = Field(ge=0, description="Entries that hold.")
     first: str | None = Field(description="Time of the first of them, UTC.")
     last: str | None = Field(description="Time of the last of them, UTC.")

@@ -101,7 +101,7 @@ class _LateRun:
     Attributes:
         first: The first of them.
         last: The last of them.
-        why: The reason, as `jobs.audit.lapse` tells it.
+        why: The reason, as `jobs.audit.lapse` words it.
     """
 
     first: Record
@@ -265,11 +265,11 @@ class _Walk:
         return lapse(self.trust, found, self.party, entry.time)
 
     def _set_aside(self, torn: LineTorn, begin: int, data: bytes) -> None:
-        """Takes lines that are no entries for explained, if these are the very bytes that the entry tells of."""
+        """Takes lines that are no entries for explained, if these are the very bytes that the entry names."""
         end = torn.at + torn.size_bytes
         inside = [place for place in self.loose if torn.at <= place < end]
         if torn.at not in inside or end > begin or hashlib.sha256(data[torn.at : end]).digest() != torn.sha256:
-            raise ValueError("the torn line that it tells of is not there as it was")
+            raise ValueError("the torn line that it names is not there as it was")
         for place in inside:
             del self.loose[place]
 
@@ -287,7 +287,7 @@ class _Walk:
             return
         told = next((record for record in self.records if record.entry.seq == head.seq), None)
         if told is not None and told.entry.digest != head.entry:
-            self.findings.append(told.finding("it is not the entry that the log's head tells of"))
+            self.findings.append(told.finding("it is not the entry that the log's head names"))
 
     def _found(self, number: int, seq: int | None, what: str) -> None:
         self.findings.append(Finding(self.path, number, seq, what))

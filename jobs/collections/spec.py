@@ -1,6 +1,6 @@
 """The specification of a collection of the frequency service: a frozen model of `collection.toml`.
 
-Whoever creates a collection sends it in canonical form, the labels of the domain apart from it. Clients read it again,
+The creator of a collection sends it in canonical form, the labels of the domain apart from it. Clients read it again,
 and see from it when rounds begin and end.
 """
 

@@ -13,8 +13,10 @@ from jobs.kinds.packages import ModelName
 class Amounts(Part):
     """Amounts of privacy, as exact decimals; null where there is no such limit or no such amount."""
 
-    local_epsilon: str | None = Field(description="ε towards whoever sees a record's reports as they leave the party.")
-    epsilon: str | None = Field(description="ε towards whoever sees results.")
+    local_epsilon: str | None = Field(
+        description="ε towards anybody who sees a record's reports as they leave the party."
+    )
+    epsilon: str | None = Field(description="ε towards anybody who sees results.")
     delta: str | None = Field(description="δ of that.")
 
 

@@ -77,9 +77,9 @@ class Privacy(Part):
 
     model: str = Field(description="local, shuffle, distributed or blended.")
     local_epsilon: float | None = Field(
-        ge=0, description="Of the record's report, towards whoever sees it alone; null where there are no reports."
+        ge=0, description="Of the record's report, towards anybody who sees it alone; null where there are no reports."
     )
-    epsilon: float = Field(ge=0, description="Towards whoever sees the result.")
+    epsilon: float = Field(ge=0, description="Towards anybody who sees the result.")
     delta: float = Field(ge=0, description="The probability with which that epsilon may be exceeded.")
     n: int | None = Field(
         ge=1, description="Reports of others than colluders that hide the record's; null where only noise hides it."
@@ -117,7 +117,7 @@ class ResultDocument(Part):
         default=None,
         ge=0,
         description="Public positions that the rows of all parties were given, empty ones among them; null where "
-        "n_rows is told.",
+        "n_rows is known.",
     )
     strategy: str = Field(
         description="The strategy that the parties took, level-wise or one-shot; the search where "
@@ -141,7 +141,9 @@ class ResultDocument(Part):
         description="Whether counts are estimates, so that the tables have deviation, low and high: 95 % intervals, of "
         "supports, and in the table of rules of confidences. Null where the coordinator is not a recipient.",
     )
-    privacy: Privacy | None = Field(default=None, description="Null where the job adds no noise or is not told here.")
+    privacy: Privacy | None = Field(
+        default=None, description="Null where the job adds no noise or is not disclosed here."
+    )
     parties: dict[str, PartyCosts]
     disclosure: list[dict[str, Any]] = Field(
         description="Who learns what; each entry is a line, `detail` its exact form where that is longer."

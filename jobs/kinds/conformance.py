@@ -202,7 +202,7 @@ def says_what_it_discloses(example: Example) -> None:
 
 
 def charges_what_its_model_costs(example: Example) -> None:
-    """The ledger is charged under the model of the job, and nothing where no noise bounds what is told."""
+    """The ledger is charged under the model of the job, and nothing where no noise bounds what is disclosed."""
     cost = example.kind.charge(example.spec)
     _require(cost.model == example.spec.privacy.model, "charge: another privacy model than that of the job")
     exact = cost.model == "exact"

@@ -1,4 +1,4 @@
-"""What a job has found, at whoever learns it."""
+"""What a job has found, at those who learn it."""
 
 from __future__ import annotations
 

@@ -145,7 +145,7 @@ def _read_once(saved: SavedFinding, ending: str, n_rows: int, *, counted: bool, 
 
 
 def sizes(tables: Mapping[str, pa.Table]) -> dict[str, Any]:
-    """How many itemsets and rules `result.json` tells of."""
+    """How many itemsets and rules `result.json` counts."""
     return {"n_itemsets": len(tables["itemsets"]), "n_rules": len(tables["rules"]) if "rules" in tables else None}
 
 

@@ -56,7 +56,7 @@ class Disclosure(NamedTuple):
         declared: Every label under which something may be opened.
         learned: Who learns what.
         collusion: Which parties may work together without learning more, in words.
-        beyond: What keeps all promises and may still tell something.
+        beyond: What keeps all promises and may still reveal something.
     """
 
     result: str
@@ -235,7 +235,7 @@ class Kind(ABC):
     def mined_as(self, spec: JobSpec) -> HorizontalMining | None:
         """As what exact job over rows it is taken, to predict its candidates from what parties publish of theirs.
 
-        None of a kind that hangs on no such counts, or has no least support.
+        None of a kind that depends on no such counts, or has no least support.
         """
         return None
 

@@ -98,7 +98,7 @@ Task = Annotated[
 """The task of some kind, its own or added."""
 
 ModelName = Annotated[str, WithJsonSchema({"enum": list(MODELS), "type": "string"})]
-"""What documents call a privacy model: what a job has cost is told also where its plug-in is gone."""
+"""What documents call a privacy model: what a job has cost is shown also where its plug-in is gone."""
 
 PrivacyModel = Annotated[ModelName, AfterValidator(_known("privacy model", MODELS, lambda key: key.model))]
 """The privacy model of some kind, its own or added."""

@@ -58,7 +58,7 @@ def kinds() -> tuple[Kind, ...]:
     return (*map(_kind, own), *map(_added_kind, others))
 
 
-def tells_coordinator(spec: JobSpec) -> bool:
+def coordinator_learns(spec: JobSpec) -> bool:
     """Whether the coordinator gets what a job finds: it is a recipient, and the job finds something."""
     return spec.to_coordinator and kind_of(spec).finds is not None
 

@@ -13,7 +13,7 @@ def watched(spec: JobSpec, rows: str, reveals: str = "", *, how: str = "") -> Le
 
     Args:
         spec: The job.
-        rows: What its number of rows is called; only a coordinator that is no recipient need be told of it.
+        rows: What its number of rows is called; only for a coordinator that is no recipient is it new.
         reveals: What follows from these.
         how: What it takes to do the job, if there is a choice.
     """

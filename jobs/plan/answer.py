@@ -55,7 +55,7 @@ class ItemsetSizes:
         held: All items that occur; None where that is not known.
         rules: How many rules would be examined, batch by batch.
         itemsets: For the union of the one-shot strategy; None where there are too many.
-        closure: The itemsets of two and more items for which these stand.
+        closure: The itemsets of two or more items that these represent.
         levels: Of 2, 3, … items: for the unions that thin the candidates.
         columns: Of a table.
     """
@@ -80,8 +80,8 @@ class Answer:
         speed: Of its machine.
         certificate_bytes: Of its certificate.
         n_rows: Its rows; None where it does not publish their number.
-        sizes: Of its itemsets; None where what it publishes does not tell of them.
-        left: What is left of its totals for the privacy of records, where it tells.
+        sizes: Of its itemsets; None where it publishes none of them.
+        left: What is left of its totals for the privacy of records, where it says so.
     """
 
     party: str

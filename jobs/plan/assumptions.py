@@ -1,4 +1,4 @@
-"""On what a plan's figures rest, and what whoever runs the job should think of, in sentences."""
+"""On what a plan's figures rest, and what its owner should think of, in sentences."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def assumptions(spec: JobSpec, found: Expected | None, answers: Mapping[str, Ans
     Args:
         spec: The job.
         found: What is expected of it.
-        answers: What each of its parties tells.
+        answers: What each of its parties publishes.
         latency_s: Seconds that a message is expected to take from party to party.
     """
     told = [name for name, answer in answers.items() if answer.sizes is not None]
@@ -24,7 +24,7 @@ def assumptions(spec: JobSpec, found: Expected | None, answers: Mapping[str, Ans
     lines = []
     if found is None:
         lines.append(
-            f"None of {enumeration(list(answers))} publishes what these figures hang on: they are what the job costs "
+            f"None of {enumeration(list(answers))} publishes what these figures depend on: they are what the job costs "
             "at least, and what the job's own limits allow at most."
         )
     elif hidden:
@@ -66,8 +66,9 @@ def advice(spec: JobSpec) -> list[str]:
     one, other = spec.job.parties
     which = "every candidate" if spec.itemsets.disclose == "candidates" else "every frequent itemset"
     return [
-        f"With two parties a sum that is opened tells each the other's count: {one} and {other} learn each other's "
-        f'counts of {which}. [itemsets] disclose = "frequent" opens no sum, and tells only which itemsets are frequent.'
+        f"With two parties a sum that is opened reveals to each the other's count: {one} and {other} learn each "
+        f'other\'s counts of {which}. [itemsets] disclose = "frequent" opens no sum, and reveals only which itemsets '
+        "are frequent."
     ]
 
 

@@ -175,6 +175,6 @@ async def _aside(executor: Executor, work: Callable[[], T]) -> T:
     return result
 
 
-def told_speed(speed: Speed) -> plan_pb2.Speed:
-    """The speed as it is told."""
+def speed_message(speed: Speed) -> plan_pb2.Speed:
+    """The speed as a message."""
     return plan_pb2.Speed(**asdict(speed))

@@ -1,4 +1,4 @@
-"""A plan from what parties have told: likely figures, and between which they lie as far as published sizes say.
+"""A plan from what parties have published: likely figures, and between which they lie as far as published sizes say.
 
 The same estimate is made three times: of parties as they likely are, and of those at both ends of what they publish.
 """
@@ -32,7 +32,7 @@ def forecast(spec: JobSpec, told: Mapping[str, PartyEstimate], latency_s: float,
 
     Args:
         spec: The job.
-        told: What each of its parties has told.
+        told: What each of its parties has published.
         latency_s: Seconds that a message is expected to take from party to party.
         others: What else the figures rest on, in sentences.
 
@@ -75,7 +75,7 @@ def _made(spec: JobSpec, told: Mapping[str, PartyEstimate]) -> list[str]:
     if releases and opens(spec, "release"):
         lines.append(
             f"This would be {_places('release', releases)}. Releases combine: what each of several releases of the "
-            "same rows hides, they may tell together."
+            "same rows hides, they may reveal together."
         )
     merges, more = {name: told[name].merge for name in spec.job.parties if told[name].merge}, blurred_merges(spec)
     if merges and more:

@@ -39,7 +39,7 @@ class PartyPlan(Part):
     seconds: float = Field(ge=0, description="From the greeting of its peers to the result.")
     memory_bytes: int = Field(ge=0, description="Memory of its node at the most.")
     left: Amounts | None = Field(
-        default=None, description="What is left of its totals for the privacy of records; null where it does not tell."
+        default=None, description="What is left of its totals for the privacy of records; null where it does not say."
     )
 
 
@@ -58,7 +58,7 @@ class Batch(Part):
 
 
 class Alternative(Part):
-    """Another way to do the job. Figures are null where the parties have not told what they hang on."""
+    """Another way to do the job. Figures are null where the parties have not published what they depend on."""
 
     name: str = Field(description="What it is about.")
     change: list[str] = Field(description="The settings of the job file that choose it, each after its table.")
@@ -68,11 +68,11 @@ class Alternative(Part):
     bytes_sent: int | None = Field(ge=0, description="Of all parties together.")
     adds: list[str] = Field(description="Sentences of its statement that are not in that of the job as written.")
     drops: list[str] = Field(description="Sentences of the statement of the job as written that are not in its own.")
-    in_short: str = Field(description="Both in a line; what a union tells beside its elements is one item of it.")
+    in_short: str = Field(description="Both in a line; what a union reveals beside its elements is one item of it.")
 
 
 class EngineFigures(Part):
-    """What a vertical job would cost with one of the engines. Figures are null where nobody tells of items."""
+    """What a vertical job would cost with one of the engines. Figures are null where nobody publishes sizes."""
 
     engine: str
     chosen: bool = Field(description="Whether the job takes it.")
@@ -96,7 +96,8 @@ class Plan(Part):
     rounds: int = Field(ge=0, description="Longest chain of messages that wait for each other.")
     seconds: float = Field(ge=0, description="Of the slowest party.")
     is_least: bool = Field(
-        default=False, description="Whether bytes, rounds and seconds are the least, since the rest hangs on the rows."
+        default=False,
+        description="Whether bytes, rounds and seconds are the least, since the rest depends on the rows.",
     )
     rounds_at_least: int | None = Field(default=None, ge=0, description="Of such a job the least; null as for bytes.")
     rounds_at_most: int | None = Field(
@@ -114,7 +115,7 @@ class Plan(Part):
     privacy: Privacy | None = Field(
         default=None, description="What the job costs each record; null of a job without noise, which nothing bounds."
     )
-    advice: list[str] = Field(default=[], description="What whoever runs the job should think of.")
+    advice: list[str] = Field(default=[], description="What the owner of the job should think of.")
     alternatives: list[Alternative] = Field(
         default=[], description="Other ways to do the job, each beside the job as written."
     )

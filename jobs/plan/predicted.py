@@ -1,6 +1,6 @@
 """From what parties publish of their datasets to what a job may find there: the least, the likely, and the most.
 
-Parties publish a few coarse numbers, and the same for every job. A number stands for all that are told like it; between
+Parties publish a few coarse numbers, and the same for every job. A number may be any that is published as it; between
 two supports, or below the floor, a wide range is honest. The likely value in it is a guess, made so:
 
 * the number of frequent itemsets follows a straight line on logarithmic scales between two supports that are published
@@ -23,7 +23,7 @@ from crypto.params import STANDARD_128
 from crypto.protocols.union.lists import length_class
 from jobs.kinds.registry import kind_of
 from jobs.plan.answer import Answer, ColumnSizes, ItemsetSizes, SetSize
-from jobs.plan.privacy import told_left
+from jobs.plan.privacy import published_left
 from jobs.spec.job import JobSpec
 from mining.joint.one_shot import index_width
 from mining.joint.parameters import HorizontalMining, most_mined
@@ -31,12 +31,12 @@ from mining.pairs import n_pairs
 from mining.public_sizes import FLOOR, LONGEST, WHOLE, PublicSizes, between
 from mining.thresholds import local_threshold, minimum_count
 from protos.v1.plan_pb2 import PartyEstimate
-from protos.v1.plan_pb2 import PublicSizes as Told
+from protos.v1.plan_pb2 import PublicSizes as SizesMessage
 
 End = Literal["least", "likely", "most"]
 
 CLASSES: Final = 8  # of support
-_SOME: Final = 40  # where fewer than `FLOOR` are told
+_SOME: Final = 40  # where fewer than `FLOOR` are published
 _SHORTER: Final = 3  # times as many of a length as of one item more, below the floor
 _STEEP: Final = 2  # the exponent by which itemsets may grow below the lowest support that is published
 _BELOW: Final = 2.5  # how far below that a plan looks
@@ -45,22 +45,22 @@ _COMMON: Final[Mapping[End, float]] = {"least": 1.0, "likely": 0.5, "most": 0.0}
 _BLOCKS: Final[Mapping[End, int]] = {"least": 1, "likely": 1, "most": 2}  # of the longest name of an item
 _MAXIMAL: Final[Mapping[End, float]] = {"least": 0.1, "likely": 0.6, "most": 1.0}  # of frequent itemsets
 _MOST_ITEMS: Final = 20_000  # of a party over columns: the time of a plan is bounded
-_COLUMNS, _COLUMN_BYTES, _ITEM_BYTES = 10, 16, 24  # of a table, where only its sizes are told
+_COLUMNS, _COLUMN_BYTES, _ITEM_BYTES = 10, 16, 24  # of a table, where only its sizes are published
 
 Numbers = tuple[float, ...]
 
 
-def sizes_of(told: Told) -> PublicSizes:
-    """What a party has told."""
+def sizes_of(told: SizesMessage) -> PublicSizes:
+    """What a party has published."""
     frequent = tuple((each.support, tuple(each.itemsets)) for each in told.frequent)
     return PublicSizes(told.rows or None, told.items or None, frequent)
 
 
-def told_as(sizes: PublicSizes) -> Told:
-    """The sizes as they are told: coarse, however they were written."""
+def sizes_message(sizes: PublicSizes) -> SizesMessage:
+    """The sizes as they are published: coarse, however they were written."""
     told = sizes.coarse()
     frequent = [{"support": support, "itemsets": numbers} for support, numbers in told.frequent]
-    return Told(rows=told.rows or 0, items=told.items or 0, frequent=frequent)  # type: ignore[arg-type]
+    return SizesMessage(rows=told.rows or 0, items=told.items or 0, frequent=frequent)  # type: ignore[arg-type]
 
 
 def predicted(spec: JobSpec, told: Mapping[str, PartyEstimate], end: End) -> dict[str, Answer]:
@@ -68,7 +68,7 @@ def predicted(spec: JobSpec, told: Mapping[str, PartyEstimate], end: End) -> dic
 
     Args:
         spec: The job.
-        told: By party what it has told.
+        told: By party what it has published.
         end: Which end of the range, or what is likely.
     """
     public = {name: sizes_of(told[name].sizes) for name in spec.job.parties}
@@ -81,7 +81,7 @@ def predicted(spec: JobSpec, told: Mapping[str, PartyEstimate], end: End) -> dic
             certificate_bytes=told[name].certificate_bytes,
             n_rows=rows[name],
             sizes=_sizes(spec, sizes, rows, name, end),
-            left=told_left(told[name]),
+            left=published_left(told[name]),
         )
     return found
 
@@ -96,7 +96,7 @@ def _of(told: int | None, end: End) -> int | None:
 def _sizes(
     spec: JobSpec, public: PublicSizes, all_rows: Mapping[str, int | None], me: str, end: End
 ) -> ItemsetSizes | None:
-    """Nothing where the job mines no itemsets, or hangs on no counts of them, or the party publishes too little."""
+    """Nothing where the job mines no itemsets, or depends on no counts of them, or the party publishes too little."""
     if spec.itemsets_ is None or spec.itemsets.min_support_ is None:
         return None
     asked = spec.itemsets.min_support
@@ -154,7 +154,7 @@ def frequent_at(public: PublicSizes, share: float, end: End) -> Numbers | None:
 
 
 def _known(numbers: Sequence[int], end: End) -> Numbers:
-    """What numbers of itemsets that are told stand for, by length."""
+    """What published numbers of itemsets may be, by length."""
     found = list[float]()
     for place in range(LONGEST):
         told = numbers[place] if place < len(numbers) else 0

@@ -1,4 +1,4 @@
-"""What a job costs the records of its parties, as a plan tells it."""
+"""What a job costs the records of its parties, as a plan shows it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from mining.joint.spent import Spent
     from protos.v1.plan_pb2 import PartyEstimate
 
-MOST_DIGITS = 60  # of an amount that a party tells
+MOST_DIGITS = 60  # of an amount that a party states
 
 
 class NoisyLevel(Part):
@@ -62,7 +62,7 @@ class Privacy(Part):
     def prose(self) -> list[str]:
         """It in sentences."""
         lines = [
-            f"Towards whoever sees the result: epsilon {self.epsilon:.4g}, delta {self.delta:.3g} ({self.bound}"
+            f"Towards anybody who sees the result: epsilon {self.epsilon:.4g}, delta {self.delta:.3g} ({self.bound}"
             + ("" if self.n is None else f", among {self.n:,} reports of parties that collude with nobody")
             + ")."
         ]
@@ -81,7 +81,7 @@ class Privacy(Part):
         return lines
 
 
-def told_left(answer: PartyEstimate) -> Amounts | None:
+def published_left(answer: PartyEstimate) -> Amounts | None:
     """What a party says is left of its totals; None where it does not."""
     if not answer.HasField("left"):
         return None

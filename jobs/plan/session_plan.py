@@ -31,7 +31,7 @@ def session_plan(
         traffic: Of the whole session.
         seconds: Of the slowest party.
         memory_bytes: By party.
-        privacy: What the job costs each record; then what a party has left is told too.
+        privacy: What the job costs each record; then what a party has left is shown too.
         figures: All else that the plan says, as fields of `Plan`.
     """
     declared = statement(spec)

@@ -54,7 +54,7 @@ def content(result: ResultRecord, written: datetime) -> dict[str, Any]:
         "lead": _lead(result),
         "elsewhere": result.is_elsewhere,
         "found": "itemsets or rules" if spec.rules is not None else kind.finds,
-        "unsigned": "the number alone" if kind.finds is None else "none: not told the result",
+        "unsigned": "the number alone" if kind.finds is None else "none: does not get the result",
         "simulated": result.simulated,
         "seed": result.seed,
         "recipients": _names(spec.job.recipients),
@@ -118,7 +118,7 @@ def _parameters(spec: JobSpec) -> dict[str, Any]:
 
 
 def _size(result: ResultRecord) -> tuple[str, str]:
-    """The number of rows, or of what stands for them."""
+    """The number of rows, or of what takes its place."""
     if result.n_rows is None:
         return "positions of rows", text.number(result.positions or 0)
     kind = kind_of(result.spec)

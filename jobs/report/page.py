@@ -39,7 +39,7 @@ def report(result: ResultRecord, *, written: datetime | None = None) -> str:
     """The page.
 
     Args:
-        result: What it tells.
+        result: What it shows.
         written: The time that it names as its own; now, if None.
     """
     return page("report.html.j2", content(result, written or datetime.now(UTC)), _data(result), _OF_JOBS)
@@ -73,7 +73,7 @@ def page(template: str, content: Mapping[str, Any], data: Mapping[str, Any] | No
 
 
 def prepare() -> None:
-    """Loads what every page needs, for whoever has time before there is a result."""
+    """Loads what every page needs, for a caller that has time before there is a result."""
     render.prepare()
     for files in (_STYLES, _SCRIPTS, _own(_OF_JOBS)):
         _block(files)

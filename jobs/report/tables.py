@@ -27,7 +27,7 @@ def page_data(
     """What the page's scripts show of itemsets and rules.
 
     Lists of items are given by their lengths and, one after the other, positions in `items`. Numbers that JSON cannot
-    say are null, which stands for infinity, in measures of rules over estimates for what is not known. Estimated
+    say are null, which means infinity, in measures of rules over estimates for what is not known. Estimated
     supports have the ends of their intervals beside them, as shares. Where supports are not disclosed all counts are
     null, and there are no measures. Columns of numbers are Arrow arrays, which `embedded` writes without a Python
     object for each.

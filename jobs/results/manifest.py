@@ -1,4 +1,4 @@
-"""`manifest.json`: each file of a folder that comine wrote, with its SHA-256, signed by whoever wrote the folder.
+"""`manifest.json`: each file of a folder that comine wrote, with its SHA-256, signed by the writer of the folder.
 
 Tables and `result.json` can be held against what the parties of a job have signed. The rest of a folder, such as its
 report, follows from that in ways that no reader can repeat byte by byte; and of some folders no party signs anything.
@@ -122,7 +122,7 @@ def check(folder: Path, trust: Trust | None) -> Sealed:
     if trust is None:
         return Sealed(problems, None, "", len(document.files))
     if document.signer is None:
-        unsigned = "nobody signed it, so whoever changes a file can write it anew: it shows changes by mistake only"
+        unsigned = "nobody signed it, so anybody who changes a file can write it anew: it shows changes by mistake only"
         return Sealed(((path, unsigned), *problems), None, "", len(document.files))
     try:
         _check_signature(document, document.signer, trust)

@@ -19,7 +19,7 @@ class Outcome:
             nobody learns how many these are.
         strategy: The strategy that was taken; of an alignment its mode, of a model what its numbers are made of.
         finding: What was found, at a party that learns it.
-        positions: How many public positions the rows of all parties were given, where `n_rows` is not told.
+        positions: How many public positions the rows of all parties were given, where `n_rows` is not known.
         alignment: This party's own rows by their ids, and their positions; for its own use alone.
         spent: What an estimate has cost each record, also at a party that does not learn it.
     """

@@ -54,13 +54,13 @@ class ResultRecord:
         strategy: The strategy that the parties took.
         parties: What the job cost each party.
         receipts: What each party signed.
-        finding: What was found; None where it is not told here, or where the job finds nothing but numbers of rows.
+        finding: What was found; None where it is not disclosed here, or the job finds nothing but numbers of rows.
         seed: The seed of a simulation with repeatable draws.
         simulated: Whether all parties ran in one process.
         proposal: What the coordinator signed and asked of all parties; None where nobody was asked.
         approvals: By party, its signed consent to the proposal.
         plan: What was expected of the job before it ran; None where nobody planned it.
-        positions: How many public positions the rows of all parties were given, where `n_rows` is not told.
+        positions: How many public positions the rows of all parties were given, where `n_rows` is not known.
         alignments: By party, its own rows and their positions, with the task "align" in a simulation; nodes give them
             to nobody.
         signer: Who signs the manifest of a folder that this is saved in; None where nobody does.
@@ -93,7 +93,7 @@ class ResultRecord:
 
     @cached_property
     def tables(self) -> Mapping[str, pa.Table]:
-        """The tables of what was found, by name, in the contract's order; none where it is not told here.
+        """The tables of what was found, by name, in the contract's order; none where it is not disclosed here.
 
         `itemsets` has the columns itemset, length, count and support; estimates have deviation, low and high besides.
         `rules` has the measures that were asked for. Numbers are null where the job opened no support.
@@ -106,7 +106,7 @@ class ResultRecord:
         Raises:
             ConfigurationError: The job's recipients do not include the coordinator, or its task finds no itemsets.
         """
-        self._told("itemsets")
+        self._found("itemsets")
         return _frame(self.tables["itemsets"])
 
     def rules(self) -> Any:
@@ -117,7 +117,7 @@ class ResultRecord:
         """
         if self.spec.rules is None:
             raise ConfigurationError('this job has no rules; use task = "rules" with a [rules] table')
-        self._told("itemsets")
+        self._found("itemsets")
         return _frame(self.tables["rules"])
 
     def model(self) -> Any:
@@ -126,7 +126,7 @@ class ResultRecord:
         Raises:
             ConfigurationError: The job's recipients do not include the coordinator, or its task learns no model.
         """
-        return self._told("model").value
+        return self._found("model").value
 
     def release(self) -> Any:
         """The release of a job that anonymises, a `jobs.kinds.release.release.Anonymized`, with its rows as a `table`.
@@ -134,7 +134,7 @@ class ResultRecord:
         Raises:
             ConfigurationError: The job's recipients do not include the coordinator, or its task releases nothing.
         """
-        return self._told("release").value
+        return self._found("release").value
 
     @property
     def size(self) -> str:
@@ -146,7 +146,7 @@ class ResultRecord:
 
     @property
     def is_elsewhere(self) -> bool:
-        """Whether something was found that is not told here."""
+        """Whether something was found that is not disclosed here."""
         return self.finding is None and kind_of(self.spec).finds is not None
 
     @property
@@ -154,7 +154,7 @@ class ResultRecord:
         """Who learnt what, as data."""
         return statement(self.spec).as_data()
 
-    def _told(self, name: str) -> Finding:
+    def _found(self, name: str) -> Finding:
         """What was found, which people call so."""
         finds = kind_of(self.spec).finds
         if finds != name:

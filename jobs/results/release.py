@@ -26,7 +26,7 @@ def release_of(run: PartyRun, *, job_id: bytes, party: str, result_digest: bytes
         run: The party's run.
         job_id: The job.
         party: The party's name.
-        result_digest: Of the packed result; empty where the party does not learn it, or whoever gets the release may
+        result_digest: Of the packed result; empty where the party does not learn it, or the receiver of the release may
             not.
     """
     return Release(
@@ -46,7 +46,7 @@ def release_of(run: PartyRun, *, job_id: bytes, party: str, result_digest: bytes
 
 
 def rows_of(release: Release) -> tuple[int | None, int | None]:
-    """The numbers of rows and of positions that a release tells; None for what it does not."""
+    """The numbers of rows and of positions that a release states; None for what it does not."""
     return (
         release.n_rows if release.HasField("n_rows") else None,
         release.positions if release.HasField("positions") else None,

@@ -90,8 +90,8 @@ class AlignSection(Section):
     """The `[align]` table of a vertical job: how rows of the same id are found at all parties.
 
     Attributes:
-        mode: `intersection` tells the parties which of their rows they share; `union` hides that, and costs more;
-            `cardinality` tells only how many they share, for task = "align".
+        mode: `intersection` shows the parties which of their rows they share; `union` hides that, and costs more;
+            `cardinality` shows only how many they share, for task = "align".
         trim: Whether white space around ids is removed first.
         case: `fold` takes ids for equal that differ in case only.
         unicode: `NFC` takes ids for equal that are canonically equivalent in Unicode.

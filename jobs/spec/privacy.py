@@ -31,7 +31,7 @@ def _budget(value: Decimal) -> Decimal:
 def _failure(value: Decimal) -> Decimal:
     if not (value.is_finite() and 0 < value <= MOST_DELTA):
         raise ValueError(
-            f"{value} must be above 0 and at most {MOST_DELTA}, such as 1e-6: so probable it is that a record is told"
+            f"{value} must be above 0 and at most {MOST_DELTA}, such as 1e-6: so likely a record may be revealed"
         )
     return value
 
@@ -54,7 +54,7 @@ class PrivacySection(Section):
             central budget allows, and at most 8.
         analyst: The party that gets reports and estimates from them; the first of the job, unless said.
         shufflers: Parties through which reports go, one after the other; the last of the job, unless said.
-        colluding: How many parties may tell each other what they know, whoever looks among them: their noise, or their
+        colluding: How many parties may pool what they know, one that sees the result among them: their noise, or their
             reports, count for nothing. With 1, the default, every party looks alone.
         noise: Distributed: the law of the noise.
         contributions: Distributed: to how many candidates of each length a record counts at most, for itemsets of 1,

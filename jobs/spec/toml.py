@@ -28,7 +28,7 @@ class TomlTable(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _as_written(cls, contents: Any) -> Any:
-        """TOML tells numbers, texts and truth values apart, so `true` is no 1, and `"10"` no number."""
+        """TOML distinguishes numbers, texts and truth values, so `true` is no 1, and `"10"` no number."""
         for name, field in cls.model_fields.items():
             key = field.alias or name
             value = contents.get(key) if isinstance(contents, dict) else None

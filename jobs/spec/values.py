@@ -16,7 +16,7 @@ MAX_DIGITS = 40  # of a decimal, on either side of the point: exact arithmetic w
 
 
 def _support(value: object) -> object:
-    """Tells fractions (decimals, and strings in JSON) from counts (integers)."""
+    """Distinguishes fractions (decimals, and strings in JSON) from counts (integers)."""
     if isinstance(value, bool):
         raise ValueError("must be a fraction such as 0.01 or a count such as 5")
     value = value if isinstance(value, int) else exact_decimal(value)

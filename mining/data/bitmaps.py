@@ -31,7 +31,7 @@ def pack(transactions: Transactions) -> Bitmaps:
     """Pack the transactions' columns.
 
     Returns:
-        Shape (n_items, words(n_rows)); bit r of an item's row tells whether transaction r holds the item.
+        Shape (n_items, words(n_rows)); bit r of an item's row says whether transaction r holds the item.
     """
     columns = np.zeros((transactions.n_items, words(transactions.n_rows)), np.uint64)
     mark(columns, transactions.indices, transactions.row_numbers())

@@ -156,7 +156,7 @@ def _check_strictly(data: bytes, separator: str, path: Path) -> None:
 
 
 def improper(path: Path, line: int, error: csv.Error) -> InputDataError:
-    """What is told of text that is no proper CSV."""
+    """The error of text that is no proper CSV."""
     reason = str(error)
     if reason.startswith("new-line"):
         reason = "a carriage return stands alone outside quotes, where lines must end in LF or CR LF"

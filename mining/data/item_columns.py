@@ -101,12 +101,12 @@ class ItemColumns:
         return self.select(np.fromiter(kept, np.int64))
 
     def nameable(self) -> ItemColumns:
-        """The same rows without items whose names are longer than any that may be told."""
+        """The same rows without items whose names are longer than any that may be named."""
         kept = [number for number, item in enumerate(self.items) if len(item.encode()) <= MAX_ITEM_BYTES]
         return self if len(kept) == self.n_items else self.select(np.array(kept, np.int64))
 
     def bitmaps(self) -> Bitmaps:
-        """Shape (n_items, words(n_rows)): bit r of an item's row tells whether row r holds the item.
+        """Shape (n_items, words(n_rows)): bit r of an item's row says whether row r holds the item.
 
         Takes an eighth of a byte for each item and row: `select` the frequent items first.
         """
@@ -124,7 +124,7 @@ def item_columns(table: Table, how: Itemisation, rows: NDArray[np.int64] | None 
     """The items of a table.
 
     A cell makes no item where it is no number, in a column that the job puts into intervals, or where the item's name
-    would be longer than any that may be told. To refuse either would tell of a row, and the job chooses the columns.
+    would be longer than any that may be named. To refuse either would reveal a row, and the job chooses the columns.
 
     Args:
         table: The table.

@@ -132,7 +132,7 @@ class Table:
             normalisation: What is done to ids first, equal at all parties of a job.
 
         Raises:
-            InputDataError: There is no column of ids, or rows have no id or share one; it is told how many.
+            InputDataError: There is no column of ids, or rows have no id or share one; the sentence says how many.
         """
         if not self.ids:
             raise InputDataError(
@@ -159,7 +159,7 @@ class Table:
 
 
 def check_names(names: Sequence[str], id_columns: Sequence[str], where: str) -> None:
-    """Refuses tables whose columns cannot be told apart, or whose items could not.
+    """Refuses tables whose columns cannot be distinguished, or whose items could not.
 
     An item is `column=value`, so that no two columns give the same item as long as no name has an equals sign.
 

@@ -125,8 +125,8 @@ class Mined:
             found = association_rules(self.table.canonical(), self._thresholds.min_confidence).to_arrow()
         except ConfigurationError:  # its advice is for jobs, which may ask for some rules only
             raise ConfigurationError(
-                f"more than {MAX_RULES} rules reach these thresholds, too many to tell what hiding does to them; raise "
-                "min_confidence or min_support"
+                f"more than {MAX_RULES} rules reach these thresholds, too many to measure what hiding does to them; "
+                "raise min_confidence or min_support"
             ) from None
         return {
             Rule(frozenset(left), frozenset(right))

@@ -78,10 +78,10 @@ def hide(
     Args:
         data: The rows.
         sensitive: Rules, and itemsets, that nobody shall find.
-        thresholds: From where on something is found. Whoever mines with lower ones may find it.
+        thresholds: From where on something is found. With lower ones it may be found.
         method: `support`, `bba`, `maxmin` and `exact` make the itemsets behind the rules infrequent by deleting cells;
             `rows` by taking whole rows out; `confidence` and `confidence-by-adding` make rules uncertain.
-        scope: Whether a sensitive rule X → Y stands for itself, or also for every rule with X on its left and Y on its
+        scope: Whether a sensitive rule X → Y is meant alone, or also every rule with X on its left and Y on its
             right side (`supersets`).
         time_limit: Exact: seconds for the search that begins where the heuristics end.
 

@@ -1,7 +1,7 @@
 """Which rows of parties that hold tables about the same people belong together: a task of its own.
 
 `intersection` and `union` give every party the positions of its own rows, in an order that is the same at all parties;
-`intersection` and `cardinality` tell how many rows all parties have. No column but those of the ids is used, and no
+`intersection` and `cardinality` reveal how many rows all parties have. No column but those of the ids is used, and no
 column is named.
 
 Steps, rounds, adversary, collusion and leakage are those of `crypto.protocols.alignment.alignment`.
@@ -37,7 +37,7 @@ class RowAlignment:
 
     Attributes:
         merger: The party that compares.
-        mode: What is told of which rows belong together; see `crypto.protocols.alignment.alignment`.
+        mode: What is disclosed of which rows belong together; see `crypto.protocols.alignment.alignment`.
         normalisation: What is done to ids before they are compared.
         bound: The most rows that any party may have, public; None: size classes are announced.
     """
@@ -53,7 +53,7 @@ class AlignedRows:
     """What one party learns.
 
     Attributes:
-        n_common: Rows that all parties have; None after a union, which does not tell.
+        n_common: Rows that all parties have; None after a union, which does not reveal it.
         rows: Shape (positions,): the number of this party's row at each position, −1 where it has none. None after a
             cardinality.
     """

@@ -214,8 +214,8 @@ def _of_some_party(parties: tuple[str, ...], what: str, *, when: str, exactly: s
 def _carried(task: HorizontalMining) -> str:
     """The union is over positions in the dictionary of frequent items, so it names no others."""
     if task.union == "maximal":
-        return "the itemsets of two and more frequent items that are maximal among those locally frequent at some party"
-    return "all itemsets of two and more frequent items that are locally frequent at some party"
+        return "the itemsets of two or more frequent items that are maximal among those locally frequent at some party"
+    return "all itemsets of two or more frequent items that are locally frequent at some party"
 
 
 def _carried_in_short(task: HorizontalMining) -> str:

@@ -32,7 +32,7 @@ INDEX_BYTES = 4  # of a candidate's position in the public sequence of its level
 
 
 async def level_wise(tally: HorizontalTally, items: FrequentItems) -> list[Level]:
-    """All frequent itemsets of two and more items, with their supports at a learner.
+    """All frequent itemsets of two or more items, with their supports at a learner.
 
     Raises:
         ConfigurationError: A level has more candidates than `most_candidates` allows.
@@ -43,7 +43,7 @@ async def level_wise(tally: HorizontalTally, items: FrequentItems) -> list[Level
     unopened: list[Counts] = []  # by level, this party's counts of what is frequent
     length = 2
     while task.allows(length):
-        session.progress(f"itemsets of {length}", 0, 1)  # not how many: whoever watches need not learn the result
+        session.progress(f"itemsets of {length}", 0, 1)  # not how many: the coordinator need not learn the result
         if length == 2:
             if n_pairs(items.data.n_items) > task.max_candidates:
                 raise _too_many(length, task.max_candidates)

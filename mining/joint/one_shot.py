@@ -28,7 +28,7 @@ _WIDTHS = ((1 << 8, 1), (1 << 16, 2), (1 << 24, 3), (1 << 32, 4))
 
 
 async def one_shot(tally: HorizontalTally, items: FrequentItems) -> list[Level] | None:
-    """All frequent itemsets of two and more items; None where some party's enumeration is unbounded.
+    """All frequent itemsets of two or more items; None where some party's enumeration is unbounded.
 
     That some party's is, and nothing else, is opened to all: the level-wise strategy follows.
     """

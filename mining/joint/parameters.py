@@ -19,7 +19,7 @@ Universe = Literal["frequent-items", "hidden", "hidden-all", "all-items", "catal
 
 USUAL_ITEM_BYTES = 128  # of a name in a union, where the job does not say: eight blocks, which all lists may come to
 MAX_ONE_SHOT_LENGTH = 64  # of an itemset in the one-shot strategy's union: its closure is enumerated
-MAX_ENUMERATED = 1 << 18  # itemsets that the one-shot strategy enumerates: whoever names the job does not fill a node
+MAX_ENUMERATED = 1 << 18  # itemsets that the one-shot strategy enumerates: no job fills a node
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,7 @@ class HorizontalMining:
         merger: The party that merges the sets of a union.
         max_length: The most items of an itemset.
         disclose: Which sums are opened: those of all `candidates`, the `supports` of the frequent ones, or none, so
-            that it is only told which are `frequent`.
+            that only which are `frequent` is opened to it.
         strategy: How candidates are found.
         prefer: What `auto` values.
         thin: Level-wise only: candidates of a level are first thinned to those that are locally frequent somewhere.
@@ -123,7 +123,7 @@ def most_enumerated(task: HorizontalMining) -> int:
 def most_mined(task: HorizontalMining) -> int:
     """The most itemsets that the one-shot strategy enumerates in a party's rows.
 
-    Whether it is enough for all parties is opened; so it is a size class, lest jobs with one limit after the other tell
-    how many itemsets are locally frequent at the party that has the most.
+    Whether it is enough for all parties is opened; so it is a size class, lest jobs with one limit after the other
+    reveal how many itemsets are locally frequent at the party that has the most.
     """
     return min(SETS.rounded(task.max_candidates), MAX_ENUMERATED)

@@ -126,7 +126,7 @@ async def common_levels(session: Session, keeper: LevelKeeper, learners: Collect
         learners: Who learns supports.
 
     Raises:
-        MalformedMessage: A peer tells of more levels than anybody keeps.
+        MalformedMessage: A peer names more levels than anybody keeps.
         ProtocolViolation: A peer has kept another result than this party.
     """
     if keeper.kept is None:
@@ -137,7 +137,7 @@ async def common_levels(session: Session, keeper: LevelKeeper, learners: Collect
     for peer in session.others:
         (number,) = await session.receive_opened(peer, LABEL, np.uint32, (1,))
         if number > MAX_LEVELS:
-            raise MalformedMessage(f"{peer} tells of more than {MAX_LEVELS} levels; check that node", party=peer)
+            raise MalformedMessage(f"{peer} names more than {MAX_LEVELS} levels; check that node", party=peer)
         common = min(common, int(number))
     if not common:
         return ()

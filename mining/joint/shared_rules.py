@@ -128,7 +128,7 @@ async def decide_rules(
     session, task = tally.session, tally.task
     test = ConfidenceTest.of(rules.min_confidence, tally.n_rows)
     lane = session.lane("rules")
-    session.progress("rules", 0, 1)  # not how many: whoever watches need not learn the result
+    session.progress("rules", 0, 1)  # not how many: the coordinator need not learn the result
     compared = test.num > 0 and len(itemsets.levels) > 1  # else all that are asked for hold
     supports = await _shared_supports(lane, tally, counts, test) if compared else None
     found = None
@@ -150,7 +150,7 @@ async def decide_rules(
 
 
 def receivers(task: Tallying, parties: Sequence[str]) -> tuple[str, ...]:
-    """Who is told which rules hold, in the order of the job: the learners and the computing parties."""
+    """Who learns which rules hold, in the order of the job: the learners and the computing parties."""
     return tuple(party for party in parties if party in task.learners or party in task.compute)
 
 
@@ -183,7 +183,7 @@ async def _decide(
     told = receivers(task, lane.parties)
     opened = await open_bits(lane, bits, label="rules", holders=task.compute, number=len(batch), to=told)
     if opened is None:
-        raise AssertionError("which rules hold is opened to whoever goes on")
+        raise AssertionError("which rules hold is opened to all who go on")
     holds: Mask = opened != 0
     return holds
 

@@ -29,13 +29,13 @@ class MiningSizes:
         items: The union of items; None with a public catalogue, or a hidden universe.
         hidden: The lists of a hidden universe.
         one_shot: The union of itemsets, where the one-shot strategy is tried and every enumeration is bounded.
-        closure: Itemsets of two and more items that the one-shot strategy sums.
+        closure: Itemsets of two or more items that the one-shot strategy sums.
         candidates: Level-wise, of 2, 3, … items: how many are counted.
         thinned: Level-wise and thinned, for each of these: the union, whose elements are what is summed.
         tried: Whether the one-shot strategy is tried, with or without success.
         frequent: Of 1, 2, 3, … items: how many itemsets are frequent.
         rules: Rules that are decided on shares, batch by batch.
-        together: What no support of two and more items is above, as all parties know once items are decided; None
+        together: What no support of two or more items is above, as all parties know once items are decided; None
             where they know of no such bound but the number of transactions.
     """
 
@@ -58,7 +58,7 @@ class MiningSizes:
 
     @property
     def most_together(self) -> int:
-        """What no support of two and more items is above."""
+        """What no support of two or more items is above."""
         return self.n_rows if self.together is None else self.together
 
 
@@ -78,7 +78,7 @@ class Hidden:
 
 @dataclass(frozen=True)
 class Vote:
-    """A `Ballot.decide` on sums of up to `most`, but for the supports of what is frequent where sums stay shared."""
+    """A decision on sums of up to `most`, but for the supports of what is frequent where sums stay shared."""
 
     name: str
     candidates: int
@@ -88,7 +88,7 @@ class Vote:
 
 @dataclass(frozen=True)
 class Supports:
-    """A `Ballot.supports`: the sums, of up to `most`, of itemsets that are frequent, opened to the learners."""
+    """Supports: the sums, of up to `most`, of itemsets that are frequent, opened to the learners."""
 
     itemsets: int
     most: int

@@ -21,9 +21,9 @@ def thins(task: HorizontalMining, n_parties: int, min_count: int) -> bool:
 
 
 def choose(task: HorizontalMining, n_items: int, n_parties: int, min_count: int) -> Literal["level-wise", "one-shot"]:
-    """The strategy for itemsets of two and more items.
+    """The strategy for itemsets of two or more items.
 
-    Level-wise decides on candidates that follow from the output; the union of the one-shot strategy also tells which
+    Level-wise decides on candidates that follow from the output; the union of the one-shot strategy also reveals which
     itemsets are locally frequent somewhere. So level-wise is taken unless its second level is over the job's limit, or
     speed is preferred and its sums are expected to cost more than a union. Where disclosure is preferred, a level over
     the limit ends the job. One-shot is never taken, even where the job asks for it, if a local threshold may be 1:

@@ -113,7 +113,7 @@ class Tally:
 
         Raises:
             ProtocolViolation: A sum is none that the parties' counts can have.
-            MalformedMessage: Somebody told something else than bits.
+            MalformedMessage: A peer sent something else than bits.
         """
         lane = self.session.lane(name)
         if not len(counts):
@@ -149,7 +149,7 @@ class Tally:
         return totals.astype(np.int64)
 
     async def _open_all(self, lane: Session, counts: Addends, most: int | None) -> tuple[Mask, Counts | None]:
-        """The learners compare what is opened to them; the first tells the others which candidates are frequent."""
+        """The learners compare what is opened to them; the first opens to the others which candidates are frequent."""
         learners = self.task.learners
         outsiders = [party for party in lane.parties if party not in learners]
         totals = await self._open_sums(lane, counts, most)
@@ -157,7 +157,7 @@ class Tally:
             bits = await lane.receive_opened(learners[0], "frequent", np.uint8, (len(counts),))
             if (bits > 1).any():
                 raise MalformedMessage(
-                    f"{learners[0]} told something else than which candidates are frequent; check that node",
+                    f"{learners[0]} opened something else than which candidates are frequent; check that node",
                     party=learners[0],
                 )
             return bits != 0, None
@@ -173,7 +173,7 @@ class Tally:
         totals = await secure_sum(lane, self.secrets, words, label="supports", to=self.task.learners)
         if totals is None:
             return None
-        below = counts.dtype == np.int64 and bool((totals < words).any())  # shares tell nothing of the least sum
+        below = counts.dtype == np.int64 and bool((totals < words).any())  # shares reveal nothing of the least sum
         if below or int(totals.max(initial=0)) > most:
             raise no_sum(lane)
         return totals

@@ -26,7 +26,7 @@ class FrequentItems:
     supports: Counts | None
 
     def most_together(self, tally: HorizontalTally) -> int | None:
-        """What no support of two and more items is above: that of the second most frequent item.
+        """What no support of two or more items is above: that of the second most frequent item.
 
         Returns:
             None where not every party learns supports.
@@ -41,8 +41,8 @@ async def frequent_items(tally: HorizontalTally, data: Rows) -> FrequentItems:
 
     `frequent-items`: an item of support ≥ c reaches the local threshold of some party, so the union of the locally
     frequent items loses nothing, and names of items that are frequent nowhere are never said.
-    `catalogue`: items that it does not name are left out without a word, at every party alike: an error would tell that
-    somebody has such an item.
+    `catalogue`: items that it does not name are left out without a word, at every party alike: an error would reveal
+    that somebody has such an item.
     `hidden`, `hidden-all`: under pseudonyms, so that only frequent items are ever named; see `hidden_universe`.
     """
     if tally.task.hides_names:

@@ -53,7 +53,7 @@ class Categorical:
         """The place of each row's value in the domain.
 
         Raises:
-            InputDataError: A cell is outside the domain; the sentence tells how many are.
+            InputDataError: A cell is outside the domain; the sentence says how many are.
         """
         places = {value: place for place, value in enumerate(self.values)}
         return _coded(column, lambda text: places.get(text), "is not in the public domain of this attribute")
@@ -61,7 +61,7 @@ class Categorical:
 
 @dataclass(frozen=True, slots=True)
 class Intervals:
-    """A column of numbers that are told apart by public cuts alone: an interval is closed below and open above.
+    """A column of numbers that are distinguished by public cuts alone: an interval is closed below and open above.
 
     Attributes:
         name: Of the column.
@@ -92,7 +92,7 @@ class Intervals:
         """The interval of each row's number.
 
         Raises:
-            InputDataError: A cell is empty or no number; the sentence tells how many are.
+            InputDataError: A cell is empty or no number; the sentence says how many are.
         """
 
         def place(text: str) -> int | None:
@@ -135,11 +135,11 @@ class Numeric:
     def codes(self, column: Column) -> Codes:
         """Of each row's number, how many steps it is above `low`.
 
-        A number outside the bounds is no error: whoever chooses them could ask by failing jobs how far a party's
+        A number outside the bounds is no error: the author of a job could ask by failing jobs how far a party's
         numbers reach.
 
         Raises:
-            InputDataError: A cell is empty or no number; the sentence tells how many are.
+            InputDataError: A cell is empty or no number; the sentence says how many are.
         """
 
         def place(text: str) -> int | None:
@@ -153,7 +153,7 @@ class Numeric:
         return round((number - Fraction(self.low)) / self.step)
 
     def numbers(self, codes: NDArray[np.int64] | NDArray[np.float64]) -> NDArray[np.float64]:
-        """The numbers that steps stand for."""
+        """The numbers that steps mean."""
         found: NDArray[np.float64] = float(self.low) + float(self.step) * codes.astype(np.float64)
         return found
 

@@ -1,15 +1,15 @@
 """Decision trees grown level by level from counts alone: ID3, and C4.5 without pruning.
 
 A node needs of its rows how many there are of each class and value: a histogram for each attribute. Histograms add up
-over any partition of the rows, so the growth does not see rows; whoever holds some follows it with `RowsAtNodes`.
+over any partition of the rows, so the growth does not see rows; a holder of rows follows it with `RowsAtNodes`.
 
 Steps, for all nodes of a level at once:
     offer   a node that may be split offers the attributes that can still divide it
     count   histograms of these are taken over the rows that reach the node
-    grow    the best split is chosen (`splits`); the histogram tells how many rows of each class reach each branch
+    grow    the best split is chosen (`splits`); the histogram shows how many rows of each class reach each branch
 
 A node stays a leaf where its rows are of one class, are fewer than twice `min_rows`, lie at the greatest depth, or
-where no split tells anything. A leaf's class is the most frequent one, the first of several; that of its parent where
+where no split gains anything. A leaf's class is the most frequent one, the first of several; that of its parent where
 it has no rows.
 
 Source: Quinlan, "Induction of Decision Trees", Machine Learning 1(1), 1986 (ID3); Quinlan, C4.5: Programs for Machine
@@ -73,7 +73,7 @@ class Node:
 
     Attributes:
         counts: Rows by class.
-        label: The class that it tells.
+        label: The class that it predicts.
         split: How it is divided; None at a leaf.
         children: By branch: each code's, or that up to the cut and the one above.
     """
@@ -153,7 +153,7 @@ class DecisionTree:
 
     def lines(self) -> list[str]:
         """The tree as text: a line for each branch, deeper ones further in."""
-        return [f"{self._told(self.root)}", *self._below(self.root, "")]
+        return [f"{self._label_and_counts(self.root)}", *self._below(self.root, "")]
 
     def _below(self, node: Node, indent: str) -> list[str]:
         if node.split is None:
@@ -161,16 +161,18 @@ class DecisionTree:
         attribute = self.task.attributes[node.split.attribute]
         found = []
         for branch, child in enumerate(node.children):
-            found.append(f"{indent}{condition_text(attribute, Condition(node.split, branch))}: {self._told(child)}")
+            found.append(
+                f"{indent}{condition_text(attribute, Condition(node.split, branch))}: {self._label_and_counts(child)}"
+            )
             found += self._below(child, indent + "  ")
         return found
 
-    def _told(self, node: Node) -> str:
+    def _label_and_counts(self, node: Node) -> str:
         return f"{self.task.target.values[node.label]} {list(node.counts)}"
 
 
 class Growth:
-    """A tree while it grows: the same at all who are told the same histograms.
+    """A tree while it grows: the same at all who have the same histograms.
 
     Attributes:
         task: What the tree is to be.
@@ -325,7 +327,7 @@ def leaf(counts: Sequence[int], parent_label: int) -> Node:
 
     Args:
         counts: Its rows by class.
-        parent_label: What it tells where it has none.
+        parent_label: What it predicts where it has none.
     """
     most = max(range(len(counts)), key=counts.__getitem__)  # the first of several
     return Node(tuple(int(count) for count in counts), most if any(counts) else parent_label)

@@ -1,4 +1,4 @@
-"""How much a split tells of the class: information gain and gain ratio, in whole numbers.
+"""How much a split gains about the class: information gain and gain ratio, in whole numbers.
 
 All parties of a joint tree must choose alike on every machine, so gains are not floating-point numbers: they are
 computed with 40 digits and rounded to 10⁻¹² bits a row, in which equal gains are equal.
@@ -40,7 +40,7 @@ class Split(NamedTuple):
 
 
 class Weighed(NamedTuple):
-    """A split with what it tells, in units of 10⁻¹² bits a row.
+    """A split with what it gains, in units of 10⁻¹² bits a row.
 
     Attributes:
         split: The split.
@@ -70,7 +70,7 @@ class Offered(NamedTuple):
 
 
 def best_split(offered: Iterable[Offered], criterion: Criterion, min_rows: int) -> Split | None:
-    """The split that tells most, the first of several: in the order of the attributes, then of the cuts.
+    """The split that gains most, the first of several: in the order of the attributes, then of the cuts.
 
     Args:
         offered: The attributes that may be split by.
@@ -78,7 +78,7 @@ def best_split(offered: Iterable[Offered], criterion: Criterion, min_rows: int) 
         min_rows: The least rows of at least two branches.
 
     Returns:
-        None where no split tells anything.
+        None where no split gains anything.
     """
     best = [found for each in offered if (found := _best_of(each, min_rows)) is not None]
     if not best:

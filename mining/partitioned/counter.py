@@ -26,7 +26,7 @@ class PartitionedCounter:
 
     def __init__(self, rows: Rows) -> None:
         self._rows = rows
-        self._counted: Candidates | None = None  # None stands for all pairs
+        self._counted: Candidates | None = None  # None: all pairs
         self._frequent: Sets = np.empty((0, 0), np.int32)
 
     def count_pairs(self) -> NDArray[np.int64]:
@@ -45,7 +45,7 @@ class PartitionedCounter:
         return counts
 
     def keep(self, mask: NDArray[np.bool_]) -> Sets:
-        """Tell which of the sets counted last are frequent; see `LevelCounter`."""
+        """Keeps those of the sets counted last that are frequent; see `LevelCounter`."""
         if self._counted is None:
             self._frequent = pairs_at(np.flatnonzero(mask), self._rows.n_items)
         else:

@@ -73,7 +73,7 @@ class PartitionedRows:
         kept = target >= 0
         counts[target[kept]] = self._counts[kept]
         before = self._view.target
-        if before is not None:  # -1 stands for the last of these, which drops what was dropped before
+        if before is not None:  # -1 is the last of these, which drops what was dropped before
             target = np.append(target, np.int32(-1))[before]
         return PartitionedRows(self._runner, dictionary, counts, self._digest, target)
 

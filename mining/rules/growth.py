@@ -1,4 +1,4 @@
-"""The growth of association rules from frequent itemsets, whoever decides which of them hold.
+"""The growth of association rules from frequent itemsets, whatever decides which of them hold.
 
 A rule splits a frequent itemset in two. Taking an item from the antecedent can only lower the confidence, so
 consequents grow item by item and only from rules that hold (Agrawal & Srikant 1994, section 3, `ap-genrules`). What is
@@ -19,7 +19,7 @@ from mining.itemsets import Itemsets
 from mining.lattice import subset_positions
 
 MAX_RULES: Final = 5_000_000
-LONGEST: Final = 62  # items of a rule: which of them are in the consequent is told by the bits of a number
+LONGEST: Final = 62  # items of a rule: which of them are in the consequent is given by the bits of a number
 
 FRONTIER: Final = 1 << 20  # rules that may be examined at one time
 
@@ -150,7 +150,7 @@ class _Frontier:
         size: Items of each consequent.
         whole: Number of the itemset that each rule splits, ascending.
         antecedent: Number of its antecedent, of two items or more.
-        moved: Bit d tells that the d-th item of the whole stands in the consequent.
+        moved: Bit d says that the d-th item of the whole stands in the consequent.
         lowest: The lowest such d; only lower items are moved next, so that each consequent is met once.
     """
 
@@ -189,7 +189,7 @@ class _Asked:
 
 
 class RuleGrowth:
-    """Tells in turn which rules are to be decided on next, and is told which of them hold.
+    """Names in turn which rules are to be decided on next, and takes which of them hold.
 
     Every consequent size is one batch, or so many as memory allows.
 

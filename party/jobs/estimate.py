@@ -15,9 +15,9 @@ from jobs.audit.events import PlanAsked
 from jobs.data import data_kind
 from jobs.kinds.data import check_data_kind
 from jobs.plan import Plan
-from jobs.plan.calibration import Speed, measure, told_speed
+from jobs.plan.calibration import Speed, measure, speed_message
 from jobs.plan.forecast import forecast
-from jobs.plan.predicted import told_as
+from jobs.plan.predicted import sizes_message
 from jobs.proposed import job_from_canonical
 from jobs.spec.job import MAX_SPEC_BYTES, JobSpec
 from link.errors import LimitExceeded
@@ -77,8 +77,8 @@ class Estimates:
         approval = await asyncio.to_thread(self._judge.decide, spec, coordinator)
         answer = PartyEstimate(
             party=me,
-            sizes=told_as(self._config.datasets[spec.job.dataset].public_sizes),
-            speed=told_speed(await self._measured()),
+            sizes=sizes_message(self._config.datasets[spec.job.dataset].public_sizes),
+            speed=speed_message(await self._measured()),
             certificate_bytes=len(self._identity.certificate_pem),
             release=await asyncio.to_thread(self._judge.releases, spec) + 1,
             merge=await asyncio.to_thread(self._judge.unions, spec) + 1,
@@ -113,11 +113,11 @@ async def _local_plan(config: PartyConfig, spec: JobSpec) -> Plan:
         data = await Sources(config.dataset, executor, config.withheld).load(spec.job.dataset)
         check_data_kind(spec, data_kind(data), me)
         (sizes,) = await executor.map(measured, [data])
-        speed = told_speed(await measure(executor))
+        speed = speed_message(await measure(executor))
         certificate_bytes = config.tls.certificate.stat().st_size
     finally:
         executor.close()
-    likewise = PartyEstimate(sizes=told_as(sizes), speed=speed, certificate_bytes=certificate_bytes)
+    likewise = PartyEstimate(sizes=sizes_message(sizes), speed=speed, certificate_bytes=certificate_bytes)
     answers = dict.fromkeys(spec.job.parties, likewise)
     taken = f"The other parties are taken to be like {me}, in rows as in speed; nothing was asked of them."
     return await asyncio.to_thread(forecast, spec, answers, LOCAL_LATENCY_S, taken)

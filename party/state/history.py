@@ -39,7 +39,7 @@ from jobs.audit.events import (
     Transcript,
 )
 from jobs.audit.log import AuditLog
-from jobs.audit.tail import Mark, Told, cut, entries_after, entry_at
+from jobs.audit.tail import LoggedEvent, Mark, cut, entries_after, entry_at
 from jobs.spec.job import JobSpec
 from link.errors import ComineError, ConfigurationError, PolicyDenied, placeless
 from party.jobs.job import ENDS
@@ -95,7 +95,7 @@ class _Life:
     ended: Ended | None = None
     ended_at: float = 0.0
 
-    def take(self, logged: Told) -> None:
+    def take(self, logged: LoggedEvent) -> None:
         """Takes note of the next entry."""
         event, at = logged.event, logged.entry.time.timestamp()
         match event:
@@ -366,7 +366,7 @@ def _error(ended: Ended) -> dict[str, object]:
     return {"error_code": ended.error_code, "error_message": what, "error_party": ended.error_party or ""}
 
 
-def _merges(entries: Iterable[Told]) -> Counter[str]:
+def _merges(entries: Iterable[LoggedEvent]) -> Counter[str]:
     """By dataset, how often all starts that the log has have merged; see `Remembered.merges`."""
     proposals: dict[bytes, bytes] = {}
     found: Counter[str] = Counter()

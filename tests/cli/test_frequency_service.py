@@ -105,7 +105,7 @@ def test_estimates_into_a_folder_with_a_page(node: Deployed) -> None:
     assert verification([], [folder], Trust(node.authority.certificate_pem)).good
     assert (contents["schema"], contents["mechanism"], contents["d"]) == ("comine.frequency-estimates/1", "grr", 4)
     page = taken_apart((folder / "report.html").read_text())
-    assert "5,000 clients told the node of north" in page.text
+    assert "5,000 clients reported to the node of north" in page.text
     assert node.comine("estimate", "folder", "--out", "est").code == 0  # an earlier one is replaced
     (folder / "mine.txt").touch()
     assert node.comine("estimate", "folder", "--out", "est").code == 10

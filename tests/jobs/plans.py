@@ -8,7 +8,7 @@ from typing import Any
 
 from jobs.loading import job_of
 from jobs.plan.answer import Answer, ItemsetSizes, SetSize
-from jobs.plan.predicted import told_as
+from jobs.plan.predicted import sizes_message
 from jobs.spec.job import JobSpec
 from mining.candidates import join
 from mining.data.transactions import Transactions
@@ -106,4 +106,4 @@ def told(
     party: str, sizes: PublicSizes = NOTHING, *, speed: Speed = SPEED, certificate_bytes: int = 800
 ) -> PartyEstimate:
     """What a party answers over the wire that publishes this."""
-    return PartyEstimate(party=party, sizes=told_as(sizes), speed=speed, certificate_bytes=certificate_bytes)
+    return PartyEstimate(party=party, sizes=sizes_message(sizes), speed=speed, certificate_bytes=certificate_bytes)

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from jobs.kinds.models.parameters import model_parameters
-from jobs.kinds.registry import kind_of, tells_coordinator
+from jobs.kinds.registry import coordinator_learns, kind_of
 from jobs.loading import job_of
 from jobs.proposed import job_from_canonical
 from jobs.report.job_file import job_file
@@ -72,7 +72,7 @@ def test_a_job_crosses_the_wire_and_is_written_down_again(task: Task, partition:
     (tmp_path / "job.toml").write_text(job_file(spec), encoding="utf-8")
     again = job_of(read_toml(tmp_path / "job.toml"), "job.toml", tmp_path)
     assert again.digest == spec.digest
-    assert (kind_of(spec).finds, tells_coordinator(spec)) == ("model", True)
+    assert (kind_of(spec).finds, coordinator_learns(spec)) == ("model", True)
 
 
 @pytest.mark.parametrize(
@@ -116,7 +116,7 @@ def test_a_job_crosses_the_wire_and_is_written_down_again(task: Task, partition:
         ),
         (
             changed(changed(GROUPS, "job", partition="vertical"), "align", mode="union"),
-            'task = "k-means" tells all parties the cluster of every common row',
+            'task = "k-means" shows all parties the cluster of every common row',
         ),
         (
             changed(changed(TREE, "job", partition="vertical"), "align", mode="cardinality"),

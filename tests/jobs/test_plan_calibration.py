@@ -6,7 +6,7 @@ import asyncio
 import math
 from dataclasses import astuple
 
-from jobs.plan.calibration import measure, told_speed
+from jobs.plan.calibration import measure, speed_message
 from link.executor import ThreadExecutor
 
 
@@ -18,5 +18,5 @@ def test_every_operation_is_measured() -> None:
         executor.close()
     assert all(math.isfinite(each) and each >= 0 for each in astuple(speed))
     assert min(speed.multiply_s, speed.embed_s, speed.byte_s, speed.frame_s, speed.candidate_s, speed.row_s) > 0
-    told = told_speed(speed)
+    told = speed_message(speed)
     assert [getattr(told, field.name) for field in told.DESCRIPTOR.fields] == list(astuple(speed))

@@ -193,7 +193,7 @@ def test_what_does_not_fit_the_page_is_said(monkeypatch: pytest.MonkeyPatch) -> 
 def test_supports_that_are_not_disclosed_are_nowhere_and_it_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     page = page_of(made(rules=True, counted=False))
     text = " ".join(page.text.split())
-    assert "Supports are not disclosed: the job tells which itemsets are frequent, and no count." in text
+    assert "Supports are not disclosed: the job reveals which itemsets are frequent, and no count." in text
     assert "Confidences are not disclosed" in text
     assert "supports not disclosed: only which itemsets are frequent" in text
     assert "length itemsets share of the most 1 3 2 3 3 1" in text
@@ -207,7 +207,7 @@ def test_supports_that_are_not_disclosed_are_nowhere_and_it_is_said(monkeypatch:
     assert "scatter" not in {attributes.get("id") for _, attributes in page.elements}
     fragment = " ".join(taken_apart(made(rules=True, counted=False)._repr_html_()).text.split())
     assert "Supports are not disclosed by this job" in fragment
-    assert "Longest itemsets of two items and more itemset <i>ab" in fragment
+    assert "Longest itemsets of two or more items itemset <i>ab" in fragment
     assert "The first rules" in fragment
     assert "None" not in fragment
     for module in (jobs.report.tables, jobs.kinds.itemsets_finding):

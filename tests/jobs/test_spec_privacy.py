@@ -162,7 +162,7 @@ def test_a_hybrid_job_needs_a_privacy_table_and_a_task_that_mines() -> None:
         ({"itemsets": {"exclude": ["[a-f]"]}}, "two items have one itemset beside themselves"),
         (
             {"job": {"task": "rules"}, "rules": {"min_confidence": "0.5"}, "itemsets": {"max_length": 1}},
-            'task = "rules" needs itemsets of two items and more',
+            'task = "rules" needs itemsets of two or more items',
         ),
     ],
 )

@@ -24,9 +24,9 @@ def check_alignment(spec: JobSpec) -> None:
     """Refuses an alignment by which a job could not go on.
 
     Raises:
-        ConfigurationError: It tells how many rows all parties have, and no more.
+        ConfigurationError: It reveals how many rows all parties have, and no more.
     """
     if spec.alignment.mode == "cardinality":
         raise ConfigurationError(
-            '[align] mode = "cardinality" tells only how many rows all parties have; it needs task = "align"'
+            '[align] mode = "cardinality" reveals only how many rows all parties have; it needs task = "align"'
         )

@@ -50,7 +50,7 @@ def estimate_blended(spec: JobSpec, answers: Mapping[str, Answer], latency_s: fl
         assumptions=[
             *others,
             f"Trusted parties name as many items as the head list has at most, {task.head}.",
-            "A party that tells no number of rows is taken to have as many as the others.",
+            "A party that publishes no number of rows is taken to have as many as the others.",
             of_network(spec, latency_s, ", as between them and the coordinator"),
             "The parties' machines are as busy as when they were asked, and their data are read already.",
         ],

@@ -98,7 +98,7 @@ class Columns(ItemsetsKind):
 
 
 def _quantiles(spec: JobSpec) -> tuple[Learned, ...]:
-    """Cuts that the job gives are public; where a party finds them in its rows, the names of items tell them."""
+    """Cuts that the job gives are public; where a party finds them in its rows, the names of items reveal them."""
     if not spec.itemsets.quantiles:
         return ()
     columns = ", ".join(f"'{name}'" for name in spec.itemsets.quantiles)

@@ -1,4 +1,4 @@
-"""Itemsets that stand for those of a run: as many of each split over the parties, of conjunctions without a meaning."""
+"""Made-up itemsets of a run: as many of each split over the parties, of conjunctions without a meaning."""
 
 from __future__ import annotations
 

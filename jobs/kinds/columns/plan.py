@@ -42,7 +42,7 @@ def estimate_vertical(
         figures.memory_bytes,
         n_rows=min(sizes.rows.values()) if told else None,
         strategy=_strategy(spec),
-        is_least=(not told and spec.alignment.bound is None) or (mines(spec) and not figures.found.mining_is_reckoned),
+        is_least=(not told and spec.alignment.bound is None) or (mines(spec) and not figures.found.includes_mining),
         batches=[
             Batch.of(f"level-{length}", spec.itemsets.disclose, level.candidates, level.frequent)
             for length, level in enumerate(sizes.levels, 2)
@@ -56,7 +56,7 @@ def estimate_vertical(
                 if not way.chosen
             ),
         ],
-        engines=of_engines(compared, known=told and figures.found.mining_is_reckoned),
+        engines=of_engines(compared, known=told and figures.found.includes_mining),
         engine_reason=why(spec, compared) if compare else None,
     )
 
@@ -79,7 +79,7 @@ def _alignments(spec: JobSpec) -> list[tuple[str, JobSpec, list[str]]]:
 def _alternative(
     spec: JobSpec, name: str, changed: JobSpec, lines: Sequence[str], figures: VerticalFigures, *, known: bool
 ) -> Alternative:
-    known = known and (figures.found.mining_is_reckoned or not mines(changed))
+    known = known and (figures.found.includes_mining or not mines(changed))
     return alternative(name, lines, spec, changed, _strategy(changed), figures if known else None)
 
 
@@ -91,7 +91,7 @@ def _assumptions(spec: JobSpec, answers: Mapping[str, Answer], found: ExpectedCo
         taken = "what its bound allows" if spec.alignment.bound else "the least that it can be"
         if spec.plan.rows is not None:
             taken = f"the {spec.plan.rows:,} of [plan] rows"
-        lines.append(f"No party publishes its number of rows: the alignment is reckoned with {taken}.")
+        lines.append(f"No party publishes its number of rows: the figures of the alignment assume {taken}.")
     elif hidden:
         lines.append(
             f"{enumeration(hidden)} {'hides' if len(hidden) == 1 else 'hide'} the number of rows: it is taken to be "
@@ -121,13 +121,15 @@ def _of_mining(spec: JobSpec, found: ExpectedColumns) -> list[str]:
     if found.too_many is not None and not found.sizes.levels:
         return [f"{found.too_many:,} pairs are too many: {_NOT_MINED}"]
     lines = ["Items are taken to be frequent among the common rows where they are among a party's own."]
-    if found.told:
+    if found.longer:
         lines.append(
             "How many candidates span parties is a guess: columns of different parties are taken to be independent. "
             "Where they depend on one another, the job costs more."
         )
     else:
-        lines.append("No party tells of longer itemsets or of names: these are not reckoned, and the job costs more.")
+        lines.append(
+            "No party publishes sizes of longer itemsets or of names: these are not counted, and the job costs more."
+        )
     if found.beyond is not None:
         lines.append(
             f"More candidates of {found.beyond} items are expected than max_candidates = "
@@ -136,9 +138,9 @@ def _of_mining(spec: JobSpec, found: ExpectedColumns) -> list[str]:
         )
     if found.too_many is not None:
         lines.append(
-            f"The {found.too_many:,} candidates of {len(found.sizes.levels) + 2} items are too many to be reckoned "
+            f"The {found.too_many:,} candidates of {len(found.sizes.levels) + 2} items are too many to be counted "
             "here: they and longer ones are not among the figures, and the job costs more."
         )
     if vertical_mining(spec).rules is not None:
-        lines.append("Of rules those with one item on the right are reckoned; more are examined where these hold.")
+        lines.append("Of rules those with one item on the right are counted; more are examined where these hold.")
     return lines

@@ -71,7 +71,7 @@ def of_engines(compared: Compared, *, known: bool) -> list[EngineFigures]:
 
     Args:
         compared: By engine the job with it, and its figures.
-        known: Whether the parties tell what the figures hang on.
+        known: Whether the parties publish what the figures depend on.
     """
     return [
         EngineFigures(
@@ -90,18 +90,18 @@ def of_engines(compared: Compared, *, known: bool) -> list[EngineFigures]:
 
 
 def why(spec: JobSpec, compared: Compared) -> str | None:
-    """Why the job takes its engine, and whether what the parties tell speaks for another one; None without engines."""
+    """Why the job takes its engine, and whether published sizes speak for another one; None without engines."""
     if not compared:
         return None
     reason = engine_reason(spec)
     taken = next(engine for engine, (variant, _) in compared.items() if variant.chosen)
     seconds = {engine: figures.seconds for engine, (variant, figures) in compared.items() if variant.allowed}
     quickest = min(seconds, key=lambda engine: seconds[engine])
-    if not compared[taken][1].found.mining_is_reckoned or seconds[quickest] > _NOTABLY * seconds[taken]:
+    if not compared[taken][1].found.includes_mining or seconds[quickest] > _NOTABLY * seconds[taken]:
         return reason
     change = ", ".join(compared[quickest][0].change)
     return (
-        f"{reason} By what the parties tell {quickest} would be quicker here: {seconds[quickest]:.1f} s against "
+        f"{reason} By what the parties publish, {quickest} would be quicker here: {seconds[quickest]:.1f} s against "
         f"{seconds[taken]:.1f} s; set {change}."
     )
 

@@ -44,7 +44,7 @@ class VerticalFigures(SessionFigures):
 
     @classmethod
     def of(cls, spec: JobSpec, answers: Mapping[str, Answer], latency_s: float) -> VerticalFigures:
-        """From what the parties tell; arguments as for `estimate`, the answers in the order of the job."""
+        """From what the parties publish; arguments as for `estimate`, the answers in the order of the job."""
         found = ExpectedColumns.of(spec, answers)
         speeds = {name: answer.speed for name, answer in answers.items()}
         traffic = Traffic(tuple(answers))

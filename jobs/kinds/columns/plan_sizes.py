@@ -1,4 +1,4 @@
-"""From what parties tell of their columns to the sizes of a vertical run.
+"""From what parties publish of their columns to the sizes of a vertical run.
 
 What items of different parties have to do with each other is known to nobody before the job. So the plan takes them to
 be independent: an itemset of several parties has the product of the supports of its parts, as a share of the rows. How
@@ -30,7 +30,7 @@ from mining.joint.vertical.parameters import VerticalMining
 from mining.joint.vertical.run_sizes import Level, Names, RunSizes, batch_sizes
 from mining.pairs import n_pairs
 
-MOST_ITEMSETS: Final = 200_000  # of a length, that span parties and are told apart; the time of a plan is bounded
+MOST_ITEMSETS: Final = 200_000  # of a length, that span parties and are distinguished; the time of a plan is bounded
 _BLOCK_ROWS: Final = 1 << 18  # above which an itemset counts for several, since it takes so many messages
 MOST_ROWS: Final = STANDARD_128.max_elements  # of a party, that can be aligned
 _MOST_SPLITS: Final = 20_000  # ways in which an itemset of a length lies at the parties
@@ -45,9 +45,9 @@ class ExpectedColumns:
     """What is expected of a vertical run.
 
     Attributes:
-        sizes: On which its traffic hangs; where nobody tells of items, of rows alone.
-        mined: Whether anybody tells of items.
-        told: Whether anybody tells of longer itemsets and of names.
+        sizes: On which its traffic depends; where nobody publishes any of items, of rows alone.
+        mined: Whether anybody publishes sizes of items.
+        longer: Whether anybody publishes sizes of longer itemsets and of names.
         beyond: The first length whose candidates are over the job's limit: there the job would end.
         too_many: How many candidates of the first length after `sizes.levels` span parties, where that is too much
             for a plan.
@@ -55,12 +55,12 @@ class ExpectedColumns:
 
     sizes: RunSizes
     mined: bool = False
-    told: bool = False
+    longer: bool = False
     beyond: int | None = None
     too_many: int | None = None
 
     @property
-    def mining_is_reckoned(self) -> bool:
+    def includes_mining(self) -> bool:
         """Whether the products of pairs of items are among the sizes, where there are any."""
         return self.mined and (self.too_many is None or bool(self.sizes.levels))
 
@@ -84,7 +84,7 @@ class ExpectedColumns:
         if (
             union and _work(sum(items.values()), positions, len(answers), union=True) > MOST_ITEMSETS
         ):  # each is one that spans parties
-            return cls(sizes, mined=True, told=bool(told), too_many=pairs)
+            return cls(sizes, mined=True, longer=bool(told), too_many=pairs)
         columns = _like_others(answers, {name: found.columns for name, found in told.items()})
         names = _like_others(answers, {name: found.column_bytes for name, found in told.items()})
         item_names = _like_others(answers, {name: found.item_bytes for name, found in told.items()})
@@ -102,7 +102,7 @@ class ExpectedColumns:
                 _first_rules(spec, (sum(items.values()), *(level.frequent for level in levels))),
             ),
             mined=True,
-            told=bool(told),
+            longer=bool(told),
             beyond=beyond,
             too_many=too_many,
         )
@@ -110,7 +110,7 @@ class ExpectedColumns:
 
 @dataclass(frozen=True)
 class _Lattice:
-    """The parties' own frequent itemsets, as they tell or are taken to.
+    """The parties' own frequent itemsets, as published or assumed.
 
     Attributes:
         by_support: By party, shape (lengths, places): how many itemsets of 1, 2, … items have a support at each place.
@@ -137,7 +137,7 @@ class _Lattice:
         for name, number in items.items():
             places = found.get(name, middle).copy()
             if not places[0].any():
-                places[0, _THRESHOLD - 1] = number  # just above the threshold, where no more is told
+                places[0, _THRESHOLD - 1] = number  # just above the threshold, where no more is published
             by_support.append(places)
         candidates = []
         for name, number in items.items():
@@ -248,6 +248,6 @@ def _rows(spec: JobSpec, answers: Mapping[str, Answer]) -> dict[str, int]:
 
 
 def _like_others(answers: Mapping[str, Answer], told: Mapping[str, int]) -> dict[str, int]:
-    """What each party tells; who tells nothing has as much as the others on average."""
+    """What each party publishes; who publishes nothing has as much as the others on average."""
     mean = round(sum(told.values()) / len(told)) if told else 0
     return {name: told.get(name, mean) for name in answers}

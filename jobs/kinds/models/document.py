@@ -114,7 +114,7 @@ class TreeNode(Part):
     when: str | None = Field(description="Which rows of its parent come to it, in words.")
     rows: Count
     counts: list[Count] = Field(description="Rows by class.")
-    label: str = Field(description="The class that it tells.")
+    label: str = Field(description="The class that it predicts.")
     column: str | None = Field(description="By which it is divided; null at a leaf.")
     cut: Number | None = Field(description="At which numbers are divided; null at a leaf and of columns of texts.")
 

@@ -57,7 +57,7 @@ class Models(Kind):
             check_alignment(spec)
         if spec.alignment.mode == "union" and spec.k_means is not None:
             raise ConfigurationError(
-                'task = "k-means" tells all parties the cluster of every common row, so [align] mode = "union" would '
+                'task = "k-means" shows all parties the cluster of every common row, so [align] mode = "union" would '
                 'hide nothing; use "intersection"'
             )
         try:

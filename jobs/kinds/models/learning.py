@@ -25,7 +25,7 @@ from mining.models.naive_bayes import NaiveBayesParameters
 
 
 def how(spec: JobSpec) -> str:
-    """What the numbers are made of, in a word: what is told as the strategy."""
+    """What the numbers are made of, in a word: what is reported as the strategy."""
     if not spec.is_vertical:
         return "sums"
     return "distances" if spec.k_means is not None else "products"
@@ -74,7 +74,7 @@ async def _from_columns(session: Session, spec: JobSpec, table: Table) -> tuple[
     task, common = await session.compute(model_parameters, spec), row_alignment(spec)
     held = await session.compute(coded, table, columns_of(task))
     placed = (await align.align(session, table, common)).rows
-    assert placed is not None  # which only a cardinality does not tell
+    assert placed is not None  # which only a cardinality does not reveal
     aligned = await session.compute(AlignedAttributes.of, held, placed, everywhere=common.mode == "intersection")
     session = session.lane("model")
     found: Learnt[Any]

@@ -1,4 +1,4 @@
-"""The plan of a job that learns a model: its sums as far as the job file tells them, else what it may take."""
+"""The plan of a job that learns a model: its sums as far as the job file says, else what it may take."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from mining.models.naive_bayes import NaiveBayesParameters
 
 _WORD_BYTES = 8
 _ONLY_ROWS = (
-    "The figures are those of the alignment. What it takes to learn the model comes on top and is not reckoned: it "
+    "The figures are those of the alignment. What it takes to learn the model comes on top and is not counted: it "
     "grows with the common rows and with the values, cuts and steps of the columns."
 )
 
@@ -53,7 +53,7 @@ def estimate_model(spec: JobSpec, answers: Mapping[str, Answer], latency_s: floa
         assumptions=[
             *others,
             *sentences,
-            "What a party does with its own rows is not reckoned; it takes about as long as to learn from them alone.",
+            "What a party does with its own rows is not counted; it takes about as long as to learn from them alone.",
             f"A message takes {1000 * latency_s:.1f} ms between parties.",
         ],
     )
@@ -79,11 +79,11 @@ def _enter(traffic: Traffic, spec: JobSpec, task: ModelParameters, n_rows: int) 
             counts = classes * sum(each.size for each in task.attributes)
             sum_traffic(traffic, counts * word)
             return [
-                f"Of the tree only the first node is reckoned, with {counts:,} counts: each further level takes a sum, "
+                f"Of the tree only the first node is counted, with {counts:,} counts: each further level takes a sum, "
                 "of as many counts for each node that is looked at."
             ]
         case KMeansParameters():
             values = task.k * (len(task.attributes) + 1)
             for _ in range(task.max_iterations):
                 sum_traffic(traffic, values * _WORD_BYTES)
-            return [f"All {task.max_iterations} iterations are reckoned; clusters are often steady after fewer."]
+            return [f"All {task.max_iterations} iterations are counted; clusters are often steady after fewer."]

@@ -35,9 +35,9 @@ class Drawn(NamedTuple):
         x: Its left edge.
         y: Its middle.
         when: Which rows come to it.
-        label: The class that it tells.
+        label: The class that it predicts.
         rows: How many it has.
-        told: Rows of each class, in words.
+        caption: Rows of each class, in words.
         shares: Of its bar.
         parent: Where the line to it begins; None at the first node.
         more: Nodes below it that are not drawn.
@@ -48,7 +48,7 @@ class Drawn(NamedTuple):
     when: str
     label: str
     rows: int
-    told: str
+    caption: str
     shares: list[Share]
     parent: tuple[float, float] | None
     more: int
@@ -170,7 +170,7 @@ class _Picture:
                 when=_short(when),
                 label=_short(names[node.label]),
                 rows=sum(node.counts),
-                told=", ".join(f"{text.visible(name)} {n:,}" for name, n in zip(names, node.counts, strict=True)),
+                caption=", ".join(f"{text.visible(name)} {n:,}" for name, n in zip(names, node.counts, strict=True)),
                 shares=list(self._shares(node)),
                 parent=None if parent is None else ((at - 1) * _ACROSS + 8 + _BAR, self._y[id(parent)] + self._lift),
                 more=0 if children else _below(node),

@@ -67,8 +67,8 @@ class ClassifierSection(Section):
     """What tables of classifiers have in common.
 
     Attributes:
-        target: The column whose value is to be told: the class.
-        attributes: The columns from which it is told.
+        target: The column whose value is to be predicted: the class.
+        attributes: The columns from which it is predicted.
     """
 
     target: ColumnName

@@ -18,7 +18,7 @@ _WIDE: Final = 2.0
 def cut_rows(spec: JobSpec, itemsets: EstimatedItemsets) -> list[str]:
     """On lengths of itemsets of which the job's own `contributions` may have lost more than noise hides.
 
-    The deviation that is told grows with what may have been lost, and that of the noise is public: no further number
+    The deviation in the result grows with what may have been lost, and that of the noise is public: no further number
     of rows is asked for.
     """
     if spec.privacy.contributions is None:

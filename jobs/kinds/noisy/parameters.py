@@ -13,7 +13,7 @@ def distributed_mining(spec: JobSpec) -> DistributedMining:
 
     Raises:
         ConfigurationError: The budget does not fit the noise, or the job says what means nothing, or asks for a
-            universe that would tell of single records.
+            universe that would reveal single records.
     """
     from mining.joint.distributed.budget import spent
 
@@ -26,7 +26,7 @@ def distributed_mining(spec: JobSpec) -> DistributedMining:
         )
     if given.catalogue is None and given.universe in UNIVERSES and given.universe != "auto":
         raise ConfigurationError(
-            f'[itemsets] universe = "{given.universe}" would tell of single records under [privacy] model = '
+            f'[itemsets] universe = "{given.universe}" would reveal single records under [privacy] model = '
             '"distributed"; give the path of a catalogue, or leave it out, and parties name items by noisy counts'
         )
     task = DistributedMining(

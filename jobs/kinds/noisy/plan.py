@@ -46,9 +46,9 @@ class _Expectation:
 
     Attributes:
         sizes: Of its sums.
-        rows: Of all parties; None where nobody tells.
+        rows: Of all parties; None where nobody publishes them.
         exact: The same as sizes of a job without noise, for its work.
-        known: Whether the candidates follow from what parties tell.
+        known: Whether the candidates follow from what parties publish.
     """
 
     sizes: NoisySizes

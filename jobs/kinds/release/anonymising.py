@@ -41,7 +41,7 @@ def check_persons(spec: JobSpec, table: Table, me: str) -> None:
 
 
 def check_insensitive(spec: JobSpec, table: Table, me: str) -> None:
-    """Refuses a column that is to be published as it is and tells most rows of this party apart.
+    """Refuses a column that is to be published as it is and distinguishes most rows of this party.
 
     Raises:
         InputDataError: There is one that the job does not allow.
@@ -54,8 +54,8 @@ def check_insensitive(spec: JobSpec, table: Table, me: str) -> None:
         if table.n_rows >= JUDGED_FROM and 2 * int((rows == 1).sum()) > table.n_rows:
             raise InputDataError(
                 f"in the data of {me} most rows have a value of '{column.name}' of their own, and it is to be "
-                "published as it is: whoever knows a value finds its row; take another role, or if nobody can know it "
-                "of a person, add it to allow_unique in the job",
+                "published as it is: anybody who knows a value finds its row; take another role, or if nobody can know "
+                "it of a person, add it to allow_unique in the job",
                 party=me,
             )
 

@@ -1,4 +1,4 @@
-"""What a certificate tells of a joint release, recomputed from its rows and from what is public."""
+"""What a certificate says of a joint release, recomputed from its rows and from what is public."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def _leaves_of_labels(release: Anonymized, quasi: QuasiIdentifier) -> dict[str, 
             if label in shown and found.setdefault(label, count) != count:
                 return None
     if found.get(SUPPRESSED) == 1:
-        return None  # a star that tells the only value there is
+        return None  # a star that reveals the only value there is
     return {label: count for label, count in found.items() if count > 1}
 
 

@@ -88,7 +88,7 @@ class Release(Kind):
     def unions(self, spec: JobSpec) -> Unions:
         """A release unites the classes of one large node after the other.
 
-        Whoever names the job can choose hierarchies by which these are the same in many.
+        The author of the job can choose hierarchies by which these are the same in many.
         """
         if spec.is_vertical:
             return of_alignment(spec)

@@ -1,4 +1,4 @@
-"""The plan of a job that anonymises: between what it costs, since which nodes are looked at hangs on the rows."""
+"""The plan of a job that anonymises: between what it costs, since which nodes are examined depends on the rows."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from mining.joint.anonymisation.parameters import MOST_CELLS, JointAnonymisation
 from mining.joint.anonymisation.public_lattice import possible_classes
 
 _SEARCHED = (
-    "Which nodes are looked at hangs on the rows: at least the one that tells nothing, at most all {nodes:,} of at "
+    "Which nodes are examined depends on the rows: at least the one that shows nothing, at most all {nodes:,} of at "
     "most {most:,} possible classes, {classes:,} classes together. Each class takes comparisons, and the rows are sent "
     "at the end. {measured}"
 )
@@ -25,8 +25,8 @@ _EXAMINED = (
     "comparison or more for each."
 )
 _CUT = (
-    "How often regions are cut hangs on the rows: at most until each has k rows, with every cut of every axis tried in "
-    "each. {measured}"
+    "How often regions are cut depends on the rows: at most until each has k rows, with every cut of every axis tried "
+    "in each. {measured}"
 )
 _MEASURED_SEARCH = (
     "As measured on the Adult table, 30,162 rows of three parties with 4,320 nodes, k = 5 and insider_k = 1: 5.6 MB "
@@ -42,7 +42,7 @@ _HIDDEN = (
     "costs at most."
 )
 _ONLY_ALIGNED = (
-    "The figures are those of the alignment alone, which is the smaller part. Which nodes are looked at hangs on the "
+    "The figures are those of the alignment alone, which is the smaller part. Which nodes are examined depends on the "
     "rows: each table that is computed takes some hundred bytes for every common row, and the joined rows are sent "
     "some twenty times over."
 )
@@ -82,7 +82,7 @@ def estimate_anonymization(spec: JobSpec, answers: Mapping[str, Answer], latency
 
 
 def _course(task: JointAnonymisation) -> str:
-    """What the figures hang on."""
+    """What the figures depend on."""
     if task.algorithm == "mondrian":
         return _CUT.format(measured=_MEASURED_REGIONS)
     most, cells = task.node_cells if task.disclose == "node" else MOST_CELLS, possible_classes(task)

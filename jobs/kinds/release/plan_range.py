@@ -1,4 +1,4 @@
-"""Between what a joint release costs: which nodes are looked at, or how regions are cut, hangs on rows nobody has seen.
+"""The range of a joint release's costs: which nodes are examined, or how regions are cut, depends on unseen rows.
 
 At least every job compares the rows as one class, and brings all rows together. At most a search looks at every node
 within its limits, and regions are cut until k rows are in each and every cut of every axis is tried. Both follow from
@@ -67,13 +67,13 @@ class Cost:
 
 @dataclass(frozen=True)
 class Setting:
-    """What the costs hang on beside the task.
+    """What the costs depend on beside the task.
 
     Attributes:
         certificates: Bytes of each party's certificate.
         speeds: Of the parties' machines.
         least_rows: The fewest rows that each party may have.
-        most_rows: The most; None where nobody tells.
+        most_rows: The most; None where nobody publishes them.
         latency_s: Of a message.
         bytes_per_s: What the network carries, where the job says it.
     """
@@ -301,7 +301,7 @@ class _Steps:
         self.opened(nodes)
 
     def chosen(self, nodes: int) -> None:
-        """The least loss of all nodes, found without telling another one's."""
+        """The least loss of all nodes, found without revealing another one's."""
         largest = self.task.loss_unit(max(self.n_rows, 1)) * len(self.task.hierarchies) * max(self.n_rows, 1) + 1
         width = min(_ANY_WIDTH, width_for(largest) + nodes.bit_length())
         self.selected(nodes, _WORD)

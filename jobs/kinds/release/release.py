@@ -28,7 +28,7 @@ class Anonymized:
     Attributes:
         n_rows: Rows that were anonymised.
         node: Level of each quasi-identifier, by name; empty where regions were cut.
-        spans: Where regions were cut, by quasi-identifier that is told by intervals, from its first to its last value.
+        spans: Where regions were cut, by quasi-identifier that is shown by intervals, from its first to its last value.
         statistics: Work of the search.
         totals: By column of t-closeness, how many of all rows have each value that occurs.
         table: The released rows as text: quasi-identifiers, sensitive and insensitive columns; whose they are, where

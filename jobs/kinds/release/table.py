@@ -58,13 +58,13 @@ class JointAnonymizeSection(Section):
         quasi_identifiers: Columns that are generalised.
         sensitive: Columns that models look at, published as they are.
         insensitive: Columns that are published as they are. Whatever else a party's table has stays there.
-        allow_unique: Insensitive columns that may tell most rows apart, since nobody can know them of a person.
+        allow_unique: Insensitive columns that may distinguish most rows, since nobody can know a person's value.
         algorithm: How the node is chosen, or `mondrian`, which cuts regions.
         max_suppression: Share of all rows that may be left out, as an exact decimal.
         insider_k: Without its own rows a party is left with none of a class, or with so many: `INSIDER_K` by default
             where parties hold rows; where they hold columns it means nothing.
         insiders: The same without the rows of up to so many parties that put theirs together.
-        origin: `hidden`: nobody sees whose row is whose. `shown`: a column tells it, which needs a
+        origin: `hidden`: nobody sees whose row is whose. `shown`: a column shows it, which needs a
             `k_site` of at least 2.
         k_site: No party has fewer rows in a class, but it may have none.
         disclose: `verdicts`: all parties learn of each node that is looked at whether it satisfies. `node`: of the
@@ -124,12 +124,12 @@ class JointAnonymizeSection(Section):
                 )
         if (self.origin == "shown") and self.k_site is None:
             raise ValueError(
-                'origin = "shown" tells whose a row is, so that k in the union protects nobody; give k_site, the rows '
-                "of one party that a class needs"
+                'origin = "shown" reveals whose a row is, so that k in the union protects nobody; give k_site, the '
+                "rows of one party that a class needs"
             )
         if self.origin == "shown" and self.k_site == 1:
             raise ValueError(
-                'k_site = 1 sets no rule, and origin = "shown" tells whose a row is; give a k_site of at least 2'
+                'k_site = 1 sets no rule, and origin = "shown" reveals whose a row is; give a k_site of at least 2'
             )
         if self.algorithm == "mondrian" and self.max_suppression:
             raise ValueError('algorithm = "mondrian" leaves no row out; leave max_suppression out')
@@ -144,7 +144,7 @@ class JointAnonymizeSection(Section):
             raise ValueError('node_cells means nothing without disclose = "node"; leave it out')
         if self.keys == "union" and (self.algorithm != "optimal" or self.disclose == "node"):
             raise ValueError(
-                'keys = "union" tells which classes of large nodes occur; it needs algorithm = "optimal" and '
+                'keys = "union" reveals which classes of large nodes occur; it needs algorithm = "optimal" and '
                 'disclose = "verdicts", so leave it out'
             )
         if self.model.k is None:

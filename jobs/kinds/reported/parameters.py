@@ -12,7 +12,7 @@ def hybrid_mining(spec: JobSpec) -> HybridMining:
     """The public parameters of mining by perturbed records, as the specification gives them.
 
     Raises:
-        ConfigurationError: The job names no catalogue, asks for what reports cannot tell, or says what means nothing.
+        ConfigurationError: The job names no catalogue, asks for what reports cannot show, or says what means nothing.
     """
     given, privacy = spec.itemsets, spec.privacy
     assert privacy.epsilon is not None  # which the specification refuses
@@ -55,7 +55,7 @@ def _catalogue(spec: JobSpec) -> tuple[str, ...]:
         named = f'universe = "{given.universe}"' if given.universe in UNIVERSES else "its catalogue"
         raise ConfigurationError(
             f'[privacy] model = "{spec.privacy.model}" asks about the items of a public catalogue, since the names of '
-            f"items in the data would tell of records; in place of {named} give [itemsets] universe the path of a file "
+            f"items in the data would reveal records; in place of {named} give [itemsets] universe the path of a file "
             "with one item a line"
         )
     if len(asked) < 2:
@@ -71,10 +71,10 @@ def _search(spec: JobSpec) -> Search:
     asked, longest = spec.privacy.search, spec.itemsets.max_length
     found: Search = ("svim" if longest == 1 else "svsm") if asked == "auto" else asked
     if found == "svsm" and longest == 1:
-        raise ConfigurationError('[privacy] search = "svsm" finds itemsets of two items and more; use "svim"')
+        raise ConfigurationError('[privacy] search = "svsm" finds itemsets of two or more items; use "svim"')
     if found != "svsm" and spec.rules is not None:
         raise ConfigurationError(
-            f'task = "rules" needs itemsets of two items and more, which [privacy] search = "{found}" does not find; '
+            f'task = "rules" needs itemsets of two or more items, which [privacy] search = "{found}" does not find; '
             'use search = "svsm", and max_length above 1'
         )
     return found

@@ -137,7 +137,7 @@ def _assumptions(spec: JobSpec, answers: Mapping[str, Answer], latency_s: float)
             "not known: intervals do not cover it. Take svim where many rows are longer."
         )
     lines.append(
-        "How long reports are in later phases hangs on the rows: they are taken to hold a few of the candidates each."
+        "How long reports are in later phases depends on the rows: they are taken to hold a few of the candidates each."
     )
     lines.append(of_network(spec, latency_s, ", as between them and the coordinator"))
     lines.append("The parties' machines are as busy as when they were asked, and their data are read already.")

@@ -19,7 +19,7 @@ class Figures(SessionFigures):
     """The figures of a job.
 
     Attributes:
-        found: What is expected; None where the parties tell too little, and the figures are the least that it costs.
+        found: What is expected; None where the parties publish too little, and the figures are the least that it costs.
         sizes: On which the figures hang.
     """
 
@@ -34,7 +34,7 @@ class Figures(SessionFigures):
         latency_s: float,
         bytes_per_s: float | None = None,
     ) -> Figures:
-        """From what the parties tell.
+        """From what the parties publish.
 
         Args:
             task: The public parameters.

@@ -133,7 +133,7 @@ def _most_rows(task: HorizontalMining) -> int:
 
 
 def _level_1(task: HorizontalMining, answers: Mapping[str, Answer], found: MiningSizes) -> MiningSizes:
-    """With what level 1 hangs on."""
+    """With what level 1 depends on."""
     if task.catalogue is not None:
         return replace(found, universe=len(task.catalogue))
     if task.hides_names:
@@ -167,7 +167,7 @@ def _count(task: HorizontalMining) -> int:
 
 
 def _middle(answers: Mapping[str, Answer], of: Callable[[ItemsetSizes], float]) -> float:
-    """The median over the parties, weighted by their rows: a few rows may tell anything, and they tell it loudly."""
+    """The median over the parties, weighted by their rows: a few rows may publish anything."""
     told = sorted((of(sizes), max(answers[name].rows, 1)) for name, sizes in _sized(answers).items())
     half = sum(weight for _, weight in told) / 2
     reached = list(accumulate(weight for _, weight in told))

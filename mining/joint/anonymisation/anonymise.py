@@ -1,10 +1,10 @@
 """Joint anonymisation of rows that lie at several parties: the release of the pooled rows, and no count of any class.
 
-    1. N is opened, and for a search what the rows lose at each level, where that tells no small count
+    1. N is opened, and for a search what the rows lose at each level, where that reveals no small count
        (`public_losses`); a party without rows takes part like any other
-    2. all look for the node together (`search`, or `oblivious` where nothing of other nodes may be told), on counts
-       that stay shared between the computing parties (`examination`, `conditions`), and the classes that are released
-       are opened; or all cut regions (`mondrian`)
+    2. all look for the node together (`search`, or `oblivious` where nothing of other nodes may be disclosed), on
+       counts that stay shared between the computing parties (`examination`, `conditions`), and the classes that are
+       released are opened; or all cut regions (`mondrian`)
     3. the rows in these classes are brought together (`assembly`); every learner holds the release against what was
        agreed, its own rows and the models (`release_check`)
 

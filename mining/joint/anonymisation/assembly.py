@@ -6,7 +6,7 @@
     3. the collector takes the dummies out, puts the rows in ascending order of bytes, and opens them to the learners
     4. every learner checks that its own rows are among them, as it sent them; and more (`release_check`)
 
-With two parties everybody can tell the other's rows from its own.
+With two parties each can distinguish the other's rows from its own.
 
 Rounds:     3.
 Output:     the released rows, to the learners.

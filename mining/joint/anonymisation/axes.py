@@ -30,11 +30,11 @@ class PublicAxis:
     Attributes:
         name: Of the column.
         hierarchy: Its leaves are the values.
-        is_tree: Whether regions are told by the label of the lowest common ancestor; by an interval else.
+        is_tree: Whether regions are shown by the label of the lowest common ancestor; by an interval else.
         leaves: Leaf of each place, shape (m,).
         places: Place of each leaf, shape (m,).
         coordinates: Position of each place, ascending, shape (m,): of a bin its middle.
-        bins: The leaves of a column that is told by bins; None where leaves are values.
+        bins: The leaves of a column that is shown by bins; None where leaves are values.
     """
 
     name: str

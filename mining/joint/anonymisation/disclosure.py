@@ -62,7 +62,7 @@ def nodes_with_unions(task: JointAnonymisation) -> int:
 
 
 def openings_of_losses(task: JointAnonymisation, everyone: frozenset[str], when: str) -> list[Declared]:
-    """What is told of the rows' losses (`public_losses`)."""
+    """What is opened of the rows' losses (`public_losses`)."""
     number = len(levels_between(task))
     if not number:
         return []
@@ -72,7 +72,7 @@ def openings_of_losses(task: JointAnonymisation, everyone: frozenset[str], when:
 
 
 def _of_the_search(task: JointAnonymisation, everyone: frozenset[str]) -> list[Declared]:
-    """What is told of nodes."""
+    """What is opened of nodes."""
     nodes = math.prod(task.shape)
     if task.disclose == "node":
         end = "once all nodes are examined"
@@ -223,7 +223,7 @@ def learned_of_left_out(task: JointAnonymisation, everyone: tuple[str, ...]) -> 
 
 
 def _of_keys(task: JointAnonymisation, parties: Sequence[str]) -> list[Learned]:
-    """What the unions of class keys tell."""
+    """What the unions of class keys reveal."""
     what = "at large nodes, which combinations of generalised values occur, even those of a single row"
     detail = (
         f"of nodes with more than {MOST_CELLS:,} possible classes that may be better than the best so far, which of "
@@ -244,7 +244,7 @@ def _of_keys(task: JointAnonymisation, parties: Sequence[str]) -> list[Learned]:
 
 
 def _trees(task: JointAnonymisation) -> str:
-    """What is told of regions beyond what the release shows."""
+    """What is disclosed of regions beyond what the release shows."""
     names = [each.name for each in task.quasi_identifiers if each.kind in TREES]
     if not names:
         return ""

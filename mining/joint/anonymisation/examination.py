@@ -205,7 +205,7 @@ class Examiner:
             bound: The most rows that any party has, public.
         """
         lane = self.session.lane(f"keys {node}")
-        self.keys[node] = await occurring_keys(lane, self.secrets, self.counter, self._told(node), bound)
+        self.keys[node] = await occurring_keys(lane, self.secrets, self.counter, self._levels(node), bound)
 
     async def is_less(self, name: str, one: Passed, other: Passed) -> bool:
         """Opens whether the loss of a node is less, or as small and the node comes first."""
@@ -240,7 +240,7 @@ class Examiner:
             node: The chosen one.
             good: At a computing party, the share of which of its cells are good.
         """
-        number = len(self.keys[node]) if node in self.keys else self.task.cells(self._told(node))
+        number = len(self.keys[node]) if node in self.keys else self.task.cells(self._levels(node))
         return await self._open(self.session.lane("released"), good, "classes", number)
 
     # -- steps of the above ------------------------------------------------------------------------------------------
@@ -280,15 +280,15 @@ class Examiner:
     def _counts(self, nodes: Sequence[Node]) -> tuple[Cells, list[int]]:
         """This party's rows in all cells, and where each node's cells start."""
         parts = [
-            counts_of(self.counter, self._told(node), self.keys[node])
+            counts_of(self.counter, self._levels(node), self.keys[node])
             if node in self.keys
-            else self.counter.counts(self._told(node))
+            else self.counter.counts(self._levels(node))
             for node in nodes
         ]
         starts = np.cumsum([0, *(len(part) for part in parts)])[:-1]
         return np.concatenate(parts), starts.tolist()
 
-    def _told(self, node: Node) -> dict[int, int]:
+    def _levels(self, node: Node) -> dict[int, int]:
         """The levels, by place."""
         return dict(enumerate(node))
 
@@ -302,9 +302,9 @@ class Examiner:
         codes = self.rows.codes[column]
         return np.concatenate(
             [
-                histogram_of(self.counter, self._told(node), self.keys[node], codes, values)
+                histogram_of(self.counter, self._levels(node), self.keys[node], codes, values)
                 if node in self.keys
-                else self.counter.histogram(self._told(node), codes, values)
+                else self.counter.histogram(self._levels(node), codes, values)
                 for node in nodes
             ]
         )

@@ -4,9 +4,9 @@ A region is a box of public places. Of a cut behind the place v of an axis, ever
 the region lie on either side, and shares these counts, capped, between the computing parties.
 
 For all open regions of a level at once:
-    1. spans: for every axis and cut, [left ≥ 1] and [right ≥ 1] are opened. They tell the first and the last place that
-       occurs, and nothing else: the tight box, which for the regions that remain is the release itself, but that of a
-       tree it shows the label which these two have in common
+    1. spans: for every axis and cut, [left ≥ 1] and [right ≥ 1] are opened. They reveal the first and the last place
+       that occurs, and nothing else: the tight box, which for the regions that remain is the release itself, but that
+       of a tree it shows the label which these two have in common
     2. from the widest axis on, of equal widths in their order: for every cut of the axis, a_v is the AND of all that is
        asked of both sides (`conditions`). Opened is whether there is any; where there is none, the next axis is tried
     3. of the first axis with an allowed cut, the most balanced one, of two the smaller, is looked for obliviously: the
@@ -105,7 +105,7 @@ class Partitioner:
         """Cuts until no region can be cut.
 
         Returns:
-            The regions that remain, and how much work it was. `own` tells the region of each row.
+            The regions that remain, and how much work it was. `own` has the region of each row.
 
         Raises:
             ConfigurationError: All rows together do not meet the requirements, or regions that show the same do not.

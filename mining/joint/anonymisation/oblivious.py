@@ -14,7 +14,7 @@ Adversary:  semi-honest; shares withstand all parties but both computing parties
 Leakage:    what is opened of losses (`public_losses`); whether a candidate satisfies; the node, and its classes. That
             better candidates fail follows.
 Source:     full search as in LeFevre, DeWitt and Ramakrishnan, "Incognito", SIGMOD 2005, section 3, without its
-            pruning, which would tell what has been pruned.
+            pruning, which would reveal what has been pruned.
 """
 
 from __future__ import annotations

@@ -27,7 +27,7 @@ Keys = Literal["none", "union"]
 Role = Literal["sensitive", "insensitive"]
 
 ORIGIN_COLUMN: Final = "origin"
-"""The column that tells whose a row is, where a job lets that be seen."""
+"""The column that shows whose a row is, where a job lets that be seen."""
 
 MOST_CELLS: Final = 1 << 20
 """Nodes with more possible classes are not looked at: each class costs a comparison, occupied or not."""
@@ -51,7 +51,7 @@ class QuasiIdentifier:
         hierarchy: Public. All values that may occur are leaves of it; those of an ordinal column stand in its order.
 
     Raises:
-        InputDataError: Two leaves are one value of the kind, such as 30 and 30.0, so that none tells which is meant.
+        InputDataError: Two leaves are one value of the kind, such as 30 and 30.0: it is not clear which is meant.
     """
 
     name: str
@@ -88,7 +88,7 @@ class Carried:
         kind: What its values are.
         values: All that may occur, in order; public. None: any text of `most_bytes` at most.
         most_bytes: Of a cell in UTF-8.
-        may_be_unique: Whether it may tell most rows apart.
+        may_be_unique: Whether it may distinguish most rows.
     """
 
     name: str
@@ -110,13 +110,13 @@ class JointAnonymisation:
         max_suppression: Share of all rows that may be left out.
         algorithm: `optimal`: the node of least loss. `samarati`: of the least height. `mondrian`: no node, but regions
             that are cut in two as long as both sides meet the requirements; hierarchies name and order values.
-        insider_k: Whoever takes its own rows away must be left with none, or with so many, in every class.
+        insider_k: A party that takes its own rows away must be left with none, or with so many, in every class.
         insiders: The same of up to so many parties that put their rows together.
         k_site: No party has fewer rows in a class, but it may have none; None: it may have any number.
-        origin: Whether the release tells whose a row is.
+        origin: Whether the release shows whose a row is.
         compute: The two computing parties.
         learners: The parties that get the release.
-        bound: The most rows that any party may have; None: the size class of the largest is told.
+        bound: The most rows that any party may have; None: the size class of the largest is disclosed.
         disclose: `verdicts`: of nodes that are looked at whether they satisfy. `node`: the chosen node alone, for which
             all nodes within `node_cells` are examined.
         node_cells: Where only the node is disclosed, the most possible classes of a node that is examined.
@@ -173,7 +173,7 @@ class JointAnonymisation:
         return [each for size in sizes for each in itertools.combinations(range(parties), size)]
 
     def cells(self, node: Mapping[int, int]) -> int:
-        """How many classes there may be if only some quasi-identifiers are told.
+        """How many classes there may be if only some quasi-identifiers are shown.
 
         Args:
             node: Their levels by their places.
@@ -205,7 +205,7 @@ class Found:
         released: Which of the node's possible classes are released, shape (cells,), in mixed radix of the labels.
         statistics: Work of the search.
         keys: Where it was examined over the classes that occur, their numbers among the possible ones, ascending; what
-            `released` tells is of these.
+            `released` says is of these.
     """
 
     node: Node

@@ -1,6 +1,6 @@
 """What all rows lose at each level of each quasi-identifier, Λ: public where no small count follows from it.
 
-Λ of a level is Σ n_l·(loss of label l). Losses come with the hierarchies, and whoever chooses these can choose losses
+Λ of a level is Σ n_l·(loss of label l). Losses come with the hierarchies, and the author of these can choose losses
 by which single counts n_l are read off Λ, like digits. So Λ is opened only of levels of which each label might be a
 class of a release by its size:
 
@@ -186,7 +186,7 @@ def losses_by_level(hierarchy: Hierarchy, occurring: Cells, unit: int) -> NDArra
     Args:
         hierarchy: Of the quasi-identifier.
         occurring: Rows with each leaf.
-        unit: What a cell that is told nothing of loses.
+        unit: What a suppressed cell loses.
     """
     levels = range(hierarchy.height + 1)
     found = [occurring @ label_losses(hierarchy.leaf_counts(each), unit)[hierarchy.maps[each]] for each in levels]

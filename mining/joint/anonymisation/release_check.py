@@ -146,7 +146,7 @@ def differs(task: JointAnonymisation) -> ProtocolViolation:
 def _table(column: Carried, model: Tested, present: NDArray[np.int64]) -> Table:
     """A table of the library with one row for each of some public values.
 
-    Values are told apart by their text, but where a distance measures them: so they are counted on shares, too.
+    Values are distinguished by their text, but where a distance measures them: so they are counted on shares, too.
     """
     assert column.values is not None
     measured = isinstance(model, TCloseness) and (model.distance == "ordered" or model.hierarchy is not None)

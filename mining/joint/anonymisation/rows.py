@@ -89,7 +89,7 @@ class Counter:
         """The possible class of each tuple, shape (u,): labels in mixed radix.
 
         Args:
-            node: Levels by the places of the quasi-identifiers that are told.
+            node: Levels by the places of the quasi-identifiers that are shown.
         """
         keys = np.zeros(len(self.weights), np.int64)
         for place, level in node.items():

@@ -1,9 +1,9 @@
 """Full-domain search over the union of all parties' rows; every party takes the same public course.
 
     1. Λ, what all rows lose at each level of each quasi-identifier, is opened as far as no small count follows
-       (`public_losses`): so everyone knows what each node loses at least. Levels that tell too much fail where nothing
-       may be suppressed, and condemn all nodes with them.
-    2. Nodes that tell few quasi-identifiers come first, by their number and from the top downwards, all of a height at
+       (`public_losses`): so everyone knows what each node loses at least. Levels that reveal too much fail where
+       nothing may be suppressed, and condemn all nodes with them.
+    2. Nodes that show few quasi-identifiers come first, by their number and from the top downwards, all of a height at
        once. One with too many rows in classes below k condemns all its specialisations (Incognito's subset property).
     3. `optimal`: from the top downwards along the best satisfying specialisation, then all nodes that are left and may
        lose less than the best so far, those of great bounds first: they lie near the border between nodes that fail
@@ -14,7 +14,7 @@
        these.
     5. Which classes of the found node are released is opened.
 
-Where nothing may be suppressed, a satisfying node loses exactly its bound. Otherwise losses stay shared: a bit tells
+Where nothing may be suppressed, a satisfying node loses exactly its bound. Otherwise losses stay shared: a bit shows
 whether a node is better than the best so far, and a number how many nodes may still be.
 
 Output:     the node of least loss of those whose possible classes are at most `parameters.MOST_CELLS`, or of all nodes
@@ -41,7 +41,7 @@ from mining.joint.anonymisation.public_lattice import PublicLattice
 from mining.joint.anonymisation.public_losses import Level
 
 FEW: Final = 3
-"""Up to so many quasi-identifiers are told by nodes that are only asked whether they condemn others."""
+"""Up to so many quasi-identifiers are shown by nodes that are only asked whether they condemn others."""
 
 FEW_CELLS: Final = 2000
 """The most possible classes of such a node."""
@@ -81,7 +81,7 @@ class Search:
             self.note_level(level, passed)
 
     def note_level(self, asked: Level, passed: bool) -> None:
-        """What the bit of a level tells of the node that tells this level alone."""
+        """What the bit of a level says of the node that shows this level alone."""
         node = list(self.lattice.top)
         node[asked.place] = asked.level
         if passed:
@@ -111,11 +111,11 @@ class Search:
             statistics["unions"] = len(self.examiner.keys)
         return Found(self.best.node, released, statistics, self.examiner.keys.get(self.best.node))
 
-    # -- 2: nodes that tell few quasi-identifiers --------------------------------------------------------------------
+    # -- 2: nodes that show few quasi-identifiers --------------------------------------------------------------------
     async def _few_quasi_identifiers(self) -> None:
         d = len(self.lattice.top)
         for told in range(1, min(FEW, d - 1) + 1):
-            nodes = [node for node in self._telling(told) if self.cells[node] <= FEW_CELLS]
+            nodes = [node for node in self._showing(told) if self.cells[node] <= FEW_CELLS]
             below = {node: sum(self.lattice.top) - sum(node) for node in nodes}
             for depth in sorted(set(below.values())):
                 asked = [node for node in nodes if below[node] == depth and self._is_unknown(node)]
@@ -129,8 +129,8 @@ class Search:
     def _is_unknown(self, node: Node) -> bool:
         return not (self.hopeless[node] or self.uncrowded[node])
 
-    def _telling(self, number: int) -> list[Node]:
-        """The nodes that tell so many quasi-identifiers: all others are at their highest levels."""
+    def _showing(self, number: int) -> list[Node]:
+        """The nodes that show so many quasi-identifiers: all others are at their highest levels."""
         top, found = self.lattice.top, list[Node]()
         for places in itertools.combinations(range(len(top)), number):
             for levels in itertools.product(*(range(top[place]) for place in places)):
@@ -185,7 +185,7 @@ class Search:
                 await self._visit([node])
 
     async def _ask_coarser(self, node: Node) -> None:
-        """Asks the closest generalisations of a large node whether they condemn it, which tells less than its keys."""
+        """Asks the closest generalisations of a large node whether they condemn it: that reveals less than its keys."""
         above = self.lattice.above(node)
         useful = self.lattice.zeros(np.bool_)
         useful[above] = ~(self.too_large | self.uncrowded | self.examined)[above]

@@ -10,7 +10,7 @@ trusted parties; and a·f_O + (1 − a)·f_C misses it by a mean square of
 
 With τ² = 0 that is BLENDER's weight, and with a large τ² it is s, which needs no assumption. τ² = θ·f(1 − f), where one
 θ for all items is found from how much more the two estimates differ than V_O + V_C let expect. Noise may hide that they
-differ at all; so what the estimate may be off by is told with an upper limit of θ, which holds in 19 of 20 cases. And
+differ at all; so what the estimate may be off by is given with an upper limit of θ, which holds in 19 of 20 cases. And
 parties may differ in some items more than in others, by as much as θ does not foresee: where the two estimates of an
 item differ by more than that, their difference takes the place of τ.
 

@@ -1,13 +1,13 @@
 """Frequent items from noisy counts of parties that are trusted, and perturbed records of the others.
 
-    0  all parties tell their numbers of records; each trusted one splits its own into halves by chance      records
+    0  all parties open their numbers of records; each trusted one splits its own into halves by chance      records
     1  each trusted party counts items in its first half, a record to at most M, adds noise, and names those that reach
        a threshold, with their noisy counts; the items with the largest sums are the head list                 head
     2  each trusted party counts the head list's items in its second half, and adds noise                    counts
     3  each record of another party answers whether it holds one item of the head list, chosen by chance, by
-       randomised response; its party tells how many said yes of each item                                   answers
+       randomised response; its party opens how many said yes of each item                                   answers
     4  the analyst estimates frequencies from counts and from answers, and puts both together as `estimate` says; it
-       tells the learners                                                                                  estimates
+       opens it to the learners                                                                             estimates
 
 Rounds:     4, and 3 where the analyst alone learns.
 Output:     the k items that seem most frequent, or those of them that seem to reach a least support, with estimated
@@ -122,7 +122,7 @@ async def _begin(session: Session, data: Transactions, task: Blending, least_cou
     for peer in session.others:
         (opened,) = await session.receive_opened(peer, "records", np.uint64, (1,))
         if opened > _MAX_RECORDS:
-            raise MalformedMessage(f"{peer} told an impossible number of records; check that node", party=peer)
+            raise MalformedMessage(f"{peer} opened an impossible number of records; check that node", party=peer)
         sizes[peer] = int(opened)
     first = np.ones(data.n_rows, bool)
     if session.me in task.opted_in:
@@ -222,7 +222,7 @@ async def _answers(run: _Run, head: tuple[str, ...]) -> Counts | None:
         if peer != session.me:
             opened = await session.receive_opened(peer, "answers", np.uint64, (len(head),))
             if (opened > asked(size, len(head)).astype(np.uint64)).any():
-                raise MalformedMessage(f"{peer} tells of more answers than it has records; check that node", party=peer)
+                raise MalformedMessage(f"{peer} opened more answers than it has records; check that node", party=peer)
             total += opened.astype(np.int64)
     return total
 

@@ -30,7 +30,7 @@ class Blending:
         analyst: The party that puts estimates together.
         learners: The parties that get the result.
         catalogue: The public items, where there is a catalogue: no others are named.
-        min_support: Only items whose estimated support reaches it are told.
+        min_support: Only items whose estimated support reaches it are in the result.
     """
 
     epsilon: Decimal

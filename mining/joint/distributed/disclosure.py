@@ -57,10 +57,10 @@ def collusion(task: DistributedMining, parties: tuple[str, ...]) -> str:
     """How many colluders it withstands."""
     most = len(parties) - 1
     if task.colluding == 0:
-        who = "whoever is none of the parties; a party knows its own noise, and towards it there is less of it"
+        who = "anybody who is none of the parties; a party knows its own noise, and towards it there is less of it"
     elif task.colluding == 1:
         who = "each single party, which knows its own noise"
     else:
-        who = f"any {task.colluding} parties that tell each other their noise"
+        who = f"any {task.colluding} parties that pool their noise"
     more = "" if task.colluding >= most else f"; more, up to {most}, see sums over the others with less noise"
     return f"the budget holds against {who}{more}"

@@ -1,9 +1,9 @@
-"""From noisy supports to what is told: itemsets with deviations, rules with intervals. It costs no more of the budget.
+"""From noisy supports to the result: itemsets with deviations, rules with intervals. It costs no more of the budget.
 
 An itemset is at least as frequent as each that holds it. So it is taken to have at least the noisy supports of those
-that hold it, and all subsets of what is told are told with it. The counts that are told are the raw ones.
+that hold it, and all subsets of an itemset of the result are in it too. The counts of the result are the raw ones.
 
-A count may be too low by what truncation lost, up to a bound. So the deviation that is told is that of an unbiased
+A count may be too low by what truncation lost, up to a bound. So the deviation in the result is that of an unbiased
 estimate whose interval would be as wide as it must be whatever was lost (`ldp.bias_aware`). No more can have been lost
 than leaves the support below that of the rarest subset.
 """
@@ -57,7 +57,7 @@ def findings(
 def noisy_rules(itemsets: EstimatedItemsets, asked: RuleParameters) -> EstimatedRules:
     """The rules over noisy supports whose confidence seems to reach what is asked, with Fieller's intervals.
 
-    Noise in different supports is independent. A rule is told where its antecedent's support is told from 0.
+    Noise in different supports is independent. A rule is in the result where its antecedent's support differs from 0.
 
     Raises:
         ConfigurationError: There are too many rules.
@@ -98,7 +98,7 @@ def _at_least_supersets(levels: Sequence[NoisyLevel]) -> list[Counts]:
 
 
 def _deviations(levels: Sequence[NoisyLevel]) -> list[NDArray[np.float64]]:
-    """By length the deviations that are told, in six digits, which are the same on every machine."""
+    """By length the deviations of the result, in six digits, which are the same on every machine."""
     found, above = list[NDArray[np.float64]](), np.empty(0)
     for at, level in enumerate(levels):
         lost = level.lost

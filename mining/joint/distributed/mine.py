@@ -8,14 +8,14 @@
     4  each party truncates: a record counts to at most M of them, by what is public and that record alone
     5  each party adds its share of the noise, and the sums are opened                               noisy_supports
     and in the end
-    6  itemsets whose noisy supports reach c, or the k largest, are told with what noise and step 4 may move them by
+    6  itemsets whose noisy supports reach c, or the k largest, are the result, with what noise and step 4 may move
 
 Rounds:     1 for keys, 1 for rows, 1 for names, and 2 or 3 for each length.
 Output:     the itemsets with noisy supports, and association rules with intervals.
 Adversary:  semi-honest parties.
 Collusion:  all that is opened, together, has the job's (ε, δ) for each record of the others, against t parties who know
-            their own noise and whoever else sees it. Every party does see it and knows its own noise, so t = 0 speaks
-            of outsiders alone. More than t parties, up to n − 2, see sums over the others with less noise.
+            their own noise and anybody else who sees it. Every party does see it and knows its own noise, so t = 0
+            speaks of outsiders alone. More than t parties, up to n − 2, see sums over the others with less noise.
 Leakage:    what is opened, as `disclosure` lists it; all of it is noisy. Nothing exact leaves a party: no union of
             items, no exact threshold, no count. Neighbouring data differ in one record more or less.
 Drop-outs:  a party that is lost ends the job; see `noisy_sum`.
@@ -133,7 +133,7 @@ class _Search:
         noisy = await noisy_sum(lane, self.secrets, counts, noise, "noisy_supports")
         opened = NoisyLevel(sets, noisy, noise.sigma, lost)
         bar = self.bar([*levels, opened])
-        if bar is None:  # fewer than k so far: what cannot be told from nothing stays behind
+        if bar is None:  # fewer than k so far: what cannot be distinguished from nothing stays behind
             bar = confident_threshold(0.0, noise.sigma, len(sets), _BETA)
         return opened, opened.counts >= bar - SLACK * noise.sigma
 
@@ -144,7 +144,7 @@ async def mine(session: Session, data: Transactions, task: DistributedMining, le
     Args:
         session: A lane of the job's session.
         data: This party's transactions; perhaps none. Items that a public catalogue does not name are left out, without
-            a word, since that would tell of single records.
+            a word, since that would reveal single records.
         task: The public parameters, equal at all parties.
         least_count: This party's own floor for a least support that the job names.
 

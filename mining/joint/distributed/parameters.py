@@ -23,13 +23,13 @@ class DistributedMining:
     """What all parties agree on before a run.
 
     Attributes:
-        epsilon: ε of one record towards whoever sees all that is opened, with the noise of `colluding` parties.
+        epsilon: ε of one record towards anybody who sees all that is opened, with the noise of `colluding` parties.
         delta: δ of that.
         min_support: A fraction of all transactions in (0, 1], or a count of at least 1; None with `top_k` alone.
         top_k: Only so many itemsets, those of the largest noisy counts; None for all.
         max_length: The most items of an itemset; each length has its share of the budget, whether it comes to it or
             not.
-        colluding: t, how many parties may tell their noise to whoever sees what is opened.
+        colluding: t, how many parties may share their noise with those who see what is opened.
         noise: The law of the noise in sums.
         contributions: To how many itemsets of 1, 2, … items a record counts at most; the last holds for longer ones.
             None: as `budget.contributions` says.

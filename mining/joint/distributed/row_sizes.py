@@ -225,7 +225,7 @@ def _best(
 
 
 def _lost_share(ends: tuple[int, ...], held: Counts, sigma: float, at: int) -> float:
-    """The share of all members that rows lose, with the M of a class; of a class the middle stands for all sizes."""
+    """The share of all members that rows lose, with the M of a class; of a class the middle is taken for all sizes."""
     middles = (np.array([0, *ends], np.float64) + np.array([*ends, 2 * ends[-1]])) / 2
     told = np.where(held > _TOLD * sigma, held, 0)  # else a class of long rows that nobody has decides
     lost = float((middles[at + 1 :] - ends[at]) @ told[at + 1 :])

@@ -6,7 +6,7 @@
     3  it opens these names to all parties                                                                     items
 
 Rounds:     1. Output: the names, of all parties together.
-Adversary:  semi-honest parties; each party's noise is its own, so no other party's counts for what its names tell.
+Adversary:  semi-honest parties; each party's noise is its own, so no other party's counts for what its names reveal.
 Leakage:    which items each party names, and so about which it has at least the threshold of. A record lies at one
             party, so the parties' choices spend its budget once (parallel composition).
 Source:     Gopi, Gulhane, Kulkarni, Shen, Shokouhi and Yekhanin, "Differentially Private Set Union", ICML 2020.
@@ -63,7 +63,7 @@ def own_choice(data: Transactions, chosen: Selection, random: Randomness) -> tup
     """The items that one party names, in ascending order of UTF-8 bytes."""
     data = nameable(data)
     counts = truncated_item_counts(data, chosen.most)
-    held = np.flatnonzero(counts)  # an item that no record counts to has no noise, lest its name tell that it is here
+    held = np.flatnonzero(counts)  # an item that no record counts to has no noise, lest its name reveal that it is here
     noise = DiscreteGaussian(chosen.variance).draw(len(held), random)
     named = held[counts[held] + noise >= chosen.threshold]
     return tuple(sorted(data.items[at] for at in named.tolist()))

@@ -45,7 +45,7 @@ def truncated_item_counts(data: Transactions, most: int) -> Counts:
     if not long.n_rows:
         return counts
     places = _hashes(data.items)[long.indices]
-    # The sum over a row's items, mixed: equal rows begin at the same place, whoever has them.
+    # The sum over a row's items, mixed: equal rows begin at the same place at all parties.
     starts = np.add.reduceat(places * _ODD, long.offsets[:-1])
     owner = long.row_numbers()
     along = places - starts[owner]  # modulo 2^64: how far behind the row's own beginning

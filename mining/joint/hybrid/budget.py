@@ -1,17 +1,17 @@
 """What reports may spend so that a record costs no more than agreed, and what it costs then.
 
-In the local model a report has all of ε. In the shuffle model whoever sees what comes out of the shufflers, or anything
-that follows from it, sees a record behind all others that were asked the same: n reports of local ε₀ have a much
-smaller ε together (`ldp.accounting.shuffling`). Each record answers in one phase alone, so that the worst phase counts,
+In the local model a report has all of ε. In the shuffle model anybody who sees what comes out of the shufflers, or
+anything that follows from it, sees a record behind all others that were asked the same: n reports of local ε₀ have a
+much smaller ε together (`ldp.accounting.shuffling`). Each record answers in one phase alone, so that the worst phase counts,
 and not their sum; and each phase has an ε₀ of its own, the largest for which it keeps to the central (ε, δ).
 
 n counts reports behind which a record hides from the worst t + 1 parties: one that looks at the result, perhaps the
 analyst, and t that help it. They know their own reports; so those of the t + 1 parties with most of them count for
 nothing. It follows from numbers of records alone, which are public.
 
-Phases are reckoned by the privacy blankets of all mechanisms that they may turn out to have: how many candidates there
+Phases are bounded by the privacy blankets of all mechanisms that they may turn out to have: how many candidates there
 are is known beforehand, and of the lengths to which rows may be padded the dearest counts. Before it reports, a party
-reckons again with the mechanism that was announced (`is_kept`).
+checks again with the mechanism that was announced (`is_kept`).
 """
 
 from __future__ import annotations

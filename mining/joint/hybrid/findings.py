@@ -1,4 +1,4 @@
-"""From estimated frequencies to what is told: itemsets with counts and deviations, and rules with intervals."""
+"""From estimated frequencies to the result: itemsets with counts and deviations, and rules with intervals."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from mining.thresholds import minimum_count
 
 
 def findings(supports: Supports, task: HybridMining, n_rows: int, spent: Spent) -> Estimated:
-    """What the learners are told.
+    """The result for the learners.
 
     Args:
         supports: Of the k itemsets that were found, of the catalogue's numbers.

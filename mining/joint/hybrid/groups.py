@@ -2,7 +2,7 @@
 
 The records are put into secret random order and cut at the phases' shares, from a common random place on: every record
 is in each phase with the probability of the phase's share, and whatever a party draws, its groups have the expected
-size to within one. So numbers of records tell beforehand behind how many reports one hides.
+size to within one. So numbers of records show beforehand behind how many reports one hides.
 
 Source: Madow, "On the Theory of Systematic Sampling, II", Annals of Mathematical Statistics 20(3), 1949.
 """

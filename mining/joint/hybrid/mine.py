@@ -1,14 +1,14 @@
 """Frequent itemsets from perturbed records: every party holds whole rows, and every row answers one question.
 
-    0  all parties tell their numbers of records; from these follows what a report may spend            records
+    0  all parties open their numbers of records; from these follows what a report may spend            records
     1  each party draws secretly which of its records answer in which phase
     then for each phase of the search (`ldp.sets`)
-    2  the analyst tells all parties which itemsets are asked about, and by which mechanism            candidates
+    2  the analyst opens to all parties which itemsets are asked about, and by which mechanism            candidates
     3  each party checks that this is a phase of the agreed search, and what it spends; it perturbs its
        records of that phase, each by itself, and sends the reports: to the analyst, or through shufflers   reports
     4  the analyst adds the reports up
     and in the end
-    5  the analyst estimates, and tells the learners                                                   estimates
+    5  the analyst estimates, and opens it to the learners                                                   estimates
 
 Rounds:     one for the records, and for each phase one for candidates and one for reports; in the shuffle model one
             more for each shuffler, and one for keys.
@@ -139,7 +139,7 @@ async def _begin(session: Session, data: Transactions, task: HybridMining, least
         try:
             sizes[peer] = groups.check_sizes(told[peer], shape)
         except ValueError as error:
-            raise MalformedMessage(f"{peer} told impossible numbers of records: {error}", party=peer) from None
+            raise MalformedMessage(f"{peer} opened impossible numbers of records: {error}", party=peer) from None
     _check_records(session.me, task, told, sizes, least_count)
     spent = await session.compute(central, task, sizes)
     return _Search(
@@ -280,6 +280,6 @@ def _check_records(
 
 
 def _baskets(data: Transactions, catalogue: tuple[str, ...]) -> Baskets:
-    """Rows as sets of the catalogue's numbers. What it does not name is left out: to say so would tell of a record."""
+    """Rows as sets of the catalogue's numbers. What it does not name is left out: to say so would reveal a record."""
     known = data.onto(catalogue)
     return Baskets(known.offsets, known.indices.astype(np.int64), len(catalogue))

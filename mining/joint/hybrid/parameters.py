@@ -37,7 +37,7 @@ class Hops(Protocol):
 
     @property
     def colluding(self) -> int:
-        """How many parties may collude with whoever sees them."""
+        """How many parties may collude with those who see them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +56,7 @@ class HybridMining:
         shufflers: The parties through which reports go, the first first; none in the local model.
         colluding: How many parties may help a party that sees reports or what follows from them.
         learners: The parties that get the result.
-        min_support: Of those that were found, only itemsets whose estimated support reaches it are told.
+        min_support: Of those that were found, only itemsets whose estimated support reaches it are in the result.
         max_length: The most items of an itemset.
         rules: The rules that are asked for.
     """

@@ -15,7 +15,7 @@ The first shuffler needs no layer: each party's session with it is sealed to it 
 Rounds:     one, and one for each shuffler.
 Output:     the multiset of the other parties' reports, to the analyst, in an order that says nothing.
 Adversary:  semi-honest. What a party sends too much, twice or broken is dropped and counted; where so much is lost that
-            fewer are left to hide among than was reckoned with, the first shuffler, who sees it first, ends the job.
+            fewer are left to hide among than was assumed, the first shuffler, who sees it first, ends the job.
 Collusion:  whose report is whose stays hidden while one shuffler colludes with nobody. The analyst and all shufflers
             together see each party's reports, as in the local model. n counts no reports of colluders.
 Leakage:    numbers of reports by party, which are public anyway, to the first shuffler; counts of what was dropped to
@@ -78,7 +78,7 @@ class Phase(NamedTuple):
         number: From 0 on.
         groups: How many reports each party has announced.
         plain: Bytes of a report.
-        n: Reports behind which each one hides, at least: what was reckoned with.
+        n: Reports behind which each one hides, at least: what was assumed.
     """
 
     number: int

@@ -1,8 +1,8 @@
 """What mining by perturbed records sends, worked out from public parameters and numbers of records.
 
-The search is told again with made-up estimates: of common items each a little less common than the one before, and of
+The search is run with made-up estimates: of common items each a little less common than the one before, and of
 rows with a few of the candidates each. From these follow the mechanisms of its phases as they do in a run; what hangs
-on the data is how long documents of candidates are, and to what length sets are padded, which tells by what oracle
+on the data is how long documents of candidates are, and to what length sets are padded, which decides by what oracle
 reports are made where both are about as good.
 """
 

@@ -66,7 +66,7 @@ class AlignedAttributes:
 def coded(table: Table, attributes: Sequence[Attribute]) -> dict[str, Codes]:
     """The codes of all rows of a table, by attribute of a model; a party need not hold all of these, nor any.
 
-    To be called before rows are aligned: were only common rows looked at, whoever brings a few ids would learn of these
+    To be called before rows are aligned: were only common rows looked at, a party with a few ids would learn of these
     people, from whether the job fails, whether they have a value that it does not name.
 
     Raises:
@@ -77,7 +77,7 @@ def coded(table: Table, attributes: Sequence[Attribute]) -> dict[str, Codes]:
 
 
 async def find_holders(session: Session, held: Mapping[str, Codes], attributes: Sequence[Attribute]) -> dict[str, str]:
-    """Every party tells all which columns of the model it holds, label `columns`; returns by attribute its party.
+    """Every party opens to all which columns of the model it holds, label `columns`; returns by attribute its party.
 
     Args:
         session: A lane of its own.
@@ -86,7 +86,7 @@ async def find_holders(session: Session, held: Mapping[str, Codes], attributes: 
 
     Raises:
         ConfigurationError: A column is at no party, or at two.
-        MalformedMessage: A peer tells something else than names.
+        MalformedMessage: A peer sends something else than names.
     """
     names = [attribute.name for attribute in attributes]
     told = await open_names(session, "columns", [name for name in names if name in held])
@@ -162,7 +162,7 @@ class Conditions:
         """Numbers conditions in their order.
 
         Args:
-            session: Tells the parties.
+            session: Of the parties.
             aligned: This party's attributes.
             conditions: Public.
             holders: By attribute, the party that has the column; public.
@@ -181,7 +181,7 @@ class Conditions:
 
     @property
     def none(self) -> int:
-        """Stands for no condition in a set."""
+        """Means no condition in a set."""
         return len(self.holder) - 1
 
     async def addends(self, session: Session, engine: Products, sets: Sets) -> Addends:

@@ -8,7 +8,7 @@ Horizontal, every party holds whole rows:
     2. Level by level every party counts the histograms of the open nodes over its own rows, which it sends down the
        tree as it grows; one secure sum opens those of all rows.
 Vertical, every party holds columns of common rows:
-    1. The parties tell who holds which column; where not every row is everywhere, N is counted and opened.
+    1. The parties open who holds which column; where not every row is everywhere, N is counted and opened.
     2. The rows of a node are a conjunction of conditions at several parties. A count of its histogram is that of a
        conjunction with one more value and a class: an engine leaves it shared, one secure sum for a level opens all.
        Nobody learns which rows reach a node.
@@ -123,7 +123,7 @@ async def learn_horizontal(session: Session, rows: LabelledRows, task: TreeParam
 
 
 async def learn_vertical(session: Session, aligned: AlignedAttributes, task: TreeParameters) -> Learnt[DecisionTree]:
-    """Runs the part of a party that holds columns; what is not told here is as for `learn_horizontal`.
+    """Runs the part of a party that holds columns; what is not said here is as for `learn_horizontal`.
 
     Args:
         session: A lane of the job's session.
@@ -220,7 +220,7 @@ class _Numbers:
         return np.concatenate(found)
 
     def _number(self, split: Split, branch: int) -> int:
-        """Of the condition that a branch stands for."""
+        """Of the condition of a branch."""
         place = branch if split.cut == WHOLE else 2 * split.cut + branch
         return int(self._starts[split.attribute] + place)
 

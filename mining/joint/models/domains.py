@@ -1,7 +1,7 @@
 """Public domains of columns of texts, where the job does not give them: the values that occur at some party.
 
 `united` is for parties that hold rows: a secure set union of all values, so that nobody learns whose they are.
-`told` is for parties that hold columns: each tells the values of its own.
+`told` is for parties that hold columns: each opens the values of its own.
 """
 
 from __future__ import annotations
@@ -69,8 +69,8 @@ async def told(session: Session, table: Table, names: Sequence[str]) -> tuple[Ca
 
     Raises:
         InputDataError: A value is too long, or a column has none at any party.
-        MalformedMessage: A peer tells something else than names.
-        ProtocolViolation: A peer tells values of other columns.
+        MalformedMessage: A peer sends something else than names.
+        ProtocolViolation: A peer sends values of other columns.
     """
     by_party = await open_names(session, _LABEL, sorted(_values(table, names)))
     return _by_column(session, sorted({value for values in by_party.values() for value in values}), names)

@@ -169,7 +169,7 @@ async def cluster_vertical(
     learners: tuple[str, ...],
     compute: tuple[str, str],
 ) -> JointClusters:
-    """Runs the part of a party that holds columns; what is not told here is as for `cluster_horizontal`.
+    """Runs the part of a party that holds columns; what is not said here is as for `cluster_horizontal`.
 
     Args:
         session: A lane of the job's session.
@@ -185,7 +185,7 @@ async def cluster_vertical(
     """
     if aligned.presence is not None:
         raise ConfigurationError(
-            "k-means tells all parties the cluster of every row, so rows must be aligned by intersection"
+            "k-means shows all parties the cluster of every row, so rows must be aligned by intersection"
         )
     if not aligned.n_positions:
         raise no_rows()

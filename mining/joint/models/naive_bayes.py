@@ -4,7 +4,7 @@ Horizontal, every party holds whole rows:
     1. N is opened; moments of so many rows must be exact.
     2. Every party takes counts and moments of its rows. One secure sum opens those of all rows to the learners.
 Vertical, every party holds columns of common rows:
-    1. The parties tell who holds which column; where not every row is everywhere, N is counted and opened.
+    1. The parties open who holds which column; where not every row is everywhere, N is counted and opened.
     2. The class is a column of bits for each value, and so is every attribute; a number is the bits of u and of u².
        The counts of rows with a class *and* a bit are products over the parties, which an engine leaves shared.
     3. Shares of moments are put together from those of digits: Σ u over a class is Σ_b 2^b · (its rows with bit b).
@@ -121,7 +121,7 @@ async def learn_vertical(
     task: NaiveBayesParameters,
     learners: tuple[str, ...],
 ) -> Learnt[NaiveBayes]:
-    """Runs the part of a party that holds columns; what is not told here is as for `learn_horizontal`.
+    """Runs the part of a party that holds columns; what is not said here is as for `learn_horizontal`.
 
     Args:
         session: A lane of the job's session.

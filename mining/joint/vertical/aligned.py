@@ -90,7 +90,7 @@ class Conjunctions:
         """Which positions have a row that holds all items of a set.
 
         Args:
-            members: Shape (m, k): numbers of items; −1 stands for no item.
+            members: Shape (m, k): numbers of items; −1 means no item.
 
         Returns:
             Shape (m, words).

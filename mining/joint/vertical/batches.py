@@ -41,7 +41,7 @@ async def set_addends(
         engine: Multiplies what lies at several parties.
         conjunctions: Of this party's conditions.
         sets: Shape (m, k), numbers of conditions; public.
-        holder: By condition the number of the party that holds it; −1 for what stands for none.
+        holder: By condition the number of the party that holds it; −1 for what means none.
         own: From numbers of conditions to places among this party's; −1 for those of others.
         n_positions: Number of positions.
         everywhere: Whether every position has a row at every party.

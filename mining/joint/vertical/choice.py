@@ -2,7 +2,7 @@
 
 The choice is part of what every party agrees to before anything is known of the data, so it follows from the job alone:
 from the trust that it allows, from the sizes and the width of the network that it takes for granted, and from the speed
-of a usual machine. All parties reckon the same.
+of a usual machine. All parties compute the same.
 
 An engine that takes a helper is among them only where the job names one; the others need nobody's trust.
 """
@@ -22,7 +22,7 @@ from mining.joint.vertical.parameters import COORDINATOR, Expectation, Mode, Ver
 from mining.joint.vertical.sizes import EngineCost, engine_costs
 
 LATENCY_S: Final = 0.005  # of a message, on a good network
-_MOST_PAIRS: Final = 40_000  # more items of a party are not reckoned with: a choice takes half a second at most
+_MOST_PAIRS: Final = 40_000  # more items of a party are not considered: a choice takes half a second at most
 
 
 @dataclass(frozen=True)
@@ -32,24 +32,24 @@ class EngineChoice:
     Attributes:
         engine: The quickest that is allowed; of equally quick ones what sends less.
         costs: Of the allowed engines, the quickest first, for the candidates of two items.
-        reckoned: With what; `parties` and `items` are no more than are reckoned with.
+        assumed: What it rests on; `parties` and `items` are no more than are considered.
     """
 
     engine: str
     costs: tuple[EngineCost, ...]
-    reckoned: Expectation
+    assumed: Expectation
 
     def seconds(self, cost: EngineCost) -> float:
         """What a cost comes to on the network that is taken for granted."""
-        return cost.over(self.reckoned.bytes_per_s, LATENCY_S)
+        return cost.over(self.assumed.bytes_per_s, LATENCY_S)
 
     @property
     def reason(self) -> str:
         """The choice in a sentence."""
         taken, *others = self.costs
         sizes = (
-            f"for {self.reckoned.rows:,} common rows, {self.reckoned.items} frequent items a party, density "
-            f"{self.reckoned.density:g} and {8e-6 * self.reckoned.bytes_per_s:g} Mbit/s"
+            f"for {self.assumed.rows:,} common rows, {self.assumed.items} frequent items a party, density "
+            f"{self.assumed.density:g} and {8e-6 * self.assumed.bytes_per_s:g} Mbit/s"
         )
         compared = ", ".join(f"{each.engine} {_seconds(self.seconds(each))}" for each in others)
         return (
@@ -90,23 +90,23 @@ def is_dealt(task: VerticalMining, parties: Sequence[str]) -> bool:
 
 @lru_cache(maxsize=256)
 def _choose(allowed: Sequence[str], dealt: bool, mode: Mode, expectation: Expectation) -> EngineChoice:
-    # Transfers and encryption cost as much for each pair of parties as for another: three parties stand for more.
+    # Transfers and encryption cost as much for each pair of parties as for another: three parties represent more.
     helped = any(OWN[name].takes_helper for name in allowed)
     n_parties = 2 if dealt else max(min(expectation.parties, 3), 3 if helped else 2)
     parties = tuple(f"party {number}" for number in range(1, n_parties + 1))
     most = isqrt(_MOST_PAIRS // (n_parties ** (2 if mode == "intersection" else 3)))
-    reckoned = replace(expectation, parties=n_parties, items=min(expectation.items, most))
+    assumed = replace(expectation, parties=n_parties, items=min(expectation.items, most))
     helper = None if not helped else COORDINATOR if dealt else parties[2]
     task = VerticalMining(1, parties, (parties[0], parties[1]), parties[0], mode, helper=helper)
-    items = dict.fromkeys(parties, reckoned.items)
+    items = dict.fromkeys(parties, assumed.items)
     engines = [OWN[name] for name in allowed]
-    costs = engine_costs(task, parties, reckoned.rows, items, density=reckoned.density, engines=engines)
+    costs = engine_costs(task, parties, assumed.rows, items, density=assumed.density, engines=engines)
 
     def order(cost: EngineCost) -> tuple[float, int, int]:
-        return cost.over(reckoned.bytes_per_s, LATENCY_S), cost.bytes_sent, -allowed.index(cost.engine)
+        return cost.over(assumed.bytes_per_s, LATENCY_S), cost.bytes_sent, -allowed.index(cost.engine)
 
     costs.sort(key=order)
-    return EngineChoice(costs[0].engine, tuple(costs), reckoned)
+    return EngineChoice(costs[0].engine, tuple(costs), assumed)
 
 
 def _seconds(number: float) -> str:

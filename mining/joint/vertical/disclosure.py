@@ -91,4 +91,4 @@ def _every_candidate(task: VerticalMining) -> str:
     """Items are counted at home after an intersection; after a union their sums are opened like all others."""
     if task.mode == "union":
         return "the support of every candidate, frequent or not; an item that is not has a number there, and no name"
-    return "the support of every frequent item, and of every candidate of two and more items, frequent or not"
+    return "the support of every frequent item, and of every candidate of two or more items, frequent or not"

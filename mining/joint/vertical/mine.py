@@ -179,7 +179,7 @@ class _Run:
         keeper: LevelKeeper,
         n_rows: int | None,
     ) -> _Run:
-        """Counts the common rows, unless an earlier attempt has told their number, and derives c."""
+        """Counts the common rows, unless an earlier attempt has opened their number, and derives c."""
         if n_rows is None:
             n_rows = await cls._common_rows(session, aligned, setup.secrets, engine)
         elif aligned.presence is None and n_rows != aligned.n_positions:
@@ -259,7 +259,7 @@ class _Run:
         """The frequent itemsets of the next length, from those of all shorter ones."""
         session, frequent, length = self.session, found[-1], len(found) + 1
         limit = most_candidates(found[1:], length, self.task.max_candidates)
-        session.progress(f"itemsets of {length}", 0, 1)  # not how many: whoever watches need not learn the result
+        session.progress(f"itemsets of {length}", 0, 1)  # not how many: the coordinator need not learn the result
         try:
             sets = (await session.compute(join, frequent, limit)).sets
         except EnumerationLimit:

@@ -58,7 +58,7 @@ def dictionary_of(session: Session, by_party: Mapping[str, Sequence[str]]) -> Di
     """The dictionary of what all parties have named.
 
     Args:
-        session: Tells who the parties are.
+        session: Of the parties.
         by_party: Their frequent items, each party's in the order in which it has named them.
 
     Raises:

@@ -362,5 +362,5 @@ def test_a_release_that_no_log_tells_of(original: tuple[World, bytes], tmp_path:
 def test_approvals_can_be_read_back(original: tuple[World, bytes]):
     world, job = original
     agreed, _ = journals([check_log(world.log("north"), world.trust)])
-    ((_, approved),) = agreed["north"].told(job, Approved)
+    ((_, approved),) = agreed["north"].events(job, Approved)
     assert SignedApproval.FromString(approved.approval).certificate == world.identities["north"].certificate_pem

@@ -238,7 +238,7 @@ def test_a_last_line_that_was_changed_but_for_its_number(path: Path):
     written(path).close()
     begin, sep, last = path.read_bytes().rpartition(b'"coordinator":"a')
     path.write_bytes(begin + sep.replace(b'"a', b'"b') + last)
-    with pytest.raises(ConfigurationError, match="entry 3 is not the one that its head tells of"):
+    with pytest.raises(ConfigurationError, match="entry 3 is not the one that its head names"):
         AuditLog.open(path, NORTH)
 
 

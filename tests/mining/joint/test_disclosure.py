@@ -138,7 +138,7 @@ def test_a_condition_is_named_only_while_it_is_open(
         return "".join(what.partition(" (if ")[1:])
 
     assert condition("whether ") == of_bit
-    union = condition("the itemsets of two and more frequent items that are maximal")
+    union = condition("the itemsets of two or more frequent items that are maximal")
     assert union is None if of_union is None else union is not None and union.startswith(of_union)
     thinned = condition("the candidates that are locally frequent")
     assert thinned is not None

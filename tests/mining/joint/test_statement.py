@@ -129,7 +129,7 @@ SWAPPED = {"north": DATA["north"], "south": DATA["east"], "east": DATA["south"]}
 
 
 def local(rows: Rows, n_rows: int, parties: int) -> tuple[frozenset[str], frozenset[frozenset[str]]]:
-    """The locally frequent items and the maximal locally frequent itemsets of two and more frequent items."""
+    """The locally frequent items and the maximal locally frequent itemsets of two or more frequent items."""
     share = Decimal("0.2")
     least = minimum_count(share, n_rows)
     threshold = local_threshold(share, len(rows), least, parties, Decimal("0.8"), n_rows)

@@ -1,4 +1,4 @@
-"""What partners and whoever knows a row's origin must not see: conditions on the parties' parts of a class.
+"""What partners, and those who know a row's origin, must not see: conditions on the parties' parts of a class.
 
 Insiders: up to m parties I put their rows together and take them off the release. Of every class the others have none
 left then, or `insider_k` rows (m-privacy).

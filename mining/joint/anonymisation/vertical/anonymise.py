@@ -1,8 +1,8 @@
 """Joint anonymisation of aligned rows whose columns lie at several parties: the release of the joined table.
 
-    1. the parties tell who has which column; N, the number of common rows, follows from the alignment
-    2. every party tells which levels of its own columns are condemned by these columns alone (`local_pruning`)
-    3. what all rows lose at each level of each quasi-identifier is opened, where that tells no small count
+    1. the parties say who has which column; N, the number of common rows, follows from the alignment
+    2. every party opens which levels of its own columns are condemned by these columns alone (`local_pruning`)
+    3. what all rows lose at each level of each quasi-identifier is opened, where that reveals no small count
        (`mining.joint.anonymisation.public_losses`)
     4. all look for the node together (`mining.joint.anonymisation.search`), on contingency tables that stay shared
        (`contingency`, `examination`); the classes that are released are opened
@@ -76,7 +76,7 @@ async def anonymise_columns(
     task = replace(task, compute=in_job_order(session.parties, task.compute))
     models = offered(task.requirements)
     placed = (await align(session, table, alignment)).rows
-    assert placed is not None  # an intersection tells them
+    assert placed is not None  # an intersection shows them
     session = session.lane("anonymisation")
     if not len(placed):
         raise no_rows()
@@ -146,9 +146,9 @@ async def anonymise_columns(
 class ColumnSearch(Search):
     """A search over columns of several parties."""
 
-    def _telling(self, number: int) -> list[Node]:
-        """Of nodes that tell few quasi-identifiers only those of two: more would take more tables than they spare."""
-        return [] if number > _FEW else super()._telling(number)
+    def _showing(self, number: int) -> list[Node]:
+        """Of nodes that show few quasi-identifiers only those of two: more would take more tables than they spare."""
+        return [] if number > _FEW else super()._showing(number)
 
 
 def check(task: JointAnonymisation, alignment: RowAlignment) -> None:

@@ -15,7 +15,7 @@ Output:     the released rows, to the learners.
 Adversary:  semi-honest. The shuffler sees no row that is not its own; the collector sees released rows without their
             places; of a suppressed row nobody sees anything, and nobody learns which row it is.
 Collusion:  collector and shuffler together read all parties' parts of all rows.
-Leakage:    how many rows are suppressed; to learners what the release and their own columns tell.
+Leakage:    how many rows are suppressed; to learners what the release and their own columns reveal.
 Source:     Mohassel and Sadeghian, EUROCRYPT 2013 (permute and share); Laur, Willemson and Zhang, "Round-Efficient
             Oblivious Database Manipulation", ISC 2011 (shuffling by each holder in turn).
 """

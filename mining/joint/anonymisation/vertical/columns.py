@@ -131,7 +131,7 @@ class HeldColumns:
 
 
 async def find_holders(session: Session, table: Table, task: JointAnonymisation) -> dict[str, str]:
-    """Every party tells all which columns of the job it has, label `columns`; returns by column its party.
+    """Every party opens to all which columns of the job it has, label `columns`; returns by column its party.
 
     Args:
         session: A lane of its own.
@@ -140,7 +140,7 @@ async def find_holders(session: Session, table: Table, task: JointAnonymisation)
 
     Raises:
         ConfigurationError: A column is at no party, or at two.
-        MalformedMessage: A peer tells something else than names.
+        MalformedMessage: A peer sends something else than names.
     """
     names = column_names(task)
     told = await open_names(session, "columns", [name for name in names if name in table.column_names])

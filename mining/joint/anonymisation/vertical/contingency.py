@@ -68,7 +68,7 @@ class ContingencyTables:
     """Shared counts of the common rows by their classes at any levels.
 
     Args:
-        session: The lane to talk on.
+        session: The lane of its messages.
         secrets: Pairwise secrets of this session.
         pairs: By peer this party's half of an agreement with it, whose holders are in the order of the job.
         compute: The two computing parties.

@@ -99,15 +99,15 @@ class VerticalExaminer(Examiner):
 
     # -- steps of the above ------------------------------------------------------------------------------------------
     def _alone(self, node: Node) -> bool | None:
-        """Whether a node that tells one party's columns alone is crowded; None of any other node."""
-        telling = [
+        """Whether a node that shows one party's columns alone is crowded; None of any other node."""
+        showing = [
             party
             for party, places in self.places.items()
             if any(node[place] < self.task.hierarchies[place].height for place in places)
         ]
-        if len(telling) > 1:
+        if len(showing) > 1:
             return None
-        party = telling[0] if telling else next(party for party, places in self.places.items() if places)
+        party = showing[0] if showing else next(party for party, places in self.places.items() if places)
         return bool(self.local[party][tuple(node[place] for place in self.places[party])])
 
     def _note(self, node: Node, crowded: bool) -> None:

@@ -1,4 +1,4 @@
-"""What a party can tell of nodes by its own columns alone: where too many of its rows lie in local classes below k.
+"""What a party knows of nodes by its own columns alone: where too many of its rows lie in local classes below k.
 
 A class of a node lies inside one local class of every party. So where more rows than may be suppressed lie in local
 classes below k, the same is true of the node and of all its specialisations, whatever the other columns are.

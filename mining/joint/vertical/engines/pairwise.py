@@ -39,7 +39,7 @@ class PairwiseProducts(ABC):
         Args:
             secrets: From `pairwise.agree` in this session.
             pairs: By peer this party's half of an agreement with it, whose holders are in the order of the job.
-            compute: Who gets the shares of supports over three parties and more; the first two of the job by default.
+            compute: Who gets the shares of supports over three or more parties; the first two of the job by default.
         """
         self._secrets, self._pairs, self._compute = secrets, pairs, compute
 

@@ -224,7 +224,7 @@ def test_the_folder_passes_the_independent_verifier(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("changes", [{"algorithm": "samarati"}, {"algorithm": "mondrian"}, {"disclose": "node"}])
 def test_job_files_that_are_refused(changes: dict[str, Any]) -> None:
-    with pytest.raises(ConfigurationError, match='keys = "union" tells which classes of large nodes occur'):
+    with pytest.raises(ConfigurationError, match='keys = "union" reveals which classes of large nodes occur'):
         job(keys="union", **changes)
 
 

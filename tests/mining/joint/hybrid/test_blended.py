@@ -395,9 +395,9 @@ def _words(number: int) -> Callable[[Opening], bytes]:
 @pytest.mark.parametrize(
     ("who", "label", "change", "sentence"),
     [
-        ("south", "records", _words(1 << 50), "south told an impossible number of records"),
+        ("south", "records", _words(1 << 50), "south opened an impossible number of records"),
         ("south", "counts", _words(1 << 50), "south opened counts that cannot be"),
-        ("east", "answers", _words(5000), "east tells of more answers than it has records"),
+        ("east", "answers", _words(5000), "east opened more answers than it has records"),
         ("south", "head", lambda o: b"x" * len(o.values), "south opened something else than items with"),
         ("south", "head", lambda o: o.values.replace(b"a", b"c"), "south opened something else than items with"),
         ("south", "head", lambda o: json.dumps([["a", 1]]).ljust(len(o.values)).encode(), "something else than items"),

@@ -237,7 +237,12 @@ def test_a_mechanism_that_costs_more_than_agreed_is_refused(monkeypatch: pytest.
 @pytest.mark.parametrize(
     ("lane", "label", "change", "sentence"),
     [
-        ("", "records", lambda o: np.array([9, 0, 0], np.uint64).tobytes(), "south told impossible numbers of records"),
+        (
+            "",
+            "records",
+            lambda o: np.array([9, 0, 0], np.uint64).tobytes(),
+            "south opened impossible numbers of records",
+        ),
         ("phase-2", "reports", lambda o: bytes([255]) * len(o.values), "south sent reports that .* never makes"),
         ("phase-0", "reports", lambda o: o.values[:-1], "south sent less Opening data than expected"),
         ("phase-0", "reports", lambda o: o.values + b"1", "south sent more Opening data than expected"),

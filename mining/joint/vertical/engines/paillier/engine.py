@@ -31,7 +31,7 @@ class Paillier(Engine):
         return _Costs(task, parties)
 
     def trust(self, task: VerticalMining, parties: Sequence[str]) -> str:
-        return "nobody; but the time of answers tells something of columns"
+        return "nobody; but response times reveal something about columns"
 
     def learned(self, task: VerticalMining, parties: Sequence[str]) -> list[Learned]:
         whose = "the other" if len(parties) == 2 else "another party"
