@@ -85,8 +85,8 @@ def accuracy(found: pa.Table, truth: pa.Table) -> Accuracy:
     right = [tuple(names) for names in truth["itemset"].to_pylist()]
     supports = truth["support"].to_numpy()
     ranked = [right[at] for at in np.argsort(-supports, kind="stable").tolist()]
-    told = {tuple(names): at for at, names in enumerate(found["itemset"].to_pylist())}
-    both = [(told[names], at) for at, names in enumerate(right) if names in told]
+    numbers = {tuple(names): at for at, names in enumerate(found["itemset"].to_pylist())}
+    both = [(numbers[names], at) for at, names in enumerate(right) if names in numbers]
     there, here = np.array(both, np.int64).reshape(-1, 2).T
     errors = found["support"].to_numpy()[there] - supports[here]
     covered = None
@@ -94,11 +94,11 @@ def accuracy(found: pa.Table, truth: pa.Table) -> Accuracy:
         low, high = (found[end].to_numpy()[there] for end in ("low", "high"))
         covered = float(np.mean((low <= supports[here]) & (supports[here] <= high)))
     return Accuracy(
-        found=len(told),
-        precision=len(both) / len(told) if told else 1.0,
+        found=len(numbers),
+        precision=len(both) / len(numbers) if numbers else 1.0,
         recall=len(both) / len(right) if right else 1.0,
-        f1=f1(told, right),
-        ncr=ncr(told, ranked) if right else 1.0,
+        f1=f1(numbers, right),
+        ncr=ncr(numbers, ranked) if right else 1.0,
         mean_absolute=_mean(np.abs(errors)),
         root_mean_square=None if not len(errors) else float(np.sqrt(np.mean(errors**2))),
         covered=covered,

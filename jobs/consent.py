@@ -43,7 +43,7 @@ def read_proposal(signed: SignedProposal, trust: Trust, coordinator: str, *, at:
 
     Args:
         signed: The proposal as it came.
-        trust: Whom the reader believes.
+        trust: Whom the reader trusts.
         coordinator: Who must have signed it.
         at: When it was signed, for records; now, where absent.
 
@@ -85,7 +85,7 @@ def read_approval(signed: SignedApproval, trust: Trust, party: str, *, at: dt.da
 
     Args:
         signed: The approval as it came.
-        trust: Whom the reader believes.
+        trust: Whom the reader trusts.
         party: Who must have signed it.
         at: When it was signed, for records; now, where absent.
 
@@ -118,7 +118,7 @@ def check_approvals(
 
     Args:
         approvals: In the order of the parties.
-        trust: Whom the reader believes.
+        trust: Whom the reader trusts.
         job_id: The job.
         coordinator: Who proposed it.
         parties: All its parties.

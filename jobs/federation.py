@@ -72,7 +72,7 @@ class Credentials(TomlTable):
         )
 
     def identity(self, pins: Mapping[str, frozenset[str]] | None = None) -> Identity:
-        """Who these files make their holder, and whom it believes.
+        """Who these files make their holder, and whom it trusts.
 
         Args:
             pins: As in `Federation.pins`.

@@ -56,10 +56,12 @@ class PublicSizes:
         if rows is None:  # nothing of a dataset this small is published
             return NOTHING
         known = {support: _coarse(numbers) for support, numbers in self.frequent if support in SUPPORTS}
-        told = sorted(known.items(), reverse=True)
-        while len(told) > 1 and not told[1][1]:  # which goes without saying where a lower support has nothing either
-            del told[0]
-        return PublicSizes(rows, coarse(self.items or 0) or None, tuple(told))
+        published = sorted(known.items(), reverse=True)
+        while (
+            len(published) > 1 and not published[1][1]
+        ):  # which goes without saying where a lower support has nothing either
+            del published[0]
+        return PublicSizes(rows, coarse(self.items or 0) or None, tuple(published))
 
     def as_toml(self) -> str:
         """The lines of `[dataset.publish]`; none where nothing may be published."""
@@ -89,14 +91,14 @@ def coarse(number: int) -> int:
     return min(near[0] if near else steps[-1], MOST)
 
 
-def between(told: int) -> tuple[int, int]:
+def between(published: int) -> tuple[int, int]:
     """The numbers that are published as this one: the least and the most."""
-    if told < FLOOR:
+    if published < FLOOR:
         return 0, FLOOR - 1
-    digit = int(str(told)[0])
+    digit = int(str(published)[0])
     ratios = {1: (Fraction(1, 2), 2), 2: (Fraction(1, 2), Fraction(5, 2)), 5: (Fraction(2, 5), 2)}
     down, up = ratios[digit]
-    return max(FLOOR, int(told * float(down) ** 0.5)), int(told * float(up) ** 0.5) + 1
+    return max(FLOOR, int(published * float(down) ** 0.5)), int(published * float(up) ** 0.5) + 1
 
 
 def measured(data: Transactions | Table) -> PublicSizes:
@@ -118,10 +120,10 @@ def measured(data: Transactions | Table) -> PublicSizes:
 
 def _coarse(numbers: Sequence[int]) -> tuple[int, ...]:
     """Coarse, without what is below the floor at the end."""
-    told = [coarse(number) for number in numbers[:LONGEST]]
-    while told and not told[-1]:
-        told.pop()
-    return tuple(told)
+    published = [coarse(number) for number in numbers[:LONGEST]]
+    while published and not published[-1]:
+        published.pop()
+    return tuple(published)
 
 
 def transactions_of(table: Table, itemisation: Itemisation) -> Transactions:

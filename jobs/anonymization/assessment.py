@@ -40,7 +40,7 @@ from link.errors import InputDataError
 from link.version import software_version
 
 _NO_CLASSES: Final = "the release has no equivalence classes, so there is no prosecutor risk"
-_CENTRES: Final = "no linkage by covering cells: published are centres of classes, which stand for others nearby"
+_CENTRES: Final = "no linkage by covering cells: published are centres of classes, which represent others nearby"
 _NO_OWNERS: Final = "no linkage by distance: the published quasi-identifiers are no numbers, or not known whose"
 
 

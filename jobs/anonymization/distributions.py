@@ -148,11 +148,11 @@ def _range(low: object, high: object) -> str:
 
 def _after(column: Column, cells: pa.ChunkedArray, masks: NDArray[np.bool_], hierarchy: Hierarchy | None) -> Floats:
     """Share of the published rows in each bin."""
-    told = cells.drop_null()
-    if column.kind in ("numeric", "date") and not pa.types.is_string(told.type):
-        counts = _of_numbers(column, told, masks)
+    present = cells.drop_null()
+    if column.kind in ("numeric", "date") and not pa.types.is_string(present.type):
+        counts = _of_numbers(column, present, masks)
     else:
-        counted = pc.value_counts(told)
+        counted = pc.value_counts(present)
         texts = ["" if value is None else text_of(value) for value in counted.field("values").to_pylist()]
         counts = cell_shares(texts, column, masks, hierarchy) @ counted.field("counts").to_numpy()
     return counts / max(len(cells), 1)

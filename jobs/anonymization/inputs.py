@@ -125,7 +125,7 @@ def read_source(spec: AnonymizeSection, folder: Path) -> pa.Table:
 
 
 def read_rows(path: Path, separator: str, form: str | None = None) -> pa.Table:
-    """The rows of a CSV or Parquet file, by its format or its ending.
+    """The rows of a CSV or Parquet file, by its format or its suffix.
 
     Raises:
         InputDataError: It cannot be read.

@@ -155,8 +155,8 @@ def _nodes(listed: object) -> list[tuple[str, str]]:
     assert isinstance(listed, list)
     rows = []
     for number, node in enumerate(listed[:_MOST_NODES], 1):
-        levels, told = (node[0], f": {node[1]:,} rows") if isinstance(node[0], tuple) else (node, "")
-        rows.append((str(number), f"({', '.join(map(str, levels))}){told}"))
+        levels, rows_shown = (node[0], f": {node[1]:,} rows") if isinstance(node[0], tuple) else (node, "")
+        rows.append((str(number), f"({', '.join(map(str, levels))}){rows_shown}"))
     if len(listed) > _MOST_NODES:
         rows.append(("…", f"{len(listed):,} in all"))
     return rows

@@ -267,14 +267,14 @@ def parameters(spec: AnonymizeSection) -> dict[str, Any]:
     Neither where the data came from, since a URL may hold a password, nor the seed, with which random draws could be
     repeated and so undone; nor values of columns that only the configuration lists.
     """
-    told = spec.model_dump(
+    shown = spec.model_dump(
         mode="json",
         by_alias=True,
         exclude_unset=True,
         exclude={"source", "format", "query", "separator", "seed", "hierarchies", "columns", "levels"},
     )
-    told |= {"seeded": spec.seed is not None, "row_order": spec.row_order}
-    return told
+    shown |= {"seeded": spec.seed is not None, "row_order": spec.row_order}
+    return shown
 
 
 def sole_column(spec: AnonymizeSection, given: str | None, what: str) -> str:

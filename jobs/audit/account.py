@@ -72,26 +72,26 @@ def _again(result: ResultDocument, signed: SignedResult) -> ResultRecord:
 
 def _proposed(result: ResultDocument, again: ResultRecord) -> Iterator[str]:
     """What follows from the proposal alone."""
-    told, must = _plain(result), document(replace(again, finding=None))
+    stated, must = _plain(result), document(replace(again, finding=None))
     for key, name in _OF_PROPOSAL.items():
-        if told[key] != must[key]:
-            yield f"its {name} is {_shown(told[key])}, and that of the proposal is {_shown(must[key])}"
+        if stated[key] != must[key]:
+            yield f"its {name} is {_shown(stated[key])}, and that of the proposal is {_shown(must[key])}"
     for key, name in _WORDED.items():
-        if told[key] != must[key]:
+        if stated[key] != must[key]:
             yield f"its {name} is not the one that follows from the proposal{_other_version(result)}"
     if result.seed is not None:
         yield "it names a seed, which only a simulation has"
     for key in _PRINTED:
-        if told[key] is not None:
+        if stated[key] is not None:
             yield f"it holds '{key}' itself, which no result folder does and nobody has signed"
 
 
 def _sizes(result: ResultDocument, again: ResultRecord) -> Iterator[str]:
     """What follows from the signed result."""
-    told, must = _plain(result), document(again)
+    stated, must = _plain(result), document(again)
     for key in _OF_RESULT:
-        if told[key] != must[key]:
-            yield f"its {key} is {_shown(told[key])}, and {_shown(must[key])} follows from what the parties signed"
+        if stated[key] != must[key]:
+            yield f"its {key} is {_shown(stated[key])}, and {_shown(must[key])} follows from what the parties signed"
 
 
 def _tables(signed: SignedResult, again: ResultRecord) -> Iterator[str]:

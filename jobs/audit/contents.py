@@ -46,7 +46,7 @@ def problems(entry: Entry, event: Event, party: str, trust: Trust, *, late: bool
         entry: The line.
         event: What happened.
         party: Whose log it is.
-        trust: Whom the reader believes.
+        trust: Whom the reader trusts.
         late: Whether the entry was signed while its certificate was not good.
     """
     judgement = _Judgement(party, trust, entry.time, late)
@@ -55,7 +55,7 @@ def problems(entry: Entry, event: Event, party: str, trust: Trust, *, late: bool
             case LogBegan() | CertificateChanged():
                 yield from _certificate(event, entry)
             case HeadLost():
-                yield "the log's head had been lost before this entry, so nobody can tell whether lines were cut off"
+                yield "the log's head had been lost before this entry, so it is unknown whether lines were cut off"
             case Proposed():
                 yield from _proposal(event, trust, entry.time)
             case Approved():
@@ -86,7 +86,7 @@ class _Judgement:
 
     Attributes:
         party: Whose log it is.
-        trust: Whom the reader believes.
+        trust: Whom the reader trusts.
         at: The time of the entry.
         late: Whether the entry was signed while its certificate was not good.
     """
@@ -97,7 +97,7 @@ class _Judgement:
     late: bool
 
     def judged(self, signer: str, certificate: bytes) -> tuple[Trust, dt.datetime]:
-        """Whom to believe, and when, of a signature that came with a certificate."""
+        """Whom to trust, and when, for a signature that came with a certificate."""
         return timeless(self.trust, certificate) if self.late and signer == self.party else (self.trust, self.at)
 
 

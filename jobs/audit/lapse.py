@@ -17,10 +17,10 @@ from link.pki.trust import Trust
 
 
 def timeless(trust: Trust, certificate_pem: bytes) -> tuple[Trust, dt.datetime]:
-    """Whom to believe and at which moment, so that a signature is judged whenever it was made.
+    """Whom to trust and at which moment, so that a signature is judged whenever it was made.
 
     Args:
-        trust: Whom the reader believes; its authority and pins still count.
+        trust: Whom the reader trusts; its authority and pins still count.
         certificate_pem: The certificate that the signature came with.
     """
     try:
@@ -34,7 +34,7 @@ def check_author(trust: Trust, certificate_pem: bytes, party: str, signed: bytes
     """Checks that a party has signed, whenever that was; `lapse` says whether the certificate was good then.
 
     Args:
-        trust: Whom the reader believes.
+        trust: Whom the reader trusts.
         certificate_pem: The certificate that came with the signature.
         party: Whose signature it must be.
         signed: What was signed.
@@ -55,7 +55,7 @@ def lapse(trust: Trust, certificate: x509.Certificate, party: str, at: dt.dateti
     """How a certificate was not good at a moment: the end of a sentence on what was signed then; empty where it was.
 
     Args:
-        trust: Whom the reader believes.
+        trust: Whom the reader trusts.
         certificate: The signer's, as `check_author` has returned it.
         party: The signer.
         at: The moment, in UTC.

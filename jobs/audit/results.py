@@ -56,7 +56,7 @@ def check_result(
 
     Args:
         folder: The result folder.
-        trust: Whom the reader believes.
+        trust: Whom the reader trusts.
         found: By party, what its audit log records; of other parties only the signatures are checked.
         sealer: Who has signed the folder's manifest, where somebody has.
     """
@@ -220,8 +220,8 @@ class _Check:
             yield f"the log of {party} has no such release of job {called(job_id)}"
         costs = result.parties.get(party)
         said = (release.session.hex(), rows_of(release), release.strategy, list(release.receipts_from))
-        told = (result.n_rows, result.positions)
-        if said != (result.session_id, told, result.strategy, receipt.agrees_with):
+        rows = (result.n_rows, result.positions)
+        if said != (result.session_id, rows, result.strategy, receipt.agrees_with):
             yield f"{party} signed another session, number of rows, strategy or agreement than it states"
         measured = (release.bytes_sent, release.bytes_received, release.rounds, release.seconds)
         if costs is not None and measured != (costs.bytes_sent, costs.bytes_received, costs.rounds, costs.seconds):

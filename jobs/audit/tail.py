@@ -30,7 +30,7 @@ class Mark(NamedTuple):
 
 
 class LoggedEvent(NamedTuple):
-    """What one entry tells.
+    """One entry of the log, in words.
 
     Attributes:
         entry: The line.

@@ -83,7 +83,7 @@ def verification(logs: Sequence[Path], results: Sequence[Path], trust: Trust) ->
     Args:
         logs: Audit logs.
         results: Result folders.
-        trust: Whom the reader believes.
+        trust: Whom the reader trusts.
 
     Raises:
         ConfigurationError: A file cannot be read.

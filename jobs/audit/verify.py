@@ -48,7 +48,7 @@ def check_log(path: Path, trust: Trust) -> CheckedLog:
 
     Args:
         path: The log; its head lies beside it.
-        trust: Whom the reader believes.
+        trust: Whom the reader trusts.
 
     Raises:
         ConfigurationError: The file cannot be read.
@@ -121,7 +121,7 @@ class _Walk:
 
     Attributes:
         path: The log.
-        trust: Whom the reader believes.
+        trust: Whom the reader trusts.
         party: Whose log it is.
         certificates: By fingerprint, those that lines so far have brought; None once one was missed.
         signers: By fingerprint, those that a full check has found to be the party's.
@@ -200,7 +200,7 @@ class _Walk:
             head = read_head(place.read_bytes())
             signer = check_author(self.trust, head.certificate, self.party, head.signed, head.signature)
         except OSError:
-            what = "there is no head beside the log, so nobody can tell whether lines were cut off; copy both together"
+            what = "there is no head beside the log, so it is unknown whether lines were cut off; copy both together"
             self.findings.append(Finding(place, None, None, what))
         except ValueError as error:
             self.findings.append(Finding(place, 1, None, f"this is no head of an audit log: {error}"))
@@ -285,9 +285,9 @@ class _Walk:
                 )
             )
             return
-        told = next((record for record in self.records if record.entry.seq == head.seq), None)
-        if told is not None and told.entry.digest != head.entry:
-            self.findings.append(told.finding("it is not the entry that the log's head names"))
+        record = next((record for record in self.records if record.entry.seq == head.seq), None)
+        if record is not None and record.entry.digest != head.entry:
+            self.findings.append(record.finding("it is not the entry that the log's head names"))
 
     def _found(self, number: int, seq: int | None, what: str) -> None:
         self.findings.append(Finding(self.path, number, seq, what))

@@ -55,7 +55,7 @@ class HidingDocument(Part):
 
 
 def hiding_document(found: Sanitised, thresholds: Thresholds, scope: Scope, n_sensitive: int) -> HidingDocument:
-    """What is told of a run."""
+    """The document of a run."""
     solved = found.solved
     return HidingDocument(
         schema="comine.hiding/1",

@@ -162,9 +162,15 @@ class ResultDocument(Part):
 
 def document(result: ResultRecord) -> dict[str, Any]:
     """The contents of `result.json`, without the tables."""
-    told: dict[str, Any] = {"n_itemsets": None, "n_rules": None, "counted": None, "estimated": None, "privacy": None}
+    of_finding: dict[str, Any] = {
+        "n_itemsets": None,
+        "n_rules": None,
+        "counted": None,
+        "estimated": None,
+        "privacy": None,
+    }
     if result.finding is not None:
-        told |= result.finding.account(result.spec)
+        of_finding |= result.finding.account(result.spec)
     contents = ResultDocument(
         schema="comine.result/1",
         job=result.spec.job.name,
@@ -178,7 +184,7 @@ def document(result: ResultRecord) -> dict[str, Any]:
         positions=result.positions,
         strategy=result.strategy,
         engine_reason=kind_of(result.spec).engine_reason(result.spec),
-        **told,
+        **of_finding,
         parties={name: PartyCosts(**costs._asdict()) for name, costs in result.parties.items()},
         disclosure=result.disclosure,
         parameters=result.spec.model_dump(mode="json", by_alias=True),

@@ -94,8 +94,8 @@ class FoundEstimates(Finding):
         (folder / ESTIMATES_FILE).write_bytes(self.pack())
 
     def account(self, spec: JobSpec) -> dict[str, Any]:
-        told = {"counted": True, "estimated": True, "privacy": asdict(self.estimated.spent)}
-        return sizes(self.tables(spec)) | told
+        how = {"counted": True, "estimated": True, "privacy": asdict(self.estimated.spent)}
+        return sizes(self.tables(spec)) | how
 
     def facts(self, spec: JobSpec) -> list[tuple[str, str]]:
         return _cost(self.estimated.spent)

@@ -45,10 +45,10 @@ class FoundItemsets(Finding):
     def differences(cls, saved: SavedFinding, release: Release) -> Iterator[str]:
         counted = saved.spec.itemsets.disclose != "frequent"
         rules = not counted and saved.spec.rules is not None
-        for ending in ("csv", "parquet"):
-            names = [f"itemsets.{ending}", *([f"rules.{ending}"] if rules else [])]
+        for suffix in ("csv", "parquet"):
+            names = [f"itemsets.{suffix}", *([f"rules.{suffix}"] if rules else [])]
             try:
-                packed = _read_once(saved, ending, release.n_rows, counted=counted, rules=rules)
+                packed = _read_once(saved, suffix, release.n_rows, counted=counted, rules=rules)
             except (OSError, KeyError, ValueError, TypeError, OverflowError, csv.Error, pa.ArrowException) as error:
                 saved.spoiled.update(names)
                 what = f"cannot be read ({type(error).__name__}), and {release.party} signed what is in it"
@@ -134,14 +134,14 @@ class FoundItemsets(Finding):
 def table_files(spec: JobSpec) -> frozenset[str]:
     """The files of the tables of itemsets, and of rules where the job finds some."""
     names = ("itemsets",) if spec.rules is None else ("itemsets", "rules")
-    return frozenset(f"{name}.{ending}" for name in names for ending in ("csv", "parquet"))
+    return frozenset(f"{name}.{suffix}" for name in names for suffix in ("csv", "parquet"))
 
 
-def _read_once(saved: SavedFinding, ending: str, n_rows: int, *, counted: bool, rules: bool) -> bytes:
+def _read_once(saved: SavedFinding, suffix: str, n_rows: int, *, counted: bool, rules: bool) -> bytes:
     """The tables in the form that is signed."""
-    if (ending, n_rows) not in saved.packed:
-        saved.packed[ending, n_rows] = packed_tables(saved.folder, ending, n_rows, counted=counted, rules=rules)
-    return saved.packed[ending, n_rows]
+    if (suffix, n_rows) not in saved.packed:
+        saved.packed[suffix, n_rows] = packed_tables(saved.folder, suffix, n_rows, counted=counted, rules=rules)
+    return saved.packed[suffix, n_rows]
 
 
 def sizes(tables: Mapping[str, pa.Table]) -> dict[str, Any]:

@@ -23,12 +23,12 @@ Rows = Iterator[tuple[Any, ...]]
 Reader = Callable[[Path, tuple[str, ...]], Rows]
 
 
-def packed_tables(folder: Path, ending: str, n_rows: int, *, counted: bool, rules: bool) -> bytes:
+def packed_tables(folder: Path, suffix: str, n_rows: int, *, counted: bool, rules: bool) -> bytes:
     """What `jobs.kinds.packed_itemsets.pack` gives for the result in the tables.
 
     Args:
         folder: The result folder.
-        ending: Of the tables' names: "csv" or "parquet".
+        suffix: Of the tables' names: "csv" or "parquet".
         n_rows: Transactions of all parties.
         counted: Whether the itemsets have counts; where not, none that is written goes unseen.
         rules: Whether the rules do not follow from the itemsets.
@@ -39,11 +39,11 @@ def packed_tables(folder: Path, ending: str, n_rows: int, *, counted: bool, rule
         ValueError: A cell holds something else.
         TypeError: A cell holds something else.
     """
-    read: Reader = _csv_rows if ending == "csv" else _parquet_rows
-    found = _itemsets(read(folder / f"itemsets.{ending}", ("itemset", "count")), n_rows, counted).canonical()
+    read: Reader = _csv_rows if suffix == "csv" else _parquet_rows
+    found = _itemsets(read(folder / f"itemsets.{suffix}", ("itemset", "count")), n_rows, counted).canonical()
     if found.counted or not rules:
         return pack(found)
-    return pack(found, _rules(read(folder / f"rules.{ending}", _SIDES), found))
+    return pack(found, _rules(read(folder / f"rules.{suffix}", _SIDES), found))
 
 
 def _csv_rows(path: Path, names: tuple[str, ...]) -> Rows:

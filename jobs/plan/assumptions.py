@@ -19,8 +19,8 @@ def assumptions(spec: JobSpec, found: Expected | None, answers: Mapping[str, Ans
         answers: What each of its parties publishes.
         latency_s: Seconds that a message is expected to take from party to party.
     """
-    told = [name for name, answer in answers.items() if answer.sizes is not None]
-    hidden = [name for name in answers if name not in told]
+    published = [name for name, answer in answers.items() if answer.sizes is not None]
+    hidden = [name for name in answers if name not in published]
     lines = []
     if found is None:
         lines.append(

@@ -27,57 +27,60 @@ _COURSE: Final = ("rounds", "seconds")
 _COARSE: Final = f"1, 2 or 5 times a power of ten, and nothing below {FLOOR}"
 
 
-def forecast(spec: JobSpec, told: Mapping[str, PartyEstimate], latency_s: float, *others: str) -> Plan:
+def forecast(spec: JobSpec, published: Mapping[str, PartyEstimate], latency_s: float, *others: str) -> Plan:
     """What the job will cost and disclose.
 
     Args:
         spec: The job.
-        told: What each of its parties has published.
+        published: What each of its parties has published.
         latency_s: Seconds that a message is expected to take from party to party.
         others: What else the figures rest on, in sentences.
 
     Raises:
         ConfigurationError: The job cannot run with parties as they likely are; the sentence says why.
     """
-    likely = estimate(spec, predicted(spec, told, "likely"), latency_s, *others, *_grounds(spec, told))
-    if not any(told[name].sizes.rows for name in spec.job.parties):
+    likely = estimate(spec, predicted(spec, published, "likely"), latency_s, *others, *_grounds(spec, published))
+    if not any(published[name].sizes.rows for name in spec.job.parties):
         return likely
 
     def at(end: End) -> Plan | None:
         with suppress(ConfigurationError):  # so few or so many rows are nothing for the job
-            return estimate(spec, predicted(spec, told, end), latency_s, compare=False)
+            return estimate(spec, predicted(spec, published, end), latency_s, compare=False)
         return None
 
     return _between(likely, at("least"), at("most"))
 
 
-def _grounds(spec: JobSpec, told: Mapping[str, PartyEstimate]) -> list[str]:
+def _grounds(spec: JobSpec, published: Mapping[str, PartyEstimate]) -> list[str]:
     """On what all figures rest."""
-    public = [name for name in spec.job.parties if told[name].sizes.rows]
+    public = [name for name in spec.job.parties if published[name].sizes.rows]
     if not public:
         return [
             "No party publishes any size, and no row was looked at. Owners publish coarse sizes in "
             "[dataset.publish] of party.toml.",
-            *_made(spec, told),
+            *_made(spec, published),
         ]
     return [
         f"The figures rest on what {enumeration(public)} {'publishes' if len(public) == 1 else 'publish'} of "
         f"{'its' if len(public) == 1 else 'their'} sizes ({_COARSE}) and on nothing else: no row was looked at. "
         "Parties that differ much in kind may cost more or less than the range says.",
-        *_made(spec, told),
+        *_made(spec, published),
     ]
 
 
-def _made(spec: JobSpec, told: Mapping[str, PartyEstimate]) -> list[str]:
+def _made(spec: JobSpec, published: Mapping[str, PartyEstimate]) -> list[str]:
     """Which release, and which union, of the same rows a job would be: each is safe by itself alone."""
     lines = []
-    releases = {name: told[name].release for name in spec.job.parties if told[name].release}
+    releases = {name: published[name].release for name in spec.job.parties if published[name].release}
     if releases and opens(spec, "release"):
         lines.append(
             f"This would be {_places('release', releases)}. Releases combine: what each of several releases of the "
             "same rows hides, they may reveal together."
         )
-    merges, more = {name: told[name].merge for name in spec.job.parties if told[name].merge}, blurred_merges(spec)
+    merges, more = (
+        {name: published[name].merge for name in spec.job.parties if published[name].merge},
+        blurred_merges(spec),
+    )
     if merges and more:
         off = deviation(max(merges.values()) + more - 1)
         lines.append(

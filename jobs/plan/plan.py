@@ -77,7 +77,7 @@ class EngineFigures(Part):
     engine: str
     chosen: bool = Field(description="Whether the job takes it.")
     allowed: bool = Field(description="Whether the trust that the job states allows it.")
-    trust: str = Field(description="Whom it needs to be trusted.")
+    trust: str = Field(description="Who has to be trusted.")
     change: list[str] = Field(description="The settings of the job file that choose it, each after its table.")
     rounds: int | None = Field(ge=0, description="Longest chain of messages that wait for each other.")
     seconds: float | None = Field(ge=0, description="Of the slowest party.")

@@ -50,47 +50,47 @@ _COLUMNS, _COLUMN_BYTES, _ITEM_BYTES = 10, 16, 24  # of a table, where only its 
 Numbers = tuple[float, ...]
 
 
-def sizes_of(told: SizesMessage) -> PublicSizes:
+def sizes_of(published: SizesMessage) -> PublicSizes:
     """What a party has published."""
-    frequent = tuple((each.support, tuple(each.itemsets)) for each in told.frequent)
-    return PublicSizes(told.rows or None, told.items or None, frequent)
+    frequent = tuple((each.support, tuple(each.itemsets)) for each in published.frequent)
+    return PublicSizes(published.rows or None, published.items or None, frequent)
 
 
 def sizes_message(sizes: PublicSizes) -> SizesMessage:
     """The sizes as they are published: coarse, however they were written."""
-    told = sizes.coarse()
-    frequent = [{"support": support, "itemsets": numbers} for support, numbers in told.frequent]
-    return SizesMessage(rows=told.rows or 0, items=told.items or 0, frequent=frequent)  # type: ignore[arg-type]
+    published = sizes.coarse()
+    frequent = [{"support": support, "itemsets": numbers} for support, numbers in published.frequent]
+    return SizesMessage(rows=published.rows or 0, items=published.items or 0, frequent=frequent)  # type: ignore[arg-type]
 
 
-def predicted(spec: JobSpec, told: Mapping[str, PartyEstimate], end: End) -> dict[str, Answer]:
+def predicted(spec: JobSpec, published: Mapping[str, PartyEstimate], end: End) -> dict[str, Answer]:
     """What each party is taken to be, in the order of the job.
 
     Args:
         spec: The job.
-        told: By party what it has published.
+        published: By party what it has published.
         end: Which end of the range, or what is likely.
     """
-    public = {name: sizes_of(told[name].sizes) for name in spec.job.parties}
+    public = {name: sizes_of(published[name].sizes) for name in spec.job.parties}
     rows = {name: _of(sizes.rows, end) for name, sizes in public.items()}
     found = {}
     for name, sizes in public.items():
         found[name] = Answer(
             party=name,
-            speed=told[name].speed,
-            certificate_bytes=told[name].certificate_bytes,
+            speed=published[name].speed,
+            certificate_bytes=published[name].certificate_bytes,
             n_rows=rows[name],
             sizes=_sizes(spec, sizes, rows, name, end),
-            left=published_left(told[name]),
+            left=published_left(published[name]),
         )
     return found
 
 
-def _of(told: int | None, end: End) -> int | None:
-    if told is None:
+def _of(published: int | None, end: End) -> int | None:
+    if published is None:
         return None
-    least, most = between(told)
-    return {"least": least, "likely": told, "most": most}[end]
+    least, most = between(published)
+    return {"least": least, "likely": published, "most": most}[end]
 
 
 def _sizes(
@@ -106,8 +106,8 @@ def _sizes(
     task = kind_of(spec).mined_as(spec)
     if task is None or all_rows[me] is None:
         return None
-    told = [rows for rows in all_rows.values() if rows is not None]
-    n_rows = max(1, round(sum(told) * len(all_rows) / len(told)))
+    published = [rows for rows in all_rows.values() if rows is not None]
+    n_rows = max(1, round(sum(published) * len(all_rows) / len(published)))
     if isinstance(asked, int):
         n_rows = max(n_rows, asked)
     own_rows = max(all_rows[me] or 1, 1)
@@ -157,9 +157,9 @@ def _known(numbers: Sequence[int], end: End) -> Numbers:
     """What published numbers of itemsets may be, by length."""
     found = list[float]()
     for place in range(LONGEST):
-        told = numbers[place] if place < len(numbers) else 0
-        if told:
-            found.append(_of(told, end) or 0)
+        published = numbers[place] if place < len(numbers) else 0
+        if published:
+            found.append(_of(published, end) or 0)
         elif end == "least":
             found.append(0)
         elif end == "likely":

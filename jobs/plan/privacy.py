@@ -67,7 +67,7 @@ class Privacy(Part):
             + ")."
         ]
         if self.local_epsilon is not None:
-            lines.append(f"Towards whoever sees a report as it leaves its party: epsilon {self.local_epsilon:.4g}.")
+            lines.append(f"Towards anybody who sees a report as it leaves its party: epsilon {self.local_epsilon:.4g}.")
         lines += [
             f"Counts of itemsets of {each.length} carry noise of standard deviation {each.deviation:.4g} at most; a "
             f"record counts to at most {each.contributions:,} of them."

@@ -47,8 +47,8 @@ def report(result: ResultRecord, *, written: datetime | None = None) -> str:
 
 def _data(result: ResultRecord) -> dict[str, Any] | None:
     """What the page's scripts show; None where there is nothing for them."""
-    told = None if result.finding is None else result.finding.page_data(result.spec)
-    return None if told is None else {"rows": result.n_rows, **told}
+    shown = None if result.finding is None else result.finding.page_data(result.spec)
+    return None if shown is None else {"rows": result.n_rows, **shown}
 
 
 def page(template: str, content: Mapping[str, Any], data: Mapping[str, Any] | None, scripts: Sequence[str]) -> str:

@@ -99,7 +99,7 @@ def check(folder: Path, trust: Trust | None) -> Sealed:
 
     Args:
         folder: The folder.
-        trust: Whom the reader believes; None where only the bytes are compared, and not who vouches for them.
+        trust: Whom the reader trusts; None where only the bytes are compared, and not who vouches for them.
     """
     path = folder / MANIFEST
     if not os.path.lexists(path):

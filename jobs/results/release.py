@@ -65,7 +65,7 @@ def verify(header: ResultHeader, *, trust: Trust, party: str, job_id: bytes, at:
 
     Args:
         header: The release as it came.
-        trust: Whom the reader believes.
+        trust: Whom the reader trusts.
         party: Who must have signed it.
         job_id: The job.
         at: When it was signed, for records; now, where absent.

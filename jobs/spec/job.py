@@ -96,7 +96,7 @@ class AlignSection(Section):
         case: `fold` takes ids for equal that differ in case only.
         unicode: `NFC` takes ids for equal that are canonically equivalent in Unicode.
         bound: The most rows that any party may have, rounded up to a size class; without it, that of the largest is
-            told.
+            published.
     """
 
     mode: Literal["intersection", "union", "cardinality"] = "intersection"

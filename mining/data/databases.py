@@ -76,8 +76,8 @@ def sqlite_query(database: Database, query: str) -> Iterator[sqlite3.Cursor]:
             connection.close()
     except (sqlite3.Error, sqlite3.Warning, UnicodeDecodeError) as error:
         # What SQLite says of rows may repeat a value, as it does for text that is not UTF-8.
-        told = cursor is None and not isinstance(error, UnicodeDecodeError)
-        reason = f": {error}" if told else " while it ran; try it in the database's own client"
+        is_known = cursor is None and not isinstance(error, UnicodeDecodeError)
+        reason = f": {error}" if is_known else " while it ran; try it in the database's own client"
         raise InputDataError(f"{database.where} failed{reason}.") from error
 
 

@@ -52,9 +52,9 @@ def openings(task: HorizontalMining, parties: tuple[str, ...]) -> tuple[Declared
         if task.is_shared:
             which, when = "each frequent itemset's", "once for the items, and once for all longer itemsets"
         found.append(Declared("supports", learners, f"sum over all parties of {which} count", sums, when))
-    told = everyone if task.is_shared else outsiders
-    if told:
-        found.append(Declared("frequent", told, "whether each candidate is frequent", sums, "once per batch"))
+    receivers = everyone if task.is_shared else outsiders
+    if receivers:
+        found.append(Declared("frequent", receivers, "whether each candidate is frequent", sums, "once per batch"))
     if task.rules is not None:
         from mining.joint.shared_rules import rules_openings
 

@@ -21,7 +21,7 @@ def encoded(names: Iterable[str]) -> list[bytes]:
 
 
 def nameable(data: T) -> T:
-    """The rows without items whose names are longer than any that may be told: to refuse them would reveal a row."""
+    """The rows without items whose names are too long to be published: to refuse them would reveal a row."""
     names = tuple(name for name in data.items if len(name.encode()) <= MAX_ITEM_BYTES)
     return data if len(names) == data.n_items else data.onto(names)
 

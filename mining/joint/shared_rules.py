@@ -180,8 +180,8 @@ async def _decide(
     if supports is not None and tally.two_party is not None:
         difference = supports[batch.whole].times_public(test.den) - supports[batch.antecedent].times_public(test.num)
         bits = await at_least(lane.lane("comparison"), tally.two_party, difference, 0, test.width)
-    told = receivers(task, lane.parties)
-    opened = await open_bits(lane, bits, label="rules", holders=task.compute, number=len(batch), to=told)
+    learning = receivers(task, lane.parties)
+    opened = await open_bits(lane, bits, label="rules", holders=task.compute, number=len(batch), to=learning)
     if opened is None:
         raise AssertionError("which rules hold is opened to all who go on")
     holds: Mask = opened != 0
@@ -206,9 +206,11 @@ def rules_learned(task: DecidingRules, parties: tuple[str, ...]) -> tuple[Learne
     """What the parties learn of the rules, in words."""
     if task.rules is None:
         return ()
-    told = receivers(task, parties)
-    others = tuple(party for party in parties if party not in told)
-    lines = [Learned(told, "result", "which association rules hold, but no confidence and nothing of how near one is")]
+    learning = receivers(task, parties)
+    others = tuple(party for party in parties if party not in learning)
+    lines = [
+        Learned(learning, "result", "which association rules hold, but no confidence and nothing of how near one is")
+    ]
     if others:
         lines.append(Learned(others, "membership", "nothing of the rules"))
     return tuple(lines)

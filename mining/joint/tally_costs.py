@@ -50,9 +50,9 @@ def _begun_beside_the_sum(number: int, width: int) -> bool:
 
 def rules_traffic(traffic: Traffic, task: DecidingRules, rules: RuleSteps) -> None:
     """Enters a `decide_rules` whose batches are these."""
-    holders, told = task.compute, receivers(task, traffic.parties)
+    holders, learning = task.compute, receivers(task, traffic.parties)
     if rules.sums:
         shared_sum_traffic(traffic, rules.sums * rules.word_bytes, holders)
     for number in rules.batches:
         comparison_traffic(traffic, holders, number=number, width=rules.width)
-        opened_traffic(traffic, number // 8, holders, told)
+        opened_traffic(traffic, number // 8, holders, learning)

@@ -37,14 +37,14 @@ def estimate_blended(spec: JobSpec, answers: Mapping[str, Answer], latency_s: fl
     traffic.session({name: answer.certificate_bytes for name, answer in answers.items()})
     speeds = {name: answer.speed for name, answer in answers.items()}
     work_s = max(rows[name] * _ANSWER * speed.multiply_s for name, speed in speeds.items())
-    told = any(answer.n_rows is not None for answer in answers.values())
+    published = any(answer.n_rows is not None for answer in answers.values())
     return session_plan(
         spec,
         answers,
         traffic,
         session_s(traffic, speeds, latency_s, spec.plan.bytes_per_s) + work_s,
         {name: NODE_BYTES + rows[name] * ROW_BYTES for name in answers},
-        n_rows=sum(rows.values()) if told else None,
+        n_rows=sum(rows.values()) if published else None,
         strategy="blended",
         batches=[Batch(step="head", candidates=task.head, opened=0)],
         assumptions=[

@@ -28,7 +28,7 @@ def estimate_vertical(
     answers = {name: answers[name] for name in spec.job.parties}
     figures = VerticalFigures.of(spec, answers, latency_s)
     sizes = figures.found.sizes
-    told = spec.plan.rows is not None or any(answer.n_rows is not None for answer in answers.values())
+    published = spec.plan.rows is not None or any(answer.n_rows is not None for answer in answers.values())
 
     def figures_of(changed: JobSpec) -> VerticalFigures:
         return VerticalFigures.of(changed, answers, latency_s)
@@ -40,23 +40,24 @@ def estimate_vertical(
         figures.traffic,
         figures.seconds,
         figures.memory_bytes,
-        n_rows=min(sizes.rows.values()) if told else None,
+        n_rows=min(sizes.rows.values()) if published else None,
         strategy=_strategy(spec),
-        is_least=(not told and spec.alignment.bound is None) or (mines(spec) and not figures.found.includes_mining),
+        is_least=(not published and spec.alignment.bound is None)
+        or (mines(spec) and not figures.found.includes_mining),
         batches=[
             Batch.of(f"level-{length}", spec.itemsets.disclose, level.candidates, level.frequent)
             for length, level in enumerate(sizes.levels, 2)
         ],
         assumptions=[*others, *_assumptions(spec, answers, figures.found, latency_s)],
         alternatives=[
-            *(_alternative(spec, *way, figures_of(way[1]), known=told) for way in _alignments(spec) if compare),
+            *(_alternative(spec, *way, figures_of(way[1]), known=published) for way in _alignments(spec) if compare),
             *(
-                _alternative(spec, f"engine {engine}", way.spec, way.change, other, known=told)
+                _alternative(spec, f"engine {engine}", way.spec, way.change, other, known=published)
                 for engine, (way, other) in compared.items()
                 if not way.chosen
             ),
         ],
-        engines=of_engines(compared, known=told and figures.found.includes_mining),
+        engines=of_engines(compared, known=published and figures.found.includes_mining),
         engine_reason=why(spec, compared) if compare else None,
     )
 

@@ -78,17 +78,19 @@ class ExpectedColumns:
         sized = {name: answer.sizes for name, answer in answers.items() if answer.sizes is not None}
         if not (mines(spec) and sized):
             return cls(sizes)
-        told = {name: found.columns for name, found in sized.items() if found.columns is not None}
+        published = {name: found.columns for name, found in sized.items() if found.columns is not None}
         items = _like_others(answers, {name: found.items.elements for name, found in sized.items()})
         pairs = n_pairs(sum(items.values()))
         if (
             union and _work(sum(items.values()), positions, len(answers), union=True) > MOST_ITEMSETS
         ):  # each is one that spans parties
-            return cls(sizes, mined=True, longer=bool(told), too_many=pairs)
-        columns = _like_others(answers, {name: found.columns for name, found in told.items()})
-        names = _like_others(answers, {name: found.column_bytes for name, found in told.items()})
-        item_names = _like_others(answers, {name: found.item_bytes for name, found in told.items()})
-        lattice = _Lattice.of(told, {name: found.candidates for name, found in sized.items() if name in told}, items)
+            return cls(sizes, mined=True, longer=bool(published), too_many=pairs)
+        columns = _like_others(answers, {name: found.columns for name, found in published.items()})
+        names = _like_others(answers, {name: found.column_bytes for name, found in published.items()})
+        item_names = _like_others(answers, {name: found.item_bytes for name, found in published.items()})
+        lattice = _Lattice.of(
+            published, {name: found.candidates for name, found in sized.items() if name in published}, items
+        )
         levels, beyond, too_many = _levels(vertical_mining(spec), tuple(answers), lattice, positions)
         return cls(
             RunSizes(
@@ -102,7 +104,7 @@ class ExpectedColumns:
                 _first_rules(spec, (sum(items.values()), *(level.frequent for level in levels))),
             ),
             mined=True,
-            longer=bool(told),
+            longer=bool(published),
             beyond=beyond,
             too_many=too_many,
         )
@@ -122,13 +124,13 @@ class _Lattice:
 
     @classmethod
     def of(
-        cls, told: Mapping[str, ColumnSizes], counted: Mapping[str, tuple[int, ...]], items: Mapping[str, int]
+        cls, published: Mapping[str, ColumnSizes], counted: Mapping[str, tuple[int, ...]], items: Mapping[str, int]
     ) -> _Lattice:
         """From what is known of some parties' columns, of their own candidates, and of the frequent items of each."""
-        lengths = max((len(columns.by_support) for columns in told.values()), default=0)
+        lengths = max((len(columns.by_support) for columns in published.values()), default=0)
         shape = (max(lengths, 1), _MOST_PLACES + 1)
         found = {}
-        for name, columns in told.items():
+        for name, columns in published.items():
             places = found[name] = np.zeros(shape)
             for row, classes in zip(places, columns.by_support, strict=False):
                 row[1:_THRESHOLD:2] = classes
@@ -243,11 +245,11 @@ def _first_rules(spec: JobSpec, frequent: Sequence[int]) -> tuple[int, ...]:
 
 def _rows(spec: JobSpec, answers: Mapping[str, Answer]) -> dict[str, int]:
     guess = spec.plan.rows or spec.alignment.bound or 0
-    told = {name: min(answer.n_rows, MOST_ROWS) for name, answer in answers.items() if answer.n_rows is not None}
-    return _like_others(answers, told) if told else dict.fromkeys(answers, min(guess, MOST_ROWS))
+    published = {name: min(answer.n_rows, MOST_ROWS) for name, answer in answers.items() if answer.n_rows is not None}
+    return _like_others(answers, published) if published else dict.fromkeys(answers, min(guess, MOST_ROWS))
 
 
-def _like_others(answers: Mapping[str, Answer], told: Mapping[str, int]) -> dict[str, int]:
+def _like_others(answers: Mapping[str, Answer], published: Mapping[str, int]) -> dict[str, int]:
     """What each party publishes; who publishes nothing has as much as the others on average."""
-    mean = round(sum(told.values()) / len(told)) if told else 0
-    return {name: told.get(name, mean) for name in answers}
+    mean = round(sum(published.values()) / len(published)) if published else 0
+    return {name: published.get(name, mean) for name in answers}

@@ -359,13 +359,13 @@ def _to_tree(document: DecisionTreeDocument) -> Model:
         document.max_nodes,
     )
     nodes, children = list[Node](), list[list[Node]]()
-    for told in document.nodes:
-        parent = told.parent
+    for described in document.nodes:
+        parent = described.parent
         if (parent is None) is not (not nodes) or (parent is not None and parent >= len(nodes)):
             raise ValueError("a node of the tree does not follow its parent")
-        _check_length(task.target.size, told.counts)
-        node = leaf(told.counts, 0 if parent is None else nodes[parent].label)
-        node.split = _split(told, attributes)
+        _check_length(task.target.size, described.counts)
+        node = leaf(described.counts, 0 if parent is None else nodes[parent].label)
+        node.split = _split(described, attributes)
         nodes.append(node)
         children.append([])
         if parent is not None:
@@ -383,15 +383,15 @@ def _to_tree(document: DecisionTreeDocument) -> Model:
     return Model(task, document.n_rows, DecisionTree(task, nodes[0]))
 
 
-def _split(told: TreeNode, attributes: Sequence[Discrete]) -> Split | None:
-    if told.column is None:
+def _split(described: TreeNode, attributes: Sequence[Discrete]) -> Split | None:
+    if described.column is None:
         return None
     names = [attribute.name for attribute in attributes]
-    number = names.index(told.column)
+    number = names.index(described.column)
     attribute = attributes[number]
     if isinstance(attribute, Categorical):
         return Split(number, WHOLE)
-    return Split(number, list(map(str, attribute.cuts)).index(told.cut or ""))
+    return Split(number, list(map(str, attribute.cuts)).index(described.cut or ""))
 
 
 # -- k-means ----------------------------------------------------------------------------------------------------------

@@ -33,13 +33,13 @@ def estimate_model(spec: JobSpec, answers: Mapping[str, Answer], latency_s: floa
             update={"strategy": f"{how(spec)}, {spec.alignment.mode}"}
         )
     answers = {name: answers[name] for name in spec.job.parties}
-    told = [answer.n_rows for answer in answers.values() if answer.n_rows is not None]
-    n_rows = sum(told) * len(answers) // len(told) if told else None
+    published = [answer.n_rows for answer in answers.values() if answer.n_rows is not None]
+    n_rows = sum(published) * len(answers) // len(published) if published else None
     task, traffic = model_parameters(spec), Traffic(tuple(answers))
     sentences = _enter(traffic, spec, task, n_rows or UNKNOWN_ROWS * len(answers))
     traffic.session({name: answer.certificate_bytes for name, answer in answers.items()})
     speeds = {name: answer.speed for name, answer in answers.items()}
-    if len(told) < len(answers):
+    if len(published) < len(answers):
         sentences.append("Who hides the number of rows is taken to be like the others.")
     return session_plan(
         spec,

@@ -103,8 +103,8 @@ def metrics(
         found["gcp"] = gcp
     if release.node:
         heights = {each.name: max(each.hierarchy.height, 1) for each in task.quasi_identifiers}
-        told = sum(release.node[name] / heights[name] for name in heights) * release.table.num_rows
-        found["prec"] = 1 - (told + left_out * d) / (release.n_rows * d)
+        shown = sum(release.node[name] / heights[name] for name in heights) * release.table.num_rows
+        found["prec"] = 1 - (shown + left_out * d) / (release.n_rows * d)
     if len(sizes):
         found |= {"aecs": average_equivalence_class_size(sizes), "c_avg": average_class_size(sizes, k or 1)}
         found |= {"smallest_class": int(sizes.min()), "largest_class": int(sizes.max())}

@@ -55,7 +55,7 @@ def estimate_anonymization(spec: JobSpec, answers: Mapping[str, Answer], latency
             update={"strategy": spec.anonymization.algorithm, "is_least": True}
         )
     answers = {name: answers[name] for name in spec.job.parties}
-    told = [answer.n_rows for answer in answers.values() if answer.n_rows is not None]
+    published = [answer.n_rows for answer in answers.values() if answer.n_rows is not None]
     task = joint_anonymisation(spec)
     setting = Setting.of(task, answers, latency_s, spec.plan.bytes_per_s)
     traffic, seconds, most = cost_range(task, setting)
@@ -70,7 +70,7 @@ def estimate_anonymization(spec: JobSpec, answers: Mapping[str, Answer], latency
         traffic,
         seconds,
         dict.fromkeys(answers, NODE_BYTES),
-        n_rows=sum(told) * len(answers) // len(told) if told else None,
+        n_rows=sum(published) * len(answers) // len(published) if published else None,
         strategy=task.algorithm,
         is_least=True,
         rounds_at_most=None if most is None else most.rounds,

@@ -90,14 +90,14 @@ class Setting:
         cls, task: JointAnonymisation, answers: Mapping[str, Answer], latency_s: float, bytes_per_s: float | None
     ) -> Setting:
         """From what the parties are taken to be; who hides its rows may have none, and at most what the bound says."""
-        told = {name: answer.n_rows for name, answer in answers.items() if answer.n_rows is not None}
-        most: dict[str, int] | None = told
-        if len(told) < len(answers):
-            most = None if task.bound is None else dict.fromkeys(answers, ROWS.rounded(task.bound)) | told
+        published = {name: answer.n_rows for name, answer in answers.items() if answer.n_rows is not None}
+        most: dict[str, int] | None = published
+        if len(published) < len(answers):
+            most = None if task.bound is None else dict.fromkeys(answers, ROWS.rounded(task.bound)) | published
         return cls(
             {name: answer.certificate_bytes for name, answer in answers.items()},
             {name: answer.speed for name, answer in answers.items()},
-            {name: told.get(name, 0) for name in answers},
+            {name: published.get(name, 0) for name in answers},
             most,
             latency_s,
             bytes_per_s,
@@ -129,8 +129,8 @@ def cost_range(task: JointAnonymisation, setting: Setting) -> tuple[Traffic, flo
     most.fixed()
     most.assembled(most_rows, released=n_rows)
     repeated, times = (_cutting if task.algorithm == "mondrian" else _searching)(task, setting, n_rows, most)
-    dearest = most.cost(settles=True).plus(repeated.cost(), times)
-    return least.traffic, least.cost(settles=True).seconds, dearest
+    most_cost = most.cost(settles=True).plus(repeated.cost(), times)
+    return least.traffic, least.cost(settles=True).seconds, most_cost
 
 
 def _released(task: JointAnonymisation, n_rows: int) -> int:

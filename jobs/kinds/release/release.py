@@ -86,11 +86,15 @@ class Anonymized:
             ValueError: It is something else.
         """
         try:
-            told = read_json(packed)
-            table = pa.table({name: _column(told["columns"][name], told["published"]) for name in told["order"]})
-            node = {name: told["node"][name] for name in told["order"] if name in told["node"]}
-            spans = {name: float(span) for name, span in dict(told["spans"]).items()}
-            found = cls(int(told["n_rows"]), node, spans, dict(told["statistics"]), dict(told["totals"]), table)
+            contents = read_json(packed)
+            table = pa.table(
+                {name: _column(contents["columns"][name], contents["published"]) for name in contents["order"]}
+            )
+            node = {name: contents["node"][name] for name in contents["order"] if name in contents["node"]}
+            spans = {name: float(span) for name, span in dict(contents["spans"]).items()}
+            found = cls(
+                int(contents["n_rows"]), node, spans, dict(contents["statistics"]), dict(contents["totals"]), table
+            )
             same = found.pack() == packed
         except (KeyError, TypeError, AttributeError, IndexError, pa.ArrowException) as error:
             raise ValueError(f"these bytes are no joint release ({type(error).__name__})") from None

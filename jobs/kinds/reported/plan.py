@@ -51,14 +51,14 @@ def estimate_reported(spec: JobSpec, answers: Mapping[str, Answer], latency_s: f
     figures = _figures(spec, answers)
     speeds = {name: answer.speed for name, answer in answers.items()}
     seconds = session_s(figures.traffic, speeds, latency_s, spec.plan.bytes_per_s) + _work_s(figures, speeds)
-    told = any(answer.n_rows is not None for answer in answers.values())
+    published = any(answer.n_rows is not None for answer in answers.values())
     return session_plan(
         spec,
         answers,
         figures.traffic,
         seconds,
         {name: _memory(figures, name) for name in answers},
-        n_rows=sum(figures.rows.values()) if told else None,
+        n_rows=sum(figures.rows.values()) if published else None,
         strategy=figures.task.search,
         batches=[
             Batch(step=f"phase-{number}", candidates=phase.width, opened=0)
@@ -81,8 +81,8 @@ def _figures(spec: JobSpec, answers: Mapping[str, Answer]) -> _Figures:
 
 def likely_rows(answers: Mapping[str, Answer]) -> dict[str, int]:
     """Numbers of records; who hides its own is taken to have as many as the others on average."""
-    told = [answer.n_rows for answer in answers.values() if answer.n_rows is not None]
-    average = round(sum(told) / len(told)) if told else UNKNOWN_ROWS
+    published = [answer.n_rows for answer in answers.values() if answer.n_rows is not None]
+    average = round(sum(published) / len(published)) if published else UNKNOWN_ROWS
     return {name: answer.n_rows if answer.n_rows is not None else average for name, answer in answers.items()}
 
 

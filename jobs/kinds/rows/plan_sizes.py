@@ -53,8 +53,8 @@ class Expected:
 
 def total_rows(answers: Mapping[str, Answer]) -> int | None:
     """The rows of all parties; who hides them counts as the mean of the others. None where all hide them."""
-    told = [answer.n_rows for answer in answers.values() if answer.n_rows is not None]
-    return round(sum(told) * len(answers) / len(told)) if told else None
+    published = [answer.n_rows for answer in answers.values() if answer.n_rows is not None]
+    return round(sum(published) * len(answers) / len(published)) if published else None
 
 
 def expected(task: HorizontalMining, answers: Mapping[str, Answer]) -> Expected | None:
@@ -168,25 +168,25 @@ def _count(task: HorizontalMining) -> int:
 
 def _middle(answers: Mapping[str, Answer], of: Callable[[ItemsetSizes], float]) -> float:
     """The median over the parties, weighted by their rows: a few rows may publish anything."""
-    told = sorted((of(sizes), max(answers[name].rows, 1)) for name, sizes in _sized(answers).items())
-    half = sum(weight for _, weight in told) / 2
-    reached = list(accumulate(weight for _, weight in told))
+    published = sorted((of(sizes), max(answers[name].rows, 1)) for name, sizes in _sized(answers).items())
+    half = sum(weight for _, weight in published) / 2
+    reached = list(accumulate(weight for _, weight in published))
     place = next(index for index, weight in enumerate(reached) if weight >= half)
-    value = told[place][0]
-    return (value + told[place + 1][0]) / 2 if reached[place] == half else value
+    value = published[place][0]
+    return (value + published[place + 1][0]) / 2 if reached[place] == half else value
 
 
 def _union(
     task: HorizontalMining, answers: Mapping[str, Answer], choose_set: Callable[[ItemsetSizes], SetSize | None]
 ) -> UnionSizes:
     """The union of one set of each party; who hides its own is taken to hold as much as the others on average."""
-    told = {name: choose_set(sizes) or SetSize(0) for name, sizes in _sized(answers).items()}
-    average = round(sum(each.elements for each in told.values()) / len(told))
-    held = {name: told[name].elements if name in told else average for name in answers}
+    published = {name: choose_set(sizes) or SetSize(0) for name, sizes in _sized(answers).items()}
+    average = round(sum(each.elements for each in published.values()) / len(published))
+    held = {name: published[name].elements if name in published else average for name in answers}
     most = max(held.values())
     novelty = _middle(answers, lambda each: (choose_set(each) or SetSize(0)).novelty)
     united = most + round(novelty * (sum(held.values()) - most))
-    blocks_each = max(1, *(each.blocks for each in told.values()))
+    blocks_each = max(1, *(each.blocks for each in published.values()))
     common = _middle(answers, lambda each: (choose_set(each) or SetSize(0)).common)
     return UnionSizes.expected(held, united, blocks_each, task.bound, common=common)
 
@@ -196,14 +196,14 @@ def _hidden(task: HorizontalMining, answers: Mapping[str, Answer], frequent: int
 
     Who hides its sizes is taken to hold as much as the largest other.
     """
-    told = _sized(answers)
-    held = {name: (sizes.held or SetSize(0)).elements for name, sizes in told.items()}
-    placed = {n: held[n] if task.universe == "hidden-all" else sizes.items.elements for n, sizes in told.items()}
+    published = _sized(answers)
+    held = {name: (sizes.held or SetSize(0)).elements for name, sizes in published.items()}
+    placed = {n: held[n] if task.universe == "hidden-all" else sizes.items.elements for n, sizes in published.items()}
     return HiddenSizes.of(
         {name: held.get(name, max(held.values())) for name in answers},
         {name: placed.get(name, max(placed.values())) for name in answers},
         frequent,
-        max(1, *(sizes.items.blocks for sizes in told.values())),
+        max(1, *(sizes.items.blocks for sizes in published.values())),
         task.bound,
     )
 

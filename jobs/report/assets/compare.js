@@ -53,10 +53,10 @@ function errorsChart(chosen) {
         formatter: ({ data: point }) => {
           const [row] = Array.isArray(point) ? point : point.value;
           const lines = [["support", formatPercent(data.supports[row])]];
-          const told = estimates[row];
-          return hint(element("p", "", valueName(row)), told === null
+          const estimate = estimates[row];
+          return hint(element("p", "", valueName(row)), estimate === null
             ? [...lines, ["estimate", "not found"]]
-            : [...lines, ["estimate", formatPercent(told[0])], ["interval", `${formatPercent(told[1])} to ${formatPercent(told[2])}`]]);
+            : [...lines, ["estimate", formatPercent(estimate[0])], ["interval", `${formatPercent(estimate[1])} to ${formatPercent(estimate[2])}`]]);
         },
       },
       xAxis: namesAxis(rows.map((row) => shortened(data.values[row], 18))),

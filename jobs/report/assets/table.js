@@ -113,7 +113,7 @@ function itemsetsTable() {
   });
 }
 
-/** The table of rules; `inside` tells of a rule whether it is in the rectangle drawn in the chart. */
+/** The table of rules; `inside` says whether a rule is in the rectangle drawn in the chart. */
 function rulesTable(inside) {
   const form = document.getElementById("rules-filters");
   const { antecedent, consequent, count, measures } = rules;

@@ -128,17 +128,17 @@ async def anonymise(session: Session, table: Table, task: JointAnonymisation) ->
         await session.compute(check_models, task, totals, whole)
         if hidden is not None and node is not None:
             statistics["left_out"] = hidden.might_be_better(node, _loss(task, node, whole, n_rows, unit))
-    told = {
+    shown = {
         name: {value: count for value, count in zip(values[name], counts.tolist(), strict=True) if count}
         for name, counts in totals.items()
     }
-    return JointRelease(n_rows, node, statistics, whole, told, boxes)
+    return JointRelease(n_rows, node, statistics, whole, shown, boxes)
 
 
 def _loss(task: JointAnonymisation, node: Node, whole: Assembled, n_rows: int, unit: int) -> int:
     """What all rows lose in a release, those that were left out too."""
-    told = int(cell_losses(task, node, unit)[whole.cells].sum())
-    return told + (n_rows - len(whole.cells)) * len(node) * unit
+    shown = int(cell_losses(task, node, unit)[whole.cells].sum())
+    return shown + (n_rows - len(whole.cells)) * len(node) * unit
 
 
 async def _totals(

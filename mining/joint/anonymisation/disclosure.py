@@ -139,7 +139,7 @@ def learned(task: JointAnonymisation, parties: Sequence[str]) -> tuple[Learned, 
         public.append(Learned(everyone, "count", what))
     if task.algorithm == "mondrian":
         refused = "" if _of_k_alone(task) else ", and along which quasi-identifiers a region could not be cut"
-        told = [
+        lines = [
             Learned(task.learners, "result", "the release: its classes and their rows"),
             Learned(
                 everyone,
@@ -151,7 +151,7 @@ def learned(task: JointAnonymisation, parties: Sequence[str]) -> tuple[Learned, 
             ),
             *public,
         ]
-        return (*told, *_of_origin(task, parties))
+        return (*lines, *_of_origin(task, parties))
     lines = [
         Learned(task.learners, "result", "the release: its node, its classes and their rows"),
         Learned(everyone, "result", "the node of the release and which classes it has"),

@@ -121,15 +121,15 @@ async def open_losses(
         if (opened > n_rows * unit).any():
             raise no_sum(session)
         total[places] = opened.astype(np.int64)
-    told = np.zeros(len(own), np.bool_)
-    told[[*starts, *tops, *places]] = True
+    public = np.zeros(len(own), np.bool_)
+    public[[*starts, *tops, *places]] = True
     least = np.concatenate([np.maximum.accumulate(part) for part in np.split(total, starts[1:])])
-    if (least[told] != total[told]).any():
+    if (least[public] != total[public]).any():
         raise no_sum(session)
     rest = None
     if shared is not None:
         beyond = shared.plus_public((-least).astype(np.uint64))
-        rest = AdditiveShare(np.where(told, np.uint64(0), beyond.values), shared.holder, shared.holders)
+        rest = AdditiveShare(np.where(public, np.uint64(0), beyond.values), shared.holder, shared.holders)
     return Losses(task, least, dict(zip(asked, passed.tolist(), strict=True)), rest)
 
 

@@ -114,17 +114,17 @@ class Search:
     # -- 2: nodes that show few quasi-identifiers --------------------------------------------------------------------
     async def _few_quasi_identifiers(self) -> None:
         d = len(self.lattice.top)
-        for told in range(1, min(FEW, d - 1) + 1):
-            nodes = [node for node in self._showing(told) if self.cells[node] <= FEW_CELLS]
+        for shown in range(1, min(FEW, d - 1) + 1):
+            nodes = [node for node in self._showing(shown) if self.cells[node] <= FEW_CELLS]
             below = {node: sum(self.lattice.top) - sum(node) for node in nodes}
             for depth in sorted(set(below.values())):
                 asked = [node for node in nodes if below[node] == depth and self._is_unknown(node)]
                 if not asked:
                     continue
-                crowded = await self.examiner.crowded(f"few {told}.{depth}", asked)
+                crowded = await self.examiner.crowded(f"few {shown}.{depth}", asked)
                 self.looks += len(asked)
                 self._note_crowded(asked, crowded)
-                self.examiner.session.progress("pruning the lattice", told, FEW)
+                self.examiner.session.progress("pruning the lattice", shown, FEW)
 
     def _is_unknown(self, node: Node) -> bool:
         return not (self.hopeless[node] or self.uncrowded[node])

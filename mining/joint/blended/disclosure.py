@@ -9,7 +9,7 @@ from mining.joint.blended.parameters import MAX_NAMED, Blending
 def openings(task: Blending, parties: tuple[str, ...]) -> tuple[Declared, ...]:
     """Every label under which something may be opened, with its recipients and the most values."""
     everyone, analyst = frozenset(parties), frozenset({task.analyst})
-    told = frozenset(task.learners) - analyst
+    receivers = frozenset(task.learners) - analyst
     counts = "a trusted party's counts of the head list's items in one half of its records, with noise"
     answers = "of each item of the head list, how many of the party's records said yes, each perturbed"
     result = "the items that were found, with estimated supports"
@@ -19,7 +19,7 @@ def openings(task: Blending, parties: tuple[str, ...]) -> tuple[Declared, ...]:
         Declared("head", everyone, named, MAX_NAMED, "before anything is counted"),
         Declared("counts", analyst, counts, task.head, "once"),
         Declared("answers", analyst, answers, task.head, "once"),
-        *((Declared("estimates", told, result, task.k, "at the end"),) if told else ()),
+        *((Declared("estimates", receivers, result, task.k, "at the end"),) if receivers else ()),
     )
 
 

@@ -168,8 +168,10 @@ def named_items(data: Transactions, chosen: Naming, catalogue: tuple[str, ...] |
     counts = truncated_item_counts(known, chosen.most)
     held = np.flatnonzero(counts)  # an item that no record counts to is not drawn noise for, lest it be named
     noisy = counts[held] + DiscreteGaussian(chosen.variance).draw(len(held), random)
-    told = noisy >= chosen.threshold
-    return {known.items[at]: count for at, count in zip(held[told].tolist(), noisy[told].tolist(), strict=True)}
+    published = noisy >= chosen.threshold
+    return {
+        known.items[at]: count for at, count in zip(held[published].tolist(), noisy[published].tolist(), strict=True)
+    }
 
 
 async def _counts(run: _Run, head: tuple[str, ...]) -> Counts | None:

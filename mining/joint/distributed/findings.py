@@ -44,14 +44,14 @@ def findings(
     order = np.argsort(-np.concatenate([np.empty(0, np.int64), *supports]), kind="stable")  # of equals, shorter ones
     chosen = np.zeros(len(order), bool)
     chosen[order[:top_k]] = True
-    told, start = [], 0
+    kept, start = [], 0
     for level, support, deviations in zip(levels, supports, _deviations(levels), strict=True):
         mask = chosen[start : start + len(support)]
         start += len(support)
         if least is not None:
             mask = mask & (support >= least)
-        told.append((level.sets[mask], level.counts[mask].astype(np.float64), deviations[mask]))
-    return EstimatedItemsets(items, told, n_rows).canonical()
+        kept.append((level.sets[mask], level.counts[mask].astype(np.float64), deviations[mask]))
+    return EstimatedItemsets(items, kept, n_rows).canonical()
 
 
 def noisy_rules(itemsets: EstimatedItemsets, asked: RuleParameters) -> EstimatedRules:

@@ -254,8 +254,8 @@ async def _of_itemsets(
     else:
         of_all = of_likely + await compute(candidates_held, data, candidates.sets, order[likely:])
     counts = [class_counts(sizes, ends) for sizes in (of_likely, of_all)]
-    (told_likely, told), sigma = await search.sizes(length, *counts)
-    return itemset_truncation(ends, told_likely, told, sigma, of_one, least, len(candidates), usual, length == 2)
+    (opened_likely, opened), sigma = await search.sizes(length, *counts)
+    return itemset_truncation(ends, opened_likely, opened, sigma, of_one, least, len(candidates), usual, length == 2)
 
 
 def _bounds(truncation: Truncation, order: NDArray[np.int64], likely: int) -> NDArray[np.float64]:

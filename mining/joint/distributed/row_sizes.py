@@ -66,7 +66,7 @@ MOST_CLASSES: Final = 36
 
 _STEP: Final = 1.6
 _FINE: Final = (0, 1, 2)
-_TOLD: Final = 3.5  # standard deviations, from which on a class of sizes is more than noise
+_SIGNIFICANT: Final = 3.5  # standard deviations, from which on a class of sizes is more than noise
 _LARGEST: Final = 1_000_000.0
 _RARE: Final = 2.0  # by what a rare candidate loses more than others, where the frequent are kept first
 _UNLIKELY: Final = 0.002  # of the rows that hold more than M candidates, how many a frequent unlikely one loses
@@ -227,9 +227,9 @@ def _best(
 def _lost_share(ends: tuple[int, ...], held: Counts, sigma: float, at: int) -> float:
     """The share of all members that rows lose, with the M of a class; of a class the middle is taken for all sizes."""
     middles = (np.array([0, *ends], np.float64) + np.array([*ends, 2 * ends[-1]])) / 2
-    told = np.where(held > _TOLD * sigma, held, 0)  # else a class of long rows that nobody has decides
-    lost = float((middles[at + 1 :] - ends[at]) @ told[at + 1 :])
-    members = float(middles @ told)
+    significant = np.where(held > _SIGNIFICANT * sigma, held, 0)  # else a class of long rows that nobody has decides
+    lost = float((middles[at + 1 :] - ends[at]) @ significant[at + 1 :])
+    members = float(middles @ significant)
     return min(max(lost / members, 0.0), 1.0) if members > 0 else 0.0
 
 

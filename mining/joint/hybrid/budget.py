@@ -2,15 +2,15 @@
 
 In the local model a report has all of ε. In the shuffle model anybody who sees what comes out of the shufflers, or
 anything that follows from it, sees a record behind all others that were asked the same: n reports of local ε₀ have a
-much smaller ε together (`ldp.accounting.shuffling`). Each record answers in one phase alone, so that the worst phase counts,
-and not their sum; and each phase has an ε₀ of its own, the largest for which it keeps to the central (ε, δ).
+much smaller ε together (`ldp.accounting.shuffling`). Each record answers in one phase alone, so that the worst phase
+counts, and not their sum; and each phase has an ε₀ of its own, the largest for which it keeps to the central (ε, δ).
 
 n counts reports behind which a record hides from the worst t + 1 parties: one that looks at the result, perhaps the
 analyst, and t that help it. They know their own reports; so those of the t + 1 parties with most of them count for
 nothing. It follows from numbers of records alone, which are public.
 
 Phases are bounded by the privacy blankets of all mechanisms that they may turn out to have: how many candidates there
-are is known beforehand, and of the lengths to which rows may be padded the dearest counts. Before it reports, a party
+are is known beforehand, and of the lengths to which rows may be padded the costliest counts. Before it reports, a party
 checks again with the mechanism that was announced (`is_kept`).
 """
 
@@ -134,7 +134,7 @@ def _central(task: HybridMining, sizes: tuple[tuple[str, int], ...]) -> Spent:
 
 
 def _cost(mechanisms: list[Local], phase: PhaseBudget) -> tuple[float, str]:
-    """What a phase costs, and by which bound, with any of these mechanisms; the first is the dearest as a rule."""
+    """What a phase costs, and by which bound, with any of these mechanisms; the first is the costliest as a rule."""
     from ldp.accounting.shuffling import bounds
 
     found = bounds(mechanisms[0], phase.n, phase.delta)
@@ -180,7 +180,7 @@ def _largest_local(task: HybridMining, phases: Mapping[int, PhaseBudget]) -> flo
 
 
 def _mechanisms(task: HybridMining, local: float, number: int) -> list[Local]:
-    """All that a phase may turn out to have, the dearest first as a rule; or the ε₀ of one of which no more is known.
+    """All that a phase may turn out to have, the costliest first as a rule; or the ε₀ of one of which no more is known.
 
     Which items are asked about makes no difference, and how many is known. Rows are padded to one of a few lengths.
     """

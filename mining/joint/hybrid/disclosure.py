@@ -13,7 +13,7 @@ _PHASES: Final = {"svim": 3, "svsm": 5, "ldp-miner": 2, "privset": 1, "wheel": 1
 
 def openings(task: HybridMining, parties: tuple[str, ...]) -> tuple[Declared, ...]:
     """Every label under which something may be opened, with its recipients and the most values."""
-    phases, told = _PHASES[task.search], frozenset(task.learners) - {task.analyst}
+    phases, receivers = _PHASES[task.search], frozenset(task.learners) - {task.analyst}
     result = "the itemsets that were found, with estimated supports, and rules over them"
     what = "this party's perturbed records" if task.model == "local" else "the perturbed records, shuffled"
     return (
@@ -26,7 +26,7 @@ def openings(task: HybridMining, parties: tuple[str, ...]) -> tuple[Declared, ..
             "before each phase",
         ),
         Declared("reports", frozenset({task.analyst}), what, _MAX_RECORDS, "in each phase"),
-        *((Declared("estimates", told, result, task.k, "at the end"),) if told else ()),
+        *((Declared("estimates", receivers, result, task.k, "at the end"),) if receivers else ()),
     )
 
 

@@ -131,16 +131,16 @@ async def _begin(session: Session, data: Transactions, task: HybridMining, least
     """Steps 0 and 1."""
     shape = task.plan(min(task.epsilon, task.most_local))  # phases and their shares do not depend on ε
     mine = await session.compute(groups.drawn, data.n_rows, shape, session.randomness("phases"))
-    told, sizes = {session.me: [len(each) for each in mine]}, {session.me: data.n_rows}
-    await session.open("records", np.array(told[session.me], np.uint64))
+    group_sizes, sizes = {session.me: [len(each) for each in mine]}, {session.me: data.n_rows}
+    await session.open("records", np.array(group_sizes[session.me], np.uint64))
     for peer in session.others:
         opened = await session.receive_opened(peer, "records", np.uint64, (len(shape.shares),))
-        told[peer] = [int(each) for each in opened]
+        group_sizes[peer] = [int(each) for each in opened]
         try:
-            sizes[peer] = groups.check_sizes(told[peer], shape)
+            sizes[peer] = groups.check_sizes(group_sizes[peer], shape)
         except ValueError as error:
             raise MalformedMessage(f"{peer} opened impossible numbers of records: {error}", party=peer) from None
-    _check_records(session.me, task, told, sizes, least_count)
+    _check_records(session.me, task, group_sizes, sizes, least_count)
     spent = await session.compute(central, task, sizes)
     return _Search(
         session,
@@ -148,7 +148,7 @@ async def _begin(session: Session, data: Transactions, task: HybridMining, least
         await session.compute(search_plan, task, sizes),
         await session.compute(_baskets, data, task.catalogue),
         mine,
-        told,
+        group_sizes,
         sizes,
         spent,
         [] if task.model == "local" else phase_budgets(task, sizes),
@@ -262,12 +262,12 @@ def _checked(search: _Search, number: int, announcement: bytes) -> SetReporter:
 
 
 def _check_records(
-    me: str, task: HybridMining, told: Mapping[str, list[int]], sizes: Mapping[str, int], least_count: int
+    me: str, task: HybridMining, group_sizes: Mapping[str, list[int]], sizes: Mapping[str, int], least_count: int
 ) -> None:
     total = sum(sizes.values())
     if total == 0:
         raise shareable(InputDataError("no party has any transaction in this dataset, so there is nothing to mine"))
-    if not all(map(any, zip(*told.values(), strict=True))):
+    if not all(map(any, zip(*group_sizes.values(), strict=True))):
         fewer = ", or with [itemsets] max_length = 1, which takes fewer phases" if task.search == "svsm" else ""
         raise shareable(
             InputDataError(

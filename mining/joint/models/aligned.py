@@ -89,8 +89,8 @@ async def find_holders(session: Session, held: Mapping[str, Codes], attributes: 
         MalformedMessage: A peer sends something else than names.
     """
     names = [attribute.name for attribute in attributes]
-    told = await open_names(session, "columns", [name for name in names if name in held])
-    return one_holder_each(names, {party: told[party] for party in session.parties})
+    opened = await open_names(session, "columns", [name for name in names if name in held])
+    return one_holder_each(names, {party: opened[party] for party in session.parties})
 
 
 def one_holder_each(names: Sequence[str], columns: Mapping[str, Collection[str]]) -> dict[str, str]:

@@ -1,7 +1,7 @@
 """Public domains of columns of texts, where the job does not give them: the values that occur at some party.
 
 `united` is for parties that hold rows: a secure set union of all values, so that nobody learns whose they are.
-`told` is for parties that hold columns: each opens the values of its own.
+`opened` is for parties that hold columns: each opens the values of its own.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ async def united(
     return _by_column(session, decoded(union), names)
 
 
-async def told(session: Session, table: Table, names: Sequence[str]) -> tuple[Categorical, ...]:
+async def opened(session: Session, table: Table, names: Sequence[str]) -> tuple[Categorical, ...]:
     """The values of columns each of which is at one party, as `united`.
 
     Args:
@@ -117,7 +117,7 @@ def _by_column(session: Session, values: Iterable[str], names: Sequence[str]) ->
         name, equals, value = each.partition("=")
         if not equals or name not in domains:
             raise ProtocolViolation(
-                "the values that were told are of other columns than those of the model; check all nodes",
+                "the values that were opened are of other columns than those of the model; check all nodes",
                 party=session.others[0] if len(session.others) == 1 else None,
             )
         domains[name].append(value)

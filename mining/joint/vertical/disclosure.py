@@ -34,9 +34,9 @@ def openings(task: VerticalMining, parties: tuple[str, ...]) -> tuple[Declared, 
         which = "each candidate's" if task.disclose == "candidates" else "each frequent itemset's"
         what = f"{which} support among the common rows"
         found.append(Declared("supports", learners, what, sums, "once per level"))
-    told = everyone if task.disclose != "candidates" else outsiders
-    if told:
-        found.append(Declared("frequent", told, "whether each candidate is frequent", sums, "once per level"))
+    receivers = everyone if task.disclose != "candidates" else outsiders
+    if receivers:
+        found.append(Declared("frequent", receivers, "whether each candidate is frequent", sums, "once per level"))
     return (*found, *rules_openings(task, parties), progress.openings(parties))
 
 

@@ -131,7 +131,7 @@ async def anonymise_columns(
     search.too_large = search.cells * max((len(values[name]) for name in tested), default=1) > tables.most_cells
     found = await search.run()
     whole = await assemble(session.lane("assembly"), secrets, pairs, held, found, allowed)
-    told = {
+    shown = {
         name: {value: count for value, count in zip(values[name], counts.tolist(), strict=True) if count}
         for name, counts in totals.items()
     }
@@ -140,7 +140,7 @@ async def anonymise_columns(
         await session.compute(check_models, task, totals, whole)
         read = await session.compute(rows_read_by, held, found, whole, session.parties)
         statistics |= {f"rows_read_by_{party}": number for party, number in read.items()}
-    return JointRelease(held.n_rows, found.node, statistics, whole, told)
+    return JointRelease(held.n_rows, found.node, statistics, whole, shown)
 
 
 class ColumnSearch(Search):

@@ -143,10 +143,10 @@ async def find_holders(session: Session, table: Table, task: JointAnonymisation)
         MalformedMessage: A peer sends something else than names.
     """
     names = column_names(task)
-    told = await open_names(session, "columns", [name for name in names if name in table.column_names])
+    opened = await open_names(session, "columns", [name for name in names if name in table.column_names])
     found = {}
     for name in names:
-        parties = [party for party in session.parties if name in told[party]]
+        parties = [party for party in session.parties if name in opened[party]]
         if len(parties) != 1:
             where = " and ".join(parties) + " both have" if parties else "no party of the job has"
             raise shareable(

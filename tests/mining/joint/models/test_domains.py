@@ -13,7 +13,7 @@ from crypto.protocols.sums.pairwise import agree
 from link.errors import InputDataError, ProtocolViolation
 from link.session import Session
 from mining.data.tables import Table
-from mining.joint.models.domains import learned, openings, told, united
+from mining.joint.models.domains import learned, opened, openings, united
 from mining.joint.vertical.names import open_names
 from mining.models.attributes import Categorical
 from tests.examples import examples
@@ -62,7 +62,7 @@ def test_values_of_columns_at_several_parties() -> None:
         "east": table({}),
     }
     declared = openings(parties, "north", vertical=True)
-    for found in run(split, lambda s, own: told(s, own, NAMES), declared).values():
+    for found in run(split, lambda s, own: opened(s, own, NAMES), declared).values():
         assert found == (Categorical("colour", ("", "green", "red")), Categorical("size", ("L", "S")))
 
 
@@ -70,7 +70,7 @@ def test_values_of_other_columns_are_refused() -> None:
     async def other(session: Session, own: Table) -> Any:
         if session.me == "south":
             return await open_names(session, "domains", ["wages=7"])
-        return await told(session, own, NAMES)
+        return await opened(session, own, NAMES)
 
     split = {"north": table({"size": ["L"]}), "south": table({"colour": ["red"]})}
     with pytest.raises(ProtocolViolation, match="of other columns") as caught:
