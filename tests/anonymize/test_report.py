@@ -113,7 +113,7 @@ def test_every_kind_of_release_has_a_page(tmp_path: Path, algorithm: str, more: 
     found, certificate = page(tmp_path, algorithm=algorithm, more=more, top="seed = 1")
     assert words in found.text
     assert ("Rows by the size of their class" in found.text) == (certificate.classes is not None)
-    assert ("Whoever knows or guesses it" in found.text) == (algorithm in ("ppir", "gpkc"))
+    assert ("Anybody who knows or guesses it" in found.text) == (algorithm in ("ppir", "gpkc"))
 
 
 def test_the_page_of_an_exploration(tmp_path: Path) -> None:

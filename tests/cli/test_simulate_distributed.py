@@ -71,4 +71,4 @@ def test_the_k_largest(comine: Comine, tmp_path: Path) -> None:
 def test_what_would_tell_of_single_records_is_refused(comine: Comine, tmp_path: Path) -> None:
     ran = comine("simulate", "job.toml", *write(tmp_path, 'min_support = 0.2\nuniverse = "all-items"'))
     assert ran.code == 10
-    assert 'universe = "all-items" would tell of single records' in ran.err
+    assert 'universe = "all-items" would reveal single records' in ran.err

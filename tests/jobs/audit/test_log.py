@@ -216,7 +216,7 @@ def lines_of(path: Path) -> list[bytes]:
 def test_a_log_that_was_cut_is_not_taken_up(path: Path):
     written(path).close()
     path.write_bytes(b"".join(lines_of(path)[:-1]))
-    with pytest.raises(ConfigurationError, match=r"ends with entry 2, and its head tells of entry 3.*audit verify"):
+    with pytest.raises(ConfigurationError, match=r"ends with entry 2, and its head names entry 3.*audit verify"):
         AuditLog.open(path, NORTH)
 
 
@@ -268,7 +268,7 @@ def test_a_log_is_taken_up_after_its_certificate_expired(path: Path, head: str):
     found = [finding.entry for finding in check_log(path, TRUST).findings]
     assert found == ([2] if head != "lost" else [2, 4])  # 4 tells that the head was lost
     path.write_bytes(b"".join(lines_of(path)[:-1]))
-    with pytest.raises(ConfigurationError, match="and its head tells of entry"):
+    with pytest.raises(ConfigurationError, match="and its head names entry"):
         AuditLog.open(path, NORTH)
 
 

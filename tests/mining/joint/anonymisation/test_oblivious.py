@@ -272,7 +272,7 @@ def test_losses_and_places_share_a_word() -> None:
     ("changes", "says"),
     [
         ({"disclose": "node", "node_cells": 12}, "All nodes of at most 12 possible classes are examined: 16 with 89"),
-        ({"keys": "union"}, "Which nodes are looked at hangs on the rows"),
+        ({"keys": "union"}, "Which nodes are examined depends on the rows"),
     ],
 )
 def test_a_plan_says_what_is_examined(changes: dict[str, Any], says: str) -> None:

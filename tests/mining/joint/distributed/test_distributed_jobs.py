@@ -132,8 +132,8 @@ def test_the_statement_of_a_job() -> None:
 @pytest.mark.parametrize(
     ("tables", "sentence"),
     [
-        ({"itemsets": {"universe": "hidden"}}, 'universe = "hidden" would tell of single records'),
-        ({"itemsets": {"universe": "all-items"}}, 'universe = "all-items" would tell of single records'),
+        ({"itemsets": {"universe": "hidden"}}, 'universe = "hidden" would reveal single records'),
+        ({"itemsets": {"universe": "all-items"}}, 'universe = "all-items" would reveal single records'),
         ({"itemsets": {"disclose": "frequent"}}, "[itemsets] disclose means nothing"),
         ({"itemsets": {"lambda": "0.5"}}, "[itemsets] lambda means nothing"),
         ({"itemsets": {"max_length": 21}}, "max_length is at most 20"),
