@@ -80,7 +80,7 @@ async def find_groups(session: Session) -> list[str]:
         return ["not told"]
     return [
         f"{size} around {centre:.1f}"
-        for size, (centre,) in zip(found.model.counts, found.clusters.numbers(GROUPS), strict=True)
+        for size, (centre,) in zip(found.model.counts, found.model.numbers(GROUPS), strict=True)
     ]
 
 

@@ -42,7 +42,7 @@ def test_a_plan_says_what_it_does_not_reckon(task: Task, partition: str, told: i
     plan = estimate(job(task, partition=partition), answers(900, told), 0.001)
     said = " ".join(plan.assumptions)
     assert ("what it takes to learn the model" in said.lower()) == (partition == "vertical")
-    assert ("only the first node is reckoned" in said) == (task == "decision-tree" and partition == "horizontal")
+    assert ("only the first node is counted" in said) == (task == "decision-tree" and partition == "horizontal")
     assert plan.bytes_sent > 0
     assert plan.prose
     assert (plan.n_rows is None) == (told is None)

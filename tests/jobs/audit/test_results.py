@@ -226,7 +226,7 @@ def test_a_coordinators_result_is_no_nodes_own_copy(original: World, copy: Path)
     receipts = [receipt for receipt in contents["receipts"] if receipt["party"] == "south"]
     change(copy, consents=None, parties={"south": contents["parties"]["south"]}, receipts=receipts)
     (finding,) = check_result(copy, original.trust, told(original))
-    assert "tells of no such result for south itself" in finding.what
+    assert "records no such result for south itself" in finding.what
 
 
 # -- other jobs ------------------------------------------------------------------------------------------------------

@@ -186,7 +186,7 @@ def test_the_statement_of_a_model_names_what_makes_it() -> None:
     assert "the number of iterations" in " ".join(statement(job("k-means")).exact_prose())
     of_two = job("k-means", PARTIES[:2], partition="vertical")
     assert "none is needed" in statement(of_two).collusion
-    assert "with two parties a sum tells" in statement(job("naive-bayes", PARTIES[:2])).collusion
+    assert "with two parties a sum reveals" in statement(job("naive-bayes", PARTIES[:2])).collusion
     assert "the cluster of every common row" in " ".join(statement(of_two).exact_prose())
 
 

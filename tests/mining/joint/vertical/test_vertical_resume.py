@@ -224,7 +224,7 @@ def test_a_party_that_tells_of_too_many_levels_is_named() -> None:
 
         await common_levels(session.lane("task").lane("kept"), LevelKeeper(()), ("a",))
 
-    with pytest.raises(MalformedMessage, match="b tells of more than 64 levels") as caught:
+    with pytest.raises(MalformedMessage, match="b names more than 64 levels") as caught:
         run_parties(("a", "b"), {"a": honest, "b": liar}, declared=openings(task_of(), ("a", "b")))
     assert caught.value.party == "b"
 
