@@ -14,9 +14,9 @@ class Amounts(Part):
     """Amounts of privacy, as exact decimals; null where there is no such limit or no such amount."""
 
     local_epsilon: str | None = Field(
-        description="ε towards anybody who sees a record's reports as they leave the party."
+        description="ε towards anyone who sees a record's reports as they leave the party."
     )
-    epsilon: str | None = Field(description="ε towards anybody who sees results.")
+    epsilon: str | None = Field(description="ε towards anyone who sees results.")
     delta: str | None = Field(description="δ of that.")
 
 

@@ -77,9 +77,9 @@ class Privacy(Part):
 
     model: str = Field(description="local, shuffle, distributed or blended.")
     local_epsilon: float | None = Field(
-        ge=0, description="Of the record's report, towards anybody who sees it alone; null where there are no reports."
+        ge=0, description="Of the record's report, towards anyone who sees it alone; null where there are no reports."
     )
-    epsilon: float = Field(ge=0, description="Towards anybody who sees the result.")
+    epsilon: float = Field(ge=0, description="Towards anyone who sees the result.")
     delta: float = Field(ge=0, description="The probability with which that epsilon may be exceeded.")
     n: int | None = Field(
         ge=1, description="Reports of others than colluders that hide the record's; null where only noise hides it."

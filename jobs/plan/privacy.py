@@ -62,12 +62,12 @@ class Privacy(Part):
     def prose(self) -> list[str]:
         """It in sentences."""
         lines = [
-            f"Towards anybody who sees the result: epsilon {self.epsilon:.4g}, delta {self.delta:.3g} ({self.bound}"
+            f"Towards anyone who sees the result: epsilon {self.epsilon:.4g}, delta {self.delta:.3g} ({self.bound}"
             + ("" if self.n is None else f", among {self.n:,} reports of parties that collude with nobody")
             + ")."
         ]
         if self.local_epsilon is not None:
-            lines.append(f"Towards anybody who sees a report as it leaves its party: epsilon {self.local_epsilon:.4g}.")
+            lines.append(f"Towards anyone who sees a report as it leaves its party: epsilon {self.local_epsilon:.4g}.")
         lines += [
             f"Counts of itemsets of {each.length} carry noise of standard deviation {each.deviation:.4g} at most; a "
             f"record counts to at most {each.contributions:,} of them."

@@ -11,8 +11,8 @@ class Spent:
 
     Attributes:
         model: Of the job: local, shuffle, distributed or blended.
-        local_epsilon: ε of the record's report towards anybody who sees it alone, at most; None without reports.
-        epsilon: ε towards anybody who sees the result.
+        local_epsilon: ε of the record's report towards anyone who sees it alone, at most; None without reports.
+        epsilon: ε towards anyone who sees the result.
         delta: δ of that.
         n: Reports of parties that collude with nobody, which hide it, at least; None where nothing but noise does.
         bound: By which theorem, in a few words such as "privacy blanket".

@@ -157,7 +157,10 @@ def test_a_hybrid_job_needs_a_privacy_table_and_a_task_that_mines() -> None:
             "with reports of local_epsilon, the search for the 3 most frequent itemsets: the privacy budget epsilon",
         ),
         ({"itemsets": {"exclude": ["*"]}}, "[itemsets] universe has 0 but for those that exclude removes"),
-        ({"privacy": {"search": "svsm"}, "itemsets": {"max_length": 1}}, 'search = "svsm" finds itemsets of two or more items'),
+        (
+            {"privacy": {"search": "svsm"}, "itemsets": {"max_length": 1}},
+            'search = "svsm" finds itemsets of two or more items',
+        ),
         ({"itemsets": {"top_k": 2}}, "the search for the 2 most frequent itemsets: k lies between 3 and 10,000 here"),
         ({"itemsets": {"exclude": ["[a-f]"]}}, "two items have one itemset beside themselves"),
         (

@@ -23,7 +23,7 @@ class DistributedMining:
     """What all parties agree on before a run.
 
     Attributes:
-        epsilon: ε of one record towards anybody who sees all that is opened, with the noise of `colluding` parties.
+        epsilon: ε of one record towards anyone who sees all that is opened, with the noise of `colluding` parties.
         delta: δ of that.
         min_support: A fraction of all transactions in (0, 1], or a count of at least 1; None with `top_k` alone.
         top_k: Only so many itemsets, those of the largest noisy counts; None for all.

@@ -192,7 +192,7 @@ def test_a_first_learner_that_tells_no_bits_is_named() -> None:
                 message.values = bytes([2]) * message.number
                 frame.body = message.SerializeToString()
 
-    with pytest.raises(MalformedMessage, match="y told something else") as caught:
+    with pytest.raises(MalformedMessage, match="y opened something else") as caught:
         run(data, task_for(data, 2, learners=("y",), disclose="candidates"), observe=observe)
     assert caught.value.party == "y"
 
