@@ -36,7 +36,7 @@ from link.transports.grpc_transport import NodeLink
 from link.transports.serving import Serving
 from mining.data.loading import load_transactions
 from mining.joint.disclosure import openings
-from mining.joint.horizontal import mine
+from mining.joint.horizontal.mine import mine
 from mining.joint.parameters import HorizontalMining
 from protos.v1.secure_sum_pb2 import AgreementKey
 

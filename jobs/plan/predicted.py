@@ -25,7 +25,7 @@ from jobs.kinds.registry import kind_of
 from jobs.plan.answer import Answer, ColumnSizes, ItemsetSizes, SetSize
 from jobs.plan.privacy import published_left
 from jobs.spec.job import JobSpec
-from mining.joint.one_shot import index_width
+from mining.joint.horizontal.one_shot import index_width
 from mining.joint.parameters import HorizontalMining, most_mined
 from mining.pairs import n_pairs
 from mining.public_sizes import FLOOR, LONGEST, WHOLE, PublicSizes, between

@@ -16,7 +16,7 @@ from jobs.plan.answer import Answer
 from jobs.plan.calibration import MEASURED_ROWS
 from link.traffic import Traffic
 from mining.data.bitmaps import packed_bytes
-from mining.joint.hidden_sizes import HiddenSizes
+from mining.joint.horizontal.hidden_sizes import HiddenSizes
 from mining.joint.parameters import HorizontalMining
 from mining.joint.shared_rules import RuleSteps
 from mining.joint.sizes import (

@@ -60,7 +60,7 @@ def openings(task: HorizontalMining, parties: tuple[str, ...]) -> tuple[Declared
 
         found += rules_openings(task, parties)
     if task.hides_names:
-        from mining.joint.hidden_disclosure import hidden_openings
+        from mining.joint.horizontal.hidden_disclosure import hidden_openings
 
         found += hidden_openings(task, parties)
     elif task.universe != "catalogue":
@@ -99,7 +99,7 @@ def learned(task: HorizontalMining, parties: tuple[str, ...]) -> tuple[Learned, 
 
         lines += rules_learned(task, parties)
     if task.hides_names:
-        from mining.joint.hidden_disclosure import hidden_learned
+        from mining.joint.horizontal.hidden_disclosure import hidden_learned
 
         lines += hidden_learned(task, parties)
     elif task.universe == "catalogue":

@@ -8,8 +8,8 @@ from crypto.protocols.comparison.costs import agreement_traffic as two_party_tra
 from crypto.protocols.sums.costs import agreement_traffic, sum_traffic
 from crypto.protocols.union.costs import UnionSizes, union_traffic
 from link.traffic import Traffic
-from mining.joint.hidden_sizes import HiddenSizes, hidden_traffic
-from mining.joint.hidden_universe import VOTE
+from mining.joint.horizontal.hidden_sizes import HiddenSizes, hidden_traffic
+from mining.joint.horizontal.hidden_universe import VOTE
 from mining.joint.parameters import HorizontalMining
 from mining.joint.shared_rules import RuleSteps, rule_steps
 from mining.joint.tally import SumRange

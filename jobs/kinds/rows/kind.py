@@ -20,9 +20,9 @@ from jobs.spec.job import JobSpec
 from link.disclosure import Learned
 from link.errors import ConfigurationError
 from link.session import Session
-from mining.joint import horizontal
 from mining.joint.collusion import collusion as opened_sums
 from mining.joint.disclosure import learned, openings
+from mining.joint.horizontal import mine as horizontal
 from mining.joint.parameters import HorizontalMining
 
 _UNIONS: Final = frozenset({"items", "candidates", "itemsets"})  # labels under which unions are opened

@@ -22,12 +22,12 @@ from crypto.protocols.union.size_classes import SETS
 from jobs.plan.answer import Answer, ItemsetSizes, SetSize
 from mining.candidates import most_after
 from mining.joint.disclosure import may_be_one_shot
-from mining.joint.hidden_sizes import HiddenSizes
-from mining.joint.level_wise import INDEX_BYTES
+from mining.joint.horizontal.hidden_sizes import HiddenSizes
+from mining.joint.horizontal.level_wise import INDEX_BYTES
+from mining.joint.horizontal.strategy import choose, thins
 from mining.joint.parameters import MAX_ONE_SHOT_LENGTH, HorizontalMining, most_enumerated
 from mining.joint.shared_rules import LARGEST, rules_openings
 from mining.joint.sizes import MiningSizes
-from mining.joint.strategy import choose, thins
 from mining.pairs import n_pairs
 from mining.thresholds import minimum_count
 

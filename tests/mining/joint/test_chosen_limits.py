@@ -22,8 +22,8 @@ from jobs.statement import statement
 from jobs.union_limit import blurred_merges
 from link.errors import ComineError
 from mining.data.transactions import Transactions
-from mining.joint import one_shot
-from mining.joint.horizontal_tally import HorizontalTally
+from mining.joint.horizontal import one_shot
+from mining.joint.horizontal.tally import HorizontalTally
 from mining.joint.parameters import HorizontalMining
 from party.policy.rules import Rules
 from protos.v1.link_pb2 import Frame

@@ -17,8 +17,8 @@ from crypto.protocols.sums.secure_sum import secure_sum
 from link.disclosure import Declared, kinds
 from mining.data.transactions import Transactions
 from mining.joint.disclosure import learned, openings
-from mining.joint.horizontal import mine
-from mining.joint.horizontal_tally import HorizontalTally
+from mining.joint.horizontal.mine import mine
+from mining.joint.horizontal.tally import HorizontalTally
 from mining.joint.parameters import HorizontalMining
 from protos.v1 import common_pb2
 from protos.v1.link_pb2 import Frame, Opening

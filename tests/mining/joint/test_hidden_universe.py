@@ -15,12 +15,12 @@ from hypothesis import strategies as st
 from link.errors import ConfigurationError, ProtocolViolation
 from link.session import Session
 from mining.data.transactions import Transactions
-from mining.joint import hidden_universe
 from mining.joint.disclosure import LOCALLY_FREQUENT, learned, openings
-from mining.joint.hidden_disclosure import hidden_learned, hidden_openings
-from mining.joint.hidden_sizes import HiddenSizes
-from mining.joint.horizontal import mine
-from mining.joint.horizontal_tally import HorizontalTally
+from mining.joint.horizontal import hidden_universe
+from mining.joint.horizontal.hidden_disclosure import hidden_learned, hidden_openings
+from mining.joint.horizontal.hidden_sizes import HiddenSizes
+from mining.joint.horizontal.mine import mine
+from mining.joint.horizontal.tally import HorizontalTally
 from mining.joint.parameters import HorizontalMining, JointItemsets
 from protos.v1.joint_prf_pb2 import BlindedPoints
 from protos.v1.link_pb2 import Frame, Opening

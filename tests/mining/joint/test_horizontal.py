@@ -13,9 +13,10 @@ from hypothesis import strategies as st
 from crypto.protocols.sums.secure_sum import secure_sum
 from link.errors import ConfigurationError, InputDataError, MalformedMessage, PolicyDenied, ProtocolViolation
 from mining.data.transactions import Transactions
-from mining.joint import horizontal_tally, tally
+from mining.joint import tally
 from mining.joint.disclosure import openings
-from mining.joint.horizontal import mine
+from mining.joint.horizontal import tally as horizontal_tally
+from mining.joint.horizontal.mine import mine
 from mining.joint.parameters import HorizontalMining, JointItemsets
 from protos.v1.link_pb2 import Frame, Opening
 from tests.examples import examples

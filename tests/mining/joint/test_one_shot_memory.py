@@ -15,8 +15,8 @@ from jobs.run import PartyRun
 from link.executor import ThreadExecutor
 from mining.data.transactions import Transactions
 from mining.filters import downward_closure
-from mining.joint.horizontal_tally import HorizontalTally
-from mining.joint.one_shot import _locally_frequent
+from mining.joint.horizontal.one_shot import _locally_frequent
+from mining.joint.horizontal.tally import HorizontalTally
 from mining.joint.parameters import MAX_ENUMERATED, HorizontalMining, most_enumerated, most_mined
 from mining.limits import EnumerationLimit
 from tests.coordinator.simulation.whole_job import job, run_job

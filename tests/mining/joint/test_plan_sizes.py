@@ -31,8 +31,8 @@ from jobs.loading import job_of
 from jobs.run import PartyRun
 from link.executor import ThreadExecutor
 from link.traffic import Traffic
-from mining.joint.hidden_sizes import HiddenSizes
-from mining.joint.hidden_universe import withstood
+from mining.joint.horizontal.hidden_sizes import HiddenSizes
+from mining.joint.horizontal.hidden_universe import withstood
 from mining.joint.sizes import MiningSizes, mining_traffic
 from protos.v1.link_pb2 import Frame, Opening
 from protos.v1.set_union_pb2 import MergedSize, UnionSize

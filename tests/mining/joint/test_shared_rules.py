@@ -22,7 +22,7 @@ from mining.counting import count_itemsets
 from mining.data.transactions import Transactions
 from mining.itemsets import Itemsets
 from mining.joint import shared_rules
-from mining.joint.horizontal_tally import HorizontalTally
+from mining.joint.horizontal.tally import HorizontalTally
 from mining.joint.parameters import HorizontalMining, RuleParameters
 from mining.joint.shared_rules import (
     ConfidenceTest,

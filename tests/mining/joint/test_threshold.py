@@ -18,7 +18,7 @@ from scipy import stats
 from link.disclosure import kinds
 from mining.data.transactions import Transactions
 from mining.joint.disclosure import openings
-from mining.joint.horizontal import mine
+from mining.joint.horizontal.mine import mine
 from mining.joint.parameters import HorizontalMining, JointItemsets
 from mining.joint.tally import SumRange
 from protos.v1 import common_pb2

@@ -15,8 +15,8 @@ from link.session import Session
 from mining.data.rows import Rows
 from mining.data.transactions import Transactions
 from mining.joint.disclosure import openings
-from mining.joint.hidden_disclosure import hidden_openings
-from mining.joint.horizontal import mine
+from mining.joint.horizontal.hidden_disclosure import hidden_openings
+from mining.joint.horizontal.mine import mine
 from mining.joint.parameters import HorizontalMining, JointItemsets, RuleParameters
 from mining.joint.shared_rules import rules_openings
 from protos.v1.link_pb2 import Frame

@@ -10,7 +10,7 @@ from crypto.protocols.union.costs import UnionSizes, union_traffic
 from crypto.protocols.union.joint_prf import PSEUDONYM_BYTES
 from crypto.protocols.union.joint_prf_costs import PrfSizes, prf_traffic
 from link.traffic import Traffic
-from mining.joint.hidden_universe import withstood
+from mining.joint.horizontal.hidden_universe import withstood
 
 
 @dataclass(frozen=True)

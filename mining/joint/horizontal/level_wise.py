@@ -17,9 +17,9 @@ from numpy.typing import NDArray
 from link.errors import ConfigurationError, MalformedMessage, shareable
 from mining.candidates import join, most_candidates
 from mining.counting import LevelCounter
-from mining.joint.horizontal_tally import HorizontalTally
+from mining.joint.horizontal.tally import HorizontalTally
+from mining.joint.horizontal.universe import FrequentItems
 from mining.joint.tally import Counts, Mask
-from mining.joint.universe import FrequentItems
 from mining.lattice import Sets
 from mining.limits import EnumerationLimit
 from mining.local_counts import counter_of

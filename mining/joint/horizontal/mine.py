@@ -21,13 +21,13 @@ from link.session import Session
 from mining.counting import count_itemsets
 from mining.data.rows import Rows
 from mining.itemsets import Itemsets
-from mining.joint.horizontal_tally import HorizontalTally
-from mining.joint.level_wise import Level, level_wise
-from mining.joint.one_shot import one_shot
+from mining.joint.horizontal.level_wise import Level, level_wise
+from mining.joint.horizontal.one_shot import one_shot
+from mining.joint.horizontal.strategy import choose
+from mining.joint.horizontal.tally import HorizontalTally
+from mining.joint.horizontal.universe import FrequentItems, frequent_items
 from mining.joint.parameters import HorizontalMining, JointItemsets
 from mining.joint.shared_rules import decide_rules
-from mining.joint.strategy import choose
-from mining.joint.universe import FrequentItems, frequent_items
 
 
 async def mine(

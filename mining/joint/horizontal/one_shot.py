@@ -15,11 +15,11 @@ from link.errors import MalformedMessage
 from mining.counting import count_itemsets
 from mining.data.rows import Rows
 from mining.filters import downward_closure, maximal_sets
-from mining.joint.horizontal_tally import HorizontalTally
-from mining.joint.level_wise import Level
+from mining.joint.horizontal.level_wise import Level
+from mining.joint.horizontal.tally import HorizontalTally
+from mining.joint.horizontal.universe import FrequentItems
 from mining.joint.parameters import MAX_ENUMERATED, MAX_ONE_SHOT_LENGTH, most_enumerated, most_mined
 from mining.joint.tally import Counts
-from mining.joint.universe import FrequentItems
 from mining.lattice import Sets
 from mining.limits import EnumerationLimit
 from mining.local_counts import frequent_itemsets

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from mining.data.rows import Rows
-from mining.joint.hidden_universe import hidden_items
-from mining.joint.horizontal_tally import HorizontalTally
+from mining.joint.horizontal.hidden_universe import hidden_items
+from mining.joint.horizontal.tally import HorizontalTally
 from mining.joint.item_names import counts_of, decoded, encoded
 from mining.joint.tally import Counts
 

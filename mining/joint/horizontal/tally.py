@@ -14,8 +14,8 @@ from crypto.protocols.sums.secure_sum import secure_sum
 from crypto.protocols.union.set_union import set_union
 from link.errors import InputDataError, shareable
 from link.session import Session
+from mining.joint.horizontal.strategy import thins
 from mining.joint.parameters import HorizontalMining
-from mining.joint.strategy import thins
 from mining.joint.tally import MAX_ROWS, Tally, no_sum
 from mining.thresholds import agreed_count, local_threshold, shows_rows, tells_of_rows
 

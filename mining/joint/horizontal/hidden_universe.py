@@ -28,7 +28,7 @@ from crypto.protocols.union.joint_prf import PSEUDONYM_BYTES, pseudonyms
 from crypto.protocols.union.set_union import set_union
 from link.errors import ProtocolViolation
 from mining.data.rows import Rows
-from mining.joint.horizontal_tally import HorizontalTally
+from mining.joint.horizontal.tally import HorizontalTally
 from mining.joint.item_names import counts_of, decoded, encoded
 from mining.joint.tally import Counts
 

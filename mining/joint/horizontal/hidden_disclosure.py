@@ -7,7 +7,7 @@ from crypto.protocols.union.disclosure import leakage
 from crypto.protocols.union.lists import MAX_BLOCKS
 from crypto.protocols.union.size_classes import SETS
 from link.disclosure import Declared, Learned
-from mining.joint.hidden_universe import ITEMS, POSITIONS
+from mining.joint.horizontal.hidden_universe import ITEMS, POSITIONS
 from mining.joint.parameters import HorizontalMining
 
 

@@ -1,0 +1,1 @@
+"""Joint mining of horizontally partitioned data: every party holds whole rows of its own."""
