@@ -49,7 +49,8 @@ class Wire:
         self._lines: set[asyncio.Task[None]] = set()  # a half-closed line is held by nobody else: it would be collected
 
     async def open(self, port: int = 0) -> str:
-        """Begins to listen; where."""
+        """Begins to listen, perhaps once more; where."""
+        self.closed = False
         self._server = await asyncio.start_server(self._accept, "127.0.0.1", port)
         return f"127.0.0.1:{self._server.sockets[0].getsockname()[1]}"
 

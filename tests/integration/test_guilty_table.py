@@ -18,7 +18,7 @@ from coordinator.jobs.runner import run_job
 from jobs.results.result import Result
 from link.errors import ComineError
 from tests.integration.test_guilty import CLOCKS, HUB, SHOWN, SPOILT, shift, showing
-from tests.integration.test_guilty_network import KINDS, Wire, all_running
+from tests.integration.test_guilty_network import KINDS, Wire, all_running, by_wire
 from tests.integration.test_storage_faults import VICTIM, Disk, put_databases_on, put_on, settled
 from tests.party.files import free_ports
 from tests.party.nodes import Nodes, hold, running, weekly
@@ -27,6 +27,7 @@ pytestmark = pytest.mark.usefixtures("few_fakes")
 
 NOBODY = "nobody: the job succeeds"
 COORDINATOR = "the coordinator"
+PAIR = ("east", VICTIM)
 STORAGE = ("store", "ledger", "audit", "table", "result")
 UNWRITTEN = frozenset({"E100", "E103"})
 
@@ -37,6 +38,8 @@ class World(NamedTuple):
     nodes: Nodes
     disk: Disk
     usual: list[str]  # the writes of a job at the party whose disk fails
+    line: Wire  # by which one of `PAIR` calls the other
+    port: int  # of the line
 
 
 Addresses = Mapping[str, str]
@@ -48,12 +51,12 @@ class Fault(NamedTuple):
 
     Attributes:
         inject: Makes it, and tells at which addresses the coordinator calls then.
-        guilty: Who is named.
+        guilty: Who is named; one of both, where two have lost each other.
         codes: One of which the error has.
     """
 
     inject: Injected
-    guilty: str
+    guilty: str | frozenset[str]
     codes: frozenset[str] = frozenset()
 
 
@@ -130,6 +133,15 @@ async def impostor(world: World) -> AsyncIterator[Addresses]:
     yield {**world.nodes.addresses, VICTIM: world.nodes.addresses["north"]}
 
 
+@asynccontextmanager
+async def severed(world: World) -> AsyncIterator[Addresses]:
+    """Two parties cannot reach each other, and nobody else has lost anybody."""
+    await world.line.close()
+    yield world.nodes.addresses
+    await world.line.open(world.port)
+    await settled(world.nodes)
+
+
 LOST = frozenset({"E200", "E201"})
 FAULTS: dict[str, Fault] = {
     **{f"storage: {what}": Fault(storage(what), VICTIM, UNWRITTEN) for what in STORAGE},
@@ -146,6 +158,7 @@ FAULTS: dict[str, Fault] = {
     **{f"network: {kind}": Fault(spoilt(kind), NOBODY) for kind in KINDS},
     "network: nobody listens": Fault(unreachable, VICTIM, LOST),
     "network: another answers": Fault(impostor, VICTIM, LOST),
+    "network: two parties have lost each other": Fault(severed, frozenset(PAIR), LOST),
 }
 
 
@@ -156,8 +169,11 @@ def test_each_fault_names_the_guilty_and_nobody_else(
     monkeypatch.setattr("party.jobs.end_writer.RETRY_S", 0.02)
 
     async def test() -> None:
-        disk = Disk()
-        async with running(tmp_path, policy="max_unions = 1000\nmax_failed_jobs = 1000\n") as nodes:
+        disk, (port,) = Disk(), free_ports(1)
+        policy, by_line = "max_unions = 1000\nmax_failed_jobs = 1000\n", by_wire(tmp_path, *PAIR, port)
+        async with running(tmp_path, policy=policy, prepare=by_line) as nodes:
+            line = Wire(nodes.addresses[VICTIM])
+            await line.open(port)
             hub = nodes.authority.issue(HUB, "coordinator")
             put_on(disk, nodes.nodes[VICTIM], monkeypatch)
 
@@ -170,13 +186,14 @@ def test_each_fault_names_the_guilty_and_nobody_else(
             disk.plan(None, stays=False)
             assert isinstance(await job(nodes.addresses), Result)
             await settled(nodes)
-            world = World(nodes, disk, list(disk.writes))
+            world = World(nodes, disk, list(disk.writes), line, port)
             assert {write.split()[0] for write in world.usual} == set(STORAGE)
             for name, fault in FAULTS.items():
                 with subtests.test(fault=name):
                     async with fault.inject(world) as addresses:
                         check(await job(addresses), fault)
             assert isinstance(await job(nodes.addresses), Result)
+            await line.close()
 
     asyncio.run(test())
 
@@ -187,6 +204,9 @@ def check(found: Result | ComineError, fault: Fault) -> None:
         return
     assert isinstance(found, ComineError)
     assert found.code in fault.codes, found
+    if isinstance(fault.guilty, frozenset):
+        assert found.party in fault.guilty, found
+        return
     assert found.party == (None if fault.guilty is COORDINATOR else fault.guilty), found
     assert (VICTIM if fault.guilty is COORDINATOR else fault.guilty) in found.message or "clock" in found.message, found
     assert "\n" not in found.message
