@@ -16,7 +16,7 @@ from benchmarks.hybrid import dealt, transactions
 from benchmarks.sets import COPIES, K
 from benchmarks.settings import PARTIES, Settings
 from benchmarks.table import Cell, Table
-from coordinator.jobs.comparison import Comparison, Measured, compare
+from coordinator.comparison.compare import Comparison, Measured, compare
 from coordinator.jobs.simulate import simulate_job
 from jobs.kinds.packages import PrivacyModel
 from jobs.loading import job_of

@@ -21,12 +21,12 @@ from numpy.typing import ArrayLike, NDArray
 from client.budget import Budget
 from client.connection import IN_FLIGHT, Connection
 from client.description import Description, Round, outruns
-from client.fleet_coins import Clients, FleetCoins, digests
-from client.fleet_ledger import FleetLedger, unit_of
-from client.fleet_memo import FleetMemo, keeps_answers
-from client.fleet_past import Before, FleetPast
-from client.fleet_record import Leaving
-from client.fleet_sliding import FleetSliding
+from client.fleet_state.coins import Clients, FleetCoins, digests
+from client.fleet_state.ledger import FleetLedger, unit_of
+from client.fleet_state.memo import FleetMemo, keeps_answers
+from client.fleet_state.past import Before, FleetPast
+from client.fleet_state.record import Leaving
+from client.fleet_state.sliding import FleetSliding
 from client.gateway import GatewaySecret
 from client.joining import first_steps
 from client.labels import domain_of, fetched

@@ -1,9 +1,9 @@
 """What a gateway that knows its clients by ids keeps of them: one secret, from which those of all clients follow.
 
 A client's secret is HMAC-SHA-256(gateway's secret, id). So a client has the same pseudonym in a period whichever
-process of the gateway reports for it, and is counted once; and its coins are the same (`client.fleet_coins`), so a
-value that is reported again is the same bits. What was reported by a secret from a file stands in a record beside it
-(`client.fleet_record`), so that nothing else is.
+process of the gateway reports for it, and is counted once. Its coins are the same too (`client.fleet_state.coins`), so
+a value that is reported again is the same bits. What was reported by a secret from a file is in a record beside it
+(`client.fleet_state.record`), so that nothing else is reported.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import Final, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from client.fleet_record import FleetRecord
+from client.fleet_state.record import FleetRecord
 from client.pseudonym import SECRET_BYTES
 from crypto.primitives.randomness import Randomness
 from link.errors import ConfigurationError, InputDataError, ResourceError

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from decimal import Decimal
 
-    from coordinator.jobs.comparison import Comparison, Measured, Run
+    from coordinator.comparison.compare import Comparison, Measured, Run
     from jobs.kinds.packages import PrivacyModel
     from jobs.spec.job import JobSpec
 
@@ -66,10 +66,10 @@ def compare(
 ) -> None:
     """Run a job under several privacy models on the same data: accuracy, privacy and costs side by side."""
     from coordinator.cli.terminal.console import note, write_json
+    from coordinator.comparison.compare import check_comparable
+    from coordinator.comparison.compare import compare as run_all
+    from coordinator.comparison.folder import document, holds_earlier, write_folder
     from coordinator.interrupt import run_interruptibly
-    from coordinator.jobs.comparison import check_comparable
-    from coordinator.jobs.comparison import compare as run_all
-    from coordinator.jobs.comparison_folder import document, holds_earlier, write_folder
     from jobs.loading import load_envelope
     from jobs.results.destination import check_result_folder
     from link.errors import UsageError

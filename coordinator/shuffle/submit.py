@@ -12,7 +12,7 @@ import numpy as np
 
 from client.connection import ATTEMPTS, IN_FLIGHT, Connection
 from client.description import Description, Round
-from client.fleet_memo import keeps_answers
+from client.fleet_state.memo import keeps_answers
 from client.labels import domain_of, fetched
 from coordinator.frequency.service import check_open
 from coordinator.shuffle.routes import RouteStatus, ShufflerNode, write_durably

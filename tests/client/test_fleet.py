@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from client.budget import Budget
 from client.fleet import Fleet
-from client.fleet_ledger import FleetLedger
+from client.fleet_state.ledger import FleetLedger
 from client.pseudonym import pseudonym, pseudonyms
 from crypto.primitives.randomness import Randomness
 from ldp.aggregator import Aggregator

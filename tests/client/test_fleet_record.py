@@ -17,10 +17,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from client import fleet_record
 from client.budget import Budget
 from client.fleet import Fleet, FleetDelivery
-from client.fleet_record import FleetRecord
+from client.fleet_state import record as fleet_record
+from client.fleet_state.record import FleetRecord
 from client.gateway import GatewaySecret
 from client.pseudonym import pseudonyms
 from crypto.primitives.randomness import Randomness
@@ -203,7 +203,7 @@ def test_processes_at_once_send_one_report_of_each_client(tmp_path: Path) -> Non
 def test_a_process_that_was_killed_holds_up_nobody(tmp_path: Path) -> None:
     GatewaySecret.open(tmp_path / "fleet.secret")
     holding = (
-        "import os, sys; from pathlib import Path; from client.fleet_record import FleetRecord\n"
+        "import os, sys; from pathlib import Path; from client.fleet_state.record import FleetRecord\n"
         "with FleetRecord.held(Path(sys.argv[1])): os.kill(os.getpid(), 9)"
     )
     subprocess.run([sys.executable, "-c", holding, tmp_path / "fleet.secret.db"], check=False)

@@ -16,9 +16,9 @@ from client.budget import Budget
 from client.description import Description, Span
 from client.drawing import Turn, drawn
 from client.fleet import Fleet
-from client.fleet_coins import FleetCoins
-from client.fleet_memo import FleetMemo
-from client.fleet_sliding import FleetSliding
+from client.fleet_state.coins import FleetCoins
+from client.fleet_state.memo import FleetMemo
+from client.fleet_state.sliding import FleetSliding
 from client.outcome import LedgerState, Status
 from client.reporter import FrequencyClient
 from crypto.primitives.randomness import Randomness

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from coordinator.jobs.comparison import Comparison, check_comparable, compare
-from coordinator.jobs.comparison_report import report
+from coordinator.comparison.compare import Comparison, check_comparable, compare
+from coordinator.comparison.report import report
 from coordinator.jobs.simulate import simulate_job
 from jobs.results.result import Result
 from jobs.spec.job import JobSpec

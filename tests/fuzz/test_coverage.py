@@ -238,7 +238,7 @@ READ: Final[dict[str, tuple[str, ...]]] = {
         "client.store:ClientStore.open",
     ),
     "state gateway": (
-        "client.fleet_record:FleetRecord.held",
+        "client.fleet_state.record:FleetRecord.held",
         "client.gateway:GatewaySecret.open",
     ),
     "files sliding-memo": ("ldp.streams.sliding_memo:SlidingMemo.from_bytes",),

@@ -25,7 +25,7 @@ from hypothesis import strategies as st
 from anonymize.auditing.sums import SumAuditor
 from client.budget import Budget
 from client.fleet import Fleet
-from client.fleet_record import FleetRecord, Leaving
+from client.fleet_state.record import FleetRecord, Leaving
 from client.gateway import GatewaySecret
 from client.reporter import FrequencyClient
 from coordinator.jobs.runner import draft

@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
-from coordinator.jobs.comparison import compare
-from coordinator.jobs.comparison_report import report as comparison_report
+from coordinator.comparison.compare import compare
+from coordinator.comparison.report import report as comparison_report
 from coordinator.jobs.simulate import simulate_job
 from jobs.report.page import report
 from jobs.results.result import Result

@@ -470,7 +470,9 @@ def test_no_two_datasets_tell_of_the_same_column_of_a_source() -> None:
         (salaries | {"public": ["bonus"]}, bonuses, "bonus"),
         (records, records, r"\*"),
     ):
-        with pytest.raises(ConfigurationError, match=f"'staff' and 'again' have one source, and .* tells of '{name}'"):
+        with pytest.raises(
+            ConfigurationError, match=f"'staff' and 'again' have one source, and .* answers about '{name}'"
+        ):
             check_sources([section(queries=first), section(name="again", queries=second, source="./staff.csv")])
 
 

@@ -11,9 +11,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from client.fleet_coins import Clients, digests
-from client.fleet_ledger import FleetLedger
-from client.fleet_record import FleetRecord, Leaving, Rows, digests_of
+from client.fleet_state.coins import Clients, digests
+from client.fleet_state.ledger import FleetLedger
+from client.fleet_state.record import FleetRecord, Leaving, Rows, digests_of
 from client.pseudonym import PSEUDONYM_BYTES, record_names
 
 Mask = NDArray[np.bool_]

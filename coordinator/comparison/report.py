@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from coordinator.jobs.comparison import Comparison, Measured
+from coordinator.comparison.compare import Comparison, Measured
 from jobs.report import text
 from jobs.report.page import page
 from link.version import software_version

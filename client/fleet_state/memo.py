@@ -8,7 +8,7 @@ from typing import Any, Final, Protocol
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from client.fleet_coins import FleetCoins, digests
+from client.fleet_state.coins import FleetCoins, digests
 from crypto.primitives.randomness import Randomness
 from ldp.longitudinal.memoised import MemoisedMechanism
 from ldp.mechanism import Mechanism

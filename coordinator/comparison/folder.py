@@ -8,8 +8,8 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from coordinator.jobs.comparison import Comparison, Measured
-from coordinator.jobs.comparison_report import report
+from coordinator.comparison.compare import Comparison, Measured
+from coordinator.comparison.report import report
 from jobs.documents.comparison import ComparedAccuracy, ComparedModel, CompareDocument, NotCompared
 from jobs.documents.result import Privacy
 from jobs.documents.written_json import write_json

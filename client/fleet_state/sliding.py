@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from client.description import Span
-from client.fleet_ledger import FleetLedger, unit_of
-from client.fleet_memo import FleetMemo
+from client.fleet_state.ledger import FleetLedger, unit_of
+from client.fleet_state.memo import FleetMemo
 
 _NONE: Final = -1  # nothing reported yet
 

@@ -1,0 +1,1 @@
+"""One job under several privacy models: run, compared, written."""
