@@ -23,6 +23,7 @@ import sys
 import time
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from typing import Final, NamedTuple
 from urllib.parse import unquote
 
@@ -155,11 +156,18 @@ class Connections:
             await asyncio.gather(self._looking, return_exceptions=True)
 
     async def _look(self, port: int) -> None:
+        aside = ThreadPoolExecutor(1, "connections")  # asyncio's threads may all be at long work for members
+        try:
+            await self._look_again(port, aside)
+        finally:
+            aside.shutdown(wait=False)
+
+    async def _look_again(self, port: int, aside: ThreadPoolExecutor) -> None:
         reported, failing, loop = -REPORT_S, False, asyncio.get_running_loop()
         while True:
             began = loop.time()
             try:
-                closed = await asyncio.to_thread(self.close_surplus, port)
+                closed = await loop.run_in_executor(aside, self.close_surplus, port)
                 failing = False
             except Exception as error:  # such as no descriptor that is free: it may go on at another time
                 if not failing:

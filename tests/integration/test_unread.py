@@ -6,6 +6,10 @@ import asyncio
 import json
 import socket
 import ssl
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 
 import grpc
@@ -16,6 +20,8 @@ from protos.v1 import control_pb2
 from tests.party.nodes import running
 
 MOST = 1 << 30  # bytes that are sent at the most
+SLOWLY, SENDERS = 4 << 20, 6  # bytes of each, of whom all have sent more than a node lets come
+BUSY = 64  # pieces of long work for others: more than asyncio has threads
 SLACK = 512 << 20  # beyond what a node lets come: what comes between two looks of a busy machine, and rests in sockets
 
 
@@ -45,22 +51,25 @@ FLOODS = {
 }
 
 
-def _flood(identity: Identity, folder: Path, address: str, first: bytes, again: bytes) -> int:
+def _flood(
+    identity: Identity, folder: Path, address: str, first: bytes, again: bytes, *, most: int = MOST, pause_s: float = 0
+) -> int:
     """Says one thing, and another one again and again until the node ends the connection; how many bytes were sent."""
-    pem = folder / "member.pem"
+    pem = folder / f"{threading.get_ident()}.pem"
     pem.write_bytes(identity.key_pem + identity.certificate_pem)
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
     context.load_cert_chain(pem)
     context.set_alpn_protocols(["h2"])
     host, _, port = address.rpartition(":")
-    again, sent = again * 64, 0
+    again, sent = again * (6 if pause_s else 64), 0
     with context.wrap_socket(socket.create_connection((host, int(port)))) as connection:
         try:
             connection.sendall(HELLO + first)
-            while sent < MOST:
+            while sent < most:
                 connection.sendall(again)
                 sent += len(again)
+                time.sleep(pause_s)
         except OSError:
             pass
     return sent
@@ -87,6 +96,30 @@ def test_bytes_that_are_no_message_end_their_connection(tmp_path: Path, kind: st
             who = {"caller": "aaa"} if known else {"address": "127.0.0.1"}
             assert who.items() <= line.items()
             assert (line["connections"], line["why"], line["level"]) == (1, "unread", "warning")
+
+    asyncio.run(test())
+
+
+def test_headers_that_come_slowly_and_never_end_end_their_connections(tmp_path: Path) -> None:
+    """Less than 1 MiB a second over each of several connections: nothing of it leaves memory by itself."""
+
+    async def test() -> None:
+        async with running(tmp_path) as nodes:
+            member, address = nodes.authority.issue("aaa", "client"), nodes.addresses["north"]
+            first, again = FLOODS["short headers"]
+            flood = partial(_flood, member, tmp_path, address, first, again, most=SLOWLY, pause_s=0.1)
+            loop, done = asyncio.get_running_loop(), threading.Event()
+            working = asyncio.gather(*(asyncio.to_thread(done.wait) for _ in range(BUSY)))
+            try:
+                with ThreadPoolExecutor(SENDERS) as senders:
+                    sent = await asyncio.gather(*(loop.run_in_executor(senders, flood) for _ in range(SENDERS)))
+            finally:
+                done.set()
+                await working
+            assert min(sent) < SLOWLY
+            async with asyncio.timeout(60):
+                while "connections closed" not in nodes.logs["north"].getvalue():  # noqa: ASYNC110
+                    await asyncio.sleep(0.01)
 
     asyncio.run(test())
 
