@@ -22,8 +22,8 @@ from party.node.connections import (
     MOST,
     MOST_OF_ADDRESS,
     Connections,
-    _await_words,
     _Connection,
+    _defer_accept,
     _Holder,
     _network,
     _other_end,
@@ -126,7 +126,7 @@ def test_who_connects_and_says_nothing_takes_no_descriptor() -> None:
     ):
         port = server.getsockname()[1]
         for descriptor in (server.fileno(), other.fileno(), apart.fileno()):
-            _await_words(descriptor, port, 600)
+            _defer_accept(descriptor, port, 600)
         assert other.getsockopt(socket.IPPROTO_TCP, socket.TCP_DEFER_ACCEPT) == 0
         server.setblocking(False)
         with socket.create_connection(server.getsockname()), socket.create_connection(server.getsockname()) as speaks:
@@ -138,7 +138,7 @@ def test_who_connects_and_says_nothing_takes_no_descriptor() -> None:
                 assert accepted.getpeername() == speaks.getsockname()
             with pytest.raises(BlockingIOError):
                 server.accept()
-            _await_words(server.fileno(), port, 0)
+            _defer_accept(server.fileno(), port, 0)
             assert server.getsockopt(socket.IPPROTO_TCP, socket.TCP_DEFER_ACCEPT) == 0
 
 
