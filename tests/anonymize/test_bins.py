@@ -22,7 +22,7 @@ from anonymize.risk.coverage import coverage
 from anonymize.roles import Roles
 from anonymize.tables import Table
 from jobs.anonymization.hierarchy_spec import BinsEntry
-from link.errors import ConfigurationError, InputDataError
+from tests.errors import fails
 
 ENDS = st.lists(st.integers(-50, 50), min_size=2, max_size=12, unique=True).map(sorted)
 
@@ -64,19 +64,19 @@ def test_leaves_may_be_numbers_and_intervals_in_any_order() -> None:
 
 
 @pytest.mark.parametrize(
-    ("leaves", "sentence"),
+    "leaves",
     [
-        (["[0, 5)", "[4, 9)"], "which overlap"),
-        (["[0, 5]", "5"], "which overlap"),
-        (["[0, 5)", "young"], 'has the leaf "young" beside intervals'),
-        (["[0, x)", "7"], "beside intervals"),
-        (["[5, 0)"], "holds no number"),
-        (["[5, 5)"], "holds no number"),
+        ["[0, 5)", "[4, 9)"],
+        ["[0, 5]", "5"],
+        ["[0, 5)", "young"],
+        ["[0, x)", "7"],
+        ["[5, 0)"],
+        ["[5, 5)"],
     ],
 )
-def test_leaves_that_are_no_bins(leaves: list[str], sentence: str) -> None:
+def test_leaves_that_are_no_bins(leaves: list[str]) -> None:
     hierarchy = Hierarchy.of("age", [(leaf, "*") for leaf in leaves])
-    with pytest.raises(ConfigurationError, match=sentence):
+    with fails("E100"):
         hierarchy.find(Column.of("age", pa.chunked_array([[1.5]]), "numeric"))
 
 
@@ -87,7 +87,7 @@ def test_intervals_as_text_are_labels() -> None:
 
 def test_numbers_outside_all_bins_are_named() -> None:
     column = Column.of("x", pa.chunked_array([[0.25, 7.5]]), "numeric")
-    with pytest.raises(InputDataError, match=r"lacks 1 of its 2 values: \"7\.5\""):
+    with fails("E101"):
         bins([0, 1, 2], name="x").align(column)
 
 
@@ -145,7 +145,7 @@ def test_entries_that_are_refused(wrong: dict[str, object]) -> None:
 
 @pytest.mark.parametrize("ends", [[1], [1, 1], [2, 1]])
 def test_ends_that_are_refused(ends: list[int]) -> None:
-    with pytest.raises(ConfigurationError, match="ascending"):
+    with fails("E100"):
         bins(ends)
-    with pytest.raises(ConfigurationError, match="at least 1"):
+    with fails("E100"):
         bins([0, 1], (0,))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import datetime
 
 import pyarrow as pa
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -14,7 +13,7 @@ from anonymize.columns import Column
 from anonymize.covering import covered
 from anonymize.hierarchies.builders import dates, grouping, intervals, order, prefix
 from anonymize.hierarchies.hierarchy import Hierarchy
-from link.errors import InputDataError
+from tests.errors import fails
 
 
 def test_forms() -> None:
@@ -57,9 +56,9 @@ def test_numeric_cells_cover_numbers() -> None:
     assert seen("25") == [25]
     assert seen("26") == []
     assert seen("[40, 59]", ages) == [41]
-    with pytest.raises(InputDataError, match='value "young"'):
+    with fails("E101"):
         seen("young")
-    with pytest.raises(InputDataError, match='value "x"'):
+    with fails("E101"):
         seen("[x, 5]")
 
 
@@ -70,9 +69,9 @@ def test_labels_cover_their_leaves() -> None:
     assert covered("Europe", column, hierarchy).tolist() == [True, False, True]
     assert covered("Japan", column).tolist() == [False, True, False]
     assert covered("{Japan, Spain}", column).tolist() == [False, True, True]
-    with pytest.raises(InputDataError, match="no value and no label"):
+    with fails("E101"):
         covered("Europe", column)
-    with pytest.raises(InputDataError, match="no value and no label"):
+    with fails("E101"):
         covered("[a, b]", column)
 
 
@@ -87,7 +86,7 @@ def test_dates_codes_and_ordinal_cells() -> None:
     column = Column.of("day", pa.chunked_array([days]))
     assert covered("[2019-12-31, 2020-02-01]", column).tolist() == [True, False]
     assert covered("2020-Q2", column, dates(days)).tolist() == [False, True]
-    with pytest.raises(InputDataError, match='value "2020-Q2" is no date'):
+    with fails("E101"):
         covered("2020-Q2", column)
     sizes = Column.of("size", pa.chunked_array([["S", "L", "M"]]), "ordinal", ("S", "M", "L"))
     assert covered("[M, L]", sizes).tolist() == [False, True, True]

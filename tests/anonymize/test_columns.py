@@ -13,7 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from anonymize.columns import Column, default_kind, missing, number_of, text_of
-from link.errors import ConfigurationError, InputDataError
+from link.errors import InputDataError
+from tests.errors import fails
 
 
 def cells(*values: object, kind: pa.DataType | None = None) -> pa.ChunkedArray:
@@ -43,12 +44,12 @@ def test_text_declared_numeric_is_parsed() -> None:
 
 
 def test_text_that_is_no_number_is_named_with_its_row() -> None:
-    with pytest.raises(InputDataError, match=r'Column "x" is declared numeric, but "n/a" in row 2 .*\(2 such rows\)'):
+    with fails("E101"):
         Column.of("x", cells("1", "2", "n/a", "3", "n/a"), "numeric")
     for wrong in ("inf", "1_000", "nan", "1,5"):
         with pytest.raises(InputDataError, match=f'"{wrong}" in row 0'):
             Column.of("x", cells(wrong), "numeric")
-    with pytest.raises(InputDataError, match="not finite in row 1"):
+    with fails("E101"):
         Column.of("x", cells(1.0, math.inf))
 
 
@@ -68,13 +69,13 @@ def test_a_missing_ordinal_value_comes_first() -> None:
 
 
 def test_ordinal_refuses_what_its_order_lacks() -> None:
-    with pytest.raises(InputDataError, match='does not list: "medium"'):
+    with fails("E101"):
         Column.of("x", cells("low", "medium"), "ordinal", ("low", "high"))
-    with pytest.raises(ConfigurationError, match='lists "low" twice'):
+    with fails("E100"):
         Column.of("x", cells("low"), "ordinal", ("low", "low"))
-    with pytest.raises(ConfigurationError, match="ordinal but has no order"):
+    with fails("E100"):
         Column.of("x", cells("low"), "ordinal")
-    with pytest.raises(ConfigurationError, match="has an order but is of kind tree"):
+    with fails("E100"):
         Column.of("x", cells("low"), "tree", ("low",))
 
 
@@ -87,11 +88,11 @@ def test_dates_and_truth() -> None:
         assert column.numbers.tolist() == [day.toordinal()]
     assert Column.of("x", cells("yes", "No", "1"), "boolean").domain == (False, True)
     assert Column.of("x", cells(True, False, True)).numbers.tolist() == [0, 1]
-    with pytest.raises(InputDataError, match='"2020-13-01" in row 0 is no date'):
+    with fails("E101"):
         Column.of("x", cells("2020-13-01"), "date")
-    with pytest.raises(InputDataError, match="is no date"):
+    with fails("E101"):
         Column.of("x", cells(datetime.datetime(2020, 2, 29, 12)), "date")
-    with pytest.raises(InputDataError, match="is no truth value"):
+    with fails("E101"):
         Column.of("x", cells("maybe"), "boolean")
 
 
@@ -116,7 +117,7 @@ def test_missing_cells() -> None:
 
 @pytest.mark.parametrize("values", [(1.5, None), (True, None), (datetime.date(2020, 1, 1), None)])
 def test_kinds_of_numbers_have_no_place_for_missing_cells(values: tuple[object, ...]) -> None:
-    with pytest.raises(ConfigurationError, match="the first in row 1"):
+    with fails("E100"):
         Column.of("x", cells(*values))
     assert Column.of("x", cells(*values), "tree").domain[0] == ""
 
@@ -135,9 +136,9 @@ def test_written_numbers_are_read_back(number: float) -> None:
 
 
 def test_kinds_and_numbers_refuse_what_they_cannot() -> None:
-    with pytest.raises(ConfigurationError, match='of kind "colour"'):
+    with fails("E100"):
         Column.of("x", cells("a"), "colour")  # type: ignore[arg-type]
-    with pytest.raises(ConfigurationError, match="values are no numbers"):
+    with fails("E100"):
         _ = Column.of("x", cells("a")).numbers
     assert not Column.of("x", cells("a")).is_ordered
     assert Column.of("x", cells(1)).is_ordered

@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from anonymize.columns import Column
 from anonymize.hierarchies.files import from_csv, from_json, rows_of, to_csv
 from anonymize.hierarchies.hierarchy import Hierarchy
-from link.errors import ConfigurationError, InputDataError
+from link.errors import InputDataError
+from tests.errors import fails
 
 # 6 leaves in A and B, as in the example of Li et al.; "2" and "3" are told apart one level longer than "1".
 ROWS = [
@@ -93,7 +94,7 @@ def test_values_meet_their_leaves() -> None:
     hierarchy = Hierarchy.of("x", ROWS)
     assert hierarchy.align(column).tolist() == [1, 5]
     assert hierarchy.codes(column, 2).tolist() == [0, 1]
-    with pytest.raises(ConfigurationError, match="levels 0 to 3, not 4"):
+    with fails("E100"):
         hierarchy.codes(column, 4)
 
 
@@ -101,17 +102,15 @@ def test_numbers_meet_leaves_however_written() -> None:
     hierarchy = Hierarchy.of("x", [("01", "*"), ("2.50", "*"), ("unknown", "*"), ("3", "*")])
     for values in ([1.0, 2.5, 3.0], ["1", "2.5", "3"]):
         assert hierarchy.align(Column.of("x", pa.chunked_array([values]), "numeric")).tolist() == [0, 1, 3]
-    with pytest.raises(InputDataError, match='lacks 1 of its 1 values: "1"'):
+    with fails("E101"):
         hierarchy.align(Column.of("x", pa.chunked_array([["1"]])))
 
 
 def test_values_that_a_hierarchy_lacks_are_named() -> None:
     column = Column.of("age", pa.chunked_array([[str(value) for value in range(9)]]))
-    with pytest.raises(
-        InputDataError, match=r'hierarchy of column "age" lacks 3 of its 9 values: "0", "7", "8"; add a row for each'
-    ):
+    with fails("E101"):
         Hierarchy.of("age", ROWS).align(column)
-    with pytest.raises(InputDataError, match=r'"a0", "a1", "a2", "a3", "a4" and 4 more'):
+    with fails("E101"):
         Hierarchy.of("x", ROWS).align(Column.of("x", pa.chunked_array([[f"a{value}" for value in range(9)]])))
 
 
@@ -154,13 +153,13 @@ def test_files_keep_a_hierarchy(tmp_path: Path) -> None:
 
 def test_csv_that_is_wrong_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "x.csv"
-    with pytest.raises(InputDataError, match="cannot be read as CSV"):
+    with fails("E101"):
         from_csv(path)
     path.write_bytes(b"\xff\xfe")
-    with pytest.raises(InputDataError, match="cannot be read as CSV"):
+    with fails("E101"):
         from_csv(path)
     path.write_text("a;*\nb;*\n")
-    with pytest.raises(InputDataError, match='one column only with the separator ","'):
+    with fails("E101"):
         from_csv(path)
     path.write_text("\ufeffa,g\n\nb,h\n", encoding="utf-8")
     assert from_csv(path, add_top=True).leaves == ("a", "b")
@@ -182,21 +181,21 @@ def test_json_trees_and_rows(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("content", "sentence"),
+    "content",
     [
-        ("{", "cannot be read as JSON"),
-        ("3", "neither a tree of objects and lists nor a list of rows"),
-        ('["a", "b"]', "neither a tree"),
-        ('[["a", 1]]', "holds 1, which is no text"),
-        ('{"*": "a"}', 'holds "a" where an object or a list'),
-        ("{}", "has no leaves"),
-        ('{"a": ["1"], "b": ["2"]}', "several values at its top"),
+        "{",
+        "3",
+        '["a", "b"]',
+        '[["a", 1]]',
+        '{"*": "a"}',
+        "{}",
+        '{"a": ["1"], "b": ["2"]}',
     ],
 )
-def test_json_that_is_wrong_is_refused(tmp_path: Path, content: str, sentence: str) -> None:
+def test_json_that_is_wrong_is_refused(tmp_path: Path, content: str) -> None:
     path = tmp_path / "x.json"
     path.write_text(content)
-    with pytest.raises(InputDataError, match=sentence):
+    with fails("E101"):
         from_json(path)
 
 

@@ -16,7 +16,7 @@ from anonymize.risk.linkage import linkage_attack, population_sizes, suppressed_
 from anonymize.risk.reidentification import journalist, marketer, prosecutor
 from anonymize.roles import Roles
 from anonymize.tables import Table
-from link.errors import ConfigurationError, InputDataError
+from tests.errors import fails
 
 # Patients, and a voter list that names everybody's age and postal code, in the manner of the chapter's tables 20.1-2.
 PATIENTS = {
@@ -128,14 +128,14 @@ def test_values_that_a_hierarchy_lacks_are_matched_by_stars_only() -> None:
 
 
 def test_labels_need_their_hierarchy() -> None:
-    with pytest.raises(InputDataError, match="no label"):
+    with fails("E101"):
         linkage_attack(generalised(), voters())
 
 
 def test_columns_must_be_published() -> None:
-    with pytest.raises(ConfigurationError, match="not published"):
+    with fails("E100"):
         linkage_attack(generalised().drop(["zip"]), voters())
-    with pytest.raises(ConfigurationError, match="nothing can be learnt"):
+    with fails("E100"):
         linkage_attack(generalised(), voters(), sensitive="salary", hierarchies=HIERARCHIES)
 
 

@@ -22,9 +22,9 @@ from anonymize.release import Release
 from anonymize.roles import Roles
 from anonymize.tables import Table
 from crypto.primitives.randomness import Randomness
-from link.errors import ConfigurationError
 from tests.anonymize.clustering_cases import PLACES, adult, illness_levels, occupation_levels, patients
 from tests.anonymize.test_records import centre_loss
+from tests.errors import fails
 from tests.examples import examples
 
 NEAR = 1e-9
@@ -197,30 +197,30 @@ def test_a_seed_gives_the_same_release_again() -> None:
 
 
 @pytest.mark.parametrize(
-    ("k", "p", "h", "sentence"),
+    ("k", "p", "h"),
     [
-        (100, 1, 1, "k is 100, but the table has 60 rows"),
-        (8, 6, 1, "p is 6, but the table has 5 sensitive values"),
-        (2, 3, 1, "p is 3, but a class of k = 2"),
-        (2, 2, 3, "H is 3, but a class of k = 2"),
+        (100, 1, 1),
+        (8, 6, 1),
+        (2, 3, 1),
+        (2, 2, 3),
     ],
 )
-def test_impossible_models_are_refused(k: int, p: int, h: int, sentence: str) -> None:
-    with pytest.raises(ConfigurationError, match=sentence):
+def test_impossible_models_are_refused(k: int, p: int, h: int) -> None:
+    with fails("E100"):
         maa_slie(patients(60, 1), k, p, illness_levels(h), rng=Randomness.from_seed(1), hierarchies=TREES)
 
 
 def test_wrong_parameters_are_refused() -> None:
     table, rng = patients(60, 1), Randomness.from_seed(1)
-    with pytest.raises(ConfigurationError, match="weights of PSI"):
+    with fails("E100"):
         maa_slie(table, 5, 2, illness_levels(2), rng=rng, psi_weights=(0.5, 0.6))
-    with pytest.raises(ConfigurationError, match="term"):
+    with fails("E100"):
         maa_slie(table, 5, 2, illness_levels(2), rng=rng, term="inverse")  # type: ignore[arg-type]
-    with pytest.raises(ConfigurationError, match="base"):
+    with fails("E100"):
         maa_slie(table, 5, 2, illness_levels(2), rng=rng, base=1)
-    with pytest.raises(ConfigurationError, match="no weights"):
+    with fails("E100"):
         maa_slie(table, 5, 2, SensitiveLevels(2, illness_levels(2).levels, "illness"), rng=rng)
-    with pytest.raises(ConfigurationError, match='"illness", which is no quasi-identifier'):
+    with fails("E100"):
         maa_slie(table, 5, 2, illness_levels(2), rng=rng, hierarchies={"illness": PLACES})
 
 

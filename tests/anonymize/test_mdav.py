@@ -19,6 +19,7 @@ from anonymize.clustering.remaining import Remaining
 from anonymize.roles import Roles
 from anonymize.tables import Table
 from link.errors import ConfigurationError
+from tests.errors import fails
 from tests.examples import slowly
 
 Floats = NDArray[np.float64]
@@ -168,9 +169,9 @@ def test_what_it_refuses() -> None:
     for k in (0, 4):
         with pytest.raises(ConfigurationError, match=f"k is {k}"):
             mdav(table, k)
-    with pytest.raises(ConfigurationError, match='"s" is of kind tree'):
+    with fails("E100"):
         mdav(Table.of({"s": list("abc")}, Roles((), ("s",), (), ())), 2)
-    with pytest.raises(ConfigurationError, match="no quasi-identifiers"):
+    with fails("E100"):
         mdav(Table.of({"s": list("abc")}, Roles((), (), ("s",), ())), 2)
 
 

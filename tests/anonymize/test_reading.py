@@ -12,7 +12,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from anonymize.reading import read_csv, read_parquet, read_sql
-from link.errors import ConfigurationError, InputDataError
+from link.errors import InputDataError
+from tests.errors import fails
 
 
 def test_csv_is_text_byte_for_byte(tmp_path: Path) -> None:
@@ -26,30 +27,30 @@ def test_csv_is_text_byte_for_byte(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("content", "sentence"),
+    "content",
     [
-        (b"", "is empty"),
-        (b"\n\n", "is empty"),
-        (b"a,b\n1,2\n3\n", "not proper CSV at line 3: every line must have the 2 cells"),
-        (b'a,b\n1,"2\n3,4\n', "never closed"),
-        (b"a,b\n\xff,2\n", "no text in UTF-8|UTF8"),
-        (b"\xff,b\n1,2\n", "no text in UTF-8"),
-        (b"a,a\n1,2\n", 'Two columns are named "a"'),
+        b"",
+        b"\n\n",
+        b"a,b\n1,2\n3\n",
+        b'a,b\n1,"2\n3,4\n',
+        b"a,b\n\xff,2\n",
+        b"\xff,b\n1,2\n",
+        b"a,a\n1,2\n",
     ],
 )
-def test_csv_that_is_wrong_is_refused(tmp_path: Path, content: bytes, sentence: str) -> None:
+def test_csv_that_is_wrong_is_refused(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "t.csv"
     path.write_bytes(content)
-    with pytest.raises(InputDataError, match=sentence):
+    with fails("E101"):
         read_csv(path)
 
 
 def test_a_missing_file_is_named(tmp_path: Path) -> None:
-    with pytest.raises(InputDataError, match=r"none\.csv cannot be read"):
+    with fails("E101"):
         read_csv(tmp_path / "none.csv")
-    with pytest.raises(InputDataError, match=r"none\.parquet cannot be read"):
+    with fails("E101"):
         read_parquet(tmp_path / "none.parquet")
-    with pytest.raises(InputDataError, match=r"no database file .*none\.db"):
+    with fails("E101"):
         read_sql(f"sqlite:///{tmp_path}/none.db", "SELECT 1")
 
 
@@ -80,9 +81,9 @@ def test_sqlite(tmp_path: Path) -> None:
     }
     assert read_sql(url, "SELECT a, b FROM t WHERE a > 5").column_names == ["a", "b"]
     for query in ("SELECT z FROM t", "DELETE FROM t", "SELEKT"):
-        with pytest.raises(InputDataError, match="failed"):
+        with fails("E101"):
             read_sql(url, query)
-    with pytest.raises(InputDataError, match='Column "a" holds bytes'):
+    with fails("E101"):
         read_sql(url, "SELECT x'00' AS a")
 
 
@@ -95,23 +96,23 @@ def test_duckdb(tmp_path: Path) -> None:
     assert table.schema.field("c").type == pa.date32()
     assert table.column("b").to_pylist() == ["007"]
     for query in ("SELECT z FROM t", "DELETE FROM t", "SELEKT"):
-        with pytest.raises(InputDataError, match="failed"):
+        with fails("E101"):
             read_sql(url, query)
     (tmp_path / "text.duckdb").write_text("no database")
-    with pytest.raises(InputDataError, match="cannot be opened"):
+    with fails("E101"):
         read_sql(f"duckdb:///{tmp_path}/text.duckdb", "SELECT 1")
 
 
 @pytest.mark.parametrize("url", ["t.db", "mysql://user:hunter2@host/t", "sqlite://t.db"])
 def test_other_urls_are_refused(url: str) -> None:
-    with pytest.raises(ConfigurationError, match="A database is named by") as caught:
+    with fails("E100") as caught:
         read_sql(url, "SELECT 1")
     assert "hunter2" not in str(caught.value)
 
 
 def test_a_password_is_never_repeated() -> None:
     # Without DuckDB's extension the first sentence is met, with it the second: nothing listens on port 1.
-    with pytest.raises(ConfigurationError, match=r"needs DuckDB's postgres extension|cannot be opened") as caught:
+    with fails("E100") as caught:
         read_sql("postgres://user:hunter2@127.0.0.1:1/db", "SELECT 1")
     assert "hunter2" not in str(caught.value)
 

@@ -12,7 +12,7 @@ import pytest
 
 from anonymize.roles import Roles
 from anonymize.tables import Table
-from link.errors import ConfigurationError, InputDataError
+from tests.errors import fails
 
 ROLES = Roles(identifiers=("name",), quasi_identifiers=("zip", "age"), sensitive=("disease",))
 DATA: dict[str, list[Any]] = {
@@ -63,10 +63,10 @@ def test_views_of_strings_are_strings() -> None:
 
 def test_missing_cells_are_refused_by_default() -> None:
     data = {**DATA, "age": [30, None, math.nan]}
-    with pytest.raises(InputDataError, match=r'Column "age" lacks 2 of 3 values \(rows 1, 2\)'):
+    with fails("E101"):
         Table.of(pd.DataFrame(data), ROLES)
     many = {**{name: values * 4 for name, values in DATA.items()}, "zip": [""] * 12}
-    with pytest.raises(InputDataError, match=r"lacks 12 of 12 values \(rows 0, 1, 2, 3, 4, …\)"):
+    with fails("E101"):
         Table.of(many, ROLES)
 
 
@@ -75,14 +75,14 @@ def test_rows_with_missing_cells_can_be_dropped() -> None:
     assert (table.n_rows, table.dropped, table.kept.tolist()) == (2, 1, [0, 2])
     assert table.columns["age"].domain == (30, 40)
     assert table.data.column("zip").to_pylist() == ["12", "12"]
-    with pytest.raises(InputDataError, match="Every row lacks a value"):
+    with fails("E101"):
         Table.of({**DATA, "age": [None, None, None]}, ROLES, missing="drop")
 
 
 def test_a_missing_cell_can_be_a_value() -> None:
     table = Table.of({**DATA, "zip": ["12", None, ""]}, ROLES, missing="value")
     assert table.columns["zip"].domain == ("", "12")
-    with pytest.raises(ConfigurationError, match=r'"age" lacks 1 values.* no numeric value'):
+    with fails("E100"):
         Table.of({**DATA, "age": [30, None, 20]}, ROLES, missing="value")
 
 
@@ -98,39 +98,39 @@ def test_kinds_and_orders() -> None:
     assert table.columns["zip"].kind == "code"
     assert table.columns["disease"].kind == "ordinal"
     assert table.columns["disease"].domain == ("flu", "cough")
-    with pytest.raises(ConfigurationError, match='column "zipp", which the table lacks'):
+    with fails("E100"):
         Table.of(DATA, ROLES, {"zipp": "code"})
-    with pytest.raises(ConfigurationError, match='column "zipp", which the table lacks'):
+    with fails("E100"):
         Table.of(DATA, ROLES, orders={"zipp": ["1"]})
-    with pytest.raises(ConfigurationError, match="has an order but is of kind tree"):
+    with fails("E100"):
         Table.of(DATA, ROLES, {"zip": "tree"}, {"zip": ["12", "13"]})
 
 
 def test_what_is_no_table_is_refused() -> None:
-    with pytest.raises(InputDataError, match="has no rows"):
+    with fails("E101"):
         Table.of({name: [] for name in DATA}, ROLES)
     for wrong in (3, "text", pd.Series([1]), [1, 2], {"a": 1}):
-        with pytest.raises(InputDataError, match="cannot be read as a table"):
+        with fails("E101"):
             Table.of(wrong, ROLES)
-    with pytest.raises(InputDataError, match="cannot be read as a table"):
+    with fails("E101"):
         Table.of({"a": [1, 2], "b": [1]}, ROLES)
-    with pytest.raises(InputDataError, match="cannot be read as a table"):
+    with fails("E101"):
         Table.of({"a": [1, "x"]}, ROLES)
-    with pytest.raises(InputDataError, match='Two columns are named "a"'):
+    with fails("E101"):
         Table.of(pa.table([[1], [2]], ["a", "a"]), ROLES)
     for nested in ([[1], [2]], [{"b": 1}], [b"1"]):
-        with pytest.raises(InputDataError, match='"a" holds values of type'):
+        with fails("E101"):
             Table.of({"a": nested}, ROLES)
-    with pytest.raises(ConfigurationError, match="missing is"):
+    with fails("E100"):
         Table.of(DATA, ROLES, missing="ignore")  # type: ignore[arg-type]
 
 
 def test_columns_are_looked_up_by_name_and_role() -> None:
     table = Table.of(DATA, ROLES)
     assert table.sensitive_column("disease").name == "disease"
-    with pytest.raises(ConfigurationError, match='no column "diseases"'):
+    with fails("E100"):
         table.column("diseases")
-    with pytest.raises(ConfigurationError, match="not sensitive but listed under quasi_identifiers"):
+    with fails("E100"):
         table.sensitive_column("age")
 
 
@@ -150,11 +150,11 @@ def test_other_columns_are_coded_when_they_are_asked_for() -> None:
     assert "name" in table.columns
     assert len(table.columns) == 4
     assert table.columns["age"] is table.columns["age"]
-    with pytest.raises(InputDataError, match='"name" is declared numeric'):
+    with fails("E101"):
         _ = table.columns["name"]
     with pytest.raises(KeyError):
         _ = table.columns["nothing"]
-    with pytest.raises(InputDataError, match='"zip" is declared boolean'):
+    with fails("E101"):
         Table.of(DATA, roles, {"zip": "boolean"})
 
 

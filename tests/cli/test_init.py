@@ -18,13 +18,13 @@ from hypothesis import strategies as st
 
 from jobs.federation import Federation
 from jobs.spec.toml import read_toml, validate
-from link.errors import ConfigurationError
 from party.config import PartyConfig
 from party.data.source_format import quoted
 from party.data.sources import read_dataset
 from party.init_files import render_federation, render_party, write_files
 from party.services.frequency.policy import FrequencySection
 from tests.cli.conftest import Comine
+from tests.errors import fails
 
 BASKETS = "bread butter\nbread milk\ntea\n"
 
@@ -92,7 +92,7 @@ def test_without_data_a_node_must_do_something_else(comine: Comine, tmp_path: Pa
     assert comine("init", "north", "--collects").code == 0
     file = tmp_path / "party.toml"
     file.write_text(file.read_text().replace("[frequency]", "# [frequency]").replace("max_eps", "# max_eps"))
-    with pytest.raises(ConfigurationError, match="dataset"):
+    with fails("E100"):
         PartyConfig.load(file)
 
 
@@ -230,7 +230,7 @@ def test_all_or_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
         return replace(self, target)
 
     monkeypatch.setattr(Path, "replace", full)
-    with pytest.raises(ConfigurationError, match="cannot be written"):
+    with fails("E103"):
         write_files(tmp_path, {"federation.toml": "a", "party.toml": "b"}, keep=frozenset(), force=True)
     assert {path.name: path.read_text() for path in tmp_path.iterdir()} == {"party.toml": "old"}
 

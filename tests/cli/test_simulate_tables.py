@@ -15,9 +15,9 @@ import pyarrow.parquet as pq
 import pytest
 
 import comine as api
-from link.errors import ConfigurationError
 from mining.data.table_readers import table_from_arrow
 from tests.cli.conftest import Comine
+from tests.errors import fails
 
 PEOPLE = {
     "north": {
@@ -134,11 +134,9 @@ def test_rows_need_ids_of_their_own(comine: Comine, tmp_path: Path, rows: str) -
 
 
 def test_transactions_are_not_for_a_vertical_job_and_tables_for_no_other() -> None:
-    with pytest.raises(
-        ConfigurationError, match=r'of north has kind = "transactions", and a job with .* partition = "vert'
-    ):
+    with fails("E100", party="north"):
         api.simulate(JOB, {"north": [["a"]], "south": [["b"]]})
     table = table_from_arrow(pa.table(PEOPLE["south"]), ["id"], "the data")
     horizontal = {"job": {**JOB["job"], "partition": "horizontal"}, "itemsets": {"min_support": 2}}
-    with pytest.raises(ConfigurationError, match='partition = "horizontal" needs kind = "transactions"'):
+    with fails("E100"):
         api.simulate(horizontal, {"north": [["a"]], "south": table})

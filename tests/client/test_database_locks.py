@@ -12,7 +12,7 @@ import pytest
 
 from client import database
 from client.store import ClientStore
-from link.errors import ResourceError
+from tests.errors import fails
 
 WRITE = "import sqlite3, sys; sqlite3.connect(sys.argv[1], timeout=0).execute('BEGIN IMMEDIATE')"
 
@@ -24,7 +24,7 @@ def test_a_transaction_keeps_other_processes_away_though_its_file_is_opened_agai
     with closing(ClientStore.open_file(path)) as store:
         monkeypatch.setattr(database, "BUSY_S", 0.1)
         with store.transaction():
-            with pytest.raises(ResourceError, match="locked"):
+            with fails("E103"):
                 ClientStore.open_file(path)
             other = subprocess.run([sys.executable, "-c", WRITE, str(path)], capture_output=True, text=True, timeout=60)
             assert "database is locked" in other.stderr
@@ -36,5 +36,5 @@ def test_a_file_that_is_there_is_made_private_and_a_folder_is_told(tmp_path: Pat
     path.chmod(0o644)
     ClientStore.open_file(path).close()
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
-    with pytest.raises(ResourceError, match=r"cannot be opened \(Is a directory\)"):
+    with fails("E103"):
         ClientStore.open_file(tmp_path)

@@ -33,6 +33,7 @@ from link.errors import ConfigurationError, MalformedMessage, ResourceError
 from link.transports.grpc_errors import ConnectionBroken
 from protos.v1.frequency_pb2 import COUNTED, BatchReceipt, ReportBatch
 from tests.client.node import BEGIN, HOUR, LABELS, Direct, Kept, Node, announced, homepages, spec_of
+from tests.errors import fails
 
 IDS = [f"user-{number}" for number in range(60)]
 VALUES = np.array(["south"] * 40 + ["east"] * 20, dtype=object)
@@ -219,7 +220,7 @@ def test_who_waits_too_long_for_another_process_is_told_so(tmp_path: Path, monke
     fleet = process(tmp_path, node)
     with (
         FleetRecord.held(tmp_path / "fleet.secret.db"),
-        pytest.raises(ResourceError, match=r"^another process has reported by .*fleet\.secret\.db for more than"),
+        fails("E103"),
     ):
         fleet.report(Direct(node), "homepages", VALUES)
     assert kept.received == []
@@ -305,7 +306,7 @@ def test_a_node_cannot_hasten_the_steps_by_asking_another_process_each_time(tmp_
     assert asked(0) == 60
     node.now += 1
     for number in range(2, 6):
-        with pytest.raises(MalformedMessage, match="claims a step of 'homepages' that has not begun yet"):
+        with fails("E402"):
             asked(number)
 
 
@@ -337,7 +338,7 @@ def test_an_older_secret_without_a_record_says_what_to_do(tmp_path: Path) -> Non
     (tmp_path / "fleet.secret").write_text("ab" * 32)
     (tmp_path / "fleet.secret").chmod(0o600)
     node = Node(homepages(MECHANISM))
-    with pytest.raises(ConfigurationError, match=r"is gone or empty.*name another secret"):
+    with fails("E100"):
         process(tmp_path, node).report(Direct(node), "homepages", VALUES)
 
 

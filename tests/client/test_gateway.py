@@ -22,10 +22,10 @@ from ldp.longitudinal.one_bit_mean import OneBitMean
 from ldp.mechanism import Mechanism
 from ldp.rappor.mechanism import Rappor
 from ldp.registry import ORACLES, oracle
-from link.errors import ConfigurationError, InputDataError, ResourceError
 from link.transports.grpc_errors import ConnectionBroken
 from protos.v1.frequency_pb2 import COUNTED, DUPLICATE
 from tests.client.node import BEGIN, HOUR, LABELS, Direct, Node, announced, homepages, spec_of
+from tests.errors import fails
 from tests.examples import examples
 
 SECRET = GatewaySecret(bytes(range(32)))
@@ -140,9 +140,9 @@ def test_the_secret_is_made_once_and_for_its_owner_alone(tmp_path: Path) -> None
     assert GatewaySecret.open(path) == made != GatewaySecret.open(tmp_path / "other.secret")
     assert made.secret.hex() not in repr(made)
     path.chmod(0o644)
-    with pytest.raises(ConfigurationError, match="chmod 600"):
+    with fails("E100"):
         GatewaySecret.open(path)
-    with pytest.raises(ResourceError, match="cannot be made"):
+    with fails("E103"):
         GatewaySecret.open(tmp_path / "nowhere" / "fleet.secret")
 
 
@@ -151,10 +151,10 @@ def test_a_wrong_file_is_no_secret(tmp_path: Path, contents: Any) -> None:
     path = tmp_path / "fleet.secret"
     path.write_text(contents)
     path.chmod(0o600)
-    with pytest.raises(ConfigurationError, match="not a gateway's secret"):
+    with fails("E100"):
         GatewaySecret.open(path)
 
 
 def test_an_id_comes_once() -> None:
-    with pytest.raises(InputDataError, match="the client 'b' comes twice"):
+    with fails("E101"):
         Fleet.of(["a", "b", "c", "b"], SECRET)

@@ -16,8 +16,9 @@ from coordinator.comparison.report import report
 from coordinator.jobs.simulate import simulate_job
 from jobs.results.result import Result
 from jobs.spec.job import JobSpec
-from link.errors import ConfigurationError, JobCancelled, PolicyDenied
+from link.errors import JobCancelled, PolicyDenied
 from mining.data.transactions import Transactions
+from tests.errors import fails
 from tests.mining.joint.hybrid.hybrid_world import PARTIES, baskets, job
 
 DATA = {party: Transactions.from_rows(baskets(500, place)) for place, party in enumerate(PARTIES)}
@@ -110,5 +111,5 @@ def test_jobs_without_itemsets_cannot_be_compared() -> None:
     contents = {
         "job": {"name": "n", "task": "align", "parties": ["a", "b"], "dataset": "d", "partition": "vertical"},
     }
-    with pytest.raises(ConfigurationError, match="finds no itemsets"):
+    with fails("E100"):
         check_comparable(JobSpec.model_validate(contents))

@@ -4,14 +4,13 @@ import asyncio
 from typing import Any
 
 import numpy as np
-import pytest
 
 from coordinator.jobs.dealing import JobDealer
 from crypto.primitives.randomness import Randomness
 from crypto.protocols.products.dealer import dealt_products
 from crypto.protocols.products.outside_dealer import Wanted
-from link.errors import MalformedMessage
 from protos.v1.control_pb2 import DealRequest
+from tests.errors import fails
 
 REQUEST = DealRequest(label=b"l" * 32, rows=10, first=2, second=3)
 
@@ -43,10 +42,10 @@ def test_the_second_party_is_answered_once() -> None:
 
 def test_other_requests_are_refused_and_their_sender_named() -> None:
     dealer = JobDealer(("north", "south"), Randomness.from_seed(0))
-    with pytest.raises(MalformedMessage, match="north asks for what south is dealt") as caught:
+    with fails("E402", party="north") as caught:
         answer(dealer, Client("north"), REQUEST)
     assert caught.value.party == "north"
-    with pytest.raises(MalformedMessage, match="cannot be") as caught:
+    with fails("E402") as caught:
         answer(dealer, Client("south"), DealRequest(label=b"short", rows=10, first=2, second=3))
     assert caught.value.party == "south"
 

@@ -10,6 +10,7 @@ import pytest
 
 from coordinator.interrupt import run_interruptibly
 from link.errors import JobCancelled
+from tests.errors import fails
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
@@ -34,12 +35,12 @@ def test_inside_an_event_loop_as_in_a_notebook() -> None:
         await asyncio.sleep(0)
         return 7
 
-    async def fails() -> None:
+    async def cancelled() -> None:
         raise JobCancelled("no")
 
     async def notebook() -> None:
         assert run_interruptibly(job()) == 7
-        with pytest.raises(JobCancelled, match="no"):
-            run_interruptibly(fails())
+        with fails("E500"):
+            run_interruptibly(cancelled())
 
     asyncio.run(notebook())

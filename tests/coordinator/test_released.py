@@ -10,8 +10,8 @@ import pytest
 from coordinator.jobs.released import assemble
 from jobs.loading import job_of
 from jobs.spec.job import JobSpec
-from link.errors import ProtocolViolation
 from protos.v1.control_pb2 import Release, ResultHeader
+from tests.errors import fails
 
 PARTIES = ("north", "south")
 
@@ -51,7 +51,7 @@ def test_the_size_that_all_have_signed(mode: str, sizes: dict[str, int], told: t
 )
 def test_another_kind_of_size_is_refused(mode: str, sizes: dict[str, int]) -> None:
     released = {party: signed(party=party, **sizes) for party in PARTIES}
-    with pytest.raises(ProtocolViolation, match="another kind of size than the job asks for") as caught:
+    with fails("E400") as caught:
         assemble(job(mode), bytes(32), None, released, None)
     assert caught.value.party == "north"
 
@@ -59,6 +59,6 @@ def test_another_kind_of_size_is_refused(mode: str, sizes: dict[str, int]) -> No
 @pytest.mark.parametrize(("mode", "name"), [("intersection", "n_rows"), ("union", "positions")])
 def test_parties_that_sign_different_sizes(mode: str, name: str) -> None:
     released = {"north": signed(party="north", **{name: 7}), "south": signed(party="south", **{name: 8})}
-    with pytest.raises(ProtocolViolation, match="another number of rows") as caught:
+    with fails("E400") as caught:
         assemble(job(mode), bytes(32), None, released, None)
     assert caught.value.party == "south"

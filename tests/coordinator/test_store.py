@@ -17,10 +17,11 @@ from coordinator.jobs.lifecycle import Job, Problem, Stand, State
 from coordinator.jobs.runner import draft
 from coordinator.jobs.store import JobFolder, Record, Store
 from jobs.consent import approve
-from link.errors import ConfigurationError, ResourceError, UsageError
+from link.errors import ConfigurationError
 from link.pki.authority import Authority
 from protos.v1.control_pb2 import Release, ResultHeader
 from tests.coordinator.nodes import SPEC
+from tests.errors import fails
 
 AUTHORITY = Authority.create()
 HUB, NORTH = AUTHORITY.issue("hub", "coordinator"), AUTHORITY.issue("north")
@@ -160,14 +161,14 @@ def test_jobs_are_found_by_id_beginning_and_name(tmp_path: Path) -> None:
     assert store.find("weekly").id == second.id  # the latest of that name
     assert store.find("other").id == other.id
     for unknown in ("ffff" * 16, first.id[:3], "none"):
-        with pytest.raises(UsageError, match="there is no job"):
+        with fails("E001"):
             store.find(unknown)
 
 
 def test_a_beginning_of_several_ids_is_refused(tmp_path: Path) -> None:
     for end in ("1", "2"):
         (tmp_path / ("abcd" * 15 + "abc" + end)).mkdir()
-    with pytest.raises(UsageError, match="several jobs"):
+    with fails("E001"):
         Store(tmp_path).find("abcd")
 
 
@@ -234,9 +235,9 @@ def test_plans_are_kept_by_job_file(tmp_path: Path) -> None:
 
 def test_a_place_that_cannot_be_written_is_told(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("a file")
-    with pytest.raises(ResourceError, match="set state_dir under"):
+    with fails("E103"):
         Store(tmp_path / "file").create(new())
-    with pytest.raises(ResourceError, match="state_dir"):
+    with fails("E103"):
         Store(tmp_path / "file").save_plan(bytes(32), {})
 
 

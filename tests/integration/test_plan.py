@@ -14,12 +14,13 @@ from coordinator.jobs.planner import plan_job
 from coordinator.jobs.runner import run_job
 from jobs.loading import load_job
 from jobs.schema import generate
-from link.errors import MalformedMessage, PeerError, PolicyDenied
+from link.errors import PeerError
 from link.pki.authority import Authority
 from mining.data.transactions import Transactions
 from mining.public_sizes import measured
 from party.jobs.estimate import Estimates
 from protos.v1.plan_pb2 import EstimateRequest, PartyEstimate
+from tests.errors import fails
 from tests.party.files import free_ports
 from tests.party.nodes import Nodes, random_rows, running, weekly
 
@@ -95,7 +96,7 @@ def test_a_party_that_hides_its_sizes_is_named(tmp_path: Path) -> None:
 def test_a_refusal_is_the_party_s_own(tmp_path: Path) -> None:
     async def test() -> None:
         async with running(tmp_path, data=DATA, policy="min_support = 0.5") as nodes:
-            with pytest.raises(PolicyDenied, match="min_support") as refused:
+            with fails("E300") as refused:
                 await plan_job(weekly(), nodes.clients["north"].identity, nodes.addresses)
             assert refused.value.party in DATA
 
@@ -140,7 +141,7 @@ def test_an_answer_that_no_node_can_mean_is_laid_at_its_door(
                     return answer
 
                 monkeypatch.setattr(Estimates, "answer", spoiled)
-                with subtests.test(number=number), pytest.raises(MalformedMessage, match="south"):
+                with subtests.test(number=number), fails("E402", party="south"):
                     await plan_job(weekly(), nodes.clients["north"].identity, nodes.addresses)
 
     asyncio.run(test())

@@ -25,7 +25,7 @@ from jobs.loading import job_of
 from jobs.results.result import Result
 from jobs.spec.job import JobSpec
 from link.core import Transport
-from link.errors import ComineError, InputDataError, PeerError, UsageError
+from link.errors import PeerError
 from link.pki.authority import Authority
 from link.pki.trust import Trust
 from mining.joint.progress import KeptLevel
@@ -33,6 +33,7 @@ from mining.reference.pooled import brute_force
 from party.jobs.progress import keeper_of
 from protos.v1.control_pb2 import StartRequest
 from protos.v1.link_pb2 import Frame
+from tests.errors import fails
 from tests.integration.processes import Organisations, command
 from tests.integration.test_faults import Passing, unwrap, wrap
 from tests.party.nodes import Nodes, crash, hold, refused, running, weekly
@@ -162,7 +163,7 @@ def test_a_job_that_dies_in_a_level_goes_on_there(tmp_path: Path, level: int) ->
             assert kept(nodes, folder) == everywhere()  # wiped
             record = folder.record()
             assert (record.job.state, record.job.attempt) == (State.SUCCEEDED, 2)
-            with pytest.raises(UsageError, match="cannot be resumed: it has succeeded"):
+            with fails("E001"):
                 await resume(nodes, folder)
             approvals = [record.approvals[name] for name in COLUMNS]
             request = StartRequest(job_id=record.id, attempt=3, approvals=approvals)
@@ -346,14 +347,14 @@ def test_rows_that_have_changed_end_the_attempt_and_the_job_goes_on_once_they_ar
             before = kept(nodes, folder)
             assert before != everywhere()
             write_table(tmp_path, "east", tuple(CELLS)[:-1])
-            with pytest.raises(InputDataError, match="east cannot take part in this job with its data") as caught:
+            with fails("E101", party="east") as caught:
                 await resume(nodes, folder)
             assert (caught.value.exit_code, caught.value.party) == (10, "east")
             assert kept(nodes, folder) == before
-            with pytest.raises(InputDataError, match="east cannot take part in this job with its data"):
+            with fails("E101", party="east"):
                 await resume(nodes, folder)
             (tmp_path / "east.csv").unlink()
-            with pytest.raises(InputDataError, match="east cannot take part in this job with its data"):
+            with fails("E101", party="east"):
                 await resume(nodes, folder)
             write_table(tmp_path, "east")
             assert supports(await resume(nodes, folder)) == EXPECTED
@@ -370,7 +371,7 @@ def test_a_party_that_kept_something_else_is_named(tmp_path: Path) -> None:
             assert keeper.kept is not None
             two = keeper.kept[1]
             keeper.keep(KeptLevel(two.n_rows, two.sets[1:], None))
-            with pytest.raises(ComineError, match="kept different results of level 2") as caught:
+            with fails("E400") as caught:
                 await resume(nodes, folder)
             assert caught.value.exit_code == 40
             assert "east" in caught.value.message
@@ -386,13 +387,13 @@ def test_what_is_no_lost_job_over_columns_is_not_resumed(tmp_path: Path) -> None
             with pytest.raises(PeerError):
                 await run_job(weekly(itemsets={"min_support": 1}), analyst(nodes), nodes.addresses, store=store)
             unwrap(nodes.nodes["south"])
-            with pytest.raises(UsageError, match="only jobs that mine itemsets over columns can go on"):
+            with fails("E001"):
                 await resume(nodes, store.jobs()[0])
             spec = spec_of()
             unknown = spec.model_copy(update={"job": spec.job.model_copy(update={"dataset": "nowhere"})})
-            with pytest.raises(ComineError, match="nowhere"):
+            with fails("E100"):
                 await run_job(unknown, analyst(nodes), nodes.addresses, store=store)
-            with pytest.raises(UsageError, match=r"cannot be resumed: .* had not approved it"):
+            with fails("E001"):
                 await resume(nodes, store.jobs()[0])
 
     asyncio.run(test())
@@ -410,7 +411,7 @@ def test_a_proposal_that_has_expired_leaves_nothing_behind(tmp_path: Path) -> No
             assert kept(nodes, folder)["north"] == []
             record.job = record.job._replace(expires=time.time() - 1)
             folder.save(record)
-            with pytest.raises(UsageError, match="its proposal has expired"):
+            with fails("E001"):
                 await resume(nodes, folder)
 
     asyncio.run(test())

@@ -18,9 +18,9 @@ from jobs.kinds.reported.parameters import hybrid_mining
 from jobs.loading import envelope
 from jobs.proposed import job_from_canonical
 from jobs.spec.job import JobSpec
-from link.errors import ConfigurationError
 from mining.itemsets import Itemsets
 from mining.joint.hybrid.parameters import MOST_LOCAL
+from tests.errors import fails
 from tests.mining.joint.hybrid.hybrid_world import job
 
 EVERYTHING = {
@@ -67,11 +67,11 @@ def test_a_model_that_a_job_cannot_run_under_is_refused() -> None:
             "itemsets": {"min_support": 2},
         }
     )
-    with pytest.raises(ConfigurationError, match="needs epsilon"):
+    with fails("E100"):
         under(rows, "distributed")
-    with pytest.raises(ConfigurationError, match="needs delta"):
+    with fails("E100"):
         under(rows, "distributed", Decimal(1))
-    with pytest.raises(ConfigurationError, match='needs partition = "hybrid"'):
+    with fails("E100"):
         under(rows, "local", Decimal(1))
     assert under(rows, "exact").itemsets.min_support == 2
 

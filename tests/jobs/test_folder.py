@@ -16,7 +16,7 @@ import jobs.results.folder
 from jobs.results.destination import check_result_folder
 from jobs.results.folder import write_result_folder
 from jobs.schema import generate
-from link.errors import ConfigurationError, ResourceError
+from tests.errors import fails
 from tests.jobs.results import made
 
 
@@ -86,7 +86,7 @@ def test_a_full_disk_leaves_nothing_and_keeps_the_earlier_result(
 
     monkeypatch.setattr(jobs.results.folder, writer, full)
     for target in (out, tmp_path / "fresh"):
-        with pytest.raises(ResourceError, match="No space left"):
+        with fails("E103"):
             write_result_folder(target, made(rules=True))
     assert names(tmp_path) == {"out"}
     assert (out / "itemsets.csv").read_bytes() == before
@@ -103,7 +103,7 @@ def test_a_swap_that_fails_puts_the_earlier_result_back(tmp_path: Path, monkeypa
         return rename(self, target)
 
     monkeypatch.setattr(Path, "rename", refuse)
-    with pytest.raises(ResourceError, match="Permission denied"):
+    with fails("E103"):
         write_result_folder(out, made(rules=True))
     assert names(tmp_path) == {"out"}
     assert "rules.csv" not in names(out)
@@ -116,16 +116,16 @@ def test_only_earlier_results_are_replaced(tmp_path: Path) -> None:
     assert "rules.csv" not in names(out)
     (out / "notes.txt").write_text("mine")
     for attempt in (lambda: write_result_folder(out, made()), lambda: check_result_folder(out)):
-        with pytest.raises(ConfigurationError, match="not an earlier result"):
+        with fails("E100"):
             attempt()
     assert (out / "notes.txt").read_text() == "mine"
 
 
 def test_a_folder_that_cannot_be_made_is_refused_beforehand(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    with pytest.raises(ConfigurationError, match="is a file"):
+    with fails("E100"):
         check_result_folder(tmp_path / "file")
-    with pytest.raises(ResourceError, match="cannot be written"):
+    with fails("E103"):
         check_result_folder(tmp_path / "file" / "out")
     check_result_folder(tmp_path / "a" / "b")
     assert names(tmp_path) == {"file"}
@@ -140,7 +140,7 @@ def test_tables_as_frames() -> None:
     assert hidden.itemsets()["count"].isna().all()
     assert hidden.rules()["lift"].isna().all()
     assert list(result.rules().columns[:3]) == ["antecedent", "consequent", "count"]
-    with pytest.raises(ConfigurationError, match="no rules"):
+    with fails("E100"):
         made().rules()
-    with pytest.raises(ConfigurationError, match="recipients of this job are north"):
+    with fails("E100"):
         made(elsewhere=True).itemsets()

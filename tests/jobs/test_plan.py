@@ -18,7 +18,7 @@ from jobs.plan.estimate import estimate
 from jobs.schema import generate
 from jobs.statement import statement
 from link.costs import Costs
-from link.errors import InputDataError
+from tests.errors import fails
 from tests.examples import slowly
 from tests.jobs.plans import PARTIES, answer, answers, slower, weekly
 
@@ -34,7 +34,7 @@ def test_a_plan_survives_json_and_meets_its_schema() -> None:
 
 @pytest.mark.parametrize("contents", [{}, {"schema": "comine.plan/2"}, {"schema": "comine.plan/1", "job": "weekly"}])
 def test_what_is_no_plan_is_refused(contents: dict[str, object]) -> None:
-    with pytest.raises(InputDataError, match="make a new one"):
+    with fails("E101"):
         Plan.from_data(contents)
 
 

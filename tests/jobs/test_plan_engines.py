@@ -24,13 +24,13 @@ from jobs.plan.estimate import estimate
 from jobs.plan.predicted import CLASSES
 from jobs.results.result import Result
 from jobs.spec.job import JobSpec
-from link.errors import ConfigurationError
 from mining.candidates import join
 from mining.data.table_readers import table_from_arrow
 from mining.data.tables import Table
 from mining.miner import frequent_itemsets
 from mining.public_sizes import transactions_of
 from protos.v1.plan_pb2 import Speed
+from tests.errors import fails
 from tests.examples import slowly
 from tests.traffic import within
 
@@ -162,16 +162,16 @@ def test_a_narrow_network_changes_the_choice_and_the_seconds() -> None:
 
 
 @pytest.mark.parametrize(
-    ("plan", "says"),
+    "plan",
     [
-        ({"bandwidth": "fast"}, "must be a rate such as"),
-        ({"bandwidth": "0 Mbit/s"}, "must be a rate such as"),
-        ({"density": "1.5"}, "above 0 and at most 1"),
-        ({"rows": 0}, "rows"),
+        {"bandwidth": "fast"},
+        {"bandwidth": "0 Mbit/s"},
+        {"density": "1.5"},
+        {"rows": 0},
     ],
 )
-def test_what_is_taken_for_granted_must_make_sense(plan: dict[str, Any], says: str) -> None:
-    with pytest.raises(ConfigurationError, match=says):
+def test_what_is_taken_for_granted_must_make_sense(plan: dict[str, Any]) -> None:
+    with fails("E100"):
         job(("north", "south"), itemsets={"min_support": "0.1"}, plan=plan)
 
 
@@ -179,5 +179,5 @@ def test_jobs_over_rows_take_only_the_network_for_granted() -> None:
     contents = {"name": "j", "task": "itemsets", "parties": ["a", "b"], "dataset": "d"}
     tables = {"job": contents, "itemsets": {"min_support": "0.1"}}
     assert job_of({**tables, "plan": {"bandwidth": "1 Gbit/s"}}, "the test", Path()).plan.bytes_per_s == 1.25e8
-    with pytest.raises(ConfigurationError, match=r"\[plan\] rows means nothing"):
+    with fails("E100"):
         job_of({**tables, "plan": {"rows": 5}}, "the test", Path())

@@ -16,6 +16,7 @@ from jobs.proposed import job_from_canonical
 from jobs.report.job_file import job_file
 from link.errors import ConfigurationError
 from mining.joint.hybrid.parameters import DEFAULT_K, MOST_LOCAL
+from tests.errors import fails
 from tests.mining.joint.hybrid.hybrid_world import ITEMS, PARTIES, job
 
 SHUFFLE = {"model": "shuffle", "epsilon": "1", "delta": "1e-6"}
@@ -101,7 +102,7 @@ def test_a_budget_without_a_model_is_no_exact_job() -> None:
         "job": {"name": "x", "task": "itemsets", "parties": list(PARTIES), "dataset": "b"},
         "itemsets": {"min_support": 2},
     }
-    with pytest.raises(ConfigurationError, match=r"\[privacy\] model: is missing"):
+    with fails("E100"):
         job_of({**contents, "privacy": {"epsilon": 1, "delta": "1e-6"}}, "job.toml", Path())
     for key, value in {"epsilon": 1, "delta": "1e-6", "shufflers": ["east"], "colluding": 2}.items():
         with pytest.raises(ConfigurationError, match=rf'\[privacy\] {key} means nothing .* model = "exact"'):
@@ -118,7 +119,7 @@ def test_no_model_makes_noise_for_a_task_that_does_not_mine(model: str) -> None:
     }
     assert kind_of(job_of(contents, "job.toml", Path())).finds == "model"
     privacy = {"model": model, "epsilon": 1, "delta": "1e-6"}
-    with pytest.raises(ConfigurationError, match='means nothing with task = "naive-bayes"'):
+    with fails("E100"):
         job_of({**contents, "privacy": privacy}, "job.toml", Path())
 
 
@@ -127,7 +128,7 @@ def test_a_hybrid_job_needs_a_privacy_table_and_a_task_that_mines() -> None:
         "job": {"name": "x", "task": "itemsets", "parties": list(PARTIES), "dataset": "b", "partition": "hybrid"},
         "itemsets": {"min_support": 2},
     }
-    with pytest.raises(ConfigurationError, match=r'partition = "hybrid" needs a .privacy. table with model'):
+    with fails("E100"):
         job_of(contents, "job.toml", Path())
     del contents["itemsets"]
     contents["job"]["task"] = "align"

@@ -9,6 +9,7 @@ import pytest
 
 from jobs.spec.toml import TomlTable, read_toml, validate
 from link.errors import ConfigurationError
+from tests.errors import fails
 
 
 class Limits(TomlTable):
@@ -39,7 +40,7 @@ def test_a_whole_number_is_written_as_one(tmp_path: Path, key: str, value: str) 
 
 @pytest.mark.parametrize("value", ["1", "0", '"true"', "1.0"])
 def test_a_truth_value_is_written_as_one(tmp_path: Path, value: str) -> None:
-    with pytest.raises(ConfigurationError, match=r"\[limits\] strict: must be true or false"):
+    with fails("E100"):
         read(tmp_path, f"[limits]\nstrict = {value}\n")
     assert read(tmp_path, "[limits]\nstrict = true\n").limits.strict
 

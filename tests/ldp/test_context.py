@@ -32,6 +32,7 @@ from ldp.oracles.direct_encoding import DirectEncoding
 from ldp.oracles.local_hashing import OptimisedLocalHashing
 from ldp.registry import oracle
 from link.errors import ConfigurationError, InputDataError
+from tests.errors import fails
 from tests.ldp.contract import check_estimates, check_reports, check_sampler
 
 SKEWED = (0.5, 0.3, 0.2)
@@ -143,18 +144,18 @@ def test_idue_blanket_is_no_better_than_any_pair() -> None:
 
 
 @pytest.mark.parametrize(
-    ("domain", "budgets", "program", "words"),
+    ("domain", "budgets", "program"),
     [
-        (3, [1.0, 2.0], "opt0", "needs a budget"),
-        (3, [1.0, 2.0, 0.0], "opt0", "epsilon"),
-        (3, [1.0, 2.0, math.nan], "opt0", "epsilon"),
-        (2, [1.0, 2.0], "opt3", "opt0, opt1, opt2"),
-        (33, list(np.arange(1, 34) / 10), "opt0", "levels"),
-        (1, [1.0], "opt0", "domain"),
+        (3, [1.0, 2.0], "opt0"),
+        (3, [1.0, 2.0, 0.0], "opt0"),
+        (3, [1.0, 2.0, math.nan], "opt0"),
+        (2, [1.0, 2.0], "opt3"),
+        (33, list(np.arange(1, 34) / 10), "opt0"),
+        (1, [1.0], "opt0"),
     ],
 )
-def test_wrong_budgets_of_values_are_refused(domain: int, budgets: list[float], program: str, words: str) -> None:
-    with pytest.raises(ConfigurationError, match=words):
+def test_wrong_budgets_of_values_are_refused(domain: int, budgets: list[float], program: str) -> None:
+    with fails("E100"):
         InputDiscriminativeUnaryEncoding(domain, budgets, program)
 
 
@@ -226,7 +227,7 @@ def test_the_optimal_response_is_private_and_the_most_accurate(prior: tuple[floa
 
 
 def test_an_optimal_response_that_leaves_values_out_is_refused() -> None:
-    with pytest.raises(ConfigurationError, match="rare"):
+    with fails("E100"):
         OptimalResponse(3, 1.0, (0.9, 0.05, 0.05))
 
 
@@ -234,7 +235,7 @@ def test_the_largest_optimal_response() -> None:
     prior = np.full(64, 1 / 64)
     found = OptimalResponse(64, 4.5, list(prior))
     assert satisfies_information_privacy(found.channel(), checked_prior(list(prior), 64), 4.5)
-    with pytest.raises(ConfigurationError, match="64"):
+    with fails("E100"):
         OptimalResponse(65, 4.5, [1 / 65] * 65)
 
 
@@ -317,5 +318,5 @@ def test_a_large_domain_with_a_zipf_prior() -> None:
     [[0.5, 0.5], [0.5, 0.3, 0.3], [1.0, 0.0, 0.0], [1.5, -0.25, -0.25], [math.nan, 0.5, 0.5], [], [0.5, 0.5, 1e-300]],
 )
 def test_wrong_priors_are_refused(prior: list[float]) -> None:
-    with pytest.raises(ConfigurationError, match="prior"):
+    with fails("E100"):
         PriorMatchedResponse(3, 1.0, prior)

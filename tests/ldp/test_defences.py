@@ -27,6 +27,7 @@ from ldp.oracles.local_hashing import LocalHashing
 from ldp.registry import oracle
 from ldp.reports import Reports
 from link.errors import ConfigurationError, InputDataError
+from tests.errors import fails
 from tests.examples import slowly
 from tests.ldp.contract import ERROR
 from tests.ldp.test_poisoning import pure
@@ -204,12 +205,12 @@ def test_detection_of_small_inputs() -> None:
     ):
         with pytest.raises(ConfigurationError):
             detect(attacked, attacked.privatise([0, 1]), **wrong)
-    with pytest.raises(InputDataError, match="report"):
+    with fails("E101"):
         detect(attacked, attacked.privatise([]))
     rounds = PrefixHashing(Integers(8), 1.0, 0, 4, (0,))
-    with pytest.raises(ConfigurationError, match="prefix-hashing"):
+    with fails("E100"):
         detect(rounds, rounds.privatise([1, 2]))
-    with pytest.raises(ConfigurationError, match="grr"):
+    with fails("E100"):
         detect(DirectEncoding(4, 1.0), DirectEncoding(4, 1.0).privatise([1, 2]))
 
 
@@ -219,7 +220,7 @@ def test_bayes_rule_of_a_single_target() -> None:
     assert fake_probability(found, 0.05, 0.01) == pytest.approx(0.05 / (0.05 + 0.95 * (0.005 + 0.99 * 0.2689414)))
     assert fake_probability(found, 0.0, 0.5) == 0
     for wrong in ((1.0, 0.1), (-0.1, 0.1), (0.1, 1.1), (math.nan, 0.1)):
-        with pytest.raises(ConfigurationError, match="share"):
+        with fails("E100"):
             fake_probability(found, *wrong)
 
 
@@ -281,13 +282,13 @@ def test_recovered_frequencies_are_frequencies(frequencies: NDArray[np.float64],
 def test_wrong_recovery_is_refused() -> None:
     found, frequencies = pure("oue", 4, 1.0), np.full(4, 0.25)
     for ratio, supported in product((-0.1, math.nan, math.inf), (None,)):
-        with pytest.raises(ConfigurationError, match="fake"):
+        with fails("E100"):
             recover(frequencies, found, ratio, supported)
     for supported in (-1.0, 5.0, math.nan):
-        with pytest.raises(ConfigurationError, match="supports"):
+        with fails("E100"):
             recover(frequencies, found, 0.1, supported)
     for wrong in (np.full(3, 0.3), np.array([0.5, 0.5, 0, math.nan])):
-        with pytest.raises(InputDataError, match="frequencies"):
+        with fails("E101"):
             recover(wrong, found, 0.1)
     with pytest.raises(InputDataError):
         recover(frequencies, found, 0.1, targets=[7])

@@ -27,6 +27,7 @@ from ldp.oracles.direct_encoding import DirectEncoding
 from ldp.oracles.unary_encoding import OptimisedUnaryEncoding, SymmetricUnaryEncoding, UnaryEncoding
 from ldp.registry import oracle
 from link.errors import ConfigurationError, InputDataError
+from tests.errors import fails
 
 OBSERVED = np.array([0.4, 0.3, 0.2, 0.1])
 
@@ -171,22 +172,22 @@ def test_rows_that_miss_outputs_are_refused() -> None:
     # A published library builds a channel whose rows add up to 0.17, and its frequencies are off.
     grr = DirectEncoding(4, 1.0)
     wrong = np.array(grr.channel(), dtype=float) * 0.17
-    with pytest.raises(ConfigurationError, match=r"0\.17"):
+    with fails("E100"):
         iterative_bayes(wrong, OBSERVED)
     for table in (np.ones(3), np.zeros((0, 0)), np.array([[2.0, -1.0], [0.5, 0.5]]), np.full((2, 2), np.nan)):
-        with pytest.raises(ConfigurationError, match="channel"):
+        with fails("E100"):
             iterative_bayes(table, [1, 1])
 
 
 @pytest.mark.parametrize("histogram", [[1, 2, 3], [0, 0, 0, 0], [1, -1, 1, 1], [1, np.nan, 1, 1], [[1, 1, 1, 1]], []])
 def test_wrong_histograms_are_refused(histogram: list[float]) -> None:
-    with pytest.raises(InputDataError, match="histogram"):
+    with fails("E101"):
         iterative_bayes(DirectEncoding(4, 1.0).channel(), histogram)
 
 
 def test_shares_are_no_counts() -> None:
     channel = DirectEncoding(4, 1.0).channel()
-    with pytest.raises(InputDataError, match="shares"):
+    with fails("E101"):
         iterative_bayes(channel, OBSERVED)
     assert iterative_bayes(channel, OBSERVED, tolerance=1e-6).iterations > 10
 
@@ -194,12 +195,12 @@ def test_shares_are_no_counts() -> None:
 def test_wrong_parameters_are_refused() -> None:
     channel = DirectEncoding(4, 1.0).channel()
     for start in ([1, 1, 1, 0], [1, 1, 1], [1, 1, 1, np.inf]):
-        with pytest.raises(ConfigurationError, match="start"):
+        with fails("E100"):
             iterative_bayes(channel, 1000 * OBSERVED, start=np.array(start))
     for options in ({"iterations": 0}, {"tolerance": -1.0}, {"tolerance": np.nan}):
         with pytest.raises(ConfigurationError):
             iterative_bayes(channel, 1000 * OBSERVED, **options)
-    with pytest.raises(InputDataError, match="no value yields"):
+    with fails("E101"):
         iterative_bayes(np.array([[1.0, 0.0], [1.0, 0.0]]), [1, 1])
 
 
@@ -210,5 +211,5 @@ def test_reports_that_do_not_fit_are_refused() -> None:
     with pytest.raises(InputDataError):
         fit_reports(grr, oracle("grr", 4, 2.0).privatise([1]))
     olh = oracle("olh", 4, 1.0)
-    with pytest.raises(ConfigurationError, match="grr"):
+    with fails("E100"):
         fit_reports(olh, olh.privatise([1]))

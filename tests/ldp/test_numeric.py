@@ -26,7 +26,8 @@ from ldp.numeric.names import NUMERIC, numeric
 from ldp.numeric.piecewise import Piecewise
 from ldp.numeric.windows import Windows
 from ldp.reports import Reports
-from link.errors import ConfigurationError, InputDataError
+from link.errors import InputDataError
+from tests.errors import fails
 from tests.ldp.contract import ERROR, check_privacy, check_reports, chi_square_p
 
 EPSILONS = [0.01, 0.5, 1.0, 2.0, 5.0, 10.0, 16.0]
@@ -266,7 +267,7 @@ def test_codes_that_nobody_sends_are_refused(name: str) -> None:
     mechanism = numeric(name, 3.0)
     reports = mechanism.privatise(VALUES, Randomness.from_seed(1))
     reports.fields[0][3] = np.iinfo(reports.fields[0].dtype).max
-    with pytest.raises(InputDataError, match="never sends"):
+    with fails("E101"):
         mechanism.read(reports.to_bytes())
 
 
@@ -284,32 +285,32 @@ def test_wrong_values_are_refused(name: str, wrong: object) -> None:
 
 
 def test_clipping_is_for_those_who_ask(name: str) -> None:
-    with pytest.raises(InputDataError, match="outside 0 to 10"):
+    with fails("E101"):
         numeric(name, 1.0, 0, 10).privatise([10.5])
     clipping = numeric(name, 16.0, 0, 10, clip=True)
     found = Aggregator(clipping).add(clipping.privatise(np.full(20_000, 99.0), Randomness.from_seed(1))).estimate()
     assert abs(found.mean - 10) < 6 * math.sqrt(found.variance)
-    with pytest.raises(InputDataError, match="NaN"):
+    with fails("E101"):
         clipping.privatise([math.inf])
 
 
 @pytest.mark.parametrize("ends", [(1, 1), (2, 1), (math.nan, 1), (0, math.inf), (-1e308, 1e308), ("0", "1"), (None, 1)])
 def test_wrong_ranges_are_refused(name: str, ends: tuple[float, float]) -> None:
-    with pytest.raises(ConfigurationError, match="range"):
+    with fails("E100"):
         numeric(name, 1.0, *ends)
 
 
 @pytest.mark.parametrize("grid", [0, 1, 7, LARGEST_GRID + 2])
 def test_wrong_grids_are_refused(grid: int) -> None:
     for kind in (Piecewise, Hybrid, DiscreteLaplace):
-        with pytest.raises(ConfigurationError, match="grid"):
+        with fails("E100"):
             kind(1.0, grid=grid)
 
 
 def test_empty_input_gives_no_report_and_no_estimate(name: str) -> None:
     mechanism = numeric(name, 1.0)
     assert len(mechanism.privatise([])) == 0
-    with pytest.raises(InputDataError, match="no report"):
+    with fails("E101"):
         Aggregator(mechanism).add(mechanism.privatise([])).estimate()
 
 
@@ -318,9 +319,9 @@ def test_parameters_read_back(name: str) -> None:
     again = type(mechanism)(**mechanism.get_params())
     assert again.fingerprint == mechanism.fingerprint
     assert mechanism.with_params(high=11.0).fingerprint != mechanism.fingerprint
-    with pytest.raises(ConfigurationError, match="hm"):
+    with fails("E100"):
         numeric("magic", 1.0)
-    with pytest.raises(ConfigurationError, match="epsilon"):
+    with fails("E100"):
         numeric(name, -1.0)
 
 

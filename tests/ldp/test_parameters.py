@@ -35,6 +35,7 @@ from ldp.sets.svim import ItemMining
 from ldp.sets.svsm import ItemsetMining
 from ldp.streams.methods import METHODS, stream_method
 from link.errors import ConfigurationError
+from tests.errors import fails
 from tests.ldp.test_documents import OTHERS
 
 OUTCOMES_AND_PARTS = {
@@ -127,7 +128,7 @@ def test_no_constructor_of_a_mechanism_is_left_out() -> None:
 
 @pytest.mark.parametrize("wrong", [8.0, True, None, 8.5])
 def test_a_domain_is_a_number_or_texts(wrong: Any) -> None:
-    with pytest.raises(ConfigurationError, match="number"):
+    with fails("E100"):
         oracle("grr", wrong, 1.0)
 
 
@@ -136,11 +137,11 @@ def test_scalars_of_numpy_are_numbers() -> None:
     for epsilon in (np.float32(1.0), np.float64(1.0), np.int64(1)):
         assert oracle("grr", 8, epsilon).fingerprint == oracle("grr", 8, 1.0).fingerprint  # type: ignore[arg-type]
     for wrong in (np.float32("nan"), np.bool_(True), np.float64(17)):
-        with pytest.raises(ConfigurationError, match="privacy budget epsilon"):
+        with fails("E100"):
             oracle("grr", 8, wrong)  # type: ignore[arg-type]
 
 
 def test_a_generator_of_numpy_is_no_source_of_randomness() -> None:
     wrong: Any = np.random.default_rng(1)
-    with pytest.raises(ConfigurationError, match="not from a Generator"):
+    with fails("E100"):
         oracle("grr", 8, 1.0).privatise([1], wrong)

@@ -13,6 +13,7 @@ from ldp.estimate import Estimate
 from ldp.heavy_hitters.bit_strings import Integers, Texts
 from ldp.heavy_hitters.prefix_extending import PrefixExtending, PrefixHashing, PrefixServer
 from link.errors import ConfigurationError, InputDataError
+from tests.errors import fails
 from tests.examples import slowly
 from tests.ldp.contract import ERROR, check_estimates, check_privacy, check_reports, chi_square_p
 
@@ -133,9 +134,9 @@ def test_every_user_reports_once() -> None:
                 server.add(other)
         server.add(late[-1])
         server.advance()
-    with pytest.raises(InputDataError, match="over"):
+    with fails("E101"):
         server.add(late[-1])
-    with pytest.raises(InputDataError, match="over"):
+    with fails("E101"):
         server.advance()
 
 
@@ -151,7 +152,7 @@ def test_a_search_goes_on_from_its_state() -> None:
         other = Aggregator(servers[1].oracle).add(reports[len(reports) // 2 :])
         servers[1].reports.merge(other)
         assert servers[0].to_bytes() == servers[1].to_bytes()
-        with pytest.raises(InputDataError, match="rounds"):
+        with fails("E101"):
             servers[1].found()
         for server in servers:
             server.advance()
@@ -193,7 +194,7 @@ def test_one_value_and_one_user() -> None:
 
 
 def test_rounds_without_users_are_refused() -> None:
-    with pytest.raises(InputDataError, match="no report"):
+    with fails("E101"):
         PrefixExtending(Integers(30), 1.0, 1).find([])
 
 

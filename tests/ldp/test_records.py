@@ -24,6 +24,7 @@ from ldp.numeric.interval import Floats
 from ldp.numeric.records import Categorical, MixedRecords, Numeric
 from ldp.numeric.vectors import SampledVector, VectorEstimate
 from link.errors import ConfigurationError, InputDataError
+from tests.errors import fails
 from tests.ldp.contract import ERROR, check_privacy, check_reports, chi_square_p
 
 SCHEMA = (Numeric("age", 0, 120), Categorical("colour", ("red", "green", "blue")), Categorical("district", 40))
@@ -170,11 +171,11 @@ def test_the_worst_variance_of_a_vector_is_that_of_the_factor_d_over_k() -> None
 def test_attributes_that_nobody_told_of_are_named() -> None:
     vector = SampledVector(50, 1.0)
     few = Aggregator(vector).add(vector.privatise(np.zeros((3, 50)), Randomness.from_seed(1)))
-    with pytest.raises(InputDataError, match="no report holds attribute"):
+    with fails("E101"):
         few.estimate()
     records = MixedRecords(SCHEMA, 1.0)
     one = Aggregator(records).add(records.privatise([(30, "red", 3)], Randomness.from_seed(2)))
-    with pytest.raises(InputDataError, match=r"'(age|colour)'"):
+    with fails("E101"):
         one.estimate()
 
 
@@ -261,11 +262,11 @@ def test_wrong_records_are_refused_whatever_is_drawn(record: tuple[Any, ...], wh
 
 def test_records_of_another_shape_are_refused() -> None:
     records = MixedRecords(SCHEMA, 1.0)
-    with pytest.raises(InputDataError, match="lack the attribute 'colour'"):
+    with fails("E101"):
         records.privatise({"age": [1], "district": [1]})
-    with pytest.raises(InputDataError, match="same length"):
+    with fails("E101"):
         records.privatise({"age": [1, 2], "colour": ["red"], "district": [1]})
-    with pytest.raises(InputDataError, match="3 attributes"):
+    with fails("E101"):
         records.privatise([(1, "red")])
     for vector in (SampledVector(3, 1.0), DuchiVector(3, 1.0)):
         for wrong in ([[0.0, 0.0]], [0.0, 0.0, 0.0], [[0, 0, 2]], [[0, 0, math.nan]], [["a", "b", "c"]]):
@@ -290,7 +291,7 @@ def test_wrong_schemas_are_refused(schema: list[Any], what: str) -> None:
 def test_wrong_dimensions_are_refused() -> None:
     for kind in (DuchiVector, SampledVector):
         for d in (0, -1, 1 << 20):
-            with pytest.raises(ConfigurationError, match="attributes"):
+            with fails("E100"):
                 kind(d, 1.0)
 
 
@@ -309,5 +310,5 @@ def test_joint_intervals_are_wider() -> None:
     single, joint = (estimate.intervals(joint=each)[1][0] for each in (False, True))
     assert single == pytest.approx(0.1959964, abs=1e-7)
     assert joint == pytest.approx(0.1 * stats.norm.isf(0.025 / 20))
-    with pytest.raises(ConfigurationError, match="confidence"):
+    with fails("E100"):
         estimate.intervals(1.0)

@@ -19,9 +19,10 @@ from ldp.shuffling.collecting import Collecting
 from ldp.shuffling.onion import peel, wrap
 from ldp.shuffling.route import Route, route_of
 from ldp.shuffling.statement import check_chain, read_key, sign_key, sign_statement
-from link.errors import ConfigurationError, IdentityError, InputDataError, MalformedMessage, ProtocolViolation
+from link.errors import ConfigurationError, IdentityError
 from link.pki.authority import Authority
 from protos.v1.shuffle_pb2 import BatchStatement, LayerKey, SignedLayerKey, SignedStatement
+from tests.errors import fails
 from tests.ldp.contract import ERROR
 
 KEYS = [new_private_key(Randomness.from_seed(seed)) for seed in range(4)]
@@ -61,28 +62,28 @@ def test_a_route_is_its_document(changes: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("changes", "words"),
+    "changes",
     [
-        ({"name": "A week"}, "a route's name"),
-        ({"id": bytes(15)}, "16 bytes"),
-        ({"collector_key": b""}, "key 32"),
-        ({"shufflers": ()}, "1 to 8 shufflers"),
-        ({"shufflers": ("north", "north")}, "none of them twice"),
-        ({"shufflers": ("North",)}, "cannot be a name"),
-        ({"collector": "analyst"}, "such as client/phone"),
-        ({"senders": ("boss/x",)}, "such as client/phone"),
-        ({"gateways": (("client/x", 0),)}, "each gateway once"),
-        ({"gateways": (("client/x", 1), ("client/x", 2))}, "each gateway once"),
-        ({"size": 0}, "1 to 65536 bytes"),
-        ({"size": 2.0}, "1 to 65536 bytes"),
-        ({"minimum": 1}, "2 reports or more"),
-        ({"maximum": 1}, "a maximum not below"),
-        ({"every": 0.5}, "every second at most"),
-        ({"every": float("nan")}, "every second at most"),
+        {"name": "A week"},
+        {"id": bytes(15)},
+        {"collector_key": b""},
+        {"shufflers": ()},
+        {"shufflers": ("north", "north")},
+        {"shufflers": ("North",)},
+        {"collector": "analyst"},
+        {"senders": ("boss/x",)},
+        {"gateways": (("client/x", 0),)},
+        {"gateways": (("client/x", 1), ("client/x", 2))},
+        {"size": 0},
+        {"size": 2.0},
+        {"minimum": 1},
+        {"maximum": 1},
+        {"every": 0.5},
+        {"every": float("nan")},
     ],
 )
-def test_a_route_that_cannot_be_says_why(changes: dict[str, Any], words: str) -> None:
-    with pytest.raises(ConfigurationError, match=words):
+def test_a_route_that_cannot_be_says_why(changes: dict[str, Any]) -> None:
+    with fails("E100"):
         route_with(**changes)
 
 
@@ -102,7 +103,7 @@ def test_a_document_is_read_only_as_it_was_written() -> None:
         with pytest.raises(ConfigurationError):
             route_of(json.dumps(changed, sort_keys=True, separators=(",", ":")).encode())
     for data in (b"", b"\xff", route_with().document() + b" ", b"[" * 100_000):
-        with pytest.raises(ConfigurationError, match="no document of a route"):
+        with fails("E100"):
             route_of(data)
 
 
@@ -158,11 +159,11 @@ def test_equal_reports_look_different() -> None:
 
 
 def test_wrong_reports_and_keys_are_refused() -> None:
-    with pytest.raises(InputDataError, match="have 8 bytes each"):
+    with fails("E101"):
         wrap(np.zeros((1, 9), np.uint8), route_with(), PUBLIC[:2])
-    with pytest.raises(ConfigurationError, match="has 2 shufflers, and not 1"):
+    with fails("E100"):
         wrap(numbered(1), route_with(), PUBLIC[:1])
-    with pytest.raises(ConfigurationError, match="is none"):
+    with fails("E100"):
         wrap(numbered(1), route_with(), [PUBLIC[0], bytes(32)])
 
 
@@ -229,23 +230,23 @@ def test_a_good_chain_is_believed() -> None:
 
 
 @pytest.mark.parametrize(
-    ("hop", "changes", "words"),
+    ("hop", "changes"),
     [
-        (0, {"received": 10}, "statement of north .* does not say where all reports went"),
-        (1, {"received": 4, "unreadable": 0}, "statement of south .* differs from that of north before it"),
-        (1, {"input": b"other"}, "statement of south .* differs from that of north"),
-        (1, {"forwarded": 1, "withheld": 0, "unreadable": 4}, "statement of south .* fewer reports than 2"),
-        (1, {"forwarded": 3, "unreadable": 2}, "statement of south .* is not of the reports that came with it"),
-        (1, {"output": b"other"}, "statement of south .* is not of the reports"),
-        (0, {"batch": 2}, "statement of north .* another batch or route"),
-        (0, {"route": b""}, "statement of north .* another batch or route"),
+        (0, {"received": 10}),
+        (1, {"received": 4, "unreadable": 0}),
+        (1, {"input": b"other"}),
+        (1, {"forwarded": 1, "withheld": 0, "unreadable": 4}),
+        (1, {"forwarded": 3, "unreadable": 2}),
+        (1, {"output": b"other"}),
+        (0, {"batch": 2}),
+        (0, {"route": b""}),
     ],
 )
-def test_a_chain_that_does_not_agree_names_the_shuffler(hop: int, changes: dict[str, Any], words: str) -> None:
+def test_a_chain_that_does_not_agree_names_the_shuffler(hop: int, changes: dict[str, Any]) -> None:
     route, statements = route_with(), chain(route_with())
     for name, value in changes.items():
         setattr(statements[hop], name, value)
-    with pytest.raises(ProtocolViolation, match=words) as caught:
+    with fails("E400") as caught:
         check_chain(signed(*statements), route, 1, 4, b"two", TRUST)
     assert caught.value.party == route.shufflers[hop]
 
@@ -260,7 +261,7 @@ def test_statements_need_their_signatures() -> None:
         with pytest.raises(IdentityError):
             check_chain([good[0], wrong], route, 1, 4, b"two", TRUST)
     for few in ([], [*good, good[1]]):
-        with pytest.raises(MalformedMessage, match="without its statements"):
+        with fails("E402"):
             check_chain(few, route, 1, 4, b"two", TRUST)
 
 
@@ -270,7 +271,7 @@ def test_keys_are_signed_for_their_route() -> None:
     assert read_key(sign_key(key, SIGNERS["north"]), route, 0, TRUST) == PUBLIC[0]
     with pytest.raises(IdentityError):
         read_key(sign_key(key, SIGNERS["south"]), route, 0, TRUST)
-    with pytest.raises(ProtocolViolation, match="for another route"):
+    with fails("E400", party="north"):
         read_key(sign_key(key, SIGNERS["north"]), replace(route, minimum=3), 0, TRUST)
     statement_as_key = signed(*chain(route))[0]
     mixed = SignedLayerKey(
@@ -306,5 +307,5 @@ def test_the_collector_wants_all_shufflers() -> None:
     route = route_with(2)
     sealed, _ = peel(wrap(numbered(3), route, PUBLIC[:2]), route, 0, KEYS[0])
     said = signed(statement(0, route, digest(sealed), received=3, forwarded=3))
-    with pytest.raises(MalformedMessage, match="not passed all its shufflers"):
+    with fails("E402", party="south"):
         Collecting(route, KEYS[3], TRUST).open(1, sealed, said)

@@ -18,6 +18,7 @@ from link.errors import ConfigurationError, IdentityError, ResourceError
 from link.pki.authority import Authority, write_identity
 from link.pki.identity import Identity, check_name, check_own_span, check_span, name_in, peer_of, verify
 from link.pki.issued import show
+from tests.errors import fails
 
 AUTHORITY = Authority.create()
 
@@ -61,9 +62,9 @@ def test_keys_are_private_from_the_first_byte_on(pki):
 def test_nothing_is_overwritten_unasked(pki):
     authority = Authority.read(pki)
     before = (pki / "north.key").read_bytes()
-    with pytest.raises(ConfigurationError, match=r"north\.crt exists"):
+    with fails("E100"):
         write_identity(authority.issue("north"), pki)
-    with pytest.raises(ConfigurationError, match=r"ca\.crt exists"):
+    with fails("E100"):
         Authority.create().write(pki)
     assert (pki / "north.key").read_bytes() == before
     write_identity(authority.issue("north"), pki, force=True)
@@ -81,10 +82,10 @@ def test_show(pki):
 
 
 def test_show_says_what_is_wrong(tmp_path, pki):
-    with pytest.raises(ConfigurationError, match=r"no ca\.crt"):
+    with fails("E100"):
         show(tmp_path)
     (pki / "x.crt").write_text("nothing")
-    with pytest.raises(ConfigurationError, match=r"x\.crt is not a certificate"):
+    with fails("E100"):
         show(pki)
 
 
@@ -105,7 +106,7 @@ def test_a_missing_file_is_named(pki, missing):
 @pytest.mark.parametrize("mode", [0o640, 0o604, 0o666])
 def test_a_key_that_others_can_open_is_refused(pki, mode):
     (pki / "north.key").chmod(mode)
-    with pytest.raises(ConfigurationError, match="chmod 600"):
+    with fails("E100"):
         _load(pki)
 
 
@@ -117,10 +118,10 @@ def _outdated(authority):
     return authority.issue("north", valid_days=-2)
 
 
-@pytest.mark.parametrize(("made", "sentence"), [(_foreign, "not issued by the authority"), (_outdated, "expired on")])
-def test_a_certificate_that_does_not_hold(pki, made, sentence):
+@pytest.mark.parametrize("made", [_foreign, _outdated])
+def test_a_certificate_that_does_not_hold(pki, made):
     _replace(pki, "north", made(Authority.read(pki)))
-    with pytest.raises(IdentityError, match=sentence) as error:
+    with fails("E201") as error:
         _load(pki)
     assert error.value.exit_code == 20
     assert "north.crt" in error.value.message
@@ -128,7 +129,7 @@ def test_a_certificate_that_does_not_hold(pki, made, sentence):
 
 def test_a_key_of_another_certificate(pki):
     (pki / "north.key").write_bytes(Authority.read(pki).issue("north").key_pem)
-    with pytest.raises(IdentityError, match="does not belong"):
+    with fails("E201"):
         _load(pki)
 
 
@@ -143,7 +144,7 @@ def test_a_certificate_without_a_name(pki):
     """The authority's own certificate names no party."""
     for suffix in ("crt", "key"):
         (pki / f"north.{suffix}").write_bytes((pki / f"ca.{suffix}").read_bytes())
-    with pytest.raises(IdentityError, match="name its holder"):
+    with fails("E201"):
         _load(pki)
 
 
@@ -275,6 +276,6 @@ def test_the_authority_must_outlive_the_work_too(authority_days, lasts_s, good):
     if good:
         check_own_span(identity, lasts_s)
         return
-    with pytest.raises(IdentityError, match="the authority's certificate at north") as caught:
+    with fails("E201", party="north") as caught:
         check_own_span(identity, lasts_s)
     assert caught.value.party == "north"

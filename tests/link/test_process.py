@@ -7,9 +7,7 @@ import sys
 from pathlib import Path
 
 import grpc
-import pytest
 
-from link.errors import PeerError
 from link.pki.authority import Authority, write_identity
 from link.pki.identity import Identity
 from link.transports.conformance.kit import AB
@@ -17,6 +15,7 @@ from link.transports.conformance.messages import Note
 from link.transports.grpc_channel import SERVER_OPTIONS, server_credentials
 from link.transports.grpc_transport import NodeLink
 from link.transports.serving import Serving
+from tests.errors import fails
 from tests.link.kits import greet, run
 from tests.world import nodes, terms
 
@@ -64,7 +63,7 @@ def test_a_killed_process_is_missed(tmp_path):
 
                 await talk(20)
                 child.kill()
-                with pytest.raises(PeerError, match="b was lost") as lost:
+                with fails("E200", party="b") as lost:
                     await talk(1_000_000)
                 assert lost.value.party == "b"
         finally:

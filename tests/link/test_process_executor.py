@@ -14,6 +14,7 @@ import pytest
 
 from link.errors import ResourceError
 from link.process_executor import ProcessExecutor
+from tests.errors import fails
 
 
 def square(number: int) -> int:
@@ -69,7 +70,7 @@ def test_errors_come_back() -> None:
 
 
 def test_a_dead_worker_is_told() -> None:
-    with pytest.raises(ResourceError, match="has died"):
+    with fails("E103"):
         mapped(die, [1])
 
 
@@ -77,7 +78,7 @@ def test_work_after_the_death_of_a_worker_is_done_by_others() -> None:
     executor = ProcessExecutor(1)
 
     async def run() -> Sequence[int]:
-        with pytest.raises(ResourceError, match="has died"):
+        with fails("E103"):
             await executor.map(die, [1])
         return await executor.map(square, [3])
 

@@ -15,6 +15,7 @@ from mining.data.transactions import Transactions
 from mining.itemsets import Itemsets
 from mining.miner import EnumerationLimit, frequent_itemsets
 from mining.rules.association import association_rules
+from tests.errors import fails
 
 BASKET = [f"item {i}" for i in range(100)]
 
@@ -59,7 +60,7 @@ def test_wrong_parameters_of_rules(wrong):
 
 def test_rules_need_all_subsets():
     pairs_only = Itemsets(("a", "b"), frequent_itemsets(Transactions.from_rows([["a", "b"]]), 1).levels[1:], 1)
-    with pytest.raises(ConfigurationError, match="subsets"):
+    with fails("E100"):
         association_rules(pairs_only, Decimal("0.5"))
 
 

@@ -20,7 +20,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from comine.command import run
-from link.errors import ConfigurationError
 from link.pki.authority import Authority, write_identity
 from mining.data.transactions import Transactions
 from party.config import DatasetSection, PartyConfig
@@ -28,6 +27,7 @@ from party.data.dataset_check import RARE, DatasetCheck, Profile, check_dataset
 from party.examination import Examination, Finding, examine
 from party.node.logs import open_log
 from party.server import Node
+from tests.errors import fails
 from tests.party.files import write_federation
 
 GOODS = ["bread", "butter", "milk", "tea", "jam", "cheese", "apples", "wine"]
@@ -470,5 +470,5 @@ def test_what_two_datasets_of_one_source_may_not_both_have(tmp_path: Path, table
         found = examine(file)
         assert found.fit is fit, found
     assert "'staff' and 'again' have one source" in findings(found)["configuration"].sentence
-    with pytest.raises(ConfigurationError, match="have one source"):
+    with fails("E100"):
         Node(PartyConfig.load(file), open_log("north", io.StringIO()))

@@ -9,6 +9,7 @@ import pytest
 from jobs.federation import Federation
 from link.errors import ConfigurationError
 from party.config import PartyConfig
+from tests.errors import fails
 from tests.party.files import federation_toml, party_toml
 
 
@@ -163,7 +164,7 @@ format = "basket"
 
 
 def test_a_missing_file_is_named(tmp_path: Path) -> None:
-    with pytest.raises(ConfigurationError, match=r"absent\.toml does not exist"):
+    with fails("E100"):
         PartyConfig.load(tmp_path / "absent.toml")
 
 
@@ -171,9 +172,9 @@ def test_a_party_and_its_peers_must_be_in_the_federation(tmp_path: Path) -> None
     (tmp_path / "federation.toml").write_text(federation_toml([1, 2], ["north", "south"]))
     federation = Federation.load(tmp_path / "federation.toml")
     load(tmp_path, party_toml("north")).check_federation(federation)
-    with pytest.raises(ConfigurationError, match=r"'west' is not in .*federation.toml"):
+    with fails("E100"):
         load(tmp_path, party_toml("west")).check_federation(federation)
-    with pytest.raises(ConfigurationError, match="'east' is not in"):
+    with fails("E100"):
         load(tmp_path, party_toml("north", policy='peers = ["east"]')).check_federation(federation)
 
 

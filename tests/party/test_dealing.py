@@ -4,12 +4,11 @@ import asyncio
 from typing import Any
 
 import numpy as np
-import pytest
 
 from crypto.protocols.products.outside_dealer import Wanted
-from link.errors import DeadlineExceeded, MalformedMessage, UnexpectedMessage
 from party.jobs.dealing import CoordinatorDealings
 from protos.v1.control_pb2 import DealRequest, DealtPart
+from tests.errors import fails
 
 WANTED = Wanted(b"l" * 32, 10, (2, 3))
 ANSWER = np.arange(6, dtype="<u4").reshape(2, 3)
@@ -44,7 +43,7 @@ def test_an_answer_comes_in_pieces_and_perhaps_once_more() -> None:
         south.take(10, data[10:])
         assert (await task == ANSWER).all()
         assert south.asked is None
-        with pytest.raises(UnexpectedMessage, match="has not asked"):
+        with fails("E401", party="south"):
             south.take(0, data)
 
     asyncio.run(test())
@@ -54,11 +53,11 @@ def test_pieces_that_do_not_fit_are_refused_and_the_answer_still_awaited() -> No
     async def test() -> None:
         south, data = Party(), ANSWER.tobytes()
         task = await south.begin()
-        with pytest.raises(UnexpectedMessage, match="has not asked"):
+        with fails("E401", party="south"):
             south.take(0, data, b"m" * 32)
-        with pytest.raises(MalformedMessage, match="do not fit together"):
+        with fails("E402", party="south"):
             south.take(4, data[4:])
-        with pytest.raises(MalformedMessage, match="do not fit together"):
+        with fails("E402", party="south"):
             south.take(0, data + b"\0")
         south.take(0, data)
         assert (await task == ANSWER).all()
@@ -69,7 +68,7 @@ def test_pieces_that_do_not_fit_are_refused_and_the_answer_still_awaited() -> No
 def test_a_coordinator_is_waited_for_until_the_deadline() -> None:
     async def test() -> None:
         south = Party(deadline_s=1)
-        with pytest.raises(DeadlineExceeded, match="did not answer before the job's deadline of 1 s"):
+        with fails("E600", party="south"):
             await south.dealings.products(WANTED)
         assert south.asked is None
 
@@ -77,5 +76,5 @@ def test_a_coordinator_is_waited_for_until_the_deadline() -> None:
 
 
 def test_a_start_without_a_seed_is_refused() -> None:
-    with pytest.raises(MalformedMessage, match="has sent no seed"):
+    with fails("E402", party="south"):
         CoordinatorDealings(b"", "south", lambda request: None, 600)

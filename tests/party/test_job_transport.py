@@ -9,6 +9,7 @@ from link.errors import ComineError, IdentityError, InputDataError, LimitExceede
 from link.transports.memory import Hub
 from party.jobs.job_transport import MAX_EARLY_BYTES, JobTransport
 from protos.v1.link_pb2 import Abort, Frame
+from tests.errors import fails
 
 JOB = bytes(32)
 PARTIES = ("north", "south", "east")
@@ -75,7 +76,7 @@ def test_work_before_the_session_is_given_up_when_a_peer_ends_the_job() -> None:
         waiting = asyncio.create_task(north.before_session(work()))
         await asyncio.sleep(0)
         await south.abort(InputDataError("south cannot read its dataset"), ("north",))
-        with pytest.raises(InputDataError, match="south cannot read") as caught:
+        with fails("E101", party="south") as caught:
             await waiting
         assert caught.value.party == "south"
         await asyncio.wait_for(given_up.wait(), 10)

@@ -19,11 +19,11 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from jobs.privacy_account import Charge
-from link.errors import ConfigurationError, ResourceError
 from party.policy.privacy_budget import totals
 from party.state.ledger import Entry, Ledger, charges
 from party.state.store import Store
 from protos.v1.control_pb2 import APPROVED, RUNNING
+from tests.errors import fails
 from tests.party.test_store import record
 
 COST = Charge("distributed", None, Decimal("0.5"), Decimal("1e-6"))
@@ -94,12 +94,12 @@ def test_refusals_are_forgotten_and_charges_are_not(path: Path, ledger: Ledger) 
 def test_a_ledger_that_cannot_be_used_is_one_sentence(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Ledger, "KIND", replace(Ledger.KIND, busy_s=0.05))
     ledger, other = Ledger.open(path), Store.open(path)
-    with other.alone(), pytest.raises(ResourceError, match=r"node\.db in the state folder cannot be used"):
+    with other.alone(), fails("E103"):
         ledger.record(entry())
     ledger.record(entry())
     ledger.close(), other.close()
     path.write_bytes(b"this is no database" * 99)
-    with pytest.raises(ConfigurationError, match="is damaged"):
+    with fails("E100"):
         Ledger.open(path)
 
 

@@ -13,11 +13,12 @@ from jobs.kinds.registry import kind_of
 from jobs.loading import job_of
 from jobs.spec.job import JobSpec
 from jobs.union_limit import blurred_merges
-from link.errors import ConfigurationError, PolicyDenied
+from link.errors import PolicyDenied
 from party.policy.policy import check_new_rows, decide, verdicts
 from party.policy.policy_input import Earlier, PolicyInput
 from party.policy.privacy_budget import DatasetBudget
 from party.policy.rules import PolicySection
+from tests.errors import fails
 
 NOW, DAY = 1_000_000_000, 86_400
 
@@ -95,7 +96,7 @@ def test_rules_about_itemsets_say_nothing_to_a_task_without_them() -> None:
     assert {"min_support", "min_count", "max_length", "withhold"}.isdisjoint(
         v.rule for v in verdicts(strict, facts(spec))
     )
-    with pytest.raises(PolicyDenied, match="not the task 'align'"):
+    with fails("E300", party="north"):
         judge(policy(), spec)
 
 
@@ -106,15 +107,15 @@ def test_a_policy_without_rules_allows() -> None:
 
 
 @pytest.mark.parametrize(
-    ("changes", "sentence"),
+    "changes",
     [
-        ({"parties": ["south", "east"]}, "the job has no part for north"),
-        ({"parties": ["north", "far"]}, "north does not know the party 'far'"),
-        ({"dataset": "sales"}, "north has no dataset 'sales'"),
+        {"parties": ["south", "east"]},
+        {"parties": ["north", "far"]},
+        {"dataset": "sales"},
     ],
 )
-def test_a_job_that_does_not_fit_the_node(changes: dict[str, Any], sentence: str) -> None:
-    with pytest.raises(ConfigurationError, match=sentence) as caught:
+def test_a_job_that_does_not_fit_the_node(changes: dict[str, Any]) -> None:
+    with fails("E100", party="north") as caught:
         judge(policy(), job(**changes))
     assert caught.value.party == "north"
 
@@ -496,15 +497,13 @@ def test_a_fraction_is_judged_by_the_fraction_alone(asked: Decimal, floor: Decim
 @given(count=st.integers(1, 10**6))
 def test_a_count_is_judged_by_the_job_alone(count: int) -> None:
     """How many rows there are has no part in it: it would be told by which counts are refused."""
-    with pytest.raises(
-        PolicyDenied, match=r"as a fraction of at least 0\.1, and the job has a count .rule min_support"
-    ):
+    with fails("E300"):
         judge(policy(min_support=Decimal("0.1")), job(itemsets={"min_support": count}))
     rules = policy(min_support=Decimal("0.5"), min_count=10)
     if count >= 10:
         assert judge(rules, job(itemsets={"min_support": count})) == "auto"
     else:
-        with pytest.raises(PolicyDenied, match="rule min_count"):
+        with fails("E300"):
             judge(rules, job(itemsets={"min_support": count}))
 
 
@@ -548,7 +547,7 @@ def test_new_rows_are_asked_for_unless_bounded_noise_protects(model: str) -> Non
 
 def test_what_is_charged_holds_towards_parties_too() -> None:
     bounded = DatasetBudget.model_validate({"epsilon": "2", "delta": "1e-5"})
-    with pytest.raises(PolicyDenied, match=r"protects from each party too .rule privacy\.epsilon"):
+    with fails("E300", party="north"):
         judge(policy(), private("distributed", colluding=0), budget=bounded)
 
 
@@ -559,5 +558,5 @@ def test_delta_is_at_most_one_in_the_rows_that_are_published(rows: int, power: i
     if rows <= 10**power:
         assert judge(policy(), spec, published_rows=rows) == "auto"
     else:
-        with pytest.raises(PolicyDenied, match=r"at most one in the .* rows that it publishes .*rule publish\.rows"):
+        with fails("E300"):
             judge(policy(), spec, published_rows=rows)

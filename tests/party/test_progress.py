@@ -12,12 +12,13 @@ import pytest
 from jobs.loading import job_of
 from jobs.resumption import hindrance
 from jobs.spec.job import JobSpec
-from link.errors import BY_CODE, ConfigurationError, InputDataError, UnexpectedMessage
+from link.errors import BY_CODE, UnexpectedMessage
 from mining.joint.progress import MAX_ATTEMPTS, KeptLevel
 from party.jobs import progress
 from party.jobs.progress import check_goes_on, check_same_rows, forget, forget_stale, keeper_of
 from party.state.store import Record, Store
 from protos.v1.control_pb2 import APPROVED, CANCELLED, EXPIRED, FAILED, RUNNING, SUCCEEDED, JobState
+from tests.errors import fails
 from tests.party.test_store import record
 
 LEVELS = [
@@ -73,7 +74,7 @@ def test_another_version_of_comine_begins_anew(store: Store, monkeypatch: pytest
 def test_a_damaged_level_is_told(store: Store) -> None:
     keep(store, LEVELS)
     store._connection.execute("UPDATE levels SET level = x'00'")
-    with pytest.raises(ConfigurationError, match="job database was damaged"):
+    with fails("E100"):
         kept(store)
 
 
@@ -132,6 +133,6 @@ def test_no_other_job_goes_on(found: Record, partition: str, attempt: int, why: 
 def test_rows_that_have_changed_are_refused() -> None:
     check_same_rows(over(data_digest=None), b"new", "north")
     check_same_rows(over(data_digest=b"old"), b"old", "north")
-    with pytest.raises(InputDataError, match="the dataset of north has changed") as caught:
+    with fails("E101", party="north") as caught:
         check_same_rows(over(data_digest=b"old"), b"new", "north")
     assert (caught.value.exit_code, caught.value.party) == (10, "north")

@@ -25,6 +25,7 @@ from party.services.anonymization.releases import Releases
 from party.state.ledger import Entry, Ledger
 from party.state.store import Store
 from protos.v1.control_pb2 import JobState
+from tests.errors import fails
 from tests.party.files import PARTIES, party_toml
 from tests.party.test_max_unions import job, noisy
 from tests.party.test_store import record
@@ -60,7 +61,7 @@ def test_jobs_under_two_names_are_counted_together(tmp_path: Path) -> None:
             started = record(number, dataset=dataset, started=time.time(), state=JobState.SUCCEEDED)
             assert store.add(started)
         for dataset in ("baskets", "twin"):
-            with pytest.raises(PolicyDenied, match="rule max_jobs"):
+            with fails("E300", party="north"):
                 judge.decide(job(dataset=dataset), "analyst")
 
 
@@ -69,7 +70,7 @@ def test_parties_are_those_of_the_first_job_under_any_name(tmp_path: Path) -> No
         assert store.add(
             record(1, dataset="twin", started=time.time(), parties="north south", state=JobState.SUCCEEDED)
         )
-        with pytest.raises(PolicyDenied, match="rule party_sets"):
+        with fails("E300", party="north"):
             judge.decide(job(), "analyst")
 
 
@@ -81,7 +82,7 @@ def test_noise_under_two_names_is_charged_to_both(tmp_path: Path) -> None:
         contents = spec.model_dump(mode="json", by_alias=True)
         contents["job"]["dataset"] = "twin"
         again = job_of(contents, "job.toml", tmp_path)
-        with pytest.raises(PolicyDenied, match="epsilon"):
+        with fails("E300", party="north"):
             judge.decide(again, "analyst", job_id=bytes([1]) * 32)
         told = {each.name: each for each in budget(config, ledger, None, time.time()).datasets}
         assert told["twin"].left.epsilon == "0.5"

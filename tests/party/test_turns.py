@@ -10,9 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from link.errors import JobCancelled, ResourceError, UnexpectedMessage
+from link.errors import JobCancelled
 from party.jobs import turns
 from party.jobs.turns import Turn, Turns
+from tests.errors import fails
 
 
 def job(number: int) -> bytes:
@@ -75,7 +76,7 @@ def test_who_asks_again_takes_over_and_keeps_the_place() -> None:
         _, second, third = asked(queue, (1, "ann"), (2, "ann"), (3, "ann"))
         (again,) = asked(queue, (2, "ann"))
         assert (again.place, third.place) == (1, 2)
-        with pytest.raises(UnexpectedMessage, match="on another connection"):
+        with fails("E401", party="north"):
             await anext(second.places())
         queue.drop(second)  # the call that was given up ends late
         assert again.place == 1
@@ -112,7 +113,7 @@ def test_only_so_many_wait(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(turns, "MAX_WAITING", 2)
     queue = Turns(1, "north")
     _, second, _ = asked(queue, (1, "ann"), (2, "ann"), (3, "ann"))
-    with pytest.raises(ResourceError, match="2 jobs wait for their turn at north"):
+    with fails("E103", party="north"):
         asked(queue, (4, "bob"))
     queue.drop(second)
     asked(queue, (4, "bob"), (4, "bob"))

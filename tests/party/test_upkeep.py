@@ -16,6 +16,7 @@ from party.state.ledger import Ledger
 from party.state.store import Store
 from party.state.upkeep import Upkeep
 from protos.v1.control_pb2 import FAILED
+from tests.errors import fails
 from tests.party.files import PARTIES, party_toml
 from tests.party.test_max_unions import job
 from tests.party.test_store import record
@@ -50,7 +51,7 @@ def test_failures_count_for_a_day_however_soon_jobs_are_forgotten(
         assert store.failed_here(("baskets",), "analyst", "north", PARTIES, since) == counts
         judge = Judge(config, PARTIES, store, ledger, releases, now=lambda: NOW)
         if counts:
-            with pytest.raises(Exception, match="rule max_failed_jobs"):
+            with fails("E300", party="north"):
                 judge.decide(job(), "analyst")
         else:
             judge.decide(job(), "analyst")

@@ -34,9 +34,9 @@ from crypto.primitives.paillier.zeros import (
     ZeroSource,
 )
 from crypto.primitives.randomness import Randomness
-from link.errors import InternalError
 from link.executor import ThreadExecutor
 from tests.crypto.protocols.two_party_world import ERROR, chi_square_bound
+from tests.errors import fails
 from tests.paillier_world import empty_pool, full_key, quick_source, small_key, tiny_key, tiny_residues
 
 SOURCES: dict[str, Callable[[Randomness], ZeroSource]] = {
@@ -194,5 +194,5 @@ def test_a_pool_is_not_copied() -> None:
 def test_a_pool_gives_nothing_in_a_fork(monkeypatch: pytest.MonkeyPatch) -> None:
     pool = filled(1)
     monkeypatch.setattr(os, "getpid", lambda: -1)
-    with pytest.raises(InternalError, match="forked"):
+    with fails("E700"):
         pool.take(1)

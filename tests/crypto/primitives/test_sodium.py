@@ -10,7 +10,7 @@ import tempfile
 import pytest
 
 from crypto.primitives import sodium
-from link.errors import ConfigurationError
+from tests.errors import fails
 
 
 def test_this_machine_has_a_libsodium() -> None:
@@ -27,7 +27,7 @@ def test_both_copies_bear_their_names(copy_of_sodium: sodium.Sodium) -> None:
 def test_without_any_the_error_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sodium, "load_system", lambda: None)
     monkeypatch.setattr(sodium, "load_bundled", lambda: None)
-    with pytest.raises(ConfigurationError, match="install"):
+    with fails("E100"):
         sodium.library.__wrapped__()
 
 

@@ -12,12 +12,12 @@ from crypto.primitives.sharing import reconstruct
 from crypto.protocols.comparison import conversion, multiplication
 from crypto.protocols.comparison.conversion import to_additive
 from crypto.protocols.comparison.multiplication import dot_product, multiply
-from link.errors import MalformedMessage
 from link.session import Session
 from protos.v1.link_pb2 import Frame
 from protos.v1.oblivious_transfer_pb2 import EncryptedMessages, ExtensionRows
 from tests.crypto.protocols.two_party_world import HOLDERS, A, B, assert_alike, assert_uniform, run_two, shares_of
 from tests.crypto.shares import share_bits
+from tests.errors import fails
 from tests.examples import examples
 
 WORDS = st.lists(st.sampled_from([0, 1, 2**32, 2**63, 2**64 - 1]) | st.integers(0, 2**64 - 1), min_size=0, max_size=20)
@@ -120,7 +120,7 @@ def test_lengths_must_agree() -> None:
     async def part(lane: Session, two: Any) -> Any:
         return await dot_product(lane, two, bits[lane.me])
 
-    with pytest.raises(MalformedMessage, match="b sent") as caught:
+    with fails("E402") as caught:
         run_two(part)
     assert caught.value.party == B
 

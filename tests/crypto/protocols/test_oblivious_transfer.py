@@ -20,10 +20,10 @@ from crypto.protocols.transfers.oblivious_transfer import (
     send_one_of_n,
     send_one_of_two,
 )
-from link.errors import MalformedMessage
 from link.session import Session
 from protos.v1.link_pb2 import Frame
 from protos.v1.oblivious_transfer_pb2 import BlindedPositions, ChoicePoints, EvaluatedPositions, TransferKey
+from tests.errors import fails
 from tests.world import run_parties
 
 SENDER, RECEIVER = "s", "r"
@@ -97,7 +97,7 @@ def test_a_bad_key_of_the_sender_is_refused_and_named(bad: bytes) -> None:
         await lane.send(RECEIVER, TransferKey(point=bad))
         await lane.recv_array(RECEIVER, ChoicePoints, np.uint8, (2, 2, 32))
 
-    with pytest.raises(MalformedMessage, match="s sent") as caught:
+    with fails("E402", party="s") as caught:
         run(cheating, lambda session: receive_keys(session.lane("ot"), SENDER, np.array([0, 1], np.uint8)))
     assert caught.value.party == SENDER
 
@@ -109,7 +109,7 @@ def test_bad_points_of_the_receiver_are_refused_and_named(bad: bytes) -> None:
         await lane.send(SENDER, ChoicePoints(data=bad))
         await lane.recv(SENDER, TransferKey)
 
-    with pytest.raises(MalformedMessage, match="r sent") as caught:
+    with fails("E402", party="r") as caught:
         run(lambda session: send_keys(session.lane("ot"), RECEIVER, 2), cheating)
     assert caught.value.party == RECEIVER
 
@@ -190,7 +190,7 @@ def test_bad_positions_are_refused_and_named(bad: bytes) -> None:
         await lane.send(SENDER, BlindedPositions(data=bad))
         await lane.recv(SENDER, EvaluatedPositions)
 
-    with pytest.raises(MalformedMessage, match="r sent") as caught:
+    with fails("E402", party="r") as caught:
         run(lambda s: send_one_of_n(s.lane("ot"), RECEIVER, [b"a", b"b"]), cheating)
     assert caught.value.party == RECEIVER
 
@@ -203,7 +203,7 @@ def test_a_sender_that_answers_under_another_key_is_noticed() -> None:
         padded = protocol._pad([b"a" * 40, b"b" * 40])
         await protocol._send_encrypted(lane, RECEIVER, padded, [bytes(16), bytes(range(16))])
 
-    with pytest.raises(MalformedMessage, match="does not open"):
+    with fails("E402"):
         run(cheating, lambda s: receive_one_of_n(s.lane("ot"), SENDER, 0, 2))
 
 

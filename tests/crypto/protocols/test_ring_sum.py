@@ -9,10 +9,11 @@ from numpy.typing import NDArray
 
 from crypto.protocols.sums.ring_sum import ring_sum
 from crypto.protocols.sums.secure_sum import declared
-from link.errors import ConfigurationError, MalformedMessage, UndeclaredDisclosure
+from link.errors import MalformedMessage, UndeclaredDisclosure
 from link.session import Session
 from protos.v1.link_pb2 import Frame, Opening
 from protos.v1.secure_sum_pb2 import RunningSum
+from tests.errors import fails
 from tests.world import run_parties
 
 Vectors = dict[str, NDArray[np.uint64]]
@@ -55,7 +56,7 @@ def words(frame: Frame) -> NDArray[np.uint64]:
 
 
 def test_fewer_than_three_parties_are_refused() -> None:
-    with pytest.raises(ConfigurationError, match="three parties"):
+    with fails("E100"):
         run(draw(2, 1))
 
 

@@ -14,12 +14,12 @@ from crypto.protocols.products.chains import chains, heads
 from crypto.protocols.products.shared_products import pair_up, spanning_products, word_for
 from crypto.protocols.sums.pairwise import agree
 from crypto.protocols.transfers import vector_transfers
-from link.errors import MalformedMessage
 from link.session import Session
 from protos.v1.link_pb2 import Frame
 from protos.v1.oblivious_transfer_pb2 import EncryptedMessages, ExtensionRows
 from tests.crypto.protocols.products_world import assert_views_alike, itemset_counts, packed, table
 from tests.crypto.protocols.two_party_world import assert_uniform
+from tests.errors import fails
 from tests.examples import examples, slowly
 from tests.world import run_parties
 
@@ -138,7 +138,7 @@ async def _cheat(lane: Session, pairs: Any) -> None:
 
 def test_wrong_corrections_are_refused_and_their_sender_named() -> None:
     columns = table(PARTIES[:3], (1, 1, 1), 100, 0.5, 0)
-    with pytest.raises(MalformedMessage, match="a sent") as caught:
+    with fails("E402", party="a") as caught:
         run(columns, 100, [{"a": 0, "b": 0}], instead={"a": _cheat})
     assert caught.value.party == "a"
 

@@ -18,10 +18,10 @@ from jobs.audit.log import AuditLog, head_path
 from jobs.audit.place import trust_in
 from jobs.audit.verification import verification
 from jobs.audit.verify import CheckedLog, check_log
-from link.errors import ConfigurationError
 from link.pki.authority import Authority
 from link.pki.trust import Trust
 from protos.v1.control_pb2 import SignedApproval
+from tests.errors import fails
 from tests.jobs.audit.world import PARTIES, World
 
 AUTHORITY = Authority.create()
@@ -299,5 +299,5 @@ def test_what_is_no_log_is_a_finding(tmp_path: Path, contents: bytes):
 
 
 def test_a_log_that_is_not_there(tmp_path: Path):
-    with pytest.raises(ConfigurationError, match="cannot be read"):
+    with fails("E100"):
         check_log(tmp_path / "audit.log", TRUST)

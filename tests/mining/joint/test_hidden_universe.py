@@ -12,7 +12,6 @@ import pytest
 from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
-from link.errors import ConfigurationError, ProtocolViolation
 from link.session import Session
 from mining.data.transactions import Transactions
 from mining.joint.disclosure import LOCALLY_FREQUENT, learned, openings
@@ -25,6 +24,7 @@ from mining.joint.parameters import HorizontalMining, JointItemsets
 from protos.v1.joint_prf_pb2 import BlindedPoints
 from protos.v1.link_pb2 import Frame, Opening
 from protos.v1.set_union_pb2 import MergedSize
+from tests.errors import fails
 from tests.examples import examples
 from tests.mining.joint.oracle import Rows, least_count, pooled_supports
 from tests.world import run_parties
@@ -264,16 +264,14 @@ def test_what_is_told_of_local_counts_is_said_wherever_local_thresholds_decide(u
 def test_more_items_than_the_bound_end_the_job_before_anything_is_said() -> None:
     data: dict[str, Rows] = {"x": [[f"item {number}" for number in range(65)]], "y": [["a"]]}
     frames: list[Frame] = []
-    with pytest.raises(
-        ConfigurationError, match=r"items than 64, to which its bound of 2 is rounded up; raise \[union\] bound"
-    ):
+    with fails("E104"):
         run(data, task_for(data, 1, bound=2), observe=frames.append)
     assert not any("positions" in frame.lane for frame in frames)
 
 
 def test_a_frequent_item_whose_name_is_too_long() -> None:
     data: dict[str, Rows] = {"x": [["l" * 134]], "y": [["a"]]}
-    with pytest.raises(ConfigurationError, match=r"a name of more than 133 bytes, .*; raise \[union\] max_item_bytes"):
+    with fails("E104"):
         run(data, task_for(data, 1))
     run(data, task_for(data, 1, max_item_bytes=134))
 
@@ -291,7 +289,7 @@ def test_names_that_are_not_those_of_the_frequent_positions_are_refused(
         return await names(tally, [] if tally.session.me == "y" else mine, number)
 
     monkeypatch.setattr(hidden_universe, "frequent_names", silent)
-    with pytest.raises(ProtocolViolation, match="not as many as there are frequent items") as caught:
+    with fails("E400") as caught:
         run(data, task_for(data, 2))
     assert (caught.value.party is not None) == (parties == 2)
 
@@ -305,7 +303,7 @@ def test_a_point_that_is_none_is_laid_at_its_senders_door() -> None:
                 data=b"\xff" * (len(BlindedPoints.FromString(frame.body).data))
             ).SerializeToString()
 
-    with pytest.raises(ProtocolViolation, match="south sent") as caught:
+    with fails("E402", party="south") as caught:
         run(data, task_for(data, SHARE), observe=spoil)
     assert caught.value.party == "south"
 

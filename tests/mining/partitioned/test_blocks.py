@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from link.errors import InputDataError
 from mining.data.transactions import Transactions
 from mining.partitioned.blocks import Block
+from tests.errors import fails
 from tests.mining.partitioned.world import same
 
 rows = st.lists(st.lists(st.integers(0, 30).map(str), max_size=8), max_size=12)
@@ -52,5 +51,5 @@ def test_a_damaged_block_is_refused(baskets: list[list[str]], draw: st.DataObjec
         "cut": whole[:place],
         "longer": whole + b"\0" * (place + 1),
     }[kind]
-    with pytest.raises(InputDataError, match=r"^the block is damaged; remove the folder"):
+    with fails("E101"):
         Block.from_bytes(damaged, "the block")

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from link.errors import InputDataError, ResourceError
+from link.errors import ResourceError
 from mining.counting import SupportCounter
 from mining.data.transactions import Transactions
 from mining.partitioned.blocks import Block
@@ -20,6 +20,7 @@ from mining.partitioned.counter import PartitionedCounter
 from mining.partitioned.processes import Processes, runs_of
 from mining.partitioned.rows import PartitionedRows
 from mining.partitioned.runner import Source
+from tests.errors import fails
 from tests.mining.partitioned.deadly_kernels import Deadly, Endless
 from tests.mining.partitioned.world import evenly, partitioned
 
@@ -64,7 +65,7 @@ def test_a_killed_worker_costs_a_retry(data: Transactions, cut: PartitionedRows,
 def test_two_killed_workers_end_the_work_with_one_sentence(
     data: Transactions, cut: PartitionedRows, tmp_path: Path
 ) -> None:
-    with pytest.raises(ResourceError, match=r"^two worker processes have died over the same rows"):
+    with fails("E103"):
         cut.total(Deadly(tmp_path, 1000))
     assert np.array_equal(cut.total(Transactions.item_counts), data.item_counts())
 
@@ -94,7 +95,7 @@ def test_closing_ends_the_workers_at_once(cut: PartitionedRows, tmp_path: Path) 
     assert "were ended" in str(found[0])
     while _lives(int(begun.read_text())):
         time.sleep(0.01)
-    with pytest.raises(ResourceError, match="were ended"):
+    with fails("E103"):
         cut.total(Transactions.item_counts)
 
 
@@ -112,7 +113,7 @@ def test_a_damaged_block_is_told_by_the_worker() -> None:
     sources = [partial(Block.from_bytes, block, "block 6"), partial(Block.from_bytes, block[:-1], "block 7")]
     rows = PartitionedRows(Processes(sources, [2, 2]), data.items, data.item_counts(), b"")
     try:
-        with pytest.raises(InputDataError, match=r"^block 7 is damaged"):
+        with fails("E101"):
             rows.total(Transactions.item_counts)
     finally:
         rows.close()

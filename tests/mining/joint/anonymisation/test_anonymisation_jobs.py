@@ -22,8 +22,8 @@ from jobs.kinds.release.release import Anonymized
 from jobs.loading import job_of
 from jobs.proposed import job_from_canonical
 from jobs.statement import statement
-from link.errors import ConfigurationError, InputDataError
 from mining.data.tables import Table
+from tests.errors import fails
 from tests.examples import slowly
 from tests.mining.joint.anonymisation.anonymisation_jobs_world import job
 from tests.mining.joint.anonymisation.anonymisation_world import ILLS, PARTIES, hierarchies, parted, people, whole
@@ -82,7 +82,7 @@ def test_a_sensitive_column_may_have_a_tree(tmp_path: Path, algorithm: str) -> N
     verified = verify(tmp_path / "out")
     assert verified.ok, verified.failures
     trees["ill"] = trees["ill"][:2]
-    with pytest.raises(ConfigurationError, match="ill"):
+    with fails("E100"):
         joint_anonymisation(job(hierarchies=trees, model={"k": 3, "t": closeness}))
 
 
@@ -104,9 +104,9 @@ def test_all_learners_sign_the_same_release_and_others_none() -> None:
     result = comine.simulate(job(recipients=("coordinator", "south")), DATA)
     assert result.release().table.num_rows == 60
     elsewhere = replace(comine.simulate(job(recipients=("south",)), DATA), finding=None)
-    with pytest.raises(ConfigurationError, match="the coordinator gets no release"):
+    with fails("E100"):
         elsewhere.release()
-    with pytest.raises(ConfigurationError, match="its result is release"):
+    with fails("E100"):
         result.itemsets()
 
 
@@ -171,39 +171,39 @@ def test_hierarchies_are_read_from_files_and_belong_to_the_digest(tmp_path: Path
     (tmp_path / "sex.csv").write_text("f,any\nm,any\n")
     assert job_of(contents, "the test", tmp_path).digest != spec.digest
     given["sex"] = "none.csv"
-    with pytest.raises(ConfigurationError, match=r"\[anonymize.hierarchies\] sex: .*cannot be read"):
+    with fails("E100"):
         job_of(contents, "the test", tmp_path)
 
 
 @pytest.mark.parametrize(
-    ("changes", "match"),
+    "changes",
     [
-        ({"origin": "shown"}, "give k_site"),
-        ({"origin": "shown", "k_site": 1}, "give a k_site of at least 2"),
-        ({"model": {"p": 2}}, "k is missing"),
-        ({"model": {"k": 3, "l": {"kind": "entropy", "value": 2}}}, "entropy l-diversity .* logarithms"),
-        ({"model": {"k": 3, "t": {"distance": "kl", "value": "0.2"}}}, "t-closeness .* logarithms"),
-        ({"model": {"k": 3, "p": 2}, "columns": {}}, "name all its values"),
-        ({"model": {"k": 3, "l": {"value": 2, "column": "note"}}}, "'note', which is not sensitive"),
-        ({"hierarchies": {}}, "lacks one of the quasi-identifier 'age'"),
-        ({"quasi_identifiers": ["age", "age"]}, "'age' is named twice"),
-        ({"columns": {"weight": {}}}, "describes 'weight'"),
-        ({"columns": {"age": {"values": ["1"]}}}, "are its leaves"),
-        ({"max_suppression": "1.5"}, "max_suppression"),
-        ({"insider_k": 0}, "insider_k"),
-        ({"algorithm": "mondrian", "max_suppression": "0.1"}, "leaves no row out"),
-        ({"privacy": {"model": "exact"}}, "privacy"),
+        {"origin": "shown"},
+        {"origin": "shown", "k_site": 1},
+        {"model": {"p": 2}},
+        {"model": {"k": 3, "l": {"kind": "entropy", "value": 2}}},
+        {"model": {"k": 3, "t": {"distance": "kl", "value": "0.2"}}},
+        {"model": {"k": 3, "p": 2}, "columns": {}},
+        {"model": {"k": 3, "l": {"value": 2, "column": "note"}}},
+        {"hierarchies": {}},
+        {"quasi_identifiers": ["age", "age"]},
+        {"columns": {"weight": {}}},
+        {"columns": {"age": {"values": ["1"]}}},
+        {"max_suppression": "1.5"},
+        {"insider_k": 0},
+        {"algorithm": "mondrian", "max_suppression": "0.1"},
+        {"privacy": {"model": "exact"}},
     ],
 )
-def test_job_files_that_are_refused(changes: dict[str, Any], match: str) -> None:
-    with pytest.raises(ConfigurationError, match=match):
+def test_job_files_that_are_refused(changes: dict[str, Any]) -> None:
+    with fails("E100"):
         job(**changes)
 
 
 def test_a_hierarchy_that_is_not_nested_is_refused() -> None:
     rows = [["A", "x", "p", "*"], ["B", "x", "q", "*"], ["C", "y", "q", "*"]]
     given = json.loads(job().canonical())["anonymize"]["hierarchies"]
-    with pytest.raises(ConfigurationError, match="not nested"):
+    with fails("E100"):
         job(hierarchies={**given, "town": rows})
 
 
@@ -211,7 +211,7 @@ def test_a_lattice_that_is_too_large_is_refused_unless_regions_are_cut() -> None
     levels = [[str(leaf), *(str(leaf >> shift) for shift in (1, 2, 3)), "*"] for leaf in range(16)]
     names = [f"q{number}" for number in range(8)]
     changes: dict[str, Any] = {"quasi_identifiers": names, "hierarchies": dict.fromkeys(names, levels)}
-    with pytest.raises(ConfigurationError, match="390,625 nodes"):
+    with fails("E100"):
         job(**changes, columns={"ill": {"values": list(ILLS)}})
     assert job(**changes, columns={"ill": {"values": list(ILLS)}}, algorithm="mondrian")
 
@@ -222,13 +222,13 @@ def test_other_tasks_have_no_such_table() -> None:
         "itemsets": {"min_support": 2},
         "anonymize": json.loads(job().canonical())["anonymize"],
     }
-    with pytest.raises(ConfigurationError, match=r'an \[anonymize\] table means nothing with task = "itemsets"'):
+    with fails("E100"):
         job_of(contents, "the test", Path())
 
 
 def test_values_that_nobody_named_are_told_without_them() -> None:
     spec = job(columns={"age": {"kind": "numeric"}, "ill": {"values": list(ILLS[:2])}})
-    with pytest.raises(InputDataError, match="cells of 'ill' that the job's values do not name"):
+    with fails("E101"):
         comine.simulate(spec, DATA)
 
 
@@ -242,7 +242,7 @@ def _table(note: list[str], ids: list[str] | None = None) -> Table:
 @pytest.mark.parametrize("note", ["{row}", "n{row:03}", "{most}"])
 def test_a_party_publishes_no_column_that_tells_its_rows_apart(note: str) -> None:
     cells = [note.format(row=row, most=row if row % 5 > 1 else "") for row in range(40)]
-    with pytest.raises(InputDataError, match=r"most rows have a value of 'note' of their own.*allow_unique"):
+    with fails("E101"):
         anonymize_task.check_insensitive(job(allow_unique=[]), _table(cells), "north")
     anonymize_task.check_insensitive(job(allow_unique=["note"]), _table(cells), "north")
     anonymize_task.check_insensitive(job(sensitive=["ill", "note"], insensitive=[]), _table(cells), "north")
@@ -252,11 +252,11 @@ def test_a_party_publishes_no_column_that_tells_its_rows_apart(note: str) -> Non
 
 def test_a_party_publishes_no_two_rows_of_one_id() -> None:
     ids = [f"p{min(row, 38)}" for row in range(40)]
-    with pytest.raises(InputDataError, match="several rows of one id"):
+    with fails("E101"):
         anonymize_task.check_persons(job(), _table(["x"] * 40, ids), "north")
     anonymize_task.check_persons(job(), _table(["x"] * 40), "north")
 
 
 def test_what_may_be_unique_is_insensitive() -> None:
-    with pytest.raises(ConfigurationError, match="allow_unique names 'ill', which is not among insensitive"):
+    with fails("E100"):
         job(allow_unique=["ill"])

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 import comine
 from anonymize.verifier import verify
 from jobs.statement import statement
-from link.errors import ConfigurationError
+from tests.errors import fails
 from tests.examples import examples
 from tests.mining.joint.anonymisation.anonymisation_jobs_world import job
 from tests.mining.joint.anonymisation.anonymisation_world import (
@@ -108,21 +108,21 @@ def test_the_certificate_and_the_statement_say_it(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("parties", "changes", "match"),
+    ("parties", "changes"),
     [
-        (3, {"insiders": 3, "insider_k": 2}, "leaves none of the 3 parties outside the coalition; at most 2"),
-        (2, {"insiders": 2, "insider_k": 2}, "at most 1 can be insiders"),
-        (3, {"insiders": 2, "insider_k": 1}, "insider_k = 1 sets no rule"),
-        (3, {"insiders": 0}, "insiders"),
-        (12, {"insiders": 2, "insider_k": 2}, "up to 2 of 12 parties are 78 coalitions"),
+        (3, {"insiders": 3, "insider_k": 2}),
+        (2, {"insiders": 2, "insider_k": 2}),
+        (3, {"insiders": 2, "insider_k": 1}),
+        (3, {"insiders": 0}),
+        (12, {"insiders": 2, "insider_k": 2}),
     ],
 )
-def test_coalitions_that_are_refused(parties: int, changes: dict[str, Any], match: str) -> None:
+def test_coalitions_that_are_refused(parties: int, changes: dict[str, Any]) -> None:
     names = [f"party{number}" for number in range(parties)]
-    with pytest.raises(ConfigurationError, match=match):
+    with fails("E100"):
         job(names, **changes)
 
 
 def test_columns_of_several_parties_have_no_insiders() -> None:
-    with pytest.raises(ConfigurationError, match="insiders is about parties that hold rows"):
+    with fails("E100"):
         vertical_job(PARTIES[:2], insiders=2)

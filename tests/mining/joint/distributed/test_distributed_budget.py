@@ -34,6 +34,7 @@ from mining.joint.distributed.budget import (
 )
 from mining.joint.distributed.parameters import LONGEST, DistributedMining, NoiseLaw
 from mining.joint.distributed.row_sizes import MOST_CLASSES
+from tests.errors import fails
 from tests.examples import examples
 
 TASK = DistributedMining(Decimal(2), Decimal("1e-6"), Decimal("0.01"), ("a", "b"), catalogue=("x", "y"))
@@ -164,13 +165,13 @@ def test_contributions_that_the_job_says() -> None:
 
 
 def test_skellam_needs_a_delta_that_its_tables_leave() -> None:
-    with pytest.raises(ConfigurationError, match='noise = "skellam" needs a delta above'):
+    with fails("E100"):
         spent(replace(TASK, noise="skellam", delta=Decimal("1e-12")), 3)
 
 
 @pytest.mark.parametrize("epsilon", ["1e-3", "1e-9", "1e-38"])
 def test_skellam_noise_has_an_end(epsilon: str) -> None:
-    with pytest.raises(ConfigurationError, match='noise = "skellam" cannot be as large as this epsilon asks for'):
+    with fails("E100"):
         spent(replace(TASK, noise="skellam", epsilon=Decimal(epsilon)), 3)
 
 

@@ -19,7 +19,7 @@ from jobs.run import PartyRun
 from ldp.sets.svim import ItemMining
 from link.core import Transport
 from link.disclosure import kinds
-from link.errors import ComineError, ConfigurationError, InputDataError, PolicyDenied, ProtocolViolation
+from link.errors import ComineError, InputDataError, ProtocolViolation
 from link.executor import ThreadExecutor
 from link.session import Session
 from link.transports.faulty import Crashed, FaultyTransport, Schedule
@@ -34,6 +34,7 @@ from protos.v1 import common_pb2, hybrid_pb2
 from protos.v1.link_pb2 import Frame, Opening
 from tests.coordinator.simulation.still_time import InlineExecutor, run_still
 from tests.coordinator.simulation.whole_job import run_job
+from tests.errors import fails
 from tests.mining.joint.hybrid.hybrid_world import PARTIES, TASK, baskets, job, run, shuffled
 from tests.mining.joint.oracle import Rows
 from tests.world import run_parties
@@ -157,12 +158,12 @@ def test_what_was_spent_is_never_more_than_ledgers_charge() -> None:
 
 # -- what ends it -----------------------------------------------------------------------------------------------------
 def test_too_few_rows_for_all_phases() -> None:
-    with pytest.raises(InputDataError, match="there are only 1 transactions, too few for all phases of the search"):
+    with fails("E101"):
         run({"north": [["a"]], "south": [], "east": []})
 
 
 def test_no_rows_anywhere() -> None:
-    with pytest.raises(InputDataError, match="no party has any transaction"):
+    with fails("E101"):
         run({party: [] for party in PARTIES})
 
 
@@ -178,12 +179,12 @@ def test_a_floor_of_a_party_ends_the_job() -> None:
         task = replace(TASK, min_support=Decimal("0.2"))
         return await mine(session.lane("task"), Transactions.from_rows(DATA[session.me]), task, least)
 
-    with pytest.raises(PolicyDenied, match="the policy of south asks for a count of at least 500"):
+    with fails("E300"):
         run_parties(PARTIES, role, declared=openings(TASK, PARTIES))
 
 
 def test_a_count_beyond_all_records_is_refused() -> None:
-    with pytest.raises(ConfigurationError, match="min_support asks for 5000 transactions, but there are fewer"):
+    with fails("E100"):
         run(DATA, replace(TASK, min_support=5000))
 
 
@@ -217,20 +218,20 @@ def asking(task: HybridMining, how: type[HybridMining] = Asks) -> HybridMining:
 
 @pytest.mark.parametrize("model", MODELS)
 def test_an_analyst_that_asks_for_more_than_agreed_gets_nothing(model: str) -> None:
-    with pytest.raises(ProtocolViolation, match="north asked for reports that are no part of the agreed") as error:
+    with fails("E400") as error:
         against(asking(replace(MODELS[model], most_local=3.0)), replace(MODELS[model], most_local=3.0))
     assert error.value.party == "north"
 
 
 def test_a_small_phase_may_not_spend_what_a_large_one_may() -> None:
     task = shuffled(epsilon=0.5)
-    with pytest.raises(ProtocolViolation, match="north asked for reports that are no part of the agreed"):
+    with fails("E400"):
         against(asking(task, Levels), task)
 
 
 def test_a_mechanism_that_costs_more_than_agreed_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "is_kept", lambda mechanism, budget: False)
-    with pytest.raises(ProtocolViolation, match="would cost a record more than agreed; nothing was reported"):
+    with fails("E400"):
         run(DATA, shuffled())
 
 
@@ -274,8 +275,8 @@ def _altered(session: Session, label: str, change, lane: str) -> None:  # type: 
     core.post = altered  # type: ignore[method-assign, assignment]
 
 
-@pytest.mark.parametrize("kind", ["cut", "another cost", "no estimates"])
-def test_wrong_estimates_name_the_analyst(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("kind", "code"), [("cut", "E402"), ("another cost", "E400"), ("no estimates", "E402")])
+def test_wrong_estimates_name_the_analyst(kind: str, code: str, monkeypatch: pytest.MonkeyPatch) -> None:
     genuine = pack_estimates
 
     def packed(found):  # type: ignore[no-untyped-def]
@@ -288,7 +289,7 @@ def test_wrong_estimates_name_the_analyst(kind: str, monkeypatch: pytest.MonkeyP
                 return b"{}"
 
     monkeypatch.setattr(module, "pack_estimates", packed)
-    with pytest.raises(ProtocolViolation, match="north sent estimates") as error:
+    with fails(code) as error:
         run(DATA)
     assert error.value.party == "north"
 

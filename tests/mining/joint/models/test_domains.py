@@ -5,17 +5,16 @@ from __future__ import annotations
 from typing import Any
 
 import pyarrow as pa
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from crypto.protocols.sums.pairwise import agree
-from link.errors import InputDataError, ProtocolViolation
 from link.session import Session
 from mining.data.tables import Table
 from mining.joint.models.domains import learned, opened, openings, united
 from mining.joint.vertical.names import open_names
 from mining.models.attributes import Categorical
+from tests.errors import fails
 from tests.examples import examples
 from tests.mining.joint.models.models_world import PARTIES, run
 
@@ -46,7 +45,7 @@ def test_values_at_any_party(data: st.DataObject) -> None:
     declared = openings(parties, "north", vertical=False, bound=64)
     every = {name: {text for each in cells.values() for text in each[name]} for name in NAMES}
     if not all(every.values()):
-        with pytest.raises(InputDataError, match="no row to learn from"):
+        with fails("E101"):
             run(split, unite, declared)
         return
     for found in run(split, unite, declared).values():
@@ -73,7 +72,7 @@ def test_values_of_other_columns_are_refused() -> None:
         return await opened(session, own, NAMES)
 
     split = {"north": table({"size": ["L"]}), "south": table({"colour": ["red"]})}
-    with pytest.raises(ProtocolViolation, match="of other columns") as caught:
+    with fails("E400") as caught:
         run(split, other, openings(PARTIES[:2], "north", vertical=True))
     assert caught.value.party == "south"
 

@@ -14,13 +14,14 @@ from numpy.typing import NDArray
 from sklearn.cluster import KMeans
 
 from crypto.protocols.sums.pairwise import agree
-from link.errors import ConfigurationError, InputDataError, MalformedMessage, ProtocolViolation
+from link.errors import ConfigurationError
 from mining.joint.models import kmeans as joint
 from mining.joint.models.aligned import AlignedAttributes, find_holders
 from mining.joint.models.kmeans import JointClusters, cluster_horizontal, cluster_vertical, learned, openings
 from mining.models.attributes import Numeric, coded_columns
 from mining.models.kmeans import KMeansParameters, drawn_centroids
 from protos.v1.link_pb2 import Frame
+from tests.errors import fails
 from tests.examples import examples
 from tests.mining.joint.models.models_world import PARTIES, assert_declared, bounds, opened, run, shapes
 from tests.mining.joint.models.real_tables import table
@@ -190,7 +191,7 @@ def test_rows_that_are_not_everywhere_are_refused() -> None:
         for party, each in columns(points, task, ["north", "south"], parties).items()
     }
     declared = openings(task, parties, parties, vertical=True)
-    with pytest.raises(ConfigurationError, match="aligned by intersection"):
+    with fails("E100"):
         run(split, lambda s, own: cluster_vertical(s, own, task, parties, parties), declared)
 
 
@@ -204,7 +205,7 @@ def test_no_rows_anywhere(vertical: bool) -> None:
             return await cluster_vertical(session, own, task, parties, parties)
         return await cluster_horizontal(session, points[:0], task)
 
-    with pytest.raises(InputDataError, match="no row to learn from"):
+    with fails("E101"):
         run(columns(points[:0], task, ["north", "south"], parties), part, declared)
 
 
@@ -218,7 +219,7 @@ def test_sums_that_no_rows_have_are_a_violation(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(joint, "cluster_sizes", wrong)
     declared = openings(task, parties, parties, vertical=False)
     split = dict(zip(parties, np.split(points, [40]), strict=True))
-    with pytest.raises(ProtocolViolation, match="add up to what no counts can") as caught:
+    with fails("E400") as caught:
         run(split, lambda s, own: cluster_horizontal(s, own, task), declared)
     assert caught.value.party in parties
 
@@ -246,7 +247,7 @@ def test_centroids_outside_the_bounds_are_refused_and_their_sender_named() -> No
             return await _open_too_large(session, own, once)
         return await cluster_vertical(session, own, once, ("north",), ("north", "south"))
 
-    with pytest.raises(MalformedMessage, match="east opened centroids outside") as caught:
+    with fails("E402", party="east") as caught:
         run(split, part, declared)
     assert caught.value.party == "east"
 
@@ -262,7 +263,7 @@ def test_clusters_that_there_are_not_are_refused(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(joint, "argmin", fourth)
     declared = openings(task, parties, parties, vertical=True)
     split = columns(points, task, ["north", "south"], parties)
-    with pytest.raises(MalformedMessage, match="opened clusters that there are not") as caught:
+    with fails("E402") as caught:
         run(split, lambda s, own: cluster_vertical(s, own, task, parties, parties), declared)
     assert caught.value.party in parties
 

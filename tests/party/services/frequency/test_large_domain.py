@@ -6,15 +6,13 @@ import asyncio
 from collections.abc import AsyncIterator
 from pathlib import Path
 
-import pytest
-
 from client.connection import Connection
 from client.outcome import Delivery, Status
 from client.reporter import FrequencyClient
 from coordinator.frequency.service import FrequencyNode
 from jobs.collections.spec import MAX_LABEL_BYTES, labels_of
-from link.errors import LimitExceeded
 from protos.v1 import frequency_pb2 as pb
+from tests.errors import fails
 from tests.party.nodes import refused
 from tests.party.services.frequency.nodes import running
 from tests.party.services.frequency.specs import spec_of
@@ -58,7 +56,7 @@ def test_labels_beyond_the_limit_are_refused_while_they_come(tmp_path: Path) -> 
         async with running(tmp_path) as world:
             analyst = FrequencyNode(world.authority.issue("analyst", "coordinator"), "north", world.address)
             spec = spec_of(size=VALUES, labelled=True, mechanism="hr")
-            with pytest.raises(LimitExceeded, match="labels of at most 64 MiB"):
+            with fails("E403", party="north"):
                 await analyst.create(spec, bytes(MAX_LABEL_BYTES + 1))
             await analyst.close()
 

@@ -12,11 +12,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from link.errors import ConfigurationError, InputDataError, UsageError
+from link.errors import ConfigurationError, UsageError
 from mining.data.tables import Table
 from party.services.queries.conditions import Conditions, bits, check_columns, column_of, numbers
 from party.services.queries.language import All, Any, Comparison, Condition, Not, OneOf, Query, parse
 from party.services.queries.policy import QueriesSection
+from tests.errors import fails
 
 
 def test_a_query_is_read() -> None:
@@ -42,29 +43,29 @@ def test_a_query_is_read() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "words"),
+    "text",
     [
-        ("", "lacks one of sum, avg, max, min, count where it ends"),
-        ("median(x)", "lacks one of sum, avg, max, min, count at character 1"),
-        ("sum(*)", r"lacks a column at character 5"),
-        ("sum(x) where", "lacks a column where it ends"),
-        ("sum(x) where a", "lacks a comparison where it ends"),
-        ("sum(x) where a = b", "lacks a number, or a text in single quotes at character 18"),
-        ("sum(x) where a not = 1", "lacks in or between at character 20"),
-        ("sum(x) where a = 1 b = 2", "lacks the end at character 20"),
-        ("sum(x); drop table staff", "cannot be read at character 7"),
-        ("sum(x) where a = 'open", "cannot be read at character 18"),
-        ("sum(x) where a = 12x", "cannot be read at character 18"),
-        ("sum(x) where (a = 1", r"lacks \) where it ends"),
-        ("sum(x) where and = 1", "lacks a column at character 14"),
-        ("sum(x) where " + "(" * 51 + "a = 1" + ")" * 51, "at most 50 conditions within"),
-        ("sum(x) where " + "not " * 60 + "a = 1", "at most 50 conditions within"),
-        ("sum(x) where a = '" + "y" * 4096 + "'", "at most 4,096 characters"),
-        ("sum(x) where a = 1e999", "cannot be read"),
+        "",
+        "median(x)",
+        "sum(*)",
+        "sum(x) where",
+        "sum(x) where a",
+        "sum(x) where a = b",
+        "sum(x) where a not = 1",
+        "sum(x) where a = 1 b = 2",
+        "sum(x); drop table staff",
+        "sum(x) where a = 'open",
+        "sum(x) where a = 12x",
+        "sum(x) where (a = 1",
+        "sum(x) where and = 1",
+        "sum(x) where " + "(" * 51 + "a = 1" + ")" * 51,
+        "sum(x) where " + "not " * 60 + "a = 1",
+        "sum(x) where a = '" + "y" * 4096 + "'",
+        "sum(x) where a = 1e999",
     ],
 )
-def test_what_is_no_query_is_refused_with_the_place(text: str, words: str) -> None:
-    with pytest.raises(UsageError, match=words):
+def test_what_is_no_query_is_refused_with_the_place(text: str) -> None:
+    with fails("E001"):
         parse(text)
 
 
@@ -143,13 +144,13 @@ def test_columns_hold_numbers_or_bits() -> None:
     data = table(n=["1", "", "2.5", "1e2"], w=["1", "2", "x", "3"], two=["5", "6", "5", ""], bit=["0", "true", "", "1"])
     np.testing.assert_array_equal(numbers(column_of(data, "n")), [1, np.nan, 2.5, 100])
     np.testing.assert_array_equal(bits(column_of(data, "bit")), [0, 1, np.nan, 1])
-    with pytest.raises(InputDataError, match="'w' holds cells that are no numbers"):
+    with fails("E101"):
         numbers(column_of(data, "w"))
-    with pytest.raises(InputDataError, match="'two' has no more than two values"):
+    with fails("E101"):
         numbers(column_of(data, "two"))
-    with pytest.raises(InputDataError, match="'n' cannot be counted"):
+    with fails("E101"):
         bits(column_of(data, "n"))
-    with pytest.raises(ConfigurationError, match="have no column 'z', which"):
+    with fails("E100"):
         column_of(data, "z")
 
 

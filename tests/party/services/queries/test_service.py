@@ -19,7 +19,6 @@ import pytest
 from coordinator.anonymisation.queries import QueryNode
 from jobs.audit.entry import read
 from jobs.federation import Federation
-from link.errors import MalformedMessage
 from link.pki.authority import Authority
 from link.pki.identity import Role
 from link.transports.grpc_channel import dial
@@ -30,6 +29,7 @@ from party.services.queries import service
 from party.services.queries.dataset import DatasetQueries, Outcome
 from protos.v1 import anonymization_pb2 as pb
 from protos.v1.anonymization_pb2_grpc import AnonymizationStub
+from tests.errors import fails
 from tests.party.files import write_federation
 from tests.party.nodes import refused
 from tests.party.services.queries.staff import DATASET, STAFF
@@ -230,7 +230,7 @@ def test_a_node_that_sends_no_decision_is_named(tmp_path: Path, monkeypatch: pyt
             for reply in ({}, {"answer": math.nan}, {"answer": math.inf}, {"denied": pb.DENIAL_UNSPECIFIED}):
                 told = pb.QueryReply(number=1, **reply)
                 monkeypatch.setattr(service, "reply", lambda _, told=told: told)
-                with pytest.raises(MalformedMessage, match="sent no decision") as found:
+                with fails("E402", party="north") as found:
                     await node.ask("staff", "sum(salary)")
                 assert found.value.party == "north"
             await node.close()

@@ -18,10 +18,10 @@ from jobs.collections.route import RouteSpec
 from ldp.registry import oracle
 from ldp.shuffling.onion import wrap
 from ldp.shuffling.rows import rows_of
-from link.errors import ConfigurationError
 from link.pki.authority import write_identity
 from link.pki.identity import Identity
 from protos.v1.shuffle_pb2 import SealedReports
+from tests.errors import fails
 from tests.integration.processes import Organisations, Ran, command
 
 LABELS = ["milk", "bread", "jam"]
@@ -288,18 +288,18 @@ def test_a_folder_keeps_its_route_and_key(tmp_path: Path) -> None:
     route = folder.prepare(spec, 4, "coordinator/hub")
     assert (route.every, route.size, folder.route()) == (3600.0, 4, route)
     assert folder.prepare(spec, 4, "coordinator/hub") == route
-    with pytest.raises(ConfigurationError, match="holds another route 'one'"):
+    with fails("E100"):
         folder.prepare(spec, 5, "coordinator/hub")
     key = tmp_path / "one.route/collector.key"
     key.chmod(0o644)
-    with pytest.raises(ConfigurationError, match="can be read by others"):
+    with fails("E100"):
         folder.private_key(route)
     key.chmod(0o600)
     key.write_text("00" * 32)
-    with pytest.raises(ConfigurationError, match="is not the collector's key"):
+    with fails("E100"):
         folder.private_key(route)
     state = tmp_path / "state.json"
     assert read_state(state) == {}
     state.write_text("{")
-    with pytest.raises(ConfigurationError, match="is damaged"):
+    with fails("E100"):
         read_state(state)

@@ -15,13 +15,14 @@ from ldp.shuffling.collecting import Collecting
 from ldp.shuffling.onion import wrap
 from ldp.shuffling.route import Route
 from ldp.shuffling.statement import sign_statement
-from link.errors import ConfigurationError, PolicyDenied
+from link.errors import PolicyDenied
 from party.config import PartyConfig
 from party.node.methods import METHODS
 from party.services.shuffler.policy import ShufflerSection, check_route
 from party.services.shuffler.service import MOST_OVER
 from protos.v1 import shuffle_pb2 as pb
 from protos.v1.shuffle_pb2 import BatchStatement
+from tests.errors import fails
 from tests.party.nodes import refused
 from tests.party.services.shuffler.nodes import COLLECTOR_KEY, Caller, World, numbers, route_for, running
 from tests.party.services.shuffler.test_store import store_of
@@ -467,7 +468,7 @@ def test_a_wrong_table_is_told(tmp_path: Path) -> None:
 
     file = tmp_path / "north.toml"
     file.write_text(party_toml("north") + "[shuffler]\nmin_batch = 1\n")
-    with pytest.raises(ConfigurationError, match="min_batch"):
+    with fails("E100"):
         PartyConfig.load(file)
 
 

@@ -15,9 +15,10 @@ import pytest
 from scipy import stats
 
 from ldp.shuffling.batch import shuffled
-from link.errors import ConfigurationError, ResourceError
+from link.errors import ResourceError
 from party.services.shuffler.store import FILE, PART_BYTES, Segment, ShufflerStore, StoredRoute
 from protos.v1 import shuffle_pb2 as pb
+from tests.errors import fails
 from tests.examples import slowly
 from tests.ldp.contract import ERROR
 from tests.party.nodes import refused
@@ -71,7 +72,7 @@ def test_large_batches_are_kept_in_parts_of_whole_reports(tmp_path: Path) -> Non
 
 def test_foreign_files_and_second_users_are_refused(tmp_path: Path) -> None:
     store = ShufflerStore.open(tmp_path / FILE)
-    with pytest.raises(ConfigurationError, match="this node is running already"):
+    with fails("E100"):
         ShufflerStore.open(tmp_path / FILE)
     store.close()
     assert (tmp_path / FILE).stat().st_mode & 0o777 == 0o600
@@ -80,10 +81,10 @@ def test_foreign_files_and_second_users_are_refused(tmp_path: Path) -> None:
         connection.execute(statement)
         connection.commit()
         connection.close()
-        with pytest.raises(ConfigurationError, match="not the shuffler database"):
+        with fails("E100"):
             ShufflerStore.open(tmp_path / name)
     (tmp_path / "c.db").write_bytes(b"no database" * 1000)
-    with pytest.raises(ConfigurationError, match="damaged"):
+    with fails("E100"):
         ShufflerStore.open(tmp_path / "c.db")
     with pytest.raises(ResourceError):
         ShufflerStore.open(tmp_path / FILE / "x.db")

@@ -1,0 +1,74 @@
+"""Errors that tests provoke: which code, about which party, and, in one table, in which words.
+
+A test says by `fails` which code must come. What people read then is a row of `sentences.tsv`: code, sentence with … in
+the place of what varies, and the test that provokes it. Who rewords a sentence runs its tests with
+COMINE_SENTENCES=write, which adds what they say now, and removes the old row.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import re
+from collections import defaultdict
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from link.errors import BY_CODE, ComineError
+
+TABLE = Path(__file__).with_name("sentences.tsv")
+WRITES = os.environ.get("COMINE_SENTENCES") == "write"
+PLACE = re.compile(r"(/[^\s/,;:'\"]+){2,}")  # a path of this machine
+
+
+@contextmanager
+def fails(code: str, *, party: str | None = None) -> Iterator[pytest.ExceptionInfo[ComineError]]:
+    """What is done within must end with an error of a code, in the words that the table has for this test.
+
+    Args:
+        code: Of the error, as in "E100".
+        party: Whom it must be about; not looked at without.
+    """
+    with pytest.raises(BY_CODE[code]) as raised:
+        yield raised
+    error = raised.value
+    assert error.code == code, error
+    assert party is None or error.party == party, error
+    assert is_listed(code, error.message, running()), f"{TABLE.name} has no such sentence of this test: {error.message}"
+
+
+def is_listed(code: str, message: str, test: str) -> bool:
+    """Whether the table has a sentence of that test; where sentences are written it then has."""
+    if any(_pattern(sentence).fullmatch(message) for sentence in sentences().get((code, test), ())):
+        return True
+    if WRITES:
+        with TABLE.open("r+") as file:
+            fcntl.flock(file, fcntl.LOCK_EX)  # several workers may write
+            rows = {*file.read().splitlines(), "\t".join((code, PLACE.sub("…", message), test))}
+            file.seek(0)
+            file.write("".join(f"{row}\n" for row in sorted(rows)))
+    return WRITES
+
+
+@cache
+def sentences() -> dict[tuple[str, str], list[str]]:
+    """The table: sentences by code and test."""
+    found = defaultdict(list)
+    for row in TABLE.read_text().splitlines():
+        code, sentence, test = row.split("\t")
+        found[code, test].append(sentence)
+    return dict(found)
+
+
+def running() -> str:
+    """The name of the test that runs, without its file, so that it may move, and without its case."""
+    return os.environ["PYTEST_CURRENT_TEST"].rpartition("::")[2].partition("[")[0].partition(" ")[0]
+
+
+@cache
+def _pattern(sentence: str) -> re.Pattern[str]:
+    return re.compile(".*".join(map(re.escape, sentence.split("…"))), re.DOTALL)
