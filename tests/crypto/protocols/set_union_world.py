@@ -2,32 +2,27 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from google.protobuf.message import Message
 
-from crypto.primitives.randomness import Randomness
 from crypto.protocols.sums.pairwise import agree
 from crypto.protocols.union.disclosure import declared
 from crypto.protocols.union.set_union import set_union
 from link.costs import Costs
-from link.errors import ComineError
-from link.executor import ThreadExecutor
 from link.session import Session
-from link.transports.memory import Hub
 from protos.v1 import link_pb2, set_union_pb2
 from protos.v1.link_pb2 import Frame
-from tests.world import run_parties, terms
+from tests.faulty_world import FaultyHub, Rewrite, run_faulty_parties
+from tests.world import run_parties
 
 NAMES = ("north", "south", "east", "west", "centre", "isle", "coast")
 FEW = 200.0  # an ε at which every pair has exactly one common fake, so that small tests stay small and exact
 
 Sets = Mapping[str, Collection[bytes]]
-Rewrite = Callable[[Frame], Frame]
 
 
 @dataclass
@@ -79,24 +74,6 @@ def run_union(
     return run
 
 
-class FaultyHub(Hub):
-    """Rewrites frames on their way, and takes a party away before its k-th frame."""
-
-    def __init__(self, rewrite: Rewrite, crash: tuple[str, int] | None) -> None:
-        super().__init__()
-        self.rewrite, self.crashing = rewrite, crash
-        self.sent = dict.fromkeys(NAMES, 0)
-        self.dead: set[str] = set()
-
-    def carry(self, frm: str, to: str, frame: Frame) -> None:
-        if self.crashing == (frm, self.sent[frm]):
-            self.dead.add(frm)
-            self.crash(frm)
-        self.sent[frm] += 1
-        if frm not in self.dead and to not in self.dead:
-            super().carry(frm, to, self.rewrite(frame))
-
-
 def run_faulty(
     sets: Sets,
     *,
@@ -105,39 +82,13 @@ def run_faulty(
     crash: tuple[str, int] | None = None,
     **options: Any,
 ) -> tuple[dict[str, BaseException | list[bytes]], FaultyHub]:
-    """How the union ends at each party, which tells its peers of its errors as the host of a session does."""
-    hub = FaultyHub(rewrite, crash)
-    executor = ThreadExecutor(2)
-    lines = declared(tuple(sets), merger, 1 << 20)
+    """How the union ends at each party."""
 
-    async def party(name: str) -> list[bytes]:
-        session = await Session.establish(
-            terms(tuple(sets)),
-            name,
-            hub.endpoint(name),
-            random=Randomness.from_seed(0).derive(name),
-            executor=executor,
-            declared=lines,
-            deadline_s=20,
-        )
-        try:
-            return await set_union(session, await agree(session), sets[name], merger=merger, **options_with(options))
-        except ComineError as error:
-            await session.abort(error)
-            raise
+    async def role(session: Session) -> list[bytes]:
+        own = sets[session.me]
+        return await set_union(session, await agree(session), own, merger=merger, **options_with(options))
 
-    async def everyone() -> list[BaseException | list[bytes]]:
-        tasks = {name: asyncio.create_task(party(name)) for name in sets}
-        alive = [task for name, task in tasks.items() if crash is None or name != crash[0]]
-        await asyncio.wait(alive)
-        for task in tasks.values():
-            task.cancel()
-        return await asyncio.gather(*tasks.values(), return_exceptions=True)
-
-    try:
-        return dict(zip(sets, asyncio.run(everyone()), strict=True)), hub
-    finally:
-        executor.close()
+    return run_faulty_parties(tuple(sets), role, declared(tuple(sets), merger, 1 << 20), rewrite, crash)
 
 
 # -- reading recorded frames -----------------------------------------------------------------------------------------

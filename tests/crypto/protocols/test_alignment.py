@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import asyncio
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -11,7 +10,6 @@ from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
 from crypto.primitives import commutative
-from crypto.primitives.randomness import Randomness
 from crypto.protocols.alignment import alignment
 from crypto.protocols.alignment.alignment import cardinality, intersection, union
 from crypto.protocols.alignment.costs import (
@@ -29,17 +27,17 @@ from crypto.protocols.union import layers
 from crypto.protocols.union.lists import TruncatedDiscreteLaplace, common_fakes
 from crypto.protocols.union.size_classes import SETS
 from link.errors import ComineError, MalformedMessage, PeerError, ProtocolViolation
-from link.executor import ThreadExecutor
 from link.session import Session
 from link.traffic import Traffic
 from protos.v1 import alignment_pb2
 from protos.v1.joint_prf_pb2 import BlindedPoints
 from protos.v1.link_pb2 import Frame, Opening
-from tests.crypto.protocols.set_union_world import NAMES, FaultyHub, Rewrite
+from tests.crypto.protocols.set_union_world import NAMES
 from tests.errors import fails
 from tests.examples import examples
+from tests.faulty_world import Rewrite, run_faulty_parties
 from tests.traffic import assert_planned
-from tests.world import run_parties, terms
+from tests.world import run_parties
 
 Held = Mapping[str, Sequence[bytes]]
 MODES = {"intersection": intersection, "cardinality": cardinality, "union": union}
@@ -371,37 +369,13 @@ def test_the_group_operations_are_those_of_the_protocol(n, monkeypatch):
 
 # -- parties that send wrong messages, and parties that are lost ------------------------------------------------------
 def run_faulty(mode: str, held: Held, rewrite: Rewrite = lambda frame: frame, crash: tuple[str, int] | None = None):
-    """How it ends at each party, which tells its peers of its errors as the host of a session does."""
-    hub, executor = FaultyHub(rewrite, crash), ThreadExecutor(2)
+    """How it ends at each party."""
 
-    async def party(name: str):
-        session = await Session.establish(
-            terms(tuple(held)),
-            name,
-            hub.endpoint(name),
-            random=Randomness.from_seed(0).derive(name),
-            executor=executor,
-            declared=lines(mode, held, "north"),
-            deadline_s=20,
-        )
-        try:
-            result = await MODES[mode](session, await agree(session), held[name], merger="north")
-            return result.tolist() if isinstance(result, np.ndarray) else result
-        except ComineError as error:
-            await session.abort(error)
-            raise
+    async def role(session: Session):
+        result = await MODES[mode](session, await agree(session), held[session.me], merger="north")
+        return result.tolist() if isinstance(result, np.ndarray) else result
 
-    async def everyone():
-        tasks = {name: asyncio.create_task(party(name)) for name in held}
-        await asyncio.wait([task for name, task in tasks.items() if crash is None or name != crash[0]])
-        for task in tasks.values():
-            task.cancel()
-        return await asyncio.gather(*tasks.values(), return_exceptions=True)
-
-    try:
-        return dict(zip(held, asyncio.run(everyone()), strict=True)), hub
-    finally:
-        executor.close()
+    return run_faulty_parties(tuple(held), role, lines(mode, held, "north"), rewrite, crash)
 
 
 def changed(kind: str, sender: str, change: Any, lane: str = "", nth: int = 0) -> Rewrite:

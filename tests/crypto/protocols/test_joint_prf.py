@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import asyncio
 import hashlib
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
@@ -16,7 +15,6 @@ from crypto.params import STANDARD_128
 from crypto.primitives import commutative
 from crypto.primitives.commutative import CommutativeKey
 from crypto.primitives.hashing import encode_fields
-from crypto.primitives.randomness import Randomness
 from crypto.primitives.ristretto255 import hash_to_group, is_valid_points
 from crypto.protocols.sums.costs import agreement_traffic
 from crypto.protocols.sums.pairwise import PairwiseSecrets, agree
@@ -28,16 +26,16 @@ from crypto.protocols.union.size_classes import LISTS
 from link.costs import Costs
 from link.disclosure import opens
 from link.errors import ComineError, ConfigurationError, MalformedMessage, PeerError, ProtocolViolation
-from link.executor import ThreadExecutor
 from link.session import Session
 from link.traffic import Traffic
 from protos.v1 import joint_prf_pb2
 from protos.v1.joint_prf_pb2 import BlindedPoints
 from protos.v1.link_pb2 import Frame
-from tests.crypto.protocols.set_union_world import NAMES, FaultyHub, Rewrite
+from tests.crypto.protocols.set_union_world import NAMES
 from tests.examples import examples, slowly
+from tests.faulty_world import Rewrite, run_faulty_parties
 from tests.traffic import assert_planned
-from tests.world import run_parties, terms
+from tests.world import run_parties
 
 Held = Mapping[str, Sequence[bytes]]
 SUITE_NAME = STANDARD_128.suite.encode()
@@ -431,37 +429,12 @@ def test_the_group_operations_are_those_of_the_protocol(monkeypatch, colluders):
 
 # -- parties that send wrong messages, and parties that are lost ------------------------------------------------------
 def run_faulty(held: Held, rewrite: Rewrite = lambda frame: frame, crash: tuple[str, int] | None = None):
-    """How it ends at each party, which tells its peers of its errors as the host of a session does."""
-    hub, executor = FaultyHub(rewrite, crash), ThreadExecutor(2)
+    """How it ends at each party."""
 
-    async def party(name: str) -> list[bytes]:
-        random = Randomness.from_seed(0).derive(name)
-        session = await Session.establish(
-            terms(tuple(held)),
-            name,
-            hub.endpoint(name),
-            random=random,
-            executor=executor,
-            declared=[size_classes(tuple(held), unions=0, lists=1)],
-            deadline_s=20,
-        )
-        try:
-            return list(map(bytes, await pseudonyms(session, await agree(session), held[name])))
-        except ComineError as error:
-            await session.abort(error)
-            raise
+    async def role(session: Session) -> list[bytes]:
+        return list(map(bytes, await pseudonyms(session, await agree(session), held[session.me])))
 
-    async def everyone():
-        tasks = {name: asyncio.create_task(party(name)) for name in held}
-        await asyncio.wait([task for name, task in tasks.items() if crash is None or name != crash[0]])
-        for task in tasks.values():
-            task.cancel()
-        return await asyncio.gather(*tasks.values(), return_exceptions=True)
-
-    try:
-        return dict(zip(held, asyncio.run(everyone()), strict=True)), hub
-    finally:
-        executor.close()
+    return run_faulty_parties(tuple(held), role, [size_classes(tuple(held), unions=0, lists=1)], rewrite, crash)
 
 
 def failures(outcome) -> list[ComineError]:
