@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from link.errors import ComineError, ResourceError
+from link.errors import ComineError
 from party.state.database import translated
+from tests.errors import fails
 
 SCRIPT = """
 import sys, threading
@@ -75,7 +76,7 @@ def test_a_database_that_is_closed_while_threads_use_it_does_not_end_the_process
 def test_a_closed_database_is_not_called_damaged(tmp_path: Path) -> None:
     connection = sqlite3.connect(tmp_path / "x.db")
     connection.close()
-    with pytest.raises(ResourceError, match="closed") as caught, translated(tmp_path / "x.db", "job", "move it away"):
+    with fails("E103") as caught, translated(tmp_path / "x.db", "job", "move it away"):
         connection.execute("SELECT 1")
     assert isinstance(caught.value, ComineError)
     assert "damaged" not in caught.value.message
