@@ -171,7 +171,7 @@ def test_what_a_job_would_cost_is_shown_before_it_is_approved(
 
     asyncio.run(test())
     told = capsys.readouterr().out
-    assert "epsilon 1 and delta 0.000001 towards anyone who sees the result, epsilon 8 towards whoever sees" in told
+    assert "epsilon 1 and delta 0.000001 towards anyone who sees the result, epsilon 8 towards anyone who sees" in told
     assert "left for all jobs on the dataset: epsilon 5, delta 0.00001" in told
     assert "privacy.epsilon" in told
     assert ledger(tmp_path, "north", capsys)["jobs"] == []  # nothing is charged for a question
