@@ -34,7 +34,7 @@ from crypto.protocols.products.shared_products import pair_up, spanning_products
 from crypto.protocols.sums.masked_maximum import masked_maximum
 from crypto.protocols.sums.pairwise import agree
 from crypto.protocols.sums.ring_sum import ring_sum
-from crypto.protocols.sums.secure_sum import secure_sum, shared_sum
+from crypto.protocols.sums.secure_sum import DIRECT_BYTES, secure_sum, shared_sum
 from crypto.protocols.transfers.base_ot import receive_keys, send_keys
 from crypto.protocols.transfers.oblivious_transfer import (
     receive_k_of_n,
@@ -110,6 +110,10 @@ async def _secure_sum(session: Session) -> None:
     await secure_sum(session, await agree(session), _numbers(session), label="opened")
 
 
+async def _long_secure_sum(session: Session) -> None:
+    await secure_sum(session, await agree(session), _numbers(session, DIRECT_BYTES // 8 + 1), label="opened")
+
+
 async def _shared_sum(session: Session) -> None:
     await shared_sum(session, await agree(session), _numbers(session), TWO)
 
@@ -130,6 +134,10 @@ async def _set_union(session: Session) -> None:
 
 async def _joint_prf(session: Session) -> None:
     await pseudonyms(session, await agree(session), _elements(session), bound=8)
+
+
+async def _joint_prf_of_one(session: Session) -> None:
+    await pseudonyms(session, await agree(session), _elements(session), bound=8, colluders=1)
 
 
 async def _alignment(session: Session) -> None:
@@ -244,11 +252,13 @@ async def _class_counts(session: Session) -> None:
 
 PROTOCOLS: Final = {
     "secure sum": Run(_secure_sum),
+    "secure sum in slices": Run(_long_secure_sum),
     "shared sum": Run(_shared_sum),
     "ring sum": Run(_ring_sum),
     "masked maximum": Run(_masked_maximum),
     "set union": Run(_set_union),
     "joint pseudonyms": Run(_joint_prf),
+    "joint pseudonyms that withstand one": Run(_joint_prf_of_one),
     "alignment": Run(_alignment),
     "base oblivious transfer": Run({NORTH: _base_ot_sender, SOUTH: _base_ot_receiver}, TWO),
     "oblivious transfer": Run({NORTH: _transfer_sender, SOUTH: _transfer_receiver}, TWO),
