@@ -1,4 +1,4 @@
-"""What a party brings into a job: transactions, or a table."""
+"""What a party brings into a job: transactions, in memory or in blocks, or a table."""
 
 from __future__ import annotations
 
@@ -6,11 +6,18 @@ from typing import Literal
 
 from mining.data.tables import Table
 from mining.data.transactions import Transactions
+from mining.partitioned.rows import PartitionedRows
 
-Data = Transactions | Table
+Data = Transactions | PartitionedRows | Table
 DataKind = Literal["transactions", "table"]
 
 
 def data_kind(data: Data) -> DataKind:
     """What data are called in configuration files."""
     return "table" if isinstance(data, Table) else "transactions"
+
+
+def close(data: Data) -> None:
+    """Ends at once what counts rows in blocks; needs nothing of data in memory."""
+    if isinstance(data, PartitionedRows):
+        data.close()

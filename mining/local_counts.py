@@ -17,7 +17,7 @@ def counter_of(rows: Rows) -> LevelCounter:
 
 
 def frequent_itemsets(
-    rows: Rows, min_count: int, *, max_length: int | None, limit: int, max_candidates: int
+    rows: Rows, min_count: int, *, max_length: int | None, limit: int, max_candidates: int = miner.MOST_SETS
 ) -> Itemsets:
     """All itemsets that at least `min_count` rows hold; see `mining.miner.frequent_itemsets`.
 

@@ -22,7 +22,7 @@ __all__ = ["EnumerationLimit", "frequent_itemsets"]
 
 # What this machine is trusted with when the caller names no limit: so many itemsets, or candidates of one length,
 # take about a gigabyte.
-_MOST_SETS = 1 << 24
+MOST_SETS = 1 << 24
 # Depth-first search needs a table of item pairs.
 _MOST_ITEMS_DEPTH_FIRST = 1 << 14
 _DENSE = 1 / 50
@@ -35,7 +35,7 @@ def frequent_itemsets(
     *,
     max_length: int | None = None,
     limit: int | None = None,
-    max_candidates: int = _MOST_SETS,
+    max_candidates: int = MOST_SETS,
     items: Iterable[str] | None = None,
 ) -> Itemsets:
     """Mine all itemsets that at least `min_count` transactions hold.
@@ -57,7 +57,7 @@ def frequent_itemsets(
     """
     if min_count < 1:
         raise ValueError("min_count must be at least 1")
-    most = _MOST_SETS if limit is None else limit
+    most = MOST_SETS if limit is None else limit
     longest = transactions.n_items if max_length is None else max_length
     counts = transactions.item_counts()
     wanted = counts >= min_count

@@ -16,10 +16,11 @@ from typing import Final
 import numpy as np
 
 from mining.data.item_columns import Itemisation, item_columns
+from mining.data.rows import Rows
 from mining.data.tables import Table
 from mining.data.transactions import Transactions
 from mining.limits import EnumerationLimit
-from mining.miner import frequent_itemsets
+from mining.local_counts import frequent_itemsets
 
 FLOOR: Final = 100
 SUPPORTS: Final = (5000, 2000, 1000, 500, 200, 100, 50, 20, 10, 5)
@@ -101,7 +102,7 @@ def between(published: int) -> tuple[int, int]:
     return max(FLOOR, int(published * float(down) ** 0.5)), int(published * float(up) ** 0.5) + 1
 
 
-def measured(data: Transactions | Table) -> PublicSizes:
+def measured(data: Rows | Table) -> PublicSizes:
     """The sizes of rows as they are, down to where there are too few rows or too many itemsets; not yet coarse."""
     rows = transactions_of(data, Itemisation()) if isinstance(data, Table) else data
     frequent = list[tuple[int, tuple[int, ...]]]()

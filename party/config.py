@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal
 
@@ -11,7 +12,7 @@ from jobs.data import DataKind
 from jobs.federation import Credentials, Federation, Name, check_address
 from jobs.kinds.packages import TASKS
 from jobs.spec.toml import TomlTable, read_toml, validate
-from jobs.spec.values import DataName, Duration
+from jobs.spec.values import DataName, Duration, Fraction
 from link.errors import ConfigurationError
 from mining.public_sizes import NOTHING, PublicSizes
 from party.data.hidden_rules import HidingSection
@@ -23,6 +24,7 @@ from party.services.frequency.policy import FrequencySection
 from party.services.queries.policy import QueriesSection
 from party.services.shuffler.policy import ShufflerSection
 
+MEMORY_SHARE: Final = Decimal("0.25")
 AUDIT_LOG: Final = "audit.log"  # in the state folder
 AUDIT_KEY: Final = "audit.key"
 FILE_URLS: Final = ("sqlite:///", "duckdb:///")
@@ -50,6 +52,7 @@ class PartySection(TomlTable):
         federation: The federation file, whose parties are the peers that the node may call.
         max_running: Jobs that may run at once.
         keep_jobs: For which the node keeps what it knows of a job that has ended.
+        memory_share: Of the memory that the node may use, what a dataset with `engine = "auto"` may take in it.
     """
 
     name: Name
@@ -58,6 +61,7 @@ class PartySection(TomlTable):
     federation: Path
     max_running: int = Field(default=4, ge=1, le=64)
     keep_jobs: Duration = "365d"
+    memory_share: Fraction = Field(default=MEMORY_SHARE, gt=0, le=1)
     _address = field_validator("listen")(check_address)
 
 
@@ -75,6 +79,8 @@ class DatasetSection(TomlTable):
         id: Column that numbers transactions, with one item a row; of a table, the columns that together name a row,
             or none where jobs learn models from rows of its own and none aligns them.
         item: Column of the items, with one item a row.
+        engine: Where rows are counted: `memory`, in the node; `processes`, in blocks on its disk by processes; `auto`,
+            in memory as long as they fit.
         publish: What everybody who may plan a job on it may know of its size; nothing, where absent.
         policy: Rules that hold for this dataset in place of those of `[policy]` with the same keys.
         privacy: What jobs may cost its records in all; without it nothing limits that.
@@ -91,6 +97,7 @@ class DatasetSection(TomlTable):
     query: str | None = Field(default=None, min_length=1)
     id: Annotated[tuple[str, ...], BeforeValidator(_id_columns)] = ("id",)
     item: str = Field(default="item", min_length=1)
+    engine: Literal["auto", "memory", "processes"] = "auto"
     publish: PublishSection | None = None
     policy: Rules | None = None
     privacy: DatasetBudget | None = None
@@ -116,6 +123,11 @@ class DatasetSection(TomlTable):
             raise ValueError('[dataset.queries] needs kind = "table"')
         if self.anonymization is not None and self.kind != "table":
             raise ValueError('[dataset.anonymization] needs kind = "table"')
+        if self.engine == "processes" and (self.kind == "table" or self.hiding is not None):
+            why = "[dataset.hiding] changes rows" if self.kind == "transactions" else "tables are read"
+            raise ValueError(
+                f'engine = "processes" needs kind = "transactions" and no [dataset.hiding]; {why} in memory'
+            )
         if self.kind == "table":
             if self.hiding is not None:
                 raise ValueError('[dataset.hiding] needs kind = "transactions"; rules are hidden in sets of items')

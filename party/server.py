@@ -28,7 +28,7 @@ from link.transports.serving import Serving
 from link.version import software_version
 from party.config import AUDIT_KEY, AUDIT_LOG, PartyConfig
 from party.data.shared_sources import alike
-from party.data.sources import Sources
+from party.data.sources import BLOCKS, Sources
 from party.identity import check_identity
 from party.jobs.alignments import FOLDER as ALIGNMENTS
 from party.jobs.alignments import Alignments
@@ -99,10 +99,12 @@ class Node:
         check_identity(identity, config)
         self.name, self._listen, self._log = config.party.name, config.party.listen, log
         self._executor = ThreadExecutor()
-        self._sources = Sources(config.dataset, self._executor, config.withheld)
         self._link = NodeLink(identity, federation.addresses, patience_s=patience_s)
         state = _writable(config.party.state_dir)
         self._lock: int | None = locked(state / FILE)  # before anything there is read, which may mend what is torn
+        self._sources = Sources(
+            config.dataset, self._executor, config.withheld, state / BLOCKS, config.party.memory_share
+        )
         with contextlib.ExitStack() as undo:
             undo.callback(self._unlock)
             self._open(config, federation, identity, state, undo)

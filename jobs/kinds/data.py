@@ -8,6 +8,7 @@ from jobs.spec.job import JobSpec
 from link.errors import ConfigurationError
 from mining.data.tables import Table
 from mining.data.transactions import Transactions
+from mining.partitioned.rows import PartitionedRows
 
 
 def check_data_kind(spec: JobSpec, kind: DataKind, me: str) -> None:
@@ -30,11 +31,27 @@ def check_data_kind(spec: JobSpec, kind: DataKind, me: str) -> None:
         )
 
 
-def transactions_of(spec: JobSpec, data: Data, me: str) -> Transactions:
-    """The data of a job that needs transactions; errors as in `check_data_kind`."""
+def rows_of(spec: JobSpec, data: Data, me: str) -> Transactions | PartitionedRows:
+    """The data of a job that needs transactions, wherever they lie; errors as in `check_data_kind`."""
     check_data_kind(spec, data_kind(data), me)
-    assert isinstance(data, Transactions)
+    assert not isinstance(data, Table)
     return data
+
+
+def transactions_of(spec: JobSpec, data: Data, me: str) -> Transactions:
+    """The data of a job that needs transactions in memory.
+
+    Raises:
+        ConfigurationError: The data are of another kind, or lie in blocks.
+    """
+    rows = rows_of(spec, data, me)
+    if isinstance(rows, PartitionedRows):
+        raise ConfigurationError(
+            f"the rows of the dataset '{spec.job.dataset}' of {me} lie in blocks, and a job of this kind needs them in "
+            'memory; write engine = "memory" in [[dataset]], on a machine with room for them',
+            party=me,
+        )
+    return rows
 
 
 def table_of(spec: JobSpec, data: Data, me: str) -> Table:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
 from typing import TypeVar
 
@@ -24,10 +24,18 @@ class Processes:
         sources: The blocks, at least one.
         lengths: Rows of each.
         workers: Processes; by default as many as there are cores.
+        ended: Called once, when it is closed.
     """
 
-    def __init__(self, sources: Sequence[Source], lengths: Sequence[int], workers: int | None = None) -> None:
+    def __init__(
+        self,
+        sources: Sequence[Source],
+        lengths: Sequence[int],
+        workers: int | None = None,
+        ended: Callable[[], None] = lambda: None,
+    ) -> None:
         self._sources, self.lengths = sources, lengths
+        self._ended: Callable[[], None] | None = ended
         self._workers = Workers(min(workers or available_cores(), len(sources)))
 
     def total(self, view: View, kernel: Total[N]) -> NDArray[N]:
@@ -48,6 +56,9 @@ class Processes:
     def close(self) -> None:
         """Ends the processes; see `Runner`."""
         self._workers.close()
+        ended, self._ended = self._ended, None
+        if ended is not None:
+            ended()
 
 
 def _part(view: View, kernel: Part[R], source: Source, first: int) -> R:

@@ -37,7 +37,8 @@ class StoredRows:
         items: The dictionary.
         counts: In how many rows each item is.
         digest: Equal where rows are equal, in the same order; that of the same rows in memory.
-        origin: What they were encoded from; see `encoding.encode.Encoding`.
+        origin: What they were encoded from; see `encoding.encode.origin_of`.
+        sizes: Bytes of the files of the blocks.
     """
 
     folder: Path
@@ -47,6 +48,7 @@ class StoredRows:
     counts: NDArray[np.int64]
     digest: bytes
     origin: str
+    sizes: Sequence[int]
 
     @classmethod
     def open(cls, folder: Path) -> StoredRows | None:
@@ -56,9 +58,7 @@ class StoredRows:
             dictionary = read_table(folder / DICTIONARY)
             if manifest["form"] != FORM or digest_of_file(folder / DICTIONARY) != manifest["dictionary"]:
                 return None
-            if any((folder / name).stat().st_size != size for name, _, size in manifest["blocks"]):
-                return None
-            return cls(
+            found = cls(
                 folder,
                 [name for name, _, _ in manifest["blocks"]],
                 [length for _, length, _ in manifest["blocks"]],
@@ -66,19 +66,28 @@ class StoredRows:
                 dictionary["count"].to_numpy().astype(np.int64),
                 bytes.fromhex(manifest["digest"]),
                 manifest["origin"],
+                [size for _, _, size in manifest["blocks"]],
             )
         except (OSError, ValueError, KeyError, TypeError, pa.ArrowException):
             return None
+        return found if found.is_whole() else None
+
+    def is_whole(self) -> bool:
+        """Whether all files are there, as long as they were."""
+        try:
+            sizes = [(self.folder / name).stat().st_size for name in self.names]
+        except OSError:
+            return False
+        return sizes == list(self.sizes)
 
     def manifest(self) -> dict[str, Any]:
         """What `open` reads."""
-        files = zip(self.names, self.lengths, strict=True)
         return {
             "form": FORM,
             "origin": self.origin,
             "digest": self.digest.hex(),
             "dictionary": digest_of_file(self.folder / DICTIONARY),
-            "blocks": [[name, length, (self.folder / name).stat().st_size] for name, length in files],
+            "blocks": list(zip(self.names, self.lengths, self.sizes, strict=True)),
         }
 
     def sources(self) -> list[Source]:

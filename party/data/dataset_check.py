@@ -3,22 +3,32 @@
 from __future__ import annotations
 
 import re
+import tempfile
+from collections.abc import Sequence
 from dataclasses import dataclass
+from decimal import Decimal
+from pathlib import Path
 from typing import Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from link.errors import ConfigurationError, InputDataError
+from link.executor import available_cores
 from mining.data.item_columns import Itemisation, item_columns
+from mining.data.rows import Rows
 from mining.data.tables import Table
 from mining.data.transactions import Transactions
 from mining.hiding.sensitive import Thresholds
+from mining.partitioned.encoding.encode import Encoding
+from mining.partitioned.processes import Processes
 from mining.public_sizes import NOTHING, PublicSizes, measured
 from mining.thresholds import minimum_count
-from party.config import DatasetSection
+from party.config import MEMORY_SHARE, DatasetSection
 from party.data.dataset_hints import Hint, hints, other_format
+from party.data.engine import engine_of
 from party.data.hidden_rules import HidingSection
-from party.data.sources import read_dataset
+from party.data.sources import read_dataset, source_of
 from party.data.table_hints import table_hints
 from party.policy.rules import PolicySection
 from party.services.anonymization.check import check_releases
@@ -49,14 +59,17 @@ class Profile:
     longest_item: int
 
     @classmethod
-    def of(cls, data: Transactions) -> Profile:
+    def of(cls, data: Rows) -> Profile:
         """The sizes of `data`."""
-        lengths = data.lengths if data.n_rows else np.zeros(1, np.int64)
+        counts = _rows_by_length(data)
+        ends = np.cumsum(counts)
+        middle = np.searchsorted(ends, [(data.n_rows - 1) // 2, data.n_rows // 2], side="right")
+        held = np.flatnonzero(counts)
         return cls(
             rows=data.n_rows,
             items=data.n_items,
-            row_items=(int(lengths.min()), float(np.median(lengths)), int(lengths.max())),
-            empty_rows=int(np.count_nonzero(data.lengths == 0)),
+            row_items=(int(held[0]), float(middle.mean()), int(held[-1])) if data.n_rows else (0, 0.0, 0),
+            empty_rows=int(counts[0]),
             rare_items=int(np.count_nonzero(data.item_counts() < RARE)),
             longest_item=max((len(item.encode()) for item in data.items), default=0),
         )
@@ -65,6 +78,19 @@ class Profile:
     def rare_share(self) -> float:
         """Share of the items that are rare."""
         return self.rare_items / self.items if self.items else 0.0
+
+
+def _rows_by_length(data: Rows) -> NDArray[np.int64]:
+    """How many rows have 0, 1, … items."""
+    parts = list(data.parts(_lengths))
+    counts = np.zeros(max(1, *(len(part) for part in parts)), np.int64)
+    for part in parts:
+        counts[: len(part)] += part
+    return counts
+
+
+def _lengths(rows: Transactions, _first: int) -> NDArray[np.int64]:
+    return np.bincount(rows.lengths).astype(np.int64, copy=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,7 +159,12 @@ class DatasetCheck:
 
 
 def check_dataset(
-    dataset: DatasetSection, policy: PolicySection | None = None, *, in_place_of_items: str | None = "…"
+    dataset: DatasetSection,
+    policy: PolicySection | None = None,
+    *,
+    in_place_of_items: str | None = "…",
+    memory_share: Decimal = MEMORY_SHARE,
+    scratch: Path | None = None,
 ) -> DatasetCheck:
     """Reads a dataset as a job would, and looks at it.
 
@@ -141,7 +172,11 @@ def check_dataset(
         dataset: With a source that is absolute, or relative to the current folder.
         policy: For jobs on it, where there is one already.
         in_place_of_items: What `problem` says instead of the name of a column that is an item; None: the name.
+        memory_share: As of `[party]`.
+        scratch: A folder on a disk with room for blocks, which are removed again; by default that of temporary files.
     """
+    if engine_of(dataset, memory_share) == "processes":
+        return _check_blocks(dataset, () if policy is None else policy.withhold, in_place_of_items, scratch)
     try:
         data = read_dataset(dataset, () if policy is None else policy.withhold)
         if isinstance(data, Table) and data.ids:
@@ -151,11 +186,7 @@ def check_dataset(
         if dataset.anonymization is not None:
             check_releases(dataset, dataset.anonymization)
     except (InputDataError, ConfigurationError) as error:
-        problem = error.message.removesuffix(".")
-        # The columns of these are items.
-        are_items = dataset.kind == "transactions" and dataset.format in ("wide", "parquet")
-        if are_items and in_place_of_items is not None:
-            problem = re.sub(r'(column|named) ".*"', rf"\1 {in_place_of_items}", problem)
+        problem = _problem(dataset, error, in_place_of_items)
         return DatasetCheck(dataset.name, dataset.format, problem=problem + other_format(dataset))
     public, publishes = measured(data).coarse(), dataset.publish is not None
     if isinstance(data, Table):
@@ -167,6 +198,33 @@ def check_dataset(
     if policy is not None and dataset.hiding is not None:
         found += _found_below(data.n_rows, dataset.hiding, policy)
     return DatasetCheck(dataset.name, dataset.format, Profile.of(data), public, publishes, found)
+
+
+def _problem(dataset: DatasetSection, error: ConfigurationError, in_place_of_items: str | None) -> str:
+    problem = error.message.removesuffix(".")
+    # The columns of these are items.
+    are_items = dataset.kind == "transactions" and dataset.format in ("wide", "parquet")
+    if are_items and in_place_of_items is not None:
+        problem = re.sub(r'(column|named) ".*"', rf"\1 {in_place_of_items}", problem)
+    return problem
+
+
+def _check_blocks(
+    dataset: DatasetSection, withheld: Sequence[str], in_place_of_items: str | None, scratch: Path | None
+) -> DatasetCheck:
+    """Encodes a dataset as a job would, and looks at its sizes."""
+    with tempfile.TemporaryDirectory(dir=scratch) as folder:
+        workers = available_cores()
+        try:
+            stored = Encoding(source_of(dataset), withheld, Path(folder) / "blocks", workers).run()
+            rows = stored.rows(lambda sources, lengths: Processes(sources, lengths, workers))
+            try:
+                profile, public = Profile.of(rows), measured(rows).coarse()
+            finally:
+                rows.close()
+        except ConfigurationError as error:
+            return DatasetCheck(dataset.name, dataset.format, problem=_problem(dataset, error, in_place_of_items))
+    return DatasetCheck(dataset.name, dataset.format, profile, public, dataset.publish is not None)
 
 
 def _found_below(n_rows: int, hiding: HidingSection, policy: PolicySection) -> tuple[Hint, ...]:

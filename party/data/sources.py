@@ -3,24 +3,29 @@
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from decimal import Decimal
+from functools import partial
 from pathlib import Path
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
-import numpy as np
-
-from jobs.data import Data
+from jobs.data import Data, close
 from link.errors import InputDataError
 from link.executor import Executor
 from link.files.printable import why_not_read
 from mining.data.loading import load_table, load_transactions
 from mining.data.tables import Table
 from mining.data.transactions import Transactions
-from party.config import DatasetSection
+from mining.partitioned.encoding.source import TransactionSource
+from mining.partitioned.rows import PartitionedRows
+from party.config import MEMORY_SHARE, DatasetSection
+from party.data.block_folders import BlockFolders
+from party.data.engine import engine_of
 from party.data.hidden_rules import without_rules
+
+BLOCKS: Final = "blocks"  # in the state folder
 
 _Stamp = tuple[str, int, int]
 
@@ -44,6 +49,7 @@ class _Kept:
     stamp: _Stamp | None = None
     data: Data | None = None
     digest: bytes = b""
+    blocks: BlockFolders | None = None
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
 
 
@@ -54,13 +60,20 @@ class Sources:
         datasets: As in `party.toml`, with absolute sources.
         executor: Where files are read.
         withheld: By dataset, the patterns of items that its readings are without, as in `read_dataset`.
+        blocks: The folder for rows that are counted in blocks; no other process uses it.
+        memory_share: Of this process's memory, what a dataset may take in it that says nothing else.
     """
 
     def __init__(
-        self, datasets: Iterable[DatasetSection], executor: Executor, withheld: Mapping[str, Sequence[str]]
+        self,
+        datasets: Iterable[DatasetSection],
+        executor: Executor,
+        withheld: Mapping[str, Sequence[str]],
+        blocks: Path,
+        memory_share: Decimal = MEMORY_SHARE,
     ) -> None:
         self._datasets = {dataset.name: (dataset, tuple(withheld[dataset.name])) for dataset in datasets}
-        self._executor = executor
+        self._executor, self._blocks, self._memory_share = executor, blocks, memory_share
         self._kept = {name: _Kept() for name in self._datasets}
 
     def missing(self) -> list[str]:
@@ -79,11 +92,18 @@ class Sources:
     async def load(self, name: str) -> Data:
         """What a dataset contributes, read anew where its file has changed; a database is read for every job.
 
+        Whoever gets it closes it, `jobs.data.close`, once it is not needed any more.
+
         Raises:
             InputDataError: The source is missing, corrupt or not in the declared format.
+            ResourceError: There is no room for its blocks.
         """
         (dataset, withheld), kept = self._datasets[name], self._kept[name]
         async with kept.lock:
+            (engine,) = await self._executor.map(lambda each: engine_of(each, self._memory_share), [dataset])
+            if engine == "processes":
+                kept.data, kept.stamp, kept.digest = None, None, b""
+                return await self._in_blocks(name)
             stamp = None if dataset.is_url else _stamp(Path(dataset.source))
             if kept.data is not None and stamp is not None and kept.stamp == stamp:
                 return kept.data
@@ -97,30 +117,45 @@ class Sources:
                 kept.data, kept.stamp = data, stamp
             return data
 
+    async def _in_blocks(self, name: str) -> PartitionedRows:
+        """The rows of a dataset in blocks, encoded anew where its file has changed; what cancels this ends that."""
+        (dataset, withheld), kept = self._datasets[name], self._kept[name]
+        if kept.blocks is None:
+            make = partial(BlockFolders, self._blocks / name, source_of(dataset), withheld)
+            (kept.blocks,) = await self._executor.map(lambda each: each(), [make])
+        (rows,) = await self._executor.map(BlockFolders.rows, [kept.blocks])
+        if rows is not None:
+            return rows
+        encoding = kept.blocks.encoding()
+        try:
+            (encoded,) = await self._executor.map(kept.blocks.encode, [encoding])
+        except asyncio.CancelledError:
+            encoding.close()
+            raise
+        return encoded
+
     async def rows(self, name: str, data: Data | None = None) -> Rows:
         """What is noted of a reading: of what `load` gave, or else of what it gives now."""
-        data, kept = await self.load(name) if data is None else data, self._kept[name]
+        if data is None:
+            data = await self.load(name)
+            try:
+                return await self.rows(name, data)
+            finally:
+                close(data)
+        kept = self._kept[name]
         if kept.data is data and kept.digest:
             return Rows(data.n_rows, kept.digest)
-        (found,) = await self._executor.map(_digest, [data])
+        (found,) = await self._executor.map(lambda each: each.digest(), [data])
         if kept.data is data:
             kept.digest = found
         return Rows(data.n_rows, found)
 
 
-def _digest(data: Data) -> bytes:
-    return data.digest() if isinstance(data, Table) else _digest_of_transactions(data)
-
-
-def _digest_of_transactions(data: Transactions) -> bytes:
-    whole = hashlib.blake2b(digest_size=32)
-    for item in data.items:
-        encoded = item.encode("utf-8", "surrogatepass")
-        whole.update(len(encoded).to_bytes(8, "big") + encoded)
-    for array in (data.offsets, data.indices):
-        whole.update(len(array).to_bytes(8, "big"))
-        whole.update(np.ascontiguousarray(array).data)
-    return whole.digest()
+def source_of(dataset: DatasetSection) -> TransactionSource:
+    """Where the rows of a dataset of transactions are."""
+    return TransactionSource(
+        dataset.source, dataset.format, dataset.separator, dataset.query, dataset.id_column, dataset.item
+    )
 
 
 def _stamp(path: Path) -> _Stamp:
@@ -131,8 +166,8 @@ def _stamp(path: Path) -> _Stamp:
     return str(path), status.st_size, status.st_mtime_ns
 
 
-def read_dataset(dataset: DatasetSection, withheld: Sequence[str]) -> Data:
-    """Reads a dataset, without what it must not contribute.
+def read_dataset(dataset: DatasetSection, withheld: Sequence[str]) -> Transactions | Table:
+    """Reads a dataset into memory, without what it must not contribute.
 
     What is withheld is taken out here, where data enter, so that nothing a job says can have a part in it: items of
     rows, and of tables the cells whose items `column=value` match.

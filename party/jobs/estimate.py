@@ -8,11 +8,13 @@ it, and no more often than the policy says.
 from __future__ import annotations
 
 import asyncio
+import tempfile
 import time
+from pathlib import Path
 from typing import Final
 
 from jobs.audit.events import PlanAsked
-from jobs.data import data_kind
+from jobs.data import close, data_kind
 from jobs.kinds.data import check_data_kind
 from jobs.plan import Plan
 from jobs.plan.calibration import Speed, measure, speed_message
@@ -110,9 +112,14 @@ def local_plan(config: PartyConfig, spec: JobSpec) -> Plan:
 async def _local_plan(config: PartyConfig, spec: JobSpec) -> Plan:
     me, executor = config.party.name, ThreadExecutor()
     try:
-        data = await Sources(config.dataset, executor, config.withheld).load(spec.job.dataset)
-        check_data_kind(spec, data_kind(data), me)
-        (sizes,) = await executor.map(measured, [data])
+        with tempfile.TemporaryDirectory(dir=config.party.state_dir) as blocks:  # the node's own are no one else's
+            sources = Sources(config.dataset, executor, config.withheld, Path(blocks), config.party.memory_share)
+            data = await sources.load(spec.job.dataset)
+            try:
+                check_data_kind(spec, data_kind(data), me)
+                (sizes,) = await executor.map(measured, [data])
+            finally:
+                close(data)
         speed = speed_message(await measure(executor))
         certificate_bytes = config.tls.certificate.stat().st_size
     finally:

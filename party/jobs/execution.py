@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from crypto.primitives.randomness import Randomness
 from jobs.audit.events import RulesHidden, Started
 from jobs.audit.recorder import SessionRecorder
-from jobs.data import Data
+from jobs.data import Data, close
 from jobs.kinds.kind import Resources
 from jobs.run import PartyRun, run_party
 from party.jobs.charging import charged, release_begun
@@ -34,7 +34,6 @@ async def take_part(
     Raises:
         ComineError: The job failed here or at a peer.
     """
-    policy = context.consent.judge.policy_of(job.spec)
     job.began_after = await asyncio.to_thread(context.audit.mark)
     events = (
         Started.of(job.id, attempt, approvals),
@@ -47,7 +46,15 @@ async def take_part(
         data = await transport.before_session(context.sources.load(job.spec.job.dataset))
     finally:
         await started
+    try:
+        return await _with_data(context, job, attempt, data, transport)
+    finally:
+        close(data)
+
+
+async def _with_data(context: JobContext, job: Job, attempt: int, data: Data, transport: JobTransport) -> PartyRun:
     await transport.before_session(_check_data(context, job, data, attempt))
+    policy = context.consent.judge.policy_of(job.spec)
     recorder = SessionRecorder(context.audit, context.audit_key, job.id, attempt, job.spec.job.parties)
     job.in_session, job.opened = lambda: recorder.has_begun, lambda: recorder.opened
     return await run_party(

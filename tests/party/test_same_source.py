@@ -114,7 +114,7 @@ def _mined(folder: Path, number: int, name: str) -> bool:
     with node(folder, "min_new_rows = 5\n", TWIN + LONG) as (judge, store, _, config):
         job_id = bytes([number]) * 32
         assert store.add(record(number, dataset=name, started=float(number), state=JobState.RUNNING))
-        sources = Sources(config.dataset, ThreadExecutor(), config.withheld)
+        sources = Sources(config.dataset, ThreadExecutor(), config.withheld, folder / "blocks")
 
         async def look() -> bool:
             rows = await sources.rows(name)

@@ -24,7 +24,7 @@ def executor() -> Iterator[ThreadExecutor]:
 
 def sources(path: Path, executor: ThreadExecutor) -> Sources:
     dataset = DatasetSection(name="baskets", kind="transactions", source=str(path), format="basket")
-    return Sources([dataset], executor, {dataset.name: ()})
+    return Sources([dataset], executor, {dataset.name: ()}, path.parent / "blocks")
 
 
 def test_an_unchanged_file_is_read_once(tmp_path: Path, executor: ThreadExecutor) -> None:
@@ -74,7 +74,7 @@ def test_a_table_is_read_and_known_by_its_digest(tmp_path: Path, executor: Threa
     section = {"name": "people", "kind": "table", "source": str(path), "format": "csv", "id": ["ward", "bed"]}
 
     async def test() -> None:
-        kept = Sources([DatasetSection.model_validate(section)], executor, {"people": ()})
+        kept = Sources([DatasetSection.model_validate(section)], executor, {"people": ()}, tmp_path / "blocks")
         first = await kept.load("people")
         assert isinstance(first, Table)
         assert (first.n_rows, first.column_names) == (2, ("age",))
@@ -106,7 +106,7 @@ def test_a_database_is_read_for_every_job(tmp_path: Path, executor: ThreadExecut
     )
 
     async def test() -> None:
-        kept = Sources([dataset], executor, {"baskets": ()})
+        kept = Sources([dataset], executor, {"baskets": ()}, tmp_path / "blocks")
         assert kept.missing() == []
         first = await kept.load("baskets")
         assert first.n_rows == 2

@@ -15,7 +15,7 @@ from jobs.kinds.itemsets_kind import (
     EstimatesKind,
     check_itemsets,
     estimates,
-    rows_taken,
+    transactions_taken,
 )
 from jobs.kinds.kind import Disclosure, Resources
 from jobs.kinds.words import excluded, watched
@@ -43,7 +43,7 @@ class Blended(EstimatesKind):
         blended_mining(spec)
 
     async def run(self, session: Session, spec: JobSpec, data: Data, resources: Resources) -> Outcome:
-        transactions = await rows_taken(session, spec, data)
+        transactions = await transactions_taken(session, spec, data)
         task = await session.compute(blended_mining, spec)
         found = await mine(session, transactions, task, resources.least_count)
         return estimates(found, "blended")

@@ -16,7 +16,7 @@ from jobs.kinds.itemsets_kind import (
     check_colluding,
     check_itemsets,
     estimates,
-    rows_taken,
+    transactions_taken,
 )
 from jobs.kinds.kind import Disclosure, Resources
 from jobs.kinds.noisy.cut_rows import cut_rows
@@ -49,7 +49,7 @@ class Noisy(EstimatesKind):
         distributed_mining(spec)
 
     async def run(self, session: Session, spec: JobSpec, data: Data, resources: Resources) -> Outcome:
-        transactions = await rows_taken(session, spec, data)
+        transactions = await transactions_taken(session, spec, data)
         task = await session.compute(distributed_mining, spec)
         found = await mine(session, transactions, task, resources.least_count)
         return estimates(found, "level-wise")

@@ -16,7 +16,7 @@ from jobs.kinds.itemsets_kind import (
     check_colluding,
     check_itemsets,
     estimates,
-    rows_taken,
+    transactions_taken,
 )
 from jobs.kinds.kind import Disclosure, Resources
 from jobs.kinds.reported.parameters import hybrid_mining
@@ -55,7 +55,7 @@ class Reported(EstimatesKind):
         hybrid_mining(spec)
 
     async def run(self, session: Session, spec: JobSpec, data: Data, resources: Resources) -> Outcome:
-        transactions = await rows_taken(session, spec, data)
+        transactions = await transactions_taken(session, spec, data)
         task = await session.compute(hybrid_mining, spec)
         found = await mine(session, transactions, task, resources.least_count)
         return estimates(found, task.search)

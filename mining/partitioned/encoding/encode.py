@@ -41,7 +41,7 @@ class Encoding:
     """
 
     def __init__(self, source: TransactionSource, withheld: Sequence[str], folder: Path, workers: int) -> None:
-        self._source, self._withheld, self._folder = source, tuple(withheld), folder
+        self._source, self._withheld, self.folder = source, tuple(withheld), folder
         self._workers = Workers(workers)
 
     def run(self) -> StoredRows:
@@ -51,11 +51,11 @@ class Encoding:
             InputDataError: The source cannot be read, is not what its format says, or changed meanwhile.
             ResourceError: The disk refuses a file, workers died, or `close` was called.
         """
-        private_folder(self._folder)
+        private_folder(self.folder)
         try:
             before = origin_of(self._source, self._withheld)
             calls = [
-                (self._source, share, self._withheld, self._folder, place)
+                (self._source, share, self._withheld, self.folder, place)
                 for place, share in enumerate(shares(self._source, self._workers.number))
             ]
             files = [file for share in self._workers.run(write_blocks, calls) for file in share]
@@ -63,10 +63,10 @@ class Encoding:
                 raise InputDataError(
                     f"{self._source.place} changed while it was read; run the job again once nobody writes to it"
                 )
-            return _finished(self._folder, files, before)
+            return _finished(self.folder, files, before)
         except BaseException:
             self.close()
-            shutil.rmtree(self._folder, ignore_errors=True)
+            shutil.rmtree(self.folder, ignore_errors=True)
             raise
         finally:
             self.close()
@@ -109,7 +109,8 @@ def _finished(folder: Path, files: Sequence[tuple[str, int]], origin: str) -> St
         return (read_block(folder / name).seen(None, len(items)) for name in names)
 
     digest = digest_of_rows(items, sum(lengths), blocks)
-    stored = StoredRows(folder, names, lengths, items, counts, digest, origin)
+    sizes = [(folder / name).stat().st_size for name in names]
+    stored = StoredRows(folder, names, lengths, items, counts, digest, origin, sizes)
     write_file(folder / MANIFEST, json.dumps(stored.manifest()).encode())
     return stored
 

@@ -1,0 +1,56 @@
+"""How much memory this process may use: the machine's, or less where a control group or a limit says so."""
+
+from __future__ import annotations
+
+import os
+import resource
+from pathlib import Path
+from typing import Final
+
+_GROUPS: Final = Path("/sys/fs/cgroup")
+_OWN: Final = Path("/proc/self/cgroup")
+
+
+def memory_limit(groups: Path = _GROUPS, own: Path = _OWN) -> int:
+    """Bytes of memory.
+
+    Args:
+        groups: Where Linux shows control groups.
+        own: Which of them this process is in.
+    """
+    limits = [os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"), *_of_groups(groups, own)]
+    for kind in (resource.RLIMIT_AS, resource.RLIMIT_DATA):
+        soft, _ = resource.getrlimit(kind)
+        if soft != resource.RLIM_INFINITY:
+            limits.append(soft)
+    return min(limits)
+
+
+def _of_groups(groups: Path, own: Path) -> list[int]:
+    """The limits of this process's control group and of all around it, of either version."""
+    try:
+        lines = own.read_text().splitlines()
+    except OSError:  # no Linux
+        return []
+    found: list[int] = []
+    for line in lines:
+        _, controllers, path = line.split(":", 2)
+        if not controllers:
+            root, name = groups, "memory.max"
+        elif "memory" in controllers.split(","):
+            root, name = groups / "memory", "memory.limit_in_bytes"
+        else:
+            continue
+        place = root / path.lstrip("/")
+        for folder in (place, *place.parents):
+            found += _number(folder / name)
+            if folder == root:
+                break
+    return found
+
+
+def _number(path: Path) -> list[int]:
+    try:
+        return [int(path.read_text())]
+    except (OSError, ValueError):  # there is none, or it is "max"
+        return []

@@ -1,0 +1,99 @@
+"""The folders of blocks of one dataset: encoded once, kept while the source stays the same, removed when it changes."""
+
+from __future__ import annotations
+
+import secrets
+import shutil
+import threading
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+
+from link.executor import available_cores
+from mining.partitioned.encoding.encode import Encoding, origin_of
+from mining.partitioned.encoding.source import TransactionSource
+from mining.partitioned.processes import Processes
+from mining.partitioned.rows import PartitionedRows
+from mining.partitioned.stored import StoredRows
+
+
+class BlockFolders:
+    """Gives the rows of a dataset in blocks, and removes folders that nobody needs any more.
+
+    Args:
+        folder: For them, and for nothing else; made when it is needed. No other process uses it.
+        source: Where the rows are.
+        withheld: Patterns of items that never get into a block.
+    """
+
+    def __init__(self, folder: Path, source: TransactionSource, withheld: Sequence[str]) -> None:
+        self._folder, self._source, self._withheld = folder, source, tuple(withheld)
+        self._workers = available_cores()
+        self._lock = threading.Lock()
+        self._users: Counter[Path] = Counter()  # jobs, and an encoding
+        self._current: StoredRows | None = None
+        self._remove_unused()
+
+    def rows(self) -> PartitionedRows | None:
+        """The rows, where they are encoded as the source is now; to be closed by whoever gets them.
+
+        Raises:
+            InputDataError: The source is missing.
+        """
+        if self._source.format == "sql":  # whose rows may be others every time
+            return None
+        origin = origin_of(self._source, self._withheld)
+        if self._current is None or self._current.origin != origin or not self._current.is_whole():
+            found = (StoredRows.open(folder) for folder in self._folders())
+            self._current = next((stored for stored in found if stored is not None and stored.origin == origin), None)
+        return None if self._current is None else self._lent(self._current)
+
+    def encoding(self) -> Encoding:
+        """What encodes the source as it is now; `encode` runs it, and its `close` ends that at once."""
+        return Encoding(self._source, self._withheld, self._folder / secrets.token_hex(8), self._workers)
+
+    def encode(self, encoding: Encoding) -> PartitionedRows:
+        """Encodes the source; the rows are to be closed by whoever gets them.
+
+        Raises:
+            InputDataError: The source cannot be read, is not what its format says, or changed meanwhile.
+            ResourceError: The disk refuses a file, workers died, or the encoding was closed.
+        """
+        self._take(encoding.folder)
+        try:
+            self._current = encoding.run()
+            return self._lent(self._current)
+        finally:
+            self._give_back(encoding.folder)
+
+    def _lent(self, stored: StoredRows) -> PartitionedRows:
+        self._take(stored.folder)
+        return stored.rows(
+            lambda sources, lengths: Processes(sources, lengths, self._workers, lambda: self._give_back(stored.folder))
+        )
+
+    def _take(self, folder: Path) -> None:
+        with self._lock:
+            self._users[folder] += 1
+
+    def _give_back(self, folder: Path) -> None:
+        with self._lock:
+            self._users[folder] -= 1
+        threading.Thread(target=self._remove_unused).start()  # the event loop does not wait for the disk
+
+    def _remove_unused(self) -> None:
+        """Removes what is neither current nor in use: blocks of what a source was, and what was never finished."""
+        with self._lock:
+            for folder in self._folders():
+                if not self._users[folder] and self._is_useless(folder):
+                    shutil.rmtree(folder, ignore_errors=True)
+
+    def _is_useless(self, folder: Path) -> bool:
+        if self._source.format == "sql":
+            return True
+        if self._current is not None:
+            return folder != self._current.folder
+        return StoredRows.open(folder) is None
+
+    def _folders(self) -> list[Path]:
+        return sorted(self._folder.iterdir()) if self._folder.is_dir() else []

@@ -1,0 +1,105 @@
+"""A node whose rows are counted by processes: the same results; lost workers; cancelled jobs."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from link.pki.authority import Authority
+from mining.partitioned import counter
+from mining.partitioned.kernels import PairCounts
+from protos.v1 import control_pb2 as control
+from tests.mining.partitioned.deadly_kernels import Deadly, Endless
+from tests.party.nodes import Nodes, running, weekly
+
+NORTH = "north"
+
+
+def by_processes(folder: Path) -> Callable[[Authority], None]:
+    """Lets one party's dataset be counted by processes."""
+
+    def prepare(_authority: Authority) -> None:
+        path = folder / f"{NORTH}.toml"
+        text = path.read_text()
+        assert 'format = "basket"\n' in text
+        path.write_text(text.replace('format = "basket"\n', 'format = "basket"\nengine = "processes"\n'))
+
+    return prepare
+
+
+async def result_of(nodes: Nodes) -> bytes:
+    job_id, ends = await nodes.run(weekly(itemsets={"min_support": "0.3"}))
+    assert {end.state for end in ends.values()} == {control.SUCCEEDED}
+    return (await nodes.clients[NORTH].result(job_id))[1]
+
+
+def test_a_job_finds_what_it_finds_in_memory(tmp_path: Path) -> None:
+    async def test() -> None:
+        found = []
+        for name in ("memory", "blocks"):
+            folder = tmp_path / name
+            folder.mkdir()
+            async with running(folder, prepare=by_processes(folder) if name == "blocks" else lambda _: None) as nodes:
+                found.append(await result_of(nodes))
+                blocks = next(folder.rglob("blocks/baskets"), None)
+                assert (blocks is not None) == (name == "blocks")
+                if blocks is not None:
+                    first = list(blocks.iterdir())
+                    found.append(await result_of(nodes))
+                    assert list(blocks.iterdir()) == first
+        assert found[0] == found[1] == found[2]
+
+    asyncio.run(test())
+
+
+def test_a_killed_worker_costs_a_retry_and_two_the_job(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def test() -> None:
+        async with running(tmp_path, prepare=by_processes(tmp_path)) as nodes:
+            deaths = tmp_path / "deaths"
+            deaths.mkdir()
+            monkeypatch.setattr(counter, "PairCounts", lambda *those: Deadly(deaths, 1, PairCounts(*those)))
+            await result_of(nodes)
+            assert len(list(deaths.iterdir())) == 1
+            monkeypatch.setattr(counter, "PairCounts", lambda *those: Deadly(deaths, 1000, PairCounts(*those)))
+            _, ends = await nodes.run(weekly(name="again"))
+            for end in ends.values():
+                assert (end.state, end.error_code, end.error_party) == (control.FAILED, "E103", NORTH)
+                assert (
+                    end.error_message
+                    == f"{NORTH} lacks disk space or memory for this job; the log of {NORTH} has the reason"
+                )
+            assert "two worker processes have died over the same rows" in nodes.logs[NORTH].getvalue()
+
+    asyncio.run(test())
+
+
+def test_cancelling_a_job_ends_its_workers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    begun = tmp_path / "begun"
+
+    async def test() -> None:
+        async with running(tmp_path, prepare=by_processes(tmp_path)) as nodes:
+            with monkeypatch.context() as patch:
+                patch.setattr(counter, "PairCounts", lambda *_: Endless(begun))
+                job_id = await nodes.begin(weekly())
+                while not (begun.exists() and begun.read_text()):  # noqa: ASYNC110
+                    await asyncio.sleep(0.01)
+                await nodes.clients[NORTH].cancel(job_id, "enough")
+                ends = await nodes.ends(job_id)
+                assert {end.state for end in ends.values()} <= {control.CANCELLED, control.FAILED}
+                while _lives(int(begun.read_text())):  # noqa: ASYNC110
+                    await asyncio.sleep(0.01)
+            await result_of(nodes)
+
+    asyncio.run(test())
+
+
+def _lives(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    return True

@@ -1,0 +1,271 @@
+"""Datasets that are counted in blocks: encoded once, kept while their file is the same, and gone when it changes."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+import sqlite3
+from collections.abc import Iterator
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from jobs.data import close
+from link.errors import InputDataError
+from link.executor import ThreadExecutor
+from mining.partitioned.encoding import encode
+from mining.partitioned.in_process import InProcess
+from mining.partitioned.rows import PartitionedRows
+from party.config import DatasetSection
+from party.data import engine
+from party.data.engine import engine_of
+from party.data.sources import Sources
+from tests.mining.partitioned.test_encoding import Inline
+
+
+@pytest.fixture
+def executor() -> Iterator[ThreadExecutor]:
+    executor = ThreadExecutor(2)
+    yield executor
+    executor.close()
+
+
+@pytest.fixture(autouse=True)
+def inline(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Everything is encoded in this process."""
+    monkeypatch.setattr(encode, "Workers", Inline)
+
+
+def section(source: str, **more: Any) -> DatasetSection:
+    contents = {"name": "baskets", "kind": "transactions", "source": source, "format": "basket", "engine": "processes"}
+    return DatasetSection.model_validate(contents | more)
+
+
+def sources(folder: Path, executor: ThreadExecutor, *withheld: str, **more: Any) -> Sources:
+    dataset = section(**({"source": str(folder / "baskets.dat")} | more))
+    return Sources([dataset], executor, {"baskets": withheld}, folder / "blocks")
+
+
+async def loaded(kept: Sources) -> PartitionedRows:
+    data = await kept.load("baskets")
+    assert isinstance(data, PartitionedRows)
+    return data
+
+
+def folders(folder: Path) -> set[str]:
+    place = folder / "blocks" / "baskets"
+    return {path.name for path in place.iterdir()} if place.exists() else set()
+
+
+async def only(folder: Path, expected: set[str]) -> None:
+    """Folders are removed beside the event loop."""
+    while folders(folder) != expected:  # noqa: ASYNC110
+        await asyncio.sleep(0.01)
+
+
+def test_blocks_are_made_once_and_outlive_the_node(tmp_path: Path, executor: ThreadExecutor) -> None:
+    (tmp_path / "baskets.dat").write_text("milk bread\nmilk\n\n")
+
+    async def test() -> None:
+        kept = sources(tmp_path, executor)
+        first, second = await asyncio.gather(loaded(kept), loaded(kept))
+        made = folders(tmp_path)
+        assert len(made) == 1
+        assert (first.n_rows, first.items, first.item_counts().tolist()) == (2, ("bread", "milk"), [1, 2])
+        for rows in (first, second):
+            rows.close()
+        again = await loaded(sources(tmp_path, executor))
+        assert folders(tmp_path) == made
+        assert await kept.rows("baskets") == await sources(tmp_path, executor).rows("baskets", again)
+        again.close()
+
+    asyncio.run(test())
+
+
+def test_rows_have_the_digest_that_they_have_in_memory(tmp_path: Path, executor: ThreadExecutor) -> None:
+    (tmp_path / "baskets.dat").write_text("milk bread hiv\nmilk\nhiv\n")
+
+    async def test() -> None:
+        assert await sources(tmp_path, executor, "hiv").rows("baskets") == await sources(
+            tmp_path, executor, "hiv", engine="memory"
+        ).rows("baskets")
+
+    asyncio.run(test())
+
+
+def test_a_changed_file_is_encoded_again_and_the_old_blocks_go_with_their_last_user(
+    tmp_path: Path, executor: ThreadExecutor
+) -> None:
+    path = tmp_path / "baskets.dat"
+    path.write_text("milk bread\nmilk\n")
+
+    async def test() -> None:
+        kept = sources(tmp_path, executor)
+        first = await loaded(kept)
+        old = folders(tmp_path)
+        path.write_text("milk\nbread beer\neggs\n")
+        second = await loaded(kept)
+        assert second.n_rows == 3
+        assert old < folders(tmp_path)
+        first.close()
+        await only(tmp_path, folders(tmp_path) - old)
+        second.close()
+        (await loaded(kept)).close()
+        assert len(folders(tmp_path)) == 1
+
+    asyncio.run(test())
+
+
+def test_what_was_never_finished_is_removed_at_the_start(tmp_path: Path, executor: ThreadExecutor) -> None:
+    (tmp_path / "baskets.dat").write_text("milk bread\nmilk\n")
+    torn = tmp_path / "blocks" / "baskets" / "0123"
+    torn.mkdir(parents=True)
+    (torn / "000000-000000.block").write_bytes(b"half")
+
+    async def test() -> None:
+        (await loaded(sources(tmp_path, executor))).close()
+        assert not torn.exists()
+
+    asyncio.run(test())
+
+
+def test_blocks_that_are_lost_are_made_again(tmp_path: Path, executor: ThreadExecutor) -> None:
+    (tmp_path / "baskets.dat").write_text("milk bread\nmilk\n")
+
+    async def test() -> None:
+        kept = sources(tmp_path, executor)
+        (await loaded(kept)).close()
+        shutil.rmtree(tmp_path / "blocks" / "baskets")
+        data = await loaded(kept)
+        assert data.n_rows == 2
+        assert len(folders(tmp_path)) == 1
+        data.close()
+
+    asyncio.run(test())
+
+
+def test_a_database_is_encoded_for_every_job(tmp_path: Path, executor: ThreadExecutor) -> None:
+    with sqlite3.connect(tmp_path / "shop.db") as database:
+        database.execute("create table sales (id text, item text)")
+        database.execute("insert into sales values ('1', 'milk'), ('1', 'bread'), ('2', 'milk')")
+    database.close()
+
+    async def test() -> None:
+        kept = sources(
+            tmp_path,
+            executor,
+            source=f"sqlite:///{tmp_path / 'shop.db'}",
+            format="sql",
+            query="select id, item from sales",
+        )
+        data = await loaded(kept)
+        assert data.n_rows == 2
+        data.close()
+        await only(tmp_path, set())
+
+    asyncio.run(test())
+
+
+def test_a_source_that_cannot_be_read_leaves_nothing(tmp_path: Path, executor: ThreadExecutor) -> None:
+    path = tmp_path / "baskets.dat"
+
+    async def test() -> None:
+        kept = sources(tmp_path, executor)
+        for contents in (None, b"milk\n\xff\n"):
+            if contents is not None:
+                path.write_bytes(contents)
+            with pytest.raises(InputDataError):
+                await kept.load("baskets")
+            await only(tmp_path, set())
+        path.write_text("milk\n")
+        data = await loaded(kept)
+        assert data.n_rows == 1
+        close(data)
+
+    asyncio.run(test())
+
+
+def test_a_cancelled_job_ends_the_encoding(
+    tmp_path: Path, executor: ThreadExecutor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "baskets.dat").write_text("milk\n")
+    begun, closed = asyncio.Event(), asyncio.Event()
+
+    class Waiting(Inline):
+        def run(self, function: Any, calls: Any) -> Any:
+            loop.call_soon_threadsafe(begun.set)
+            asyncio.run_coroutine_threadsafe(closed.wait(), loop).result()
+            raise InputDataError("ended")
+
+        def close(self) -> None:
+            loop.call_soon_threadsafe(closed.set)
+
+    async def test() -> None:
+        nonlocal loop
+        loop = asyncio.get_running_loop()
+        kept = sources(tmp_path, executor)
+        with monkeypatch.context() as patch:
+            patch.setattr(encode, "Workers", Waiting)
+            task = asyncio.create_task(kept.load("baskets"))
+            await begun.wait()
+            task.cancel()
+            await closed.wait()
+            with pytest.raises(asyncio.CancelledError):
+                await task
+        await only(tmp_path, set())
+        (await loaded(kept)).close()
+
+    loop: asyncio.AbstractEventLoop
+    asyncio.run(test())
+
+
+@pytest.mark.parametrize("form", ["basket", "parquet"])
+def test_auto_takes_processes_where_rows_would_fill_memory(
+    form: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    path = tmp_path / "baskets"
+    if form == "basket":
+        path.write_text("milk bread\n" * 1000)
+    else:
+        pq.write_table(pa.table({"items": [["milk", "bread"]] * 1000}), path)
+    dataset = section(str(path), format=form, engine="auto")
+    monkeypatch.setattr(engine, "memory_limit", lambda: 1 << 30)
+    assert engine_of(dataset, Decimal("0.25")) == "memory"
+    monkeypatch.setattr(engine, "memory_limit", lambda: 100_000)
+    assert engine_of(dataset, Decimal("0.25")) == "processes"
+    assert engine_of(dataset, Decimal(1)) == "memory"
+    assert engine_of(section(str(path), format=form, engine="memory"), Decimal("0.25")) == "memory"
+    assert engine_of(section(str(tmp_path / "absent"), engine="auto"), Decimal("0.25")) == "memory"
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"kind": "table", "format": "csv"},
+        {"hiding": {"rules": ["milk -> bread"], "min_support": "0.1"}},
+    ],
+)
+def test_what_is_read_in_memory_alone_says_so(more: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match=r'engine = "processes" needs kind = "transactions" and no \[dataset.hiding\]'):
+        section("people.csv", **more)
+    assert engine_of(section("people.csv", engine="auto", **more), Decimal("0.25")) == "memory"
+
+
+def test_blocks_are_looked_over_as_memory_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from party.data import dataset_check
+    from party.data.dataset_check import check_dataset
+
+    monkeypatch.setattr(dataset_check, "Processes", lambda sources, lengths, _: InProcess(sources, lengths))
+    path = tmp_path / "baskets.dat"
+    path.write_text("milk bread\nmilk\nmilk eggs beer\nbread\n" * 50)
+    blocks, memory = (check_dataset(section(str(path), engine=each)) for each in ("processes", "memory"))
+    assert blocks.problem == memory.problem == ""
+    assert blocks.profile == memory.profile
+    assert blocks.publishable == memory.publishable
+    path.write_bytes(b"\xff\n")
+    assert "not UTF-8" in check_dataset(section(str(path))).problem
