@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from link.errors import ResourceError
+from link.files.private_file import replace_private
 from mining.partitioned.blocks import code_type, rows_part
 from mining.partitioned.encoding.pieces import pieces
 from mining.partitioned.encoding.source import TransactionSource
@@ -74,7 +75,7 @@ def write_table(path: Path, table: pa.Table) -> None:
     sink = pa.BufferOutputStream()
     with pa.ipc.new_file(sink, table.schema) as writer:
         writer.write_table(table)
-    write_file(path, sink.getvalue())
+    write_file(path, memoryview(sink.getvalue()))
 
 
 def read_table(path: Path) -> pa.Table:
@@ -83,22 +84,20 @@ def read_table(path: Path) -> pa.Table:
         return reader.read_all()
 
 
-def write_file(path: Path, contents: bytes | pa.Buffer) -> None:
-    """Writes a file that only its owner can read.
+def write_file(path: Path, contents: bytes | memoryview) -> None:
+    """Writes a file that only its owner can read; it is on the disk when this returns.
 
     Raises:
         ResourceError: The disk refuses it.
     """
     try:
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-        with open(descriptor, "wb") as file:
-            file.write(contents)
+        replace_private(path, contents)
     except OSError as error:
         raise unwritten(path, error) from None
 
 
 def append(path: Path, contents: bytes) -> None:
-    """Adds to a file.
+    """Adds to a file; it is on the disk when this returns.
 
     Raises:
         ResourceError: The disk refuses it.
@@ -106,6 +105,8 @@ def append(path: Path, contents: bytes) -> None:
     try:
         with path.open("ab") as file:
             file.write(contents)
+            file.flush()
+            os.fsync(file.fileno())
     except OSError as error:
         raise unwritten(path, error) from None
 
