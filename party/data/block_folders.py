@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import secrets
 import shutil
+import tempfile
 import threading
 from collections import Counter
 from collections.abc import Sequence
@@ -12,6 +12,7 @@ from pathlib import Path
 from link.executor import available_cores
 from mining.partitioned.encoding.encode import Encoding, origin_of
 from mining.partitioned.encoding.source import TransactionSource
+from mining.partitioned.encoding.writing import private_folder
 from mining.partitioned.processes import Processes
 from mining.partitioned.rows import PartitionedRows
 from mining.partitioned.stored import StoredRows
@@ -49,8 +50,14 @@ class BlockFolders:
         return None if self._current is None else self._lent(self._current)
 
     def encoding(self) -> Encoding:
-        """What encodes the source as it is now; `encode` runs it, and its `close` ends that at once."""
-        return Encoding(self._source, self._withheld, self._folder / secrets.token_hex(8), self._workers)
+        """What encodes the source as it is now; `encode` runs it, and its `close` ends that at once.
+
+        Raises:
+            ResourceError: The disk refuses a folder.
+        """
+        private_folder(self._folder)
+        folder = Path(tempfile.mkdtemp(prefix="", dir=self._folder))
+        return Encoding(self._source, self._withheld, folder, self._workers)
 
     def encode(self, encoding: Encoding) -> PartitionedRows:
         """Encodes the source; the rows are to be closed by whoever gets them.

@@ -126,7 +126,7 @@ class Sources:
         (rows,) = await self._executor.map(BlockFolders.rows, [kept.blocks])
         if rows is not None:
             return rows
-        encoding = kept.blocks.encoding()
+        (encoding,) = await self._executor.map(BlockFolders.encoding, [kept.blocks])
         try:
             (encoded,) = await self._executor.map(kept.blocks.encode, [encoding])
         except asyncio.CancelledError:
