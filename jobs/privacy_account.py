@@ -23,7 +23,7 @@ class Charge:
 
     Attributes:
         model: Under which the job runs.
-        local_epsilon: ε towards whoever sees the record's report as it leaves its party; None where none leaves.
+        local_epsilon: ε towards anyone who sees the record's report as it leaves its party; None where none leaves.
         epsilon: ε towards anyone who sees the result; None under the exact model, which bounds nothing.
         delta: δ of that; None under the exact model.
     """

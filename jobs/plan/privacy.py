@@ -33,7 +33,9 @@ class Privacy(Part):
     """What the job costs each record."""
 
     model: ModelName
-    local_epsilon: float | None = Field(description="ε towards whoever sees the record's report alone; null: none is.")
+    local_epsilon: float | None = Field(
+        description="ε towards anyone who sees the record's report alone; null: none is."
+    )
     epsilon: float = Field(description="ε towards anyone who sees the result.")
     delta: float = Field(description="δ of that.")
     n: int | None = Field(description="Reports that hide it at least; null where noise alone does.")

@@ -201,7 +201,7 @@ def long_pairs(
     """Ids and items of batches in the long form, none of the ids empty, and the items as text.
 
     Raises:
-        InputDataError: Ids are empty, which is told once all are counted, or items are no text.
+        InputDataError: Ids are empty, which is reported once all are counted, or items are no text.
     """
     unnamed = 0
     for batch in batches:
