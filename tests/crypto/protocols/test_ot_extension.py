@@ -31,7 +31,7 @@ from crypto.protocols.transfers.ot_extension import (
     send_correlated,
     send_random,
 )
-from link.errors import InternalError, MalformedMessage, ProtocolViolation
+from link.errors import InternalError, ProtocolViolation
 from link.session import Session
 from protos.v1.link_pb2 import Frame
 from protos.v1.oblivious_transfer_pb2 import EncryptedMessages, ExtensionRows, TreeSums
