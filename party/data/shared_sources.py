@@ -54,7 +54,16 @@ def _source(dataset: DatasetSection) -> tuple[str, str | None]:
     scheme = next((scheme for scheme in FILE_URLS if dataset.source.startswith(scheme)), "")
     if dataset.is_url and not scheme:
         return _server(dataset.source), dataset.query
-    return scheme + os.path.realpath(dataset.source.removeprefix(scheme)), dataset.query
+    return scheme + _file(dataset.source.removeprefix(scheme)), dataset.query
+
+
+def _file(path: str) -> str:
+    """A file by its place on the disk, which links share; where there is none, by its path."""
+    try:
+        found = os.stat(path)
+    except (OSError, ValueError):
+        return os.path.realpath(path)
+    return f"{found.st_dev}:{found.st_ino}"
 
 
 def _server(url: str) -> str:

@@ -144,12 +144,15 @@ def test_releases_of_this_node_alone_count_for_joint_ones_and_joint_ones_for_the
 
 
 @pytest.mark.parametrize(
-    "source", ["people.csv", "./people.csv", "link.csv", "folder/../people.csv"], ids=["same", "dot", "link", "up"]
+    "source",
+    ["people.csv", "./people.csv", "link.csv", "hard.csv", "folder/../people.csv"],
+    ids=["same", "dot", "link", "hard", "up"],
 )
 def test_datasets_of_one_file_count_together(tmp_path: Path, source: str) -> None:
     (tmp_path / "people.csv").write_text("id\n")
     (tmp_path / "folder").mkdir()
     (tmp_path / "link.csv").symlink_to("people.csv")
+    (tmp_path / "hard.csv").hardlink_to(tmp_path / "people.csv")
     tables = TABLE.format("humans", source) + TABLE.format("others", "others.csv")
     with closing(Party(tmp_path, config(tmp_path, tables=tables))) as party:
         party.start(job(), b"first")

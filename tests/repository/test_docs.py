@@ -59,6 +59,7 @@ PROTOCOL_PAGES = {
     "alignment.alignment": "alignment",
     "transfers.base_ot": "base-ot",
     "transfers.oblivious_transfer": "oblivious-transfer",
+    "transfers.ot_checked": "ot-extension",
     "transfers.ot_extension": "ot-extension",
     "comparison.comparison": "comparison",
     "comparison.argmin": "argmin",

@@ -106,10 +106,10 @@ async def receive_checked(session: Session, peer: str, seeds: ReceiverSeeds, cho
     t = np.concatenate(rows)
     seed = (await session.recv(peer, CheckSeed, _check_seed)).seed  # <- 2
     bits = unpack_bits(all_choices, number + EXTRA).astype(np.uint64)
-    sums = await session.compute(_sums, seed, np.stack([bits, np.zeros_like(bits)], axis=1))
-    sums = np.packbits(sums[:, 0].astype(np.uint8), bitorder="little")
-    rows_sums = await session.compute(_sums, seed, t)
-    await session.send(peer, CheckSums(choices=sums.tobytes(), rows=rows_sums.tobytes()))  # -> 3
+    of_choices = await session.compute(_sums, seed, np.stack([bits, np.zeros_like(bits)], axis=1))
+    packed = np.packbits(of_choices[:, 0].astype(np.uint8), bitorder="little")
+    of_rows = await session.compute(_sums, seed, t)
+    await session.send(peer, CheckSums(choices=packed.tobytes(), rows=of_rows.tobytes()))  # -> 3
     return await session.compute(hash_rows, t[:number], first, seeds.domain)
 
 
