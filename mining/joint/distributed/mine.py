@@ -37,8 +37,8 @@ from ldp.accounting.central_noise import confident_threshold
 from link.errors import ConfigurationError, shareable
 from link.session import Session
 from mining.candidates import Candidates, join
-from mining.counting import SupportCounter
-from mining.data.transactions import Transactions
+from mining.counting import LevelCounter
+from mining.data.rows import Rows
 from mining.joint.distributed.budget import (
     drawn_contributions,
     given_contributions,
@@ -49,6 +49,7 @@ from mining.joint.distributed.budget import (
     spent,
 )
 from mining.joint.distributed.candidates import NoisyLevel, expected_supports, kth_largest
+from mining.joint.distributed.classes import ItemClasses, ItemsetClasses
 from mining.joint.distributed.findings import findings, noisy_rules
 from mining.joint.distributed.noisy_sum import noisy_sum
 from mining.joint.distributed.parameters import DistributedMining
@@ -56,18 +57,18 @@ from mining.joint.distributed.row_sizes import (
     LIKELY,
     USUAL_SHARE,
     Truncation,
-    class_counts,
     item_truncation,
     itemset_truncation,
     size_classes,
     usual_contributions,
 )
 from mining.joint.distributed.selection import named_items
-from mining.joint.distributed.truncation import candidates_held, excess, truncated_item_counts
+from mining.joint.distributed.truncation import Excess, truncated_item_counts
 from mining.joint.estimated import Estimated, EstimatedOutcome
 from mining.joint.tally import Counts, Mask
 from mining.lattice import Sets
 from mining.limits import EnumerationLimit
+from mining.local_counts import counter_of
 from mining.pairs import n_pairs
 from mining.thresholds import check_floor, minimum_count
 
@@ -138,12 +139,12 @@ class _Search:
         return opened, opened.counts >= bar - SLACK * noise.sigma
 
 
-async def mine(session: Session, data: Transactions, task: DistributedMining, least_count: int = 1) -> EstimatedOutcome:
+async def mine(session: Session, data: Rows, task: DistributedMining, least_count: int = 1) -> EstimatedOutcome:
     """Runs this party's part.
 
     Args:
         session: A lane of the job's session.
-        data: This party's transactions; perhaps none. Items that a public catalogue does not name are left out, without
+        data: This party's rows; perhaps none. Items that a public catalogue does not name are left out, without
             a word, since that would reveal single records.
         task: The public parameters, equal at all parties.
         least_count: This party's own floor for a least support that the job names.
@@ -176,7 +177,7 @@ async def _begin(session: Session, rows: int, task: DistributedMining, least_cou
     return _Search(session, secrets, task, n_rows, min_count)
 
 
-async def _universe(search: _Search, data: Transactions) -> tuple[str, ...]:
+async def _universe(search: _Search, data: Rows) -> tuple[str, ...]:
     """Step 1."""
     task, session = search.task, search.session
     if task.catalogue is not None:
@@ -186,7 +187,7 @@ async def _universe(search: _Search, data: Transactions) -> tuple[str, ...]:
     return await named_items(session.lane("items"), data, chosen, task.max_candidates)
 
 
-async def _levels(search: _Search, data: Transactions) -> tuple[tuple[str, ...], list[NoisyLevel]]:
+async def _levels(search: _Search, data: Rows) -> tuple[tuple[str, ...], list[NoisyLevel]]:
     """Steps 2 to 5: the items that go on, and by length the itemsets of these."""
     session, task = search.session, search.task
     if not data.n_items:
@@ -200,7 +201,7 @@ async def _levels(search: _Search, data: Transactions) -> tuple[tuple[str, ...],
     items = tuple(data.items[at] for at in np.flatnonzero(kept))
     levels = [NoisyLevel(_singles(len(items)), opened.counts[kept], opened.sigma, opened.lost[kept])]
     data = await session.compute(data.onto, items)
-    counter = SupportCounter(data)
+    counter = counter_of(data)
     while len(levels) < task.max_length:
         length = len(levels) + 1
         candidates = await session.compute(_joined, levels[-1].sets, task.max_candidates)
@@ -221,20 +222,20 @@ async def _levels(search: _Search, data: Transactions) -> tuple[tuple[str, ...],
     return items, levels
 
 
-async def _of_items(search: _Search, data: Transactions) -> Truncation:
+async def _of_items(search: _Search, data: Rows) -> Truncation:
     """M of items."""
     of_one, least, drawn = search.deviation(1, 1), search.least([]), search.drawn(1)
     usual = usual_contributions(1, of_one, least, drawn)
     ends = size_classes(of_one, least, data.n_items, given_contributions(search.task, 1), usual, drawn)
     if not ends:
         return Truncation(data.n_items)
-    (held,), sigma = await search.sizes(1, class_counts(data.lengths, ends))
+    (held,), sigma = await search.sizes(1, await search.session.compute(data.total, ItemClasses(ends)))
     return item_truncation(ends, held, sigma, of_one, least, data.n_items, usual)
 
 
 async def _of_itemsets(
     search: _Search,
-    data: Transactions,
+    data: Rows,
     levels: Sequence[NoisyLevel],
     candidates: Candidates,
     order: NDArray[np.int64],
@@ -247,13 +248,8 @@ async def _of_itemsets(
     ends = size_classes(of_one, least, len(candidates), given_contributions(search.task, length), usual, drawn)
     if not ends:
         return Truncation(len(candidates))
-    compute = search.session.compute
-    of_likely = await compute(candidates_held, data, candidates.sets, order[:likely])
-    if length == 2:  # all pairs of items that go on
-        of_all = data.lengths * (data.lengths - 1) // 2
-    else:
-        of_all = of_likely + await compute(candidates_held, data, candidates.sets, order[likely:])
-    counts = [class_counts(sizes, ends) for sizes in (of_likely, of_all)]
+    kernel = ItemsetClasses(ends, candidates.sets, order, likely)
+    counts = await search.session.compute(data.total, kernel)
     (opened_likely, opened), sigma = await search.sizes(length, *counts)
     return itemset_truncation(ends, opened_likely, opened, sigma, of_one, least, len(candidates), usual, length == 2)
 
@@ -286,9 +282,11 @@ def _joined(sets: Sets, limit: int) -> Candidates:
 
 
 def _truncated_counts(
-    counter: SupportCounter, data: Transactions, candidates: Candidates, order: NDArray[np.int64], most: int
+    counter: LevelCounter, data: Rows, candidates: Candidates, order: NDArray[np.int64], most: int
 ) -> Counts:
     """Step 4."""
     pairs = candidates.sets.shape[1] == 2
     counts = counter.count_pairs() if pairs else counter.count(candidates)
-    return counts - excess(data, candidates.sets, order, most)
+    if len(candidates) <= most:
+        return counts
+    return counts - data.total(Excess(candidates.sets, order, most))

@@ -24,7 +24,7 @@ from ldp.accounting.discrete_gaussian import DiscreteGaussian
 from link.errors import ConfigurationError, MalformedMessage, shareable
 from link.files.json_text import read_json
 from link.session import Session
-from mining.data.transactions import Transactions
+from mining.data.rows import Rows
 from mining.joint.distributed.budget import Selection
 from mining.joint.distributed.truncation import truncated_item_counts
 from mining.joint.hybrid.openings import MAX_DOCUMENT, open_document, receive_document
@@ -34,7 +34,7 @@ from mining.limits import MAX_ITEM_BYTES
 LABEL: Final = "items"
 
 
-async def named_items(session: Session, data: Transactions, chosen: Selection, most: int) -> tuple[str, ...]:
+async def named_items(session: Session, data: Rows, chosen: Selection, most: int) -> tuple[str, ...]:
     """The items that some party names, in ascending order of UTF-8 bytes.
 
     Args:
@@ -59,7 +59,7 @@ async def named_items(session: Session, data: Transactions, chosen: Selection, m
     return tuple(sorted(names))
 
 
-def own_choice(data: Transactions, chosen: Selection, random: Randomness) -> tuple[str, ...]:
+def own_choice(data: Rows, chosen: Selection, random: Randomness) -> tuple[str, ...]:
     """The items that one party names, in ascending order of UTF-8 bytes."""
     data = nameable(data)
     counts = truncated_item_counts(data, chosen.most)

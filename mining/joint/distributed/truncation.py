@@ -13,15 +13,18 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mining.data.bitmaps import Bitmaps, pack, popcounts
+from mining.data.rows import Rows
 from mining.data.transactions import Transactions
 from mining.joint.tally import Counts
 from mining.lattice import Sets
+from mining.partitioned.kernels import longest_row
 from mining.prefix_tree import chains
 
 Order = NDArray[np.int64]
@@ -30,7 +33,7 @@ _AT_ONCE: Final = 255  # candidates: how many of them a row holds fits a byte
 _ODD: Final = np.uint64(0x9E3779B97F4A7C15)
 
 
-def truncated_item_counts(data: Transactions, most: int) -> Counts:
+def truncated_item_counts(data: Rows, most: int) -> Counts:
     """In how many rows each item of the dictionary is kept, where a row keeps at most `most`.
 
     Args:
@@ -41,49 +44,74 @@ def truncated_item_counts(data: Transactions, most: int) -> Counts:
         Shape (n_items,). Without any one of the rows, at most M of them are smaller, by 1 each.
     """
     counts = data.item_counts()
-    long = data.chosen(data.lengths > most)
-    if not long.n_rows:
+    if max(data.parts(longest_row)) <= most:
         return counts
-    places = _hashes(data.items)[long.indices]
-    # The sum over a row's items, mixed: equal rows begin at the same place at all parties.
-    starts = np.add.reduceat(places * _ODD, long.offsets[:-1])
-    owner = long.row_numbers()
-    along = places - starts[owner]  # modulo 2^64: how far behind the row's own beginning
-    order = np.lexsort((along, owner))
-    rank = np.arange(len(order)) - long.offsets[owner]  # entries stay with their rows
-    dropped = long.indices[order[rank >= most]]
-    return counts - np.bincount(dropped, minlength=data.n_items)
+    return counts - data.total(DroppedItems(_hashes(data.items), most))
 
 
-def excess(data: Transactions, candidates: Sets, preference: Order, most: int) -> Counts:
-    """To how many rows each candidate is lost, where a row counts to at most `most` candidates.
+@dataclass(frozen=True, eq=False, slots=True)
+class DroppedItems:
+    """By item, how many rows do not keep it: a kernel of rows.
 
-    Args:
-        data: The rows.
+    Attributes:
+        places: Of the dictionary's items on the circle.
+        most: M.
+    """
+
+    places: NDArray[np.uint64]
+    most: int
+
+    def __call__(self, rows: Transactions) -> Counts:
+        """Shape (n_items,)."""
+        long = rows.chosen(rows.lengths > self.most)
+        if not long.n_rows:
+            return np.zeros(rows.n_items, np.int64)
+        places = self.places[long.indices]
+        # The sum over a row's items, mixed: equal rows begin at the same place at all parties.
+        starts = np.add.reduceat(places * _ODD, long.offsets[:-1])
+        owner = long.row_numbers()
+        along = places - starts[owner]  # modulo 2^64: how far behind the row's own beginning
+        order = np.lexsort((along, owner))
+        rank = np.arange(len(order)) - long.offsets[owner]  # entries stay with their rows
+        dropped = long.indices[order[rank >= self.most]]
+        return np.bincount(dropped, minlength=rows.n_items)
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Excess:
+    """By candidate, to how many rows it is lost, where a row counts to at most `most` of them: a kernel of rows.
+
+    It is what is to be taken off each candidate's support. Without any one of the rows, at most M of the differences
+    are smaller, by 1 each.
+
+    Attributes:
         candidates: Shape (m, k), k >= 1, positions in the rows' dictionary, items ascending in a row.
         preference: Shape (m,), the public order: numbers of candidates, the one that is kept first in front.
         most: M, from 1 on.
-
-    Returns:
-        Shape (m,): what is to be taken off each candidate's support. Without any one of the rows, at most M of the
-        differences are smaller, by 1 each.
     """
-    lost = np.zeros(len(candidates), np.int64)
-    long = _may_exceed(data, candidates, most)
-    if not long.n_rows:
+
+    candidates: Sets
+    preference: Order
+    most: int
+
+    def __call__(self, rows: Transactions) -> Counts:
+        """Shape (m,)."""
+        lost = np.zeros(len(self.candidates), np.int64)
+        long = _may_exceed(rows, self.candidates, self.most)
+        if not long.n_rows:
+            return lost
+        columns, left = pack(long), np.full(long.n_rows, self.most, np.int64)
+        for start in range(0, len(self.candidates), _AT_ONCE):
+            numbers = self.preference[start : start + _AT_ONCE]
+            held = np.empty((len(numbers), columns.shape[1]), np.uint64)
+            chains(columns, self.candidates[numbers], held)
+            lost[numbers], sums = popcounts(held & _mask(left == 0, held.shape[1])), _column_sums(held, long.n_rows)
+            crossing = np.flatnonzero((left > 0) & (sums > left))  # once for each row
+            bits = held[:, crossing >> 6] >> (crossing & 63).astype(np.uint64) & np.uint64(1)
+            beyond = np.cumsum(bits, axis=0, dtype=np.int64) > left[crossing]
+            lost[numbers] += np.count_nonzero((bits > 0) & beyond, axis=1)
+            left -= np.minimum(left, sums)
         return lost
-    columns, left = pack(long), np.full(long.n_rows, most, np.int64)
-    for start in range(0, len(candidates), _AT_ONCE):
-        numbers = preference[start : start + _AT_ONCE]
-        held = np.empty((len(numbers), columns.shape[1]), np.uint64)
-        chains(columns, candidates[numbers], held)
-        lost[numbers], sums = popcounts(held & _mask(left == 0, held.shape[1])), _column_sums(held, long.n_rows)
-        crossing = np.flatnonzero((left > 0) & (sums > left))  # once for each row
-        bits = held[:, crossing >> 6] >> (crossing & 63).astype(np.uint64) & np.uint64(1)
-        beyond = np.cumsum(bits, axis=0, dtype=np.int64) > left[crossing]
-        lost[numbers] += np.count_nonzero((bits > 0) & beyond, axis=1)
-        left -= np.minimum(left, sums)
-    return lost
 
 
 def candidates_held(data: Transactions, candidates: Sets, chosen: Order) -> NDArray[np.int64]:
@@ -91,7 +119,7 @@ def candidates_held(data: Transactions, candidates: Sets, chosen: Order) -> NDAr
 
     Args:
         data: The rows.
-        candidates: As of `excess`.
+        candidates: As of `Excess`.
         chosen: Numbers of candidates.
     """
     found = np.zeros(data.n_rows, np.int64)

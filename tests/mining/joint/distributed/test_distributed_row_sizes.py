@@ -24,7 +24,7 @@ from mining.joint.distributed.row_sizes import (
     size_classes,
     usual_contributions,
 )
-from mining.joint.distributed.truncation import candidates_held, excess
+from mining.joint.distributed.truncation import Excess, candidates_held
 from tests.examples import slowly
 from tests.mining.joint.distributed.distributed_world import run, task_for
 from tests.mining.joint.oracle import Rows
@@ -170,7 +170,7 @@ def test_no_candidate_loses_more_than_its_bound(
     assert sizes[0].tolist() == brute
     counts = [class_counts(each, (most,)) for each in sizes]
     found = itemset_truncation((most,), counts[0], counts[1], 0.0, 1.0, 1.0, len(sets), 1, True)
-    lost = excess(rows, sets, order, most)[order]
+    lost = Excess(sets, order, most)(rows)[order]
     assert (lost[:most] == 0).all()
     assert (lost[:likely] <= found.of_likely).all()
     assert (lost <= found.of_any).all()

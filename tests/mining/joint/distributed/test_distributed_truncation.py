@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from mining.data.transactions import Transactions
 from mining.joint.distributed import truncation
-from mining.joint.distributed.truncation import excess, truncated_item_counts
+from mining.joint.distributed.truncation import Excess, truncated_item_counts
 from tests.mining.joint.distributed.distributed_world import truncated_items, truncated_sets
 
 ITEMS = tuple(sorted([*"abcdefgh", "bread, white", "ünï"]))
@@ -43,7 +43,7 @@ def test_longer_candidates(given_rows: list[list[str]], chosen: tuple[np.ndarray
     sets, order = chosen
     named = [frozenset(ITEMS[item] for item in each) for each in sets[order].tolist()]
     whole = np.array([sum(each <= set(row) for row in given_rows) for each in named])
-    lost = excess(on_all(given_rows), sets, order, most)
+    lost = Excess(sets, order, most)(on_all(given_rows))
     assert (whole - lost[order]).tolist() == truncated_sets(given_rows, named, most)
 
 
@@ -59,7 +59,7 @@ def test_one_record_moves_at_most_so_many_counts_by_one(
 
     def both(these: list[list[str]]) -> tuple[np.ndarray, np.ndarray]:
         held = np.array([sum({ITEMS[i] for i in each} <= set(row) for row in these) for each in sets.tolist()])
-        return truncated_item_counts(on_all(these), most), held - excess(on_all(these), sets, order, most)
+        return truncated_item_counts(on_all(these), most), held - Excess(sets, order, most)(on_all(these))
 
     for more, fewer in zip(both(with_it), both(given_rows), strict=True):
         assert set((more - fewer).tolist()) <= {0, 1}
@@ -79,7 +79,7 @@ def test_blocks_of_candidates_and_words_of_rows(seed: int, most: int) -> None:
     order = random.permutation(len(sets))
     both = held[:, sets[order, 0]] & held[:, sets[order, 1]]
     expected = (both & (np.cumsum(both, axis=1) > most)).sum(axis=0)
-    assert excess(data, sets, order, most)[order].tolist() == expected.tolist()
+    assert Excess(sets, order, most)(data)[order].tolist() == expected.tolist()
 
 
 def test_long_rows_lose_each_item_about_as_often() -> None:
