@@ -181,7 +181,7 @@ def run(
 
     metadata: list[Any] = []
     monkeypatch.setattr("party.jobs.job.PROGRESS_S", 0.0)  # every step is told, however short
-    monkeypatch.setattr("coordinator.jobs.client.dial", lambda *given: Tap(dial(*given), given[1], seen, calls))
+    monkeypatch.setattr("coordinator.node_client.dial", lambda *given: Tap(dial(*given), given[1], seen, calls))
     folder.mkdir()
     asyncio.run(test())
     return seen, metadata

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from google.protobuf import symbol_database
 
-from coordinator.jobs import client as coordinator_client
+from coordinator import node_client
 from coordinator.jobs.runner import run_job as run_at_nodes
 from crypto.protocols.union.lists import EPSILON_COMMON, common_fakes, spare_for_common_fakes
 from jobs.results.result import Result
@@ -267,8 +267,8 @@ def test_the_coordinator_gets_frequent_itemsets_and_costs(
 ) -> None:
     """An item that is frequent in the north but not altogether is known to all parties and never to the coordinator."""
     received: list[bytes] = []
-    dial = coordinator_client.dial
-    monkeypatch.setattr(coordinator_client, "dial", lambda *where: Tap(dial(*where), received))
+    dial = node_client.dial
+    monkeypatch.setattr(node_client, "dial", lambda *where: Tap(dial(*where), received))
     spec = nodes.weekly(itemsets={"min_support": "0.3", "strategy": strategy})
 
     async def test() -> Result:
