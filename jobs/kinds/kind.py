@@ -96,6 +96,7 @@ class Kind(ABC):
         specification: The model of its job files; a model derived from `JobSpec` where the kind has a table of its own.
         data: The kind of data that parties bring.
         resumes: Whether parties keep what is disclosed on the way, so that another attempt can go on from there.
+        in_blocks: Whether parties' rows may lie in blocks, as `mining.data.rows.Rows`; otherwise they are in memory.
         estimates: Whether what it finds are estimates, with intervals.
         perturbs: Whether records are perturbed where they are, and reported to the analyst of the job.
         noisy_rows: Whether the number of rows has noise, too.
@@ -105,6 +106,7 @@ class Kind(ABC):
     specification: ClassVar[type[JobSpec]] = JobSpec
     data: ClassVar[DataKind]
     resumes: ClassVar[bool] = False
+    in_blocks: ClassVar[bool] = False
     estimates: ClassVar[bool] = False
     perturbs: ClassVar[bool] = False
     noisy_rows: ClassVar[bool] = False

@@ -12,7 +12,7 @@ from pathlib import Path
 from link.executor import available_cores
 from mining.partitioned.encoding.encode import Encoding, origin_of
 from mining.partitioned.encoding.source import TransactionSource
-from mining.partitioned.encoding.writing import private_folder
+from mining.partitioned.encoding.writing import private_folder, unwritten
 from mining.partitioned.processes import Processes
 from mining.partitioned.rows import PartitionedRows
 from mining.partitioned.stored import StoredRows
@@ -56,7 +56,10 @@ class BlockFolders:
             ResourceError: The disk refuses a folder.
         """
         private_folder(self._folder)
-        folder = Path(tempfile.mkdtemp(prefix="", dir=self._folder))
+        try:
+            folder = Path(tempfile.mkdtemp(prefix="", dir=self._folder))
+        except OSError as error:
+            raise unwritten(self._folder, error) from None
         return Encoding(self._source, self._withheld, folder, self._workers)
 
     def encode(self, encoding: Encoding) -> PartitionedRows:

@@ -13,9 +13,9 @@ from link.memory_limit import memory_limit
 from party.config import FILE_URLS, DatasetSection
 
 # Bytes in memory while a source is read, and of columns of bits while it is counted; measured on the retail data.
-_PER_CELL: Final = 16
-_PER_BYTE: Final = 3
-_PER_PACKED_BYTE: Final = 15
+_PER_CELL: Final = 32
+_PER_BYTE: Final = 8
+_PER_PACKED_BYTE: Final = 24
 
 
 def engine_of(dataset: DatasetSection, memory_share: Decimal) -> Literal["memory", "processes"]:

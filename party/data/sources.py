@@ -89,10 +89,14 @@ class Sources:
         hiding = self._datasets[name][0].hiding
         return 0 if hiding is None else len(hiding.rules)
 
-    async def load(self, name: str) -> Data:
+    async def load(self, name: str, *, in_blocks: bool = True) -> Data:
         """What a dataset contributes, read anew where its file has changed; a database is read for every job.
 
         Whoever gets it closes it, `jobs.data.close`, once it is not needed any more.
+
+        Args:
+            name: Of the dataset.
+            in_blocks: Whether rows may lie in blocks; otherwise `engine = "auto"` reads them into memory.
 
         Raises:
             InputDataError: The source is missing, corrupt or not in the declared format.
@@ -100,7 +104,9 @@ class Sources:
         """
         (dataset, withheld), kept = self._datasets[name], self._kept[name]
         async with kept.lock:
-            (engine,) = await self._executor.map(lambda each: engine_of(each, self._memory_share), [dataset])
+            engine = dataset.engine
+            if engine == "auto" and in_blocks:
+                (engine,) = await self._executor.map(lambda each: engine_of(each, self._memory_share), [dataset])
             if engine == "processes":
                 kept.data, kept.stamp, kept.digest = None, None, b""
                 return await self._in_blocks(name)

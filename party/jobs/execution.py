@@ -10,6 +10,7 @@ from jobs.audit.events import RulesHidden, Started
 from jobs.audit.recorder import SessionRecorder
 from jobs.data import Data, close
 from jobs.kinds.kind import Resources
+from jobs.kinds.registry import kind_of
 from jobs.run import PartyRun, run_party
 from party.jobs.charging import charged, release_begun
 from party.jobs.context import JobContext
@@ -43,7 +44,8 @@ async def take_part(
     )
     started = asyncio.create_task(context.audit.record(*events))
     try:
-        data = await transport.before_session(context.sources.load(job.spec.job.dataset))
+        in_blocks = kind_of(job.spec).in_blocks
+        data = await transport.before_session(context.sources.load(job.spec.job.dataset, in_blocks=in_blocks))
     finally:
         await started
     try:

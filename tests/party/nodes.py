@@ -224,9 +224,9 @@ def hold(node: Node) -> asyncio.Event:
     """Keeps a node from reading its data until the event is set; returns the event."""
     release, load = asyncio.Event(), node._sources.load
 
-    async def held(name: str) -> Any:
+    async def held(name: str, **how: bool) -> Any:
         await release.wait()
-        return await load(name)
+        return await load(name, **how)
 
     node._sources.load = held  # type: ignore[method-assign]
     return release

@@ -15,6 +15,7 @@ import pytest
 from jobs.data import close
 from link.errors import InputDataError
 from link.executor import ThreadExecutor
+from mining.data.transactions import Transactions
 from mining.partitioned.encoding import encode
 from mining.partitioned.in_process import InProcess
 from mining.partitioned.rows import PartitionedRows
@@ -223,7 +224,7 @@ def test_a_cancelled_job_ends_the_encoding(
 
 @pytest.mark.parametrize("form", ["basket", "parquet"])
 def test_auto_takes_processes_where_rows_would_fill_memory(
-    form: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    form: str, tmp_path: Path, executor: ThreadExecutor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -236,11 +237,21 @@ def test_auto_takes_processes_where_rows_would_fill_memory(
     dataset = section(str(path), format=form, engine="auto")
     monkeypatch.setattr(engine, "memory_limit", lambda: 1 << 30)
     assert engine_of(dataset, Decimal("0.25")) == "memory"
-    monkeypatch.setattr(engine, "memory_limit", lambda: 100_000)
+    monkeypatch.setattr(engine, "memory_limit", lambda: 200_000)
     assert engine_of(dataset, Decimal("0.25")) == "processes"
     assert engine_of(dataset, Decimal(1)) == "memory"
+    asyncio.run(_taken(dataset, tmp_path, executor))
     assert engine_of(section(str(path), format=form, engine="memory"), Decimal("0.25")) == "memory"
     assert engine_of(section(str(tmp_path / "absent"), engine="auto"), Decimal("0.25")) == "memory"
+
+
+async def _taken(dataset: DatasetSection, folder: Path, executor: ThreadExecutor) -> None:
+    """Jobs that need rows in memory get them there."""
+    kept = Sources([dataset], executor, {"baskets": ()}, folder / "blocks")
+    data = await loaded(kept)
+    data.close()
+    assert isinstance(await kept.load("baskets", in_blocks=False), Transactions)
+    (await loaded(kept)).close()
 
 
 @pytest.mark.parametrize(

@@ -32,6 +32,7 @@ class Rows(ItemsetsKind):
     """Itemsets and rules over rows that parties hold for themselves, exact."""
 
     data = "transactions"
+    in_blocks = True
     finding = FoundItemsets
 
     def tables(self, spec: JobSpec) -> Mapping[str, frozenset[str]]:

@@ -1,0 +1,44 @@
+"""The memory that blocks take does not grow with their number."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from tests.mining.partitioned import counted_process
+
+GROUP_ROWS = 150_000
+ROW_ITEMS = 12
+
+
+@pytest.mark.slow
+def test_node_and_workers_stay_as_small_as_they_are(tmp_path: Path) -> None:
+    """Rows in memory would take 100 MiB more, and their texts far more than that."""
+    few, many = (counted(tmp_path, groups) for groups in (2, 16))
+    assert (few[0], many[0]) == (2, 16)
+    assert many[1] > few[1]
+    for small, large in zip(few[2:], many[2:], strict=True):
+        assert large < small + (40 << 10)  # KiB
+
+
+def counted(folder: Path, groups: int) -> list[int]:
+    """Blocks, the most frequent pair's count, and the peaks of the node and of its worker."""
+    source = folder / f"{groups}.parquet"
+    items = pa.array([f"item {number:04}" for number in range(500)])
+    generator = np.random.default_rng(1)
+    offsets = pa.array(np.arange(GROUP_ROWS + 1, dtype=np.int32) * ROW_ITEMS)
+    with pq.ParquetWriter(source, pa.schema({"items": pa.list_(pa.string())})) as writer:
+        for _ in range(groups):
+            codes = generator.integers(0, len(items), GROUP_ROWS * ROW_ITEMS)
+            writer.write_table(pa.table({"items": pa.ListArray.from_arrays(offsets, items.take(pa.array(codes)))}))
+    script = [sys.executable, counted_process.__file__, str(source), str(folder / f"{groups}")]
+    found = subprocess.run(script, capture_output=True, text=True, check=True)
+    peaks: list[int] = json.loads(found.stdout)
+    return peaks
