@@ -1,4 +1,4 @@
-"""`python counted_process.py SOURCE FOLDER`: encodes and counts, and prints the peak memory of itself and its workers."""
+"""`python counted_process.py SOURCE FOLDER`: encodes and counts; prints the peak memory of itself and of its worker."""
 
 from __future__ import annotations
 
