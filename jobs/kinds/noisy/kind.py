@@ -37,6 +37,7 @@ from mining.joint.parameters import HorizontalMining
 class Noisy(EstimatesKind):
     """Itemsets from sums to which the parties add noise."""
 
+    in_blocks = True
     noisy_rows = True
 
     def tables(self, spec: JobSpec) -> Mapping[str, frozenset[str]]:
