@@ -9,7 +9,6 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, TypeAlias
 
 from jobs.comparison import Accuracy, accuracy, under
-from jobs.kinds.estimates_finding import FoundEstimates
 from jobs.kinds.packages import PrivacyModel
 from jobs.spec.job import JobSpec
 from link.errors import ComineError, ConfigurationError, JobCancelled
@@ -54,7 +53,7 @@ class Measured:
     def spent(self) -> Spent | None:
         """What each record has spent; None under the exact model."""
         finding = self.results[0].finding
-        return finding.estimated.spent if isinstance(finding, FoundEstimates) else None
+        return None if finding is None else finding.spent
 
     @property
     def bytes_sent(self) -> float:

@@ -58,7 +58,7 @@ def assemble(
     for party, release in releases.items():
         _check_agreement(party, release, agreed, learns=party in spec.learners)
     n_rows, positions = rows_of(agreed)
-    if (n_rows is None) is (positions is None) or (positions is not None) is not _is_union(spec):
+    if (n_rows is None) is (positions is None) or (positions is not None) is not kind_of(spec).finds_positions(spec):
         raise ProtocolViolation(f"{agreed.party} signed another kind of size than the job asks for", party=agreed.party)
     finding = None if source is None else _found(spec, source, released[source][1], agreed)
     return Result(
@@ -108,11 +108,6 @@ def result_of(
         with suppress(ComineError, ValueError, KeyError, TypeError):  # another version's plan costs no result
             plan = Plan.from_data(record.plan)
     return replace(result, proposal=record.proposal, approvals=record.approvals, plan=plan, signer=signer)
-
-
-def _is_union(spec: JobSpec) -> bool:
-    """Whether nobody learns how many rows are common."""
-    return spec.job.task == "align" and spec.alignment.mode == "union"
 
 
 def _found(spec: JobSpec, source: str, packed: bytes, agreed: Release) -> Finding:

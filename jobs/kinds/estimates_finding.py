@@ -74,6 +74,10 @@ class FoundEstimates(Finding):
     def n_rows(self) -> int:
         return self.itemsets.n_rows
 
+    @property
+    def spent(self) -> Spent:
+        return self.estimated.spent
+
     def pack(self) -> bytes:
         return pack_estimates(self.estimated)
 

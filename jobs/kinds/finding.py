@@ -11,6 +11,7 @@ from typing import Any, ClassVar
 import pyarrow as pa
 
 from jobs.spec.job import JobSpec
+from mining.joint.spent import Spent
 from protos.v1.control_pb2 import Release
 
 
@@ -77,6 +78,11 @@ class Finding(ABC):
     @abstractmethod
     def n_rows(self) -> int:
         """Rows that it was found in."""
+
+    @property
+    def spent(self) -> Spent | None:
+        """What each record has spent of its privacy; None where nothing is perturbed."""
+        return None
 
     @abstractmethod
     def pack(self) -> bytes:

@@ -190,6 +190,10 @@ class Kind(ABC):
     def facts(self, spec: JobSpec, strategy: str) -> list[tuple[str, str]]:
         """What was asked for and how it was done, for a report's list of facts."""
 
+    def finds_positions(self, spec: JobSpec) -> bool:
+        """Whether a result has the number of positions of rows, so that nobody learns how many rows are common."""
+        return False
+
     def rows_called(self, spec: JobSpec) -> str:
         """What the rows are, over which a job runs."""
         return "rows in common" if spec.is_vertical else "rows"

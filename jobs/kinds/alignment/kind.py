@@ -44,8 +44,11 @@ class Alignment(Kind):
 
     def disclosure(self, spec: JobSpec) -> Disclosure:
         task, parties = row_alignment(spec), spec.job.parties
-        union = task.mode == "union"
-        result = "the number of positions of rows" if union else "the number N of rows that all parties have"
+        result = (
+            "the number of positions of rows"
+            if self.finds_positions(spec)
+            else "the number N of rows that all parties have"
+        )
         return Disclosure(
             result,
             watched(spec, result),
@@ -70,6 +73,9 @@ class Alignment(Kind):
 
     def unions(self, spec: JobSpec) -> Unions:
         return of_alignment(spec)
+
+    def finds_positions(self, spec: JobSpec) -> bool:
+        return spec.alignment.mode == "union"
 
     def refusals(self, spec: JobSpec) -> frozenset[str]:
         return frozenset({"ids"})
