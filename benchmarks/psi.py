@@ -21,7 +21,8 @@ from benchmarks.settings import PARTIES, ROOT, Settings
 from benchmarks.table import Table
 from crypto.params import STANDARD_128
 from crypto.primitives.randomness import Randomness
-from crypto.protocols.alignment.alignment import Rows, intersection
+from crypto.protocols.alignment.alignment import intersection
+from crypto.protocols.alignment.common_rows import Rows
 from crypto.protocols.alignment.disclosure import declared
 from crypto.protocols.sums.pairwise import agree
 from link.core import Terms

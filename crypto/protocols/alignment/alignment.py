@@ -54,23 +54,27 @@ from crypto.params import STANDARD_128
 from crypto.primitives.commutative import CommutativeKey
 from crypto.primitives.hashing import encode_fields
 from crypto.primitives.ristretto255 import POINT_BYTES, UNIFORM_BYTES, Points, from_uniform_bytes, hash_to_group
+from crypto.protocols.alignment.common_rows import (
+    KEY,
+    Rows,
+    check_different,
+    no_intersection,
+    open_common,
+    own_rows,
+    receive_common,
+)
 from crypto.protocols.sums.pairwise import PairwiseSecrets
 from crypto.protocols.union.common_length import agree_on_length
 from crypto.protocols.union.joint_prf import PSEUDONYM_BYTES, checked, pseudonyms
 from crypto.protocols.union.layers import KERNEL_POINTS, apply, apply_received, shuffled
 from crypto.protocols.union.lists import EPSILON_COMMON, common_fakes, spare_for_common_fakes
 from crypto.protocols.union.set_union import ring_from, route_of, set_union
-from link.errors import MalformedMessage, ProtocolViolation
 from link.session import Session
 from link.tasks import together
 from protos.v1.alignment_pb2 import CommonIdentifiers, EncryptedIdentifiers
 
-KEY: Final = "[align] bound"  # of the job, which sets the bound
 _DOMAIN: Final = encode_fields(STANDARD_128.suite.encode(), b"alignment")
 _STRING: Final = np.dtype(f"S{POINT_BYTES}")  # all are equally long, so that a zero at the end loses nothing
-
-Rows = NDArray[np.int64]
-"""Numbers of a party's rows: places in the identifiers that it gave."""
 
 
 async def intersection(
@@ -184,20 +188,13 @@ async def _exchange(lane: Session, ring: Sequence[str], length: int, hashed: Poi
     there = await apply_received(lane, key.encrypt, there, peer)
     if lane.me == other:
         await lane.send_array(merger, EncryptedIdentifiers, there)  # -> 2
-        bits = await lane.receive_opened(merger, label, np.uint8, (len(here),))  # <- 3
-        if (bits > 1).any():
-            raise MalformedMessage(
-                f"{merger} opened something else than which rows are common; check that node", party=merger
-            )
-        return _own_rows(lane, order[bits != 0], hashed)
+        return await receive_common(lane, label, order, len(hashed))  # <- 3
     here = await lane.recv_array(other, EncryptedIdentifiers, np.uint8, here.shape)  # <- 2
     await apply_received(lane, checked, here, other)
     sides = [(_strings(here), _strings(there)), (_strings(there), _strings(here))]
     ours, theirs = await lane.map(lambda pair: np.isin(pair[0], pair[1]), sides)
-    if ours.sum() != theirs.sum():
-        raise _no_intersection(lane)
-    await lane.open(label, theirs.view(np.uint8), [other])  # -> 3
-    return _own_rows(lane, order[ours], hashed)
+    await open_common(lane, label, ours, theirs)  # -> 3
+    return own_rows(lane, order[ours], len(hashed))
 
 
 # -- more parties: the two roles of the ring ---------------------------------------------------------------------------
@@ -293,8 +290,7 @@ async def _begin(
     lane: Session, secrets: PairwiseSecrets, identifiers: Sequence[bytes], bound: int | None
 ) -> tuple[Points, int]:
     """H of this party's identifiers, shape (m, 32), and the public length of every party's list."""
-    if len(set(identifiers)) != len(identifiers):
-        raise ValueError("the identifiers of rows that are aligned must be different")
+    check_different(identifiers)
     length = await agree_on_length(lane.lane("length"), secrets, len(identifiers), bound, key=KEY)
     chunks = [identifiers[start : start + KERNEL_POINTS] for start in range(0, len(identifiers), KERNEL_POINTS)]
     hashed = await lane.map(lambda chunk: hash_to_group(chunk, _DOMAIN), chunks)
@@ -346,7 +342,7 @@ def _strings(points: Points) -> NDArray[np.bytes_]:
 # -- what comes out ----------------------------------------------------------------------------------------------------
 async def _open_size(lane: Session, label: str, size: int, hashed: Points) -> int:
     if size > len(hashed):
-        raise _no_intersection(lane)
+        raise no_intersection(lane)
     await lane.open(label, np.array([size], np.uint64))
     return size
 
@@ -354,7 +350,7 @@ async def _open_size(lane: Session, label: str, size: int, hashed: Points) -> in
 async def _receive_size(lane: Session, merger: str, label: str, hashed: Points) -> int:
     (size,) = await lane.receive_opened(merger, label, np.uint64, (1,))
     if size > len(hashed):
-        raise _no_intersection(lane)
+        raise no_intersection(lane)
     return int(size)
 
 
@@ -365,19 +361,5 @@ def _find(lane: Session, plain: Points, hashed: Points) -> Rows:
     places = np.searchsorted(known, wanted, sorter=order)
     rows = order[np.minimum(places, len(known) - 1)]
     if not (known[rows] == wanted).all() or len(np.unique(rows)) != len(rows):
-        raise _no_intersection(lane)
+        raise no_intersection(lane)
     return rows
-
-
-def _own_rows(lane: Session, rows: Rows, hashed: Points) -> Rows:
-    if (rows >= len(hashed)).any():  # one of the random points that fill the list
-        raise _no_intersection(lane)
-    return rows
-
-
-def _no_intersection(lane: Session) -> ProtocolViolation:
-    return ProtocolViolation(
-        f"what came out of the alignment is not common to {lane.me}, so {' or '.join(lane.others)} sent a wrong list; "
-        "check these nodes",
-        party=lane.others[0] if len(lane.others) == 1 else None,
-    )

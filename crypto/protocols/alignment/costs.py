@@ -8,7 +8,9 @@ from itertools import pairwise
 
 from crypto.params import STANDARD_128
 from crypto.protocols.alignment.alignment import room_of
+from crypto.protocols.alignment.oprf_intersection import value_bytes
 from crypto.protocols.sums.costs import maximum_traffic
+from crypto.protocols.transfers.costs import oprf_traffic
 from crypto.protocols.union.costs import UnionSizes, union_traffic
 from crypto.protocols.union.joint_prf_costs import PrfSizes, prf_traffic
 from crypto.protocols.union.set_union import ring_from, route_of
@@ -53,6 +55,16 @@ def intersection_traffic(traffic: Traffic, sizes: AlignmentSizes, merger: str) -
             traffic.send(sender, receiver, size)
         traffic.send(merger, ring, size)
         traffic.rounds += len(ring)
+
+
+def oprf_intersection_traffic(traffic: Traffic, length: int, merger: str) -> None:
+    """Enters `oprf_intersection`, with lists of this length."""
+    merger, other = ring_from(traffic.parties, merger)
+    maximum_traffic(traffic, [LISTS.beyond])
+    oprf_traffic(traffic, other, merger, length)
+    traffic.send(other, merger, length * value_bytes(length))
+    traffic.send(merger, [other], length)
+    traffic.rounds += 5
 
 
 def cardinality_traffic(traffic: Traffic, sizes: AlignmentSizes, merger: str) -> None:

@@ -6,13 +6,10 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from math import prod
 
-from crypto.primitives.ristretto255 import POINT_BYTES
 from crypto.protocols.comparison.comparison import ands_by_level, blocks, ways
 from crypto.protocols.comparison.digit_comparison import tables_of
 from crypto.protocols.comparison.digit_tables import CHAIN_BITS, chain, leaves
-from crypto.protocols.transfers.base_ot import KEY_BYTES
-from crypto.protocols.transfers.costs import rows_bytes
-from crypto.protocols.transfers.extension_codes import seed_blocks
+from crypto.protocols.transfers.costs import rows_bytes, seeds_traffic
 from crypto.protocols.transfers.extension_seeds import DEFAULT_FIELD_BITS
 from crypto.protocols.transfers.ot_extension import batches
 from crypto.protocols.transfers.table_transfers import Table, chunks, corrections_shape, filled_up, symbol_count
@@ -22,11 +19,8 @@ from link.traffic import Traffic
 def agreement_traffic(traffic: Traffic, holders: Sequence[str]) -> None:
     """Enters what a `TwoParty` agrees upon: 2 rounds for both directions, which go at once."""
     first, second = holders
-    number, bits = seed_blocks(DEFAULT_FIELD_BITS), DEFAULT_FIELD_BITS
-    for sender, receiver in ((first, second), (second, first)):
-        traffic.send(receiver, sender, POINT_BYTES)
-        traffic.send(sender, receiver, 2 * number * bits * POINT_BYTES)
-        traffic.send(receiver, sender, 2 * number * (bits - 1) * KEY_BYTES)
+    seeds_traffic(traffic, first, second)
+    seeds_traffic(traffic, second, first)
     traffic.rounds += 2
 
 

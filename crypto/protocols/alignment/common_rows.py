@@ -1,0 +1,86 @@
+"""How an alignment of two parties ends: the merger opens which places of the other's list hold what is common."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from link.errors import MalformedMessage, ProtocolViolation
+from link.session import Session
+
+KEY: Final = "[align] bound"  # of the job, which sets the bound
+
+Rows = NDArray[np.int64]
+"""Numbers of a party's rows: places in the identifiers that it gave."""
+
+
+def check_different(identifiers: Sequence[bytes]) -> None:
+    """Refuses what is given twice.
+
+    Raises:
+        ValueError: An identifier is.
+    """
+    if len(set(identifiers)) != len(identifiers):
+        raise ValueError("the identifiers of rows that are aligned must be different")
+
+
+async def open_common(lane: Session, label: str, ours: NDArray[np.bool_], theirs: NDArray[np.bool_]) -> None:
+    """The merger's part.
+
+    Args:
+        lane: The alignment's, of two parties.
+        label: Under which places are opened.
+        ours: Whether each row of the merger's is common.
+        theirs: Whether each place of the other's list is.
+
+    Raises:
+        ProtocolViolation: These are not as many: the other's list holds something twice.
+    """
+    if ours.sum() != theirs.sum():
+        raise no_intersection(lane)
+    await lane.open(label, theirs.view(np.uint8))
+
+
+async def receive_common(lane: Session, label: str, order: Rows, rows: int) -> Rows:
+    """The other party's part: which of its rows are common.
+
+    Args:
+        lane: The alignment's, of two parties.
+        label: As for `open_common`.
+        order: For every place of its list the row that is there, a number beyond the rows where none is.
+        rows: How many it has.
+
+    Raises:
+        MalformedMessage: The merger opened something else than zeros and ones.
+        ProtocolViolation: It opened a place where no row is.
+    """
+    (merger,) = lane.others
+    bits = await lane.receive_opened(merger, label, np.uint8, (len(order),))
+    if (bits > 1).any():
+        raise MalformedMessage(
+            f"{merger} opened something else than which rows are common; check that node", party=merger
+        )
+    return own_rows(lane, order[bits != 0], rows)
+
+
+def own_rows(lane: Session, numbers: Rows, rows: int) -> Rows:
+    """The numbers, where all are of rows.
+
+    Raises:
+        ProtocolViolation: One is not: what fills up the list cannot be common.
+    """
+    if (numbers >= rows).any():
+        raise no_intersection(lane)
+    return numbers
+
+
+def no_intersection(lane: Session) -> ProtocolViolation:
+    """What came out cannot be; of two parties it names the other."""
+    return ProtocolViolation(
+        f"what came out of the alignment is not common to {lane.me}, so {' or '.join(lane.others)} sent a wrong list; "
+        "check these nodes",
+        party=lane.others[0] if len(lane.others) == 1 else None,
+    )

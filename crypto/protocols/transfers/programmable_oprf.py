@@ -1,0 +1,107 @@
+"""A programmable oblivious pseudorandom function: at points that the sender has chosen the receiver gets its values.
+
+Both evaluate `oprf`'s function F, the receiver at its points y, the sender at the points x that it programs:
+    0  values   as in `oprf`
+    1  store    the sender sends a store of F(x) ⊕ value for each x (`okvs`); the receiver reads it at y and adds F(y)
+At a point of both that gives the sender's value; at all others F(y) is as good as random, and so is what comes out.
+
+Rounds: 1 beside those of `oprf`. Bytes: 8·w for each row of the second store, for values of w words.
+
+Adversary: semi-honest. The receiver's points are hidden as in `oprf`. The store hides which points are programmed, and
+    how many, since F there and all rows that hold nothing are as good as uniform (`okvs`, obliviousness), where the
+    values look random to the receiver: which of its points the sender has programmed shows only if values do.
+Leakage: both capacities.
+
+Source: Kolesnikov, Matania, Pinkas, Rosulek and Trieu, "Practical Multi-party Private Set Intersection from
+Symmetric-Key Techniques", CCS 2017, section 4, with a store in place of its polynomials and tables (Garimella, Pinkas,
+Rosulek, Trieu and Yanai, CRYPTO 2021, section 7).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from crypto.primitives.okvs import filled, read, solved
+from crypto.primitives.point_hash import Points, Words
+from crypto.protocols.transfers.extension_seeds import ReceiverSeeds, SenderSeeds
+from crypto.protocols.transfers.oprf import Indices, Parts, check_seed, receive_values, send_values
+from link.session import Session
+from protos.v1.oblivious_prf_pb2 import ProgrammedRows, StoreSeed
+
+
+async def receive_programmed(
+    session: Session,
+    peer: str,
+    seeds: SenderSeeds,
+    points: Points,
+    capacities: tuple[int, int],
+    key: bytes,
+    words: int = 1,
+) -> Words:
+    """The receiver's part: what the sender has programmed at the receiver's points; elsewhere pseudorandom words.
+
+    Args:
+        session: As for `receive_values`.
+        peer: As for `receive_values`.
+        seeds: As for `receive_values`.
+        points: As for `receive_values`.
+        capacities: Of the receiver's points and of the sender's, public.
+        key: As for `receive_values`.
+        words: Of 64 bits, in a value; up to 4.
+
+    Returns:
+        Shape (n, words).
+
+    Raises:
+        MalformedMessage: The sender's stores have another size.
+    """
+    own, programmed = capacities
+    values = await receive_values(session.lane("function"), peer, seeds, points, own, key, 8 * words)
+    parts = Parts.of(programmed)
+    result = values.view("<u8")
+    for numbers in parts.numbers(points):
+        seed = (await session.recv(peer, StoreSeed, check_seed)).seed  # <- 3
+        store = await session.recv_array(peer, ProgrammedRows, np.uint64, (parts.layout.rows, words))  # <- 3
+        places = parts.layout.places(points[numbers], seed)
+        result[numbers] ^= await session.compute(read, parts.layout, store, places)
+    return result
+
+
+async def send_programmed(
+    session: Session,
+    peer: str,
+    seeds: ReceiverSeeds,
+    points: Points,
+    values: Words,
+    capacities: tuple[int, int],
+    key: bytes,
+) -> None:
+    """The sender's part.
+
+    Args:
+        session: As for `part_keys`.
+        peer: As for `part_keys`.
+        seeds: As for `part_keys`.
+        points: Different ones, at most as many as the second capacity, shape (n, 2).
+        values: What the receiver gets at each of them, shape (n, words). Only if they look random to the receiver does
+            it not learn at which of its points there is one.
+        capacities: The receiver's own.
+        key: As for `part_keys`.
+
+    Raises:
+        ValueError: There are more points than the capacity.
+    """
+    own, programmed = capacities
+    parts, random, words = Parts.of(programmed), session.randomness("store"), values.shape[1]
+    by_part = parts.stored(points)
+    found = await send_values(session.lane("function"), peer, seeds, points, own, key, 8 * words)
+    differences = found.view("<u8") ^ values
+
+    def store(numbers: Indices) -> tuple[bytes, Words]:
+        seed, solution = solved(parts.layout, points[numbers], random)
+        return seed, filled(solution, differences[numbers], random)
+
+    for numbers in by_part:
+        seed, rows = await session.compute(store, numbers)
+        await session.send(peer, StoreSeed(seed=seed))  # -> 3
+        await session.send_array(peer, ProgrammedRows, rows)  # -> 3
