@@ -86,9 +86,34 @@ def session_key(secret: bytes, session: bytes) -> bytes:
 
 def opening_mac(key: bytes, number: int, label: str, values: bytes | memoryview) -> bytes:
     """The MAC of the opening with this number in a session; equal values opened twice have different MACs."""
-    mac = hmac.new(key, b"%d\0%s\0" % (number, label.encode()), "sha256")
+    mac = _begun_mac(key, number, label)
     mac.update(values)
     return mac.digest()
+
+
+def _begun_mac(key: bytes, number: int, label: str) -> hmac.HMAC:
+    return hmac.new(key, b"%d\0%s\0" % (number, label.encode()), "sha256")
+
+
+@dataclass(frozen=True, slots=True)
+class Leaving:
+    """A line of a record while its values leave: it says at any time what has left.
+
+    Attributes:
+        record: Whose line it is.
+        place: Where it is there.
+        mac: Of the values so far.
+    """
+
+    record: list[Opened]
+    place: int
+    mac: hmac.HMAC
+
+    def add(self, values: bytes | memoryview) -> None:
+        """Enters what leaves next."""
+        self.mac.update(values)
+        line = self.record[self.place]
+        self.record[self.place] = replace(line, size_bytes=line.size_bytes + len(values), mac=self.mac.digest())
 
 
 @dataclass(slots=True)
@@ -112,7 +137,11 @@ class Ledger:
         return cls({d.label: d for d in declared}, key)
 
     def issue(self, label: str, values: bytes | memoryview, number: int, to: Iterable[str]) -> None:
-        """Allows `number` values to leave for each of `to`, or raises.
+        """Allows `number` values to leave for each of `to`, or raises; as `begin`, of values that are all there."""
+        self.begin(label, number, to).add(values)
+
+    def begin(self, label: str, number: int, to: Iterable[str]) -> Leaving:
+        """Allows `number` values to leave for each of `to`, piece by piece, or raises.
 
         Raises:
             UndeclaredDisclosure: The label is not in the statement, a receiver may not learn it, or there are too many.
@@ -135,8 +164,9 @@ class Ledger:
                 )
         for receiver in receivers:
             self._sent[label, receiver] += number
-        mac = opening_mac(self.key, len(self.record), label, values)
-        self.record.append(Opened(label, receivers, number, len(values), mac))
+        leaving = Leaving(self.record, len(self.record), _begun_mac(self.key, len(self.record), label))
+        self.record.append(Opened(label, receivers, number, 0, leaving.mac.digest()))
+        return leaving
 
     def expect(self, label: str, sender: str) -> None:
         """Raises `UndeclaredDisclosure` where a peer opens something that the statement does not declare."""

@@ -10,7 +10,7 @@ import asyncio
 import contextlib
 import hashlib
 import time
-from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable, Sequence
 from typing import Any, Final, ParamSpec, TypeVar
 
 import numpy as np
@@ -287,12 +287,45 @@ class Session:
         """The values that `frm` opens under `label`, of exactly this type and shape; `number` as for `open`."""
         self._core.ledger.expect(label, frm)
         counted = shape[0] if number is None else number
+        return await self._assemble(frm, Opening, "values", dtype, shape, _checks_opening(label, counted))
 
-        def check(opening: Opening) -> None:
-            if opening.label != label or opening.number != counted:
-                raise ValueError(f"{counted} values of '{label}' were expected")
+    async def open_pieces(self, label: str, pieces: AsyncIterable[NDArray[Any]], number: int, to: str) -> None:
+        """As `open` to one other party, of values that are never all in memory; the frames are the same.
 
-        return await self._assemble(frm, Opening, "values", dtype, shape, check)
+        Args:
+            label: As of `open`.
+            pieces: Arrays of values, whose first axes count `number` values together.
+            number: How many values these are.
+            to: The receiver.
+
+        Raises:
+            UndeclaredDisclosure: The statement does not allow it; nothing has left.
+        """
+        leaving, waiting, counted = self._core.ledger.begin(label, number, (to,)), bytearray(), 0
+        async for piece in pieces:
+            counted += len(piece)
+            waiting += _view(np.ascontiguousarray(piece))
+            while len(waiting) > CHUNK_BYTES:
+                chunk = bytes(memoryview(waiting)[:CHUNK_BYTES])
+                del waiting[:CHUNK_BYTES]
+                leaving.add(chunk)
+                await self._open_chunk(to, label, number, chunk, last=False)
+        if counted != number:
+            raise ValueError(f"{number} values of '{label}' were announced, and there are {counted}")
+        leaving.add(bytes(waiting))
+        await self._open_chunk(to, label, number, bytes(waiting), last=True)
+
+    async def receive_opened_pieces(
+        self, frm: str, label: str, number: int, width: int
+    ) -> AsyncIterator[NDArray[np.uint8]]:
+        """As `receive_opened`, of `number` rows of `width` bytes: some of them at a time, as they come."""
+        self._core.ledger.expect(label, frm)
+        rest = b""
+        async for piece in self._pieces(frm, Opening, "values", number * width, _checks_opening(label, number)):
+            data = rest + piece
+            whole = len(data) // width
+            yield np.frombuffer(data, np.uint8, whole * width).reshape(whole, width)
+            rest = data[whole * width :]
 
     async def compute(self, function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
         """Runs heavy local work off the event loop."""
@@ -399,19 +432,36 @@ class Session:
         check: Callable[[M], None] | None = None,
     ) -> NDArray[Any]:
         values = np.empty(shape, dtype)
-        buffer, filled, last = _view(values), 0, False
-        while not last:
-            message, last, _ = await self._take(frm, kind, check)
-            chunk = getattr(message, bytes_field)
-            if not chunk and not last:
-                raise MalformedMessage(f"{frm} sent an empty piece of {kind.DESCRIPTOR.name} data", party=frm)
-            if filled + len(chunk) > len(buffer):
-                raise MalformedMessage(f"{frm} sent more {kind.DESCRIPTOR.name} data than expected", party=frm)
+        buffer, filled = _view(values), 0
+        async for chunk in self._pieces(frm, kind, bytes_field, len(buffer), check):
             buffer[filled : filled + len(chunk)] = chunk
             filled += len(chunk)
-        if filled != len(buffer):
-            raise MalformedMessage(f"{frm} sent less {kind.DESCRIPTOR.name} data than expected", party=frm)
         return values
+
+    async def _pieces(
+        self, frm: str, kind: type[M], bytes_field: str, size: int, check: Callable[[M], None] | None
+    ) -> AsyncIterator[bytes]:
+        """The chunks of a bulk stream of exactly so many bytes."""
+        taken, last = 0, False
+        while not last:
+            message, last, _ = await self._take(frm, kind, check)
+            chunk: bytes = getattr(message, bytes_field)
+            if not chunk and not last:
+                raise MalformedMessage(f"{frm} sent an empty piece of {kind.DESCRIPTOR.name} data", party=frm)
+            taken += len(chunk)
+            if taken > size:
+                raise MalformedMessage(f"{frm} sent more {kind.DESCRIPTOR.name} data than expected", party=frm)
+            yield chunk
+        if taken != size:
+            raise MalformedMessage(f"{frm} sent less {kind.DESCRIPTOR.name} data than expected", party=frm)
+
+
+def _checks_opening(label: str, number: int) -> Callable[[Opening], None]:
+    def check(opening: Opening) -> None:
+        if opening.label != label or opening.number != number:
+            raise ValueError(f"{number} values of '{label}' were expected")
+
+    return check
 
 
 def _compare(peer: str, mine: Hello, theirs: Hello) -> None:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Final, TypeVar
+from typing import Final
 
 from jobs.data import Data
-from jobs.kinds.data import rows_of, transactions_of
+from jobs.kinds.data import rows_of
 from jobs.kinds.estimates_finding import FoundEstimates
 from jobs.kinds.itemsets_finding import FoundItemsets
 from jobs.kinds.kind import ALL, Facet, Kind, Unions
@@ -14,13 +14,10 @@ from jobs.spec.job import UNIVERSES, JobSpec
 from link.errors import ConfigurationError
 from link.session import Session
 from mining.data.rows import Rows
-from mining.data.transactions import Transactions
 from mining.itemsets import Itemsets
 from mining.joint.estimated import EstimatedOutcome
 from mining.rules.association import Rules
 from mining.rules.measure_names import DEFAULT_MEASURES
-
-T = TypeVar("T", bound=Rows)
 
 ITEMSETS: Final = frozenset({"min_support", "top_k", "max_length", "exclude"})
 """Keys of [itemsets] that mean something in all of them."""
@@ -79,19 +76,6 @@ async def rows_taken(session: Session, spec: JobSpec, data: Data) -> Rows:
         ConfigurationError: The data are of another kind.
     """
     rows: Rows = rows_of(spec, data, session.me)
-    return await _without_excluded(session, spec, rows)
-
-
-async def transactions_taken(session: Session, spec: JobSpec, data: Data) -> Transactions:
-    """The same, for jobs that need the rows in memory.
-
-    Raises:
-        ConfigurationError: The data are of another kind, or lie in blocks.
-    """
-    return await _without_excluded(session, spec, transactions_of(spec, data, session.me))
-
-
-async def _without_excluded(session: Session, spec: JobSpec, rows: T) -> T:
     return await session.compute(rows.without, spec.itemsets.exclude) if spec.itemsets.exclude else rows
 
 

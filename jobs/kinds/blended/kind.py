@@ -15,7 +15,7 @@ from jobs.kinds.itemsets_kind import (
     EstimatesKind,
     check_itemsets,
     estimates,
-    transactions_taken,
+    rows_taken,
 )
 from jobs.kinds.kind import Disclosure, Resources
 from jobs.kinds.words import excluded, watched
@@ -32,6 +32,7 @@ from mining.joint.blended.mine import mine
 class Blended(EstimatesKind):
     """Items from noisy counts of trusted parties and perturbed records of the others."""
 
+    in_blocks = True
     perturbs = True
 
     def tables(self, spec: JobSpec) -> Mapping[str, frozenset[str]]:
@@ -43,9 +44,9 @@ class Blended(EstimatesKind):
         blended_mining(spec)
 
     async def run(self, session: Session, spec: JobSpec, data: Data, resources: Resources) -> Outcome:
-        transactions = await transactions_taken(session, spec, data)
+        rows = await rows_taken(session, spec, data)
         task = await session.compute(blended_mining, spec)
-        found = await mine(session, transactions, task, resources.least_count)
+        found = await mine(session, rows, task, resources.least_count)
         return estimates(found, "blended")
 
     def disclosure(self, spec: JobSpec) -> Disclosure:

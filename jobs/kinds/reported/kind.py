@@ -16,7 +16,7 @@ from jobs.kinds.itemsets_kind import (
     check_colluding,
     check_itemsets,
     estimates,
-    transactions_taken,
+    rows_taken,
 )
 from jobs.kinds.kind import Disclosure, Resources
 from jobs.kinds.reported.parameters import hybrid_mining
@@ -37,6 +37,7 @@ from mining.joint.hybrid.parameters import SET_LENGTH
 class Reported(EstimatesKind):
     """Itemsets from perturbed records that are reported to an analyst, under local privacy or through shufflers."""
 
+    in_blocks = True
     perturbs = True
 
     def tables(self, spec: JobSpec) -> Mapping[str, frozenset[str]]:
@@ -55,9 +56,9 @@ class Reported(EstimatesKind):
         hybrid_mining(spec)
 
     async def run(self, session: Session, spec: JobSpec, data: Data, resources: Resources) -> Outcome:
-        transactions = await transactions_taken(session, spec, data)
+        rows = await rows_taken(session, spec, data)
         task = await session.compute(hybrid_mining, spec)
-        found = await mine(session, transactions, task, resources.least_count)
+        found = await mine(session, rows, task, resources.least_count)
         return estimates(found, task.search)
 
     def disclosure(self, spec: JobSpec) -> Disclosure:

@@ -26,7 +26,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -35,15 +35,14 @@ import numpy as np
 from crypto.primitives.randomness import KEY_BYTES, Randomness
 from ldp.accounting.discrete_gaussian import DiscreteGaussian
 from ldp.blending.curator import noisy_frequencies
-from ldp.budget import float_below
-from ldp.oracles.direct_encoding import DirectEncoding
 from link.errors import InputDataError, MalformedMessage, ProtocolViolation, shareable
 from link.files.json_text import read_json
 from link.session import Session
-from mining.data.transactions import Transactions
+from mining.data.rows import Rows
 from mining.estimates import EstimatedItemsets
 from mining.joint.blended.budget import Naming, counting, naming, spent
 from mining.joint.blended.estimate import Counts, blended, from_answers
+from mining.joint.blended.own_records import answers, asked, halves, response, second_half
 from mining.joint.blended.parameters import MAX_NAMED, Blending
 from mining.joint.distributed.truncation import truncated_item_counts
 from mining.joint.estimated import Estimated, EstimatedOutcome, pack_estimates
@@ -66,13 +65,13 @@ class _Run:
         session: The lane of the run.
         task: The public parameters.
         sizes: Numbers of records by party.
-        halves: At a trusted party, its records in two halves; at another all of them, and none.
+        parts: At a trusted party, its records in two halves; at another all of them as one.
     """
 
     session: Session
     task: Blending
     sizes: Mapping[str, int]
-    halves: tuple[Transactions, Transactions]
+    parts: Sequence[Rows]
 
     @property
     def n_rows(self) -> int:
@@ -93,12 +92,12 @@ class _Run:
         return Randomness.from_key(self.session.randomness(purpose).bytes(KEY_BYTES))
 
 
-async def mine(session: Session, data: Transactions, task: Blending, least_count: int = 1) -> EstimatedOutcome:
+async def mine(session: Session, data: Rows, task: Blending, least_count: int = 1) -> EstimatedOutcome:
     """Runs this party's part.
 
     Args:
         session: A lane of the job's session.
-        data: This party's transactions; perhaps none.
+        data: This party's rows; perhaps none.
         task: The public parameters, equal at all parties.
         least_count: This party's own floor for a least support that the job names.
 
@@ -115,7 +114,7 @@ async def mine(session: Session, data: Transactions, task: Blending, least_count
     return EstimatedOutcome(run.n_rows, spent(task), await _result(run, head, counted, answered))
 
 
-async def _begin(session: Session, data: Transactions, task: Blending, least_count: int) -> _Run:
+async def _begin(session: Session, data: Rows, task: Blending, least_count: int) -> _Run:
     """Step 0."""
     sizes = {session.me: data.n_rows}
     await session.open("records", np.array([data.n_rows], np.uint64))
@@ -124,10 +123,10 @@ async def _begin(session: Session, data: Transactions, task: Blending, least_cou
         if opened > _MAX_RECORDS:
             raise MalformedMessage(f"{peer} opened an impossible number of records; check that node", party=peer)
         sizes[peer] = int(opened)
-    first = np.ones(data.n_rows, bool)
+    parts: Sequence[Rows] = (data,)
     if session.me in task.opted_in:
-        first[session.randomness("halves").permutation(data.n_rows)[: second_half(data.n_rows)]] = False
-    run = _Run(session, task, sizes, (data.chosen(first), data.chosen(~first)))
+        parts = await session.compute(halves, data, session.randomness("halves"))
+    run = _Run(session, task, sizes, parts)
     if run.counted < 2:
         raise shareable(
             InputDataError(
@@ -144,7 +143,7 @@ async def _head(run: _Run) -> tuple[str, ...]:
     session, task, chosen = run.session, run.task, naming(run.task)
     sums: Counter[str] = Counter()
     if session.me in task.opted_in:
-        own = await session.compute(named_items, run.halves[0], chosen, task.catalogue, run.random("names"))
+        own = await session.compute(named_items, run.parts[0], chosen, task.catalogue, run.random("names"))
         await open_document(session, "head", _packed(own), len(own), session.others)
         sums.update(own)
     for peer in task.opted_in:
@@ -155,7 +154,7 @@ async def _head(run: _Run) -> tuple[str, ...]:
     return tuple(ordered[: task.head])
 
 
-def named_items(data: Transactions, chosen: Naming, catalogue: tuple[str, ...] | None, random: Randomness) -> Named:
+def named_items(data: Rows, chosen: Naming, catalogue: tuple[str, ...] | None, random: Randomness) -> Named:
     """The items that one trusted party names, with their noisy counts.
 
     Args:
@@ -181,7 +180,7 @@ async def _counts(run: _Run, head: tuple[str, ...]) -> Counts | None:
     if not head:
         return total if session.me == task.analyst else None
     if session.me in task.opted_in:
-        own = await session.compute(noisy_counts, run.halves[1], head, task, run.random("counts"))
+        own = await session.compute(noisy_counts, run.parts[1], head, task, run.random("counts"))
         await session.open("counts", own.view(np.uint64), (task.analyst,))
         total += own
     if session.me != task.analyst:
@@ -195,7 +194,7 @@ async def _counts(run: _Run, head: tuple[str, ...]) -> Counts | None:
     return total
 
 
-def noisy_counts(data: Transactions, head: tuple[str, ...], task: Blending, random: Randomness) -> Counts:
+def noisy_counts(data: Rows, head: tuple[str, ...], task: Blending, random: Randomness) -> Counts:
     """One trusted party's noisy counts of the head list, shape (d,).
 
     Args:
@@ -215,7 +214,7 @@ async def _answers(run: _Run, head: tuple[str, ...]) -> Counts | None:
     if not head:
         return total if session.me == task.analyst else None
     if session.me not in task.opted_in:
-        own = await session.compute(answers, run.halves[0], head, task, run.random("answers"))
+        own = await session.compute(answers, run.parts[0], head, task, run.random("answers"))
         await session.open("answers", own.astype(np.uint64), (task.analyst,))
         total += own
     if session.me != task.analyst:
@@ -227,45 +226,6 @@ async def _answers(run: _Run, head: tuple[str, ...]) -> Counts | None:
                 raise MalformedMessage(f"{peer} opened more answers than it has records; check that node", party=peer)
             total += opened.astype(np.int64)
     return total
-
-
-def answers(data: Transactions, head: tuple[str, ...], task: Blending, random: Randomness) -> Counts:
-    """How many of one party's records say yes to each question, shape (d,).
-
-    Each record is asked about one item of the head list, which chance alone chooses, and answers by itself.
-
-    Args:
-        data: The party's rows.
-        head: The head list, at least one item.
-        task: The public parameters.
-        random: The source of randomness.
-    """
-    question = np.empty(data.n_rows, np.int64)
-    question[random.permutation(data.n_rows)] = np.arange(data.n_rows) % len(head)
-    known = data.onto(head)
-    holds = np.zeros(data.n_rows, np.int64)
-    rows = known.row_numbers()
-    holds[rows[known.indices == question[rows]]] = 1
-    if not len(holds):
-        return np.zeros(len(head), np.int64)
-    oracle = response(task)
-    said = oracle.outcomes(oracle.privatise(holds, random))
-    return np.bincount(question[said == 1], minlength=len(head)).astype(np.int64)
-
-
-def response(task: Blending) -> DirectEncoding:
-    """Randomised response of a record to its question: 1 for yes."""
-    return DirectEncoding(2, float_below(task.epsilon))
-
-
-def asked(records: int, questions: int) -> Counts:
-    """How many of a party's records are asked each question."""
-    return np.asarray((records + questions - 1 - np.arange(questions)) // questions, np.int64)
-
-
-def second_half(records: int) -> int:
-    """How many of a trusted party's records are in its second half."""
-    return records - records // 2
 
 
 async def _result(run: _Run, head: tuple[str, ...], counts: Counts | None, answered: Counts | None) -> Estimated | None:

@@ -36,8 +36,17 @@ def drawn(records: int, plan: MiningPlan, random: RandomStream) -> list[Rows]:
     if not plan.divides_users:
         return [np.arange(records)] * len(plan.shares)
     order, place = random.permutation(records), random.below(_PLACES)
-    cuts = [math.floor(share * records * _PLACES + place) // _PLACES for share in accumulate(plan.shares)]
-    return [np.sort(order[start:stop]) for start, stop in pairwise([0, *cuts])]
+    return [np.sort(order[start:stop]) for start, stop in pairwise(_cuts(records, plan, place))]
+
+
+def drawn_sizes(records: int, plan: MiningPlan, random: RandomStream) -> list[int]:
+    """How many of a party's records answer in each phase of a plan that divides users, as `drawn` draws them."""
+    return [stop - start for start, stop in pairwise(_cuts(records, plan, random.below(_PLACES)))]
+
+
+def _cuts(records: int, plan: MiningPlan, place: int) -> list[int]:
+    """Where the phases begin, and where the last one ends; `place` is below `_PLACES`."""
+    return [0, *(math.floor(share * records * _PLACES + place) // _PLACES for share in accumulate(plan.shares))]
 
 
 def check_sizes(sizes: list[int], plan: MiningPlan) -> int:

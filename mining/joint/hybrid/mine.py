@@ -25,26 +25,28 @@ Source:     Wang, Li and Jha, "Locally Differentially Private Frequent Itemset M
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import asyncio
+from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
+from numpy.typing import NDArray
 
-from crypto.primitives.randomness import KEY_BYTES, Randomness
-from crypto.primitives.sealed import Rows
+from crypto.primitives.randomness import KEY_BYTES
 from ldp.reports import Reports
-from ldp.sets.baskets import Baskets
 from ldp.sets.plan import MiningPlan, MiningServer, SetReporter
 from ldp.shuffling.rows import reports_in, rows_of
 from link.errors import InputDataError, MalformedMessage, ProtocolViolation, shareable
 from link.session import Session
-from mining.data.transactions import Transactions
+from link.tasks import together
+from mining.data.rows import Rows
 from mining.joint.estimated import Estimated, EstimatedOutcome, pack_estimates
 from mining.joint.hybrid import groups
 from mining.joint.hybrid.budget import PhaseBudget, central, is_kept, phase_budgets, search_plan
 from mining.joint.hybrid.findings import findings
 from mining.joint.hybrid.openings import MAX_DOCUMENT, open_document, receive_document, receive_estimates
+from mining.joint.hybrid.own_records import OwnRecords, own_records
 from mining.joint.hybrid.parameters import HybridMining
 from mining.joint.hybrid.shuffle import (
     LABEL,
@@ -70,8 +72,7 @@ class _Search:
         session: The lane of the search.
         task: The public parameters.
         plan: The search, with the ε of reports.
-        data: This party's rows, as sets of the catalogue's numbers.
-        mine: By phase, the numbers of this party's records that answer.
+        own: This party's records.
         groups: By party and phase, how many records answer.
         sizes: Numbers of records by party.
         spent: What the search costs a record.
@@ -82,8 +83,7 @@ class _Search:
     session: Session
     task: HybridMining
     plan: MiningPlan
-    data: Baskets
-    mine: list[groups.Rows]
+    own: OwnRecords
     groups: Mapping[str, list[int]]
     sizes: Mapping[str, int]
     spent: Spent
@@ -100,19 +100,19 @@ class _Search:
         n = self.budgets[number].n if self.budgets else 1
         return Phase(number, {party: each[number] for party, each in self.groups.items()}, mechanism.report_bytes, n)
 
-    async def reports(self, lane: Session, number: int, mechanism: SetReporter) -> Reports:
-        """Step 3: this party's reports of a phase."""
-        random = Randomness.from_key(lane.randomness("reports").bytes(KEY_BYTES))
-        asked = await lane.compute(lambda: self.data[self.mine[number]])
-        return await lane.compute(mechanism.privatise, asked, random)
+    async def reports(self, lane: Session, number: int, mechanism: SetReporter) -> AsyncIterator[Reports]:
+        """Step 3: this party's reports of a phase, piece by piece."""
+        pieces = self.own.reports(number, mechanism, lane.randomness("reports").bytes(KEY_BYTES))
+        while (piece := await lane.compute(next, pieces, None)) is not None:
+            yield piece
 
 
-async def mine(session: Session, data: Transactions, task: HybridMining, least_count: int = 1) -> EstimatedOutcome:
+async def mine(session: Session, data: Rows, task: HybridMining, least_count: int = 1) -> EstimatedOutcome:
     """Runs this party's part.
 
     Args:
         session: A lane of the job's session.
-        data: This party's transactions; perhaps none. Items that the catalogue does not name are left out of them.
+        data: This party's rows; perhaps none. Items that the catalogue does not name are left out of them.
         task: The public parameters, equal at all parties.
         least_count: This party's own floor for a least support that the job names.
 
@@ -127,11 +127,11 @@ async def mine(session: Session, data: Transactions, task: HybridMining, least_c
     return EstimatedOutcome(search.n_rows, search.spent, found)
 
 
-async def _begin(session: Session, data: Transactions, task: HybridMining, least_count: int) -> _Search:
+async def _begin(session: Session, data: Rows, task: HybridMining, least_count: int) -> _Search:
     """Steps 0 and 1."""
     shape = task.plan(min(task.epsilon, task.most_local))  # phases and their shares do not depend on ε
-    mine = await session.compute(groups.drawn, data.n_rows, shape, session.randomness("phases"))
-    group_sizes, sizes = {session.me: [len(each) for each in mine]}, {session.me: data.n_rows}
+    own = await session.compute(own_records, data, task.catalogue, shape, session.randomness("phases"))
+    group_sizes, sizes = {session.me: own.sizes}, {session.me: data.n_rows}
     await session.open("records", np.array(group_sizes[session.me], np.uint64))
     for peer in session.others:
         opened = await session.receive_opened(peer, "records", np.uint64, (len(shape.shares),))
@@ -146,8 +146,7 @@ async def _begin(session: Session, data: Transactions, task: HybridMining, least
         session,
         task,
         await session.compute(search_plan, task, sizes),
-        await session.compute(_baskets, data, task.catalogue),
-        mine,
+        own,
         group_sizes,
         sizes,
         spent,
@@ -164,9 +163,9 @@ async def _analyse(search: _Search) -> Estimated:
         lane, mechanism = session.lane(f"phase-{number}"), server.phase.mechanism
         asked = server.phase.announcement
         await open_document(lane, "candidates", asked, len(mechanism.candidates or ()), session.others)  # 2
-        own = await search.reports(lane, number, mechanism)  # 3
-        await _add(lane, server, own)
-        await _collect(search, lane, server, number)  # 4
+        tally = _Tally(lane, server)
+        own = _add_own(tally, search.reports(lane, number, mechanism))  # 3
+        await together([own, _collect(search, tally, number)])  # 4
         await session.compute(server.advance)
     session.progress("phases of the search", len(search.plan.shares), len(search.plan.shares))
     supports = await session.compute(server.supports)
@@ -177,28 +176,47 @@ async def _analyse(search: _Search) -> Estimated:
     return found
 
 
-async def _collect(search: _Search, lane: Session, server: MiningServer, number: int) -> None:
+class _Tally:
+    """The reports of one phase, added up as they come, from several parties at once."""
+
+    def __init__(self, lane: Session, server: MiningServer) -> None:
+        self.lane, self.mechanism = lane, server.phase.mechanism
+        self._server, self._adding = server, asyncio.Lock()
+
+    async def add(self, reports: Reports) -> None:
+        """Adds reports."""
+        for start in range(0, len(reports), _TALLIED):
+            async with self._adding:
+                await self.lane.compute(self._server.add, reports[start : start + _TALLIED])
+
+
+async def _add_own(tally: _Tally, reports: AsyncIterator[Reports]) -> None:
+    async for each in reports:
+        await tally.add(each)
+
+
+async def _collect(search: _Search, tally: _Tally, number: int) -> None:
     """Step 4: the other parties' reports."""
-    mechanism = server.phase.mechanism
+    lane, mechanism = tally.lane, tally.mechanism
     phase = search.phase(number, mechanism)
     if search.route is not None:
         rows, _ = await collect_shuffled(lane, search.route, phase)
         reports, _ = await lane.compute(reports_in, rows, mechanism)
-        await _add(lane, server, reports)
+        await tally.add(reports)
         return
-    for peer in lane.others:
-        rows = await lane.receive_opened(peer, LABEL, np.uint8, (phase.groups[peer], phase.plain))
-        reports, valid = await lane.compute(reports_in, rows, mechanism)
+    # All at once: what waited to be read would fill the room of its sender, which would be named for it.
+    await together(_collect_from(peer, phase, tally) for peer in lane.others)
+
+
+async def _collect_from(peer: str, phase: Phase, tally: _Tally) -> None:
+    """The reports that a party opens, some at a time, as they come."""
+    async for rows in tally.lane.receive_opened_pieces(peer, LABEL, phase.groups[peer], phase.plain):
+        reports, valid = await tally.lane.compute(reports_in, rows, tally.mechanism)
         if not valid.all():
             raise MalformedMessage(
-                f"{peer} sent reports that {mechanism.name} never makes; check that node", party=peer
+                f"{peer} sent reports that {tally.mechanism.name} never makes; check that node", party=peer
             )
-        await _add(lane, server, reports)
-
-
-async def _add(lane: Session, server: MiningServer, reports: Reports) -> None:
-    for start in range(0, len(reports), _TALLIED):
-        await lane.compute(server.add, reports[start : start + _TALLIED])
+        await tally.add(reports)
 
 
 async def _answer(search: _Search) -> Estimated | None:
@@ -210,8 +228,7 @@ async def _answer(search: _Search) -> Estimated | None:
         lane = session.lane(f"phase-{number}")
         asked = await receive_document(lane, task.analyst, "candidates", most_bytes=MAX_DOCUMENT, most=most)
         mechanism = await session.compute(_checked, search, number, asked)
-        reports = await session.compute(rows_of, await search.reports(lane, number, mechanism))
-        await _send(search, lane, search.phase(number, mechanism), reports)
+        await _send(search, lane, search.phase(number, mechanism), search.reports(lane, number, mechanism))
     session.progress("phases of the search", len(search.plan.shares), len(search.plan.shares))
     if session.me not in task.learners:
         return None
@@ -226,17 +243,23 @@ async def _answer(search: _Search) -> Estimated | None:
     return found
 
 
-async def _send(search: _Search, lane: Session, phase: Phase, reports: Rows) -> None:
+async def _send(search: _Search, lane: Session, phase: Phase, reports: AsyncIterator[Reports]) -> None:
     """Step 3: to the analyst, or on their way through the shufflers."""
     task, route = search.task, search.route
+    pieces = _rows(lane, reports)
     if route is None:
-        await lane.open(LABEL, reports, (task.analyst,))
+        await lane.open_pieces(LABEL, pieces, phase.groups[lane.me], task.analyst)
     elif lane.me == task.shufflers[0]:
-        await shuffle_first(lane, route, phase, reports)
+        await shuffle_first(lane, route, phase, pieces)
     else:
-        await send_reports(lane, route, phase, reports)
+        await send_reports(lane, route, phase, pieces)
         if lane.me in task.shufflers:
             await shuffle_next(lane, route, phase)
+
+
+async def _rows(lane: Session, reports: AsyncIterator[Reports]) -> AsyncIterator[NDArray[np.uint8]]:
+    async for each in reports:
+        yield await lane.compute(rows_of, each)
 
 
 def _checked(search: _Search, number: int, announcement: bytes) -> SetReporter:
@@ -277,9 +300,3 @@ def _check_records(
         )
     if task.min_support is not None:
         agreed_count(task.min_support, total, floor=least_count, me=me)
-
-
-def _baskets(data: Transactions, catalogue: tuple[str, ...]) -> Baskets:
-    """Rows as sets of the catalogue's numbers. What it does not name is left out: to say so would reveal a record."""
-    known = data.onto(catalogue)
-    return Baskets(known.offsets, known.indices.astype(np.int64), len(catalogue))

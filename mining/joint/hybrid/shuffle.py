@@ -26,7 +26,7 @@ Source:     Bittau et al., "Prochlo: Strong Privacy for Analytics in the Crowd",
 
 from __future__ import annotations
 
-from collections.abc import Coroutine, Mapping, Sequence
+from collections.abc import AsyncIterable, AsyncIterator, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
@@ -101,22 +101,22 @@ async def agree_on_route(session: Session, task: Hops) -> Route:
     return Route(task, keys, own)
 
 
-async def send_reports(session: Session, route: Route, phase: Phase, reports: Rows) -> None:
+async def send_reports(session: Session, route: Route, phase: Phase, reports: Rows | AsyncIterable[Rows]) -> None:
     """Step 2, at a party that is neither analyst nor first shuffler.
 
     Args:
         session: The phase's lane.
         route: The way.
         phase: The phase.
-        reports: This party's, shape (`phase.groups[me]`, `phase.plain`).
+        reports: This party's, shape (`phase.groups[me]`, `phase.plain`), or pieces of these.
     """
-    for start in range(0, len(reports), CHUNK):
-        sealed = await sealed_rows(session, route, phase, reports[start : start + CHUNK])
+    async for chunk in _in_chunks(reports):
+        sealed = await sealed_rows(session, route, phase, chunk)
         await session.send(route.task.shufflers[0], SealedRows(data=sealed.tobytes()))
 
 
-async def shuffle_first(session: Session, route: Route, phase: Phase, reports: Rows) -> None:
-    """Steps 2 and 3, at the first shuffler, with its own reports.
+async def shuffle_first(session: Session, route: Route, phase: Phase, reports: Rows | AsyncIterable[Rows]) -> None:
+    """Steps 2 and 3, at the first shuffler, with its own reports; arguments as of `send_reports`.
 
     Raises:
         ProtocolViolation: Too few reports are left to hide among.
@@ -125,8 +125,7 @@ async def shuffle_first(session: Session, route: Route, phase: Phase, reports: R
     senders = [party for party in session.parties if party not in (session.me, route.task.analyst)]
 
     async def own() -> Rows:
-        starts = range(0, len(reports), CHUNK)
-        sealed = [await sealed_rows(session, route, phase, reports[start : start + CHUNK]) for start in starts]
+        sealed = [await sealed_rows(session, route, phase, chunk) async for chunk in _in_chunks(reports)]
         return _joined(sealed, size)
 
     async def share(rows: Coroutine[Any, Any, Rows]) -> Rows:
@@ -140,7 +139,7 @@ async def shuffle_first(session: Session, route: Route, phase: Phase, reports: R
     theirs = (_take_share(session, party, phase.groups[party], size, counts) for party in senders)
     found = await together(share(rows) for rows in (own(), *theirs))
     taken = dict(zip((session.me, *senders), found, strict=True))
-    counts.received += len(reports)
+    counts.received += len(taken[session.me])
     kept = await session.compute(_without_replays, session.randomness("tags").bytes(TAG_KEY_BYTES), taken, counts)
     left = {party: len(rows) for party, rows in kept.items()} | {route.task.analyst: phase.groups[route.task.analyst]}
     if hidden(list(left.values()), route.task) < phase.n:
@@ -286,6 +285,23 @@ async def _opened(session: Session, route: Route, phase: Phase, hop: int, pieces
         return messages[readable]
 
     return _joined(await session.map(peel, pieces), size - OVERHEAD)
+
+
+async def _in_chunks(reports: Rows | AsyncIterable[Rows]) -> AsyncIterator[Rows]:
+    """The reports in pieces of `CHUNK`, and of what is left."""
+    if isinstance(reports, np.ndarray):
+        for start in range(0, len(reports), CHUNK):
+            yield reports[start : start + CHUNK]
+        return
+    left: list[Rows] = []
+    async for piece in reports:
+        rows = np.concatenate([*left, piece])
+        whole = len(rows) - len(rows) % CHUNK
+        for start in range(0, whole, CHUNK):
+            yield rows[start : start + CHUNK]
+        left = [rows[whole:]]
+    if left and len(left[0]):
+        yield left[0]
 
 
 def _context(session: Session, phase: Phase, hop: int) -> bytes:

@@ -35,7 +35,8 @@ from mining.data.transactions import Transactions
 from mining.joint.blended.budget import MOST, counting, naming, spent
 from mining.joint.blended.disclosure import openings
 from mining.joint.blended.estimate import blended, from_answers, most_between
-from mining.joint.blended.mine import answers, asked, mine, named_items, noisy_counts, response, second_half
+from mining.joint.blended.mine import mine, named_items, noisy_counts
+from mining.joint.blended.own_records import answers, asked, response, second_half
 from mining.joint.blended.parameters import Blending
 from mining.joint.distributed.truncation import truncated_item_counts
 from mining.joint.estimated import EstimatedOutcome, pack_estimates

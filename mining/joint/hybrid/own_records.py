@@ -1,0 +1,114 @@
+"""A party's own records, and their reports: perturbed in this process, or by those that hold the blocks they lie in.
+
+A stream of randomness perturbs the records of one phase, and in blocks those of one phase and block: the node draws a
+key for each phase, from which a worker derives its block's own stream. A block that is perturbed again, since its
+worker was lost, has the same reports.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import numpy as np
+
+from crypto.primitives.randomness import Randomness
+from ldp.reports import Reports
+from ldp.sets.baskets import Baskets
+from ldp.sets.plan import MiningPlan, SetReporter
+from link.randomness import RandomStream
+from mining.data.rows import Rows
+from mining.data.transactions import Transactions
+from mining.joint.hybrid import groups
+from mining.partitioned.random_groups import RandomGroups
+
+
+class OwnRecords(Protocol):
+    """A party's records, each of which answers in one phase or in all."""
+
+    @property
+    def sizes(self) -> list[int]:
+        """By phase, how many answer."""
+
+    def reports(self, number: int, mechanism: SetReporter, key: bytes) -> Iterator[Reports]:
+        """The reports of a phase, piece by piece, by the records' order.
+
+        Args:
+            number: Of the phase.
+            mechanism: By which they report.
+            key: Fresh, of this phase's randomness.
+        """
+
+
+def own_records(data: Rows, catalogue: tuple[str, ...], plan: MiningPlan, random: RandomStream) -> OwnRecords:
+    """The party's records, with chance alone saying which answers when.
+
+    Args:
+        data: The rows. Items that the catalogue does not name are left out: to say so would reveal a record.
+        catalogue: The items that may be asked about.
+        plan: Whose phases these are.
+        random: The source of randomness.
+    """
+    known = data.onto(catalogue)
+    if isinstance(known, Transactions):
+        return _InMemory(_baskets(known), groups.drawn(known.n_rows, plan, random))
+    if not plan.divides_users:
+        return _InBlocks(known, [known.n_rows] * len(plan.shares), None)
+    sizes = groups.drawn_sizes(known.n_rows, plan, random)
+    return _InBlocks(known, sizes, RandomGroups.drawn(sizes, random))
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class _InMemory:
+    """Records in memory: their sets, and by phase the numbers of those that answer."""
+
+    data: Baskets
+    mine: list[groups.Rows]
+
+    @property
+    def sizes(self) -> list[int]:
+        return [len(each) for each in self.mine]
+
+    def reports(self, number: int, mechanism: SetReporter, key: bytes) -> Iterator[Reports]:
+        yield mechanism.privatise(self.data[self.mine[number]], Randomness.from_key(key))
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class _InBlocks:
+    """Records in blocks; without groups all answer in all phases."""
+
+    data: Rows
+    sizes: list[int]
+    groups: RandomGroups | None
+
+    def reports(self, number: int, mechanism: SetReporter, key: bytes) -> Iterator[Reports]:
+        return self.data.parts(PerturbedRows(mechanism, self.groups, number, key))
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class PerturbedRows:
+    """The reports of those rows of a block that answer in a phase.
+
+    Attributes:
+        mechanism: By which they report.
+        groups: Which row answers when; None where all do.
+        number: Of the phase.
+        key: Secret; each block's stream is derived from it.
+    """
+
+    mechanism: SetReporter
+    groups: RandomGroups | None
+    number: int
+    key: bytes = field(repr=False)
+
+    def __call__(self, rows: Transactions, first: int) -> Reports:
+        """The reports of a block."""
+        asked = _baskets(rows)
+        if self.groups is not None:
+            asked = asked[self.groups.of(first, rows.n_rows) == self.number]
+        return self.mechanism.privatise(asked, Randomness.from_key(self.key).derive("block", first, rows.n_rows))
+
+
+def _baskets(rows: Transactions) -> Baskets:
+    return Baskets(rows.offsets, rows.indices.astype(np.int64), rows.n_items)
