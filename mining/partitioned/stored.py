@@ -15,6 +15,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from link.errors import InputDataError
+from link.files.json_text import read_json
 from link.files.printable import why_not_read
 from mining.partitioned.blocks import Block
 from mining.partitioned.encoding.writing import read_table
@@ -23,7 +24,7 @@ from mining.partitioned.runner import Runner, Source
 
 MANIFEST: Final = "rows.json"  # written last: a folder without it was not finished
 DICTIONARY: Final = "dictionary.arrow"
-FORM: Final = 1  # of what is in such a folder; folders of another are encoded anew
+FORM: Final = 2  # of what is in such a folder; folders of another are encoded anew
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -54,10 +55,12 @@ class StoredRows:
     def open(cls, folder: Path) -> StoredRows | None:
         """The rows of a folder; None where there are none that are whole, or that this version can read."""
         try:
-            manifest = json.loads((folder / MANIFEST).read_bytes())
-            dictionary = read_table(folder / DICTIONARY)
-            if manifest["form"] != FORM or digest_of_file(folder / DICTIONARY) != manifest["dictionary"]:
+            manifest, seal = read_json((folder / MANIFEST).read_bytes())
+            if manifest["form"] != FORM or seal != _seal(manifest):
                 return None
+            if digest_of_file(folder / DICTIONARY) != manifest["dictionary"]:
+                return None
+            dictionary = read_table(folder / DICTIONARY)
             found = cls(
                 folder,
                 [name for name, _, _ in manifest["blocks"]],
@@ -80,15 +83,16 @@ class StoredRows:
             return False
         return sizes == list(self.sizes)
 
-    def manifest(self) -> dict[str, Any]:
+    def manifest(self) -> bytes:
         """What `open` reads."""
-        return {
+        manifest = {
             "form": FORM,
             "origin": self.origin,
             "digest": self.digest.hex(),
             "dictionary": digest_of_file(self.folder / DICTIONARY),
             "blocks": list(zip(self.names, self.lengths, self.sizes, strict=True)),
         }
+        return json.dumps([manifest, _seal(manifest)]).encode()
 
     def sources(self) -> list[Source]:
         """What reads each block."""
@@ -113,6 +117,11 @@ def read_block(path: Path) -> Block:
             f"{path} cannot be read ({why_not_read(error)}); remove its folder, and the rows are encoded anew"
         ) from None
     return Block.from_bytes(data, str(path))
+
+
+def _seal(manifest: dict[str, Any]) -> str:
+    """By which a damaged manifest is told."""
+    return hashlib.blake2b(json.dumps(manifest, sort_keys=True).encode(), digest_size=32).hexdigest()
 
 
 def digest_of_file(path: Path) -> str:

@@ -13,7 +13,7 @@ from functools import cache
 from pathlib import Path
 from typing import Final
 
-from tests.fuzz import test_calls, test_files, test_records, test_state
+from tests.fuzz import test_blocks, test_calls, test_files, test_records, test_state
 
 ROOT = Path(__file__).parents[2]
 LAYERS = ("anonymize", "client", "comine", "coordinator", "crypto", "jobs", "ldp", "link", "mining", "party")
@@ -31,8 +31,15 @@ PARSERS_OF: Final = {  # by module: what is called there by a common name
     "connect": {"sqlite3", "duckdb"},
     "reader": {"csv"},
 }
-MODULES: Final = {"calls": test_calls, "files": test_files, "records": test_records, "state": test_state}
+MODULES: Final = {
+    "blocks": test_blocks,
+    "calls": test_calls,
+    "files": test_files,
+    "records": test_records,
+    "state": test_state,
+}
 TABLES: Final = {
+    "blocks": test_blocks.FORMS.keys(),
     "calls": {" ".join(pair) for pair in test_calls.REQUESTS},
     "files": test_files.READERS.keys(),
     "records": test_records.UNPACK.keys(),
@@ -54,6 +61,10 @@ READ: Final[dict[str, tuple[str, ...]]] = {
         "coordinator.demo.loopback:_last_line",
         "jobs.report.page:_block",
         "jobs.schema.__init__:published",
+        "link.memory_limit:_number",
+        "link.memory_limit:_of_groups",
+        "mining.partitioned.encoding.encode:_dictionary",
+        "mining.partitioned.encoding.encode:_finished",
         "mining.hiding.exact:searched_apart",
         "mining.hiding.search_process:main",
         "party.services.anonymization.runs:Runs._crashed",
@@ -128,6 +139,15 @@ READ: Final[dict[str, tuple[str, ...]]] = {
     "files hierarchy-json": ("anonymize.hierarchies.files:from_json",),
     "files rules": ("coordinator.anonymisation.rule_hiding:read_rules",),
     "files values": ("coordinator.frequency.values:lines",),
+    "blocks parquet": ("mining.partitioned.encoding.pieces:_from_parquet",),
+    "blocks long": ("mining.partitioned.encoding.grouping:_sorted",),
+    "blocks test_the_memory_of_a_source_is_estimated": ("party.data.engine:estimated_bytes",),
+    "blocks test_stored_blocks_are_the_same_or_refused": (
+        "mining.partitioned.encoding.writing:read_table",
+        "mining.partitioned.stored:StoredRows.open",
+        "mining.partitioned.stored:digest_of_file",
+        "mining.partitioned.stored:read_block",
+    ),
     "files basket": (
         "mining.data.text_files:_opened",
         "mining.data.loading:load_transactions",

@@ -111,7 +111,7 @@ def _finished(folder: Path, files: Sequence[tuple[str, int]], origin: str) -> St
     digest = digest_of_rows(items, sum(lengths), blocks)
     sizes = [(folder / name).stat().st_size for name in names]
     stored = StoredRows(folder, names, lengths, items, counts, digest, origin, sizes)
-    write_file(folder / MANIFEST, json.dumps(stored.manifest()).encode())
+    write_file(folder / MANIFEST, stored.manifest())
     return stored
 
 

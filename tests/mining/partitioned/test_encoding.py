@@ -296,7 +296,7 @@ def test_the_origin_changes_with_the_file_and_its_settings(tmp_path: Path) -> No
 def test_the_manifest_says_little(tmp_path: Path) -> None:
     (tmp_path / "source").write_text("a b\nc\n")
     encoded(TransactionSource(str(tmp_path / "source"), "basket"), tmp_path / "blocks")
-    manifest = json.loads((tmp_path / "blocks" / MANIFEST).read_bytes())
+    manifest, _ = json.loads((tmp_path / "blocks" / MANIFEST).read_bytes())
     assert set(manifest) == {"form", "origin", "digest", "dictionary", "blocks"}
 
 
