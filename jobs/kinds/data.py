@@ -46,12 +46,26 @@ def transactions_of(spec: JobSpec, data: Data, me: str) -> Transactions:
     """
     rows = rows_of(spec, data, me)
     if isinstance(rows, PartitionedRows):
-        raise ConfigurationError(
-            f"the rows of the dataset '{spec.job.dataset}' of {me} lie in blocks, and a job of this kind needs them in "
-            'memory; write engine = "memory" in [[dataset]], on a machine with room for them',
-            party=me,
-        )
+        raise _in_blocks(spec, me)
     return rows
+
+
+def check_takes_blocks(spec: JobSpec, me: str) -> None:
+    """Refuses rows that lie in blocks, where the job needs them in memory.
+
+    Raises:
+        ConfigurationError: It does.
+    """
+    if not kind_of(spec).in_blocks:
+        raise _in_blocks(spec, me)
+
+
+def _in_blocks(spec: JobSpec, me: str) -> ConfigurationError:
+    return ConfigurationError(
+        f"the rows of the dataset '{spec.job.dataset}' of {me} lie in blocks, and a job of this kind needs them in "
+        'memory; write engine = "memory" in [[dataset]], on a machine with room for them',
+        party=me,
+    )
 
 
 def table_of(spec: JobSpec, data: Data, me: str) -> Table:

@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable, Collection
 from decimal import Decimal
 from typing import Final
 
-from jobs.kinds.data import check_data_kind
+from jobs.kinds.data import check_data_kind, check_takes_blocks
 from jobs.kinds.registry import opens
 from jobs.privacy_account import Charge
 from jobs.spec.job import JobSpec
@@ -172,6 +172,8 @@ class Judge:
         since = None if budget is None or budget.period is None else now - seconds(budget.period)
         if dataset is not None:
             check_data_kind(spec, dataset.kind, self._config.party.name)
+            if dataset.engine not in ("auto", "memory"):
+                check_takes_blocks(spec, self._config.party.name)
         return PolicyInput(
             spec=spec,
             coordinator=coordinator,

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
 
+from jobs.kinds.rows.kind import KIND
 from jobs.loading import job_of
 from jobs.spec.job import JobSpec
 from link.errors import ConfigurationError
@@ -40,6 +42,24 @@ def test_the_kind_of_the_dataset_decides(tmp_path: Path, kind: str, fits: str, o
                 ask(spec(other), "analyst")
             assert f"the dataset 'baskets' of north has kind = \"{kind}\"" in error.value.message
             assert f'partition = "{other}" needs kind = ' in error.value.message
+    finally:
+        store.close(), ledger.close(), releases.close()
+
+
+@pytest.mark.parametrize("engine", ["auto", "memory", "processes"])
+def test_rows_in_blocks_are_not_for_a_kind_that_needs_them_in_memory(
+    tmp_path: Path, engine: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As kinds of plug-ins may; it is said when the job is proposed."""
+    monkeypatch.setattr(type(KIND), "in_blocks", False)
+    path = tmp_path / "north.toml"
+    path.write_text(party_toml("north").replace('kind = "transactions"', f'kind = "transactions"\nengine = "{engine}"'))
+    store, ledger = Store.open(tmp_path / "node.db"), Ledger.open(tmp_path / "node.db")
+    releases = Releases.open(tmp_path / "releases.db", "north")
+    try:
+        judge = Judge(PartyConfig.load(path), PARTIES, store, ledger, releases)
+        with fails("E100") if engine == "processes" else nullcontext():
+            assert judge.decide(spec("horizontal"), "analyst") == "auto"
     finally:
         store.close(), ledger.close(), releases.close()
 

@@ -26,14 +26,16 @@ Source:     Wang, Li and Jha, "Locally Differentially Private Frequent Itemset M
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from crypto.primitives.randomness import KEY_BYTES
+from ldp.aggregator import Aggregator
+from ldp.estimate import Estimate
 from ldp.reports import Reports
 from ldp.sets.plan import MiningPlan, MiningServer, SetReporter
 from ldp.shuffling.rows import reports_in, rows_of
@@ -46,7 +48,7 @@ from mining.joint.hybrid import groups
 from mining.joint.hybrid.budget import PhaseBudget, central, is_kept, phase_budgets, search_plan
 from mining.joint.hybrid.findings import findings
 from mining.joint.hybrid.openings import MAX_DOCUMENT, open_document, receive_document, receive_estimates
-from mining.joint.hybrid.own_records import OwnRecords, own_records
+from mining.joint.hybrid.own_records import TALLIED, OwnRecords, own_records
 from mining.joint.hybrid.parameters import HybridMining
 from mining.joint.hybrid.shuffle import (
     LABEL,
@@ -61,7 +63,7 @@ from mining.joint.hybrid.shuffle import (
 from mining.joint.spent import Spent
 from mining.thresholds import agreed_count
 
-_TALLIED: Final = 1 << 16  # reports that are added up at once, between which other work gets its turn
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -100,11 +102,18 @@ class _Search:
         n = self.budgets[number].n if self.budgets else 1
         return Phase(number, {party: each[number] for party, each in self.groups.items()}, mechanism.report_bytes, n)
 
-    async def reports(self, lane: Session, number: int, mechanism: SetReporter) -> AsyncIterator[Reports]:
+    def reports(self, lane: Session, number: int, mechanism: SetReporter) -> AsyncIterator[Reports]:
         """Step 3: this party's reports of a phase, piece by piece."""
-        pieces = self.own.reports(number, mechanism, lane.randomness("reports").bytes(KEY_BYTES))
-        while (piece := await lane.compute(next, pieces, None)) is not None:
-            yield piece
+        return _computed(lane, self.own.reports(number, mechanism, lane.randomness("reports").bytes(KEY_BYTES)))
+
+    def sums(self, lane: Session, number: int, mechanism: SetReporter) -> AsyncIterator[Aggregator[Estimate]]:
+        """The same at the analyst, added up."""
+        return _computed(lane, self.own.sums(number, mechanism, lane.randomness("reports").bytes(KEY_BYTES)))
+
+
+async def _computed(lane: Session, pieces: Iterator[T]) -> AsyncIterator[T]:
+    while (piece := await lane.compute(next, pieces, None)) is not None:
+        yield piece
 
 
 async def mine(session: Session, data: Rows, task: HybridMining, least_count: int = 1) -> EstimatedOutcome:
@@ -164,8 +173,8 @@ async def _analyse(search: _Search) -> Estimated:
         asked = server.phase.announcement
         await open_document(lane, "candidates", asked, len(mechanism.candidates or ()), session.others)  # 2
         tally = _Tally(lane, server)
-        own = _add_own(tally, search.reports(lane, number, mechanism))  # 3
-        await together([own, _collect(search, tally, number)])  # 4
+        own = search.sums(lane, number, mechanism)  # 3
+        await together([tally.add_own(own), _collect(search, tally, number)])  # 4
         await session.compute(server.advance)
     session.progress("phases of the search", len(search.plan.shares), len(search.plan.shares))
     supports = await session.compute(server.supports)
@@ -185,14 +194,15 @@ class _Tally:
 
     async def add(self, reports: Reports) -> None:
         """Adds reports."""
-        for start in range(0, len(reports), _TALLIED):
+        for start in range(0, len(reports), TALLIED):
             async with self._adding:
-                await self.lane.compute(self._server.add, reports[start : start + _TALLIED])
+                await self.lane.compute(self._server.add, reports[start : start + TALLIED])
 
-
-async def _add_own(tally: _Tally, reports: AsyncIterator[Reports]) -> None:
-    async for each in reports:
-        await tally.add(each)
+    async def add_own(self, sums: AsyncIterator[Aggregator[Estimate]]) -> None:
+        """Adds the sums over this party's own reports."""
+        async for each in sums:
+            async with self._adding:
+                self._server.reports.merge(each)
 
 
 async def _collect(search: _Search, tally: _Tally, number: int) -> None:

@@ -9,11 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import TYPE_CHECKING, Final, Protocol, cast
 
 import numpy as np
 
 from crypto.primitives.randomness import Randomness
+from ldp.aggregator import Aggregator
+from ldp.estimate import Estimate
 from ldp.reports import Reports
 from ldp.sets.baskets import Baskets
 from ldp.sets.plan import MiningPlan, SetReporter
@@ -22,6 +24,12 @@ from mining.data.rows import Rows
 from mining.data.transactions import Transactions
 from mining.joint.hybrid import groups
 from mining.partitioned.random_groups import RandomGroups
+
+if TYPE_CHECKING:
+    from ldp.mechanism import Mechanism
+
+TALLIED: Final = 1 << 16
+"""Reports that are added up at once, between which other work gets its turn."""
 
 
 class OwnRecords(Protocol):
@@ -39,6 +47,9 @@ class OwnRecords(Protocol):
             mechanism: By which they report.
             key: Fresh, of this phase's randomness.
         """
+
+    def sums(self, number: int, mechanism: SetReporter, key: bytes) -> Iterator[Aggregator[Estimate]]:
+        """The sums over the reports of a phase, piece by piece; arguments as of `reports`."""
 
 
 def own_records(data: Rows, catalogue: tuple[str, ...], plan: MiningPlan, random: RandomStream) -> OwnRecords:
@@ -73,6 +84,11 @@ class _InMemory:
     def reports(self, number: int, mechanism: SetReporter, key: bytes) -> Iterator[Reports]:
         yield mechanism.privatise(self.data[self.mine[number]], Randomness.from_key(key))
 
+    def sums(self, number: int, mechanism: SetReporter, key: bytes) -> Iterator[Aggregator[Estimate]]:
+        for reports in self.reports(number, mechanism, key):
+            for start in range(0, len(reports), TALLIED):
+                yield _summed(reports[start : start + TALLIED], mechanism)
+
 
 @dataclass(frozen=True, eq=False, slots=True)
 class _InBlocks:
@@ -84,6 +100,9 @@ class _InBlocks:
 
     def reports(self, number: int, mechanism: SetReporter, key: bytes) -> Iterator[Reports]:
         return self.data.parts(PerturbedRows(mechanism, self.groups, number, key))
+
+    def sums(self, number: int, mechanism: SetReporter, key: bytes) -> Iterator[Aggregator[Estimate]]:
+        return self.data.parts(SummedReports(PerturbedRows(mechanism, self.groups, number, key)))
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -108,6 +127,25 @@ class PerturbedRows:
         if self.groups is not None:
             asked = asked[self.groups.of(first, rows.n_rows) == self.number]
         return self.mechanism.privatise(asked, Randomness.from_key(self.key).derive("block", first, rows.n_rows))
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class SummedReports:
+    """The sums over the reports of a block, where their analyst holds it: they are added up where they are made.
+
+    Attributes:
+        perturbed: What makes them.
+    """
+
+    perturbed: PerturbedRows
+
+    def __call__(self, rows: Transactions, first: int) -> Aggregator[Estimate]:
+        """The sums of a block."""
+        return _summed(self.perturbed(rows, first), self.perturbed.mechanism)
+
+
+def _summed(reports: Reports, mechanism: SetReporter) -> Aggregator[Estimate]:
+    return Aggregator(cast("Mechanism[Estimate]", mechanism)).add(reports)
 
 
 def _baskets(rows: Transactions) -> Baskets:

@@ -121,6 +121,20 @@ def test_reports_have_the_law_of_those_in_memory(search: str) -> None:
         assert (np.abs(found.mean(axis=0) - rows.item_counts() / rows.n_rows) < 5 * error).all()
 
 
+@pytest.mark.parametrize("search", SEARCHES)
+def test_sums_are_those_of_the_reports(search: str) -> None:
+    task = replace(TASK, search=search)  # type: ignore[arg-type]
+    data = Transactions.from_rows(baskets(120, 3)).onto(ITEMS)
+    mechanism = task.plan(2.0).phase([]).mechanism
+    for rows in (data, partitioned(data, [0, 50, 50, 120])):
+        own = records(rows, task)
+        reports = Reports.concatenated(list(own.reports(0, mechanism, KEY)))
+        sums = Aggregator(mechanism)  # type: ignore[type-var, arg-type]
+        for each in own.sums(0, mechanism, KEY):
+            sums.merge(each)  # type: ignore[arg-type]
+        assert sums.to_bytes() == Aggregator(mechanism).add(reports).to_bytes()  # type: ignore[type-var, arg-type]
+
+
 def run(data: Mapping[str, Rows], task: HybridMining) -> dict[str, EstimatedOutcome]:
     async def role(session: Session) -> EstimatedOutcome:
         return await mine(session.lane("task"), data[session.me], task)
@@ -154,9 +168,11 @@ def test_by_processes() -> None:
     cuts = evenly(500, 5)
     mechanism = TASK.plan(2.0).phase([]).mechanism
     here = list(records(partitioned(data, cuts)).reports(1, mechanism, KEY))
+    sums = [each.to_bytes() for each in records(partitioned(data, cuts)).sums(1, mechanism, KEY)]
     rows = partitioned(data, cuts, lambda sources, lengths: Processes(sources, lengths, 2))
     try:
         there = list(records(rows).reports(1, mechanism, KEY))
+        assert [each.to_bytes() for each in records(rows).sums(1, mechanism, KEY)] == sums
     finally:
         rows.close()
     assert [each.to_bytes() for each in there] == [each.to_bytes() for each in here]
