@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import cached_property
-from typing import Protocol
+from typing import Final, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +16,9 @@ from mining.data.transactions import Transactions
 from mining.lattice import Sets, lexicographic_order
 from mining.pairs import count_along_columns, count_along_rows, pairs_at, prefer_rows
 from mining.prefix_tree import PrefixTree, chains
+
+SETS_AT_ONCE: Final = 1 << 21
+"""Itemsets that are counted in one pass over the rows: so many that a pass is worth it, and fit into memory."""
 
 _MEMORY_BUDGET = 128 << 20
 _PACKED_BLOCK_BYTES = 256 << 20
@@ -190,8 +193,29 @@ def count_itemsets(rows: Rows, sets_by_level: Sequence[Sets]) -> list[NDArray[np
     Returns:
         For each array the counts, in the order of its rows.
     """
-    kernel = ItemsetCounts(sets_by_level)
-    return kernel.split(rows.total(kernel))
+    counts = [np.zeros(len(sets), np.int64) for sets in sets_by_level]
+    for part in _parts([len(sets) for sets in sets_by_level]):
+        kernel = ItemsetCounts([sets_by_level[level][some] for level, some in part])
+        for (level, some), found in zip(part, kernel.split(rows.total(kernel)), strict=True):
+            counts[level][some] = found
+    return counts
+
+
+def _parts(lengths: Sequence[int]) -> Iterator[list[tuple[int, slice]]]:
+    """Cuts levels into parts of at most `SETS_AT_ONCE` sets: of each, some of the sets of one level or of several."""
+    part: list[tuple[int, slice]] = []
+    room = SETS_AT_ONCE
+    for level, length in enumerate(lengths):
+        start = 0
+        while start < length:
+            stop = min(start + room, length)
+            part.append((level, slice(start, stop)))
+            room, start = room - (stop - start), stop
+            if not room:
+                yield part
+                part, room = [], SETS_AT_ONCE
+    if part:
+        yield part
 
 
 def _last_items(sets: Sets) -> NDArray[np.int64]:

@@ -87,9 +87,7 @@ class Block:
             if rest or (len(offsets), len(codes), len(numbers)) != (n_offsets, n_codes, n_items):
                 raise ValueError
         except (ValueError, struct.error):
-            raise InputDataError(
-                f"{name} is damaged; remove the folder that it is in, and the rows are encoded anew"
-            ) from None
+            raise InputDataError(f"{name} is damaged; run the job again, and the rows are encoded anew") from None
         return cls(numbers, offsets, codes)
 
 

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mining.candidates import Candidates
-from mining.counting import ItemsetCounts
+from mining.counting import SETS_AT_ONCE, ItemsetCounts
 from mining.data.rows import Rows
 from mining.lattice import Sets
 from mining.pairs import pair_ranges, pairs_at
@@ -22,7 +22,7 @@ class PartitionedCounter:
         rows: The rows, on the public dictionary of frequent items.
     """
 
-    at_once = 1 << 21
+    at_once = SETS_AT_ONCE
 
     def __init__(self, rows: Rows) -> None:
         self._rows = rows

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 from collections.abc import Callable, Sequence
@@ -105,18 +106,26 @@ class StoredRows:
 
 
 def read_block(path: Path) -> Block:
-    """A block of a file.
+    """A block of a file, which is removed where it is of no use, so that its folder is not taken as whole again.
 
     Raises:
         InputDataError: It is missing or damaged.
     """
     try:
-        data = path.read_bytes()
+        return Block.from_bytes(path.read_bytes(), str(path))
     except OSError as error:
+        _remove(path)
         raise InputDataError(
-            f"{path} cannot be read ({why_not_read(error)}); remove its folder, and the rows are encoded anew"
+            f"{path} cannot be read ({why_not_read(error)}); run the job again, and the rows are encoded anew"
         ) from None
-    return Block.from_bytes(data, str(path))
+    except InputDataError:
+        _remove(path)
+        raise
+
+
+def _remove(path: Path) -> None:
+    with contextlib.suppress(OSError):
+        path.unlink()
 
 
 def _seal(manifest: dict[str, Any]) -> str:

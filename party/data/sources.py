@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from functools import partial
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeVar
 
 from jobs.data import Data, close
 from link.errors import InputDataError
@@ -26,6 +26,8 @@ from party.data.engine import engine_of
 from party.data.hidden_rules import without_rules
 
 BLOCKS: Final = "blocks"  # in the state folder
+
+L = TypeVar("L", PartitionedRows, PartitionedRows | None)
 
 _Stamp = tuple[str, int, int]
 
@@ -129,16 +131,25 @@ class Sources:
         if kept.blocks is None:
             make = partial(BlockFolders, self._blocks / name, source_of(dataset), withheld)
             (kept.blocks,) = await self._executor.map(lambda each: each(), [make])
-        (rows,) = await self._executor.map(BlockFolders.rows, [kept.blocks])
+        rows = await self._lent(kept.blocks.rows)
         if rows is not None:
             return rows
         (encoding,) = await self._executor.map(BlockFolders.encoding, [kept.blocks])
         try:
-            (encoded,) = await self._executor.map(kept.blocks.encode, [encoding])
+            return await self._lent(partial(kept.blocks.encode, encoding))
         except asyncio.CancelledError:
             encoding.close()
             raise
-        return encoded
+
+    async def _lent(self, lend: Callable[[], L]) -> L:
+        """Rows that a thread lends; where nobody waits for them any more, they are closed as soon as they are there."""
+        lending = asyncio.ensure_future(self._executor.map(lambda each: each(), [lend]))
+        try:
+            (rows,) = await asyncio.shield(lending)
+        except asyncio.CancelledError:
+            lending.add_done_callback(_given_back)
+            raise
+        return rows
 
     async def rows(self, name: str, data: Data | None = None) -> Rows:
         """What is noted of a reading: of what `load` gave, or else of what it gives now."""
@@ -155,6 +166,14 @@ class Sources:
         if kept.data is data:
             kept.digest = found
         return Rows(data.n_rows, found)
+
+
+def _given_back(lending: asyncio.Future[Sequence[L]]) -> None:
+    if lending.cancelled() or lending.exception() is not None:
+        return
+    for rows in lending.result():
+        if rows is not None:
+            rows.close()
 
 
 def source_of(dataset: DatasetSection) -> TransactionSource:

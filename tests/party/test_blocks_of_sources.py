@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import shutil
 import sqlite3
+import threading
 from collections.abc import Iterator
 from decimal import Decimal
 from pathlib import Path
@@ -19,10 +20,13 @@ from mining.data.transactions import Transactions
 from mining.partitioned.encoding import encode
 from mining.partitioned.in_process import InProcess
 from mining.partitioned.rows import PartitionedRows
+from mining.partitioned.stored import StoredRows
 from party.config import DatasetSection
 from party.data import engine
+from party.data.block_folders import BlockFolders
 from party.data.engine import engine_of
 from party.data.sources import Sources
+from tests.errors import fails
 from tests.mining.partitioned.test_encoding import Inline
 
 
@@ -219,6 +223,65 @@ def test_a_cancelled_job_ends_the_encoding(
         (await loaded(kept)).close()
 
     loop: asyncio.AbstractEventLoop
+    asyncio.run(test())
+
+
+@pytest.mark.parametrize("known", [True, False])
+def test_a_job_that_is_cancelled_as_its_rows_come_gives_them_back(
+    known: bool, tmp_path: Path, executor: ThreadExecutor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Their folder goes once it is not current any more: nobody holds it."""
+    (tmp_path / "baskets.dat").write_text("milk\n")
+    lend = BlockFolders._lent
+    lent, cancelled = asyncio.Event(), threading.Event()
+
+    def late(folders: BlockFolders, stored: StoredRows) -> PartitionedRows:
+        rows = lend(folders, stored)
+        loop.call_soon_threadsafe(lent.set)
+        cancelled.wait()
+        return rows
+
+    async def test() -> None:
+        nonlocal loop
+        loop = asyncio.get_running_loop()
+        kept = sources(tmp_path, executor)
+        if known:
+            (await loaded(kept)).close()
+        with monkeypatch.context() as patch:
+            patch.setattr(BlockFolders, "_lent", late)
+            task = asyncio.create_task(kept.load("baskets"))
+            await lent.wait()
+            task.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await task
+            cancelled.set()
+        old = folders(tmp_path)
+        (tmp_path / "baskets.dat").write_text("milk\nbread\n")
+        data = await loaded(kept)
+        await only(tmp_path, folders(tmp_path) - old)
+        data.close()
+
+    loop: asyncio.AbstractEventLoop
+    asyncio.run(test())
+
+
+def test_a_damaged_block_is_encoded_anew_by_the_next_job(tmp_path: Path, executor: ThreadExecutor) -> None:
+    (tmp_path / "baskets.dat").write_text("milk bread\nmilk\n")
+
+    async def test() -> None:
+        kept = sources(tmp_path, executor)
+        first = await loaded(kept)
+        old = folders(tmp_path)
+        (block,) = (tmp_path / "blocks").rglob("*.block")
+        block.write_bytes(block.read_bytes()[:-1] + b"\xff")
+        with fails("E101"):
+            first.total(Transactions.item_counts)
+        second = await loaded(kept)
+        assert second.total(Transactions.item_counts).tolist() == [1, 2]
+        first.close()
+        await only(tmp_path, folders(tmp_path) - old)
+        second.close()
+
     asyncio.run(test())
 
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mining import pairs
+from mining import counting, pairs
 from mining.candidates import join
 from mining.counting import SupportCounter, count_itemsets
 from mining.data.transactions import Transactions
@@ -89,8 +89,12 @@ def test_any_sets_are_counted_alike(rows: list[list[str]], draw: st.DataObject) 
     }
     levels = [np.array(sets, np.int32) for sets in by_length.values()]
     cut = partitioned(data, draw.draw(ragged(data.n_rows)))
-    for found, expected in zip(count_itemsets(cut, levels), count_itemsets(data, levels), strict=True):
-        assert np.array_equal(found, expected)
+    whole = count_itemsets(data, levels)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(counting, "SETS_AT_ONCE", draw.draw(st.integers(1, 9)))  # in several passes
+        for rows_somewhere in (cut, data):
+            for found, expected in zip(count_itemsets(rows_somewhere, levels), whole, strict=True):
+                assert np.array_equal(found, expected)
 
 
 @given(baskets, st.data(), st.integers(1, 4), st.none() | st.integers(1, 3), st.integers(1, 200))

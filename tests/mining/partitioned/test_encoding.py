@@ -276,8 +276,9 @@ def test_blocks_that_are_not_whole_are_not_taken(file: str, how: str, tmp_path: 
     found = StoredRows.open(tmp_path / "blocks")
     if found is not None:
         assert file.endswith(".block")
-        with pytest.raises(ComineError, match="is damaged; remove the folder"):
+        with pytest.raises(ComineError, match="is damaged; run the job again"):
             stored.rows(InProcess).total(Transactions.item_counts)
+        assert StoredRows.open(tmp_path / "blocks") is None
 
 
 def test_the_origin_changes_with_the_file_and_its_settings(tmp_path: Path) -> None:
