@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import functools
+import gc
 import os
 import pathlib
+import re
 import signal
 from collections.abc import Iterator
 
@@ -30,6 +33,9 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
     signal.signal(signal.SIGHUP, lambda number, frame: None)
+
+# Tests and what they import stay until the end: a quarter of the time of a collection is spent on finding that out.
+gc.disable()
 
 FEW = 200.0  # an ε at which every pair of parties has exactly one common fake
 
@@ -118,6 +124,33 @@ LONGEST = (
 )
 
 
+MARKED = "slow or costly"  # what `make test-slow` runs
+MARKS = re.compile(r"\b(slow|slowly|costly|examples|max_examples)\b")  # where a file has such tests
+
+
+@functools.cache
+def may_be_marked(file: pathlib.Path) -> bool:
+    """Whether a file may have tests that are slow or costly."""
+    return MARKS.search(file.read_text(encoding="utf-8")) is not None
+
+
+def pytest_ignore_collect(collection_path: pathlib.Path, config: pytest.Config) -> bool | None:
+    """Spares the workers of `make test-slow` the files of which they would run nothing."""
+    wanted = config.option.markexpr != MARKED or collection_path.suffix != ".py" or may_be_marked(collection_path)
+    return None if wanted else True
+
+
+def pytest_collection_finish() -> None:
+    """From here on what is left is collected again, except all that has been loaded."""
+    gc.freeze()
+    gc.enable()
+
+
+def pytest_unconfigure() -> None:
+    """Else duckdb's module fills the screen with what was kept."""
+    gc.unfreeze()
+
+
 @pytest.hookimpl(tryfirst=True)  # before tests are chosen by their marks
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Puts the longest files first, leaves all others in their order, and lets properties be tried a few times."""
@@ -125,6 +158,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     ranks = {tests / name: rank for rank, name in enumerate(LONGEST)}
     items.sort(key=lambda item: ranks.get(item.path, len(ranks)))
     few_at_first(items)
+    unseen = {i.path for i in items if i.get_closest_marker("slow") or i.get_closest_marker("costly")}
+    if unseen := {path for path in unseen if not may_be_marked(path)}:
+        raise pytest.UsageError(f"make test-slow would not see the tests in {unseen}: see MARKS in tests/conftest.py")
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -359,22 +359,17 @@ SPOILT_KEYS: dict[str, tuple[Callable[[Path, Authority, str], None], int, str]] 
 def test_wrong_keys_and_certificates_are_told_before_anything_is_sent(quiet: Organisations, tmp_path: Path) -> None:
     quiet.job()
     ran = dict[tuple[str, str], Ran]()
-    serving = dict[str, Process]()
-    try:
-        for fault, (spoil, _, _) in SPOILT_KEYS.items():
-            for name in ("hub", "north"):
-                folder = tmp_path / fault / name
-                shutil.copytree(quiet.folder / "pki", folder / "pki")
-                for file in quiet.folder.glob("*.toml"):
-                    shutil.copy(file, folder)
-                spoil(folder / "pki", quiet.authority, name)
-            serving[fault] = Process("party", "serve", "north.toml", cwd=tmp_path / fault / "north")
-            arguments = ("job", "run", "job.toml", "--federation", "federation.toml", "--out", "out")
-            ran[fault, "hub"] = command(*arguments, cwd=tmp_path / fault / "hub")
-        ran |= {(fault, "north"): process.end() for fault, process in serving.items()}
-    finally:
-        for process in serving.values():
-            process.kill()
+    for fault, (spoil, _, _) in SPOILT_KEYS.items():
+        for name, verb in (
+            ("hub", ("job", "run", "job.toml", "--federation", "federation.toml", "--out", "out")),
+            ("north", ("party", "serve", "north.toml")),
+        ):
+            folder = tmp_path / fault / name
+            shutil.copytree(quiet.folder / "pki", folder / "pki")
+            for file in quiet.folder.glob("*.toml"):
+                shutil.copy(file, folder)
+            spoil(folder / "pki", quiet.authority, name)
+            ran[fault, name] = command(*verb, cwd=folder)
     for (fault, name), end in ran.items():
         _, exit_code, words = SPOILT_KEYS[fault]
         assert (end.code, end.out) == (exit_code, ""), (fault, name, end)
