@@ -64,10 +64,14 @@ class FrequencyClient:
     Args:
         store: The folder's database.
         clock: The time in Unix seconds.
+
+    Attributes:
+        store: As above.
+        clock: As above.
     """
 
     def __init__(self, store: ClientStore, clock: Callable[[], float] = time.time) -> None:
-        self._store, self._clock = store, clock
+        self.store, self.clock = store, clock
         self._domains: dict[bytes, Domain] = {}
         self._mechanisms: dict[tuple[bytes, int, bytes], Mechanism[Any]] = {}
 
@@ -96,7 +100,7 @@ class FrequencyClient:
 
     def close(self) -> None:
         """Ends the use of the folder."""
-        self._store.close()
+        self.store.close()
 
     def __enter__(self) -> Self:
         return self
@@ -107,31 +111,31 @@ class FrequencyClient:
     @property
     def budget(self) -> Budget:
         """The limits of this device."""
-        return Budget.from_bytes(self._store.fact("budget") or b"")
+        return Budget.from_bytes(self.store.fact("budget") or b"")
 
     def spent(self) -> Fraction:
         """What was charged within the budget's span until now."""
-        with self._store.transaction():
-            return self._spent(self._store.advance(self._clock()))
+        with self.store.transaction():
+            return self._spent(self.store.advance(self.clock()))
 
     def _spent(self, at: float) -> Fraction:
         """What counts at a time: a charge is past by the device's clock and by the time that nodes have announced."""
-        return self._store.spent(self._node_time(at) - self.budget.span_s)
+        return self.store.spent(self._node_time(at) - self.budget.span_s)
 
     def _node_time(self, at: float) -> float:
         """The latest time that a node has announced; that of the device, which it never exceeds, where none has."""
-        heard = self._store.fact("heard")
+        heard = self.store.fact("heard")
         return at if heard is None else float(heard)
 
     def _keep_node_time(self, node_time: float) -> None:
         """Keeps a node's time; one that is ahead of the device's clock is worth no more than that."""
         if node_time > 0:
-            heard = min(node_time, self._clock())
-            self._store.put_fact("heard", repr(max(heard, self._node_time(heard))).encode())
+            heard = min(node_time, self.clock())
+            self.store.put_fact("heard", repr(max(heard, self._node_time(heard))).encode())
 
     def waiting(self) -> int:
         """How many reports are in the outbox."""
-        return self._store.size()
+        return self.store.size()
 
     # -- what services announce ---------------------------------------------------------------------------------------
     def follow(self, connection: Connection, name: str) -> CollectionKey:
@@ -145,25 +149,25 @@ class FrequencyClient:
         data = connection.describe(name).SerializeToString()
         found = Description.read(data, *key)
         self._check_labels(connection, found)
-        with self._store.transaction():
+        with self.store.transaction():
             self._check_unchanged(found, -1, found.digest)
             for each in found.rounds:
                 self._check_unchanged(found, each.number, each.digest)
                 self._mechanism(found, each)
-            self._store.put_collection(*key, Kept(found.id, data))
+            self.store.put_collection(*key, Kept(found.id, data))
             self._keep_node_time(found.now)
         return key
 
     def _check_labels(self, connection: Connection, found: Description) -> None:
-        if found.domain_digest and self._store.labels(found.domain_digest) is None:
+        if found.domain_digest and self.store.labels(found.domain_digest) is None:
             lines = fetched(connection, found)
-            with self._store.transaction():
-                self._store.put_labels(found.domain_digest, lines)
+            with self.store.transaction():
+                self.store.put_labels(found.domain_digest, lines)
 
     def _check_unchanged(self, found: Description, number: int, digest: bytes) -> None:
-        before = self._store.announced(found.id, number)
+        before = self.store.announced(found.id, number)
         if before is None:
-            self._store.put_announced(found.id, number, digest)
+            self.store.put_announced(found.id, number, digest)
         elif before != digest:
             what = "its terms" if number < 0 else f"round {number}"
             raise ProtocolViolation(
@@ -185,7 +189,7 @@ class FrequencyClient:
         if not digest:
             return None
         if digest not in self._domains:
-            lines = self._store.labels(digest)
+            lines = self.store.labels(digest)
             if lines is None:
                 raise ConfigurationError(f"the folder has lost the labels of '{found.name}'; follow it again")
             self._domains = {digest: domain_of(lines, found)}
@@ -211,10 +215,10 @@ class FrequencyClient:
             ConfigurationError: The collection is not followed.
             ResourceError: The folder cannot be written.
         """
-        store = self._store
+        store = self.store
         with store.transaction():
             found = self._known(collection)
-            now = self._clock()
+            now = self.clock()
             at = store.advance(now)
             asked = found.open_round(now)
             if asked is None:
@@ -258,7 +262,7 @@ class FrequencyClient:
         Raises:
             PolicyDenied: The budget does not allow it.
         """
-        budget, memo = self.budget, self._store.memo(found.id, mechanism.fingerprint)
+        budget, memo = self.budget, self.store.memo(found.id, mechanism.fingerprint)
         turn = _turn(found, asked)
         made = drawn(mechanism, value, memo, Randomness.from_os(), turn)
         spent = self._spent(at)
@@ -267,7 +271,7 @@ class FrequencyClient:
             made = drawn(mechanism, value, memo, Randomness.from_os(), turn._replace(anew=False))
             refusal = budget.refusal(mechanism.name, made.charge, spent)
         if refusal is not None:
-            by_clock = budget.refusal(mechanism.name, made.charge, self._store.spent(at - budget.span_s))
+            by_clock = budget.refusal(mechanism.name, made.charge, self.store.spent(at - budget.span_s))
             raise PolicyDenied(_NO_NODE_TIME if by_clock is None else refusal)
         return made
 
@@ -278,26 +282,26 @@ class FrequencyClient:
             ConfigurationError: The collection is not followed.
             ComineError: What the folder holds of it is damaged.
         """
-        with self._store.transaction():
+        with self.store.transaction():
             found = self._known(collection)
-            asked = found.open_round(self._clock())
+            asked = found.open_round(self.clock())
             turn = None if asked is None else _turn(found, asked)
             if asked is None:
                 return None
             if turn is not None:
                 mechanism = self._mechanism(found, asked)
                 assert isinstance(mechanism, MemoisedMechanism)
-                memo = self._store.memo(found.id, mechanism.fingerprint)
+                memo = self.store.memo(found.id, mechanism.fingerprint)
                 ledger = slid(mechanism, memo, turn).ledger
             elif found.ledger is not None:
-                kept = self._store.ledger(found.id)
+                kept = self.store.ledger(found.id)
                 ledger = WindowLedger(*found.ledger) if kept is None else WindowLedger.from_bytes(kept)
             else:
                 return None
             return LedgerState(asked.step, ledger.spent(asked.step), ledger.epsilon, ledger.w)
 
     def _known(self, collection: CollectionKey) -> Description:
-        kept = self._store.kept(*collection)
+        kept = self.store.kept(*collection)
         if kept is None:
             raise ConfigurationError(
                 f"this device does not know the collection {CollectionKey(*collection)}; follow it first, with a "
@@ -310,7 +314,7 @@ class FrequencyClient:
         span = found.ledger
         if span is None:
             return None
-        kept = self._store.ledger(found.id)
+        kept = self.store.ledger(found.id)
         if kept is not None:
             return WindowLedger.from_bytes(kept)
         ledger = WindowLedger(*span)
@@ -318,7 +322,7 @@ class FrequencyClient:
             (first,) = first_steps(asked.step, span.steps, 1, Randomness.from_os()).tolist()
             if first > asked.step:
                 ledger.spend(first - span.steps, found.epsilon)  # as if it had reported then
-        self._store.put_ledger(found.id, ledger.to_bytes())
+        self.store.put_ledger(found.id, ledger.to_bytes())
         return ledger
 
     def _hastens(self, found: Description, asked: Round, at: float) -> bool:
@@ -327,9 +331,9 @@ class FrequencyClient:
         if ahead is None:
             return False
         fact = f"steps of {found.id.hex()}"
-        before = self._store.fact(fact)
+        before = self.store.fact(fact)
         least = ahead if before is None else min(ahead, float(before))
-        self._store.put_fact(fact, repr(least).encode())
+        self.store.put_fact(fact, repr(least).encode())
         return outruns(ahead, least)
 
     def _part(self, found: Description, asked: Round) -> Part:
@@ -351,7 +355,7 @@ class FrequencyClient:
         ledger: WindowLedger | None,
         at: float,
     ) -> None:
-        store = self._store
+        store = self.store
         if made.charge:
             store.charge(at, found.id, made.charge, self._node_time(at))
         if made.memo is not None:
@@ -373,9 +377,9 @@ class FrequencyClient:
             ProtocolViolation: The node broke the rules.
             ComineError: It cannot be reached; what has no answer stays in the outbox.
         """
-        store, node = self._store, connection.party
+        store, node = self.store, connection.party
         with store.transaction():
-            expired = store.drop_old_reports(store.advance(self._clock()) - KEPT_S)
+            expired = store.drop_old_reports(store.advance(self.clock()) - KEPT_S)
         rows = store.waiting(node)
         tally = dict.fromkeys(("counted", "duplicate", "late", "refused", "waiting"), 0)
         sentences: dict[str, None] = {}
@@ -397,7 +401,7 @@ class FrequencyClient:
     def _refresh(self, connection: Connection) -> None:
         """Fetches all descriptions of a node; an error of one does not keep the others from being fetched."""
         failed: list[ComineError] = []
-        for name in self._store.names(connection.party):
+        for name in self.store.names(connection.party):
             try:
                 self.follow(connection, name)
             except ComineError as error:

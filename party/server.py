@@ -90,6 +90,15 @@ class Node:
             folder.
         IdentityError: The certificate is not this party's, or not valid.
         ResourceError: The state folder cannot be written.
+
+    Attributes:
+        link: Carries the frames of its jobs.
+        sources: Of its datasets.
+        store: Its jobs.
+        ledger: What its datasets have spent.
+        audit: Its log of what it disclosed.
+        frequency: The service for collections.
+        shuffler: The service for routes.
     """
 
     def __init__(self, config: PartyConfig, log: Log, *, patience_s: float = PATIENCE_S) -> None:
@@ -99,10 +108,10 @@ class Node:
         check_identity(identity, config)
         self.name, self._listen, self._log = config.party.name, config.party.listen, log
         self._executor = ThreadExecutor()
-        self._link = NodeLink(identity, federation.addresses, patience_s=patience_s)
+        self.link = NodeLink(identity, federation.addresses, patience_s=patience_s)
         state = _writable(config.party.state_dir)
         self._lock: int | None = locked(state / FILE)  # before anything there is read, which may mend what is torn
-        self._sources = Sources(
+        self.sources = Sources(
             config.dataset, self._executor, config.withheld, state / BLOCKS, config.party.memory_share
         )
         with contextlib.ExitStack() as undo:
@@ -123,43 +132,43 @@ class Node:
         log = self._log
         remove_leftovers(state, log)
         ran_before = (state / AUDIT_KEY).exists()
-        self._store = Store.open(state / FILE)
-        undo.callback(self._store.close)
-        self._ledger = Ledger.open(state / FILE)
-        undo.callback(self._ledger.close)
+        self.store = Store.open(state / FILE)
+        undo.callback(self.store.close)
+        self.ledger = Ledger.open(state / FILE)
+        undo.callback(self.ledger.close)
         self._plans = PlanCount.open(state / FILE)
         undo.callback(self._plans.close)
-        self._audit = NodeAudit.open(state / AUDIT_LOG, identity)
-        undo.callback(self._audit.close)
-        self._audit.party, self._audit.log = self.name, log
+        self.audit = NodeAudit.open(state / AUDIT_LOG, identity)
+        undo.callback(self.audit.close)
+        self.audit.party, self.audit.log = self.name, log
         restored = reconcile(
-            self._store,
-            self._ledger,
+            self.store,
+            self.ledger,
             self._plans,
-            self._audit,
+            self.audit,
             self.name,
             ran_before=ran_before,
             noted=lambda spec: not noise_protects(spec, config.totals_of(spec.job.dataset)),
         )
         if any(restored):
-            self._audit.append(HistoryRestored(jobs=restored.jobs, starts=restored.starts))
+            self.audit.append(HistoryRestored(jobs=restored.jobs, starts=restored.starts))
             log.warning("history restored", jobs=restored.jobs, starts=restored.starts)
-        self._audit.count = AuditCount(self._store.bins(), self._store.coordinator_of)
+        self.audit.count = AuditCount(self.store.bins(), self.store.coordinator_of)
         members = tuple(federation.addresses)
         self._releases = Releases.open(state / RELEASES, self.name, alike(config.dataset))
         undo.callback(self._releases.close)
-        judge = Judge(config, members, self._store, self._ledger, self._releases)
+        judge = Judge(config, members, self.store, self.ledger, self._releases)
         self.host = SessionHost(
             JobContext(
                 identity=identity,
-                consent=Consent(judge, identity, self._store, self._audit),
-                store=self._store,
-                ledger=self._ledger,
+                consent=Consent(judge, identity, self.store, self.audit),
+                store=self.store,
+                ledger=self.ledger,
                 releases=self._releases,
-                audit=self._audit,
+                audit=self.audit,
                 audit_key=AuditKey.open(state / AUDIT_KEY),
-                sources=self._sources,
-                link=self._link,
+                sources=self.sources,
+                link=self.link,
                 executor=self._executor,
                 results=_writable(state / "results"),
                 tables=ReleasedTables(_writable(state / "released")),
@@ -168,19 +177,19 @@ class Node:
                 log=log,
             )
         )
-        self._upkeep = Upkeep(config, self._store, self._audit, self.host.unsettled, log)
+        self._upkeep = Upkeep(config, self.store, self.audit, self.host.unsettled, log)
         self._health = NodeHealth(Probe(state), log)
-        estimates = Estimates(config, judge, self._plans, self._executor, self._audit, identity)
+        estimates = Estimates(config, judge, self._plans, self._executor, self.audit, identity)
         self._control = ControlService(config, members, self.host, identity, estimates)
-        self._frequency = FrequencyService(config.frequency, state, self.name, self._audit, log)
-        undo.callback(self._frequency.close)
-        self._shuffler = ShufflerService(config.shuffler, state, identity, federation.addresses, self._audit, log)
-        undo.callback(self._shuffler.close)
+        self.frequency = FrequencyService(config.frequency, state, self.name, self.audit, log)
+        undo.callback(self.frequency.close)
+        self.shuffler = ShufflerService(config.shuffler, state, identity, federation.addresses, self.audit, log)
+        undo.callback(self.shuffler.close)
         self._anonymization = AnonymizationService(
-            config.dataset, state, self.name, self._releases, self._sources, self._executor, self._audit, log
+            config.dataset, state, self.name, self._releases, self.sources, self._executor, self.audit, log
         )
         undo.callback(self._anonymization.close)
-        hold(self._store, self._audit, log, self._frequency, self._shuffler, self._anonymization)
+        hold(self.store, self.audit, log, self.frequency, self.shuffler, self._anonymization)
 
     async def start(self) -> str:
         """Begins to answer, and returns the address.
@@ -190,19 +199,19 @@ class Node:
         """
         most = most_connections()
         connections = self._connections = Connections(self._log, most)
-        self._link.met, self._link.read = connections.met, connections.read
+        self.link.met, self.link.read = connections.met, connections.read
         server = grpc.aio.server(
-            interceptors=[Gate(self._link.identity, self._log, connections.met, connections.read)],
+            interceptors=[Gate(self.link.identity, self._log, connections.met, connections.read)],
             options=[
                 *SERVER_OPTIONS,
                 ("grpc.max_concurrent_streams", MAX_STREAMS),
                 ("grpc.max_allowed_incoming_connections", most),
             ],
         )
-        self._link.register(server)
+        self.link.register(server)
         control_pb2_grpc.add_ControlServicer_to_server(self._control, server)
-        frequency_pb2_grpc.add_FrequencyEstimationServicer_to_server(self._frequency, server)
-        shuffle_pb2_grpc.add_ShufflerServicer_to_server(self._shuffler, server)
+        frequency_pb2_grpc.add_FrequencyEstimationServicer_to_server(self.frequency, server)
+        shuffle_pb2_grpc.add_ShufflerServicer_to_server(self.shuffler, server)
         anonymization_pb2_grpc.add_AnonymizationServicer_to_server(self._anonymization, server)
         health_pb2_grpc.add_HealthServicer_to_server(self._health, server)
         reflection.enable_server_reflection((*SERVICES, health.SERVICE_NAME, reflection.SERVICE_NAME), server)
@@ -216,17 +225,17 @@ class Node:
                 "this machine's; stop that process or change [party] listen"
             ) from None
         try:
-            await self._audit.record(NodeStarted.now(software_version()))
+            await self.audit.record(NodeStarted.now(software_version()))
         except ResourceError as error:  # who starts the node is no stranger, and looks at its log while reading this
             raise (error.__cause__ if isinstance(error.__cause__, ComineError) else error) from None
         self._server = Serving(server)
         await self.host.recover()
         self._upkeep.start()
-        await self._frequency.start()
-        await self._shuffler.start()
+        await self.frequency.start()
+        await self.shuffler.start()
         await self._server.start()
         connections.start(port)
-        for name in self._sources.missing():
+        for name in self.sources.missing():
             self._log.warning("source missing", dataset=name)
         await self._set_health(health_pb2.HealthCheckResponse.SERVING)
         address = f"{host}:{port}"
@@ -241,27 +250,27 @@ class Node:
             await self._upkeep.stop()
             await self._connections.stop()
             await self.host.close()
-            await self._frequency.stop()
-            await self._shuffler.stop()
+            await self.frequency.stop()
+            await self.shuffler.stop()
             await self._anonymization.stop()
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(CLOSE_S):
-                    await self._link.close()
+                    await self.link.close()
             await self._server.stop(GRACE_S)
             with contextlib.suppress(ComineError):  # the log has the reason
-                await self._audit.record(NodeStopped())
-                companions.note(self._store, self._audit.path.parent)
-                note(self._store, self._audit, self._audit.mark(), self.name)
+                await self.audit.record(NodeStopped())
+                companions.note(self.store, self.audit.path.parent)
+                note(self.store, self.audit, self.audit.mark(), self.name)
             self._log.info("stopped")
         self._executor.close()
-        self._store.close()
-        self._ledger.close()
+        self.store.close()
+        self.ledger.close()
         self._plans.close()
         self._releases.close()
-        self._frequency.close()
-        self._shuffler.close()
+        self.frequency.close()
+        self.shuffler.close()
         self._anonymization.close()
-        self._audit.close()
+        self.audit.close()
         self._unlock()
 
     def _unlock(self) -> None:

@@ -11,7 +11,7 @@ from typing import Literal, TypeVar
 import grpc
 
 from crypto.primitives.randomness import Randomness
-from link.core import Terms, Transport
+from link.core import MAX_BUFFERED_BYTES, Terms, Transport
 from link.disclosure import Declared
 from link.executor import ThreadExecutor
 from link.pki.authority import Authority
@@ -44,6 +44,7 @@ def run_parties(
     seed: int = 0,
     observe: Observer | None = None,
     deadline_s: float = 120,
+    ahead_bytes: Mapping[str, int] | None = None,
     transport: Literal["memory", "grpc"] = "memory",
 ) -> dict[str, T]:
     """Runs one coroutine per party to its end and returns the results by party.
@@ -55,6 +56,7 @@ def run_parties(
         seed: Repeats all random draws.
         observe: Told of every frame before it is delivered (memory only).
         deadline_s: Deadline of the sessions.
+        ahead_bytes: By party, the most memory that what one peer has sent ahead may take, if not as usual.
         transport: "memory", or "grpc" for real streams under mutual TLS on the loopback.
 
     Raises:
@@ -62,7 +64,14 @@ def run_parties(
     """
     return asyncio.run(
         run_parties_async(
-            parties, role, declared=declared, seed=seed, observe=observe, deadline_s=deadline_s, transport=transport
+            parties,
+            role,
+            declared=declared,
+            seed=seed,
+            observe=observe,
+            deadline_s=deadline_s,
+            ahead_bytes=ahead_bytes,
+            transport=transport,
         )
     )
 
@@ -75,6 +84,7 @@ async def run_parties_async(
     seed: int = 0,
     observe: Observer | None = None,
     deadline_s: float = 120,
+    ahead_bytes: Mapping[str, int] | None = None,
     transport: Literal["memory", "grpc"] = "memory",
 ) -> dict[str, T]:
     """`run_parties` for callers that have an event loop already."""
@@ -94,6 +104,7 @@ async def run_parties_async(
                 executor=executor,
                 declared=declared,
                 deadline_s=deadline_s,
+                ahead_bytes=(ahead_bytes or {}).get(name, MAX_BUFFERED_BYTES),
             )
             return await (role[name] if isinstance(role, Mapping) else role)(session)
         except asyncio.CancelledError:

@@ -14,7 +14,7 @@ Mishra and Nissim, "Simulatable auditing", PODS 2005 (JCSS 79, 2013), section 4.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, BinaryIO
 
@@ -36,17 +36,19 @@ class SumAuditor:
     Args:
         n: How many records there are.
         random: Of the primes and of null vectors; who knew it could outwit the auditor.
+        primes: In place of secret ones; who knows them can outwit the auditor.
 
     Attributes:
         rank: How many independent sums were answered.
     """
 
-    def __init__(self, n: int, random: Randomness | None = None) -> None:
+    def __init__(self, n: int, random: Randomness | None = None, primes: Sequence[int] | None = None) -> None:
         random = Randomness.from_os() if random is None else random
         self._sets = AnsweredSets(n)
         self._touched = np.zeros(n, bool)
         self._fields = [
-            PrimeField(self._sets, random_prime(random), random.derive("field", number)) for number in range(_PRIMES)
+            PrimeField(self._sets, prime, random.derive("field", number))
+            for number, prime in enumerate(primes or [random_prime(random) for _ in range(_PRIMES)])
         ]
 
     @property

@@ -59,6 +59,7 @@ class Conversation:
         trouble: Why the last stream broke, in words for a person.
         acknowledged: How many frames have reached the peer.
         at_peace: Whether one of the two has left after the other got all its frames.
+        heard: When the last message came, by the clock of the event loop.
     """
 
     def __init__(self, job_id: bytes, me: str, peer: str, patience_s: float, receiver: Receiver) -> None:
@@ -67,7 +68,7 @@ class Conversation:
         self._unsent: deque[bytes] = deque()
         self._unacknowledged: deque[bytes] = deque()
         self.acknowledged = self._pending_bytes = 0
-        self._heard = 0.0  # when the last message came
+        self.heard = 0.0
         self._received = self._quiet_frames = self._quiet_bytes = 0
         self._acknowledge = self._leaving = self._left = self._reached = self.at_peace = False
         self._generation = 0
@@ -197,10 +198,13 @@ class Conversation:
 
     def there(self) -> None:
         """Of a peer that has not begun the job: its node answers, so it is waited for until somebody starts it."""
-        if not self._reached and self._patience_timer is not None:
-            self._patience_timer.cancel()
-            self._patience_timer = None
-            self._wait_for_stream()
+        if not self._reached:
+            self._wait_anew()
+
+    def be_patient(self, patience_s: float) -> None:
+        """Changes for how many seconds the peer may be away, also if it is away now."""
+        self._patience_s = patience_s
+        self._wait_anew()
 
     async def wait_until_over(self, timeout_s: float) -> None:
         """Waits until the conversation is over, for a while."""
@@ -243,14 +247,14 @@ class Conversation:
         self._unsent.extendleft(reversed(self._unacknowledged))
         self._unacknowledged.clear()
         self._reached, self._acknowledge = True, False
-        self._heard = self._loop.time()
+        self.heard = self._loop.time()
         if self._patience_timer is not None:
             self._patience_timer.cancel()
             self._patience_timer = None
 
     async def _read(self, duplex: Duplex, generation: int) -> None:
         while (message := await duplex.read()) is not grpc.aio.EOF and generation == self._generation:
-            self._heard = self._loop.time()
+            self.heard = self._loop.time()
             envelope = parse(message, self.peer)
             match envelope.WhichOneof("content"):
                 case "frame":
@@ -311,9 +315,15 @@ class Conversation:
         elif self._acknowledge_timer is None:
             self._acknowledge_timer = self._loop.call_later(ACKNOWLEDGE_S, lambda: self._owe(now=True))
 
+    def _wait_anew(self) -> None:
+        if self._patience_timer is not None:
+            self._patience_timer.cancel()
+            self._patience_timer = None
+            self._wait_for_stream()
+
     def _wait_for_stream(self) -> None:
         if self._patience_timer is None and not self.over:
-            heard = self._heard if self._reached else self._loop.time()
+            heard = self.heard if self._reached else self._loop.time()
             until = max(heard + self._patience_s, self._loop.time() + self._patience_s / 2)
             self._patience_timer = self._loop.call_at(until, self._give_up)
 

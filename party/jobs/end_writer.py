@@ -55,6 +55,7 @@ class EndWriter:
         self._context = context
         self._unwritten: dict[bytes, JobEnd] = {}
         self._trying: asyncio.Task[None] | None = None
+        self._closed = False
 
     def of(self, job_id: bytes) -> JobEnd | None:
         """The end of a job that is not on the disk yet."""
@@ -71,12 +72,13 @@ class EndWriter:
         except ComineError as error:
             self._context.log.error("end not written", caller=end.job.coordinator, job=end.job.id.hex(), error=error)
             self._unwritten[end.job.id] = end
-            if self._trying is None or self._trying.done():
+            if not self._closed and (self._trying is None or self._trying.done()):
                 self._trying = asyncio.create_task(self._try_again(now))
             return True
 
     async def close(self) -> None:
         """Gives up; what is not written, the next start of the node finds out."""
+        self._closed = True
         if self._trying is not None:
             self._trying.cancel()
             await asyncio.gather(self._trying, return_exceptions=True)

@@ -65,10 +65,13 @@ class SessionHost:
     Args:
         context: What they share.
         now: Unix seconds.
+
+    Attributes:
+        context: As above.
     """
 
     def __init__(self, context: JobContext, *, now: Callable[[], float] = time.time) -> None:
-        self._context, self.now = context, now
+        self.context, self.now = context, now
         self._me = context.identity.name
         self._jobs = OpenJobs(self._me, now)
         self._hosting: dict[bytes, asyncio.Task[None]] = {}  # with those that only notify their peers of their end
@@ -91,18 +94,18 @@ class SessionHost:
 
     async def recover(self) -> None:
         """Takes up the jobs that an earlier process of this node has left; those that ran have failed."""
-        store = self._context.store
+        store = self.context.store
         for record in store.within((RUNNING, RELEASING)):
             error = PeerError(
                 f"the node of {self._me} was restarted while the job ran; run the job again", party=self._me
             )
             await end_record(
-                self._context,
+                self.context,
                 self.now(),
                 record,
                 FAILED,
                 error,
-                *charged(self._context.ledger, record.job_id, record.attempt),
+                *charged(self.context.ledger, record.job_id, record.attempt),
             )
         await self._forget_stale()
         if (stale := store.next_stale()) is not None:
@@ -111,13 +114,13 @@ class SessionHost:
             try:
                 spec = spec_of(record)
             except ComineError as error:
-                await end_record(self._context, self.now(), record, CANCELLED, error)
+                await end_record(self.context, self.now(), record, CANCELLED, error)
                 continue
             if record.expiry <= self.now():
-                await end_record(self._context, self.now(), record, EXPIRED, self._expired())
+                await end_record(self.context, self.now(), record, EXPIRED, self._expired())
             else:
                 self._admit(record, spec)
-        self._context.tables.recover()
+        self.context.tables.recover()
 
     async def propose(self, signed: SignedProposal, coordinator: str) -> tuple[Job, SignedApproval | None]:
         """The job of a proposal, and this party's approval where it needs no person.
@@ -129,14 +132,12 @@ class SessionHost:
         """
         job, spec, record = await uninterrupted(self._receive(signed, coordinator))
         event = "proposal accepted" if record.approval else "proposal awaits approval"
-        self._context.log.info(
-            event, job=job.id.hex(), caller=coordinator, task=spec.job.task, dataset=spec.job.dataset
-        )
+        self.context.log.info(event, job=job.id.hex(), caller=coordinator, task=spec.job.task, dataset=spec.job.dataset)
         return job, SignedApproval.FromString(record.approval) if record.approval else None
 
     async def _receive(self, signed: SignedProposal, coordinator: str) -> tuple[Job, JobSpec, Record]:
         async with self._jobs.place_for(coordinator, signed.ByteSize()):
-            record, spec = await self._context.consent.receive(signed, coordinator)
+            record, spec = await self.context.consent.receive(signed, coordinator)
             return self._admit(record, spec), spec, record
 
     async def find(self, job_id: bytes, coordinator: str, *, judged: bool = False) -> Job:
@@ -158,7 +159,7 @@ class SessionHost:
         return self._jobs.of(job)  # it may have been admitted meanwhile
 
     def _known(self, job_id: bytes, coordinator: str) -> Job | None:
-        record = self._context.store.get(job_id)
+        record = self.context.store.get(job_id)
         if record is None or record.coordinator != coordinator:
             return None
         return Job(record.job_id, spec_of(record), record.coordinator, present(record))
@@ -173,7 +174,7 @@ class SessionHost:
         Raises:
             ComineError: The job has ended, or ends meanwhile; or too many wait.
         """
-        record = await asyncio.to_thread(self._context.store.get, job.id)
+        record = await asyncio.to_thread(self.context.store.get, job.id)
         if record is None or record.expiry <= self.now():
             raise self._expired()
         if record.state not in (APPROVED, FAILED, CANCELLED):
@@ -208,10 +209,10 @@ class SessionHost:
         await uninterrupted(self._start(job, attempt, approvals, seed))
 
     async def _start(self, job: Job, attempt: int, approvals: Sequence[SignedApproval], seed: bytes) -> None:
-        async with job.moving, self._context.starting:
+        async with job.moving, self.context.starting:
             record, again = await self._startable(job, attempt)
             if self._closing or not self._turns.claim(job.id, job.coordinator):
-                most = f"runs {self._context.max_running} jobs, the most that its max_running allows"
+                most = f"runs {self.context.max_running} jobs, the most that its max_running allows"
                 why = "is stopping" if self._closing else most
                 raise ResourceError(f"{self._me} {why}; start the job later", party=self._me)
             try:
@@ -237,7 +238,7 @@ class SessionHost:
             raise UnexpectedMessage(
                 f"this job was started at {self._me} before, or has ended ({state}); propose it anew", party=self._me
             )
-        if (record := await asyncio.to_thread(self._context.store.get, job.id)) is None or record.expiry <= self.now():
+        if (record := await asyncio.to_thread(self.context.store.get, job.id)) is None or record.expiry <= self.now():
             self._keep(self._expire(job))
             raise self._expired()
         if attempt > 1:
@@ -246,7 +247,7 @@ class SessionHost:
 
     async def _begin(self, job: Job, record: Record, attempt: int, seed: bytes, *, again: bool) -> None:
         """Charges a start and writes it down."""
-        context, now = self._context, self.now()
+        context, now = self.context, self.now()
         judge = context.consent.judge
         context.audit.check(Started, job.coordinator)
         await asyncio.to_thread(judge.decide, job.spec, job.coordinator, job_id=job.id, attempt=attempt)
@@ -276,12 +277,12 @@ class SessionHost:
             UnexpectedMessage: The job has not succeeded, or its hour has passed.
         """
         end = self._transitions.unwritten(job.id)
-        record = await asyncio.to_thread(self._context.store.get, job.id)
+        record = await asyncio.to_thread(self.context.store.get, job.id)
         succeeded = end.state == SUCCEEDED if end is not None else record is not None and record.state == SUCCEEDED
         if not succeeded or record is None:
             raise UnexpectedMessage(f"the job has no result at {self._me}; watch it until it succeeds", party=self._me)
         signed: bytes = record.release if end is None else end.changes["release"]
-        return await fetched(self._context, job, signed)
+        return await fetched(self.context, job, signed)
 
     async def cancel(self, job: Job, reason: str) -> None:
         """Ends a job and tells its peers; does nothing where it has ended."""
@@ -334,11 +335,11 @@ class SessionHost:
         while awaiting := [job for job in self._jobs if job.state == AWAITING_APPROVAL]:
             await asyncio.sleep(POLL_S)
             try:
-                if await asyncio.to_thread(self._context.store.changed):
+                if await asyncio.to_thread(self.context.store.changed):
                     for job in awaiting:
                         await self._transitions.notice(job)
             except ComineError as error:
-                self._context.log.error("jobs unreadable", error=error)
+                self.context.log.error("jobs unreadable", error=error)
 
     async def _expire(self, job: Job) -> None:
         await self._forget_stale()
@@ -370,9 +371,9 @@ class SessionHost:
         if self._closing:
             return
         try:
-            await asyncio.to_thread(forget_stale, self._context.store, self.now())
+            await asyncio.to_thread(forget_stale, self.context.store, self.now())
         except ComineError as error:
-            self._context.log.error("jobs unwritable", error=error)
+            self.context.log.error("jobs unwritable", error=error)
 
     # -- one job -----------------------------------------------------------------------------------------------------
     async def _host(
@@ -384,7 +385,7 @@ class SessionHost:
             parties = job.spec.job.parties
             # A peer may still try to renew the streams of an earlier attempt: they must not end up at this one's.
             streams = job.id if attempt == 1 else job.id + attempt.to_bytes(4, "big")
-            transport = JobTransport(self._context.link.open(streams, parties), job.id, self._me, parties)
+            transport = JobTransport(self.context.link.open(streams, parties), job.id, self._me, parties)
         except ComineError as error:
             await self._transitions.end(job, FAILED, public(job, error, self._me), error)
             return
@@ -405,7 +406,7 @@ class SessionHost:
         self, job: Job, attempt: int, approvals: Sequence[SignedApproval], transport: JobTransport
     ) -> None:
         async with asyncio.timeout(job.spec.job.deadline_s + BACKSTOP_S):
-            run = await take_part(self._context, job, attempt, approvals, transport)
+            run = await take_part(self.context, job, attempt, approvals, transport)
         job.costs = lambda: run.costs
         await self._transitions.move(job, RELEASING)
         try:
@@ -416,9 +417,9 @@ class SessionHost:
 
     async def _finish(self, job: Job, run: PartyRun) -> None:
         """Hands over what the job gave."""
-        header = await release(self._context, job, run)
+        header = await release(self.context, job, run)
         await self._transitions.succeed(job, header)
-        self._context.log.info(
+        self.context.log.info(
             "job succeeded",
             caller=job.coordinator,
             job=job.id.hex(),

@@ -266,12 +266,15 @@ class StateDatabase:
     Args:
         path: The file.
         opened: It, open.
+
+    Attributes:
+        connection: To the file, in use by one thread at a time.
     """
 
     KIND: ClassVar[Kind]
 
     def __init__(self, path: Path, opened: Held) -> None:
-        self._path, self._opened, self._connection = path, opened, opened.connection
+        self._path, self._opened, self.connection = path, opened, opened.connection
         self._lock = threading.RLock()
 
     @classmethod
@@ -304,7 +307,7 @@ class StateDatabase:
     def _using(self) -> Iterator[sqlite3.Connection]:
         """The connection, for this thread alone; what SQLite raises is translated."""
         with self._lock, self.KIND.translated(self._path):
-            yield self._connection
+            yield self.connection
 
     @contextmanager
     def _changing(self) -> Iterator[sqlite3.Connection]:

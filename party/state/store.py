@@ -436,7 +436,7 @@ class Store(NodeTables):
                 yield
                 self._execute("COMMIT")
             except BaseException:
-                if self._connection.in_transaction:  # where the disk is full, SQLite has gone back by itself
+                if self.connection.in_transaction:  # where the disk is full, SQLite has gone back by itself
                     self._execute("ROLLBACK")
                 raise
 

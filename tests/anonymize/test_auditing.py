@@ -15,7 +15,6 @@ from anonymize.auditing.column import ColumnAuditor
 from anonymize.auditing.counts import BooleanAuditor, OverlapControl, SizeControl
 from anonymize.auditing.extremes import MaxAuditor
 from anonymize.auditing.intervals import Pinned, pinned
-from anonymize.auditing.prime_field import PrimeField
 from anonymize.auditing.sums import SumAuditor
 from crypto.primitives.randomness import Randomness
 from tests.errors import fails
@@ -120,8 +119,7 @@ def fixed_prime_attack(steps: int) -> tuple[list[Query], int]:
 def test_one_known_prime_can_be_outwitted_and_secret_ones_cannot() -> None:
     queries, n = fixed_prime_attack(30)
     assert len(queries) == n
-    known = sums(n)
-    known._fields = [PrimeField(known._sets, (1 << 31) - 1, Randomness.from_seed(1)) for _ in range(2)]
+    known = SumAuditor(n, Randomness.from_seed(1), primes=[(1 << 31) - 1] * 2)
     assert all(ask(known, queries))
     assert determined(queries, n)
     assert not all(ask(sums(n), queries))

@@ -49,16 +49,16 @@ def crashing(store: ClientStore, at: int) -> None:
 
 
 def statements(work: Callable[[FrequencyClient], object], client: FrequencyClient) -> int:
-    run, count = client._store.execute, 0
+    run, count = client.store.execute, 0
 
     def execute(statement: str, *values: Any) -> Any:
         nonlocal count
         count += 1
         return run(statement, *values)
 
-    client._store.execute = execute  # type: ignore[method-assign]
+    client.store.execute = execute  # type: ignore[method-assign]
     work(client)
-    client._store.execute = run  # type: ignore[method-assign]
+    client.store.execute = run  # type: ignore[method-assign]
     return count
 
 
@@ -76,7 +76,7 @@ def test_a_crash_at_every_step_of_a_report(tmp_path: Path, after: bool) -> None:
         folder = tmp_path / f"crash-{step}"
         shutil.copytree(template, folder)
         client = FrequencyClient.open(folder, clock=lambda: node.now)
-        crashing(client._store, -step if after else step)
+        crashing(client.store, -step if after else step)
         with pytest.raises(Crash):
             client.report(KEY, "south")
         client.close()
@@ -104,7 +104,7 @@ def test_a_crash_at_every_step_of_a_delivery(tmp_path: Path) -> None:
         folder = tmp_path / f"crash-{step}"
         shutil.copytree(template, folder)
         client = FrequencyClient.open(folder, clock=lambda: node.now)
-        crashing(client._store, step)
+        crashing(client.store, step)
         with pytest.raises(Crash):
             client.deliver(Direct(node))
         client.close()
@@ -141,7 +141,7 @@ def test_whatever_happens(
         if what == "report":
             reported[how] += client.report(CollectionKey(PARTY, how), value).reported
         elif what == "crash":
-            crashing(client._store, how)
+            crashing(client.store, how)
             with contextlib.suppress(Crash):
                 client.report(CollectionKey(PARTY, "first"), value)
                 client.deliver(Direct(node))
@@ -153,7 +153,7 @@ def test_whatever_happens(
         else:
             node.now = max(node.now + how, BEGIN)
     client.deliver(Direct(node))
-    charges = list(client._store.execute("SELECT at, collection, epsilon FROM charges"))
+    charges = list(client.store.execute("SELECT at, collection, epsilon FROM charges"))
     for at, _, _ in charges:
         assert sum(Fraction(epsilon) for when, _, epsilon in charges if at - span < when <= at) <= most
     for name, mechanism in zip(names, mechanisms, strict=True):
@@ -202,7 +202,7 @@ def test_another_file_is_refused(tmp_path: Path, content: bytes) -> None:
 
 def test_another_version_is_refused(tmp_path: Path) -> None:
     client = FrequencyClient.open(tmp_path)
-    client._store.execute("PRAGMA user_version = 9")
+    client.store.execute("PRAGMA user_version = 9")
     client.close()
     with fails("E100"):
         FrequencyClient.open(tmp_path)
@@ -269,8 +269,8 @@ def test_a_process_that_is_killed_leaves_whole_reports(tmp_path: Path) -> None:
         with FrequencyClient.open(tmp_path, clock=lambda: node.now) as client:
             assert waiting + told <= client.waiting() <= waiting + told + 1
             waiting = client.waiting()
-            assert client._store.spent(0) == waiting * Fraction(0.001)
-            (latest,) = client._store.execute("SELECT max(round) FROM outbox").fetchone()
+            assert client.store.spent(0) == waiting * Fraction(0.001)
+            (latest,) = client.store.execute("SELECT max(round) FROM outbox").fetchone()
             assert latest == waiting - 1
 
 

@@ -27,7 +27,7 @@ def test_the_examples_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsy
         monkeypatch.setattr(Connection, "open", lambda *_, **__: service.connect())
         names: dict[str, Any] = {}
         exec(first, names)
-        names["device"]._clock = lambda: BEGIN
+        names["device"].clock = lambda: BEGIN
         names["exchange"]()
         names["seen"]("somewhere")
         names["exchange"]()

@@ -62,7 +62,7 @@ def test_pseudonyms_of_periods_and_collections_have_nothing_in_common(tmp_path: 
     bits = np.unpackbits(np.frombuffer(b"".join(names), np.uint8).reshape(40, 16), axis=1)
     distances = [int((bits[a] != bits[b]).sum()) for a in range(40) for b in range(a)]
     assert min(distances) > 128 * 0.5 - 45  # 780 pairs of 128 fair bits; an error of 10^-12
-    secret = client._store.secret
+    secret = client.store.secret
     assert names[0] == pseudonym(secret, node.collections["homepages"].id, 0)
     assert all(secret[:8] not in data for kept in node.collections.values() for _, _, data in kept.received)
 

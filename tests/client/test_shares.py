@@ -153,7 +153,7 @@ def test_a_node_that_leaves_out_the_coin_is_refused(tmp_path: Path, mechanism: M
 # -- answers that wait ------------------------------------------------------------------------------------------------
 def reported(client: FrequencyClient, node: Node) -> Any:
     """What the device's kept answers say that it reported last."""
-    memo = client._store.memo(node.collections["homepages"].id, KEEPS.fingerprint)
+    memo = client.store.memo(node.collections["homepages"].id, KEEPS.fingerprint)
     assert memo is not None
     return SlidingMemo.from_bytes(memo, KEEPS).reported
 

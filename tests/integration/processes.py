@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import io
 import os
 import re
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -130,16 +130,19 @@ def command(*arguments: object, cwd: Path) -> Ran:
 
     For commands that stand beside the processes that a test is about: those that ask, show and verify.
     """
-    out, err = io.TextIOWrapper(io.BytesIO(), encoding="utf-8"), io.StringIO()
-    with pytest.MonkeyPatch.context() as patch:
-        patch.chdir(cwd)
-        patch.delenv("COMINE_DEBUG", raising=False)
-        patch.setattr(sys, "stdout", out)
-        patch.setattr(sys, "stderr", err)
-        code = run([str(argument) for argument in arguments])
-    out.flush()
-    assert isinstance(out.buffer, io.BytesIO)
-    ran = Ran(code, out.buffer.getvalue().decode(), err.getvalue())
+    with (
+        tempfile.TemporaryFile("w+", encoding="utf-8", newline="") as out,
+        tempfile.TemporaryFile("w+", encoding="utf-8", newline="") as err,
+    ):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.chdir(cwd)
+            patch.delenv("COMINE_DEBUG", raising=False)
+            patch.setattr(sys, "stdout", out)
+            patch.setattr(sys, "stderr", err)
+            code = run([str(argument) for argument in arguments])
+        out.seek(0)
+        err.seek(0)
+        ran = Ran(code, out.read(), err.read())
     assert "Traceback" not in ran.err, ran.err
     return ran
 

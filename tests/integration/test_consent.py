@@ -188,7 +188,7 @@ def test_a_decision_at_the_last_moment_is_not_overrun(tmp_path: Path, manual: An
             host, north = nodes.nodes["north"].host, nodes.clients["north"]
             for verb, state in (("approve", control.CANCELLED), ("deny", control.DENIED)):
                 job_id = await north.propose(weekly(), os.urandom(16))
-                record, more = host._context.audit.record, ["--reason", "no"] if verb == "deny" else []
+                record, more = host.context.audit.record, ["--reason", "no"] if verb == "deny" else []
 
                 async def recorded(
                     *events: Any, v: str = verb, j: bytes = job_id, m: Any = more, r: Any = record
@@ -196,9 +196,9 @@ def test_a_decision_at_the_last_moment_is_not_overrun(tmp_path: Path, manual: An
                     await r(*events)
                     assert await command(v, str(tmp_path / "north.toml"), j.hex(), *m) == 0
 
-                host._context.audit.record = recorded  # type: ignore[method-assign]
+                host.context.audit.record = recorded  # type: ignore[method-assign]
                 await north.cancel(job_id)
-                host._context.audit.record = record  # type: ignore[method-assign]
+                host.context.audit.record = record  # type: ignore[method-assign]
                 assert (await north.watch(job_id))[-1].state == state
                 store = store_of(tmp_path, "north")
                 assert (found := store.get(job_id)) is not None

@@ -114,7 +114,7 @@ def test_few_jobs_may_fail_by_rows_in_a_day(tmp_path: Path, monkeypatch: pytest.
             raise AssertionError("rows were looked at")
 
         for node in nodes.nodes.values():
-            monkeypatch.setattr(node._sources, "load", load)
+            monkeypatch.setattr(node.sources, "load", load)
         for spec in (asks(98), asks(99, "keep"), reaches(10)):
             refused = await outcome(nodes, spec)
             assert isinstance(refused, ComineError)
@@ -125,7 +125,7 @@ def test_few_jobs_may_fail_by_rows_in_a_day(tmp_path: Path, monkeypatch: pytest.
         found = await outcome(nodes, asks(100, "keep"), "another")  # whom nobody has reason to doubt
         assert isinstance(found, Result), found
         for node in nodes.nodes.values():
-            judge, real = node.host._context.consent.judge, node.host._context.consent.judge.now
+            judge, real = node.host.context.consent.judge, node.host.context.consent.judge.now
             monkeypatch.setattr(judge, "now", lambda real=real: real() + 24 * 3600 + 60)
         assert isinstance(await outcome(nodes, asks(101, "keep")), Result)
 
@@ -144,7 +144,7 @@ def test_what_others_do_counts_against_nobody(tmp_path: Path) -> None:
         assert isinstance(refused, ComineError)
         assert (refused.code, refused.party) == ("E300", "south")
         for name in ("north", "east"):
-            judge = nodes.nodes[name].host._context.consent.judge
+            judge = nodes.nodes[name].host.context.consent.judge
             assert judge.decide(asks(99, "keep"), "analyst") == "auto"
 
     with_nodes(tmp_path, test)

@@ -72,17 +72,17 @@ async def all_is_well(nodes: Nodes) -> None:
 
 def wrap(node: Node, wrapper: Callable[[Transport], Transport]) -> None:
     """Puts something between the node's next jobs and the wire."""
-    link_open = node._link.open
+    link_open = node.link.open
 
     def opened(*args: Any) -> Any:
         return wrapper(link_open(*args))
 
-    node._link.open = opened  # type: ignore[assignment, method-assign]
+    node.link.open = opened  # type: ignore[assignment, method-assign]
 
 
 def unwrap(node: Node) -> None:
     """Undoes `wrap`."""
-    del node._link.open
+    del node.link.open
 
 
 class Passing:

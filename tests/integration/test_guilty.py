@@ -74,7 +74,7 @@ async def check(nodes: Nodes, hub: Identity, fault: Fault) -> None:
     for name, node in nodes.nodes.items():
         while node.host.running:  # noqa: ASYNC110 - nobody tells
             await asyncio.sleep(0.01)
-        accused = {record.error_party for record in node._store.all() if record.error_code not in ("", "E500")}
+        accused = {record.error_party for record in node.store.all() if record.error_code not in ("", "E500")}
         assert accused <= {fault.guilty}, (name, error)  # E500: it was told that the job is over
     logs = [nodes.folder / "state" / name / "audit.log" for name in nodes.nodes]
     for finding in verification(logs, [], Trust(nodes.authority.certificate_pem)).findings:  # what it signed is kept
@@ -235,7 +235,7 @@ def test_a_coordinator_with_a_bad_certificate_is_named(tmp_path: Path, what: str
 def shift(nodes: Nodes, name: str, seconds: float) -> None:
     """Sets the clock by which a node in this process tells the time."""
     node, real = nodes.nodes[name], nodes.nodes[name]._control.now
-    for user in (node._control, node.host, node.host._jobs, node.host._context.consent):
+    for user in (node._control, node.host, node.host._jobs, node.host.context.consent):
         user.now = lambda: real() + seconds  # type: ignore[union-attr]
 
 
@@ -269,7 +269,7 @@ def test_a_clock_that_goes_wrong_while_people_decide_is_named(tmp_path: Path, mo
 
     async def test() -> None:
         async with running(tmp_path) as nodes:
-            consent = nodes.nodes["south"].host._context.consent
+            consent = nodes.nodes["south"].host.context.consent
             receive = consent.receive
 
             async def received(*arguments: Any) -> Any:

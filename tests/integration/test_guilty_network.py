@@ -154,12 +154,12 @@ def test_what_is_spoilt_at_any_byte_is_nobodys_inner_fault(tmp_path: Path, subte
             for part in range(24):
                 kind = "reset" if part % 2 else "a bit"
                 with subtests.test(kind=kind, part=part):
-                    before = [node._store.all() for node in nodes.nodes.values()]
+                    before = [node.store.all() for node in nodes.nodes.values()]
                     found, spoilt = await job((way, wire.passed[way] * part // 24, kind))
                     assert spoilt.spoilt
                     if isinstance(found, ComineError):  # at the first contact only, before anybody was asked
                         assert (found.exit_code, found.party) == (20, "south"), found
-                        assert [node._store.all() for node in nodes.nodes.values()] == before
+                        assert [node.store.all() for node in nodes.nodes.values()] == before
 
     asyncio.run(test())
 

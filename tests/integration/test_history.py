@@ -90,8 +90,8 @@ def started(state: Path) -> Node:
 
 def left_behind(node: Node) -> tuple[int, Decimal]:
     """How many starts the node knows, and what they have cost."""
-    spent = node._ledger.spent("baskets")
-    return len(node._store.latest("baskets", b"", 100)), sum(
+    spent = node.ledger.spent("baskets")
+    return len(node.store.latest("baskets", b"", 100)), sum(
         (n * (cost.epsilon or 0) for cost, n in spent.items()), Decimal(0)
     )
 
@@ -130,8 +130,8 @@ def test_plans_that_the_database_lost_count_as_before(state: Path, lose: Callabl
     node = started(state)
     for coordinator in ("analyst", "analyst", "other", "analyst"):
         node._plans.take(coordinator, 9, "south", time.time())
-        node._audit.append(PlanAsked(coordinator=coordinator, spec_digest=bytes(32)))
-    node._store.close()  # as a kill would leave it
+        node.audit.append(PlanAsked(coordinator=coordinator, spec_digest=bytes(32)))
+    node.store.close()  # as a kill would leave it
     shutil.copytree(state, state.with_name("copy"))
     asyncio.run(node.stop())
     shutil.rmtree(state)
@@ -142,7 +142,7 @@ def test_plans_that_the_database_lost_count_as_before(state: Path, lose: Callabl
         with fails("E300"):
             node._plans.take("analyst", asked, "south", time.time())
         node._plans.take("analyst", asked + 1, "south", time.time())
-        node._audit.append(PlanAsked(coordinator="analyst", spec_digest=bytes(32)))
+        node.audit.append(PlanAsked(coordinator="analyst", spec_digest=bytes(32)))
         asyncio.run(node.stop())
 
 
@@ -161,16 +161,16 @@ def test_history_that_the_database_lost_comes_out_of_the_audit_log(state: Path, 
     for _ in range(2):  # and is there ever after
         node = started(state)
         assert left_behind(node) == (3, Decimal("1.0"))
-        assert node._ledger.unions(["baskets"]) == 1  # the jobs with noise have none
+        assert node.ledger.unions(["baskets"]) == 1  # the jobs with noise have none
         for spec, rule in ((weekly(), "max_jobs"), (NORTH_AND_SOUTH, "party_sets")):
             with pytest.raises(PolicyDenied, match=rule):
-                node.host._context.consent.judge.decide(spec, "analyst")
-        assert {JobState.Name(record.state) for record in node._store.all()} <= {"SUCCEEDED", "RUNNING"}
+                node.host.context.consent.judge.decide(spec, "analyst")
+        assert {JobState.Name(record.state) for record in node.store.all()} <= {"SUCCEEDED", "RUNNING"}
         asyncio.run(node.stop())
 
 
 async def compared(node: Node, rows: Rows) -> None:
-    room = node.host._context
+    room = node.host.context
     await room.consent.judge.check_data(weekly(), rows, room.sources.rows, b"")
 
 
@@ -367,7 +367,7 @@ def test_a_node_does_not_start_without_what_counts_releases_and_answers(state: P
 def test_what_the_log_tells_of_answers_and_releases_must_be_there_though_the_job_database_is_lost(state: Path) -> None:
     asyncio.run(started(state).stop())
     node = started(state)
-    node._audit.append(
+    node.audit.append(
         QueryDecided(dataset="baskets", coordinator="analyst", number=1, query="count", denied=None),
     )
     asyncio.run(node.stop())
@@ -398,7 +398,7 @@ def test_rows_of_a_job_that_this_version_cannot_read_count_as_noted(
     state: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     node = started(state)
-    record = node._store.all()[0]
+    record = node.store.all()[0]
     assert not history._is_noted(record, lambda spec: False)
     monkeypatch.setattr(history, "remembered", _unreadable)
     assert history._is_noted(record, lambda spec: False)
@@ -433,7 +433,7 @@ def test_jobs_that_another_version_wrote_come_out_of_the_audit_log(
     remove(state)
     node = started(state)
     assert left_behind(node) == (3, Decimal("1.0"))
-    assert node._ledger.unions(["baskets"]) >= 1
+    assert node.ledger.unions(["baskets"]) >= 1
     asyncio.run(stopped(node))
 
 

@@ -42,6 +42,7 @@ from link.pki.authority import Authority
 from link.pki.identity import Role
 from link.pki.trust import Trust
 from link.transports.grpc_channel import SERVER_OPTIONS
+from link.transports.serving import Serving
 from mining.reference.pooled import brute_force
 from party.config import PartyConfig
 from party.examination import examine
@@ -193,14 +194,13 @@ def test_a_stop_that_was_cancelled_is_finished_by_the_next(tmp_path: Path, monke
     async def test() -> None:
         node = Node(config, open_log("north", io.StringIO()))
         client = Client(authority.issue("analyst", "coordinator"), "north", await node.start())
-        assert node._server is not None
-        stop_serving, stopping = node._server.stop, asyncio.Event()
+        stop_serving, stopping = Serving.stop, asyncio.Event()
 
-        async def told(grace: float | None) -> None:
+        async def told(server: Serving, grace: float | None) -> None:
             stopping.set()
-            await stop_serving(grace)
+            await stop_serving(server, grace)
 
-        monkeypatch.setattr(node._server, "stop", told)
+        monkeypatch.setattr(Serving, "stop", told)
         asked = reflection_pb2.ServerReflectionRequest(list_services="")
         lasts = reflection_pb2_grpc.ServerReflectionStub(client.channel).ServerReflectionInfo()
         await lasts.write(asked)
@@ -834,9 +834,8 @@ def test_the_event_loop_never_waits_for_the_database(tmp_path: Path) -> None:
         async with running(tmp_path) as nodes:
             threads = set[int]()
             for node in nodes.nodes.values():
-                for name in ("_store", "_ledger"):
-                    user = getattr(node, name)
-                    user._connection = Watched(user._connection, threads)
+                for user in (node.store, node.ledger):
+                    user.connection = Watched(user.connection, threads)  # type: ignore[assignment]
             job_id, ends = await nodes.run(weekly(recipients=["all"]))
             assert {event.state for event in ends.values()} == {control.SUCCEEDED}
             await nodes.clients["north"].result(job_id)

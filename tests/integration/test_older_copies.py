@@ -57,7 +57,7 @@ async def _of_frequency(folder: Path) -> None:
         clock[0] += 3600
         await analyst.describe("hourly")
         while (await analyst.describe("hourly")).rounds_ended < 1:
-            await world.node._frequency._running.collections._collections["hourly"].advance()  # type: ignore[union-attr]
+            await world.node.frequency._running.collections._collections["hourly"].advance()  # type: ignore[union-attr]
         keep("ended")
         await analyst.close()
         keep("killed")
@@ -194,7 +194,7 @@ def test_a_node_that_died_between_the_log_and_the_database_starts_again(
         async with frequency.running(tmp_path) as world:
             once = await world.analyst.create(spec_of(access={"submit": "any"}))
             await world.caller("phone").submit(frequency.batch(once, [1]))
-            store = world.node._frequency._running.store  # type: ignore[union-attr]
+            store = world.node.frequency._running.store  # type: ignore[union-attr]
             with monkeypatch.context() as patch:
                 patch.setattr(store, "end_round", dies)
                 with pytest.raises(Exception):  # noqa: B017, PT011 - as gRPC tells it
@@ -205,7 +205,7 @@ def test_a_node_that_died_between_the_log_and_the_database_starts_again(
         async with shuffler.running(tmp_path, ["north"]) as world:
             sealed = await world.sealed(shuffler.route_for(["north"]), range(9))
             await world.caller("fleet").submit(sealed)
-            store = world.nodes["north"]._shuffler._running.store  # type: ignore[union-attr]
+            store = world.nodes["north"].shuffler._running.store  # type: ignore[union-attr]
             with monkeypatch.context() as patch:
                 patch.setattr(store, "depart", dies)
                 with pytest.raises(Exception):  # noqa: B017, PT011 - as gRPC tells it
@@ -242,7 +242,7 @@ def test_older_counts_of_releases_are_seen(tmp_path: Path, counted: Callable[[Re
     refused = ReleaseRefused(
         dataset="baskets", coordinator="analyst", code="E300", reason="no", number=node._releases.head
     )
-    node._audit.append(refused)
+    node.audit.append(refused)
     asyncio.run(_stopped(node))
     shutil.copytree(tmp_path / "state/north", tmp_path / "kept/killed")
     as_of(tmp_path, "early", "releases.db")
@@ -267,7 +267,7 @@ def test_older_answers_to_queries_are_seen(tmp_path: Path) -> None:
     shutil.copytree(tmp_path / "state/north", tmp_path / "kept/early")
     auditor = log.auditor("staff", "salary")
     number = log.decided(auditor, "analyst", "sum(salary)", "sum", "size", 0)
-    node._audit.append(
+    node.audit.append(
         QueryDecided(dataset="staff", coordinator="analyst", number=number, query="sum(salary)", denied="size")
     )
     asyncio.run(_stopped(node))

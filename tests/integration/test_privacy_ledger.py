@@ -246,12 +246,12 @@ def test_a_start_that_cannot_be_charged_does_not_begin(tmp_path: Path, capsys: p
     async def test() -> None:
         async with running(tmp_path, data=ROWS) as nodes:
             job_id, approvals = await nodes.agree(private())
-            held = nodes.nodes["north"]._ledger
-            held._connection.execute("PRAGMA query_only = ON")
+            held = nodes.nodes["north"].ledger
+            held.connection.execute("PRAGMA query_only = ON")
             north = nodes.clients["north"]
             told = await refused(north.start(job_id, approvals))
             assert (told.code, told.party) == ("E103", "north") or told.code.startswith("E1")
-            held._connection.execute("PRAGMA query_only = OFF")
+            held.connection.execute("PRAGMA query_only = OFF")
             await nodes.all(lambda client: client.start(job_id, approvals))  # the job still stands where it stood
             assert {event.state for event in (await nodes.ends(job_id)).values()} == {control.SUCCEEDED}
 

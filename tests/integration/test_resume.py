@@ -131,7 +131,7 @@ def kept(nodes: Nodes, folder: JobFolder) -> dict[str, list[int]]:
     """By party, the lengths of the levels that it keeps."""
     found = {}
     for name, node in nodes.nodes.items():
-        levels = keeper_of(node._store, bytes.fromhex(folder.id), spec_of(), 2).kept or ()
+        levels = keeper_of(node.store, bytes.fromhex(folder.id), spec_of(), 2).kept or ()
         found[name] = [level.length for level in levels]
     return found
 
@@ -316,7 +316,7 @@ def test_a_job_that_is_cancelled_while_it_ends_is_told_as_ended_by_the_log(tmp_p
     async def test() -> None:
         async with federation(tmp_path) as nodes:
             north, ending, go = nodes.nodes["north"], asyncio.Event(), asyncio.Event()
-            record = north._audit.record
+            record = north.audit.record
 
             async def slow(*events: Event) -> None:
                 if isinstance(events[0], Ended):
@@ -324,7 +324,7 @@ def test_a_job_that_is_cancelled_while_it_ends_is_told_as_ended_by_the_log(tmp_p
                     await go.wait()
                 await record(*events)
 
-            north._audit.record = slow  # type: ignore[method-assign]
+            north.audit.record = slow  # type: ignore[method-assign]
             losing = asyncio.create_task(lose(nodes))
             await ending.wait()
             (job,) = north.host._jobs
@@ -366,7 +366,7 @@ def test_a_party_that_kept_something_else_is_named(tmp_path: Path) -> None:
     async def test() -> None:
         async with federation(tmp_path) as nodes:
             folder = await lose(nodes)
-            store, job = nodes.nodes["east"]._store, bytes.fromhex(folder.id)
+            store, job = nodes.nodes["east"].store, bytes.fromhex(folder.id)
             keeper = keeper_of(store, job, spec_of(), 2)
             assert keeper.kept is not None
             two = keeper.kept[1]
@@ -405,7 +405,7 @@ def test_a_proposal_that_has_expired_leaves_nothing_behind(tmp_path: Path) -> No
             folder = await lose(nodes)
             record = folder.record()
             for name in COLUMNS:
-                nodes.nodes[name]._store._execute("UPDATE jobs SET expiry = ?", int(time.time()) - 1)
+                nodes.nodes[name].store._execute("UPDATE jobs SET expiry = ?", int(time.time()) - 1)
             await crash(nodes.nodes["north"])
             await nodes.restart("north")
             assert kept(nodes, folder)["north"] == []

@@ -85,16 +85,15 @@ def full(_: int) -> OSError:
 
 def put_databases_on(disk: Disk, node: Node) -> None:
     """Those of a node that are not there yet."""
-    for name in ("_store", "_ledger"):
-        user = getattr(node, name)
-        if not isinstance(user._connection, Connection):
-            user._connection = Connection(user._connection, disk, name[1:])
+    for name, user in (("store", node.store), ("ledger", node.ledger)):
+        if not isinstance(user.connection, Connection):
+            user.connection = Connection(user.connection, disk, name)  # type: ignore[assignment]
 
 
 def put_on(disk: Disk, node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
     """Lets a node write to that disk from now on."""
     put_databases_on(disk, node)
-    audit, tables = node._audit, node.host._context.tables
+    audit, tables = node.audit, node.host.context.tables
     for name in ("_write", "write_head"):
         method = getattr(audit, name)
 
@@ -103,7 +102,7 @@ def put_on(disk: Disk, node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
             return method(*arguments)
 
         monkeypatch.setattr(audit, name, refusing)
-    write, folder = tables.write, node.host._context.results
+    write, folder = tables.write, node.host.context.results
 
     def write_table(*arguments: Any) -> None:
         disk.write("table", lambda _: ResourceError("/secret/place cannot be written (No space left)"))
@@ -148,9 +147,9 @@ def check(nodes: Nodes, folder: Path, found: Result | ComineError, disk: Disk) -
         assert str(folder) not in found.message
         assert "\n" not in found.message
     for name, node in nodes.nodes.items():
-        records = node._store.all()
+        records = node.store.all()
         assert all(record.state in ENDS for record in records), (name, context)
-        assert node._store.levels(records[0].job_id, "") == []
+        assert node.store.levels(records[0].job_id, "") == []
     logs = [folder / "state" / name / "audit.log" for name in nodes.nodes]
     document = verification(logs, [], Trust(nodes.authority.certificate_pem))
     assert document.findings == [], context

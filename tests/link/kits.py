@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Any, TypeVar
 
 from crypto.primitives.randomness import Randomness
-from link.core import Terms, Transport
+from link.core import MAX_BUFFERED_BYTES, Terms, Transport
 from link.disclosure import Declared
 from link.executor import ThreadExecutor
 from link.session import Session
@@ -67,6 +67,7 @@ async def greet(
     declared: Iterable[Declared] = (),
     deadline_s: float = 20,
     seed: int = 0,
+    ahead_bytes: int = MAX_BUFFERED_BYTES,
 ) -> Session:
     """Establishes one party's session."""
     return await Session.establish(
@@ -77,6 +78,7 @@ async def greet(
         executor=ThreadExecutor(1),
         declared=declared,
         deadline_s=deadline_s,
+        ahead_bytes=ahead_bytes,
     )
 
 

@@ -11,7 +11,7 @@ from dataclasses import replace
 import pytest
 
 from link import core
-from link.core import MAX_AHEAD, MAX_BODY_BYTES, MAX_LANES, MAX_ROUND
+from link.core import MAX_AHEAD, MAX_BODY_BYTES, MAX_BUFFERED_BYTES, MAX_LANES, MAX_ROUND
 from link.errors import (
     ComineError,
     DeadlineExceeded,
@@ -145,8 +145,8 @@ class _Played:
     def __init__(self) -> None:
         self.wire, self.agreed = Wire(), terms(AB)
 
-    async def begin(self) -> Session:
-        task = asyncio.create_task(greet("a", self.wire, self.agreed))
+    async def begin(self, ahead_bytes: int = MAX_BUFFERED_BYTES) -> Session:
+        task = asyncio.create_task(greet("a", self.wire, self.agreed, ahead_bytes=ahead_bytes))
         await self.wire.attached.wait()
         self.receive(self.hello())
         return await task
@@ -395,8 +395,7 @@ async def _little_by_little(played: _Played, session: Session) -> None:
 def test_a_peer_cannot_fill_the_memory(fill):
     async def main():
         played = _Played()
-        session = await played.begin()
-        session._core.ahead_bytes = 5000
+        session = await played.begin(ahead_bytes=5000)
         await fill(played, session)
         with fails("E403", party="b"):
             await session.lane("y").recv("b", Note)
@@ -412,9 +411,8 @@ def test_what_waits_takes_no_more_memory_than_it_counts(body, disorder):
 
     async def main():
         played = _Played()
-        session = await played.begin()
+        session = await played.begin(ahead_bytes=most)
         core_ = session._core
-        core_.ahead_bytes = most
         gc.collect()
         tracemalloc.start()
         try:
@@ -447,8 +445,7 @@ def test_nobody_is_blamed_for_what_another_has_sent():
 
     async def main():
         hub = Hub()
-        a, _, _ = await asyncio.gather(*(greet(p, hub.endpoint(p), terms(ABC)) for p in ABC))
-        a._core.ahead_bytes = 20_000
+        a, _, _ = await asyncio.gather(*(greet(p, hub.endpoint(p), terms(ABC), ahead_bytes=20_000) for p in ABC))
         for number in range(11):
             a._core.deliver("c", frame(a, "c", number))
         a._core.deliver("b", frame(a, "b", 0))

@@ -47,7 +47,8 @@ async def _pair(*, patience_s=20):
         opened = {p: links[p].open(TERMS.job_id, AB) for p in AB}
         a, b = await asyncio.gather(*(greet(p, opened[p], TERMS) for p in AB))
         for p, other in (AB, AB[::-1]):
-            links[p].patience_s = opened[p].conversations[other]._patience_s = patience_s
+            links[p].patience_s = patience_s
+            opened[p].conversations[other].be_patient(patience_s)
         yield links, opened, a, b
 
 
@@ -282,7 +283,7 @@ def test_patience_counts_from_what_was_heard_last(heard_before_s, lost_after_s):
         now = asyncio.get_running_loop().time()
 
         async def ends():
-            conversation._heard = asyncio.get_running_loop().time() - heard_before_s
+            conversation.heard = asyncio.get_running_loop().time() - heard_before_s
             return grpc.aio.EOF
 
         stream = _Ending()
@@ -304,8 +305,8 @@ def test_peers_that_are_silent_tell_each_other_what_they_know(monkeypatch):
             assert (await b.recv("a", Note)).number == 7
             for one, other in (("a", "b"), ("b", "a")):
                 talk = opened[one].conversations[other]
-                before = talk._heard
-                while talk._heard == before:  # noqa: ASYNC110
+                before = talk.heard
+                while talk.heard == before:  # noqa: ASYNC110
                     await asyncio.sleep(0.01)
             await b.send("a", Note(number=8))
             assert (await a.recv("b", Note)).number == 8
@@ -394,6 +395,18 @@ def test_a_farewell_may_find_the_stream_broken():
     run(main())
 
 
+class _Deaf:
+    """A stream that breaks where it would end."""
+
+    def __init__(self, stream):
+        self._stream, self.write = stream, stream.write
+
+    async def read(self):
+        if (message := await self._stream.read()) is grpc.aio.EOF:
+            raise asyncio.InvalidStateError
+        return message
+
+
 def test_a_lost_farewell_is_repeated():
     """b ends the stream while a writes: a's stream breaks with an error instead of ending in peace."""
 
@@ -401,15 +414,14 @@ def test_a_lost_farewell_is_repeated():
         async with _pair(patience_s=0.3) as (_, opened, a, b):
             await b.send("a", Note(number=7))
             assert (await a.recv("b", Note)).number == 7
-            talk, real = opened["a"].conversations["b"], opened["a"].conversations["b"]._talk
+            talk, real = opened["a"].conversations["b"], opened["a"].conversations["b"].serve
 
-            async def deaf(*arguments):
-                await real(*arguments)
-                talk._talk = real
-                raise asyncio.InvalidStateError
+            async def deaf(duplex, *arguments):
+                talk.serve = real
+                return await real(_Deaf(duplex), *arguments)
 
             opened["a"].cut("b")
-            talk._talk = deaf
+            talk.serve = deaf
             await opened["b"].close()
             await talk.wait_until_over(20)
             assert talk.at_peace
@@ -602,7 +614,7 @@ def test_what_grpc_cuts_off_is_laid_at_its_senders_door(sending):
 
     async def main():
         async with _pair() as (_, opened, a, b):
-            opened["b"].conversations["a"]._patience_s = 0.5  # which is all that ends its wait
+            opened["b"].conversations["a"].be_patient(0.5)  # which is all that ends its wait
             talk = opened[sending].conversations[other]
             talk._unsent.append(_frame(body=bytes(9 << 20)).SerializeToString())
             talk._more.set()

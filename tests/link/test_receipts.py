@@ -212,8 +212,7 @@ def test_a_receipt_with_ballast_is_refused_and_not_kept(pad):
     async def main():
         async with sessions("memory", AB) as world:
             honest, other = (Receipts(world[name], AUTHORITY.issue(name)) for name in AB)
-            other._mine = other._signed()
-            signed = other._mine["a"]
+            signed = other.accounts()["a"].mine
             if pad == "certificate":
                 signed.certificate = b"\n" * len(ballast) + signed.certificate
             else:

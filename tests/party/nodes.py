@@ -159,19 +159,15 @@ class Nodes:
     async def crash(self, name: str) -> None:
         """Ends a node as the death of its process would; the others lose it soon in the jobs that they have begun."""
         await crash(self.nodes[name])
-        for job_id in {job_id for node in self.nodes.values() for job_id in node._link._jobs}:
+        for job_id in {job_id for node in self.nodes.values() for job_id in node.link._jobs}:
             self.bereave(name, job_id)
 
     def bereave(self, name: str, job_id: bytes) -> bool:
         """Lets the others soon lose a party that has died, for which they would wait for long; whether all can."""
         others = [node for other, node in self.nodes.items() if other != name]
-        jobs = [node._link._jobs[job_id] for node in others if job_id in node._link._jobs]
+        jobs = [node.link._jobs[job_id] for node in others if job_id in node.link._jobs]
         for conversation in (job.conversations[name] for job in jobs if job.conversations):
-            conversation._patience_s = BEREFT_S
-            if conversation._patience_timer is not None:
-                conversation._patience_timer.cancel()
-                conversation._patience_timer = None
-                conversation._wait_for_stream()
+            conversation.be_patient(BEREFT_S)
         return len(jobs) == len(others)
 
     async def ends(self, job_id: bytes) -> dict[str, control.JobEvent]:
@@ -222,13 +218,13 @@ async def running(
 
 def hold(node: Node) -> asyncio.Event:
     """Keeps a node from reading its data until the event is set; returns the event."""
-    release, load = asyncio.Event(), node._sources.load
+    release, load = asyncio.Event(), node.sources.load
 
     async def held(name: str, **how: bool) -> Any:
         await release.wait()
         return await load(name, **how)
 
-    node._sources.load = held  # type: ignore[method-assign]
+    node.sources.load = held  # type: ignore[method-assign]
     return release
 
 
@@ -240,14 +236,12 @@ def expire(node: Node, job_id: bytes) -> None:
 async def crash(node: Node) -> None:
     """Ends a node as the death of its process would."""
 
-    node._audit.close()
-    node._store.close()
-    node._ledger.close()
+    node.audit.close()
+    node.store.close()
+    node.ledger.close()
     node._unlock()
-    for transport in list(node._link._jobs.values()):
+    for transport in list(node.link._jobs.values()):
         await transport.crash()
     assert node._server is not None
     await node._server.stop(None)
     await node.host._transitions.close()
-    ends = node.host._transitions._ends
-    ends._trying = asyncio.get_running_loop().create_future()  # the dead do not try again to write

@@ -184,10 +184,10 @@ def test_small_proposals_are_bounded_too_and_repeated_ones_cost_nothing(tmp_path
             codes = await flood(client, weekly(), 40)
             assert codes["ok"] <= SMALL // JOB_BYTES
             assert codes["ok"] + codes["E403"] == 40
-            counted = nodes.nodes["north"]._audit.count._sizes
+            counted = nodes.nodes["north"].audit.count._sizes
             for _ in range(2):  # each entry once, however often the node starts
                 await nodes.nodes["north"].stop()
-                assert (await nodes.restart("north"))._audit.count._sizes == counted
+                assert (await nodes.restart("north")).audit.count._sizes == counted
 
     asyncio.run(test())
 
@@ -206,7 +206,7 @@ def test_no_job_starts_beyond_it_and_nothing_is_charged(tmp_path: Path) -> None:
     async def test() -> None:
         async with running(tmp_path) as nodes:
             job_id, approvals = await nodes.agree(weekly())
-            count = nodes.nodes["north"]._audit.count
+            count = nodes.nodes["north"].audit.count
             count.take([Bin("jobs", "analyst", int(time.time() // HOUR_S), SMALL)], "north", refuses=False)
             before = grown(tmp_path)
             assert (await refused(nodes.clients["north"].start(job_id, approvals))).code == "E403"

@@ -180,7 +180,7 @@ def test_members_that_come_and_go_unseen_are_forgotten_and_those_who_stay_are_no
             guard = Connections(cast(Any, SimpleNamespace(error=None)), 100)
             guard.met("ipv4:10.0.0.1:7", "client", "early")  # nobody looks, so nobody would forget it
             assert not guard._members
-            guard._looking = asyncio.create_task(asyncio.sleep(0))
+            guard.start(port)  # nothing is awaited below, so it does not look by itself
             with socket.create_connection(("127.0.0.1", port)) as far, server.accept()[0]:
                 guard.met(f"ipv4:127.0.0.1:{far.getsockname()[1]}", "party", "south")
                 for number in range(1000):
@@ -190,6 +190,7 @@ def test_members_that_come_and_go_unseen_are_forgotten_and_those_who_stay_are_no
                 assert guard._members == {far.getsockname(): _Holder("party", "south")}
             guard._open(port)
             assert not guard._members
+            await guard.stop()
 
     asyncio.run(test())
 

@@ -46,7 +46,7 @@ def test_a_node_that_runs_past_the_expiry_starts_again(tmp_path: Path) -> None:
             south = federation.nodes["south"]
             certificate = x509.load_pem_x509_certificate((tmp_path / "pki" / "south.crt").read_bytes())
             late = certificate.not_valid_after_utc + dt.timedelta(minutes=1)
-            south._audit.now = lambda: late
+            south.audit.now = lambda: late
             before = lines(tmp_path)
             await south.stop()
             assert lines(tmp_path) == before + 1  # nothing is lost

@@ -132,7 +132,7 @@ def test_what_was_recorded_before_a_kill_is_there_after_it(path: Path) -> None:
 
 
 def test_commits_survive_a_loss_of_power(path: Path, ledger: Ledger) -> None:
-    connection = ledger._connection
+    connection = ledger.connection
     assert connection.execute("PRAGMA synchronous").fetchone() == (2,)  # FULL: each commit waits for the disk
     assert connection.execute("PRAGMA journal_mode").fetchone() == ("wal",)
 

@@ -117,7 +117,7 @@ def test_jobs_that_start_at_once_do_not_pass_the_limit_together(
         async with running(tmp_path, policy="max_unions = 1\n") as nodes:
             jobs = [await nodes.agree(weekly()) for _ in range(2)]
             host = nodes.nodes["north"].host
-            judge, begun = host._context.consent.judge, []
+            judge, begun = host.context.consent.judge, []
             real = judge.decide
 
             def slow(*given: Any, **named: Any) -> Any:
@@ -142,7 +142,7 @@ def test_jobs_that_start_at_once_do_not_pass_the_limit_together(
 def test_what_is_pruned_counts_for_ever(tmp_path: Path) -> None:
     with node(tmp_path) as (_, ledger):
         start(ledger, job(), 1)
-        ledger._connection.execute("DELETE FROM charges")
+        ledger.connection.execute("DELETE FROM charges")
         assert ledger.unions(["baskets"]) == 1
         assert ledger.unions(["visits"]) == 0
         assert ledger.unions(["visits", "baskets"]) == 1

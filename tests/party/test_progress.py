@@ -73,7 +73,7 @@ def test_another_version_of_comine_begins_anew(store: Store, monkeypatch: pytest
 
 def test_a_damaged_level_is_told(store: Store) -> None:
     keep(store, LEVELS)
-    store._connection.execute("UPDATE levels SET level = x'00'")
+    store.connection.execute("UPDATE levels SET level = x'00'")
     with fails("E100"):
         kept(store)
 

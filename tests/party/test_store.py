@@ -419,7 +419,7 @@ def test_no_call_of_a_job_visits_more_rows_after_a_longer_past(tmp_path: Path) -
     costs = []
     for number in (300, 6000):
         store, ledger = past(tmp_path / f"{number}.db", number)
-        steps = Steps(store._connection, ledger._connection)
+        steps = Steps(store.connection, ledger.connection)
         costs.append({name: steps.of(partial(call, store, ledger)) for name, call in CALLS.items()})
         store.close(), ledger.close()
     few, many = costs

@@ -58,6 +58,7 @@ class TwoParty:
         holders: tuple[str, str],
         *,
         field_bits: int = DEFAULT_FIELD_BITS,
+        seeds: tuple[SenderSeeds, ReceiverSeeds] | None = None,
     ) -> None:
         """Agrees upon nothing yet.
 
@@ -65,6 +66,7 @@ class TwoParty:
             session: The lane to agree on, fresh for this object.
             holders: Two different parties of the job, this one among them, in the same order at both.
             field_bits: k of the extensions, public: 2 costs least work, 4 half the bytes.
+            seeds: Of both directions, where the two have agreed upon them.
 
         Raises:
             ValueError: The holders are not this party and another one of the job.
@@ -75,8 +77,8 @@ class TwoParty:
         self.holders, self.me = holders, session.me
         self.peer = second if session.me == first else first
         self._session, self._field_bits = session, field_bits
-        self._sender: SenderSeeds | None = None
-        self._receiver: ReceiverSeeds | None = None
+        self._sender: SenderSeeds | None = seeds[0] if seeds else None
+        self._receiver: ReceiverSeeds | None = seeds[1] if seeds else None
         self._locks = (asyncio.Lock(), asyncio.Lock())
         self._asked: dict[tuple[str, str], int] = defaultdict(int)
 

@@ -287,7 +287,7 @@ class _Running:
         self.store = ShufflerStore.open(state / FILE, policy.max_disk)
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="shuffler-disk")
         self._executor = ProcessExecutor()
-        self._forwarder = Forwarder(identity, addresses, self.store, self.disk, audit, log)
+        self.forwarder = Forwarder(identity, addresses, self.store, self.disk, audit, log)
         self._pools: dict[str, Pool] = {}
         self._over: dict[str, Pool] = {}  # that were asked for lately
         self._creating = asyncio.Lock()
@@ -302,7 +302,7 @@ class _Running:
         for timer in self._timers.values():
             timer.cancel()
         await asyncio.gather(*self._timers.values(), return_exceptions=True)
-        await self._forwarder.stop()
+        await self.forwarder.stop()
         for pool in self._pools.values():
             await pool.settle()
 
@@ -399,7 +399,7 @@ class _Running:
         pool = self._pool(stored)
         await pool.recover()
         self._pools[stored.name] = pool
-        self._forwarder.begin(pool, self._forget)
+        self.forwarder.begin(pool, self._forget)
         if pool.route.every and not pool.hop and not pool.retired:
             self._timers[stored.name] = asyncio.create_task(self._depart_regularly(pool))
         return pool

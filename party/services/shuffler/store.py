@@ -115,10 +115,10 @@ class ShufflerStore(StateDatabase):
         """
 
         def write() -> None:
-            if self._connection.execute("SELECT 1 FROM routes WHERE name = ?", (route.name,)).fetchone():
+            if self.connection.execute("SELECT 1 FROM routes WHERE name = ?", (route.name,)).fetchone():
                 raise ConfigurationError(f"there is another route '{route.name}' already; take another name")
             named = (route.name, route.document, route.key, route.tag_key, route.creator, route.created)
-            self._connection.execute(
+            self.connection.execute(
                 "INSERT INTO routes (name, document, key, tag_key, creator, created, digest) "
                 "VALUES (?, ?, ?, ?, ?, ?, ?)",
                 (*named, _digest(route.document)),
@@ -172,8 +172,8 @@ class ShufflerStore(StateDatabase):
 
         def write() -> None:
             for table in ("segments", "tags", "drops"):
-                self._connection.execute(f"DELETE FROM {table} WHERE route = ?", (row,))  # noqa: S608
-            self._connection.execute("UPDATE routes SET retired = ?, key = x'', tag_key = x'' WHERE row = ?", (at, row))
+                self.connection.execute(f"DELETE FROM {table} WHERE route = ?", (row,))  # noqa: S608
+            self.connection.execute("UPDATE routes SET retired = ?, key = x'', tag_key = x'' WHERE row = ?", (at, row))
 
         self._write(write)
         self._empty_log()
@@ -184,11 +184,11 @@ class ShufflerStore(StateDatabase):
 
         def write() -> None:
             values = [(row, *segment) for segment in segments]
-            self._connection.executemany(
+            self.connection.executemany(
                 "INSERT INTO segments (route, sender, size, reports) VALUES (?, ?, ?, ?)", values
             )
             self._add_tags(row, tags)
-            self._connection.executemany(
+            self.connection.executemany(
                 "INSERT INTO drops VALUES (?, ?, ?) ON CONFLICT DO UPDATE SET number = number + excluded.number",
                 [(row, *drop) for drop in drops.items()],
             )
@@ -227,11 +227,11 @@ class ShufflerStore(StateDatabase):
         flat = data.cast("B") if len(reports) else b""
 
         def write() -> None:
-            self._connection.execute(
+            self.connection.execute(
                 "INSERT INTO batches (route, number, head) VALUES (?, ?, ?)",
                 (row, head.batch, head.SerializeToString()),
             )
-            self._connection.executemany(
+            self.connection.executemany(
                 "INSERT INTO parts VALUES (?, ?, ?, ?)",
                 (
                     (row, head.batch, i, flat[start * width : (start + step) * width])
@@ -240,8 +240,8 @@ class ShufflerStore(StateDatabase):
             )
             self._add_tags(row, tags)
             for table in ("segments", "drops"):
-                self._connection.execute(f"DELETE FROM {table} WHERE route = ?", (row,))  # noqa: S608
-            self._connection.execute("UPDATE routes SET batch = ? WHERE row = ?", (head.batch + 1, row))
+                self.connection.execute(f"DELETE FROM {table} WHERE route = ?", (row,))  # noqa: S608
+            self.connection.execute("UPDATE routes SET batch = ? WHERE row = ?", (head.batch + 1, row))
 
         self._write(write)
         self._empty_log()
@@ -266,9 +266,9 @@ class ShufflerStore(StateDatabase):
         """Forgets the reports of batches that the next hop has got; their heads stay."""
 
         def write() -> None:
-            self._connection.execute("DELETE FROM parts WHERE route = ? AND batch <= ?", (row, upto))
+            self.connection.execute("DELETE FROM parts WHERE route = ? AND batch <= ?", (row, upto))
             which = "route = ? AND number <= ? AND sent IS NULL"
-            self._connection.execute(f"UPDATE batches SET sent = ? WHERE {which}", (at, row, upto))  # noqa: S608
+            self.connection.execute(f"UPDATE batches SET sent = ? WHERE {which}", (at, row, upto))  # noqa: S608
 
         self._write(write)
         self._empty_log()
@@ -282,13 +282,11 @@ class ShufflerStore(StateDatabase):
         without = self._select("SELECT row, document FROM routes WHERE digest IS NULL")
         if without:
             digests = [(_digest(document), row) for row, document in without]
-            self._write(lambda: self._connection.executemany("UPDATE routes SET digest = ? WHERE row = ?", digests))
+            self._write(lambda: self.connection.executemany("UPDATE routes SET digest = ? WHERE row = ?", digests))
 
     def _add_tags(self, row: int, tags: NDArray[np.uint64]) -> None:
         if len(tags):
-            self._connection.execute(
-                "INSERT INTO tags (route, tags) VALUES (?, ?)", (row, tags.astype("<u8").tobytes())
-            )
+            self.connection.execute("INSERT INTO tags (route, tags) VALUES (?, ?)", (row, tags.astype("<u8").tobytes()))
 
     def _select(self, statement: str, *values: object) -> list[Any]:
         with self._using() as connection:
@@ -309,7 +307,7 @@ class ShufflerStore(StateDatabase):
 
     def _empty_log(self) -> None:
         with suppress(sqlite3.Error):  # it is emptied the next time
-            self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+            self.connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
 
 
 def _digest(document: bytes) -> bytes:

@@ -54,10 +54,9 @@ def pairing(field_bits: int = DEFAULT_FIELD_BITS) -> Callable[[Session], TwoPart
     agreed = _agreed(field_bits)
 
     def paired(session: Session) -> TwoParty:
-        parties = TwoParty(session.lane("pair"), HOLDERS, field_bits=field_bits)
         sending, delta, receiving = agreed[session.me]
-        parties._sender, parties._receiver = SenderSeeds(sending, delta), ReceiverSeeds(receiving)
-        return parties
+        seeds = SenderSeeds(sending, delta), ReceiverSeeds(receiving)
+        return TwoParty(session.lane("pair"), HOLDERS, field_bits=field_bits, seeds=seeds)
 
     return paired
 

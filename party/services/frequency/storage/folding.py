@@ -45,6 +45,9 @@ class Folding:
         read: Gives the reports of a segment back from disk.
         save: Puts a tally in place of all segments up to a number, later, and says at the end whether it could.
         folder: Whose thread folds.
+
+    Attributes:
+        enough_bytes: After so many bytes of reports that no saved tally covers, one is saved.
     """
 
     def __init__(
@@ -62,7 +65,7 @@ class Folding:
         self._asking = 0
         self._rest_until = 0.0
         self._folded = -1  # the last segment that the total covers
-        self._enough = max(SAVE_BYTES, 2 * _WORD * math.prod(total.mechanism.tally_shape))
+        self.enough_bytes = max(SAVE_BYTES, 2 * _WORD * math.prod(total.mechanism.tally_shape))
         self._unsaved_bytes = self._unsaved_segments = 0
         self._saving, self._save_after = False, 0.0
 
@@ -132,7 +135,7 @@ class Folding:
 
     @property
     def _worth_saving(self) -> bool:
-        many = self._unsaved_bytes >= self._enough or self._unsaved_segments >= SAVE_SEGMENTS
+        many = self._unsaved_bytes >= self.enough_bytes or self._unsaved_segments >= SAVE_SEGMENTS
         return many and not self._saving and time.monotonic() >= self._save_after
 
     def _saved(self, done: bool, nbytes: int, segments: int) -> None:

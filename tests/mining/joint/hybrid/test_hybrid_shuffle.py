@@ -57,6 +57,7 @@ def through(
     announced: Mapping[str, int] | None = None,
     seed: int = 0,
     observe: Callable[[Frame], None] | None = None,
+    ahead_bytes: Mapping[str, int] | None = None,
 ) -> Got:
     """What the analyst gets of the reports of all others; `parts` are what deviating parties do in place of theirs."""
     task = shuffled(shufflers, colluding=colluding)
@@ -78,7 +79,8 @@ def through(
                 await shuffle_next(lane, route, phase)
         return None
 
-    got = run_parties(NAMES, role, declared=openings(task, NAMES), seed=seed, observe=observe)["north"]
+    declared = openings(task, NAMES)
+    got = run_parties(NAMES, role, declared=declared, seed=seed, observe=observe, ahead_bytes=ahead_bytes)["north"]
     assert got is not None
     return got
 
@@ -114,13 +116,9 @@ def test_reports_are_read_as_they_come(monkeypatch: pytest.MonkeyPatch) -> None:
         if not waited:
             sent.set()
 
-    async def shuffles(session: Session, route: Route, phase: Phase, own: Rows) -> None:
-        session._core.ahead_bytes = 4 * 1024
-        await shuffle_first(session, route, phase, own)
-
     monkeypatch.setattr(shuffle, "sealed_rows", sealed)
     reports = {"south": range(100), "east": range(100, 200), "west": range(200, 203)}
-    got, lost = through(reports, parts={"south": sends, "east": sends, "west": shuffles})
+    got, lost = through(reports, parts={"south": sends, "east": sends}, ahead_bytes={"west": 4 * 1024})
     assert sorted(values(got)) == list(range(203))
     assert lost == 0
 

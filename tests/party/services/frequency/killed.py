@@ -51,7 +51,7 @@ def take(folder: Path, again: list[int], following: int, most: int, seldom: bool
         folding.SAVE_BYTES, folding.REST_S = 1 << 12, 0.001
     store = store_in(folder)
     intake = opened(store, mechanism=MECHANISM)
-    intake._open.folding._enough = folding.SAVE_BYTES
+    intake._open.folding.enough_bytes = folding.SAVE_BYTES
     journal = os.open(folder / "journal", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
     batches = iter([*again, *range(following, following + most)])
 

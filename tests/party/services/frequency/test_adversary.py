@@ -60,8 +60,8 @@ def test_rounds_without_reports_take_no_room_on_the_disk(tmp_path: Path) -> None
             assert (await analyst.describe()).rounds_ended == 5
             with pytest.raises(grpc.aio.AioRpcError, match="no report yet"):
                 await analyst.estimate(round=2)
-            assert world.node._frequency._running is not None
-            assert world.node._frequency._running.store.used_bytes < 1 << 20
+            assert world.node.frequency._running is not None
+            assert world.node.frequency._running.store.used_bytes < 1 << 20
 
     asyncio.run(test())
 
@@ -83,7 +83,7 @@ def test_labels_that_nobody_reads_are_fetched_by_a_few_at_once(tmp_path: Path) -
         async with running(tmp_path) as world:
             labels = "".join(f"{number:0100d}\n" for number in range(10_000)).encode()
             await world.analyst.create(spec_of(mechanism="olh", size=10_000, labelled=True), labels)
-            service, request = world.node._frequency, pb.DomainRequest(collection="homepages")
+            service, request = world.node.frequency, pb.DomainRequest(collection="homepages")
             unread = [service.Domain(request, Context("client", "hostile")) for _ in range(MAX_STREAMS + 1)]  # type: ignore[arg-type]
             for call in unread[:-1]:
                 await anext(call)
@@ -133,8 +133,8 @@ def test_no_collection_grows_beyond_the_disk_that_the_policy_gives(tmp_path: Pat
                 size=1 << 13, window={"length": "10s", "retention": "400s"}, continual={"method": "lbu", "w": 3}
             )
             await analyst.create(spec)
-            assert world.node._frequency._running is not None
-            store = world.node._frequency._running.store
+            assert world.node.frequency._running is not None
+            store = world.node.frequency._running.store
 
             async def passed(steps: int) -> int:
                 nonlocal now

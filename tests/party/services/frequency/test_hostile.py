@@ -172,7 +172,7 @@ def test_a_certificate_has_only_so_many_streams(tmp_path: Path) -> None:
                 call.cancel()
             for _ in range(200):  # they are given back
                 await asyncio.sleep(0.01)
-                if not world.node._frequency._submitting._open:
+                if not world.node.frequency._submitting._open:
                     break
             (receipt,) = await flood.submit(batch(created, [2], seed=5))
             assert receipt.counted == 1
@@ -203,7 +203,7 @@ def test_who_takes_no_receipts_is_read_no_further(tmp_path: Path) -> None:
                     read += 1
                     yield batch(created, [1] * 5, sequence=seed, seed=seed)
 
-            stream = world.node._frequency.Submit(flood(), Context("client", "fleet"))  # type: ignore[arg-type]
+            stream = world.node.frequency.Submit(flood(), Context("client", "fleet"))  # type: ignore[arg-type]
             first = await anext(stream)
             for _ in range(50):
                 await asyncio.sleep(0.005)
@@ -221,14 +221,14 @@ def test_who_watches_slowly_gets_the_newest_estimate(tmp_path: Path) -> None:
             created = await world.analyst.create(spec_of(access=FLEET))
             fleet = world.caller("fleet")
             request = pb.WatchFrequencyRequest(what=pb.FrequencyRequest(collection="homepages"), every=float("nan"))
-            watch = world.node._frequency.Watch(request, Context("coordinator", "analyst"))  # type: ignore[arg-type]
+            watch = world.node.frequency.Watch(request, Context("coordinator", "analyst"))  # type: ignore[arg-type]
             await fleet.submit(batch(created, [1] * 10))
             assert (await anext(watch)).head.reports == 10
             for seed in range(1, 30):
                 await fleet.submit(batch(created, [1] * 10, seed=seed))
             assert (await anext(watch)).head.reports == 300
             await watch.aclose()  # type: ignore[attr-defined]
-            assert not world.node._frequency._watching._open
+            assert not world.node.frequency._watching._open
 
     asyncio.run(test())
 
@@ -336,7 +336,7 @@ def test_what_waits_for_room_is_bounded_for_each_certificate(tmp_path: Path) -> 
         async with running(tmp_path) as world:
             analyst, honest = world.analyst, world.caller("honest")
             created = await analyst.create(spec_of(access={"gateways": {"flood": 1_000_000}}))
-            service = world.node._frequency
+            service = world.node.frequency
             held = await service._memory.take(MEMORY_BYTES)
             large = changed(batch(created, [1]), collection="x" * (3 << 20))
             streams = []

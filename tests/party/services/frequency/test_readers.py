@@ -177,7 +177,7 @@ def test_what_is_read_of_a_deleted_collection_is_not_held_against_another_of_its
             analyst = world.analyst
             created = await analyst.create(spec_of(access=ACCESS))
             await world.caller("fleet").submit(batch(created, [3] * 20))
-            service = world.node._frequency
+            service = world.node.frequency
             answer = service.answer
 
             async def slowly(*arguments: Any) -> Any:

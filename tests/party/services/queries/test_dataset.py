@@ -69,7 +69,7 @@ class Asked:
         return self.queries.ask(self.data, parse(text), text, "analyst")
 
     def decisions(self) -> list[tuple[Any, ...]]:
-        return self.log._connection.execute("SELECT number, query, reason, value, rank FROM decisions").fetchall()
+        return self.log.connection.execute("SELECT number, query, reason, value, rank FROM decisions").fetchall()
 
 
 @contextmanager
@@ -242,7 +242,7 @@ def test_a_log_from_a_copy_is_not_believed_to_know_what_the_file_knows(
     with asking(tmp_path) as ask:
         assert ask("sum(salary) where age < 3").reason is None
     with asking(tmp_path) as ask:
-        ask.log._connection.execute("DELETE FROM decisions")
+        ask.log.connection.execute("DELETE FROM decisions")
         assert ask("sum(salary) where age < 2").reason is None
 
 

@@ -91,7 +91,7 @@ def test_foreign_files_and_second_users_are_refused(tmp_path: Path) -> None:
 
 
 def store_of(world: World, name: str = "north") -> ShufflerStore:
-    return world.nodes[name]._shuffler._on.store
+    return world.nodes[name].shuffler._on.store
 
 
 def test_a_batch_whose_receipt_was_lost_is_sent_again_and_taken_once(tmp_path: Path) -> None:
@@ -154,7 +154,7 @@ def test_on_a_full_disk_nothing_is_taken_and_nothing_is_lost(tmp_path: Path) -> 
             sealed = await world.sealed(route, range(3000))
             fleet, analyst = world.caller("fleet"), world.analyst()
             await fleet.submit(sealed[:100])
-            connection = store_of(world)._connection
+            connection = store_of(world).connection
 
             def fill() -> None:
                 ((pages,),) = connection.execute("PRAGMA page_count")
