@@ -12,7 +12,6 @@ import pyarrow.parquet as pq
 import pytest
 
 from anonymize.reading import read_csv, read_parquet, read_sql
-from link.errors import InputDataError
 from tests.errors import fails
 
 
@@ -120,5 +119,5 @@ def test_a_password_is_never_repeated() -> None:
 @pytest.mark.parametrize(("text", "line"), [("a,b\n1,2\n\n3\n", 4), ("a,b\n1,2,3\n", 2), ('a,b\n"x\ny",2\n1,2,3\n', 4)])
 def test_a_ragged_row_is_named_by_its_line(tmp_path: Path, text: str, line: int) -> None:
     (tmp_path / "a.csv").write_text(text)
-    with pytest.raises(InputDataError, match=f"not proper CSV at line {line}: every line must have the 2 cells"):
+    with fails("E101"):
         read_csv(tmp_path / "a.csv")

@@ -24,7 +24,7 @@ from crypto.protocols.sums.secure_sum import shared_sum
 from crypto.protocols.transfers import table_transfers
 from crypto.protocols.transfers.extension_seeds import FIELD_BITS
 from link.disclosure import Declared
-from link.errors import ComineError, MalformedMessage
+from link.errors import ComineError
 from link.session import Session
 from protos.v1.link_pb2 import Frame
 from protos.v1.oblivious_transfer_pb2 import ExtensionRows
@@ -42,6 +42,7 @@ from tests.crypto.protocols.two_party_world import (
     shares_of,
 )
 from tests.crypto.shares import reconstruct_bits
+from tests.errors import fails
 from tests.world import run_parties
 
 THREE = ("a", "b", "c")
@@ -361,7 +362,7 @@ def test_messages_of_another_size_end_the_job_and_name_the_sender(width: int, ch
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Session, "send_array", garbled)
-        with pytest.raises(MalformedMessage, match=f"{cheat} sent") as caught:
+        with fails("E402", party=cheat) as caught:
             run_two(lambda lane, two: at_least(lane, two, shares[lane.me], 5, width))
     assert caught.value.party == cheat
 

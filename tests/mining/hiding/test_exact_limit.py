@@ -8,11 +8,11 @@ from decimal import Decimal
 import numpy as np
 import pytest
 
-from link.errors import InternalError
 from mining.data.transactions import Transactions
 from mining.hiding import exact, hide
 from mining.hiding.exact import Found, searched
 from mining.hiding.sensitive import SensitiveRule, Thresholds
+from tests.errors import fails
 
 D = Transactions.from_rows(["abc", "abc", "ab", "ac", "bc", "a", "b", "abd", "bd", "cd"])
 AB = SensitiveRule(("a",), ("b",))
@@ -78,7 +78,7 @@ def test_the_solver_has_what_the_program_has_left(monkeypatch: pytest.MonkeyPatc
 
 def test_a_search_that_breaks_off_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(exact, "SEARCH", (sys.executable, "-c", "raise ValueError('torn')"))
-    with pytest.raises(InternalError, match=r"broke off \(ValueError: torn\)"):
+    with fails("E700"):
         hide.hide(D, [AB], THREE, method="exact")
 
 
