@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -30,6 +30,8 @@ from mining.prefix_tree import chains
 Order = NDArray[np.int64]
 
 _AT_ONCE: Final = 255  # candidates: how many of them a row holds fits a byte
+_MOST_ROWS: Final = 1 << 18
+_PACKED_BYTES: Final = 128 << 20
 _ODD: Final = np.uint64(0x9E3779B97F4A7C15)
 
 
@@ -98,20 +100,23 @@ class Excess:
         """Shape (m,)."""
         lost = np.zeros(len(self.candidates), np.int64)
         long = _may_exceed(rows, self.candidates, self.most)
-        if not long.n_rows:
-            return lost
+        for piece in _pieces(long):
+            self._add(piece, lost)
+        return lost
+
+    def _add(self, long: Transactions, lost: Counts) -> None:
         columns, left = pack(long), np.full(long.n_rows, self.most, np.int64)
         for start in range(0, len(self.candidates), _AT_ONCE):
             numbers = self.preference[start : start + _AT_ONCE]
             held = np.empty((len(numbers), columns.shape[1]), np.uint64)
             chains(columns, self.candidates[numbers], held)
-            lost[numbers], sums = popcounts(held & _mask(left == 0, held.shape[1])), _column_sums(held, long.n_rows)
+            sums = _column_sums(held, long.n_rows)
+            lost[numbers] += popcounts(held & _mask(left == 0, held.shape[1]))
             crossing = np.flatnonzero((left > 0) & (sums > left))  # once for each row
             bits = held[:, crossing >> 6] >> (crossing & 63).astype(np.uint64) & np.uint64(1)
             beyond = np.cumsum(bits, axis=0, dtype=np.int64) > left[crossing]
             lost[numbers] += np.count_nonzero((bits > 0) & beyond, axis=1)
             left -= np.minimum(left, sums)
-        return lost
 
 
 def candidates_held(data: Transactions, candidates: Sets, chosen: Order) -> NDArray[np.int64]:
@@ -123,15 +128,25 @@ def candidates_held(data: Transactions, candidates: Sets, chosen: Order) -> NDAr
         chosen: Numbers of candidates.
     """
     found = np.zeros(data.n_rows, np.int64)
-    if not data.n_rows or not len(chosen):
+    if not len(chosen):
         return found
-    columns = pack(data)
-    for start in range(0, len(chosen), _AT_ONCE):
-        numbers = chosen[start : start + _AT_ONCE]
-        held = np.empty((len(numbers), columns.shape[1]), np.uint64)
-        chains(columns, candidates[numbers], held)
-        found += _column_sums(held, data.n_rows)
+    done = 0
+    for piece in _pieces(data):
+        columns, of_piece = pack(piece), found[done : done + piece.n_rows]
+        for start in range(0, len(chosen), _AT_ONCE):
+            numbers = chosen[start : start + _AT_ONCE]
+            held = np.empty((len(numbers), columns.shape[1]), np.uint64)
+            chains(columns, candidates[numbers], held)
+            of_piece += _column_sums(held, piece.n_rows)
+        done += piece.n_rows
     return found
+
+
+def _pieces(rows: Transactions) -> Iterator[Transactions]:
+    """The rows in pieces whose columns of bits, and 255 bytes of each row, fit bounded memory; none of no rows."""
+    step = min(_MOST_ROWS, max(64, 8 * _PACKED_BYTES // max(rows.n_items, 1)))
+    for start in range(0, rows.n_rows, step):
+        yield rows.between(start, min(start + step, rows.n_rows))
 
 
 def _column_sums(bitmaps: Bitmaps, n_rows: int) -> NDArray[np.uint8]:

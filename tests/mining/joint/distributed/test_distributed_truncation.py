@@ -5,6 +5,7 @@ from __future__ import annotations
 from itertools import combinations
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -94,3 +95,16 @@ def test_long_rows_lose_each_item_about_as_often() -> None:
     data = Transactions.from_rows(given_rows)
     kept = truncated_item_counts(data, 10) / data.item_counts()
     assert np.abs(kept - 0.5).max() < 0.1
+
+
+def test_rows_in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of more rows than are packed at once, each counts as it does alone."""
+    random = np.random.default_rng(5)
+    data = Transactions.from_rows([item for item in ITEMS if random.random() < 0.7] for _ in range(300)).onto(ITEMS)
+    sets = np.array(list(combinations(range(len(ITEMS)), 2)), np.int32)
+    order = random.permutation(len(sets))
+    whole = Excess(sets, order, 5)(data), truncation.candidates_held(data, sets, order[:20])
+    monkeypatch.setattr(truncation, "_MOST_ROWS", 70)
+    pieces = Excess(sets, order, 5)(data), truncation.candidates_held(data, sets, order[:20])
+    for one, other in zip(whole, pieces, strict=True):
+        assert one.tolist() == other.tolist()
