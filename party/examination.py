@@ -20,6 +20,7 @@ from link.pki.identity import Identity
 from party.config import PartyConfig
 from party.data.dataset_check import DatasetCheck, check_dataset
 from party.data.shared_sources import check_sources
+from party.data.sources import BLOCKS
 from party.identity import check_identity
 from party.node.health import check
 from party.node.probe import write_fault
@@ -102,6 +103,7 @@ def examine(party_toml: Path, *, show_items: bool = False) -> Examination:
             in_place_of_items=None if show_items else "… (--show-items shows which)",
             memory_share=config.party.memory_share,
             scratch=config.party.state_dir if config.party.state_dir.is_dir() else None,
+            kept=config.party.state_dir / BLOCKS / dataset.name,
         )
         for dataset in config.dataset
     )

@@ -9,7 +9,7 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from link.executor import available_cores
+from mining.partitioned.cores import Cores
 from mining.partitioned.runner import Part, Source, Total, View, first_rows, sum_of
 from mining.partitioned.workers import Workers
 
@@ -23,7 +23,7 @@ class Processes:
     Args:
         sources: The blocks, at least one.
         lengths: Rows of each.
-        workers: Processes; by default as many as there are cores.
+        cores: Those that are shared with others; by default all, and shared with no one.
         ended: Called once, when it is closed.
     """
 
@@ -31,12 +31,13 @@ class Processes:
         self,
         sources: Sequence[Source],
         lengths: Sequence[int],
-        workers: int | None = None,
+        cores: Cores | None = None,
         ended: Callable[[], None] = lambda: None,
     ) -> None:
         self._sources, self.lengths = sources, lengths
         self._ended: Callable[[], None] | None = ended
-        self._workers = Workers(min(workers or available_cores(), len(sources)))
+        cores = cores or Cores()
+        self._workers = Workers(min(cores.number, len(sources)), cores)
 
     def total(self, view: View, kernel: Total[N]) -> NDArray[N]:
         """The sum over all blocks; see `Runner`."""

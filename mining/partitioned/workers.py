@@ -1,16 +1,17 @@
-"""A process for each partition of the work; one that is lost costs a retry of its partition."""
+"""Processes for the partitions of the work; one that is lost costs a retry of its partitions."""
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures import CancelledError, Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from multiprocessing import get_context
 from typing import Any, Final, TypeVar
 
 from link.errors import ResourceError
 from link.process_executor import begin, undisturbed
+from mining.partitioned.cores import Cores
 
 R = TypeVar("R")
 
@@ -23,17 +24,19 @@ class Workers:
     Processes are spawned, so that they inherit no keys, streams or sockets.
 
     Args:
-        number: How many there are.
+        number: The most that there are.
+        cores: Those that are shared with others; by default, as many as processes, and shared with no one.
     """
 
-    def __init__(self, number: int) -> None:
+    def __init__(self, number: int, cores: Cores | None = None) -> None:
         self.number = number
+        self._cores = cores or Cores(number)
         self._closed = False
         self._lock = threading.Lock()  # one call at a time
         self._workers: list[_Worker] = []
 
     def run(self, function: Callable[..., R], calls: Sequence[tuple[Any, ...]]) -> list[R]:
-        """What a function of a module gives for some calls, in order, each at a worker of its own.
+        """What a function of a module gives for some calls, in order, each at a worker of its own if there is one.
 
         Args:
             function: Picklable, as are arguments and results.
@@ -61,12 +64,17 @@ class Workers:
         self._closed = True
         for worker in self._workers:
             worker.end()
+        self._cores.give_up(self)
 
     def _run_some(self, function: Callable[..., R], calls: dict[int, tuple[Any, ...]]) -> dict[int, R]:
         """The results of those calls whose workers have lived; the others are replaced."""
-        while len(self._workers) < max(calls, default=-1) + 1:
+        number = self._cores.allot(self, max(len(calls), len(self._workers)))
+        while len(self._workers) > number:
+            self._workers.pop().end()
+        while len(self._workers) < number:
             self._workers.append(_Worker())
-        running = {place: self._workers[place].submit(function, arguments) for place, arguments in calls.items()}
+        doing = {place: self._workers[turn % number] for turn, place in enumerate(calls)}
+        running = {place: doing[place].submit(function, arguments) for place, arguments in calls.items()}
         if self._closed:  # perhaps before they were started
             self.close()
         results: dict[int, R] = {}
@@ -74,17 +82,22 @@ class Workers:
         for place, future in running.items():
             try:
                 results[place] = future.result()
-            except BrokenProcessPool:
-                self._workers[place].end()
+            except (BrokenProcessPool, CancelledError):  # the latter where it waited for a worker that was ended
                 if self._closed:
                     failure = _ended()
                 else:
-                    self._workers[place] = _Worker()
+                    self._replace(doing[place])
             except Exception as error:  # of the function; the others' results are awaited, so that nothing is left over
                 failure = failure or error
         if failure is not None:
             raise failure
         return results
+
+    def _replace(self, worker: _Worker) -> None:
+        """Has another one in the place of a worker that has died; several calls may tell so."""
+        if worker in self._workers:
+            worker.end()
+            self._workers[self._workers.index(worker)] = _Worker()
 
 
 def _ended() -> ResourceError:

@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
-from link.executor import available_cores
+from mining.partitioned.cores import Cores
 from mining.partitioned.encoding.encode import Encoding, origin_of
 from mining.partitioned.encoding.source import TransactionSource
 from mining.partitioned.encoding.writing import private_folder, unwritten
@@ -25,11 +25,12 @@ class BlockFolders:
         folder: For them, and for nothing else; made when it is needed. No other process uses it.
         source: Where the rows are.
         withheld: Patterns of items that never get into a block.
+        cores: For the processes that encode and count.
     """
 
-    def __init__(self, folder: Path, source: TransactionSource, withheld: Sequence[str]) -> None:
+    def __init__(self, folder: Path, source: TransactionSource, withheld: Sequence[str], cores: Cores) -> None:
         self._folder, self._source, self._withheld = folder, source, tuple(withheld)
-        self._workers = available_cores()
+        self._cores = cores
         self._lock = threading.Lock()
         self._users: Counter[Path] = Counter()  # jobs, and an encoding
         self._current: StoredRows | None = None
@@ -41,12 +42,9 @@ class BlockFolders:
         Raises:
             InputDataError: The source is missing.
         """
-        if self._source.format == "sql":  # whose rows may be others every time
-            return None
-        origin = origin_of(self._source, self._withheld)
-        if self._current is None or self._current.origin != origin or not self._current.is_whole():
-            found = (StoredRows.open(folder) for folder in self._folders())
-            self._current = next((stored for stored in found if stored is not None and stored.origin == origin), None)
+        current = None if self._source.format == "sql" else self._current
+        if current is None or current.origin != origin_of(self._source, self._withheld) or not current.is_whole():
+            self._current = blocks_of(self._source, self._withheld, self._folder)
         return None if self._current is None else self._lent(self._current)
 
     def encoding(self) -> Encoding:
@@ -60,7 +58,7 @@ class BlockFolders:
             folder = Path(tempfile.mkdtemp(prefix="", dir=self._folder))
         except OSError as error:
             raise unwritten(self._folder, error) from None
-        return Encoding(self._source, self._withheld, folder, self._workers)
+        return Encoding(self._source, self._withheld, folder, self._cores)
 
     def encode(self, encoding: Encoding) -> PartitionedRows:
         """Encodes the source; the rows are to be closed by whoever gets them.
@@ -79,7 +77,7 @@ class BlockFolders:
     def _lent(self, stored: StoredRows) -> PartitionedRows:
         self._take(stored.folder)
         return stored.rows(
-            lambda sources, lengths: Processes(sources, lengths, self._workers, lambda: self._give_back(stored.folder))
+            lambda sources, lengths: Processes(sources, lengths, self._cores, lambda: self._give_back(stored.folder))
         )
 
     def _take(self, folder: Path) -> None:
@@ -94,7 +92,7 @@ class BlockFolders:
     def _remove_unused(self) -> None:
         """Removes what is neither current nor in use: blocks of what a source was, and what was never finished."""
         with self._lock:
-            for folder in self._folders():
+            for folder in _folders(self._folder):
                 if not self._users[folder] and self._is_useless(folder):
                     shutil.rmtree(folder, ignore_errors=True)
 
@@ -105,5 +103,22 @@ class BlockFolders:
             return folder != self._current.folder
         return StoredRows.open(folder) is None
 
-    def _folders(self) -> list[Path]:
-        return sorted(self._folder.iterdir()) if self._folder.is_dir() else []
+
+def blocks_of(source: TransactionSource, withheld: Sequence[str], folder: Path) -> StoredRows | None:
+    """The blocks of a source as it is now, of those in a folder.
+
+    Raises:
+        InputDataError: The source is missing.
+    """
+    if source.format == "sql":  # whose rows may be others every time
+        return None
+    origin = origin_of(source, withheld)
+    found = (StoredRows.open(each) for each in _folders(folder))
+    return next((stored for stored in found if stored is not None and stored.origin == origin), None)
+
+
+def _folders(folder: Path) -> list[Path]:
+    try:
+        return sorted(folder.iterdir())
+    except OSError:  # there is none, or it is not for whoever asks
+        return []

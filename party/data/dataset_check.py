@@ -14,17 +14,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from link.errors import ConfigurationError, InputDataError
-from link.executor import available_cores
 from mining.data.item_columns import Itemisation, item_columns
 from mining.data.rows import Rows
 from mining.data.tables import Table
 from mining.data.transactions import Transactions
 from mining.hiding.sensitive import Thresholds
+from mining.partitioned.cores import Cores
 from mining.partitioned.encoding.encode import Encoding
 from mining.partitioned.processes import Processes
 from mining.public_sizes import NOTHING, PublicSizes, measured
 from mining.thresholds import minimum_count
 from party.config import MEMORY_SHARE, DatasetSection
+from party.data.block_folders import blocks_of
 from party.data.dataset_hints import Hint, hints, other_format
 from party.data.engine import engine_of
 from party.data.hidden_rules import HidingSection
@@ -165,6 +166,7 @@ def check_dataset(
     in_place_of_items: str | None = "…",
     memory_share: Decimal = MEMORY_SHARE,
     scratch: Path | None = None,
+    kept: Path | None = None,
 ) -> DatasetCheck:
     """Reads a dataset as a job would, and looks at it.
 
@@ -174,9 +176,10 @@ def check_dataset(
         in_place_of_items: What `problem` says instead of the name of a column that is an item; None: the name.
         memory_share: As of `[party]`.
         scratch: A folder on a disk with room for blocks, which are removed again; by default that of temporary files.
+        kept: The folder of the dataset's own blocks, which are looked at where they are those of its source now.
     """
     if engine_of(dataset, memory_share) == "processes":
-        return _check_blocks(dataset, () if policy is None else policy.withhold, in_place_of_items, scratch)
+        return _check_blocks(dataset, () if policy is None else policy.withhold, in_place_of_items, scratch, kept)
     try:
         data = read_dataset(dataset, () if policy is None else policy.withhold)
         if isinstance(data, Table) and data.ids:
@@ -210,14 +213,19 @@ def _problem(dataset: DatasetSection, error: ConfigurationError, in_place_of_ite
 
 
 def _check_blocks(
-    dataset: DatasetSection, withheld: Sequence[str], in_place_of_items: str | None, scratch: Path | None
+    dataset: DatasetSection,
+    withheld: Sequence[str],
+    in_place_of_items: str | None,
+    scratch: Path | None,
+    kept: Path | None,
 ) -> DatasetCheck:
-    """Encodes a dataset as a job would, and looks at its sizes."""
+    """Looks at the sizes of a dataset in the node's blocks, or else encodes it as a job would."""
+    source = source_of(dataset)
     with tempfile.TemporaryDirectory(dir=scratch) as folder:
-        workers = available_cores()
         try:
-            stored = Encoding(source_of(dataset), withheld, Path(folder) / "blocks", workers).run()
-            rows = stored.rows(lambda sources, lengths: Processes(sources, lengths, workers))
+            stored = None if kept is None else blocks_of(source, withheld, kept)
+            stored = stored or Encoding(source, withheld, Path(folder) / "blocks", Cores()).run()
+            rows = stored.rows(Processes)
             try:
                 profile, public = Profile.of(rows), measured(rows).coarse()
             finally:

@@ -18,6 +18,7 @@ from link.files.printable import why_not_read
 from mining.data.loading import load_table, load_transactions
 from mining.data.tables import Table
 from mining.data.transactions import Transactions
+from mining.partitioned.cores import Cores
 from mining.partitioned.encoding.source import TransactionSource
 from mining.partitioned.rows import PartitionedRows
 from party.config import MEMORY_SHARE, DatasetSection
@@ -76,6 +77,7 @@ class Sources:
     ) -> None:
         self._datasets = {dataset.name: (dataset, tuple(withheld[dataset.name])) for dataset in datasets}
         self._executor, self._blocks, self._memory_share = executor, blocks, memory_share
+        self._cores = Cores()  # for the jobs on all datasets together
         self._kept = {name: _Kept() for name in self._datasets}
 
     def missing(self) -> list[str]:
@@ -129,7 +131,7 @@ class Sources:
         """The rows of a dataset in blocks, encoded anew where its file has changed; what cancels this ends that."""
         (dataset, withheld), kept = self._datasets[name], self._kept[name]
         if kept.blocks is None:
-            make = partial(BlockFolders, self._blocks / name, source_of(dataset), withheld)
+            make = partial(BlockFolders, self._blocks / name, source_of(dataset), withheld, self._cores)
             (kept.blocks,) = await self._executor.map(lambda each: each(), [make])
         rows = await self._lent(kept.blocks.rows)
         if rows is not None:

@@ -18,6 +18,7 @@ from link.errors import ComineError
 from mining.data import text_files
 from mining.data.loading import load_transactions
 from mining.data.transactions import Transactions
+from mining.partitioned.cores import Cores
 from mining.partitioned.encoding import encode
 from mining.partitioned.encoding.encode import Encoding
 from mining.partitioned.encoding.source import TransactionSource
@@ -87,7 +88,7 @@ def _in_memory(source: TransactionSource) -> Transactions | None:
 
 def _in_blocks(source: TransactionSource, blocks: Path) -> StoredRows | None:
     try:
-        return Encoding(source, [], blocks, 2).run()
+        return Encoding(source, [], blocks, Cores(2)).run()
     except ComineError:
         assert not blocks.exists()
         return None

@@ -330,16 +330,27 @@ def test_what_is_read_in_memory_alone_says_so(more: dict[str, Any]) -> None:
     assert engine_of(section("people.csv", engine="auto", **more), Decimal("0.25")) == "memory"
 
 
-def test_blocks_are_looked_over_as_memory_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_blocks_are_looked_over_as_memory_is(
+    tmp_path: Path, executor: ThreadExecutor, monkeypatch: pytest.MonkeyPatch
+) -> None:
     from party.data import dataset_check
     from party.data.dataset_check import check_dataset
 
-    monkeypatch.setattr(dataset_check, "Processes", lambda sources, lengths, _: InProcess(sources, lengths))
+    monkeypatch.setattr(dataset_check, "Processes", InProcess)
     path = tmp_path / "baskets.dat"
     path.write_text("milk bread\nmilk\nmilk eggs beer\nbread\n" * 50)
     blocks, memory = (check_dataset(section(str(path), engine=each)) for each in ("processes", "memory"))
     assert blocks.problem == memory.problem == ""
     assert blocks.profile == memory.profile
     assert blocks.publishable == memory.publishable
+
+    async def encode() -> None:
+        (await loaded(sources(tmp_path, executor))).close()
+
+    asyncio.run(encode())
+    with monkeypatch.context() as patch:
+        patch.setattr(dataset_check, "Encoding", None)  # the node's own blocks are taken where they are there
+        kept = check_dataset(section(str(path), engine="processes"), kept=tmp_path / "blocks" / "baskets")
+    assert kept == blocks
     path.write_bytes(b"\xff\n")
     assert "not UTF-8" in check_dataset(section(str(path))).problem

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from link.errors import InputDataError
 from mining.data.transactions import Transactions, digest_of_rows
 from mining.partitioned.blocks import items_part
+from mining.partitioned.cores import Cores
 from mining.partitioned.encoding.pieces import shares
 from mining.partitioned.encoding.source import TransactionSource
 from mining.partitioned.encoding.writing import (
@@ -37,12 +38,12 @@ class Encoding:
         source: Where the rows are.
         withheld: Patterns of items that never get into a block.
         folder: For the blocks; made anew.
-        workers: How many processes read.
+        cores: For the processes that read.
     """
 
-    def __init__(self, source: TransactionSource, withheld: Sequence[str], folder: Path, workers: int) -> None:
+    def __init__(self, source: TransactionSource, withheld: Sequence[str], folder: Path, cores: Cores) -> None:
         self._source, self._withheld, self.folder = source, tuple(withheld), folder
-        self._workers = Workers(workers)
+        self._workers = Workers(cores.number, cores)
 
     def run(self) -> StoredRows:
         """Encodes; whatever ends it early leaves nothing behind.

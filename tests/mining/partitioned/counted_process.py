@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from mining.data.transactions import Transactions
+from mining.partitioned.cores import Cores
 from mining.partitioned.counter import PartitionedCounter
 from mining.partitioned.encoding.encode import Encoding
 from mining.partitioned.encoding.source import TransactionSource
@@ -22,8 +23,8 @@ def peak(rows: Transactions, _first: int) -> int:
 
 
 def main() -> None:
-    stored = Encoding(TransactionSource(sys.argv[1], "parquet"), (), Path(sys.argv[2]), 1).run()
-    rows = stored.rows(lambda sources, lengths: Processes(sources, lengths, 1))
+    stored = Encoding(TransactionSource(sys.argv[1], "parquet"), (), Path(sys.argv[2]), Cores(1)).run()
+    rows = stored.rows(lambda sources, lengths: Processes(sources, lengths, Cores(1)))
     try:
         pairs = PartitionedCounter(rows).count_pairs()
         workers = max(rows.parts(peak))

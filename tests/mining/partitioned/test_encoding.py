@@ -24,6 +24,7 @@ from link.errors import ComineError, InputDataError
 from mining.data import text_files
 from mining.data.loading import load_transactions
 from mining.data.transactions import Transactions
+from mining.partitioned.cores import Cores
 from mining.partitioned.encoding import encode, grouping, pieces, writing
 from mining.partitioned.encoding.encode import Encoding, origin_of
 from mining.partitioned.encoding.source import TransactionSource
@@ -40,7 +41,7 @@ class Inline:
 
     number = 3
 
-    def __init__(self, _number: int) -> None:
+    def __init__(self, _number: int, _cores: Cores) -> None:
         pass
 
     def run(self, function: Callable[..., Any], calls: Sequence[tuple[Any, ...]]) -> list[Any]:
@@ -56,7 +57,7 @@ def inline(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def encoded(source: TransactionSource, folder: Path, withheld: Sequence[str] = ()) -> StoredRows:
-    return Encoding(source, withheld, folder, 3).run()
+    return Encoding(source, withheld, folder, Cores(3)).run()
 
 
 def rows_of(data: Transactions) -> list[tuple[str, ...]]:

@@ -16,6 +16,7 @@ from link.errors import ResourceError
 from mining.counting import SupportCounter
 from mining.data.transactions import Transactions
 from mining.partitioned.blocks import Block
+from mining.partitioned.cores import Cores
 from mining.partitioned.counter import PartitionedCounter
 from mining.partitioned.processes import Processes, runs_of
 from mining.partitioned.rows import PartitionedRows
@@ -26,7 +27,7 @@ from tests.mining.partitioned.world import evenly, partitioned
 
 
 def three(sources: Sequence[Source], lengths: Sequence[int]) -> Processes:
-    return Processes(sources, lengths, workers=3)
+    return Processes(sources, lengths, Cores(3))
 
 
 @pytest.fixture
@@ -117,6 +118,58 @@ def test_a_damaged_block_is_told_by_the_worker() -> None:
             rows.total(Transactions.item_counts)
     finally:
         rows.close()
+
+
+def test_cores_are_shared_and_nobody_waits() -> None:
+    cores, users = Cores(4), [object() for _ in range(6)]
+    assert cores.allot(users[0], 9) == 4
+    assert cores.allot(users[1], 9) == 1  # as long as the first has all
+    assert cores.allot(users[0], 9) == 2
+    assert cores.allot(users[1], 9) == 2
+    assert [cores.allot(user, 9) for user in users[2:]] == [1] * 4
+    assert [cores.allot(user, 9) for user in users] == [1] * 6
+    for user in users[1:]:
+        cores.give_up(user)
+    assert cores.allot(users[0], 3) == 3
+    assert cores.allot(users[1], 9) == 1
+    cores.give_up(users[0])
+    cores.give_up(users[0])
+    assert cores.allot(users[1], 9) == 4
+
+
+def test_jobs_at_the_same_time_count_by_as_many_processes_as_there_are_cores(data: Transactions) -> None:
+    cores = Cores(2)
+    rows = [partitioned(data, evenly(data.n_rows, 5), partial(Processes, cores=cores)) for _ in range(3)]
+    used: list[set[int]] = []
+    try:
+        for _ in range(2):
+            used = [set(each.parts(_process)) for each in rows]
+    finally:
+        for each in rows:
+            each.close()
+    assert [len(processes) for processes in used] == [1, 1, 1]
+    alone = partitioned(data, evenly(data.n_rows, 5), partial(Processes, cores=cores))
+    try:
+        assert len(set(alone.parts(_process))) == 2
+        assert np.array_equal(alone.total(Transactions.item_counts), data.item_counts())
+    finally:
+        alone.close()
+
+
+def _process(_rows: Transactions, _first: int) -> int:
+    return os.getpid()
+
+
+def test_a_death_costs_a_retry_of_what_waited_for_the_same_worker(data: Transactions, tmp_path: Path) -> None:
+    cores = Cores(2)
+    rows = [partitioned(data, evenly(data.n_rows, 4), partial(Processes, cores=cores)) for _ in range(2)]
+    try:
+        rows[0].total(Transactions.item_counts)
+        assert np.array_equal(rows[1].total(Deadly(tmp_path, 1)), data.item_counts())
+        assert len(list(tmp_path.iterdir())) == 1
+    finally:
+        for each in rows:
+            each.close()
 
 
 def test_blocks_are_shared_out_evenly() -> None:

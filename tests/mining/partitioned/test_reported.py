@@ -25,6 +25,7 @@ from mining.joint.hybrid.groups import check_sizes
 from mining.joint.hybrid.mine import mine
 from mining.joint.hybrid.own_records import OwnRecords, own_records
 from mining.joint.hybrid.parameters import HybridMining
+from mining.partitioned.cores import Cores
 from mining.partitioned.processes import Processes
 from tests.examples import examples
 from tests.mining.joint.hybrid.hybrid_world import ITEMS, PARTIES, SEEN, TASK, baskets, shuffled
@@ -169,7 +170,7 @@ def test_by_processes() -> None:
     mechanism = TASK.plan(2.0).phase([]).mechanism
     here = list(records(partitioned(data, cuts)).reports(1, mechanism, KEY))
     sums = [each.to_bytes() for each in records(partitioned(data, cuts)).sums(1, mechanism, KEY)]
-    rows = partitioned(data, cuts, lambda sources, lengths: Processes(sources, lengths, 2))
+    rows = partitioned(data, cuts, lambda sources, lengths: Processes(sources, lengths, Cores(2)))
     try:
         there = list(records(rows).reports(1, mechanism, KEY))
         assert [each.to_bytes() for each in records(rows).sums(1, mechanism, KEY)] == sums
