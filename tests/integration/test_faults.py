@@ -142,7 +142,7 @@ def test_a_party_that_dies_in_any_phase_is_named_and_the_next_job_succeeds(tmp_p
             wrap(south, lambda inner: Dying(inner, next(schedules), nodes, "south"))
             for error in await asyncio.gather(*(failed(nodes, spec) for _ in deaths)):
                 assert isinstance(error, PeerError)
-                assert (error.exit_code, error.party) == (20, "south")
+                assert (error.exit_code, error.party) == (20, "south"), error
                 assert "south was" in error.message
             unwrap(south)
             await all_is_well(nodes)
