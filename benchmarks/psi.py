@@ -1,6 +1,6 @@
 """Intersection of two parties' identifiers beside OpenMined PSI, and of a million each in bounded memory.
 
-As a module it is one run of ours, both parties in one process: `python -m benchmarks.psi ROWS`.
+As a module it is one run of ours, both parties in one process: `python -m benchmarks.psi ROWS PROTOCOL`.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import resource
 import sys
 import time
 from dataclasses import asdict, dataclass
+from itertools import product
 from pathlib import Path
 from typing import Final
 
@@ -24,6 +25,7 @@ from crypto.primitives.randomness import Randomness
 from crypto.protocols.alignment.alignment import intersection
 from crypto.protocols.alignment.common_rows import Rows
 from crypto.protocols.alignment.disclosure import declared
+from crypto.protocols.alignment.oprf_intersection import oprf_intersection
 from crypto.protocols.sums.pairwise import agree
 from link.core import Terms
 from link.executor import ThreadExecutor
@@ -33,8 +35,12 @@ from link.transports.memory import Hub
 PEER = Path(__file__).parent / "peers" / "openmined_intersection.py"
 HOLDERS = PARTIES[:2]
 LABEL = "intersection"
-ROWS, MANY_ROWS = 100_000, 1_000_000
+FEW_ROWS, ROWS, MANY_ROWS = 10_000, 100_000, 1_000_000
 TARGET: Final = 2.0  # times as fast as the peer
+PROTOCOLS: Final = {
+    "alignment, intersection": intersection,
+    "the same by a pseudorandom function": oprf_intersection,
+}
 
 
 @dataclass(frozen=True)
@@ -56,7 +62,7 @@ class Cost:
 
 def run(settings: Settings) -> list[Table]:
     """Lists of which half is common, by ours and by the peer; then longer ones by ours."""
-    rows, many = (1_000, 3_000) if settings.quick else (ROWS, MANY_ROWS)
+    few, rows, many = (300, 1_000, 3_000) if settings.quick else (FEW_ROWS, ROWS, MANY_ROWS)
     table = Table(
         f"Intersection of two parties' identifiers, half of them common, {cores()} cores",
         ("what", "rows each", "seconds", "× peer", "target ×", "CPU s, both", "bytes an identifier", "peak MB"),
@@ -72,14 +78,14 @@ def run(settings: Settings) -> list[Table]:
         for name, peer in theirs.items():
             octets = peer["bytes"] / (2 * rows)
             table.add(f"OpenMined PSI, {name}", rows, peer["seconds"], 1.0, None, peer["cpu_s"], octets, None)
-    for size in (rows, many):
-        settings.tell(f"intersection of {size}")
-        cost = _ours(size, settings.repeats if size == rows else 1)
+    for size, name in product((few, rows, many), PROTOCOLS):
+        settings.tell(f"{name}, {size}")
+        cost = _ours(size, name, settings.repeats if size == rows else 1)
         ratio, target = None, None
         if theirs is not None and size == rows:
             ratio, target = min(each["seconds"] for each in theirs.values()) / cost.seconds, TARGET
         octets = cost.bytes_sent / (2 * size)
-        table.add("alignment, intersection", size, cost.seconds, ratio, target, cost.cpu_s, octets, cost.peak_mb)
+        table.add(name, size, cost.seconds, ratio, target, cost.cpu_s, octets, cost.peak_mb)
     return [table]
 
 
@@ -96,13 +102,13 @@ def _peer(settings: Settings, rows: int) -> dict[str, dict[str, float]] | None:
     return found
 
 
-def _ours(rows: int, repeats: int) -> Cost:
-    command = [sys.executable, "-m", "benchmarks.psi", str(rows)]
+def _ours(rows: int, protocol: str, repeats: int) -> Cost:
+    command = [sys.executable, "-m", "benchmarks.psi", str(rows), protocol]
     runs = [Cost(**json.loads(run_process(command, cwd=ROOT).output)) for _ in range(repeats)]
     return min(runs, key=lambda cost: cost.seconds)
 
 
-async def _intersect(rows: int) -> Cost:
+async def _intersect(rows: int, protocol: str) -> Cost:
     """Both parties' parts, checked."""
     starts = dict(zip(HOLDERS, (0, rows // 2), strict=True))
     executor, hub = ThreadExecutor(), Hub()
@@ -119,7 +125,7 @@ async def _intersect(rows: int) -> Cost:
             declared=declared("intersection", HOLDERS, HOLDERS[0], rows, LABEL),
         )
         secrets = await agree(session)
-        found = await intersection(session, secrets, identifiers, merger=HOLDERS[0], bound=rows, label=LABEL)
+        found = await PROTOCOLS[protocol](session, secrets, identifiers, merger=HOLDERS[0], bound=rows, label=LABEL)
         return found, session.costs.bytes_sent
 
     start, cpu = time.perf_counter(), time.process_time()
@@ -133,4 +139,4 @@ async def _intersect(rows: int) -> Cost:
 
 
 if __name__ == "__main__":
-    print(json.dumps(asdict(asyncio.run(_intersect(int(sys.argv[1]))))))
+    print(json.dumps(asdict(asyncio.run(_intersect(int(sys.argv[1]), sys.argv[2])))))

@@ -13,7 +13,8 @@ look like those that are filled up. The other party sees the merger's identifier
 Rounds: 6: masked maximum, seeds 2, rows, list, opening; the keys' transfers go with the seeds' last message.
 Bytes: 84 for each place of a list, and one opened, at length 10^5: the stores of code words, and values of 10 bytes.
 
-Adversary: semi-honest; who deviates can invent identifiers. Collusion: does not apply, two parties.
+Adversary: semi-honest; who deviates can invent identifiers, and a merger that deviates may test as many as it likes
+    once it has the sender's secret (`oprf`). Collusion: does not apply, two parties.
 Leakage: `alignment_disclosure` for intersection of two parties.
 Errors: a value of 40 + 2·log2(length) bits stands by chance for an identifier that it is not of: at most 2^-40 a run.
 
@@ -102,10 +103,34 @@ def value_bytes(length: int) -> int:
 
 def _common(ours: Values, theirs: Values) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
     """Of each value whether the other list has it."""
-    here, there = (np.ascontiguousarray(each).view(f"V{each.shape[1]}")[:, 0].tolist() for each in (ours, theirs))
-    common = set(here).intersection(there)
-    one, other = (np.fromiter(map(common.__contains__, each), bool, len(each)) for each in (here, there))
-    return one, other
+    heads = np.concatenate([_heads(ours), _heads(theirs)])
+    order = np.argsort(heads)
+    heads = heads[order]
+    equal = np.flatnonzero(heads[1:] == heads[:-1])
+    pairs = np.sort([order[equal], order[equal + 1]], axis=0)
+    pairs[1] -= len(ours)
+    if (pairs[0] >= len(ours)).any() or (pairs[1] < 0).any() or (np.diff(equal) == 1).any():
+        return _common_strings(ours, theirs)  # heads of one list are equal
+    one, other = pairs[:, (ours[pairs[0]] == theirs[pairs[1]]).all(axis=1)]
+    return _flags(len(ours), one), _flags(len(theirs), other)
+
+
+def _common_strings(ours: Values, theirs: Values) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    one, other = (np.ascontiguousarray(each).view(f"S{each.shape[1]}")[:, 0] for each in (ours, theirs))
+    return np.isin(one, other), np.isin(other, one)
+
+
+def _heads(values: Values) -> NDArray[np.uint64]:
+    """The first eight bytes of each value, filled up with zeros."""
+    heads = np.zeros((len(values), 8), np.uint8)
+    heads[:, : values.shape[1]] = values[:, :8]
+    return heads.view(np.uint64)[:, 0]
+
+
+def _flags(number: int, places: Rows) -> NDArray[np.bool_]:
+    flags = np.zeros(number, np.bool_)
+    flags[places] = True
+    return flags
 
 
 def _public_key(lane: Session, purpose: str) -> bytes:

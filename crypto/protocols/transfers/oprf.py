@@ -15,8 +15,9 @@ Rounds: 2 after the seeds of `two_party`; the parts follow one another without w
 Bytes: 64 for each row of the stores, at 1.3 rows a point and 40.
 
 Adversary: semi-honest. The receiver's points are hidden by streams (AES-CTR), the sender's values at other points by s
-    (BLAKE2b correlation robust for differences of Hamming weight 128; `docs/protocols/oprf.md` derives that 512
-    bits leave as many, but with a chance of 2^-78 for 2^24 points of the sender).
+    (BLAKE2b correlation robust for differences of Hamming weight 128; `docs/protocols/oprf.md` derives that 512 bits
+    leave as many, but with a chance of 2^-78 for 2^24 points of the sender). A receiver whose store holds no code words
+    can learn s, and so F everywhere.
 Leakage: the capacities.
 
 Source: Kolesnikov, Kumaresan, Rosulek and Trieu, "Efficient Batched Oblivious PRF with Applications to Private Set
