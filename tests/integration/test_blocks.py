@@ -9,12 +9,13 @@ from pathlib import Path
 
 import pytest
 
+from jobs.loading import job_of
 from link.pki.authority import Authority
 from mining.partitioned import counter
 from mining.partitioned.kernels import PairCounts
 from protos.v1 import control_pb2 as control
 from tests.mining.partitioned.deadly_kernels import Deadly, Endless
-from tests.party.nodes import Nodes, running, weekly
+from tests.party.nodes import DATA, Nodes, running, weekly
 
 NORTH = "north"
 
@@ -54,6 +55,38 @@ def test_a_job_finds_what_it_finds_in_memory(tmp_path: Path) -> None:
         assert found[0] == found[1] == found[2]
 
     asyncio.run(test())
+
+
+@pytest.mark.parametrize("model", ["distributed", "local", "shuffle", "blended"])
+def test_jobs_with_noise_run_over_blocks(tmp_path: Path, model: str) -> None:
+    """The party with blocks perturbs its records, or counts them with noise, in its processes."""
+    privacy: dict[str, object] = {"model": model, "epsilon": "4", "delta": "1e-6"}
+    partition = "horizontal" if model == "distributed" else "hybrid"
+    match model:
+        case "local":
+            del privacy["delta"]
+        case "shuffle":
+            privacy |= {"analyst": "north", "shufflers": ["south"]}
+        case "blended":
+            privacy |= {"analyst": "east", "opted_in": ["south"]}
+    contents = {
+        "job": {"name": model, "task": "itemsets", "parties": list(DATA), "dataset": "baskets", "partition": partition},
+        "itemsets": {
+            "top_k": 2,
+            "max_length": 1,
+            "universe": "items",
+            "catalogue": [f"item{number}" for number in range(6)],
+        },
+        "privacy": privacy,
+    }
+
+    async def test() -> None:
+        async with running(tmp_path, prepare=by_processes(tmp_path)) as nodes:
+            _, ends = await nodes.run(job_of(contents, "job.toml", Path()))
+            assert {(end.state, end.error_message) for end in ends.values()} == {(control.SUCCEEDED, "")}
+
+    asyncio.run(test())
+    assert next(tmp_path.rglob("blocks/baskets"), None) is not None
 
 
 def test_a_killed_worker_costs_a_retry_and_two_the_job(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
