@@ -39,6 +39,7 @@ collected: setup
 
 # Most of these wait: for processes that start and die, for gaps and deadlines to pass.
 test-slow: setup  ## the tests marked slow: containers, tutorials, crashes of whole processes, large data, all examples
+	-$(MAKE) --no-print-directory .venv-spark/.installed  # without it, the tests with Spark are skipped
 	COMINE_ALL_EXAMPLES=1 $(PYTEST) --numprocesses=5 -m "slow or costly"
 
 check: setup  ## format, lint, types, layers
@@ -55,7 +56,8 @@ bench-peers: .venv-peers/.installed .venv-peers-ldp/.installed .venv-peers-anony
 .venv-peers/.installed: benchmarks/peers/requirements.txt
 .venv-peers-ldp/.installed: benchmarks/peers/requirements-ldp.txt
 .venv-peers-anonymize/.installed: benchmarks/peers/requirements-anonymize.txt
-.venv-peers/.installed .venv-peers-ldp/.installed .venv-peers-anonymize/.installed:
+.venv-spark/.installed: requirements/spark.txt
+.venv-peers/.installed .venv-peers-ldp/.installed .venv-peers-anonymize/.installed .venv-spark/.installed:
 	test -x $(@D)/bin/python || $(PYTHON) -m venv $(@D)
 	echo '*' > $(@D)/.gitignore
 	$(@D)/bin/python -m pip install --quiet --disable-pip-version-check --requirement $<
@@ -77,4 +79,4 @@ lock: setup  ## pin all dependencies with hashes (needs uv)
 	  --no-header --no-annotate --output-file requirements/client.txt
 
 clean:  ## remove what the other targets made
-	rm -rf $(VENV) .venv-peers .venv-peers-ldp .venv-peers-anonymize build dist demo-out .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) .venv-spark .venv-peers .venv-peers-ldp .venv-peers-anonymize build dist demo-out .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -5,6 +5,7 @@ from __future__ import annotations
 from decimal import Decimal
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal
+from urllib.parse import urlsplit
 
 from pydantic import BeforeValidator, Field, field_validator, model_validator
 
@@ -30,6 +31,7 @@ AUDIT_KEY: Final = "audit.key"
 FILE_URLS: Final = ("sqlite:///", "duckdb:///")
 _WITHOUT_JOBS: Final = frozenset({"frequency", "shuffler"})  # tables of services to clients
 SERVER_URLS: Final = ("postgresql://", "postgres://")
+SPARK_URL: Final = "sc://"
 
 
 def _id_columns(value: object) -> object:
@@ -79,8 +81,9 @@ class DatasetSection(TomlTable):
         id: Column that numbers transactions, with one item a row; of a table, the columns that together name a row,
             or none where jobs learn models from rows of its own and none aligns them.
         item: Column of the items, with one item a row.
-        engine: Where rows are counted: `memory`, in the node; `processes`, in blocks on its disk by processes; `auto`,
-            in memory as long as they fit.
+        engine: Where rows are counted: `memory`, in the node; `processes`, in blocks on its disk by processes; `spark`,
+            on a cluster; `auto`, in memory as long as they fit, else by processes.
+        spark: With `engine = "spark"` and a file: the cluster, as `sc://HOST:PORT`. A query has it as its source.
         publish: What everybody who may plan a job on it may know of its size; nothing, where absent.
         policy: Rules that hold for this dataset in place of those of `[policy]` with the same keys.
         privacy: What jobs may cost its records in all; without it nothing limits that.
@@ -97,7 +100,8 @@ class DatasetSection(TomlTable):
     query: str | None = Field(default=None, min_length=1)
     id: Annotated[tuple[str, ...], BeforeValidator(_id_columns)] = ("id",)
     item: str = Field(default="item", min_length=1)
-    engine: Literal["auto", "memory", "processes"] = "auto"
+    engine: Literal["auto", "memory", "processes", "spark"] = "auto"
+    spark: str | None = None
     publish: PublishSection | None = None
     policy: Rules | None = None
     privacy: DatasetBudget | None = None
@@ -123,10 +127,17 @@ class DatasetSection(TomlTable):
             raise ValueError('[dataset.queries] needs kind = "table"')
         if self.anonymization is not None and self.kind != "table":
             raise ValueError('[dataset.anonymization] needs kind = "table"')
-        if self.engine == "processes" and (self.kind == "table" or self.hiding is not None):
+        if (self.engine == "spark") != (self.spark is not None or self.source.startswith(SPARK_URL)):
+            raise ValueError(
+                'engine = "spark" and a cluster need each other: write spark = "sc://HOST:PORT" beside a source that is '
+                'a file, or format = "sql" and source = "sc://HOST:PORT" for a query'
+            )
+        if self.engine == "spark":
+            self._check_spark()
+        if self.engine in ("processes", "spark") and (self.kind == "table" or self.hiding is not None):
             why = "[dataset.hiding] changes rows" if self.kind == "transactions" else "tables are read"
             raise ValueError(
-                f'engine = "processes" needs kind = "transactions" and no [dataset.hiding]; {why} in memory'
+                f'engine = "{self.engine}" needs kind = "transactions" and no [dataset.hiding]; {why} in memory'
             )
         if self.kind == "table":
             if self.hiding is not None:
@@ -139,6 +150,20 @@ class DatasetSection(TomlTable):
             named = "several columns of ids need" if self.id else "id = [] needs"
             raise ValueError(f'{named} kind = "table"; transactions have one column of ids')
         return self
+
+    def _check_spark(self) -> None:
+        if not self.cluster.startswith(SPARK_URL) or not urlsplit(self.cluster).hostname:
+            raise ValueError('the cluster of engine = "spark" is written as "sc://HOST:PORT"')
+        if self.format != ("sql" if self.spark is None else "parquet"):
+            raise ValueError(
+                'engine = "spark" reads files in format = "parquet", which all workers find at the same path, or queries '
+                'of the cluster, with format = "sql" and its URL as source'
+            )
+
+    @property
+    def cluster(self) -> str:
+        """The URL of the Spark cluster that counts the rows."""
+        return self.source if self.spark is None else self.spark
 
     @property
     def public_sizes(self) -> PublicSizes:
@@ -153,7 +178,7 @@ class DatasetSection(TomlTable):
     @property
     def is_url(self) -> bool:
         """Whether the source is a database at a URL and not a file."""
-        return self.source.startswith((*FILE_URLS, *SERVER_URLS))
+        return self.source.startswith((*FILE_URLS, *SERVER_URLS, SPARK_URL))
 
     def beside(self, folder: Path) -> DatasetSection:
         """The same with relative paths taken from `folder`."""

@@ -30,6 +30,7 @@ from party.data.dataset_hints import Hint, hints, other_format
 from party.data.engine import engine_of
 from party.data.hidden_rules import HidingSection
 from party.data.sources import read_dataset, source_of
+from party.data.spark_blocks import SparkBlocks
 from party.data.table_hints import table_hints
 from party.policy.rules import PolicySection
 from party.services.anonymization.check import check_releases
@@ -178,10 +179,13 @@ def check_dataset(
         scratch: A folder on a disk with room for blocks, which are removed again; by default that of temporary files.
         kept: The folder of the dataset's own blocks, which are looked at where they are those of its source now.
     """
-    if engine_of(dataset, memory_share) == "processes":
-        return _check_blocks(dataset, () if policy is None else policy.withhold, in_place_of_items, scratch, kept)
+    engine, withheld = engine_of(dataset, memory_share), () if policy is None else policy.withhold
+    if engine == "spark":
+        return _check_on_cluster(dataset, withheld, in_place_of_items)
+    if engine == "processes":
+        return _check_blocks(dataset, withheld, in_place_of_items, scratch, kept)
     try:
-        data = read_dataset(dataset, () if policy is None else policy.withhold)
+        data = read_dataset(dataset, withheld)
         if isinstance(data, Table) and data.ids:
             data.row_ids()
         if isinstance(data, Table) and dataset.queries is not None:
@@ -232,6 +236,21 @@ def _check_blocks(
                 rows.close()
         except ConfigurationError as error:
             return DatasetCheck(dataset.name, dataset.format, problem=_problem(dataset, error, in_place_of_items))
+    return DatasetCheck(dataset.name, dataset.format, profile, public, dataset.publish is not None)
+
+
+def _check_on_cluster(
+    dataset: DatasetSection, withheld: Sequence[str], in_place_of_items: str | None
+) -> DatasetCheck:
+    """Encodes a dataset on its cluster as a job would, and looks at its sizes; the cluster drops it afterwards."""
+    blocks = SparkBlocks(dataset.cluster, source_of(dataset), withheld)
+    try:
+        rows = blocks.loading("check").run()
+        profile, public = Profile.of(rows), measured(rows).coarse()
+    except ConfigurationError as error:
+        return DatasetCheck(dataset.name, dataset.format, problem=_problem(dataset, error, in_place_of_items))
+    finally:
+        blocks.close()
     return DatasetCheck(dataset.name, dataset.format, profile, public, dataset.publish is not None)
 
 

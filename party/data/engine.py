@@ -1,4 +1,4 @@
-"""Where a dataset's rows are counted: in the node's memory, or in blocks by processes."""
+"""Where a dataset's rows are counted: in the node's memory, in blocks by processes, or on a Spark cluster."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _PER_BYTE: Final = 8
 _PER_PACKED_BYTE: Final = 24
 
 
-def engine_of(dataset: DatasetSection, memory_share: Decimal) -> Literal["memory", "processes"]:
+def engine_of(dataset: DatasetSection, memory_share: Decimal) -> Literal["memory", "processes", "spark"]:
     """The engine of a dataset, by what its section says and, with "auto", by the size of its source now.
 
     Args:

@@ -9,7 +9,7 @@ from typing import Final
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
 from link.errors import ConfigurationError
-from party.config import FILE_URLS, DatasetSection
+from party.config import FILE_URLS, SPARK_URL, DatasetSection
 from party.services.queries.policy import audited_twice
 
 _PLACES: Final = frozenset({"host", "hostaddr", "port", "dbname", "service"})  # of what a URL may say behind its ?
@@ -69,6 +69,8 @@ def _file(path: str) -> str:
 def _server(url: str) -> str:
     """A server's database, no matter who logs in: what each may read of it is not known here."""
     found = urlsplit(url)
+    if url.startswith(SPARK_URL):  # whose parameters tell who logs in, and how
+        return f"{SPARK_URL}{found.hostname}:{found.port or 15002}"
     host = found.netloc.rpartition("@")[2].lower()
     where = [pair for pair in parse_qsl(found.query) if pair[0] in _PLACES]
     return f"postgresql://{host if ':' in host else f'{host}:5432'}{found.path}?{urlencode(sorted(where))}"

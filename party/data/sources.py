@@ -25,6 +25,7 @@ from party.config import MEMORY_SHARE, DatasetSection
 from party.data.block_folders import BlockFolders
 from party.data.engine import engine_of
 from party.data.hidden_rules import without_rules
+from party.data.spark_blocks import Loading, SparkBlocks
 
 BLOCKS: Final = "blocks"  # in the state folder
 
@@ -53,6 +54,7 @@ class _Kept:
     data: Data | None = None
     digest: bytes = b""
     blocks: BlockFolders | None = None
+    spark: SparkBlocks | None = None
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
 
 
@@ -85,7 +87,7 @@ class Sources:
         return [
             name
             for name, (dataset, _) in self._datasets.items()
-            if not dataset.is_url and not os.path.exists(dataset.source)
+            if not dataset.is_url and dataset.engine != "spark" and not os.path.exists(dataset.source)
         ]
 
     def hidden_rules(self, name: str) -> int:
@@ -93,16 +95,18 @@ class Sources:
         hiding = self._datasets[name][0].hiding
         return 0 if hiding is None else len(hiding.rules)
 
-    async def load(self, name: str, *, in_blocks: bool = True) -> Data:
+    async def load(self, name: str, job: str = "", *, in_blocks: bool = True) -> Data:
         """What a dataset contributes, read anew where its file has changed; a database is read for every job.
 
         Whoever gets it closes it, `jobs.data.close`, once it is not needed any more.
 
         Args:
             name: Of the dataset.
+            job: The id of the job that needs it, by which a cluster shows its work.
             in_blocks: Whether rows may lie in blocks; otherwise `engine = "auto"` reads them into memory.
 
         Raises:
+            ConfigurationError: Its engine cannot be used here.
             InputDataError: The source is missing, corrupt or not in the declared format.
             ResourceError: There is no room for its blocks.
         """
@@ -111,6 +115,8 @@ class Sources:
             engine = dataset.engine
             if engine == "auto" and in_blocks:
                 (engine,) = await self._executor.map(lambda each: engine_of(each, self._memory_share), [dataset])
+            if engine == "spark":
+                return await self._on_spark(name, job)
             if engine == "processes":
                 kept.data, kept.stamp, kept.digest = None, None, b""
                 return await self._in_blocks(name)
@@ -150,6 +156,19 @@ class Sources:
             (rows,) = await asyncio.shield(lending)
         except asyncio.CancelledError:
             lending.add_done_callback(_given_back)
+            raise
+        return rows
+
+    async def _on_spark(self, name: str, job: str) -> PartitionedRows:
+        """The rows of a dataset on its cluster; what cancels this ends what the cluster does for it."""
+        (dataset, withheld), kept = self._datasets[name], self._kept[name]
+        if kept.spark is None:
+            kept.spark = SparkBlocks(dataset.cluster, source_of(dataset), withheld)
+        loading = kept.spark.loading(job)
+        try:
+            (rows,) = await self._executor.map(Loading.run, [loading])
+        except asyncio.CancelledError:
+            loading.close()
             raise
         return rows
 

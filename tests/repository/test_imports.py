@@ -12,7 +12,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGES = ("ldp", "anonymize", "mining", "crypto", "link", "client", "jobs", "party", "coordinator", "comine")
-LIBRARIES = {"duckdb", "jinja2", "pandas", "polars", "rbcl", "scipy", "sklearn"}  # heavy, or optional
+LIBRARIES = {"duckdb", "jinja2", "pandas", "polars", "pyspark", "rbcl", "scipy", "sklearn"}  # heavy, or optional
 COMMANDS = {  # which load what they run
     *(f"party/{name}.py" for name in ("check", "cli", "inbox_cli", "init")),
     *(str(path.relative_to(ROOT)) for path in (ROOT / "coordinator" / "cli").rglob("*.py")),

@@ -57,14 +57,14 @@ def pieces(source: TransactionSource, share: tuple[int, ...] | None, scratch: Pa
     """
     empty = True
     for piece in _READERS[source.format](source, share, scratch):
-        for rows in _cut(piece):
+        for rows in cut(piece):
             empty = False
             yield rows
     if empty:
         yield Transactions.empty()
 
 
-def _cut(rows: Transactions) -> Iterator[Transactions]:
+def cut(rows: Transactions) -> Iterator[Transactions]:
     """The same in pieces of as many rows and occurrences as a block may have; a row stays whole."""
     if not rows.n_rows:
         yield rows
@@ -76,7 +76,7 @@ def _cut(rows: Transactions) -> Iterator[Transactions]:
         start = stop
 
 
-def _gathered(found: Iterable[tuple[NDArray[np.int64], pa.Array]]) -> Iterator[Transactions]:
+def gathered(found: Iterable[tuple[NDArray[np.int64], pa.Array]]) -> Iterator[Transactions]:
     """Rows gathered until there are about as many as a block may have."""
     rows, n_rows, n_items = RowPieces(), 0, 0
     for lengths, items in found:
@@ -98,10 +98,10 @@ def _from_parquet(source: TransactionSource, share: tuple[int, ...] | None, scra
             batches = file.iter_batches(table_sources.BATCH_ROWS, row_groups=share, columns=list(form.columns))
             if form.kind == "long":
                 pairs = table_sources.long_pairs(batches, source.id_column, source.item_column, where)
-                yield from _gathered(grouped(pairs, scratch))
+                yield from gathered(grouped(pairs, scratch))
             elif form.kind == "lists":
                 name = form.columns[0]
-                yield from _gathered(table_sources.list_rows(batch.column(0), name, where) for batch in batches)
+                yield from gathered(table_sources.list_rows(batch.column(0), name, where) for batch in batches)
             else:
                 yield Transactions.from_pieces(form.columns, [], 0)  # also where there is no batch
                 for batch in batches:
@@ -159,7 +159,7 @@ def _from_long(source: TransactionSource, _share: tuple[int, ...] | None, scratc
                 lambda data: text_sources.read_long(data, separator, names, source.path, list), header, lines, text
             )
 
-    yield from _gathered(grouped(pairs(), scratch))
+    yield from gathered(grouped(pairs(), scratch))
 
 
 def _behind_header(source: TransactionSource, separator: str) -> Iterator[tuple[bytes, int, bytes]]:
@@ -177,7 +177,7 @@ def _behind_header(source: TransactionSource, separator: str) -> Iterator[tuple[
 # -- databases ---------------------------------------------------------------------------------------------------------
 def _from_sql(source: TransactionSource, _share: tuple[int, ...] | None, scratch: Path) -> Iterator[Transactions]:
     pairs = table_sources.sql_pairs(source.place, source.query or "", source.id_column, source.item_column)
-    yield from _gathered(grouped(pairs, scratch))
+    yield from gathered(grouped(pairs, scratch))
 
 
 _READERS: dict[str, Callable[[TransactionSource, tuple[int, ...] | None, Path], Iterator[Transactions]]] = {

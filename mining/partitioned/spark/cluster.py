@@ -1,0 +1,220 @@
+"""A party's Spark cluster, reached through Spark Connect's thin client."""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+from link.errors import ComineError, ConfigurationError, InputDataError, ResourceError
+from mining.partitioned.spark.shipping import PACKAGES, write_packages
+from mining.partitioned.spark.worker import FAILURE, FIELDS, Row, TableTask, Task, versions
+
+RETRIES: Final = 6  # of a call that the network loses: about half a minute
+BATCH_ROWS: Final = 10_000  # of a table; blocks travel one by one
+_BATCH: Final = "spark.sql.execution.arrow.maxRecordsPerBatch"
+_PROBED: Final = 100_000  # numbers, which Spark cuts into as many partitions as it runs at a time
+
+
+class Cluster:
+    """A session on a cluster, with the packages that kernels need.
+
+    Args:
+        url: `sc://HOST:PORT`, perhaps with parameters as Spark Connect knows them.
+        retries: Of a call that the network loses.
+
+    Attributes:
+        name: How sentences call it; without parameters, which may be secrets.
+        cores: How many tasks run at a time.
+
+    Raises:
+        ConfigurationError: Spark's client is not installed, or the workers have another Python.
+        ResourceError: The cluster cannot be reached.
+    """
+
+    def __init__(self, url: str, retries: int = RETRIES) -> None:
+        found = urlsplit(url)
+        self.name = f"the engine spark at {found.hostname}:{found.port or 15002}"
+        self._client = _Client()
+        with self._sentences():
+            self._spark = self._client.session(url, retries)
+            self._spark.conf.set("spark.sql.adaptive.enabled", "false")  # blocks that are made again are cut alike
+            self.batches_of(1)
+            with tempfile.TemporaryDirectory() as folder:
+                self._spark.addArtifacts(str(write_packages(Path(folder))), pyfile=True)
+        pythons = [value.decode() for _, _, value, _ in self.rows(self.task(self.numbers(_PROBED), Task(versions)))]
+        self.cores = len(pythons)
+        own = ".".join(map(str, sys.version_info[:2]))
+        if other := set(pythons) - {own}:
+            raise ConfigurationError(
+                f"the workers of {self.name} run Python {min(other)}, and this node runs Python {own}; set "
+                "PYSPARK_PYTHON at the cluster to the same version"
+            )
+
+    # -- frames --------------------------------------------------------------------------------------------------------
+    def numbers(self, count: int, partitions: int | None = None) -> Any:
+        """A frame of numbers from 0, in a column `id`."""
+        return self._spark.range(0, count, 1, partitions)
+
+    def query(self, sql: str) -> Any:
+        """The frame of a query; nothing is read yet."""
+        with self._sentences():
+            frame = self._spark.sql(sql)
+            frame.schema  # noqa: B018  # which makes Spark look at it
+            return frame
+
+    def task(self, frame: Any, work: Task | TableTask) -> Any:
+        """The frame of what is computed from another at the workers, where each partition lies."""
+        self._client.ship(work)
+        return frame.mapInArrow(work, self._client.form())
+
+    def keep(self, frame: Any) -> Any:
+        """The same frame, kept at the workers once it is computed, on their disks where it exceeds their memory."""
+        with self._sentences():
+            return frame.persist(self._client.kept())
+
+    def compute(self, frame: Any, tag: str) -> None:
+        """Computes a frame that is kept; errors of the cluster as of `rows`."""
+        with self._sentences(), self._tagged(tag):
+            frame.count()
+
+    def batches_of(self, rows: int) -> None:
+        """How many rows a batch has in frames that are computed from now on."""
+        self._spark.conf.set(_BATCH, str(rows))
+
+    # -- running -------------------------------------------------------------------------------------------------------
+    def rows(self, frame: Any, tag: str = "") -> Iterator[Row]:
+        """Computes a frame of `FIELDS`, and gives its rows in order.
+
+        Args:
+            frame: What `task` gave.
+            tag: By which `interrupt` ends it, and Spark shows it.
+
+        Raises:
+            InputDataError: A worker says so.
+            ResourceError: A worker says so, the cluster is lost, or the work was interrupted.
+        """
+        with self._sentences(), self._tagged(tag):
+            for row in frame.select(*FIELDS).toLocalIterator():
+                place, rows, value, names = row
+                if place == FAILURE:
+                    raise _failure(self.name, bytes(value), bytes(names))
+                yield place, rows, bytes(value), bytes(names)
+
+    def interrupt(self, tag: str) -> None:
+        """Ends what runs under a tag on the cluster, from whatever thread; whoever waits for it gets an error."""
+        with self._sentences():
+            self._spark.interruptTag(tag)
+
+    def forget(self, frame: Any) -> None:
+        """Makes the workers drop what they keep of a frame; a cluster that is lost has dropped it."""
+        try:
+            with self._sentences():
+                frame.unpersist()
+        except ResourceError:
+            pass
+
+    def close(self) -> None:
+        """Ends the session, and with it all that it keeps."""
+        try:
+            with self._sentences():
+                self._spark.stop()
+        except ResourceError:
+            pass
+
+    @contextmanager
+    def _tagged(self, tag: str) -> Iterator[None]:
+        if not tag:
+            yield
+            return
+        self._spark.addTag(tag)  # of this thread
+        try:
+            yield
+        finally:
+            self._spark.removeTag(tag)
+
+    @contextmanager
+    def _sentences(self) -> Iterator[None]:
+        """Turns whatever Spark's client raises into one sentence; Spark's own might be about data."""
+        try:
+            yield
+        except (ComineError, GeneratorExit):
+            raise
+        except Exception as error:
+            condition = self._client.condition(error)
+            if condition in ("TABLE_OR_VIEW_NOT_FOUND", "PARSE_SYNTAX_ERROR", "UNRESOLVED_COLUMN.WITH_SUGGESTION"):
+                raise InputDataError(
+                    f"{self.name} cannot read the query ({condition}); check it there as the node's user"
+                ) from None
+            raise ResourceError(
+                f"{self.name} is lost or refuses the work ({condition}); look into its log, and run the job again"
+            ) from None
+
+
+class _Client:
+    """Spark's client, loaded when a cluster is used; it is no part of what comine needs otherwise."""
+
+    def __init__(self) -> None:
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", FutureWarning)  # of versions of pandas, which is not used here
+                from pyspark import cloudpickle
+                from pyspark.errors import PySparkException
+                from pyspark.sql.connect.client.retries import DefaultPolicy
+                from pyspark.sql.connect.session import SparkSession
+                from pyspark.sql.types import BinaryType, LongType, StructField, StructType
+                from pyspark.storagelevel import StorageLevel
+        except ImportError:
+            raise ConfigurationError(
+                'engine = "spark" needs Spark\'s thin client, which is not installed here; run '
+                "pip install 'comine[spark]'"
+            ) from None
+        self._session, self._policy, self._error = SparkSession, DefaultPolicy, PySparkException
+        self._cloudpickle = cloudpickle
+        kinds = (LongType(), LongType(), BinaryType(), BinaryType())
+        self._form = StructType([StructField(name, kind) for name, kind in zip(FIELDS, kinds, strict=True)])
+        self._kept = StorageLevel.MEMORY_AND_DISK
+
+    def session(self, url: str, retries: int) -> Any:
+        session = self._session(url, userId="comine")
+        session.client.set_retry_policies([self._policy(max_retries=retries, max_backoff=10_000)])
+        return session
+
+    def form(self) -> Any:
+        return self._form
+
+    def kept(self) -> Any:
+        return self._kept
+
+    def condition(self, error: Exception) -> str:
+        """What Spark calls an error, without its words."""
+        named = error.getCondition() if isinstance(error, self._error) else None
+        return named or type(error).__name__
+
+    def ship(self, work: object) -> None:
+        """Makes classes of kernels that are in none of the shipped packages travel whole."""
+        for part in _parts(work):
+            module = sys.modules.get(getattr(part, "__module__", None) or "")
+            if module is not None and module.__name__.partition(".")[0] not in (*PACKAGES, "numpy", "builtins"):
+                self._cloudpickle.register_pickle_by_value(module)
+
+
+def _parts(work: object) -> Iterator[Any]:
+    """What a task calls."""
+    inner = getattr(work, "work", work)
+    kernel = getattr(inner, "kernel", inner)
+    yield getattr(kernel, "func", kernel)
+
+
+def _failure(name: str, code: bytes, message: bytes) -> ComineError:
+    sentence = message.decode(errors="replace")
+    if code == InputDataError.code.encode():
+        return InputDataError(sentence)
+    return ResourceError(f"a worker of {name} cannot go on: {sentence}")
+
+

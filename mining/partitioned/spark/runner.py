@@ -1,0 +1,141 @@
+"""Blocks counted on a Spark cluster, where they lie."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from link.errors import ResourceError
+from mining.partitioned.rows import PartitionedRows
+from mining.partitioned.runner import Part, Total, View, first_rows
+from mining.partitioned.spark.cluster import Cluster
+from mining.partitioned.spark.values import from_bytes
+from mining.partitioned.spark.worker import Parts, Task, Totals
+
+N = TypeVar("N", bound=np.generic)
+R = TypeVar("R")
+
+_SEAL = 4  # bytes
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class ClusterRows:
+    """Rows that a cluster keeps in blocks.
+
+    Attributes:
+        cluster: Theirs.
+        frame: The blocks.
+        places: Of the blocks, ascending, as the rows are.
+        seals: What identifies each.
+        lengths: Rows of each.
+        items: The dictionary.
+        counts: In how many rows each item is.
+        digest: Equal where the rows are equal, in the same order and cut alike.
+        origin: What they were encoded from; empty where that is not known.
+    """
+
+    cluster: Cluster
+    frame: Any
+    places: Sequence[int]
+    seals: Sequence[bytes]
+    lengths: Sequence[int]
+    items: tuple[str, ...]
+    counts: NDArray[np.int64]
+    digest: bytes
+    origin: str
+
+    def rows(self, tag: str) -> PartitionedRows:
+        """The rows, whose work on the cluster has a tag of its own."""
+        return PartitionedRows(OnSpark(self, tag), self.items, self.counts, self.digest)
+
+    def forget(self) -> None:
+        """Makes the cluster drop them."""
+        self.cluster.forget(self.frame)
+
+
+class OnSpark:
+    """Counts blocks at the workers of a cluster; each task sums over its blocks, and the node over tasks.
+
+    A worker that is lost costs what Spark makes of it: its blocks are read again from the source, and counted again.
+    What comes back tells which blocks were counted, and the node makes sure that these were all, each once and as it
+    was encoded.
+
+    Args:
+        kept: The rows.
+        tag: Of the work on the cluster.
+    """
+
+    def __init__(self, kept: ClusterRows, tag: str) -> None:
+        self._kept, self._tag, self.lengths = kept, tag, kept.lengths
+        self._closed = False
+        self._lock = threading.Lock()  # one call at a time
+
+    def total(self, view: View, kernel: Total[N]) -> NDArray[N]:
+        """The sum over all blocks; see `Runner`."""
+        total: NDArray[N] | None = None
+        places, seals = list[int](), list[bytes]()
+        cluster = self._kept.cluster
+        frame = self._kept.frame.coalesce(max(1, cluster.cores))
+        for _, blocks, value, counted in self._rows(cluster.task(frame, Task(Totals(view, kernel)))):
+            found = from_bytes(value)
+            total = found.copy() if total is None else np.add(total, found, out=total)
+            places += np.frombuffer(counted[: 8 * blocks], np.int64).tolist()
+            seals += [counted[start : start + _SEAL] for start in range(8 * blocks, len(counted), _SEAL)]
+        if total is None or sorted(zip(places, seals, strict=True)) != self._expected():
+            raise self._changed()
+        return total
+
+    def parts(self, view: View, kernel: Part[R]) -> Iterator[R]:
+        """By block; see `Runner`."""
+        firsts = dict(zip(self._kept.places, first_rows(self.lengths), strict=True))
+        expected = iter(self._expected())
+        for place, _, value, seal in self._rows(
+            self._kept.cluster.task(self._kept.frame, Task(Parts(view, kernel, firsts)))
+        ):
+            if (place, seal) != next(expected, None):
+                raise self._changed()
+            yield from_bytes(value)
+        if next(expected, None) is not None:
+            raise self._changed()
+
+    def close(self) -> None:
+        """Ends the work on the cluster; the blocks stay for others."""
+        if not self._closed:
+            self._closed = True
+            if self._tag:
+                threading.Thread(target=self._interrupt, daemon=True).start()  # the event loop waits for no network
+
+    def _interrupt(self) -> None:
+        try:
+            self._kept.cluster.interrupt(self._tag)
+        except ResourceError:  # a cluster that is lost runs nothing
+            pass
+
+    def _rows(self, frame: Any) -> Iterator[tuple[int, int, bytes, bytes]]:
+        with self._lock:
+            try:
+                if self._closed:
+                    raise _ended()
+                yield from self._kept.cluster.rows(frame, self._tag)
+            except ResourceError:
+                if self._closed:
+                    raise _ended() from None
+                raise
+
+    def _expected(self) -> list[tuple[int, bytes]]:
+        return list(zip(self._kept.places, self._kept.seals, strict=True))
+
+    def _changed(self) -> ResourceError:
+        return ResourceError(
+            f"{self._kept.cluster.name} has other rows than those that were encoded, since it had to read some again "
+            "and the source has changed; run the job again once nobody writes to it"
+        )
+
+
+def _ended() -> ResourceError:
+    return ResourceError("the work on the cluster was ended, since its job has ended")

@@ -1,0 +1,92 @@
+"""A real Spark Connect server, `local-cluster[2,1,1024]`, from an environment of its own."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[3]
+PYTHON = ROOT / ".venv-spark" / "bin" / "python"
+
+
+class SparkServer:
+    """The server, its two workers and what they write.
+
+    Args:
+        folder: For all of it.
+
+    Attributes:
+        url: By which a node finds it.
+        logs: Folders and files of its logs, and of the events from which Spark's UI is made.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        if shutil.which("java") is None:
+            pytest.skip("there is no Java")
+        if not PYTHON.exists():
+            pytest.skip("there is no .venv-spark; `make .venv-spark/.installed` makes it")
+        home = next(PYTHON.parents[1].glob("lib/python3*/site-packages/pyspark"), None)
+        if home is None:
+            pytest.skip("there is no pyspark in .venv-spark; `make .venv-spark/.installed` installs it")
+        with socket.socket() as found:
+            found.bind(("127.0.0.1", 0))
+            self._port = found.getsockname()[1]
+        self.url = f"sc://127.0.0.1:{self._port}"
+        events, self._log = folder / "events", folder / "server.log"
+        events.mkdir()
+        self.logs = (events, self._log, folder / "work")
+        settings = {
+            "spark.driver.memory": "1g",
+            "spark.executor.memory": "600m",
+            "spark.driver.host": "127.0.0.1",
+            "spark.driver.bindAddress": "127.0.0.1",
+            "spark.connect.grpc.binding.address": "127.0.0.1",
+            "spark.connect.grpc.binding.port": str(self._port),
+            "spark.ui.port": "0",
+            "spark.eventLog.enabled": "true",
+            "spark.eventLog.compress": "false",
+            "spark.eventLog.dir": events.as_uri(),
+            "spark.sql.warehouse.dir": str(folder / "warehouse"),
+        }
+        variables = {
+            "SPARK_HOME": str(home),
+            "PYSPARK_PYTHON": str(PYTHON),
+            "SPARK_LOCAL_IP": "127.0.0.1",
+            "SPARK_SCALA_VERSION": "2.13",
+            "SPARK_WORKER_DIR": str(folder / "work"),
+            "SPARK_LOCAL_DIRS": str(folder / "local"),
+        }
+        command = [str(home / "bin" / "spark-submit"), "--master", "local-cluster[2,1,1024]"]
+        command += ["--class", "org.apache.spark.sql.connect.service.SparkConnectServer"]
+        command += [part for key, value in settings.items() for part in ("--conf", f"{key}={value}")]
+        inherited = {name: os.environ[name] for name in ("PATH", "HOME", "JAVA_HOME") if name in os.environ}
+        with self._log.open("wb") as log:
+            self._process = subprocess.Popen(
+                [*command, "spark-internal"],
+                env=inherited | variables,
+                cwd=folder,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+        while not self._answers():
+            if self._process.poll() is not None:
+                pytest.fail(f"Spark has not started: {self._log.read_text()[-2000:]}")
+            time.sleep(0.2)
+
+    def _answers(self) -> bool:
+        with socket.socket() as found:
+            return found.connect_ex(("127.0.0.1", self._port)) == 0
+
+    def kill(self) -> None:
+        """Ends all of it at once."""
+        if self._process.poll() is None:
+            os.killpg(self._process.pid, signal.SIGKILL)
+        self._process.wait()

@@ -1,0 +1,215 @@
+"""Blocks counted on a real Spark cluster: the same counts and messages as in memory; lost workers, and a lost cluster."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from link.errors import ResourceError
+from mining.counting import SupportCounter
+from mining.data.rows import Rows
+from mining.data.transactions import Transactions
+from mining.partitioned.counter import PartitionedCounter
+from mining.partitioned.encoding.source import TransactionSource
+from mining.partitioned.spark import encoding
+from mining.partitioned.spark.cluster import Cluster
+from mining.partitioned.spark.encoding import SparkEncoding
+from mining.partitioned.spark.runner import ClusterRows
+from tests.errors import fails
+from tests.mining.partitioned.deadly_kernels import Deadly, Endless, KillsExecutor
+from tests.mining.partitioned.spark_server import SparkServer
+from tests.mining.partitioned.test_joint import assert_alike, task_for
+from tests.mining.partitioned.world import PARTITIONS, evenly, partitioned
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(1200), pytest.mark.usefixtures("few_fakes")]
+
+ITEM = "quince"  # the beginning of all names of items, which no log may have
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkServer]:
+    server = SparkServer(tmp_path_factory.mktemp("spark"))
+    yield server
+    server.kill()
+
+
+@pytest.fixture(scope="module")
+def cluster(server: SparkServer) -> Iterator[Cluster]:
+    cluster = Cluster(server.url, retries=2)
+    yield cluster
+    cluster.close()
+
+
+@pytest.fixture(autouse=True)
+def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(encoding, "MOST_ROWS", 10)
+
+
+@pytest.fixture(scope="module")
+def rows() -> list[list[str]]:
+    generator = np.random.default_rng(3)
+    found = [[f"{ITEM} {item:02}" for item in np.flatnonzero(generator.random(12) < 0.3)] for _ in range(200)]
+    return [*found[:100], [], *found[100:]]
+
+
+@pytest.fixture(scope="module")
+def data(rows: list[list[str]]) -> Transactions:
+    return Transactions.from_rows(rows)
+
+
+@pytest.fixture(scope="module")
+def folder(rows: list[list[str]], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two files of lists, and one in the long form."""
+    folder = tmp_path_factory.mktemp("parquet")
+    for name, part in (("a", rows[:150]), ("b", rows[150:])):
+        pq.write_table(
+            pa.table({"items": pa.array(part, pa.list_(pa.string()))}), folder / f"{name}.parquet", row_group_size=10
+        )
+    pairs = [(place, item) for place, row in enumerate(rows) for item in [*row, ""]]
+    ids, items = zip(*pairs, strict=True)
+    pq.write_table(pa.table({"id": pa.array(ids), "item": pa.array(items)}), folder / "long.pq")
+    return folder
+
+
+def encoded(cluster: Cluster, folder: Path, parts: int | None = None, *withheld: str) -> ClusterRows:
+    source = TransactionSource(str(folder / "*.parquet"), "parquet")
+    return SparkEncoding(cluster, source, withheld, "encoding", parts).run()
+
+
+@pytest.fixture(scope="module")
+def kept(cluster: Cluster, folder: Path) -> ClusterRows:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(encoding, "MOST_ROWS", 10)
+        return encoded(cluster, folder)
+
+
+def _n_rows(rows: Transactions, first: int) -> tuple[int, int]:
+    return first, rows.n_rows
+
+
+@pytest.mark.parametrize("parts", PARTITIONS)
+def test_a_cluster_counts_as_memory_does(cluster: Cluster, folder: Path, data: Transactions, parts: int) -> None:
+    kept = encoded(cluster, folder, parts, "* 03")
+    found, expected = kept.rows("job"), data.without(["* 03"])
+    assert (found.n_rows, found.items) == (data.n_rows, expected.items)
+    assert np.array_equal(found.item_counts(), expected.item_counts())
+    narrow = [*expected.items[4::-1], "other"]
+    assert np.array_equal(found.onto(narrow).total(Transactions.item_counts), expected.onto(narrow).item_counts())
+    memory, blocks = SupportCounter(expected), PartitionedCounter(found)
+    assert np.array_equal(memory.count_pairs(), blocks.count_pairs())
+    firsts, lengths = zip(*found.parts(_n_rows), strict=True)
+    assert list(firsts) == [0, *np.cumsum(lengths)[:-1]]
+    assert sum(lengths) == data.n_rows
+    kept.forget()
+
+
+@pytest.mark.parametrize("parts", PARTITIONS)
+def test_a_joint_job_is_alike(cluster: Cluster, folder: Path, data: Transactions, parts: int) -> None:
+    parties = {"p0": data, "p1": data.between(0, 50), "p2": data.between(40, 90)}
+    kept = encoded(cluster, folder, parts)
+    blocks: dict[str, Rows] = {
+        "p0": kept.rows("joint"),
+        "p1": partitioned(parties["p1"], evenly(50, 3)),
+        "p2": parties["p2"],
+    }
+    assert_alike(parties, blocks, task_for(tuple(parties), 25, strategy="level-wise", disclose="frequent"))
+    kept.forget()
+
+
+@pytest.mark.parametrize("query", ["SELECT * FROM parquet.`{}/*.parquet`", "SELECT id, item FROM parquet.`{}/long.pq`"])
+def test_queries(cluster: Cluster, folder: Path, data: Transactions, query: str) -> None:
+    source = TransactionSource("sc://", "sql", query=query.format(folder))
+    for parts in (None, 3):
+        kept = SparkEncoding(cluster, source, (), "encoding", parts).run()
+        found = kept.rows("job")
+        assert (found.n_rows, found.items) == (data.n_rows, data.items)
+        assert np.array_equal(PartitionedCounter(found).count_pairs(), SupportCounter(data).count_pairs())
+        kept.forget()
+
+
+def test_sources_that_cannot_be_read(cluster: Cluster, folder: Path) -> None:
+    with fails("E101"):
+        SparkEncoding(cluster, TransactionSource(str(folder / "none"), "parquet"), (), "encoding").run()
+    for query in ("SELECT * FROM nowhere", "SELEC", "SELECT 1 AS one, 2 AS two", "SELECT ARRAY(1.5) AS items"):
+        with fails("E101"):
+            SparkEncoding(cluster, TransactionSource("sc://", "sql", query=query), (), "encoding").run()
+
+
+def test_a_killed_worker_costs_a_retry(kept: ClusterRows, data: Transactions, tmp_path: Path) -> None:
+    assert np.array_equal(kept.rows("job").total(Deadly(tmp_path, 1)), data.item_counts())
+    assert len(list(tmp_path.iterdir())) == 1
+
+
+def test_a_killed_executor_costs_a_retry(kept: ClusterRows, data: Transactions, tmp_path: Path) -> None:
+    assert np.array_equal(kept.rows("job").total(KillsExecutor(tmp_path / "killed")), data.item_counts())
+    assert (tmp_path / "killed").exists()
+
+
+def test_closing_ends_the_work_on_the_cluster(kept: ClusterRows, data: Transactions, tmp_path: Path) -> None:
+    rows, begun = kept.rows("cancelled"), tmp_path / "begun"
+    thread, found = _waiting(rows, begun)
+    rows.close()
+    thread.join()
+    assert "was ended" in str(found[0])
+    while _lives(int(begun.read_text())):
+        time.sleep(0.01)
+    with fails("E103"):
+        rows.total(Transactions.item_counts)
+    assert np.array_equal(kept.rows("next").total(Transactions.item_counts), data.item_counts())
+
+
+def test_no_log_has_data(kept: ClusterRows, server: SparkServer) -> None:
+    with fails("E103"):
+        kept.rows("job").total(_wrong)
+    files = [path for place in server.logs for path in ([place] if place.is_file() else place.rglob("*"))]
+    texts = [path.read_bytes() for path in files if path.is_file() and path.suffix not in (".jar", ".zip")]
+    assert any(b"comine" in text for text in texts)
+    assert not any(ITEM.encode() in text for text in texts)
+
+
+def _wrong(rows: Transactions) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+    raise ValueError(f"{ITEM} {rows.n_rows}")
+
+
+def test_a_lost_cluster_ends_the_work_with_one_sentence(kept: ClusterRows, server: SparkServer, tmp_path: Path) -> None:
+    """The last test: the cluster is gone afterwards."""
+    rows = kept.rows("lost")
+    thread, found = _waiting(rows, tmp_path / "begun")
+    server.kill()
+    thread.join()
+    assert "the engine spark at 127.0.0.1:" in str(found[0])
+    with fails("E103"):
+        rows.total(Transactions.item_counts)
+
+
+def _waiting(rows: Rows, begun: Path) -> tuple[threading.Thread, list[Exception]]:
+    """A thread that waits for what never ends, and its error."""
+    found = list[Exception]()
+
+    def work() -> None:
+        try:
+            rows.total(Endless(begun))
+        except ResourceError as error:
+            found.append(error)
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    while not (begun.exists() and begun.read_text()):
+        time.sleep(0.01)
+    return thread, found
+
+
+def _lives(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    return True
