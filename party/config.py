@@ -129,8 +129,8 @@ class DatasetSection(TomlTable):
             raise ValueError('[dataset.anonymization] needs kind = "table"')
         if (self.engine == "spark") != (self.spark is not None or self.source.startswith(SPARK_URL)):
             raise ValueError(
-                'engine = "spark" and a cluster need each other: write spark = "sc://HOST:PORT" beside a source that is '
-                'a file, or format = "sql" and source = "sc://HOST:PORT" for a query'
+                'engine = "spark" and a cluster need each other: write spark = "sc://HOST:PORT" beside a source that '
+                'is a file, or format = "sql" and source = "sc://HOST:PORT" for a query'
             )
         if self.engine == "spark":
             self._check_spark()
@@ -156,8 +156,8 @@ class DatasetSection(TomlTable):
             raise ValueError('the cluster of engine = "spark" is written as "sc://HOST:PORT"')
         if self.format != ("sql" if self.spark is None else "parquet"):
             raise ValueError(
-                'engine = "spark" reads files in format = "parquet", which all workers find at the same path, or queries '
-                'of the cluster, with format = "sql" and its URL as source'
+                'engine = "spark" reads files in format = "parquet", which all workers find at the same path, or '
+                'queries of the cluster, with format = "sql" and its URL as source'
             )
 
     @property

@@ -239,9 +239,7 @@ def _check_blocks(
     return DatasetCheck(dataset.name, dataset.format, profile, public, dataset.publish is not None)
 
 
-def _check_on_cluster(
-    dataset: DatasetSection, withheld: Sequence[str], in_place_of_items: str | None
-) -> DatasetCheck:
+def _check_on_cluster(dataset: DatasetSection, withheld: Sequence[str], in_place_of_items: str | None) -> DatasetCheck:
     """Encodes a dataset on its cluster as a job would, and looks at its sizes; the cluster drops it afterwards."""
     blocks = SparkBlocks(dataset.cluster, source_of(dataset), withheld)
     try:

@@ -97,10 +97,4 @@ class Loading:
         """Ends the loading at once; the cluster is told by another thread."""
         self.closed = True
         if self._encoding is not None:
-            threading.Thread(target=self._end, args=(self._encoding,), daemon=True).start()
-
-    def _end(self, encoding: SparkEncoding) -> None:
-        try:
-            encoding.close()
-        except ResourceError:  # a cluster that is lost runs nothing
-            pass
+            threading.Thread(target=self._encoding.close, daemon=True).start()

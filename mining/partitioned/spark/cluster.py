@@ -6,7 +6,7 @@ import sys
 import tempfile
 import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import urlsplit
@@ -108,24 +108,18 @@ class Cluster:
 
     def interrupt(self, tag: str) -> None:
         """Ends what runs under a tag on the cluster, from whatever thread; whoever waits for it gets an error."""
-        with self._sentences():
+        with suppress(ResourceError), self._sentences():  # a cluster that is lost runs nothing
             self._spark.interruptTag(tag)
 
     def forget(self, frame: Any) -> None:
         """Makes the workers drop what they keep of a frame; a cluster that is lost has dropped it."""
-        try:
-            with self._sentences():
-                frame.unpersist()
-        except ResourceError:
-            pass
+        with suppress(ResourceError), self._sentences():
+            frame.unpersist()
 
     def close(self) -> None:
         """Ends the session, and with it all that it keeps."""
-        try:
-            with self._sentences():
-                self._spark.stop()
-        except ResourceError:
-            pass
+        with suppress(ResourceError), self._sentences():
+            self._spark.stop()
 
     @contextmanager
     def _tagged(self, tag: str) -> Iterator[None]:
@@ -216,5 +210,3 @@ def _failure(name: str, code: bytes, message: bytes) -> ComineError:
     if code == InputDataError.code.encode():
         return InputDataError(sentence)
     return ResourceError(f"a worker of {name} cannot go on: {sentence}")
-
-

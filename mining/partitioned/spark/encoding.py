@@ -50,7 +50,12 @@ class SparkEncoding:
     """
 
     def __init__(
-        self, cluster: Cluster, source: TransactionSource, withheld: Sequence[str], tag: str, partitions: int | None = None
+        self,
+        cluster: Cluster,
+        source: TransactionSource,
+        withheld: Sequence[str],
+        tag: str,
+        partitions: int | None = None,
     ) -> None:
         self._cluster, self._source, self._withheld = cluster, source, tuple(withheld)
         self._tag, self._partitions = tag, partitions
@@ -135,15 +140,19 @@ class SparkEncoding:
         name, (id_column, item_column) = "", (self._source.id_column, self._source.item_column)
         if {id_column, item_column} <= set(frame.columns):
             pairs = frame.select(id_column, item_column)
-            shared = pairs.repartition(id_column) if self._partitions is None else pairs.repartition(self._partitions, id_column)
+            shared = (
+                pairs.repartition(id_column)
+                if self._partitions is None
+                else pairs.repartition(self._partitions, id_column)
+            )
             rows = shared.groupBy(id_column).agg({item_column: "collect_list"}).sortWithinPartitions(id_column)
             name = item_column
         elif len(frame.columns) == 1:
             rows, (name,) = frame if self._partitions is None else frame.repartition(self._partitions), frame.columns
         else:
             raise InputDataError(
-                f'the query of the dataset gives neither the columns "{id_column}" and "{item_column}" nor one column of '
-                "lists of items; name its columns so"
+                f'the query of the dataset gives neither the columns "{id_column}" and "{item_column}" nor one column '
+                "of lists of items; name its columns so"
             )
         self._cluster.batches_of(BATCH_ROWS)
         return self._cluster.task(rows, TableTask(ReadLists(name, self._withheld)))

@@ -108,13 +108,10 @@ class OnSpark:
         if not self._closed:
             self._closed = True
             if self._tag:
-                threading.Thread(target=self._interrupt, daemon=True).start()  # the event loop waits for no network
-
-    def _interrupt(self) -> None:
-        try:
-            self._kept.cluster.interrupt(self._tag)
-        except ResourceError:  # a cluster that is lost runs nothing
-            pass
+                interrupt = self._kept.cluster.interrupt
+                threading.Thread(
+                    target=interrupt, args=(self._tag,), daemon=True
+                ).start()  # nobody waits for the network
 
     def _rows(self, frame: Any) -> Iterator[tuple[int, int, bytes, bytes]]:
         with self._lock:

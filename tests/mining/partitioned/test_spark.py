@@ -1,4 +1,4 @@
-"""Blocks counted on a real Spark cluster: the same counts and messages as in memory; lost workers, and a lost cluster."""
+"""Blocks counted on a real Spark cluster: the same counts and messages as in memory; lost workers; a lost cluster."""
 
 from __future__ import annotations
 
