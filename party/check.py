@@ -54,6 +54,11 @@ def _dataset_data(dataset: DatasetCheck, show_items: bool) -> dict[str, Any]:
     if dataset.profile is not None:
         data["profile"] = _profile_data(dataset.profile)
         data["publishable"] = dataset.publishable.as_toml() or None
+        data["engine"] = dataset.engine
+        data["engines"] = [
+            {"engine": cost.engine, "seconds": cost.seconds, "memory_bytes": cost.memory, "fits": cost.fits}
+            for cost in dataset.costs
+        ]
     data["hints"] = [
         {"kind": hint.kind, "sentence": hint.sentence} | ({"examples": list(hint.examples)} if show_items else {})
         for hint in dataset.hints
@@ -93,6 +98,7 @@ def as_lines(found: Examination, *, show_items: bool) -> list[str]:
 def dataset_lines(dataset: DatasetCheck, *, show_items: bool) -> list[str]:
     """What was found out about a dataset, for people."""
     from party.data.dataset_check import RARE, TableProfile
+    from party.data.engine_costs import CANDIDATES, size
 
     profile = dataset.profile
     if profile is None:
@@ -115,6 +121,11 @@ def dataset_lines(dataset: DatasetCheck, *, show_items: bool) -> list[str]:
     if not dataset.publishes and (publishable := dataset.publishable.as_toml()):
         lines.append(f"{'':<23} plans know no sizes of it; to publish these coarse ones, paste under its [[dataset]]:")
         lines += [f"{'':<25} {line}" for line in publishable.splitlines()]
+    if dataset.costs:
+        lines.append(f"{'':<23} engine {dataset.engine}; a level of {CANDIDATES:,} candidates takes about:")
+        for cost in dataset.costs:
+            fits = "" if cost.fits else ", for which there is no room here"
+            lines.append(f"{'':<25} {cost.engine:<10} {cost.seconds:>8.1f} s, {size(cost.memory)} of memory{fits}")
     for hint in dataset.hints:
         examples = f" ({', '.join(map(_visible, hint.examples))})" if show_items and hint.examples else ""
         lines.append(f"hint     dataset        {dataset.name}: {hint.sentence}{examples}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import tempfile
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from decimal import Decimal
 from pathlib import Path
 from typing import Final
@@ -28,6 +28,7 @@ from party.config import MEMORY_SHARE, DatasetSection
 from party.data.block_folders import blocks_of
 from party.data.dataset_hints import Hint, hints, other_format
 from party.data.engine import engine_of
+from party.data.engine_costs import EngineCost, engine_costs, unfit
 from party.data.hidden_rules import HidingSection
 from party.data.sources import read_dataset, source_of
 from party.data.spark_blocks import SparkBlocks
@@ -149,6 +150,8 @@ class DatasetCheck:
         publishes: Whether its section says already what is shown.
         hints: Signs of mistakes.
         problem: Why it cannot be read or used.
+        engine: Where jobs count its rows.
+        costs: Of the engines that transactions may have.
     """
 
     name: str
@@ -158,6 +161,8 @@ class DatasetCheck:
     publishes: bool = False
     hints: tuple[Hint, ...] = ()
     problem: str = ""
+    engine: str = "memory"
+    costs: tuple[EngineCost, ...] = field(default=(), compare=False)  # measured
 
 
 def check_dataset(
@@ -182,6 +187,9 @@ def check_dataset(
     engine, withheld = engine_of(dataset, memory_share), () if policy is None else policy.withhold
     if engine == "spark":
         return _check_on_cluster(dataset, withheld, in_place_of_items)
+    folder = scratch or Path(tempfile.gettempdir())
+    if problem := unfit(dataset, memory_share, folder):
+        return DatasetCheck(dataset.name, dataset.format, problem=problem)
     if engine == "processes":
         return _check_blocks(dataset, withheld, in_place_of_items, scratch, kept)
     try:
@@ -204,7 +212,8 @@ def check_dataset(
     found = hints(data, dataset)
     if policy is not None and dataset.hiding is not None:
         found += _found_below(data.n_rows, dataset.hiding, policy)
-    return DatasetCheck(dataset.name, dataset.format, Profile.of(data), public, publishes, found)
+    costs = engine_costs(dataset, data, folder)
+    return DatasetCheck(dataset.name, dataset.format, Profile.of(data), public, publishes, found, costs=costs)
 
 
 def _problem(dataset: DatasetSection, error: ConfigurationError, in_place_of_items: str | None) -> str:
@@ -232,11 +241,13 @@ def _check_blocks(
             rows = stored.rows(Processes)
             try:
                 profile, public = Profile.of(rows), measured(rows).coarse()
+                costs = engine_costs(dataset, rows, Path(folder))
             finally:
                 rows.close()
         except ConfigurationError as error:
             return DatasetCheck(dataset.name, dataset.format, problem=_problem(dataset, error, in_place_of_items))
-    return DatasetCheck(dataset.name, dataset.format, profile, public, dataset.publish is not None)
+    published = dataset.publish is not None
+    return DatasetCheck(dataset.name, dataset.format, profile, public, published, engine="processes", costs=costs)
 
 
 def _check_on_cluster(dataset: DatasetSection, withheld: Sequence[str], in_place_of_items: str | None) -> DatasetCheck:
@@ -245,11 +256,13 @@ def _check_on_cluster(dataset: DatasetSection, withheld: Sequence[str], in_place
     try:
         rows = blocks.loading("check").run()
         profile, public = Profile.of(rows), measured(rows).coarse()
+        costs = engine_costs(dataset, rows, Path(tempfile.gettempdir()), blocks.tasks)
     except ConfigurationError as error:
         return DatasetCheck(dataset.name, dataset.format, problem=_problem(dataset, error, in_place_of_items))
     finally:
         blocks.close()
-    return DatasetCheck(dataset.name, dataset.format, profile, public, dataset.publish is not None)
+    published = dataset.publish is not None
+    return DatasetCheck(dataset.name, dataset.format, profile, public, published, engine="spark", costs=costs)
 
 
 def _found_below(n_rows: int, hiding: HidingSection, policy: PolicySection) -> tuple[Hint, ...]:

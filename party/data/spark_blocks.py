@@ -51,6 +51,11 @@ class SparkBlocks:
                 raise
         return self._load(loading)
 
+    @property
+    def tasks(self) -> int:
+        """How many the cluster runs at a time, once the rows were loaded."""
+        return 0 if self._cluster is None else self._cluster.cores
+
     def close(self) -> None:
         """Ends the session on the cluster, which drops the blocks."""
         if self._cluster is not None:

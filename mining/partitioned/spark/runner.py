@@ -82,7 +82,7 @@ class OnSpark:
         cluster = self._kept.cluster
         frame = self._kept.frame.coalesce(max(1, cluster.cores))
         for _, blocks, value, counted in self._rows(cluster.task(frame, Task(Totals(view, kernel)))):
-            found = from_bytes(value)
+            found = self._value(value)
             total = found.copy() if total is None else np.add(total, found, out=total)
             places += np.frombuffer(counted[: 8 * blocks], np.int64).tolist()
             seals += [counted[start : start + _SEAL] for start in range(8 * blocks, len(counted), _SEAL)]
@@ -99,7 +99,7 @@ class OnSpark:
         ):
             if (place, seal) != next(expected, None):
                 raise self._changed()
-            yield from_bytes(value)
+            yield self._value(value)
         if next(expected, None) is not None:
             raise self._changed()
 
@@ -124,13 +124,19 @@ class OnSpark:
                     raise _ended() from None
                 raise
 
+    def _value(self, data: bytes) -> Any:
+        try:
+            return from_bytes(data)
+        except ValueError:
+            raise self._changed() from None
+
     def _expected(self) -> list[tuple[int, bytes]]:
         return list(zip(self._kept.places, self._kept.seals, strict=True))
 
     def _changed(self) -> ResourceError:
         return ResourceError(
-            f"{self._kept.cluster.name} has other rows than those that were encoded, since it had to read some again "
-            "and the source has changed; run the job again once nobody writes to it"
+            f"{self._kept.cluster.name} has counted other rows than those that were encoded, perhaps since it had to "
+            "read some again and the source has changed; run the job again once nobody writes to it"
         )
 
 

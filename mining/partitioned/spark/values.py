@@ -34,18 +34,18 @@ def from_bytes(data: bytes) -> Any:
         tree = json.loads(data[_HEAD.size : _HEAD.size + length])
         rest = io.BytesIO(data[_HEAD.size + length :])
         return _value(tree, rest)
-    except (struct.error, KeyError, TypeError, EOFError) as error:
+    except (struct.error, ValueError, KeyError, TypeError, EOFError) as error:
         raise ValueError("this is no result of a kernel") from error
 
 
 def _tree(value: Any, arrays: list[bytes]) -> Any:
-    if value is None or isinstance(value, bool | int | float | str):
-        return value
     if isinstance(value, np.ndarray | np.generic):
         written = io.BytesIO()
         np.save(written, np.asarray(value), allow_pickle=False)
         arrays.append(written.getvalue())
         return {"array": isinstance(value, np.generic)}
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
     if isinstance(value, list | tuple):
         return {type(value).__name__: [_tree(each, arrays) for each in value]}
     raise TypeError(f"a kernel on Spark gives numbers, texts and arrays, not {type(value).__name__}")

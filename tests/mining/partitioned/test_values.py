@@ -1,0 +1,42 @@
+"""Results of kernels as bytes: the same value comes back, and nothing but values."""
+
+from __future__ import annotations
+
+import pickle
+from typing import Any
+
+import numpy as np
+import pytest
+
+from mining.partitioned.spark.values import from_bytes, to_bytes
+
+
+@pytest.mark.parametrize("value", [None, True, 7, 0.5, "ünï", [], [1, [2, "a"]], (1, (2,)), np.int64(3), np.float64(2)])
+def test_values(value: Any) -> None:
+    found = from_bytes(to_bytes(value))
+    assert found == value
+    assert type(found) is type(value)
+
+
+@pytest.mark.parametrize("array", [np.arange(6).reshape(2, 3), np.empty(0, np.uint8), np.array(5, np.int32)])
+def test_arrays(array: np.ndarray[Any, Any]) -> None:
+    first, second = from_bytes(to_bytes((array, [array])))
+    assert np.array_equal(first, array)
+    assert (first.dtype, first.shape) == (array.dtype, array.shape)
+    assert np.array_equal(second[0], array)
+
+
+def test_nothing_else() -> None:
+    for value in (object(), {"a": 1}, {1}, np.array([object()])):
+        with pytest.raises((TypeError, ValueError)):
+            to_bytes(value)
+
+
+def test_what_a_cluster_makes_up_is_refused() -> None:
+    whole = to_bytes((np.arange(5), 1))
+    for data in (b"", whole[:7], whole[:20], whole[:-1], pickle.dumps(print), b"\0" * 8, to_bytes(1)[:8] + b"}"):
+        with pytest.raises(ValueError, match="no result of a kernel"):
+            from_bytes(data)
+    wrong = to_bytes([np.arange(3)]).replace(b"list", b"dict")
+    with pytest.raises(ValueError, match="no result of a kernel"):
+        from_bytes(wrong)
