@@ -95,7 +95,7 @@ class Sources:
         hiding = self._datasets[name][0].hiding
         return 0 if hiding is None else len(hiding.rules)
 
-    async def load(self, name: str, job: str = "", *, in_blocks: bool = True) -> Data:
+    async def load(self, name: str, *, job: str = "", in_blocks: bool = True) -> Data:
         """What a dataset contributes, read anew where its file has changed; a database is read for every job.
 
         Whoever gets it closes it, `jobs.data.close`, once it is not needed any more.

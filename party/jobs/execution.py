@@ -44,8 +44,8 @@ async def take_part(
     )
     started = asyncio.create_task(context.audit.record(*events))
     try:
-        in_blocks, job_id = kind_of(job.spec).in_blocks, job.id.hex()
-        data = await transport.before_session(context.sources.load(job.spec.job.dataset, job_id, in_blocks=in_blocks))
+        name, job_id, in_blocks = job.spec.job.dataset, job.id.hex(), kind_of(job.spec).in_blocks
+        data = await transport.before_session(context.sources.load(name, job=job_id, in_blocks=in_blocks))
     finally:
         await started
     try:

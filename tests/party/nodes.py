@@ -220,7 +220,7 @@ def hold(node: Node) -> asyncio.Event:
     """Keeps a node from reading its data until the event is set; returns the event."""
     release, load = asyncio.Event(), node.sources.load
 
-    async def held(name: str, **how: bool) -> Any:
+    async def held(name: str, **how: Any) -> Any:
         await release.wait()
         return await load(name, **how)
 
