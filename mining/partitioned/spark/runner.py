@@ -14,6 +14,7 @@ from link.errors import ResourceError
 from mining.partitioned.rows import PartitionedRows
 from mining.partitioned.runner import Part, Total, View, first_rows
 from mining.partitioned.spark.cluster import Cluster
+from mining.partitioned.spark.secrecy import check_public
 from mining.partitioned.spark.values import from_bytes
 from mining.partitioned.spark.worker import Parts, Task, Totals
 
@@ -77,6 +78,7 @@ class OnSpark:
 
     def total(self, view: View, kernel: Total[N]) -> NDArray[N]:
         """The sum over all blocks; see `Runner`."""
+        check_public(kernel)
         total: NDArray[N] | None = None
         places, seals = list[int](), list[bytes]()
         cluster = self._kept.cluster
@@ -92,6 +94,7 @@ class OnSpark:
 
     def parts(self, view: View, kernel: Part[R]) -> Iterator[R]:
         """By block; see `Runner`."""
+        check_public(kernel)
         firsts = dict(zip(self._kept.places, first_rows(self.lengths), strict=True))
         expected = iter(self._expected())
         for place, _, value, seal in self._rows(
