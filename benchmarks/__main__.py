@@ -22,6 +22,7 @@ from benchmarks import (
     hybrid,
     job,
     joint_anonymisation,
+    large_rows,
     ldp,
     local,
     memory,
@@ -33,6 +34,7 @@ from benchmarks import (
     rule_hiding,
     sets,
     shuffle,
+    sizing,
     streams,
     sums,
     union,
@@ -40,7 +42,7 @@ from benchmarks import (
     wide_area,
 )
 from benchmarks.measure import cores
-from benchmarks.settings import Settings
+from benchmarks.settings import ROWS, Settings
 from benchmarks.table import Table
 
 SECTIONS: dict[str, Callable[[Settings], list[Table]]] = {
@@ -62,8 +64,10 @@ SECTIONS: dict[str, Callable[[Settings], list[Table]]] = {
     "streams": streams.run,
     "link": wide_area.run,
     "local": local.run,
+    "large": large_rows.run,
     "job": job.run,
     "memory": memory.run,
+    "sizing": sizing.run,
     "plan": plan.run,
     "anonymize": anonymize.run,
     "clustering": anonymize_clustering.run,
@@ -78,13 +82,20 @@ def main() -> None:
     parser.add_argument("--only", default="", metavar="NAMES", help=f"some of {','.join(SECTIONS)}, between commas")
     parser.add_argument("--quick", action="store_true", help="small inputs, to see that all works; not for numbers")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write all tables there too")
+    parser.add_argument(
+        "--rows",
+        type=int,
+        nargs="+",
+        metavar="N",
+        help=f"of section 'large'; {' and '.join(map(str, ROWS))} by default",
+    )
     given = parser.parse_args()
     names = [name for name in given.only.split(",") if name] or list(SECTIONS)
     for name in names:
         if name not in SECTIONS:
             parser.error(f"there is no section '{name}'; there are {', '.join(SECTIONS)}")
     console = Console(highlight=False, width=None if sys.stdout.isatty() else 180)
-    settings = Settings(given.quick, Console(stderr=True))
+    settings = Settings(given.quick, Console(stderr=True), tuple(given.rows or ()))
     machine = f"{platform.machine()}, {cores()} cores, Python {platform.python_version()}"
     console.print(f"{machine}{', QUICK: the numbers mean nothing' if given.quick else ''}\n")
     tables: list[Table] = []

@@ -9,6 +9,7 @@ from rich.console import Console
 
 ROOT = Path(__file__).resolve().parent.parent
 PARTIES = ("north", "south", "east")
+ROWS = (1_000_000, 5_000_000)
 
 
 @dataclass(frozen=True)
@@ -18,15 +19,22 @@ class Settings:
     Attributes:
         quick: Small inputs and single runs, to see that everything works; the numbers mean nothing.
         progress: Where progress is told.
+        chosen_rows: Numbers of rows that were asked for; empty: those by default.
     """
 
     quick: bool
     progress: Console
+    chosen_rows: tuple[int, ...] = ()
 
     @property
     def repeats(self) -> int:
         """Runs of which the best counts."""
         return 1 if self.quick else 3
+
+    @property
+    def rows(self) -> tuple[int, ...]:
+        """Of files that are made as long as wanted."""
+        return self.chosen_rows or ((100_000,) if self.quick else ROWS)
 
     @property
     def peers_python(self) -> Path | None:
@@ -42,6 +50,11 @@ class Settings:
     def anonymize_peers_python(self) -> Path | None:
         """The interpreter of the environment with tools of anonymisation."""
         return _python_of(".venv-peers-anonymize")
+
+    @property
+    def spark_python(self) -> Path | None:
+        """The interpreter of the environment with Spark, where there is one."""
+        return _python_of(".venv-spark")
 
     def tell(self, what: str) -> None:
         """A line of progress."""
