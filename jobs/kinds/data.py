@@ -50,14 +50,21 @@ def transactions_of(spec: JobSpec, data: Data, me: str) -> Transactions:
     return rows
 
 
-def check_takes_blocks(spec: JobSpec, me: str) -> None:
-    """Refuses rows that lie in blocks, where the job needs them in memory.
+def check_takes_blocks(spec: JobSpec, me: str, *, on_cluster: bool) -> None:
+    """Refuses rows that lie in blocks where the job needs them in memory, or on a cluster where it perturbs them.
 
     Raises:
         ConfigurationError: It does.
     """
-    if not kind_of(spec).in_blocks:
+    kind = kind_of(spec)
+    if not kind.in_blocks:
         raise _in_blocks(spec, me)
+    if on_cluster and kind.perturbs:
+        raise ConfigurationError(
+            f"the rows of the dataset '{spec.job.dataset}' of {me} lie on a cluster, which never gets the keys by "
+            'which a job of this kind perturbs them; write engine = "processes" in [[dataset]]',
+            party=me,
+        )
 
 
 def _in_blocks(spec: JobSpec, me: str) -> ConfigurationError:

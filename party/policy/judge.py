@@ -173,7 +173,7 @@ class Judge:
         if dataset is not None:
             check_data_kind(spec, dataset.kind, self._config.party.name)
             if dataset.engine not in ("auto", "memory"):
-                check_takes_blocks(spec, self._config.party.name)
+                check_takes_blocks(spec, self._config.party.name, on_cluster=dataset.engine == "spark")
         return PolicyInput(
             spec=spec,
             coordinator=coordinator,
