@@ -16,10 +16,11 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import HealthCheck, given
+from hypothesis import HealthCheck, example, given
 from hypothesis import strategies as st
 
 from anonymize.reading import read_parquet as read_rows
@@ -39,6 +40,7 @@ from link.errors import ComineError
 from link.pki.trust import Trust
 from mining.data.loading import load_table, load_transactions
 from mining.joint.estimated import unpack_estimates
+from mining.partitioned.spark import values
 from party.services.queries.log import QueryLog
 from party.services.shuffler.store import ShufflerStore
 from party.state.ledger import Ledger
@@ -93,6 +95,25 @@ def test_a_log_made_wrong(world: World, tmp_path_factory: pytest.TempPathFactory
     assert verification([copy], [], world.trust).good is same
     with contextlib.suppress(ComineError):
         shown(copy)
+
+
+# -- results of a cluster --------------------------------------------------------------------------------------------
+RESULTS: list[Any] = [
+    np.arange(12, dtype=np.int64),
+    [(1, "x"), (2.5, None)],
+    [np.zeros((2, 3), np.uint32), np.float64(0.25), True],
+]
+
+
+@FUZZED
+@given(data=st.data())
+@example(data=b"\x00")
+@example(data=values.to_bytes(None)[:8] + b"[" * 100_000)
+@example(data=(10**6).to_bytes(8, "little") + b"[" * 10**6)
+def test_a_result_of_a_cluster_made_wrong(data: st.DataObject | bytes) -> None:
+    packed = data if isinstance(data, bytes) else data.draw(mutated([values.to_bytes(each) for each in RESULTS]))
+    with contextlib.suppress(ValueError):
+        values.from_bytes(packed)
 
 
 # -- result folders --------------------------------------------------------------------------------------------------

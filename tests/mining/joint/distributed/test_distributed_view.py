@@ -123,4 +123,4 @@ def test_the_statement_tells_the_budget_and_who_may_collude() -> None:
     outside = collusion(task_for(DATA, 300), four)
     assert "a party knows its own noise" in outside
     assert "more, up to 3, see sums over the others with less noise" in outside
-    assert "any 2 parties that tell each other" in collusion(task_for(DATA, 300, colluding=2), four)
+    assert "any 2 parties that pool their noise" in collusion(task_for(DATA, 300, colluding=2), four)
