@@ -1,11 +1,13 @@
-"""Maximal itemsets, and the family of all subsets of given itemsets."""
+"""Closed and maximal itemsets, and the family of all subsets of given itemsets."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 
+from mining.itemsets import Itemsets
 from mining.lattice import Sets, levels_by_length, subset_positions, unique_sets
 from mining.limits import EnumerationLimit
 
@@ -13,8 +15,40 @@ from mining.limits import EnumerationLimit
 _CHUNK = 1 << 22
 
 
+def closed(itemsets: Itemsets) -> Itemsets:
+    """The itemsets with no superset of the same count (Pasquier et al. 1999, "Discovering frequent closed itemsets").
+
+    Args:
+        itemsets: All frequent itemsets (up to some length), so that each one's subsets are among them.
+
+    Returns:
+        The closed ones among them, in canonical order.
+    """
+    ordered = itemsets.canonical()
+    masks = [np.ones(len(sets), bool) for sets, _ in ordered.levels]
+    for level in range(len(masks) - 1):
+        (shorter, counts), (longer, longer_counts) = ordered.levels[level : level + 2]
+        below = subset_positions(longer, shorter)
+        same = (below >= 0) & (counts[below] == longer_counts[:, None])
+        masks[level][below[same]] = False
+    return ordered.filter(masks)
+
+
+def maximal(itemsets: Itemsets) -> Itemsets:
+    """The itemsets with no frequent superset (Bayardo 1998).
+
+    Args:
+        itemsets: All frequent itemsets (up to some length), so that each one's subsets are among them.
+
+    Returns:
+        The maximal ones among them, in canonical order.
+    """
+    ordered = itemsets.canonical()
+    return ordered.filter(_maximal_masks([sets for sets, _ in ordered.levels]))
+
+
 def maximal_sets(levels: Sequence[Sets]) -> list[Sets]:
-    """The maximal members of a family that holds every subset of its members (Bayardo 1998).
+    """The maximal members of a family that holds every subset of its members.
 
     Args:
         levels: The family, one lexicographically sorted array of shape (m, k) for each length 1, 2, ...
@@ -22,12 +56,16 @@ def maximal_sets(levels: Sequence[Sets]) -> list[Sets]:
     Returns:
         The maximal members of each length, in the same order.
     """
+    return [sets[mask] for sets, mask in zip(levels, _maximal_masks(levels), strict=True)]
+
+
+def _maximal_masks(levels: Sequence[Sets]) -> list[NDArray[np.bool_]]:
     masks = [np.ones(len(sets), bool) for sets in levels]
     for level in range(len(levels) - 1):
         if len(levels[level + 1]):
             below = subset_positions(levels[level + 1], levels[level])
             masks[level][below[below >= 0]] = False
-    return [sets[mask] for sets, mask in zip(levels, masks, strict=True)]
+    return masks
 
 
 def downward_closure(sets: Sequence[Sets], limit: int) -> list[Sets]:

@@ -66,3 +66,26 @@ class PSensitive(ClassModel):
         """Certain where the whole table has fewer than p values of a column."""
         reasons = (too_few_values(table, name, self.p, "p") for name in self.columns)
         return next((reason for reason in reasons if reason), None)
+
+
+def max_groups(counts: NDArray[np.int64], p: int, k: int) -> int:
+    """The most classes that a p-sensitive k-anonymous table can have.
+
+    Each class needs k records, and i values other than the p − i most frequent ones, for each i: so there are at most
+    min(⌊n / k⌋, min over i = 1 … p of ⌊(n − cf_{p−i}) / i⌋) classes, cf_j being the sum of the j largest counts. With
+    k = p that many can be reached.
+
+    Args:
+        counts: Shape (m,): records with each sensitive value.
+        p: Distinct values in each class.
+        k: Records in each class.
+
+    Returns:
+        The bound; 0 where there are fewer than p values.
+    """
+    ordered = np.sort(counts[counts > 0])[::-1]
+    if len(ordered) < p:
+        return 0
+    n = int(ordered.sum())
+    cumulated: list[int] = [0, *np.cumsum(ordered).tolist()]
+    return min(n // k, *((n - cumulated[p - i]) // i for i in range(1, p + 1)))

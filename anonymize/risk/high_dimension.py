@@ -46,6 +46,20 @@ def coincidence_bound(n: int, b: int, values: int = 2) -> float:
     return n * float(values) ** -b
 
 
+def attributes_to_identify(n: int, values: int = 2, chance: float = 0.01) -> int:
+    """The least B for which n/R^B is at most `chance`: so many known attributes almost surely single a person out.
+
+    Raises:
+        ConfigurationError: A number is too small, or the chance is outside (0, 1].
+    """
+    if not 0 < chance <= 1 or n < 1:
+        raise ConfigurationError("The chance lies above 0 and is at most 1, and there is one other person at least.")
+    b = 0
+    while coincidence_bound(n, b, values) > chance:
+        b += 1
+    return b
+
+
 @dataclass(frozen=True)
 class Reidentification:
     """What an attacker achieves who knows B attributes of each target.

@@ -18,6 +18,20 @@ def _pair(original: ArrayLike, published: ArrayLike) -> tuple[NDArray[np.float64
     return x, y
 
 
+def sse(original: ArrayLike, published: ArrayLike) -> float:
+    """Sum of squared differences over all cells, in the columns' own units.
+
+    Args:
+        original: Shape (n, d) or (n,).
+        published: The same shape, row by row what was published for each record.
+
+    Raises:
+        ConfigurationError: The shapes differ.
+    """
+    x, y = _pair(original, published)
+    return float(((x - y) ** 2).sum())
+
+
 def sse_share(original: ArrayLike, published: ArrayLike) -> float:
     """SSE/SST: the share of the variance that was lost (Domingo-Ferrer and Mateo-Sanz 2002). 0 is perfect.
 

@@ -26,6 +26,7 @@ from anonymize.models import (
     TCloseness,
 )
 from anonymize.models.diversity import entropies
+from anonymize.models.p_sensitive import max_groups
 from tests.anonymize.models_contract import COUNTS, TREE, fitted, histograms, met, table_of
 
 LEVELS = (("0", "1"), ("2", "3"), ("4", "5"))
@@ -189,6 +190,23 @@ def test_entropy_is_refused_with_suppression_only_where_that_is_certain() -> Non
     assert model.infeasible(table_of([10, 2]), 8) is None  # (2, 2) is left
     assert "reach 1.5895 at most with 20 of 100" in str(EntropyDiversity(1.6, "s").infeasible(table_of([90, 5, 5]), 20))
     assert EntropyDiversity(1.58, "s").infeasible(table_of([90, 5, 5]), 20) is None
+
+
+def test_most_classes_of_a_p_sensitive_table() -> None:
+    counts = np.array([8, 6, 4, 3, 1, 1])
+    assert max_groups(counts, p=2, k=2) == 11
+    assert max_groups(counts, p=7, k=7) == 0
+    assert max_groups(counts, p=1, k=5) == 4
+
+
+@given(st.lists(st.integers(1, 5), min_size=1, max_size=5), st.integers(1, 4))
+def test_the_bound_on_classes_is_reached_where_k_is_p(counts: list[int], p: int) -> None:
+    """Greedy is best: each class takes one record of each of the p values of which most are left."""
+    left, classes = sorted(counts), 0
+    while len(left) >= p and left[-p] > 0:
+        left = sorted([*left[:-p], *(count - 1 for count in left[-p:])])
+        classes += 1
+    assert max_groups(np.array(counts), p, p) == classes
 
 
 def test_met_is_checked_against_the_whole_table() -> None:

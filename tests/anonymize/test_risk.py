@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from scipy.stats import nbinom
 
 from anonymize.risk.background import attribute_disclosure, exclusions_to_reach, posterior
-from anonymize.risk.high_dimension import coincidence, coincidence_bound, reidentify
+from anonymize.risk.high_dimension import attributes_to_identify, coincidence, coincidence_bound, reidentify
 from anonymize.risk.individual import individual_risk
 from anonymize.risk.nearest import distance_linkage
 from anonymize.risk.reidentification import journalist, marketer, prosecutor, uniqueness
@@ -124,6 +124,11 @@ def test_distance_linkage_of_rows_in_another_order_and_of_suppressed_ones() -> N
 def test_coincidence_of_known_attributes(b: int, values: int, bound: float, exact: float) -> None:
     assert coincidence_bound(10_000, b, values) == pytest.approx(bound, abs=1e-6)
     assert coincidence(10_000, b, values) == pytest.approx(exact, abs=1e-6)
+
+
+def test_attributes_that_identify() -> None:
+    assert attributes_to_identify(10_000, 2) == 20
+    assert attributes_to_identify(10_000, 5) == 9
 
 
 @given(st.integers(0, 10**6), st.integers(0, 60), st.integers(2, 10))

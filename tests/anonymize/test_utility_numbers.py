@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from anonymize.utility.dimensionality import dimension_curve, least_side
-from anonymize.utility.distortion import il1s, sse_share
+from anonymize.utility.distortion import il1s, sse, sse_share
 from anonymize.utility.moments import moment_changes, moments
 from link.errors import ConfigurationError
 from tests.errors import fails
@@ -30,14 +30,16 @@ def test_il1s() -> None:
 def test_sse_share_of_microaggregation() -> None:
     x = np.array([1, 2, 3, 10, 11, 12, 20])
     two = np.array([1.5, 1.5, 8, 8, 8, 16, 16])
+    assert sse(x, two) == pytest.approx(70.5)
     assert sse_share(x, two) == pytest.approx(0.25025355)
     three = np.array([4, 4, 4, 4, 43 / 3, 43 / 3, 43 / 3])
+    assert sse(x, three) == pytest.approx(98.666667)
     assert sse_share(x, three) == pytest.approx(0.35023664)
     assert sse_share([5, 5], [5, 5]) == 0
     assert sse_share([5, 5], [5, 6]) == math.inf
 
 
-@pytest.mark.parametrize("measure", [sse_share, il1s])
+@pytest.mark.parametrize("measure", [sse, sse_share, il1s])
 def test_distortion_refuses_rows_that_do_not_correspond(measure: object) -> None:
     with fails("E100"):
         measure([1, 2], [1, 2, 3])  # type: ignore[operator]

@@ -15,13 +15,13 @@ from mining.candidates import join
 from mining.counting import SupportCounter, count_itemsets
 from mining.data.bitmaps import pack
 from mining.data.transactions import Transactions
-from mining.filters import downward_closure, maximal_sets
+from mining.filters import closed, downward_closure, maximal, maximal_sets
 from mining.itemsets import Itemsets
 from mining.miner import EnumerationLimit, frequent_itemsets
 from mining.pairs import count_along_columns, count_along_rows, frequent_pairs
+from mining.reference.apriori import level_wise
+from mining.reference.fpgrowth import fp_growth
 from mining.reference.pooled import brute_force
-from tests.mining.apriori import level_wise
-from tests.mining.fpgrowth import fp_growth
 
 untimed = settings(deadline=None)  # how long an example takes depends on what else the machine does
 
@@ -146,15 +146,14 @@ def test_any_family_is_counted(rows, data):
 
 @untimed
 @given(rows=databases, min_count=st.integers(1, 6))
-def test_maximal_by_definition(rows, min_count):
+def test_closed_and_maximal_by_definition(rows, min_count):
     frequent = brute_force(rows, min_count)
     mined = frequent_itemsets(Transactions.from_rows(rows), min_count)
     supersets = {a: [b for b in frequent if a < b] for a in frequent}
+    assert as_dict(maximal(mined)) == {a: n for a, n in frequent.items() if not supersets[a]}
+    assert as_dict(closed(mined)) == {a: n for a, n in frequent.items() if all(frequent[b] < n for b in supersets[a])}
     sets = [level for level, _ in mined.levels]
-    largest = maximal_sets(sets)
-    named = {frozenset(mined.items[item] for item in row) for level in largest for row in level.tolist()}
-    assert named == {itemset for itemset in frequent if not supersets[itemset]}
-    closure = downward_closure(largest[::-1], limit=len(mined))
+    closure = downward_closure(maximal_sets(sets)[::-1], limit=len(mined))
     assert [level.tolist() for level in closure] == [level.tolist() for level in sets]
 
 

@@ -19,8 +19,8 @@ from mining.models.decision_tree import TreeParameters
 from mining.models.kmeans import KMeansParameters, drawn_centroids
 from mining.models.naive_bayes import NaiveBayesParameters
 from mining.models.splits import weigh
+from mining.reference.pooled_models import learn_tree, lloyd
 from tests.errors import fails
-from tests.mining.pooled_models import learn_tree, lloyd
 
 
 def column(*cells: str) -> Column:

@@ -20,7 +20,7 @@ from mining.models.attributes import LabelledRows, coded_columns
 from mining.models.decision_tree import TreeParameters
 from mining.models.kmeans import stacked
 from mining.models.naive_bayes import NaiveBayesParameters
-from tests.mining.pooled_models import learn_bayes, learn_tree, lloyd
+from mining.reference.pooled_models import learn_bayes, learn_tree, lloyd
 
 Task = Literal["naive-bayes", "decision-tree", "k-means"]
 TASKS: tuple[Task, ...] = ("naive-bayes", "decision-tree", "k-means")

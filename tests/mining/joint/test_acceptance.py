@@ -18,7 +18,7 @@ from jobs.loading import job_of
 from jobs.results.result import Result
 from mining.data.loading import load_transactions
 from mining.data.transactions import Transactions
-from tests.mining.fpgrowth import fp_growth
+from mining.reference.fpgrowth import fp_growth
 
 pytestmark = [pytest.mark.slow, pytest.mark.data, pytest.mark.usefixtures("few_fakes")]
 

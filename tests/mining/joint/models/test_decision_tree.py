@@ -17,6 +17,7 @@ from mining.joint.models.decision_tree import learn_horizontal, learn_vertical, 
 from mining.joint.models.totals import Learnt
 from mining.models.attributes import Categorical, Discrete, LabelledRows
 from mining.models.decision_tree import DecisionTree, Node, TreeParameters
+from mining.reference.pooled_models import learn_tree
 from protos.v1.link_pb2 import Frame
 from tests.errors import fails
 from tests.examples import examples
@@ -32,7 +33,6 @@ from tests.mining.joint.models.models_world import (
     taken,
 )
 from tests.mining.joint.models.real_tables import cut, domain, table
-from tests.mining.pooled_models import learn_tree
 
 TARGET = Categorical("class", ("yes", "no", "perhaps"))
 

@@ -20,12 +20,12 @@ from mining.joint.models.aligned import AlignedAttributes, find_holders
 from mining.joint.models.kmeans import JointClusters, cluster_horizontal, cluster_vertical, learned, openings
 from mining.models.attributes import Numeric, coded_columns
 from mining.models.kmeans import KMeansParameters, drawn_centroids
+from mining.reference.pooled_models import lloyd
 from protos.v1.link_pb2 import Frame
 from tests.errors import fails
 from tests.examples import examples
 from tests.mining.joint.models.models_world import PARTIES, assert_declared, bounds, opened, run, shapes
 from tests.mining.joint.models.real_tables import table
-from tests.mining.pooled_models import lloyd
 
 
 @st.composite

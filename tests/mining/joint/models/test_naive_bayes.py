@@ -16,6 +16,7 @@ from mining.joint.models.naive_bayes import learn_horizontal, learn_vertical, le
 from mining.joint.models.totals import Learnt
 from mining.models.attributes import Categorical, LabelledRows, Numeric
 from mining.models.naive_bayes import NaiveBayes, NaiveBayesParameters
+from mining.reference.pooled_models import learn_bayes
 from protos.v1.link_pb2 import Frame
 from tests.errors import fails
 from tests.mining.joint.models.models_world import (
@@ -30,7 +31,6 @@ from tests.mining.joint.models.models_world import (
     taken,
 )
 from tests.mining.joint.models.real_tables import adult
-from tests.mining.pooled_models import learn_bayes
 
 TARGET = Categorical("class", ("yes", "no", "perhaps"))
 
