@@ -16,8 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crypto.primitives.masks import Words
-from crypto.primitives.ring_matrix import matrix_product
-from crypto.primitives.sharing import Share, check_same_holders, read_only
+from crypto.primitives.ring_matrix import matrix_product, random_matrix
+from crypto.primitives.sharing import Share, check_complete, check_same_holders, read_only
+from link.randomness import RandomStream
 
 Holders3 = tuple[str, str, str]
 WORDS = (np.uint32, np.uint64)
@@ -122,3 +123,37 @@ class ReplicatedShare(Share):
 
     def __repr__(self) -> str:
         return f"<ReplicatedShare of shape {self.shape}>"
+
+
+def replicate(values: Words, holders: Holders3, random: RandomStream) -> list[ReplicatedShare]:
+    """Split a matrix into three shares, of which any single one is independent and uniform.
+
+    Args:
+        values: Shape (columns, rows), uint32 or uint64.
+        holders: Names of three holders.
+        random: Fresh randomness.
+
+    Returns:
+        One share per holder, in the holders' order.
+    """
+    shape = (values.shape[0], values.shape[1])
+    first, second = (random_matrix(random, shape, values.dtype.type) for _ in range(2))
+    parts = [first, second, values - first - second]
+    return [
+        ReplicatedShare(parts[number], parts[(number + 1) % 3], name, holders) for number, name in enumerate(holders)
+    ]
+
+
+def reconstruct_replicated(shares: Sequence[ReplicatedShare]) -> Words:
+    """The matrix of three shares, one of each holder, in any order.
+
+    Raises:
+        ValueError: A holder's share is missing or doubled, or the shares do not belong together.
+    """
+    check_complete(shares)
+    in_order = sorted(shares, key=lambda share: share.number)
+    for one, following in zip(in_order, [*in_order[1:], in_order[0]], strict=True):
+        if one.shape != following.shape or not np.array_equal(one.following, following.own):
+            raise ValueError("the shares are of different matrices")
+    total: Words = in_order[0].own + in_order[1].own + in_order[2].own
+    return total

@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 
 from crypto.primitives.bit_matrix import pack_bits, unpack_bits
 from crypto.primitives.masks import Words
-from crypto.primitives.sharing import Share, check_same_holders, read_only
+from crypto.primitives.sharing import Share, check_complete, check_same_holders, read_only
+from link.randomness import RandomStream
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -128,3 +129,72 @@ def words_of(planes: NDArray[np.uint8], number: int, word: type[np.unsignedinteg
     for bit, plane in enumerate(planes):
         words |= unpack_bits(plane, number).astype(word) << word(bit)
     return words
+
+
+def planes_of(words: NDArray[np.uint64], width: int) -> NDArray[np.uint8]:
+    """Words bit-sliced: shape (width, ⌈n / 8⌉), as in `XorShare`, filled up with zeros.
+
+    Args:
+        words: Shape (n,), uint64.
+        width: Bits of a word, 1 to 64.
+
+    Raises:
+        ValueError: The width is out of range, or a word does not fit.
+    """
+    if not 1 <= width <= 64:
+        raise ValueError(f"a word has 1 to 64 bits, not {width}")
+    if len(words) and int(words.max()) >> width:
+        raise ValueError(f"a word does not fit into {width} bits")
+    planes = np.empty((width, -(-len(words) // 8)), np.uint8)
+    octets = np.ascontiguousarray(words, "<u8").view(np.uint8).reshape(-1, 8)
+    for bit in range(width):
+        octet = octets[:, bit // 8]
+        planes[bit] = pack_bits(octet & np.uint8(1 << bit % 8))
+    return planes
+
+
+def share_bits(words: NDArray[np.uint64], width: int, holders: Sequence[str], random: RandomStream) -> list[XorShare]:
+    """Split words into shares, of which any but all are independent and uniform.
+
+    Args:
+        words: Shape (n,), uint64, each below 2^width.
+        width: Bits of a word, 1 to 64.
+        holders: Names of at least two holders.
+        random: Fresh randomness.
+
+    Returns:
+        One share per holder, in the holders' order.
+
+    Raises:
+        ValueError: Fewer than two holders, or a word that does not fit.
+    """
+    if len(holders) < 2:
+        raise ValueError("words are shared among at least two holders")
+    names, number = tuple(holders), len(words)
+    remainder = planes_of(words, width)
+    parts = []
+    for _ in names[1:]:
+        part = np.frombuffer(random.bytes(remainder.size), np.uint8).reshape(remainder.shape)
+        remainder ^= part
+        parts.append(part)
+    return [XorShare(part, number, name, names) for part, name in zip([remainder, *parts], names, strict=True)]
+
+
+def reconstruct_bits(shares: Sequence[XorShare]) -> Words:
+    """XOR the shares of all holders.
+
+    Args:
+        shares: One share of each holder, in any order, of words of at most 64 bits.
+
+    Returns:
+        The words, shape (number,).
+
+    Raises:
+        ValueError: A holder's share is missing or doubled, or the shares are of different words.
+    """
+    check_complete(shares)
+    first = shares[0]
+    if any((part.number, part.width) != (first.number, first.width) for part in shares):
+        raise ValueError("the shares are of different words")
+    planes = np.bitwise_xor.reduce([part.planes for part in shares])
+    return words_of(planes, first.number)

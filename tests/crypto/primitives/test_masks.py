@@ -9,7 +9,7 @@ import pytest
 from crypto.primitives.hashing import encode_fields
 from crypto.primitives.masks import add_masks
 from crypto.primitives.randomness import Randomness
-from tests.crypto.shares import mask_vector
+from tests.crypto.mask_vectors import mask_vector
 
 CONTEXT = encode_fields(b"session", b"lane", b"sum", b"1")
 

@@ -8,8 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crypto.primitives.randomness import Randomness
-from crypto.primitives.replicated_sharing import ReplicatedShare
-from tests.crypto.shares import reconstruct_replicated, replicate
+from crypto.primitives.replicated_sharing import ReplicatedShare, reconstruct_replicated, replicate
 
 HOLDERS = ("a", "b", "c")
 

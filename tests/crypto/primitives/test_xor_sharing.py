@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 
 from crypto.primitives.randomness import Randomness
 from crypto.primitives.sharing import share
-from crypto.primitives.xor_sharing import XorShare, words_of
-from tests.crypto.shares import planes_of, reconstruct_bits, share_bits
+from crypto.primitives.xor_sharing import XorShare, planes_of, reconstruct_bits, share_bits, words_of
 
 NAMES = ("north", "south", "east")
 WORDS = st.integers(1, 64).flatmap(

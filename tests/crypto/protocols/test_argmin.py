@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from crypto.primitives.randomness import Randomness
 from crypto.primitives.sharing import reconstruct
+from crypto.primitives.xor_sharing import share_bits
 from crypto.protocols.comparison import argmin as module
 from crypto.protocols.comparison.argmin import argmin, open_positions, position_bits, select, width_for
 from link.disclosure import Declared
@@ -19,7 +20,6 @@ from protos.v1.link_pb2 import Frame
 from protos.v1.oblivious_transfer_pb2 import EncryptedMessages, ExtensionRows
 from tests.crypto.protocols.products_world import assert_views_alike
 from tests.crypto.protocols.two_party_world import HOLDERS, A, B, assert_uniform, run_two, shares_of
-from tests.crypto.shares import share_bits
 from tests.errors import fails
 from tests.examples import examples, slowly
 

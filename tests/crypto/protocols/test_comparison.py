@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from crypto.primitives.sharing import AdditiveShare, reconstruct
-from crypto.primitives.xor_sharing import XorShare
+from crypto.primitives.xor_sharing import XorShare, reconstruct_bits
 from crypto.protocols.comparison import carry_chain, comparison, digit_tables
 from crypto.protocols.comparison.comparison import ands_by_level, at_least, equal_to, width_for
 from crypto.protocols.comparison.digit_comparison import GENERATE, PROPAGATE, wanted
@@ -41,7 +41,6 @@ from tests.crypto.protocols.two_party_world import (
     shapes_of,
     shares_of,
 )
-from tests.crypto.shares import reconstruct_bits
 from tests.errors import fails
 from tests.world import run_parties
 

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from crypto.primitives.randomness import Randomness
 from crypto.primitives.sharing import reconstruct
+from crypto.primitives.xor_sharing import share_bits
 from crypto.protocols.comparison import conversion, multiplication
 from crypto.protocols.comparison.conversion import to_additive
 from crypto.protocols.comparison.multiplication import dot_product, multiply
@@ -16,7 +17,6 @@ from link.session import Session
 from protos.v1.link_pb2 import Frame
 from protos.v1.oblivious_transfer_pb2 import EncryptedMessages, ExtensionRows
 from tests.crypto.protocols.two_party_world import HOLDERS, A, B, assert_alike, assert_uniform, run_two, shares_of
-from tests.crypto.shares import share_bits
 from tests.errors import fails
 from tests.examples import examples
 

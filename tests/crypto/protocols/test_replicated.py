@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from crypto.primitives import ring_matrix
 from crypto.primitives.columns import bits_of
 from crypto.primitives.randomness import Randomness
-from crypto.primitives.replicated_sharing import ReplicatedShare
+from crypto.primitives.replicated_sharing import ReplicatedShare, reconstruct_replicated, replicate
 from crypto.primitives.sharing import reconstruct
 from crypto.protocols.comparison.two_party import TwoParty
 from crypto.protocols.products.replicated import Input, matrix_product, multiply, to_additive
@@ -22,7 +22,6 @@ from protos.v1.link_pb2 import Frame
 from protos.v1.products_pb2 import Component, ComponentSeed
 from tests.crypto.protocols.products_world import assert_views_alike, itemset_counts, packed, table
 from tests.crypto.protocols.two_party_world import assert_uniform
-from tests.crypto.shares import reconstruct_replicated, replicate
 from tests.errors import fails
 from tests.examples import examples
 from tests.world import run_parties

@@ -28,7 +28,7 @@ from link.session import Session
 from link.transports.memory import Hub, MemoryTransport
 from protos.v1.link_pb2 import Frame, Opening
 from protos.v1.secure_sum_pb2 import MaskedValues
-from tests.crypto.shares import mask_vector
+from tests.crypto.mask_vectors import mask_vector
 from tests.errors import fails
 from tests.world import run_parties, terms
 

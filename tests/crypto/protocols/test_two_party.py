@@ -11,7 +11,7 @@ import pytest
 
 from crypto.primitives.randomness import Randomness
 from crypto.primitives.sharing import AdditiveShare, reconstruct
-from crypto.primitives.xor_sharing import XorShare
+from crypto.primitives.xor_sharing import XorShare, reconstruct_bits, share_bits
 from crypto.protocols.comparison import and_triples
 from crypto.protocols.comparison.and_triples import make_triples
 from crypto.protocols.comparison.comparison import at_least
@@ -26,7 +26,6 @@ from protos.v1.link_pb2 import Frame, Opening
 from protos.v1.oblivious_transfer_pb2 import ExtensionRows
 from protos.v1.shares_pb2 import MaskedOperands
 from tests.crypto.protocols.two_party_world import HOLDERS, A, B, assert_uniform, payload_of, run_two, shares_of
-from tests.crypto.shares import reconstruct_bits, share_bits
 from tests.errors import fails
 from tests.world import run_parties
 

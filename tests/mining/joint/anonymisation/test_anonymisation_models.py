@@ -39,6 +39,7 @@ from anonymize.multidimensional.mondrian import mondrian
 from anonymize.roles import Roles
 from anonymize.tables import Table as WholeTable
 from anonymize.verifier import verify
+from crypto.primitives.xor_sharing import reconstruct_bits
 from crypto.protocols.sums.pairwise import agree
 from link.errors import ConfigurationError
 from link.session import Session
@@ -48,7 +49,6 @@ from mining.joint.anonymisation.disclosure import openings
 from mining.joint.anonymisation.parameters import Carried, QuasiIdentifier
 from protos.v1.link_pb2 import Frame, Opening
 from tests.crypto.protocols.two_party_world import HOLDERS, pairing, shapes_of
-from tests.crypto.shares import reconstruct_bits
 from tests.errors import fails
 from tests.examples import examples, slowly
 from tests.mining.joint.anonymisation import test_anonymisation_vertical as vertical
