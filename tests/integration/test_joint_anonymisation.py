@@ -49,7 +49,7 @@ def test_a_release_among_nodes(tmp_path: Path, algorithm: str, recipients: tuple
         planned = command("job", "plan", "job.toml", "--federation", "federation.toml", cwd=tmp_path)
         assert planned.code == 0, planned.err
         what = "How often regions are cut" if algorithm == "mondrian" else "Which nodes are looked at"
-        assert f"{what} hangs on the rows" in " ".join(planned.out.split())
+        assert f"{what} depends on the rows" in " ".join(planned.out.split())
         ran = made.run("job.toml")
         assert ran.code == 0, ran.err
         refused = command("job", "run", "small.toml", "--federation", "federation.toml", "--out", "no", cwd=tmp_path)
