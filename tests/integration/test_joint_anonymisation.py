@@ -48,7 +48,7 @@ def test_a_release_among_nodes(tmp_path: Path, algorithm: str, recipients: tuple
         made.start()
         planned = command("job", "plan", "job.toml", "--federation", "federation.toml", cwd=tmp_path)
         assert planned.code == 0, planned.err
-        what = "How often regions are cut" if algorithm == "mondrian" else "Which nodes are looked at"
+        what = "How often regions are cut" if algorithm == "mondrian" else "Which nodes are examined"
         assert f"{what} depends on the rows" in " ".join(planned.out.split())
         ran = made.run("job.toml")
         assert ran.code == 0, ran.err
