@@ -23,6 +23,7 @@ KINDS_OF_ERRORS: Final = {"InputDataError", "PolicyDenied", "OverLimit", "Config
 JOB: Final = "the job, or what is installed, alone"
 PROPOSED: Final = "judged before rows are looked at, but for `new rows`"
 ROOM: Final = "memory and disk of the node"
+CLUSTER: Final = "a fault of the engine that the party runs"
 OTHERS: Final = "told as a peer's fault, and never of own rows"
 PLACES: Final[dict[str, str]] = {
     **dict.fromkeys(
@@ -66,6 +67,8 @@ PLACES: Final[dict[str, str]] = {
                 "mining.partitioned.blocks",
                 "mining.partitioned.stored",
                 "mining.partitioned.encoding.encode",
+                "mining.partitioned.spark.encoding",
+                "mining.partitioned.spark.worker",
             ),
             *(
                 "mining.data.tables",
@@ -97,6 +100,9 @@ PLACES: Final[dict[str, str]] = {
     "mining.partitioned.workers": ROOM,
     "mining.partitioned.encoding.grouping": ROOM,
     "mining.partitioned.encoding.writing": ROOM,
+    "mining.partitioned.spark.cluster": CLUSTER,
+    "mining.partitioned.spark.runner": CLUSTER,
+    "mining.partitioned.spark.secrecy": JOB,
     "mining.joint.hybrid.mine": OTHERS,
 }
 NODE: Final = (
