@@ -51,7 +51,21 @@ def sensitive_counts(
     others = np.ones(table.n_rows, np.int64)
     others[release.suppressed] = 0
     classes = Histograms.of(others, 2, table.sensitive)
-    if requirements is not None and requirements.fitted(table).satisfied(classes)[0]:
+    return disclosable(counts, requirements, table, classes)
+
+
+def disclosable(
+    counts: dict[str, dict[str, int] | None], requirements: Requirements | None, table: Table, suppressed: Histograms
+) -> dict[str, dict[str, int] | None]:
+    """Sensitive counts, withheld unless suppressed rows that are not published meet the requirements as a class.
+
+    Args:
+        counts: Of the input.
+        requirements: What every class meets.
+        table: The input.
+        suppressed: The suppressed rows as the first class.
+    """
+    if requirements is not None and requirements.fitted(table).satisfied(suppressed)[0]:
         return counts
     return dict.fromkeys(counts)
 
@@ -69,15 +83,35 @@ def suppression_of(release: Release) -> Suppression:
 def scales_of(release: Release, table: Table, hierarchies: Mapping[str, Hierarchy]) -> dict[str, Scale] | None:
     """How the published cells' loss is recomputed; None where cells do not determine it, such as centres."""
     cells = text_table(release.table.select(list(table.roles.quasi_identifiers)))
-    scales = {}
-    for column in table.quasi_identifiers:
-        shown = cells.column(column.name).unique().to_pylist()
-        level = None if release.node is None else release.node[column.name]
-        scales[column.name] = _scale(column, shown, hierarchies.get(column.name), level)
+    scales = scales_of_cells(
+        {name: cells.column(name).unique().to_pylist() for name in cells.column_names}, table, release.node, hierarchies
+    )
     assert release.cell_loss is not None
     recomputed = generalisation_loss(cells, scales, table.n_rows)
     same = recomputed is not None and np.isclose(recomputed, release.cell_loss.mean(), rtol=1e-9, atol=1e-12)
     return scales if same else None
+
+
+def scales_of_cells(
+    shown: Mapping[str, list[str]],
+    table: Table,
+    node: Mapping[str, int] | None,
+    hierarchies: Mapping[str, Hierarchy],
+) -> dict[str, Scale]:
+    """How the loss of some cells is computed.
+
+    Args:
+        shown: By quasi-identifier, its distinct published cells as text, in the order of their first rows.
+        table: The input.
+        node: Level of each quasi-identifier, where the whole column has one level.
+        hierarchies: Those that the release was generalised by.
+    """
+    return {
+        column.name: _scale(
+            column, shown[column.name], hierarchies.get(column.name), None if node is None else node[column.name]
+        )
+        for column in table.quasi_identifiers
+    }
 
 
 def _scale(column: Column, shown: list[str], hierarchy: Hierarchy | None, level: int | None) -> Scale:
@@ -112,18 +146,29 @@ def labels_of(release: Release, table: Table, hierarchies: Mapping[str, Hierarch
     if release.classes is None:
         return None
     cells = text_table(release.table.select(list(table.roles.quasi_identifiers)))
+    shown = {name: cells.column(name).unique().to_pylist() for name in cells.column_names}
+    return labels_of_cells(shown, table, release.node, hierarchies)
+
+
+def labels_of_cells(
+    shown: Mapping[str, list[str]],
+    table: Table,
+    node: Mapping[str, int] | None,
+    hierarchies: Mapping[str, Hierarchy],
+) -> Labels | None:
+    """`labels_of`, with arguments as of `scales_of_cells`."""
     found: dict[str, dict[str, list[str]]] = {}
     for column in table.quasi_identifiers:
         hierarchy = hierarchies.get(column.name)
         if hierarchy is None:
             continue
-        shown = {cell for cell in cells.column(column.name).unique().to_pylist() if not _explains_itself(cell, column)}
-        levels = range(1, hierarchy.height + 1) if release.node is None else [release.node[column.name]]
+        opaque = {cell for cell in shown[column.name] if not _explains_itself(cell, column)}
+        levels = range(1, hierarchy.height + 1) if node is None else [node[column.name]]
         values: dict[str, list[str]] = {}
-        for level in levels if shown else ():
+        for level in levels if opaque else ():
             labels = hierarchy.labels[level]
             for value, code in zip(column.texts, hierarchy.codes(column, level).tolist(), strict=True):
-                if level > 0 and labels[code] in shown:
+                if level > 0 and labels[code] in opaque:
                     values.setdefault(labels[code], []).append(value)
         if values:
             found[column.name] = values

@@ -7,7 +7,7 @@ person's.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from typing import Final, NamedTuple
 
@@ -39,6 +39,28 @@ class Rare(NamedTuple):
 
     columns: tuple[str, ...]
     share: Fraction
+
+
+class Repeated(NamedTuple):
+    """An identifier of which values have several rows.
+
+    Attributes:
+        column: Its name.
+        several: Values that have several rows.
+        values: All of its values.
+        most: Rows of the most frequent one.
+    """
+
+    column: str
+    several: int
+    values: int
+    most: int
+
+    def __str__(self) -> str:
+        return (
+            f'Column "{self.column}" is an identifier, and {self.several} of its {self.values} values have several '
+            f"rows, up to {self.most}"
+        )
 
 
 def rare(data: pa.Table, columns: Sequence[str], least: int) -> Iterator[Rare]:
@@ -76,7 +98,20 @@ def check_insensitive(data: pa.Table, columns: Sequence[str], allowed: Sequence[
     """
     if data.num_rows < least:  # where every value is rare, and no release meets the model
         return
-    for names, share in rare(data, [name for name in columns if name not in allowed], least):
+    refuse_identifying(rare(data, [name for name in columns if name not in allowed], least), least)
+
+
+def refuse_identifying(found: Iterable[Rare], least: int) -> None:
+    """Refuses columns by which most rows stand out.
+
+    Args:
+        found: Of columns that are released as they are.
+        least: As of `rare`.
+
+    Raises:
+        ConfigurationError: There is one.
+    """
+    for names, share in found:
         if len(names) == 1 and share > IDENTIFYING:
             raise ConfigurationError(
                 f'Column "{names[0]}" is insensitive, but fewer than {least} rows have the same value in '
@@ -97,22 +132,28 @@ def check_persons(data: pa.Table, identifiers: Sequence[str], allowed: Sequence[
     Raises:
         ConfigurationError: An identifier occurs twice.
     """
-    for repeated in _repeated(data, [name for name in identifiers if name not in allowed]):
+    refuse_repeated(_repeated(data, [name for name in identifiers if name not in allowed]))
+
+
+def refuse_repeated(found: Iterable[Repeated]) -> None:
+    """Refuses identifiers of which a value has several rows.
+
+    Raises:
+        ConfigurationError: There is one.
+    """
+    for repeated in found:
         raise ConfigurationError(
             f"{repeated}: k would count rows, and k rows may be one person's. Keep one row of each person; or, if "
             "different persons have the same value, as of a family name, add it to allow_repeated."
         )
 
 
-def _repeated(data: pa.Table, identifiers: Sequence[str]) -> Iterator[str]:
+def _repeated(data: pa.Table, identifiers: Sequence[str]) -> Iterator[Repeated]:
     for name in identifiers:
         rows = np.bincount(_codes(data.column(name)))[1:]  # a row that lacks it is nobody's known
         several = int((rows > 1).sum())
         if several:
-            yield (
-                f'Column "{name}" is an identifier, and {several} of its {len(rows)} values have several rows, up to '
-                f"{int(rows.max())}"
-            )
+            yield Repeated(name, several, len(rows), int(rows.max()))
 
 
 def warnings(data: pa.Table, insensitive: Sequence[str], sensitive: Sequence[str], least: int) -> list[str]:
@@ -120,9 +161,23 @@ def warnings(data: pa.Table, insensitive: Sequence[str], sensitive: Sequence[str
 
     Sensitive values are taken to be known to nobody, so of these only such are named as identify most rows.
     """
+    texts = {name: pc.unique(data.column(name).cast(pa.string())).to_pylist() for name in sensitive}
+    return warnings_of(texts, rare(data, insensitive, least), rare(data, sensitive, least), least)
+
+
+def warnings_of(
+    values: Mapping[str, Sequence[str | None]], insensitive: Iterable[Rare], sensitive: Iterable[Rare], least: int
+) -> list[str]:
+    """`warnings`, of what is known of the columns.
+
+    Args:
+        values: The distinct cells of each sensitive column, as text.
+        insensitive: What is rare in insensitive columns.
+        sensitive: What is rare in sensitive ones.
+        least: As of `rare`.
+    """
     found = []
-    for name in sensitive:
-        texts = pc.unique(data.column(name).cast(pa.string())).to_pylist()
+    for name, texts in values.items():
         read = {" ".join(text.split()).casefold() for text in texts if text}
         if len(read) < sum(bool(text) for text in texts):
             found.append(
@@ -133,11 +188,11 @@ def warnings(data: pa.Table, insensitive: Sequence[str], sensitive: Sequence[str
             found.append(
                 f'a missing value of "{name}" counts as one of its own: beside it, a single other one is known'
             )
-    identifying = [each for each in rare(data, sensitive, least) if len(each.columns) == 1 and each.share > IDENTIFYING]
+    identifying = [each for each in sensitive if len(each.columns) == 1 and each.share > IDENTIFYING]
     return found + [
         f"{percent(share)} of the rows have {_listed(names)} that fewer than {least} rows have: who knows "
         f"{'it' if len(names) == 1 else 'them'} of a person finds the row, whatever k is"
-        for names, share in (*rare(data, insensitive, least), *identifying)
+        for names, share in (*insensitive, *identifying)
     ]
 
 

@@ -11,8 +11,8 @@ from decimal import Decimal
 import numpy as np
 
 from anonymize.fulldomain.lattice import Node
-from anonymize.fulldomain.releasing import Suppressed, Suppression, release
-from anonymize.fulldomain.search import Problem, Search, no_solution
+from anonymize.fulldomain.releasing import Recoding, Suppressed, Suppression, recoding, release
+from anonymize.fulldomain.search import CountedProblem, Problem, Search, no_solution
 from anonymize.hierarchies.hierarchy import Hierarchy
 from anonymize.models.requirements import Requirements
 from anonymize.release import Release
@@ -41,9 +41,18 @@ def datafly(
         InputDataError: A hierarchy lacks values.
     """
     problem = Problem.of(table, hierarchies, requirements, max_suppression)
+    return release(problem, recode(problem, loss, suppression), suppressed)
+
+
+def recode(problem: CountedProblem, loss: str, suppression: Suppression) -> Recoding:
+    """What becomes of each distinct tuple, see `datafly`.
+
+    Raises:
+        ConfigurationError: No node satisfies, or a parameter is wrong.
+    """
     search = problem.search(loss)
     path = greedy_path(search)
-    return release(problem, search, path[-1], "datafly", suppressed, suppression, {"path": path})
+    return recoding(problem, search, path[-1], "datafly", suppression, {"path": path})
 
 
 def greedy_path(search: Search) -> list[Node]:

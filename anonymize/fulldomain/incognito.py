@@ -23,8 +23,8 @@ from numpy.typing import NDArray
 from anonymize.fulldomain.examination import Verdict
 from anonymize.fulldomain.frequency import FrequencySet
 from anonymize.fulldomain.lattice import Lattice, Node
-from anonymize.fulldomain.releasing import Suppressed, Suppression, release
-from anonymize.fulldomain.search import Problem, Search, no_solution
+from anonymize.fulldomain.releasing import Recoding, Suppressed, Suppression, recoding, release
+from anonymize.fulldomain.search import CountedProblem, Problem, Search, no_solution
 from anonymize.hierarchies.hierarchy import Hierarchy
 from anonymize.models.requirements import Requirements
 from anonymize.release import Release
@@ -55,6 +55,15 @@ def incognito(
         InputDataError: A hierarchy lacks values.
     """
     problem = Problem.of(table, hierarchies, requirements, max_suppression)
+    return release(problem, recode(problem, loss, suppression), suppressed)
+
+
+def recode(problem: CountedProblem, loss: str, suppression: Suppression) -> Recoding:
+    """What becomes of each distinct tuple, see `incognito`.
+
+    Raises:
+        ConfigurationError: No node satisfies, or a parameter is wrong.
+    """
     search = problem.search(loss)
     satisfying = full_answer(search)
     if not satisfying.any():
@@ -63,7 +72,7 @@ def incognito(
     # Without suppression, losses only rise towards the top: the best node is a minimal one.
     nodes = minimal if problem.allowed == 0 and search.examiner.monotone else _nodes(satisfying)
     best = search.least_loss(nodes)
-    return release(problem, search, best, "incognito", suppressed, suppression, {"minimal_nodes": minimal})
+    return recoding(problem, search, best, "incognito", suppression, {"minimal_nodes": minimal})
 
 
 def full_answer(search: Search) -> NDArray[np.bool_]:

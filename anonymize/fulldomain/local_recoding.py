@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 from anonymize.fulldomain.examination import Examiner
 from anonymize.fulldomain.lattice import Node
 from anonymize.fulldomain.optimal import least_loss_node
-from anonymize.fulldomain.releasing import Suppressed, release_levels
-from anonymize.fulldomain.search import Problem, Search, no_solution
+from anonymize.fulldomain.releasing import Recoding, Suppressed, release
+from anonymize.fulldomain.search import CountedProblem, Problem, Search, no_solution
 from anonymize.hierarchies.hierarchy import Hierarchy
 from anonymize.models.requirements import Requirements
 from anonymize.release import MASKED, Release
@@ -56,6 +56,15 @@ def local_recode(
         InputDataError: A hierarchy lacks values.
     """
     problem = Problem.of(table, hierarchies, requirements, max_suppression)
+    return release(problem, recode(problem, loss), suppressed)
+
+
+def recode(problem: CountedProblem, loss: str) -> Recoding:
+    """What becomes of each distinct tuple, see `local_recode`.
+
+    Raises:
+        ConfigurationError: No node satisfies for the whole table, or a parameter is wrong.
+    """
     recoding = _LocalRecoding(problem, loss)
     rounds = recoding.rounds()
     levels = np.full(problem.frequency.leaves.T.shape, MASKED, np.int8)
@@ -63,11 +72,11 @@ def local_recode(
         levels[each.tuples] = each.node
     weights = problem.frequency.weights
     published = [(each.node, int(weights[each.tuples].sum())) for each in rounds]
-    return release_levels(problem, levels, "local_recode", suppressed, recoding.statistics(), {"rounds": published})
+    return Recoding("local_recode", levels, recoding.statistics(), {"rounds": published})
 
 
 class _LocalRecoding:
-    def __init__(self, problem: Problem, loss: str) -> None:
+    def __init__(self, problem: CountedProblem, loss: str) -> None:
         self.problem, self.loss = problem, loss
         self.nodes = self.checked = 0
 

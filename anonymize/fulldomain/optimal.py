@@ -16,8 +16,8 @@ from decimal import Decimal
 import numpy as np
 
 from anonymize.fulldomain.lattice import Node
-from anonymize.fulldomain.releasing import Suppressed, Suppression, release
-from anonymize.fulldomain.search import Problem, Search, no_solution
+from anonymize.fulldomain.releasing import Recoding, Suppressed, Suppression, recoding, release
+from anonymize.fulldomain.search import CountedProblem, Problem, Search, no_solution
 from anonymize.hierarchies.hierarchy import Hierarchy
 from anonymize.models.requirements import Requirements
 from anonymize.release import Release
@@ -53,11 +53,20 @@ def optimal(
         InputDataError: A hierarchy lacks values.
     """
     problem = Problem.of(table, hierarchies, requirements, max_suppression)
+    return release(problem, recode(problem, loss, suppression), suppressed)
+
+
+def recode(problem: CountedProblem, loss: str, suppression: Suppression) -> Recoding:
+    """What becomes of each distinct tuple, see `optimal`.
+
+    Raises:
+        ConfigurationError: No node satisfies, or a parameter is wrong.
+    """
     search = problem.search(loss)
     node = least_loss_node(search)
     if node is None:
         raise no_solution(search)
-    return release(problem, search, node, "optimal", suppressed, suppression)
+    return recoding(problem, search, node, "optimal", suppression)
 
 
 def least_loss_node(search: Search) -> Node | None:

@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from decimal import Decimal
 
 from anonymize.fulldomain.lattice import Node
-from anonymize.fulldomain.releasing import Suppressed, Suppression, release
-from anonymize.fulldomain.search import Problem, Search, no_solution
+from anonymize.fulldomain.releasing import Recoding, Suppressed, Suppression, recoding, release
+from anonymize.fulldomain.search import CountedProblem, Problem, Search, no_solution
 from anonymize.hierarchies.hierarchy import Hierarchy
 from anonymize.models.requirements import Requirements
 from anonymize.release import Release
@@ -39,11 +39,18 @@ def samarati(
         InputDataError: A hierarchy lacks values.
     """
     problem = Problem.of(table, hierarchies, requirements, max_suppression)
+    return release(problem, recode(problem, loss, suppression), suppressed)
+
+
+def recode(problem: CountedProblem, loss: str, suppression: Suppression) -> Recoding:
+    """What becomes of each distinct tuple, see `samarati`.
+
+    Raises:
+        ConfigurationError: No node satisfies, or a parameter is wrong.
+    """
     search = problem.search(loss)
     nodes = least_height_nodes(search)
-    return release(
-        problem, search, search.least_loss(nodes), "samarati", suppressed, suppression, {"minimal_nodes": nodes}
-    )
+    return recoding(problem, search, search.least_loss(nodes), "samarati", suppression, {"minimal_nodes": nodes})
 
 
 def least_height_nodes(search: Search) -> list[Node]:

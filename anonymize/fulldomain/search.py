@@ -149,8 +149,8 @@ class Search:
 
 
 @dataclass(frozen=True, eq=False)
-class Problem:
-    """A table made ready for full-domain search.
+class CountedProblem:
+    """The distinct tuples of a table, made ready for full-domain search: no algorithm looks at rows.
 
     Attributes:
         table: The input.
@@ -158,7 +158,6 @@ class Problem:
         requirements: Fitted to the table.
         allowed: MaxSup in rows.
         frequency: The distinct tuples.
-        tuples: Tuple of each row, shape (n,).
     """
 
     table: Table
@@ -166,6 +165,25 @@ class Problem:
     requirements: Requirements
     allowed: int
     frequency: FrequencySet
+
+    @property
+    def ordered_hierarchies(self) -> tuple[Hierarchy, ...]:
+        """In the order of the quasi-identifiers."""
+        return tuple(self.hierarchies[column.name] for column in self.table.quasi_identifiers)
+
+    def search(self, loss: str) -> Search:
+        """A new search on this problem."""
+        return Search(self.frequency, self.ordered_hierarchies, Examiner(self.requirements.models, self.allowed), loss)
+
+
+@dataclass(frozen=True, eq=False)
+class Problem(CountedProblem):
+    """A table in memory, made ready for full-domain search.
+
+    Attributes:
+        tuples: Tuple of each row, shape (n,).
+    """
+
     tuples: NDArray[np.int64]
 
     @classmethod
@@ -183,31 +201,39 @@ class Problem:
                 certainly cannot be met.
             InputDataError: A hierarchy lacks values.
         """
-        if not table.quasi_identifiers:
-            raise ConfigurationError("The table has no quasi-identifiers; there is nothing to generalise.")
-        for column in table.quasi_identifiers:
-            if column.name not in hierarchies:
-                raise ConfigurationError(
-                    f'Quasi-identifier "{column.name}" has no generalisation hierarchy; give one, or use mondrian, '
-                    "which needs none."
-                )
-        allowed = allowed_suppression(max_suppression, table.n_rows)
-        fitted = requirements.fitted(table)
-        reason = fitted.infeasible(table, allowed)
-        if reason is not None:
-            raise ConfigurationError(reason)
+        fitted, allowed = fitted_requirements(table, hierarchies, requirements, max_suppression)
         leaves = np.stack([hierarchies[c.name].align(c)[c.codes] for c in table.quasi_identifiers])
         frequency, tuples = FrequencySet.of(table, leaves, fitted.columns)
         return cls(table, hierarchies, fitted, allowed, frequency, tuples)
 
-    @property
-    def ordered_hierarchies(self) -> tuple[Hierarchy, ...]:
-        """In the order of the quasi-identifiers."""
-        return tuple(self.hierarchies[column.name] for column in self.table.quasi_identifiers)
 
-    def search(self, loss: str) -> Search:
-        """A new search on this problem."""
-        return Search(self.frequency, self.ordered_hierarchies, Examiner(self.requirements.models, self.allowed), loss)
+def fitted_requirements(
+    table: Table,
+    hierarchies: Mapping[str, Hierarchy],
+    requirements: Requirements,
+    max_suppression: float | Decimal | str,
+) -> tuple[Requirements, int]:
+    """The requirements with what models must know of a table, and how many of its rows may be suppressed.
+
+    Raises:
+        ConfigurationError: A quasi-identifier has no hierarchy, there is none, MaxSup is no share, or a model certainly
+            cannot be met.
+        InputDataError: A hierarchy lacks values.
+    """
+    if not table.quasi_identifiers:
+        raise ConfigurationError("The table has no quasi-identifiers; there is nothing to generalise.")
+    for column in table.quasi_identifiers:
+        if column.name not in hierarchies:
+            raise ConfigurationError(
+                f'Quasi-identifier "{column.name}" has no generalisation hierarchy; give one, or use mondrian, '
+                "which needs none."
+            )
+    allowed = allowed_suppression(max_suppression, table.n_rows)
+    fitted = requirements.fitted(table)
+    reason = fitted.infeasible(table, allowed)
+    if reason is not None:
+        raise ConfigurationError(reason)
+    return fitted, allowed
 
 
 def no_solution(search: Search) -> ConfigurationError:

@@ -182,5 +182,5 @@ class SingleColumnModel(ClassModel):
 
 def whole(table: Table, columns: Sequence[str]) -> Histograms:
     """The table as one class."""
-    everything = np.zeros(table.n_rows, np.int64)
-    return Histograms.of(everything, 1, [table.sensitive_column(name) for name in columns])
+    counts = {name: table.sensitive_column(name).counts.reshape(1, -1) for name in columns}
+    return Histograms(np.array([table.n_rows]), counts)

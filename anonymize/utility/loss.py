@@ -12,6 +12,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from anonymize.utility.exact_mean import exact_mean
 from link.errors import ConfigurationError
 
 
@@ -110,7 +111,7 @@ def leaf_loss(leaves: ArrayLike, total: int, *, form: Literal["iyengar", "xu"] =
 
 
 def gcp(cell_loss: ArrayLike) -> float:
-    """GCP of Ghinita et al. (2007): the mean NCP over all cells.
+    """GCP of Ghinita et al. (2007): the mean NCP over all cells, rounded once.
 
     Args:
         cell_loss: Shape (n, d): NCP of every input row's quasi-identifier cells, 1 where the row is suppressed.
@@ -121,7 +122,7 @@ def gcp(cell_loss: ArrayLike) -> float:
     cells = np.asarray(cell_loss, dtype=np.float64)
     if cells.size == 0:
         raise ConfigurationError("GCP is a mean over cells, and there are none.")
-    return float(cells.mean())
+    return exact_mean(cells)
 
 
 def granularity(leaves: ArrayLike, totals: Sequence[int], suppressed: int = 0) -> float:

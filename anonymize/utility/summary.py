@@ -7,6 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from numpy.typing import NDArray
 
 from anonymize.cells import SUPPRESSED
 from anonymize.hierarchies.hierarchy import Hierarchy
@@ -40,15 +41,27 @@ def summary(
     if release.cell_loss is not None and release.cell_loss.size:
         found["gcp"] = gcp(release.cell_loss)
     if release.node is not None:
-        found["prec"] = _precision(release, table, hierarchies)
+        stars = {name: _stars(release.table.column(name)) for name in release.node}
+        found["prec"] = lifted(release.node, hierarchies, table.n_rows, release.table.num_rows, stars)
     if release.classes is not None:
-        sizes = counted_sizes(release)
-        found["dm"] = discernibility(sizes, len(release.suppressed))
-        if sizes.size:
-            found |= {"aecs": average_equivalence_class_size(sizes)}
-            found |= {"smallest_class": int(sizes.min()), "largest_class": int(sizes.max())}
-            if k is not None:
-                found["c_avg"] = average_class_size(sizes, k)
+        found |= of_sizes(counted_sizes(release), len(release.suppressed), k)
+    return found
+
+
+def of_sizes(sizes: NDArray[np.int64], suppressed: int, k: int | None) -> dict[str, float]:
+    """The metrics of a release's classes.
+
+    Args:
+        sizes: Rows of each class.
+        suppressed: Suppressed rows.
+        k: Of k-anonymity, for C_avg.
+    """
+    found: dict[str, float] = {"dm": discernibility(sizes, suppressed)}
+    if sizes.size:
+        found |= {"aecs": average_equivalence_class_size(sizes)}
+        found |= {"smallest_class": int(sizes.min()), "largest_class": int(sizes.max())}
+        if k is not None:
+            found["c_avg"] = average_class_size(sizes, k)
     return found
 
 
@@ -63,12 +76,28 @@ def counted_sizes(release: Release) -> np.ndarray[tuple[int], np.dtype[np.int64]
     return sizes[sizes > 0]
 
 
-def _precision(release: Release, table: Table, hierarchies: Mapping[str, Hierarchy]) -> float:
-    """Prec of a release whose columns have one level each, but for cells that are suppressed."""
-    assert release.node is not None
-    lost = float(table.n_rows - release.table.num_rows) * len(release.node)
-    for name, level in release.node.items():
-        column, height = release.table.column(name), hierarchies[name].height
-        stars = int(pc.sum(pc.equal(column, SUPPRESSED)).as_py() or 0) if pa.types.is_string(column.type) else 0
-        lost += stars + (release.table.num_rows - stars) * (level / height if height else 0.0)
-    return 1.0 - lost / (table.n_rows * len(release.node))
+def lifted(
+    node: Mapping[str, int],
+    hierarchies: Mapping[str, Hierarchy],
+    rows: int,
+    published: int,
+    stars: Mapping[str, int],
+) -> float:
+    """Prec of a release whose columns have one level each, but for cells that are suppressed.
+
+    Args:
+        node: Level of each quasi-identifier.
+        hierarchies: Of the quasi-identifiers.
+        rows: Of the input.
+        published: Rows of the release.
+        stars: By quasi-identifier, published rows whose cell is suppressed.
+    """
+    lost = float(rows - published) * len(node)
+    for name, level in node.items():
+        height = hierarchies[name].height
+        lost += stars[name] + (published - stars[name]) * (level / height if height else 0.0)
+    return 1.0 - lost / (rows * len(node))
+
+
+def _stars(column: pa.ChunkedArray) -> int:
+    return int(pc.sum(pc.equal(column, SUPPRESSED)).as_py() or 0) if pa.types.is_string(column.type) else 0

@@ -75,12 +75,27 @@ def generalisation_loss(table: pa.Table, scales: Mapping[str, Scale], rows: int)
     """
     if not scales or not rows or not scales.keys() <= set(table.column_names):
         return None
+    cells = {name: [(cell, n) for (cell,), n in distinct(table, [name])] for name in scales}
+    return loss_of_cells(cells, scales, rows, table.num_rows)
+
+
+def loss_of_cells(
+    cells: Mapping[str, Sequence[tuple[str, int]]], scales: Mapping[str, Scale], rows: int, published: int
+) -> float | None:
+    """`generalisation_loss` of distinct cells.
+
+    Args:
+        cells: By quasi-identifier, its distinct cells and the published rows of each.
+        scales: Of the quasi-identifiers, at least one.
+        rows: Of the input, at least one.
+        published: Published rows.
+    """
     lost = 0.0
     for name, scale in scales.items():
-        losses = [(cell_loss(cell, scale), n) for (cell,), n in distinct(table, [name])]
+        losses = [(cell_loss(cell, scale), n) for cell, n in cells[name]]
         if any(loss is None for loss, _ in losses):
             return None
-        lost += sum(loss * n for loss, n in losses if loss is not None) + rows - table.num_rows
+        lost += sum(loss * n for loss, n in losses if loss is not None) + rows - published
     return lost / (rows * len(scales))
 
 

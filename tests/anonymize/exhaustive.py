@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from decimal import Decimal
 
-from anonymize.fulldomain.releasing import Suppressed, Suppression, release
+from anonymize.fulldomain.releasing import Suppressed, Suppression, recoding, release
 from anonymize.fulldomain.search import Problem, no_solution
 from anonymize.hierarchies.hierarchy import Hierarchy
 from anonymize.models.requirements import Requirements
@@ -29,4 +29,5 @@ def exhaustive(
     nodes = [node for node in search.lattice.nodes() if search.examine(node).satisfied]
     if not nodes:
         raise no_solution(search)
-    return release(problem, search, search.least_loss(nodes), "exhaustive", suppressed, suppression)
+    found = recoding(problem, search, search.least_loss(nodes), "exhaustive", suppression)
+    return release(problem, found, suppressed)
