@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
+from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,9 +15,10 @@ from comine.handle import JobHandle
 from comine.planned import Plan
 from coordinator.interrupt import run_interruptibly
 from coordinator.jobs.background import start_driver
+from coordinator.jobs.party_files import Engine, party_files
 from coordinator.jobs.planner import plan_job
 from coordinator.jobs.runner import run_job, submit_job
-from coordinator.jobs.simulate import check_parties, load_data, simulate_job
+from coordinator.jobs.simulate import check_parties, simulate_job
 from coordinator.jobs.store import Store
 from coordinator.member import load_federation
 from jobs.data import Data
@@ -52,6 +54,9 @@ def simulate(
     format: str | None = None,  # noqa: A002 - the word of the configuration file
     separator: str | None = None,
     id: str | Sequence[str] | None = None,  # noqa: A002 - the word of the configuration file
+    engine: str = "auto",
+    memory_share: float | str | Decimal | None = None,
+    spark: str | None = None,
 ) -> Result:
     """Runs a job with all its parties in this process, with the very code of the nodes.
 
@@ -65,6 +70,11 @@ def simulate(
         separator: What separates items or cells in them, where the format leaves it open.
         id: The column of ids, "id" by default, or the columns of a composite id. Rows that a model is learnt from need
             none.
+        engine: Where the rows of files are counted: "memory"; "processes", in blocks on the disk, for files that exceed
+            the memory; "spark"; or "auto", in memory where all files together are expected to take at most the share.
+            A script that has processes keeps its work behind `if __name__ == "__main__":`.
+        memory_share: Of this process's memory; 0.25 by default.
+        spark: The cluster of the engine "spark", as `sc://HOST:PORT`.
 
     Raises:
         ComineError: The job, the data or the run is at fault; the message says what to do.
@@ -74,15 +84,16 @@ def simulate(
     files = {name: Path(given) for name, given in data.items() if isinstance(given, str | os.PathLike)}
     ids = [id] if isinstance(id, str) else list(kind_of(spec).default_ids(spec) if id is None else id)
     kind = kind_of(spec).data
-    encoded = load_data(files, kind, format or ("csv" if kind == "table" else "basket"), separator, ids)
-    for name, given in data.items():
-        if isinstance(given, Transactions | Table):
-            encoded[name] = given
-        elif kind == "table" and hasattr(given, "__arrow_c_stream__"):
-            encoded[name] = table_from_arrow(_arrow(name, given), ids, f"the data of {name}")
-        elif not isinstance(given, str | os.PathLike):
-            encoded[name] = _encode(name, given)
-    return run_interruptibly(simulate_job(spec, encoded, seed=seed))
+    form = format or ("csv" if kind == "table" else "basket")
+    with party_files(spec, files, form, separator, ids, Engine.of(engine, memory_share, spark)) as encoded:
+        for name, given in data.items():
+            if isinstance(given, Transactions | Table):
+                encoded[name] = given
+            elif kind == "table" and hasattr(given, "__arrow_c_stream__"):
+                encoded[name] = table_from_arrow(_arrow(name, given), ids, f"the data of {name}")
+            elif not isinstance(given, str | os.PathLike):
+                encoded[name] = _encode(name, given)
+        return run_interruptibly(simulate_job(spec, encoded, seed=seed))
 
 
 def load_model(path: str | os.PathLike[str]) -> Model:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from decimal import Decimal
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal
 from urllib.parse import urlsplit
@@ -15,6 +14,7 @@ from jobs.kinds.packages import TASKS
 from jobs.spec.toml import TomlTable, read_toml, validate
 from jobs.spec.values import DataName, Duration, Fraction
 from link.errors import ConfigurationError
+from mining.partitioned.encoding.expected import MEMORY_SHARE
 from mining.public_sizes import NOTHING, PublicSizes
 from party.data.hidden_rules import HidingSection
 from party.policy.privacy_budget import DatasetBudget
@@ -25,7 +25,6 @@ from party.services.frequency.policy import FrequencySection
 from party.services.queries.policy import QueriesSection
 from party.services.shuffler.policy import ShufflerSection
 
-MEMORY_SHARE: Final = Decimal("0.25")
 AUDIT_LOG: Final = "audit.log"  # in the state folder
 AUDIT_KEY: Final = "audit.key"
 FILE_URLS: Final = ("sqlite:///", "duckdb:///")

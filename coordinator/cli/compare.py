@@ -140,7 +140,8 @@ def _in_process(
     """Runs jobs on the data of these files."""
     from coordinator.cli.simulate import sources_of
     from coordinator.cli.terminal.live import live_progress
-    from coordinator.jobs.simulate import check_parties, load_data, simulate_job
+    from coordinator.jobs.party_files import load_files
+    from coordinator.jobs.simulate import check_parties, simulate_job
     from jobs.kinds.registry import kind_of
     from jobs.results.result import Result
 
@@ -148,7 +149,7 @@ def _in_process(
     check_parties(spec, sources)
     kind = kind_of(spec).data
     data_format = data_format or ("csv" if kind == "table" else "basket")
-    data = load_data(sources, kind, data_format, separator, ids or kind_of(spec).default_ids(spec))
+    data = load_files(spec, sources, data_format, separator, ids or kind_of(spec).default_ids(spec))
 
     async def run(changed: JobSpec, seed: int | None) -> Result:
         with live_progress(changed.job.parties) as watcher:

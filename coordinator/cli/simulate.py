@@ -34,6 +34,21 @@ def simulate(
         list[str] | None,
         typer.Option("--id", metavar="COLUMN", help="Column of ids, id by default; once for each of a composite id."),
     ] = None,
+    engine: Annotated[
+        str,
+        typer.Option("--engine", help="Where rows are counted: auto, memory, processes or spark.", show_default=True),
+    ] = "auto",
+    memory_share: Annotated[
+        str | None,
+        typer.Option(
+            "--memory-share",
+            metavar="SHARE",
+            help="Of the memory, what all files together may take in it by auto; 0.25 by default.",
+        ),
+    ] = None,
+    spark: Annotated[
+        str | None, typer.Option("--spark", metavar="URL", help="The cluster of the engine spark, as sc://HOST:PORT.")
+    ] = None,
     seed: Annotated[
         int | None, typer.Option("--seed", help="Repeat all random draws; such a run keeps no secrets.")
     ] = None,
@@ -42,7 +57,8 @@ def simulate(
     """Run a job with all its parties in this process, with the very code of the nodes."""
     from coordinator.cli.terminal.live import live_progress
     from coordinator.interrupt import run_interruptibly
-    from coordinator.jobs.simulate import check_parties, load_data, simulate_job
+    from coordinator.jobs.party_files import Engine, party_files
+    from coordinator.jobs.simulate import check_parties, simulate_job
     from jobs.kinds.registry import kind_of
     from jobs.loading import load_job
     from jobs.results.destination import check_result_folder
@@ -52,6 +68,7 @@ def simulate(
         raise UsageError(
             "--format sql: simulate reads files; write the rows of the query to one, such as a long CSV file"
         )
+    counted = Engine.of(engine, memory_share, spark)
     spec = load_job(job_toml)
     sources = sources_of(party)
     check_parties(spec, sources)
@@ -60,8 +77,11 @@ def simulate(
     kind = kind_of(spec).data
     if data_format is None:
         data_format = "csv" if kind == "table" else "basket"
-    data = load_data(sources, kind, data_format, separator, kind_of(spec).default_ids(spec) if ids is None else ids)
-    with live_progress(spec.job.parties) as watcher:
+    ids = list(kind_of(spec).default_ids(spec)) if ids is None else ids
+    with (
+        party_files(spec, sources, data_format, separator, ids, counted) as data,
+        live_progress(spec.job.parties) as watcher,
+    ):
         result = run_interruptibly(simulate_job(spec, data, seed=seed, watcher=watcher))
     from coordinator.cli.terminal.present import present
 

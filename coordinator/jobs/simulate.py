@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Mapping
 from dataclasses import replace
-from pathlib import Path
 from typing import Final
 
 from coordinator.jobs.failures import gathered
@@ -13,7 +11,7 @@ from coordinator.jobs.progress import Watcher, unwatched
 from coordinator.jobs.released import assemble
 from crypto.primitives.randomness import Randomness
 from crypto.protocols.products.outside_dealer import Dealer, Dealings
-from jobs.data import Data, DataKind, data_kind
+from jobs.data import Data, close, data_kind
 from jobs.kinds.data import check_data_kind
 from jobs.kinds.kind import Resources
 from jobs.kinds.packed_itemsets import digest
@@ -22,13 +20,12 @@ from jobs.results.release import release_of, sign
 from jobs.results.result import Result
 from jobs.run import PartyRun, run_party
 from jobs.spec.job import JobSpec
-from link.errors import ConfigurationError, InputDataError
+from link.errors import ConfigurationError
 from link.executor import ThreadExecutor
 from link.pki.authority import Authority
 from link.pki.identity import Identity
 from link.pki.trust import Trust
 from link.transports.memory import Hub
-from mining.data.loading import load_table, load_transactions
 from mining.data.tables import Table
 from protos.v1.control_pb2 import ResultHeader
 
@@ -42,7 +39,7 @@ async def simulate_job(
 
     Args:
         spec: The job.
-        data: The data of each party of the job, of the kind that the job needs.
+        data: The data of each party of the job, of the kind that the job needs; rows in blocks are closed at its end.
         seed: Repeats every random draw; such a run keeps no secrets.
         watcher: Called with the progress; with the bytes of a simulation at its end.
 
@@ -50,6 +47,14 @@ async def simulate_job(
         ConfigurationError: `data` does not name exactly the parties of the job, or does not fit it.
         ComineError: The job failed; the error is the one that began it.
     """
+    try:
+        return await _simulated(spec, data, seed, watcher)
+    finally:
+        for given in data.values():
+            close(given)
+
+
+async def _simulated(spec: JobSpec, data: Mapping[str, Data], seed: int | None, watcher: Watcher) -> Result:
     check_parties(spec, data)
     _check_data(spec, data)
     random = Randomness.from_os() if seed is None else Randomness.from_seed(seed)
@@ -87,37 +92,6 @@ async def simulate_job(
     result = assemble(spec, job_id, Trust(authority.certificate_pem), released, source)
     kept = {party: run.outcome.alignment for party, run in runs.items() if run.outcome.alignment is not None}
     return replace(result.of_simulation(seed), alignments=kept)
-
-
-def load_data(
-    sources: Mapping[str, Path], kind: DataKind, data_format: str, separator: str | None, ids: Sequence[str] = ("id",)
-) -> dict[str, Data]:
-    """The data of each party, read at once.
-
-    Args:
-        sources: A file by party.
-        kind: Of the data that the job needs.
-        data_format: One of `mining.data.loading.FORMATS` or `TABLE_FORMATS`, the same for all.
-        separator: What separates items or cells, where the format leaves it open.
-        ids: The column that numbers transactions, or the columns that together name a row of a table.
-
-    Raises:
-        ConfigurationError: The format is unknown or of another kind, or the separator or ids do not fit it.
-        InputDataError: A file cannot be read, or is not in that format.
-    """
-    if kind == "transactions" and len(ids) > 1:
-        raise ConfigurationError('several columns of ids are for partition = "vertical"; transactions have one')
-
-    def load(party: str) -> Data:
-        try:
-            if kind == "table":
-                return load_table(sources[party], data_format, separator=separator, id_columns=ids)
-            return load_transactions(sources[party], data_format, separator=separator, id_column=ids[0])
-        except InputDataError as error:
-            raise InputDataError(f"the data of {party}: {error.message}", party=party) from None
-
-    with ThreadPoolExecutor() as pool:
-        return dict(zip(sources, pool.map(load, sources), strict=True))
 
 
 def check_parties(spec: JobSpec, given: Mapping[str, object]) -> None:

@@ -58,28 +58,45 @@ def load_transactions(
         ConfigurationError: The format is unknown, or an option does not fit it.
         InputDataError: The source cannot be read, or is not what the format says.
     """
+    check_options(format, separator, query)
+    if format == "sql":
+        return table_sources.from_sql(str(source), query or "", id_column, item_column)
+    path = Path(source)
+    if format == "parquet":
+        return table_sources.from_parquet(existing(path), id_column, item_column)
+    if format == "basket":
+        return text_sources.from_baskets(read_text(path), separator, path)
+    data = read_text(path, quotes=True)
+    if format == "csv":
+        return text_sources.from_records(data, separator or ",", path)
+    if format == "long":
+        return text_sources.from_long(data, separator or ",", id_column, item_column, path)
+    return text_sources.from_wide(data, separator or ",", id_column, path)
+
+
+def check_options(
+    format: str,  # noqa: A002 - the word of the configuration file
+    separator: str | None,
+    query: str | None = None,
+) -> None:
+    """Refuses what `load_transactions` refuses before it looks at a source.
+
+    Raises:
+        ConfigurationError: The format is unknown, or an option does not fit it.
+    """
     if format not in FORMATS:
         raise ConfigurationError(f'There is no format "{format}"; known formats are {", ".join(FORMATS)}.')
     if format == "sql":
         if query is None:
             raise ConfigurationError('A source of format "sql" needs a query that returns the columns id and item.')
-        return table_sources.from_sql(str(source), query, id_column, item_column)
+        return
     _check_no_query(query, format)
-    path = Path(source)
     if format == "parquet":
         _check_no_separator(separator, format)
-        return table_sources.from_parquet(existing(path), id_column, item_column)
-    if format == "basket":
-        if separator is not None and (not separator or "\n" in separator or "\r" in separator):
-            raise ConfigurationError("The separator of a basket file must be text without line ends.")
-        return text_sources.from_baskets(read_text(path), separator, path)
-    separator = _csv_separator(separator)
-    data = read_text(path, quotes=True)
-    if format == "csv":
-        return text_sources.from_records(data, separator, path)
-    if format == "long":
-        return text_sources.from_long(data, separator, id_column, item_column, path)
-    return text_sources.from_wide(data, separator, id_column, path)
+    elif format != "basket":
+        _csv_separator(separator)
+    elif separator is not None and (not separator or "\n" in separator or "\r" in separator):
+        raise ConfigurationError("The separator of a basket file must be text without line ends.")
 
 
 def load_table(

@@ -21,10 +21,11 @@ from mining.data.transactions import Transactions
 from mining.hiding.sensitive import Thresholds
 from mining.partitioned.cores import Cores
 from mining.partitioned.encoding.encode import Encoding
+from mining.partitioned.encoding.expected import MEMORY_SHARE
 from mining.partitioned.processes import Processes
 from mining.public_sizes import NOTHING, PublicSizes, measured
 from mining.thresholds import minimum_count
-from party.config import MEMORY_SHARE, DatasetSection
+from party.config import DatasetSection
 from party.data.block_folders import blocks_of
 from party.data.dataset_hints import Hint, hints, other_format
 from party.data.engine import engine_of

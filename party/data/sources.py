@@ -19,9 +19,10 @@ from mining.data.loading import load_table, load_transactions
 from mining.data.tables import Table
 from mining.data.transactions import Transactions
 from mining.partitioned.cores import Cores
+from mining.partitioned.encoding.expected import MEMORY_SHARE
 from mining.partitioned.encoding.source import TransactionSource
 from mining.partitioned.rows import PartitionedRows
-from party.config import MEMORY_SHARE, DatasetSection
+from party.config import DatasetSection
 from party.data.block_folders import BlockFolders
 from party.data.engine import engine_of
 from party.data.hidden_rules import without_rules

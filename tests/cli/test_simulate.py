@@ -62,6 +62,15 @@ def test_json_holds_the_account_and_the_rows(comine: Comine, baskets: list[str],
     assert "itemsets" not in json.loads(comine("simulate", "job.toml", *baskets, "--json", "--out", "out").out)
 
 
+def test_rows_in_blocks_give_the_same(comine: Comine, baskets: list[str], tmp_path: Path) -> None:
+    for out, options in (("memory", ()), ("blocks", ("--engine", "auto", "--memory-share", "1e-9"))):
+        assert comine("simulate", "job.toml", *baskets, "--out", out, "--seed", 1, *options).code == 0
+    memory, blocks = ((tmp_path / out / "itemsets.csv").read_bytes() for out in ("memory", "blocks"))
+    assert memory == blocks
+    assert comine("simulate", "job.toml", *baskets, "--engine", "disk").code == 10
+    assert comine("simulate", "job.toml", *baskets, "--memory-share", "half").code == 10
+
+
 @pytest.mark.parametrize("option", slowly([[], ["--json"]], now=[0]))
 def test_a_pipe_gets_utf_8_whatever_the_locale(baskets: list[str], tmp_path: Path, option: list[str]) -> None:
     for name in ROWS:
@@ -295,7 +304,7 @@ def test_an_unforeseen_fault_shows_no_traceback(
     def broken(*_: object, **__: object) -> None:
         raise KeyError("a private value")
 
-    monkeypatch.setattr("coordinator.jobs.simulate.load_data", broken)
+    monkeypatch.setattr("coordinator.jobs.party_files.load_files", broken)
     ran = comine("simulate", "job.toml", *baskets)
     assert ran.code == 70
     assert "KeyError (E700" in ran.err

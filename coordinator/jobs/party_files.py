@@ -1,0 +1,220 @@
+"""The files of a simulation's parties: read into memory, or into blocks that processes or a Spark cluster count."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+from decimal import Decimal, InvalidOperation
+from pathlib import Path
+from typing import Final, TypeVar
+
+from jobs.data import Data
+from jobs.kinds.data import check_takes_blocks
+from jobs.kinds.registry import kind_of
+from jobs.spec.job import JobSpec
+from link.errors import ConfigurationError, InputDataError
+from link.memory_limit import memory_limit
+from mining.data.loading import check_options, load_table, load_transactions
+from mining.partitioned.cores import Cores
+from mining.partitioned.encoding.encode import Encoding
+from mining.partitioned.encoding.expected import MEMORY_SHARE, expected_bytes
+from mining.partitioned.encoding.source import TransactionSource
+from mining.partitioned.processes import Processes
+from mining.partitioned.rows import PartitionedRows
+from mining.partitioned.spark.cluster import Cluster
+from mining.partitioned.spark.encoding import SparkEncoding
+
+ENGINES: Final = ("auto", "memory", "processes", "spark")
+TAG: Final = "comine-simulate"  # of work on a cluster, before a party's name
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Engine:
+    """Where the rows of files are counted.
+
+    Attributes:
+        name: `memory`; `processes`, in blocks on the disk; `spark`; or `auto`: in memory where all files together are
+            expected to take at most the share.
+        memory_share: Of this process's memory.
+        spark: With `spark`: the cluster, as `sc://HOST:PORT`.
+    """
+
+    name: str = "auto"
+    memory_share: Decimal = MEMORY_SHARE
+    spark: str | None = None
+
+    @classmethod
+    def of(cls, name: str, memory_share: float | str | Decimal | None, spark: str | None) -> Engine:
+        """What is asked for in words.
+
+        Raises:
+            ConfigurationError: The share is no number.
+        """
+        if memory_share is None:
+            return cls(name, spark=spark)
+        try:
+            return cls(name, Decimal(str(memory_share)), spark)
+        except InvalidOperation:
+            raise _wrong_share(memory_share) from None
+
+    def check(self, data_format: str) -> None:
+        """Refuses what no files of this format can be counted by.
+
+        Raises:
+            ConfigurationError: It is.
+        """
+        if self.name not in ENGINES:
+            raise ConfigurationError(f"there is no engine '{self.name}'; there are {', '.join(ENGINES)}")
+        if not (self.memory_share.is_finite() and 0 < self.memory_share <= 1):
+            raise _wrong_share(self.memory_share)
+        if (self.name == "spark") != (self.spark is not None):
+            raise ConfigurationError(
+                'engine = "spark" and a cluster need each other: name it by spark = "sc://HOST:PORT"'
+            )
+        if self.name == "spark" and data_format != "parquet":
+            raise ConfigurationError(
+                'engine = "spark" reads files in format = "parquet", which all workers find at the same path'
+            )
+
+
+def _wrong_share(given: object) -> ConfigurationError:
+    return ConfigurationError(f"the memory share {given} is no number above 0 and at most 1")
+
+
+def load_files(
+    spec: JobSpec, sources: Mapping[str, Path], data_format: str, separator: str | None, ids: Sequence[str]
+) -> dict[str, Data]:
+    """The data of each party in memory.
+
+    Args:
+        spec: The job, which says of what kind data are.
+        sources: A file by party.
+        data_format: One of `mining.data.loading.FORMATS` or `TABLE_FORMATS`, the same for all.
+        separator: What separates items or cells, where the format leaves it open.
+        ids: The column that numbers transactions, or the columns that together name a row of a table.
+
+    Raises:
+        ConfigurationError: The format is unknown or of another kind, or the separator or ids do not fit it.
+        InputDataError: A file cannot be read, or is not in that format.
+    """
+    kind = kind_of(spec).data
+    _check_ids(spec, ids)
+
+    def load(party: str) -> Data:
+        if kind == "table":
+            return load_table(sources[party], data_format, separator=separator, id_columns=ids)
+        return load_transactions(sources[party], data_format, separator=separator, id_column=ids[0])
+
+    return _for_each(sources, load)
+
+
+@contextmanager
+def party_files(
+    spec: JobSpec,
+    sources: Mapping[str, Path],
+    data_format: str,
+    separator: str | None,
+    ids: Sequence[str],
+    engine: Engine,
+) -> Iterator[dict[str, Data]]:
+    """The data of each party, where an engine counts them; what they take on the disk is gone afterwards.
+
+    Args:
+        spec: As of `load_files`.
+        sources: As there; on a cluster also patterns of paths.
+        data_format: As there.
+        separator: As there.
+        ids: As there.
+        engine: Where rows are counted.
+
+    Raises:
+        ConfigurationError: As there; or the job cannot be counted by that engine.
+        InputDataError: As there.
+        ResourceError: There is no room for blocks, or the cluster is lost.
+    """
+    engine.check(data_format)
+    name, in_blocks = engine.name, kind_of(spec).in_blocks
+    if name == "auto":
+        expected = sum(expected_bytes(path, data_format) for path in sources.values()) if in_blocks else 0
+        name = "processes" if expected > engine.memory_share * memory_limit() else "memory"
+    if name == "memory":
+        yield load_files(spec, sources, data_format, separator, ids)
+        return
+    for party in sources:
+        check_takes_blocks(spec, party, on_cluster=name == "spark")
+    _check_ids(spec, ids)
+    check_options(data_format, separator)
+    places = {
+        party: TransactionSource(str(path.absolute()), data_format, separator, id_column=ids[0])
+        for party, path in sources.items()
+    }
+    if name == "processes":
+        with tempfile.TemporaryDirectory(prefix="comine-") as folder:
+            yield dict(_in_blocks(places, Path(folder)))
+        return
+    cluster = Cluster(engine.spark or "")
+    try:
+        yield {party: _on_cluster(cluster, place, party) for party, place in places.items()}
+    finally:
+        cluster.close()
+
+
+def _check_ids(spec: JobSpec, ids: Sequence[str]) -> None:
+    if kind_of(spec).data == "transactions" and len(ids) > 1:
+        raise ConfigurationError('several columns of ids are for partition = "vertical"; transactions have one')
+
+
+def _in_blocks(places: Mapping[str, TransactionSource], folder: Path) -> dict[str, PartitionedRows]:
+    cores = Cores()  # of all parties together
+    encodings = {party: Encoding(place, (), folder / party, cores) for party, place in places.items()}
+
+    def end() -> None:
+        for encoding in encodings.values():
+            encoding.close()
+
+    stored = _for_each(places, lambda party: encodings[party].run(), end)
+    return {
+        party: each.rows(lambda blocks, lengths: Processes(blocks, lengths, cores)) for party, each in stored.items()
+    }
+
+
+def _on_cluster(cluster: Cluster, place: TransactionSource, party: str) -> PartitionedRows:
+    tag = f"{TAG}-{party}"
+    with _told(party):
+        return SparkEncoding(cluster, place, (), tag).run().rows(tag)
+
+
+def _for_each(parties: Iterable[str], load: Callable[[str], T], end: Callable[[], None] = lambda: None) -> dict[str, T]:
+    """What is loaded for each party, all at once.
+
+    Args:
+        parties: Their names.
+        load: Loads the data of one.
+        end: Called where one fails, or Ctrl-C came, so that nobody waits for the others.
+    """
+
+    def told(party: str) -> T:
+        with _told(party):
+            return load(party)
+
+    with ThreadPoolExecutor() as pool:
+        loading = {party: pool.submit(told, party) for party in parties}
+        try:
+            return {party: each.result() for party, each in loading.items()}
+        except BaseException:
+            end()
+            raise
+
+
+@contextmanager
+def _told(party: str) -> Iterator[None]:
+    """Names the party whose data are wrong."""
+    try:
+        yield
+    except InputDataError as error:
+        raise InputDataError(f"the data of {party}: {error.message}", party=party) from None

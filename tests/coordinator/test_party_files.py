@@ -1,0 +1,161 @@
+"""Simulations whose rows lie in blocks: the results of memory, the sentences of nodes, nothing left behind."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import tempfile
+from decimal import Decimal
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import comine
+from coordinator.jobs import party_files as module
+from coordinator.jobs.party_files import Engine, party_files
+from coordinator.jobs.simulate import simulate_job
+from jobs.loading import job_of
+from jobs.spec.job import JobSpec
+from link.errors import ResourceError
+from mining.data.transactions import Transactions
+from mining.partitioned import counter
+from mining.partitioned.rows import PartitionedRows
+from tests.coordinator.nodes import SPEC
+from tests.errors import fails
+from tests.mining.partitioned.deadly_kernels import Deadly, Endless
+
+BLOCKS = Engine("processes")
+
+
+@pytest.fixture
+def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Path]:
+    """Parquet files with lists of items, and a temporary folder of the test's own."""
+    (tmp_path / "tmp").mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "tmp"))
+    generator = np.random.default_rng(7)
+    found = {}
+    for name in SPEC.job.parties:
+        rows = [[f"item {item}" for item in np.flatnonzero(generator.random(6) < 0.4)] for _ in range(60)]
+        found[name] = tmp_path / f"{name}.parquet"
+        pq.write_table(pa.table({"items": pa.array(rows, pa.list_(pa.string()))}), found[name], row_group_size=20)
+    return found
+
+
+def job(**itemsets: object) -> dict[str, dict[str, object]]:
+    parts = {"name": "weekly", "task": "itemsets", "parties": list(SPEC.job.parties), "dataset": "baskets"}
+    return {"job": parts, "itemsets": {"min_support": "0.1", **itemsets}}
+
+
+def spec(**itemsets: object) -> JobSpec:
+    return job_of(job(**itemsets), "job.toml", Path())
+
+
+def test_blocks_give_what_memory_gives(files: dict[str, Path], tmp_path: Path) -> None:
+    options: dict[str, str | int] = {"format": "parquet", "seed": 3}
+    memory, blocks = (
+        comine.simulate(job(), files, engine=engine, **options)  # type: ignore[arg-type]
+        for engine in ("memory", "processes")
+    )
+    assert memory.finding is not None
+    assert blocks.finding is not None
+    assert memory.finding.pack() == blocks.finding.pack()
+    assert [each.rounds for each in memory.parties.values()] == [each.rounds for each in blocks.parties.values()]
+    assert not list((tmp_path / "tmp").iterdir())
+
+
+def test_auto_goes_by_all_files_together(files: dict[str, Path], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "expected_bytes", lambda *_: 600)
+    monkeypatch.setattr(module, "memory_limit", lambda: 4000)
+    for share, kind in (("0.31", Transactions), ("0.29", PartitionedRows)):
+        with party_files(spec(), files, "parquet", None, ["id"], Engine.of("auto", share, None)) as data:
+            assert {type(each) for each in data.values()} == {kind}
+
+
+def test_jobs_that_take_no_blocks(tmp_path: Path) -> None:
+    contents = {
+        "job": {"name": "columns", "task": "itemsets", "partition": "vertical", "parties": ["a", "b"], "dataset": "d"},
+        "itemsets": {"min_support": "0.1"},
+    }
+    files = {name: tmp_path / f"{name}.csv" for name in "ab"}
+    for file in files.values():
+        file.write_text("id,one\n1,2\n")
+    columns = job_of(contents, "job.toml", Path())
+    with party_files(columns, files, "csv", None, ["id"], Engine("auto", Decimal("1e-12"))) as data:
+        assert {each.n_rows for each in data.values()} == {1}
+    with fails("E100", party="a"), party_files(columns, files, "csv", None, ["id"], BLOCKS):
+        pass
+
+
+@pytest.mark.parametrize(
+    ("engine", "data_format", "separator", "ids"),
+    [
+        (Engine("disk"), "parquet", None, ["id"]),
+        (Engine("auto", Decimal(2)), "parquet", None, ["id"]),
+        (Engine("spark"), "parquet", None, ["id"]),
+        (Engine("memory", spark="sc://host"), "parquet", None, ["id"]),
+        (Engine("spark", spark="sc://host"), "basket", None, ["id"]),
+        (BLOCKS, "text", None, ["id"]),
+        (BLOCKS, "parquet", ";", ["id"]),
+        (BLOCKS, "csv", ";;", ["id"]),
+        (BLOCKS, "long", None, ["one", "other"]),
+    ],
+)
+def test_options_that_fit_no_engine(
+    files: dict[str, Path], engine: Engine, data_format: str, separator: str | None, ids: list[str]
+) -> None:
+    with fails("E100"), party_files(spec(), files, data_format, separator, ids, engine):
+        pass
+
+
+def test_a_share_that_is_no_number() -> None:
+    with fails("E100"):
+        Engine.of("auto", "half", None)
+
+
+@pytest.mark.parametrize("engine", ["memory", "processes"])
+def test_a_file_that_cannot_be_read(files: dict[str, Path], tmp_path: Path, engine: str) -> None:
+    files["south"].write_text("no Parquet")
+    with fails("E101", party="south"), party_files(spec(), files, "parquet", None, ["id"], Engine(engine)):
+        pass
+    files["south"].unlink()
+    with fails("E101", party="south"), party_files(spec(), files, "parquet", None, ["id"], Engine(engine)):
+        pass
+    assert not list((tmp_path / "tmp").iterdir())
+
+
+def test_two_lost_processes_end_the_job(
+    files: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "deaths").mkdir()
+    monkeypatch.setattr(counter, "PairCounts", lambda *_: Deadly(tmp_path / "deaths", 1000))
+    with pytest.raises(ResourceError), party_files(spec(), files, "parquet", None, ["id"], BLOCKS) as data:
+        asyncio.run(simulate_job(spec(), data))
+
+
+def test_cancelling_ends_the_processes(files: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    begun = tmp_path / "begun"
+    monkeypatch.setattr(counter, "PairCounts", lambda *_: Endless(begun))
+
+    async def test() -> None:
+        with party_files(spec(), files, "parquet", None, ["id"], BLOCKS) as data:
+            running = asyncio.ensure_future(simulate_job(spec(), data))
+            while not (begun.exists() and (process := begun.read_text())):  # noqa: ASYNC110 - which several write
+                await asyncio.sleep(0.01)
+            running.cancel()
+            await asyncio.wait([running])
+            while _lives(int(process)):  # noqa: ASYNC110
+                await asyncio.sleep(0.01)
+
+    asyncio.run(test())
+    assert not list((tmp_path / "tmp").iterdir())
+
+
+def _lives(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    return True
