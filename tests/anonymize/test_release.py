@@ -19,7 +19,7 @@ from anonymize.release import (
 from anonymize.roles import Roles
 from anonymize.tables import Table
 from link.errors import ConfigurationError
-from tests.anonymize.fulldomain_cases import check_published, problems, toy
+from tests.anonymize.fulldomain.cases import check_published, problems, toy
 from tests.errors import fails
 
 

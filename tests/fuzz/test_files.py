@@ -74,7 +74,7 @@ from party.state.remembered import remembered
 from tests.examples import examples
 from tests.fuzz.mutations import mutated, mutated_pem
 from tests.jobs.released import release_here
-from tests.ldp.test_streams_memo import MECHANISM as MEMOISED
+from tests.ldp.streams.test_memo import MECHANISM as MEMOISED
 from tests.party.files import federation_toml, party_toml
 from tests.party.nodes import weekly
 

@@ -18,7 +18,7 @@ from anonymize.models import AlphaK, DistinctDiversity, Model, SensitiveLevels, 
 from link.errors import ConfigurationError
 from mining.data.table_readers import table_from_arrow
 from mining.joint.anonymisation.parameters import Carried, JointAnonymisation, QuasiIdentifier
-from tests.anonymize.fulldomain_cases import ADULT, adult_hierarchy
+from tests.anonymize.fulldomain.cases import ADULT, adult_hierarchy
 from tests.examples import examples, slowly
 from tests.mining.joint.anonymisation.anonymisation_world import (
     PARTIES,
