@@ -109,6 +109,22 @@ def test_verification_finds_such_a_column_in_the_release_of_somebody_else(
     assert comine("anonymize", "risk", "out", "--config", "a.toml").code == 10
 
 
+@pytest.mark.parametrize("model", ["k = 1", 't = {{ distance = "equal", value = 1, column = "ill" }}'])
+def test_a_single_row_is_released_only_where_its_release_can_be_verified(
+    comine: Comine, tmp_path: Path, model: str
+) -> None:
+    (tmp_path / "t.csv").write_text("pid,age,ill,amount\np1,34,flu,17\n")
+    for top, code in (("", 10), ('allow_unique = ["amount"]', 0)):
+        shape = CONFIG.replace("k = 5", model)
+        (tmp_path / "a.toml").write_text(
+            shape.format(identifiers='["pid"]', insensitive='["amount"]', algorithm="optimal", top=top)
+        )
+        ran = comine("anonymize", "run", "a.toml", "--out", "out")
+        assert (ran.code, "fewer than 2 rows have the same value in 100 %" in ran.err) == (code, code == 10)
+        assert (tmp_path / "out").exists() == (code == 0)
+    assert comine("anonymize", "verify", "out", "--original", "t.csv").code == 0
+
+
 def test_rare_values_and_rare_combinations_are_told_with_their_share(comine: Comine, tmp_path: Path) -> None:
     both = [str(row % 12) for row in range(N)], [str(row // 12) for row in range(N)]
     write(tmp_path, both[0], insensitive=("amount", "visits"), more=both[1])  # each fine, together a number of its own
