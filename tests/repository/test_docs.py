@@ -7,7 +7,6 @@ import builtins
 import re
 import tomllib
 from collections.abc import Iterator
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +19,7 @@ from jobs.loading import job_of, load_job
 from jobs.proposed import job_from_canonical
 from jobs.schema import NAMES
 from link.errors import BY_CODE
+from tests.product_texts import gaps, product_texts
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = sorted(
@@ -139,34 +139,14 @@ def test_every_error_has_a_page() -> None:
         assert f"Exit code {error.exit_code}" in pages[code].read_text(), code
 
 
-@cache
-def sentences() -> list[str]:
-    """Every text in the product's code, with … in the place of what is put into it."""
-    packages = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["root_packages"]
-    paths = (path for package in packages for path in (ROOT / package).rglob("*.py"))
-    return [text for path in paths for text in texts(ast.parse(path.read_text()))]
-
-
-def texts(tree: ast.AST) -> Iterator[str]:
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Constant) and isinstance(node.value, str):
-            yield node.value
-        elif isinstance(node, ast.JoinedStr):
-            yield "".join(str(part.value) if isinstance(part, ast.Constant) else "…" for part in node.values)
-
-
-def pattern(text: str) -> re.Pattern[str]:
-    return re.compile(".*".join(map(re.escape, text.split("…"))))
-
-
 def is_said(sentence: str) -> bool:
     """Whether the code has a text of that form, or one whose gaps can make it."""
     sentence = sentence.removeprefix("the policy of … ")  # which stands before what a rule says
     longest = max(sentence.split("…"), key=len)
-    if any(longest in text and pattern(sentence).search(text) for text in sentences()):
+    if any(longest in text and gaps(sentence).search(text) for text in product_texts()):
         return True
-    gapped = (text for text in sentences() if "…" in text and len(text) > MANY_LETTERS)
-    return any(max(text.split("…"), key=len) in sentence and pattern(text).search(sentence) for text in gapped)
+    gapped = (text for text in product_texts() if "…" in text and len(text) > MANY_LETTERS)
+    return any(max(text.split("…"), key=len) in sentence and gaps(text).search(sentence) for text in gapped)
 
 
 @pytest.mark.parametrize("code", sorted(BY_CODE))
@@ -221,7 +201,7 @@ def test_the_reference_tells_every_command_and_option() -> None:
 
 def test_the_reference_tells_every_schema() -> None:
     reference = (ROOT / "docs" / "reference-cli.md").read_text()
-    printed = {text for text in sentences() if re.fullmatch(r"comine\.[a-z-]+/\d+", text)} - {"comine.job-state/1"}
+    printed = {text for text in product_texts() if re.fullmatch(r"comine\.[a-z-]+/\d+", text)} - {"comine.job-state/1"}
     assert {name for name in printed if f"`{name}`" not in reference} == set()
     assert {name for name in NAMES if f"`{name}`" not in reference} == set()
 

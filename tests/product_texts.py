@@ -1,0 +1,50 @@
+"""The texts in the product's code, with … in the place of what is put into them: what it can say."""
+
+from __future__ import annotations
+
+import ast
+import re
+import tomllib
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+LETTERS = 12  # of a text, with gaps or without, that makes a sentence recognisable
+
+
+@cache
+def product_texts() -> tuple[str, ...]:
+    """Every text of all packages."""
+    packages = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["root_packages"]
+    paths = (path for package in packages for path in (ROOT / package).rglob("*.py"))
+    return tuple(text for path in paths for text in _texts(ast.parse(path.read_text())))
+
+
+def gaps(text: str) -> re.Pattern[str]:
+    """What a text can become, with anything in its gaps."""
+    return re.compile(".*".join(map(re.escape, text.split("…"))), re.DOTALL)
+
+
+def is_made_of_a_text(message: str) -> bool:
+    """Whether the message has all fixed pieces of one of the product's texts, in their order."""
+    return any(longest in message and gaps(text).search(message) for longest, text in _recognisable())
+
+
+@cache
+def _recognisable() -> tuple[tuple[str, str], ...]:
+    """Texts of enough letters, with their longest pieces."""
+    several = (text for text in set(product_texts()) if sum(map(str.isalpha, text)) >= LETTERS)
+    return tuple((max(text.split("…"), key=len), text) for text in several)
+
+
+def _texts(tree: ast.AST) -> Iterator[str]:
+    for node in ast.iter_child_nodes(tree):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            yield node.value
+        elif isinstance(node, ast.JoinedStr):
+            yield "".join(str(part.value) if isinstance(part, ast.Constant) else "…" for part in node.values)
+            for part in node.values:
+                yield from _texts(part)
+        else:
+            yield from _texts(node)
