@@ -8,14 +8,14 @@ it, and no more often than the policy says.
 from __future__ import annotations
 
 import asyncio
-import tempfile
 import time
-from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
+
+import numpy as np
 
 from jobs.audit.events import PlanAsked
-from jobs.data import close, data_kind
 from jobs.kinds.data import check_data_kind
+from jobs.kinds.registry import kind_of
 from jobs.plan import Plan
 from jobs.plan.calibration import Speed, measure, speed_message
 from jobs.plan.forecast import forecast
@@ -25,9 +25,11 @@ from jobs.spec.job import MAX_SPEC_BYTES, JobSpec
 from link.errors import LimitExceeded
 from link.executor import Executor, ThreadExecutor
 from link.pki.identity import Identity
-from mining.public_sizes import measured
-from party.config import PartyConfig
-from party.data.sources import Sources
+from mining.public_sizes import NOTHING, PublicSizes, measured
+from party.config import DatasetSection, PartyConfig
+from party.data.block_folders import blocks_of
+from party.data.engine import engine_of
+from party.data.sources import BLOCKS, read_dataset, source_of
 from party.policy.judge import Judge
 from party.policy.privacy_budget import amounts
 from party.state.node_audit import NodeAudit
@@ -99,6 +101,8 @@ class Estimates:
 def local_plan(config: PartyConfig, spec: JobSpec) -> Plan:
     """The plan that this party can make alone, for its own eyes: with the sizes of its own rows, and its own speed.
 
+    Rows that do not lie in memory are not read for it.
+
     Args:
         config: The node's file.
         spec: The job, which the policy has been asked about.
@@ -110,21 +114,53 @@ def local_plan(config: PartyConfig, spec: JobSpec) -> Plan:
 
 
 async def _local_plan(config: PartyConfig, spec: JobSpec) -> Plan:
-    me, executor = config.party.name, ThreadExecutor()
+    me, executor, dataset = config.party.name, ThreadExecutor(), config.datasets[spec.job.dataset]
+    check_data_kind(spec, dataset.kind, me)
     try:
-        with tempfile.TemporaryDirectory(dir=config.party.state_dir) as blocks:  # the node's own are no one else's
-            sources = Sources(config.dataset, executor, config.withheld, Path(blocks), config.party.memory_share)
-            data = await sources.load(spec.job.dataset)
-            try:
-                check_data_kind(spec, data_kind(data), me)
-                (sizes,) = await executor.map(measured, [data])
-            finally:
-                close(data)
+        (known,) = await executor.map(lambda each: _known(config, each, spec), [dataset])
         speed = speed_message(await measure(executor))
         certificate_bytes = config.tls.certificate.stat().st_size
     finally:
         executor.close()
-    likewise = PartyEstimate(sizes=sizes_message(sizes), speed=speed, certificate_bytes=certificate_bytes)
+    likewise = PartyEstimate(sizes=sizes_message(known.sizes), speed=speed, certificate_bytes=certificate_bytes)
     answers = dict.fromkeys(spec.job.parties, likewise)
     taken = f"The other parties are taken to be like {me}, in rows as in speed; nothing was asked of them."
-    return await asyncio.to_thread(forecast, spec, answers, LOCAL_LATENCY_S, taken)
+    return await asyncio.to_thread(forecast, spec, answers, LOCAL_LATENCY_S, taken, *known.grounds)
+
+
+class _Known(NamedTuple):
+    """What is known here of a dataset, and on what that rests where it is less than its rows tell."""
+
+    sizes: PublicSizes
+    grounds: tuple[str, ...] = ()
+
+
+def _known(config: PartyConfig, dataset: DatasetSection, spec: JobSpec) -> _Known:
+    """The sizes of rows in memory; of others what was written or encoded before: to read them takes as long as a job.
+
+    Raises:
+        ComineError: The data cannot be read.
+    """
+    me, withheld = config.party.name, config.withheld[dataset.name]
+    engine = dataset.engine
+    if engine == "auto":
+        engine = engine_of(dataset, config.party.memory_share) if kind_of(spec).in_blocks else "memory"
+    if engine == "memory":
+        return _Known(measured(read_dataset(dataset, withheld)))
+    where = "on a cluster" if engine == "spark" else "in blocks"
+    if dataset.publish is not None:
+        found = f"The rows of {me} lie {where} and were not read; their sizes are those of [dataset.publish]."
+        return _Known(dataset.public_sizes, (found,))
+    stored = None
+    if engine == "processes":
+        stored = blocks_of(source_of(dataset), withheld, config.party.state_dir / BLOCKS / dataset.name)
+    if stored is not None:
+        sizes = PublicSizes(sum(stored.lengths), int(np.count_nonzero(stored.counts)))
+        what = "and only their numbers of rows and items are known"
+    else:
+        sizes, what = NOTHING, "and nothing is known of them"
+    found = (
+        f"The rows of {me} lie {where} {what}: to count what is frequent takes as long as a job. Write their "
+        "sizes into [dataset.publish], as comine party check prints it."
+    )
+    return _Known(sizes, (found,))

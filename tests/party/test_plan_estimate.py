@@ -14,8 +14,11 @@ import pytest
 from jobs.spec.job import JobSpec
 from link.errors import PolicyDenied
 from link.pki.authority import Authority
+from mining.partitioned.cores import Cores
 from mining.public_sizes import FLOOR
 from party.config import PartyConfig
+from party.data.block_folders import BlockFolders
+from party.data.sources import BLOCKS, source_of
 from party.jobs.estimate import local_plan
 from party.policy.judge import Judge
 from party.state.node_database import FILE
@@ -169,6 +172,33 @@ def test_a_party_can_plan_alone(tmp_path: Path) -> None:
     assert any("taken to be like north" in line for line in plan.assumptions)
     assert all(party.bytes_sent > 0 for party in plan.parties.values())
     assert all(each.seconds is not None for each in plan.alternatives)
+
+
+def test_a_party_with_rows_in_blocks_plans_by_what_is_known(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By what it publishes, or what its blocks tell without being read; nothing is encoded for it."""
+
+    async def stopped(nodes: Nodes) -> None:
+        pass
+
+    with_nodes(tmp_path, "", stopped, data={name: random_rows(seed, 1234) for seed, name in enumerate(DATA)})
+    place = tmp_path / "north.toml"
+    inside = place.read_text().replace('format = "basket"', 'format = "basket"\nengine = "processes"')
+    place.write_text(inside)
+    monkeypatch.setattr("party.jobs.estimate.read_dataset", None)
+    config = PartyConfig.load(place)
+    unknown = local_plan(config, weekly())
+    assert unknown.n_rows is None
+    assert any("in blocks and nothing is known" in line for line in unknown.assumptions)
+    dataset = config.datasets["baskets"]
+    folders = BlockFolders(config.party.state_dir / BLOCKS / "baskets", source_of(dataset), (), Cores())
+    folders.encode(folders.encoding()).close()
+    encoded = local_plan(config, weekly())
+    assert encoded.parties["north"].n_rows == 1000
+    assert any("only their numbers of rows and items" in line for line in encoded.assumptions)
+    place.write_text(inside.replace("[policy]", f"{SECTION}[policy]", 1))
+    published = local_plan(PartyConfig.load(place), weekly())
+    assert published.parties["north"].n_rows
+    assert any("those of [dataset.publish]" in line for line in published.assumptions)
 
 
 def test_a_plan_keeps_the_event_loop_from_no_other_call(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
