@@ -67,11 +67,16 @@ class SparkServer:
         command += ["--class", "org.apache.spark.sql.connect.service.SparkConnectServer"]
         command += [part for key, value in settings.items() for part in ("--conf", f"{key}={value}")]
         inherited = {name: os.environ[name] for name in ("PATH", "HOME", "JAVA_HOME") if name in os.environ}
-        with self._log.open("wb") as log:
+        self._command, self._variables, self._folder = [*command, "spark-internal"], inherited | variables, folder
+        self.start()
+
+    def start(self) -> None:
+        """Starts the server, once more where it was killed, and waits until it answers."""
+        with self._log.open("ab") as log:
             self._process = subprocess.Popen(
-                [*command, "spark-internal"],
-                env=inherited | variables,
-                cwd=folder,
+                self._command,
+                env=self._variables,
+                cwd=self._folder,
                 stdout=log,
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
@@ -80,6 +85,18 @@ class SparkServer:
             if self._process.poll() is not None:
                 pytest.fail(f"Spark has not started: {self._log.read_text()[-2000:]}")
             time.sleep(0.2)
+
+    def kill_executor(self) -> None:
+        """Ends one of the processes that hold blocks and run tasks, at once; Spark starts another."""
+        for place in Path("/proc").glob("[0-9]*"):
+            try:
+                command, group = (place / "cmdline").read_bytes(), os.getpgid(int(place.name))
+            except OSError:  # it has ended
+                continue
+            if b"CoarseGrainedExecutorBackend" in command and group == self._process.pid:
+                os.kill(int(place.name), signal.SIGKILL)
+                return
+        pytest.fail("Spark has no executor")
 
     def _answers(self) -> bool:
         with socket.socket() as found:
