@@ -15,7 +15,7 @@ from jobs.schema import generate, published
 from ldp.consistency import METHODS
 from ldp.registry import ORACLES
 from tests.cli.conftest import Comine
-from tests.jobs.pages import taken_apart
+from tests.jobs.report.pages import taken_apart
 
 FILES = ["estimates.csv", "manifest.json", "report.html", "result.json"]
 COUNTS = {"milk": 3000, "bread": 1500, "tea, green": 400, ' say "hi" ': 100}

@@ -23,7 +23,7 @@ from ldp.aggregator import Aggregator
 from ldp.registry import oracle
 from link.pki.trust import Trust
 from tests.integration.processes import END_S, Process
-from tests.jobs.pages import taken_apart
+from tests.jobs.report.pages import taken_apart
 from tests.party.files import free_ports
 from tests.party.services.frequency.deployed import GATEWAYS, NODE, Deployed, deployed
 

@@ -31,7 +31,7 @@ from mining.rules.association import association_rules
 from protos.v1 import control_pb2 as control
 from tests.cli.conftest import Comine
 from tests.coordinator.nodes import Script, World, world
-from tests.jobs.results import uncounted
+from tests.jobs.results.made import uncounted
 
 JOB = '[job]\nname = "w"\ntask = "itemsets"\nparties = ["north", "south"]\ndataset = "d"\n[itemsets]\nmin_support = 2\n'
 RUN = ("job", "run", "job.toml", "--federation", "federation.toml", "--out", "out")

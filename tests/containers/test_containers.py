@@ -23,7 +23,7 @@ from mining.reference.pooled import brute_force
 from mining.reference.rules import rules as every_rule
 from tests.containers.engine import Docker, engine
 from tests.containers.image import OWN_BASE, build
-from tests.integration.joined_tables import joined
+from tests.integration.kinds.joined_tables import joined
 from tests.integration.processes import Ran
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]  # the engine and the base image may have to be fetched

@@ -11,7 +11,7 @@ from coordinator.frequency.report import report
 from coordinator.frequency.simulation import Request, simulate
 from coordinator.frequency.values import Collection
 from ldp.domain import Domain
-from tests.jobs.test_report_browser import CHROMIUM, seen
+from tests.jobs.report.test_browser import CHROMIUM, seen
 
 pytestmark = [
     pytest.mark.slow,

@@ -18,7 +18,7 @@ from ldp.domain import Domain
 from ldp.registry import ORACLES
 from link.errors import ConfigurationError
 from tests.errors import fails
-from tests.jobs.pages import taken_apart
+from tests.jobs.report.pages import taken_apart
 
 ERROR = 1e-7  # probability that a statistical test of a right simulation fails
 COUNTS = np.array([900, 500, 300, 150, 80, 40, 20, 5, 3, 2, 0, 0])

@@ -29,7 +29,7 @@ from protos.v1.plan_pb2 import PartyEstimate
 from tests.brought import bring
 from tests.errors import fails
 from tests.jobs.audit.kinds import JOBS, PARTIES
-from tests.jobs.plans import SPEED
+from tests.jobs.plan.answers import SPEED
 
 HOME: Final = "tests.extensions.pooled_engine:Pooled"
 

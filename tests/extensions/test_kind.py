@@ -43,7 +43,7 @@ from tests.errors import fails
 from tests.extensions.basket_sizes.kind import BasketSizes
 from tests.extensions.noisy_basket_sizes.kind import NoisyBasketSizes
 from tests.jobs.audit.kinds import agreed
-from tests.jobs.plans import SPEED
+from tests.jobs.plan.answers import SPEED
 
 PARTIES: Final = ("north", "south", "east")
 ADDED: Final = {"sizes": "tests.extensions.basket_sizes", "noisy-sizes": "tests.extensions.noisy_basket_sizes"}

@@ -73,7 +73,7 @@ from party.services.frequency.schedule import release_of
 from party.state.remembered import remembered
 from tests.examples import examples
 from tests.fuzz.mutations import mutated, mutated_pem
-from tests.jobs.released import release_here
+from tests.jobs.anonymization.released import release_here
 from tests.ldp.streams.test_memo import MECHANISM as MEMOISED
 from tests.party.files import federation_toml, party_toml
 from tests.party.nodes import weekly

@@ -29,7 +29,7 @@ from party.config import PartyConfig
 from party.state.store import Store
 from protos.v1 import control_pb2 as control
 from tests.examples import slowly
-from tests.integration.test_guilty import shift
+from tests.integration.faults.test_guilty import shift
 from tests.party.files import write_federation
 from tests.party.nodes import DATA, Client, crash, expire, hold, refused, running, weekly
 

@@ -13,7 +13,7 @@ from link.core import MAX_BUFFERED_BYTES
 from link.errors import ComineError, InputDataError, PeerError
 from tests.coordinator.simulation.still_time import InlineExecutor
 from tests.errors import fails
-from tests.jobs.plans import weekly
+from tests.jobs.plan.answers import weekly
 
 
 async def part(spec: JobSpec, **others: Any) -> None:

@@ -22,7 +22,7 @@ from jobs.spec.job import JobSpec
 from jobs.union_limit import MOST_PLACES, MOST_UNBOUNDED
 from tests.errors import fails
 from tests.examples import slowly
-from tests.jobs.plans import SPEED, answer, weekly
+from tests.jobs.plan.answers import SPEED, answer, weekly
 
 MANY = tuple(f"p{number}" for number in range(MOST_UNBOUNDED + 1))
 CATALOGUE = {"universe": "the catalogue", "catalogue": ["a", "b"], "strategy": "level-wise"}

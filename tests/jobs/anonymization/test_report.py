@@ -28,7 +28,7 @@ from jobs.anonymization.plots import HEIGHT, paired_bars
 from jobs.anonymization.running import run
 from jobs.anonymization.wording import protections
 from jobs.report import text
-from tests.jobs.pages import Page, taken_apart
+from tests.jobs.report.pages import Page, taken_apart
 
 EVIL = "<script>alert(1)</script>"
 ROWS = [

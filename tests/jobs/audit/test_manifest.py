@@ -28,8 +28,8 @@ from link.pki.authority import Authority
 from link.pki.identity import Identity, Role
 from link.pki.trust import Trust
 from tests.examples import examples
+from tests.jobs.anonymization.released import release_here
 from tests.jobs.audit.kinds import JOBS, agreed
-from tests.jobs.released import release_here
 
 ORDER = 0xFFFFFFFF00000000FFFFFFFFFFFFFFFFBCE6FAADA7179E84F3B9CAC2FC632551
 OTHERS = (  # of whom no party signs anything

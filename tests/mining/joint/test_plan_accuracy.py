@@ -23,7 +23,7 @@ from mining.data.loading import load_transactions
 from mining.data.transactions import Transactions
 from mining.public_sizes import measured
 from tests.examples import slowly
-from tests.jobs.plans import PARTIES, told, weekly
+from tests.jobs.plan.answers import PARTIES, told, weekly
 
 Split = Callable[[list[list[str]]], list[list[list[str]]]]
 

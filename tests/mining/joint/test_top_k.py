@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 import comine as api
 from jobs.run import PartyRun
 from jobs.statement import statement
-from tests.cli.test_simulate_tables import JOB, PEOPLE, expected
+from tests.cli.simulate.test_tables import JOB, PEOPLE, expected
 from tests.coordinator.simulation.still_time import InlineExecutor, run_still
 from tests.coordinator.simulation.whole_job import STRATEGIES, job, run_job
 from tests.examples import examples

@@ -22,7 +22,7 @@ from link.traffic import TOLERANCE
 from mining.data.transactions import Transactions
 from mining.joint.distributed.budget import length_noise
 from tests.coordinator.simulation.whole_job import identities, run_job
-from tests.jobs.plans import sizes_of
+from tests.jobs.plan.answers import sizes_of
 from tests.mining.joint.hybrid.test_hybrid_sizes import SPEED
 from tests.mining.joint.oracle import Rows
 

@@ -1,0 +1,470 @@
+"""A vertical job that dies goes on from the last level that all parties have kept, in a session of its own."""
+
+from __future__ import annotations
+
+import asyncio
+import csv
+import json
+import random
+import sqlite3
+import time
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from coordinator.jobs.driver import Driver
+from coordinator.jobs.lifecycle import Job, Problem, State
+from coordinator.jobs.runner import draft, resume_job, run_job
+from coordinator.jobs.store import JobFolder, Store
+from jobs.audit.events import Ended, Event
+from jobs.audit.verification import verification
+from jobs.loading import job_of
+from jobs.results.result import Result
+from jobs.spec.job import JobSpec
+from link.core import Transport
+from link.errors import PeerError
+from link.pki.authority import Authority
+from link.pki.trust import Trust
+from mining.joint.progress import KeptLevel
+from mining.reference.pooled import brute_force
+from party.jobs.progress import keeper_of
+from protos.v1.control_pb2 import StartRequest
+from protos.v1.link_pb2 import Frame
+from tests.errors import fails
+from tests.integration.faults.test_faults import Passing, unwrap, wrap
+from tests.integration.processes import Organisations, command
+from tests.party.nodes import Nodes, crash, hold, refused, running, weekly
+
+pytestmark = pytest.mark.slow
+
+COLUMNS = {"north": ("n1", "n2"), "south": ("s1", "s2"), "east": ("e1",)}
+LEAST = 20
+_random = random.Random(3)
+CELLS = {
+    f"p{number}": {column: _random.choice("xxxy") for columns in COLUMNS.values() for column in columns}
+    for number in range(80)
+}
+EXPECTED = brute_force(([f"{column}={cell}" for column, cell in row.items()] for row in CELLS.values()), LEAST)
+
+
+def spec_of(**itemsets: Any) -> JobSpec:
+    contents = {
+        "job": {
+            "name": "columns",
+            "task": "itemsets",
+            "parties": list(COLUMNS),
+            "dataset": "people",
+            "partition": "vertical",
+        },
+        "itemsets": {"min_support": LEAST, **itemsets},
+    }
+    return job_of(contents, "the test", Path())
+
+
+def write_table(folder: Path, name: str, people: Sequence[str] = tuple(CELLS)) -> None:
+    lines = [",".join((person, *(CELLS[person][column] for column in COLUMNS[name]))) for person in people]
+    (folder / f"{name}.csv").write_text("\n".join([",".join(("id", *COLUMNS[name])), *lines]) + "\n")
+
+
+def add_tables(folder: Path) -> None:
+    """Every node holds a table of its own columns beside its baskets."""
+    for name in COLUMNS:
+        write_table(folder, name)
+        with (folder / f"{name}.toml").open("a") as config:
+            config.write(
+                f'[[dataset]]\nname = "people"\nkind = "table"\nsource = "{name}.csv"\nformat = "csv"\nid = "id"\n'
+            )
+
+
+@asynccontextmanager
+async def federation(folder: Path) -> AsyncIterator[Nodes]:
+    def tables(_: Authority) -> None:
+        add_tables(folder)
+
+    async with running(folder, data={name: [["a"]] for name in COLUMNS}, prepare=tables) as made:
+        yield made
+
+
+def dies_at(nodes: Nodes, name: str, lane: str) -> None:
+    """The node dies where it would send its first frame on a lane whose path holds `lane`."""
+
+    def wrapper(inner: Transport) -> Transport:
+        def look(frame: Frame) -> None:
+            if lane in frame.lane:
+                raise PeerError(f"the node of {name} was killed", party=name)
+
+        return Passing(inner, look)
+
+    wrap(nodes.nodes[name], wrapper)
+
+
+def listen(nodes: Nodes) -> list[str]:
+    """The lanes of all frames that leave a node from now on."""
+    lanes: list[str] = []
+    for node in nodes.nodes.values():
+        wrap(node, lambda inner: Passing(inner, lambda frame: lanes.append(frame.lane)))
+    return lanes
+
+
+async def lose(nodes: Nodes, spec: JobSpec | None = None, lane: str = "/level-3") -> JobFolder:
+    """A job in which south dies on a lane, as the coordinator keeps it."""
+    store, known = Store(nodes.folder / "jobs"), spec_of() if spec is None else spec
+    dies_at(nodes, "south", lane)
+    with pytest.raises(PeerError):
+        await run_job(known, analyst(nodes), nodes.addresses, store=store)
+    unwrap(nodes.nodes["south"])
+    return store.jobs()[0]
+
+
+def analyst(nodes: Nodes) -> Any:
+    return nodes.authority.issue("analyst", "coordinator")
+
+
+async def resume(nodes: Nodes, folder: JobFolder) -> Result:
+    return await resume_job(folder, analyst(nodes), nodes.addresses)
+
+
+def kept(nodes: Nodes, folder: JobFolder) -> dict[str, list[int]]:
+    """By party, the lengths of the levels that it keeps."""
+    found = {}
+    for name, node in nodes.nodes.items():
+        levels = keeper_of(node.store, bytes.fromhex(folder.id), spec_of(), 2).kept or ()
+        found[name] = [level.length for level in levels]
+    return found
+
+
+def everywhere(*lengths: int) -> dict[str, list[int]]:
+    return {name: list(lengths) for name in COLUMNS}
+
+
+def supports(result: Result) -> dict[frozenset[str], int]:
+    assert result.finding is not None
+    return {frozenset(items): count for items, count in result.finding.itemsets}
+
+
+@pytest.mark.parametrize("level", [2, 3, 4])
+def test_a_job_that_dies_in_a_level_goes_on_there(tmp_path: Path, level: int) -> None:
+    assert max(map(len, EXPECTED)) >= 4
+
+    async def test() -> None:
+        async with federation(tmp_path) as nodes:
+            folder = await lose(nodes, lane=f"/level-{level}")
+            assert kept(nodes, folder) == everywhere(*range(1, level))
+            lanes = listen(nodes)
+            result = await resume(nodes, folder)
+            assert supports(result) == EXPECTED
+            assert result.n_rows == len(CELLS)
+            assert not any(f"/level-{k}" in lane for lane in lanes for k in range(1, level))
+            assert any(f"/level-{level}" in lane for lane in lanes)
+            assert "/task/items" not in lanes
+            assert kept(nodes, folder) == everywhere()  # wiped
+            record = folder.record()
+            assert (record.job.state, record.job.attempt) == (State.SUCCEEDED, 2)
+            with fails("E001"):
+                await resume(nodes, folder)
+            approvals = [record.approvals[name] for name in COLUMNS]
+            request = StartRequest(job_id=record.id, attempt=3, approvals=approvals)
+            assert "has ended (succeeded)" in (await refused(nodes.clients["north"].stub.Start(request))).sentence
+        logs = sorted((tmp_path / "state").glob("*/audit.log"))
+        checked = verification(logs, [], Trust(nodes.authority.certificate_pem))
+        assert (len(logs), checked.findings) == (3, [])
+
+    asyncio.run(test())
+
+
+def test_a_node_that_was_started_again_goes_on_with_the_others(tmp_path: Path) -> None:
+    async def test() -> None:
+        async with federation(tmp_path) as nodes:
+            reached = asyncio.Event()
+
+            def look(frame: Frame) -> None:
+                if "/level-3" in frame.lane:
+                    reached.set()
+
+            wrap(nodes.nodes["east"], lambda inner: Passing(inner, look))
+            store = Store(tmp_path / "jobs")
+            running_ = asyncio.create_task(run_job(spec_of(), analyst(nodes), nodes.addresses, store=store))
+            await reached.wait()
+            await nodes.crash("east")
+            with pytest.raises(PeerError):
+                await running_
+            await nodes.restart("east")
+            (folder,) = store.jobs()
+            assert kept(nodes, folder)["east"] == [1, 2]
+            lanes = listen(nodes)
+            assert supports(await resume(nodes, folder)) == EXPECTED
+            assert not any("/level-2" in lane for lane in lanes)
+
+    asyncio.run(test())
+
+
+def test_rules_without_supports_follow_in_another_attempt(tmp_path: Path) -> None:
+    spec = job_of(
+        {
+            "job": {
+                "name": "columns",
+                "task": "rules",
+                "parties": list(COLUMNS),
+                "dataset": "people",
+                "partition": "vertical",
+            },
+            "itemsets": {"min_support": LEAST, "disclose": "frequent"},
+            "rules": {"min_confidence": "0.75"},
+        },
+        "the test",
+        Path(),
+    )
+
+    async def test() -> None:
+        async with federation(tmp_path) as nodes:
+            folder = await lose(nodes, spec)
+            again = (await resume(nodes, folder)).tables.get("rules")
+            straight = (await run_job(spec, analyst(nodes), nodes.addresses)).tables.get("rules")
+            assert again is not None
+            assert len(again)
+            assert again.equals(straight)
+
+    asyncio.run(test())
+
+
+def test_randomness_is_dealt_anew(tmp_path: Path) -> None:
+    spec = spec_of(engine="replicated")
+    two = spec.model_copy(update={"job": spec.job.model_copy(update={"parties": ("north", "south")})})
+
+    async def test() -> None:
+        async with federation(tmp_path) as nodes:
+            again = await resume(nodes, await lose(nodes, two))
+            straight = await run_job(two, analyst(nodes), nodes.addresses)
+            assert supports(again) == supports(straight)
+
+    asyncio.run(test())
+
+
+def test_an_attempt_that_dies_too_is_followed_by_another(tmp_path: Path) -> None:
+    async def test() -> None:
+        async with federation(tmp_path) as nodes:
+            folder = await lose(nodes, lane="/level-2")
+            dies_at(nodes, "south", "/level-4")
+            with pytest.raises(PeerError):
+                await resume(nodes, folder)
+            unwrap(nodes.nodes["south"])
+            assert kept(nodes, folder) == everywhere(1, 2, 3)
+            assert supports(await resume(nodes, folder)) == EXPECTED
+            assert folder.record().job.attempt == 3
+
+    asyncio.run(test())
+
+
+def test_an_attempt_is_begun_once(tmp_path: Path) -> None:
+    async def test() -> None:
+        async with federation(tmp_path) as nodes:
+            folder = await lose(nodes)
+            record, north = folder.record(), nodes.clients["north"]
+            approvals = [record.approvals[name] for name in COLUMNS]
+
+            async def start(attempt: int) -> Any:
+                request = StartRequest(job_id=record.id, attempt=attempt, approvals=approvals)
+                return await refused(north.stub.Start(request))
+
+            assert "started at north before" in (await start(1)).sentence
+            assert "5 attempts" in (await start(6)).sentence
+            await north.start(record.id, approvals, attempt=2)  # north alone: it waits for the others in vain
+            assert (await start(2)).code == "E401"
+            await north.cancel(record.id)
+            assert "started at north before" in (await start(2)).sentence
+            await crash(nodes.nodes["north"])
+            await nodes.restart("north")
+            assert "started at north before" in (await start(2)).sentence
+
+    asyncio.run(test())
+
+
+def test_an_attempt_that_still_runs_somewhere_is_ended_before_the_next(tmp_path: Path) -> None:
+    """The coordinator died, and holds the job to be lost; the parties know nothing of that."""
+
+    async def test() -> None:
+        async with federation(tmp_path) as nodes:
+            release = [hold(node) for node in nodes.nodes.values()]
+            store, started = Store(tmp_path / "jobs"), asyncio.Event()
+            record = draft(spec_of(), analyst(nodes), 600)
+            folder = store.create(record)
+
+            def tell(job: Job) -> None:
+                if job.state is State.RUNNING:
+                    started.set()
+
+            driver = asyncio.ensure_future(
+                Driver(record, analyst(nodes), nodes.addresses, folder=folder, on_move=tell).drive()
+            )
+            await started.wait()
+            driver.cancel()
+            await asyncio.gather(driver, return_exceptions=True)
+            record.job = record.job._replace(state=State.FAILED, problem=Problem("E200", "it was lost"))
+            folder.save(record)
+            folder.unlock()
+            for event in release:
+                event.set()
+            assert supports(await resume(nodes, folder)) == EXPECTED
+
+    asyncio.run(test())
+
+
+def test_a_job_that_is_cancelled_while_it_ends_is_told_as_ended_by_the_log(tmp_path: Path) -> None:
+    async def test() -> None:
+        async with federation(tmp_path) as nodes:
+            north, ending, go = nodes.nodes["north"], asyncio.Event(), asyncio.Event()
+            record = north.audit.record
+
+            async def slow(*events: Event) -> None:
+                if isinstance(events[0], Ended):
+                    ending.set()
+                    await go.wait()
+                await record(*events)
+
+            north.audit.record = slow  # type: ignore[method-assign]
+            losing = asyncio.create_task(lose(nodes))
+            await ending.wait()
+            (job,) = north.host._jobs
+            assert job.task is not None
+            job.task.cancel()
+            await asyncio.sleep(0)
+            go.set()
+            folder = await losing
+            assert supports(await resume(nodes, folder)) == EXPECTED
+        logs = sorted((tmp_path / "state").glob("*/audit.log"))
+        assert verification(logs, [], Trust(nodes.authority.certificate_pem)).findings == []
+
+    asyncio.run(test())
+
+
+def test_rows_that_have_changed_end_the_attempt_and_the_job_goes_on_once_they_are_back(tmp_path: Path) -> None:
+    async def test() -> None:
+        async with federation(tmp_path) as nodes:
+            folder = await lose(nodes)
+            before = kept(nodes, folder)
+            assert before != everywhere()
+            write_table(tmp_path, "east", tuple(CELLS)[:-1])
+            with fails("E101", party="east") as caught:
+                await resume(nodes, folder)
+            assert (caught.value.exit_code, caught.value.party) == (10, "east")
+            assert kept(nodes, folder) == before
+            with fails("E101", party="east"):
+                await resume(nodes, folder)
+            (tmp_path / "east.csv").unlink()
+            with fails("E101", party="east"):
+                await resume(nodes, folder)
+            write_table(tmp_path, "east")
+            assert supports(await resume(nodes, folder)) == EXPECTED
+
+    asyncio.run(test())
+
+
+def test_a_party_that_kept_something_else_is_named(tmp_path: Path) -> None:
+    async def test() -> None:
+        async with federation(tmp_path) as nodes:
+            folder = await lose(nodes)
+            store, job = nodes.nodes["east"].store, bytes.fromhex(folder.id)
+            keeper = keeper_of(store, job, spec_of(), 2)
+            assert keeper.kept is not None
+            two = keeper.kept[1]
+            keeper.keep(KeptLevel(two.n_rows, two.sets[1:], None))
+            with fails("E400") as caught:
+                await resume(nodes, folder)
+            assert caught.value.exit_code == 40
+            assert "east" in caught.value.message
+
+    asyncio.run(test())
+
+
+def test_what_is_no_lost_job_over_columns_is_not_resumed(tmp_path: Path) -> None:
+    async def test() -> None:
+        async with federation(tmp_path) as nodes:
+            store = Store(tmp_path / "jobs")
+            dies_at(nodes, "south", "/level-1")
+            with pytest.raises(PeerError):
+                await run_job(weekly(itemsets={"min_support": 1}), analyst(nodes), nodes.addresses, store=store)
+            unwrap(nodes.nodes["south"])
+            with fails("E001"):
+                await resume(nodes, store.jobs()[0])
+            spec = spec_of()
+            unknown = spec.model_copy(update={"job": spec.job.model_copy(update={"dataset": "nowhere"})})
+            with fails("E100"):
+                await run_job(unknown, analyst(nodes), nodes.addresses, store=store)
+            with fails("E001"):
+                await resume(nodes, store.jobs()[0])
+
+    asyncio.run(test())
+
+
+def test_a_proposal_that_has_expired_leaves_nothing_behind(tmp_path: Path) -> None:
+    async def test() -> None:
+        async with federation(tmp_path) as nodes:
+            folder = await lose(nodes)
+            record = folder.record()
+            for name in COLUMNS:
+                nodes.nodes[name].store._execute("UPDATE jobs SET expiry = ?", int(time.time()) - 1)
+            await crash(nodes.nodes["north"])
+            await nodes.restart("north")
+            assert kept(nodes, folder)["north"] == []
+            record.job = record.job._replace(expires=time.time() - 1)
+            folder.save(record)
+            with fails("E001"):
+                await resume(nodes, folder)
+
+    asyncio.run(test())
+
+
+def levels_kept(folder: Path, name: str) -> int:
+    """How many levels the node of a party keeps, as its database tells another process."""
+    database = sqlite3.connect(f"file:{folder / 'state' / name / 'node.db'}?mode=ro", uri=True)
+    try:
+        (number,) = database.execute("SELECT count(*) FROM levels").fetchone()
+        return int(number)
+    finally:
+        database.close()
+
+
+def test_a_node_that_is_killed_and_the_command_that_goes_on(tmp_path: Path) -> None:
+    made = Organisations.create(tmp_path, {name: [["a"]] for name in COLUMNS})
+    add_tables(tmp_path)
+    job = f"""[job]
+name = "columns"
+task = "itemsets"
+parties = {json.dumps(list(COLUMNS))}
+dataset = "people"
+partition = "vertical"
+[itemsets]
+min_support = {LEAST}
+"""
+    (tmp_path / "job.toml").write_text(job)
+    federation_file = ("--federation", "federation.toml")
+    try:
+        made.start()
+        begun = made.begin("job.toml")
+        while levels_kept(tmp_path, "south") < 1:
+            assert begun.popen.poll() is None
+            time.sleep(0.002)
+        made.nodes["south"].kill()
+        lost = begun.end()
+        assert lost.code == 20
+        assert "south" in lost.sentence
+        refused_ = command("job", "result", "columns", *federation_file, cwd=tmp_path)
+        assert refused_.code == 20
+        made.start("south")
+        assert levels_kept(tmp_path, "south") >= 1
+        resumed = command("job", "resume", "columns", *federation_file, "--out", "out", cwd=tmp_path)
+        assert resumed.code == 0, resumed.err
+        assert [levels_kept(tmp_path, name) for name in COLUMNS] == [0, 0, 0]
+        again = command("job", "resume", "columns", *federation_file, cwd=tmp_path)
+        assert (again.code, "cannot be resumed: it has succeeded" in again.sentence) == (2, True)
+    finally:
+        made.stop()
+    with (tmp_path / "out" / "itemsets.csv").open() as file:
+        found = {frozenset(json.loads(row["itemset"])): int(row["count"]) for row in csv.DictReader(file)}
+    assert found == EXPECTED
+    folders = [f"state/{name}" for name in COLUMNS]
+    verified = command("audit", "verify", "out", *folders, "--ca", "pki/ca.crt", cwd=tmp_path)
+    assert verified.code == 0, verified
