@@ -94,7 +94,7 @@ def check_options(
     if format == "parquet":
         _check_no_separator(separator, format)
     elif format != "basket":
-        _csv_separator(separator)
+        csv_separator(separator)
     elif separator is not None and (not separator or "\n" in separator or "\r" in separator):
         raise ConfigurationError("The separator of a basket file must be text without line ends.")
 
@@ -138,7 +138,7 @@ def load_table(
     if format == "parquet":
         _check_no_separator(separator, format)
         return table_readers.table_from_parquet(existing(path), id_columns)
-    return table_readers.table_from_csv(read_text(path, quotes=True), _csv_separator(separator), id_columns, path)
+    return table_readers.table_from_csv(read_text(path, quotes=True), csv_separator(separator), id_columns, path)
 
 
 def _check_no_query(query: str | None, data_format: str) -> None:
@@ -151,7 +151,12 @@ def _check_no_separator(separator: str | None, data_format: str) -> None:
         raise ConfigurationError(f'A separator means nothing to a source of format "{data_format}"; leave it out.')
 
 
-def _csv_separator(separator: str | None) -> str:
+def csv_separator(separator: str | None) -> str:
+    """What separates the cells of CSV.
+
+    Raises:
+        ConfigurationError: It cannot.
+    """
     separator = "," if separator is None else separator
     if len(separator) != 1 or not separator.isascii() or separator in '"\r\n\0':
         raise ConfigurationError("The separator of a CSV file must be one ASCII character, no quote and no line end.")

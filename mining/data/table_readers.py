@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
+from sqlite3 import Cursor
+from typing import NamedTuple
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -11,10 +14,22 @@ import pyarrow.parquet as pq
 from link.errors import InputDataError
 from mining.data.csv_text import read_cells, read_header
 from mining.data.databases import FETCH, Database, duckdb_query, sqlite_query
-from mining.data.table_sources import neither_text_nor_number
+from mining.data.table_sources import BATCH_ROWS, neither_text_nor_number, parquet_errors
 from mining.data.tables import Table, check_names
 
 _CELLS = pa.dictionary(pa.int32(), pa.string())
+
+
+class Batches(NamedTuple):
+    """Rows of a table as they are read.
+
+    Attributes:
+        names: Of the columns.
+        batches: By batch its columns, Arrow's large strings.
+    """
+
+    names: Sequence[str]
+    batches: Iterable[list[pa.Array]]
 
 
 def table_from_csv(data: bytes, separator: str, id_columns: Sequence[str], path: Path) -> Table:
@@ -23,7 +38,7 @@ def table_from_csv(data: bytes, separator: str, id_columns: Sequence[str], path:
     check_names(header, id_columns, str(path))
     kinds: list[pa.DataType | None] = [pa.string() if name in id_columns else _CELLS for name in header]
 
-    def gathered(batches: Iterator[pa.RecordBatch]) -> Table:
+    def whole(batches: Iterator[pa.RecordBatch]) -> Table:
         chunks: list[list[pa.Array]] = [[] for _ in header]
         for batch in batches:
             for column, chunk in zip(batch.columns, chunks, strict=True):
@@ -31,23 +46,18 @@ def table_from_csv(data: bytes, separator: str, id_columns: Sequence[str], path:
         cells = (pa.chunked_array(column, kind) for column, kind in zip(chunks, kinds, strict=True))
         return Table.of(header, cells, id_columns, str(path))
 
-    return read_cells(body, kinds, separator, data, path, gathered)
+    return read_cells(body, kinds, separator, data, path, whole)
 
 
 def table_from_parquet(path: Path, id_columns: Sequence[str]) -> Table:
     """A Parquet file with a column for each column; cells that are no text as `_texts` writes them."""
     where = str(path)
-    try:
-        with pq.ParquetFile(path) as file:
-            names = file.schema_arrow.names
-            for field in file.schema_arrow:
-                _check_kind(field.type, field.name, where, is_id=field.name in id_columns)
-            cells = (_texts(file.read([name]).column(name)) for name in names)
-            return Table.of(names, cells, id_columns, where)
-    except UnicodeDecodeError:  # which Parquet promises, and nobody checks
-        raise InputDataError(f"{path} holds text that is not UTF-8; re-encode it.") from None
-    except (pa.ArrowException, OSError, OverflowError, UnicodeEncodeError) as error:
-        raise InputDataError(f"{path} cannot be read as a Parquet file; check its format.") from error
+    with parquet_errors(path), pq.ParquetFile(path) as file:
+        names = file.schema_arrow.names
+        for field in file.schema_arrow:
+            _check_kind(field.type, field.name, where, is_id=field.name in id_columns)
+        cells = (_texts(file.read([name]).column(name)) for name in names)
+        return Table.of(names, cells, id_columns, where)
 
 
 def table_from_arrow(table: pa.Table, id_columns: Sequence[str], where: str) -> Table:
@@ -59,39 +69,55 @@ def table_from_arrow(table: pa.Table, id_columns: Sequence[str], where: str) -> 
 
 def table_from_sql(url: str, query: str, id_columns: Sequence[str]) -> Table:
     """What a query against SQLite, DuckDB or PostgreSQL returns, opened for reading only."""
+    with sql_batches(url, query, id_columns) as (names, batches):
+        return gathered(names, batches, id_columns, Database.at(url).where)
+
+
+@contextmanager
+def sql_batches(url: str, query: str, id_columns: Sequence[str]) -> Iterator[Batches]:
+    """What a query returns, in batches; see `table_from_sql`."""
     database = Database.at(url)
+    where = database.where
     if database.kind == "sqlite":
-        return _from_sqlite(database, query, id_columns)
+        with sqlite_query(database, query) as cursor:
+            names = [entry[0] for entry in cursor.description or ()]
+            check_names(names, id_columns, where)
+            yield Batches(names, _sqlite_columns(cursor, names, id_columns, where))
+        return
     with duckdb_query(database, query) as relation, pa.RecordBatchReader.from_stream(relation) as batches:
         names = batches.schema.names
-        check_names(names, id_columns, database.where)
-        for field in batches.schema:
-            _check_kind(field.type, field.name, database.where, is_id=field.name in id_columns)
-        return _gathered(names, (batch.columns for batch in batches), id_columns, database.where)
-
-
-def _from_sqlite(database: Database, query: str, id_columns: Sequence[str]) -> Table:
-    where = database.where
-    with sqlite_query(database, query) as cursor:
-        names = [entry[0] for entry in cursor.description or ()]
         check_names(names, id_columns, where)
-        batches = iter(lambda: cursor.fetchmany(FETCH), [])
-        columns = (
-            [
-                _sqlite_texts(values, name, where, is_id=name in id_columns)
-                for name, values in zip(names, zip(*records, strict=True), strict=True)
-            ]
-            for records in batches
-        )
-        return _gathered(names, columns, id_columns, where)
+        for field in batches.schema:
+            _check_kind(field.type, field.name, where, is_id=field.name in id_columns)
+        yield Batches(names, (list(map(_texts, batch.columns)) for batch in batches))
 
 
-def _gathered(names: list[str], batches: Iterator[list[pa.Array]], id_columns: Sequence[str], where: str) -> Table:
-    """A table from batches of columns; each batch is encoded before the next is fetched."""
+@contextmanager
+def parquet_batches(path: Path, id_columns: Sequence[str], groups: Sequence[int]) -> Iterator[Batches]:
+    """Some row groups of a Parquet file, in batches; see `table_from_parquet`."""
+    where = str(path)
+    with parquet_errors(path), pq.ParquetFile(path, pre_buffer=False) as file:
+        names = file.schema_arrow.names
+        for field in file.schema_arrow:
+            _check_kind(field.type, field.name, where, is_id=field.name in id_columns)
+        check_names(names, id_columns, where)
+        batches = file.iter_batches(BATCH_ROWS, row_groups=list(groups))
+        yield Batches(names, (list(map(_texts, batch.columns)) for batch in batches))
+
+
+def _sqlite_columns(
+    cursor: Cursor, names: Sequence[str], id_columns: Sequence[str], where: str
+) -> Iterator[list[pa.Array]]:
+    for records in iter(lambda: cursor.fetchmany(FETCH), []):
+        columns = zip(names, zip(*records, strict=True), strict=True)
+        yield [_sqlite_texts(values, name, where, is_id=name in id_columns) for name, values in columns]
+
+
+def gathered(names: Sequence[str], batches: Iterable[list[pa.Array]], id_columns: Sequence[str], where: str) -> Table:
+    """A table from batches of columns of text; each batch is encoded before the next is fetched."""
     chunks: list[list[pa.Array]] = [[] for _ in names]
     for batch in batches:
-        for name, column, encoded in zip(names, batch, chunks, strict=True):
-            text = _texts(column)
+        for name, text, encoded in zip(names, batch, chunks, strict=True):
             encoded.append(text if name in id_columns else text.dictionary_encode())
     kinds = (
         pa.large_string() if name in id_columns else pa.dictionary(pa.int32(), pa.large_string()) for name in names

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
+from typing import TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -15,6 +17,9 @@ from numpy.typing import NDArray
 from link.errors import InputDataError
 from mining.data.row_ids import AS_THEY_ARE, IdNormalisation, encoded_ids
 from mining.data.transactions import matching
+
+N = TypeVar("N", bound=np.generic)
+R = TypeVar("R")
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -53,15 +58,28 @@ class Column:
             values, codes = values[1:], np.maximum(codes, 0, out=codes) - np.int32(1)
         return cls(name, values, codes)
 
+    def counts(self) -> NDArray[np.int64]:
+        """In how many rows each value is, shape (values,)."""
+        found: NDArray[np.int64] = np.bincount(self.codes[self.codes >= 0], minlength=len(self.values)).astype(np.int64)
+        return found
+
     def without(self, patterns: Sequence[str]) -> Column:
         """The same column, with empty cells in place of those whose items match; see `Table.without`."""
         texts = self.values.to_pylist()
         removed = matching((f"{self.name}={text}" for text in texts), patterns)
         if not removed:
             return self
-        keep = np.array([f"{self.name}={text}" not in removed for text in texts])
-        target = np.append(np.where(keep, np.cumsum(keep) - 1, -1), -1).astype(np.int32)
-        return Column(self.name, self.values.filter(pa.array(keep)), target[self.codes])
+        return self._with(np.array([f"{self.name}={text}" not in removed for text in texts]))
+
+    def occurring(self) -> Column:
+        """The same column, without values that are in no row."""
+        held = self.counts() > 0
+        return self if held.all() else self._with(held)
+
+    def _with(self, kept: NDArray[np.bool_]) -> Column:
+        """The same column with empty cells in place of those whose values are not kept."""
+        target = np.append(np.where(kept, np.cumsum(kept) - 1, -1), -1).astype(np.int32)
+        return Column(self.name, self.values.filter(pa.array(kept)), target[self.codes])
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -125,6 +143,25 @@ class Table:
             return self
         return replace(self, columns=tuple(column.without(patterns) for column in self.columns))
 
+    def only(self, columns: Sequence[str], *, ids: bool = False) -> Table:
+        """The same rows with some of their columns, in this order; see `mining.data.table_rows.TableRows`."""
+        own = {column.name: column for column in self.columns}
+        kept = (self.id_columns, self.ids) if ids else ((), ())
+        return Table(*kept, tuple(own[name] for name in columns), self.n_rows)
+
+    def value_counts(self, column: str) -> tuple[pa.Array, NDArray[np.int64]]:
+        """The distinct texts of a column, and in how many rows each is; see `mining.data.table_rows.TableRows`."""
+        (found,) = self.only([column]).columns
+        return found.values, found.counts()
+
+    def total(self, kernel: Callable[[Table], NDArray[N]]) -> NDArray[N]:
+        """What a kernel gives for all rows; see `mining.data.table_rows.TableRows`."""
+        return kernel(self)
+
+    def parts(self, kernel: Callable[[Table, int], R]) -> Iterator[R]:
+        """What a kernel gives for all rows, which are one block; see `mining.data.table_rows.TableRows`."""
+        yield kernel(self, 0)
+
     def row_ids(self, normalisation: IdNormalisation = AS_THEY_ARE) -> list[bytes]:
         """The rows' ids in an injective encoding.
 
@@ -143,15 +180,12 @@ class Table:
 
     def digest(self) -> bytes:
         """A digest of the contents: equal where names, ids and cells are equal, in the same order."""
-        whole = hashlib.blake2b(digest_size=32)
-        whole.update(np.array([self.n_rows, len(self.ids), len(self.columns)], "<u8").tobytes())
+        whole = TableDigest(self.n_rows, len(self.ids), len(self.columns))
         for name, cells in zip(self.id_columns, self.ids, strict=True):
-            _hash_texts(whole, pa.array([name], pa.large_string()))
-            _hash_texts(whole, cells)
+            whole.add_texts(name, len(cells), partial(iter, [cells]))
         for column in self.columns:
-            _hash_texts(whole, pa.array([column.name], pa.large_string()))
-            _hash_texts(whole, column.values)
-            whole.update(np.ascontiguousarray(column.codes, "<i4").data)
+            whole.add_texts(column.name, len(column.values), partial(iter, [column.values]))
+            whole.add_codes(column.codes)
         return whole.digest()
 
     def __repr__(self) -> str:
@@ -194,11 +228,49 @@ def _checked(texts: pa.Array, name: str) -> pa.Array:
     return texts
 
 
-def _hash_texts(whole: hashlib.blake2b, texts: pa.Array) -> None:
-    lengths = pc.binary_length(texts).to_numpy(zero_copy_only=False).astype("<u8")
-    whole.update(np.array([len(texts)], "<u8").tobytes())
-    whole.update(lengths.tobytes())
+class TableDigest:
+    """The digest of a table's contents, of which not all need be in memory; see `Table.digest`."""
+
+    def __init__(self, n_rows: int, n_ids: int, n_columns: int) -> None:
+        self._whole = hashlib.blake2b(digest_size=32)
+        self._whole.update(np.array([n_rows, n_ids, n_columns], "<u8").tobytes())
+
+    def add_texts(self, name: str, number: int, pieces: Callable[[], Iterable[pa.Array]]) -> None:
+        """A column of ids, in the order of the rows, or the values of another column, whose codes follow.
+
+        Args:
+            name: Of the column.
+            number: How many texts there are.
+            pieces: Gives them, Arrow's large strings without nulls; it is called twice.
+        """
+        self._add(1, lambda: [pa.array([name], pa.large_string())])
+        self._add(number, pieces)
+
+    def add_codes(self, codes: NDArray[np.int32]) -> None:
+        """Codes of rows, those of a column one after the other."""
+        self._whole.update(np.ascontiguousarray(codes, "<i4").data)
+
+    def digest(self) -> bytes:
+        """Once all columns were added, those of ids first."""
+        return self._whole.digest()
+
+    def _add(self, number: int, pieces: Callable[[], Iterable[pa.Array]]) -> None:
+        self._whole.update(np.array([number], "<u8").tobytes())
+        for texts in pieces():
+            self._whole.update(lengths_of(texts).astype("<u8").tobytes())
+        for texts in pieces():
+            self._whole.update(bytes_of(texts))
+
+
+def lengths_of(texts: pa.Array) -> NDArray[np.int64]:
+    """Bytes of each of some texts, Arrow's large strings without nulls."""
+    return np.asarray(pc.binary_length(texts).to_numpy(zero_copy_only=False), np.int64)
+
+
+def bytes_of(texts: pa.Array) -> memoryview:
+    """The bytes of all of some texts, one after the other."""
     _, _, data = texts.buffers()
-    if data is not None and len(texts):
-        offsets = np.frombuffer(texts.buffers()[1], np.int64)[texts.offset : texts.offset + len(texts) + 1]
-        whole.update(memoryview(data)[int(offsets[0]) : int(offsets[-1])])
+    if data is None or not len(texts):
+        return memoryview(b"")
+    offsets = np.frombuffer(texts.buffers()[1], np.int64)[texts.offset : texts.offset + len(texts) + 1]
+    return memoryview(data)[int(offsets[0]) : int(offsets[-1])]

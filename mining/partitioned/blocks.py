@@ -87,8 +87,13 @@ class Block:
             if rest or (len(offsets), len(codes), len(numbers)) != (n_offsets, n_codes, n_items):
                 raise ValueError
         except (ValueError, struct.error):
-            raise InputDataError(f"{name} is damaged; run the job again, and the rows are encoded anew") from None
+            raise damaged(name) from None
         return cls(numbers, offsets, codes)
+
+
+def damaged(name: str) -> InputDataError:
+    """A block is not what was written."""
+    return InputDataError(f"{name} is damaged; run the job again, and the rows are encoded anew")
 
 
 def code_type(n_items: int) -> np.dtype[np.unsignedinteger[Any]]:

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import TypeVar
+from collections.abc import Callable, Iterator, Sequence
+from typing import Generic, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mining.partitioned.runner import Part, Source, Total, View, first_rows, sum_of
+from mining.partitioned.runner import Seen, first_rows, sum_of
 
 N = TypeVar("N", bound=np.generic)
 R = TypeVar("R")
+B = TypeVar("B")
+D = TypeVar("D")
 
 
-class InProcess:
+class InProcess(Generic[B]):
     """Counts blocks one after the other.
 
     Args:
@@ -22,14 +24,14 @@ class InProcess:
         lengths: Rows of each.
     """
 
-    def __init__(self, sources: Sequence[Source], lengths: Sequence[int]) -> None:
+    def __init__(self, sources: Sequence[Callable[[], B]], lengths: Sequence[int]) -> None:
         self._sources, self.lengths = sources, lengths
 
-    def total(self, view: View, kernel: Total[N]) -> NDArray[N]:
+    def total(self, view: Seen[B, D], kernel: Callable[[D], NDArray[N]]) -> NDArray[N]:
         """The sum over all blocks; see `Runner`."""
         return sum_of(view, kernel, self._sources)
 
-    def parts(self, view: View, kernel: Part[R]) -> Iterator[R]:
+    def parts(self, view: Seen[B, D], kernel: Callable[[D, int], R]) -> Iterator[R]:
         """By block; see `Runner`."""
         for source, first in zip(self._sources, first_rows(self.lengths), strict=True):
             yield kernel(view.of(source()), first)

@@ -4,20 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
-from typing import TypeVar
+from typing import Generic, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mining.partitioned.cores import Cores
-from mining.partitioned.runner import Part, Source, Total, View, first_rows, sum_of
+from mining.partitioned.runner import Seen, first_rows, sum_of
 from mining.partitioned.workers import Workers
 
 N = TypeVar("N", bound=np.generic)
 R = TypeVar("R")
+B = TypeVar("B")
+D = TypeVar("D")
 
 
-class Processes:
+class Processes(Generic[B]):
     """Counts blocks in processes: each sums over a run of blocks, so that a kernel travels once to each.
 
     Args:
@@ -29,7 +31,7 @@ class Processes:
 
     def __init__(
         self,
-        sources: Sequence[Source],
+        sources: Sequence[Callable[[], B]],
         lengths: Sequence[int],
         cores: Cores | None = None,
         ended: Callable[[], None] = lambda: None,
@@ -39,7 +41,7 @@ class Processes:
         cores = cores or Cores()
         self._workers = Workers(min(cores.number, len(sources)), cores)
 
-    def total(self, view: View, kernel: Total[N]) -> NDArray[N]:
+    def total(self, view: Seen[B, D], kernel: Callable[[D], NDArray[N]]) -> NDArray[N]:
         """The sum over all blocks; see `Runner`."""
         runs = runs_of(self.lengths, self._workers.number)
         first, *others = self._workers.run(sum_of, [(view, kernel, self._sources[run]) for run in runs])
@@ -47,7 +49,7 @@ class Processes:
             np.add(first, other, out=first)
         return first
 
-    def parts(self, view: View, kernel: Part[R]) -> Iterator[R]:
+    def parts(self, view: Seen[B, D], kernel: Callable[[D, int], R]) -> Iterator[R]:
         """By block; see `Runner`."""
         numbers, step = first_rows(self.lengths), self._workers.number
         for start in range(0, len(self._sources), step):
@@ -62,7 +64,7 @@ class Processes:
             ended()
 
 
-def _part(view: View, kernel: Part[R], source: Source, first: int) -> R:
+def _part(view: Seen[B, D], kernel: Callable[[D, int], R], source: Callable[[], B], first: int) -> R:
     return kernel(view.of(source()), first)
 
 

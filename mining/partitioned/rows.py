@@ -28,7 +28,7 @@ class PartitionedRows:
 
     def __init__(
         self,
-        runner: Runner,
+        runner: Runner[View, Transactions],
         items: tuple[str, ...],
         counts: NDArray[np.int64],
         digest: bytes,

@@ -14,10 +14,22 @@ from mining.partitioned.blocks import Block
 
 N = TypeVar("N", bound=np.generic)
 R = TypeVar("R")
+B = TypeVar("B")
+D = TypeVar("D")
+B_contra = TypeVar("B_contra", contravariant=True)
+D_co = TypeVar("D_co", covariant=True)
+V_contra = TypeVar("V_contra", contravariant=True)
 
 Total = Callable[[Transactions], NDArray[N]]  # adds up over blocks
 Part = Callable[[Transactions, int], R]  # of a block, and the number of its first row
 Source = Callable[[], Block]  # reads a block where it lies; picklable
+
+
+class Seen(Protocol[B_contra, D_co]):
+    """What kernels see of a block; picklable."""
+
+    def of(self, block: B_contra) -> D_co:
+        """The rows of a block as kernels get them."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -38,8 +50,8 @@ class View:
         return block.seen(self.target, self.n_items)
 
 
-class Runner(Protocol):
-    """Runs kernels over one party's blocks.
+class Runner(Protocol[V_contra, D_co]):
+    """Runs kernels over one party's blocks, of which they see what a view says.
 
     It may be asked from several threads; it answers one after the other.
     """
@@ -48,7 +60,7 @@ class Runner(Protocol):
     def lengths(self) -> Sequence[int]:
         """Rows of each block, in the order of the rows; there is at least one block, perhaps without rows."""
 
-    def total(self, view: View, kernel: Total[N]) -> NDArray[N]:
+    def total(self, view: V_contra, kernel: Callable[[D_co], NDArray[N]]) -> NDArray[N]:
         """The sum over all blocks of what a kernel gives for each.
 
         Raises:
@@ -56,7 +68,7 @@ class Runner(Protocol):
             ResourceError: A worker is lost again and again, or was ended by `close`.
         """
 
-    def parts(self, view: View, kernel: Part[R]) -> Iterator[R]:
+    def parts(self, view: V_contra, kernel: Callable[[D_co, int], R]) -> Iterator[R]:
         """What a kernel gives for each block, in order; errors as of `total`."""
 
     def close(self) -> None:
@@ -68,7 +80,7 @@ def first_rows(lengths: Sequence[int]) -> list[int]:
     return [0, *np.cumsum(lengths)[:-1].tolist()]
 
 
-def sum_of(view: View, kernel: Total[N], sources: Sequence[Source]) -> NDArray[N]:
+def sum_of(view: Seen[B, D], kernel: Callable[[D], NDArray[N]], sources: Sequence[Callable[[], B]]) -> NDArray[N]:
     """The sum over some blocks, at least one, of which one at a time is in memory."""
     first, *others = sources
     total = kernel(view.of(first())).copy()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -18,10 +18,11 @@ from numpy.typing import NDArray
 from link.errors import InputDataError
 from link.files.json_text import read_json
 from link.files.printable import why_not_read
+from mining.data.transactions import Transactions
 from mining.partitioned.blocks import Block
 from mining.partitioned.encoding.writing import read_table
 from mining.partitioned.rows import PartitionedRows
-from mining.partitioned.runner import Runner, Source
+from mining.partitioned.runner import Runner, Source, View
 
 MANIFEST: Final = "rows.json"  # written last: a folder without it was not finished
 DICTIONARY: Final = "dictionary.arrow"
@@ -56,8 +57,8 @@ class StoredRows:
     def open(cls, folder: Path) -> StoredRows | None:
         """The rows of a folder; None where there are none that are whole, or that this version can read."""
         try:
-            manifest, seal = read_json((folder / MANIFEST).read_bytes())
-            if manifest["form"] != FORM or seal != _seal(manifest):
+            manifest, given = read_json((folder / MANIFEST).read_bytes())
+            if manifest["form"] != FORM or given != seal(manifest):
                 return None
             if digest_of_file(folder / DICTIONARY) != manifest["dictionary"]:
                 return None
@@ -78,11 +79,7 @@ class StoredRows:
 
     def is_whole(self) -> bool:
         """Whether all files are there, as long as they were."""
-        try:
-            sizes = [(self.folder / name).stat().st_size for name in self.names]
-        except OSError:
-            return False
-        return sizes == list(self.sizes)
+        return are_whole(self.folder, self.names, self.sizes)
 
     def manifest(self) -> bytes:
         """What `open` reads."""
@@ -93,26 +90,45 @@ class StoredRows:
             "dictionary": digest_of_file(self.folder / DICTIONARY),
             "blocks": list(zip(self.names, self.lengths, self.sizes, strict=True)),
         }
-        return json.dumps([manifest, _seal(manifest)]).encode()
+        return json.dumps([manifest, seal(manifest)]).encode()
 
     def sources(self) -> list[Source]:
         """What reads each block."""
         return [partial(read_block, self.folder / name) for name in self.names]
 
-    def rows(self, engine: Callable[[Sequence[Source], Sequence[int]], Runner]) -> PartitionedRows:
+    def rows(self, engine: Callable[[Sequence[Source], Sequence[int]], Runner[View, Transactions]]) -> PartitionedRows:
         """The rows, counted by an engine of their own."""
         runner = engine(self.sources(), self.lengths)
         return PartitionedRows(runner, self.items, self.counts, self.digest)
 
 
+def are_whole(folder: Path, names: Sequence[str], sizes: Sequence[int]) -> bool:
+    """Whether all of some files are there, as long as they were."""
+    try:
+        return [(folder / name).stat().st_size for name in names] == list(sizes)
+    except OSError:
+        return False
+
+
 def read_block(path: Path) -> Block:
-    """A block of a file, which is removed where it is of no use, so that its folder is not taken as whole again.
+    """A block of a file, which is removed where it is of no use.
+
+    Raises:
+        InputDataError: It is missing or damaged.
+    """
+    with removed_if_useless(path):
+        return Block.from_bytes(path.read_bytes(), str(path))
+
+
+@contextlib.contextmanager
+def removed_if_useless(path: Path) -> Iterator[None]:
+    """Removes a file that cannot be read, so that its folder is not taken as whole again.
 
     Raises:
         InputDataError: It is missing or damaged.
     """
     try:
-        return Block.from_bytes(path.read_bytes(), str(path))
+        yield
     except OSError as error:
         _remove(path)
         raise InputDataError(
@@ -128,11 +144,12 @@ def _remove(path: Path) -> None:
         path.unlink()
 
 
-def _seal(manifest: dict[str, Any]) -> str:
+def seal(manifest: dict[str, Any]) -> str:
     """By which a damaged manifest is told."""
     return hashlib.blake2b(json.dumps(manifest, sort_keys=True).encode(), digest_size=32).hexdigest()
 
 
 def digest_of_file(path: Path) -> str:
     """Of what is in a file."""
-    return hashlib.blake2b(path.read_bytes(), digest_size=32).hexdigest()
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, partial(hashlib.blake2b, digest_size=32)).hexdigest()

@@ -13,7 +13,7 @@ from functools import cache
 from pathlib import Path
 from typing import Final
 
-from tests.fuzz import test_blocks, test_calls, test_files, test_records, test_state
+from tests.fuzz import test_blocks, test_calls, test_files, test_records, test_state, test_table_blocks
 
 ROOT = Path(__file__).parents[2]
 LAYERS = ("anonymize", "client", "comine", "coordinator", "crypto", "jobs", "ldp", "link", "mining", "party")
@@ -37,6 +37,7 @@ MODULES: Final = {
     "files": test_files,
     "records": test_records,
     "state": test_state,
+    "tables": test_table_blocks,
 }
 TABLES: Final = {
     "blocks": test_blocks.FORMS.keys(),
@@ -44,6 +45,7 @@ TABLES: Final = {
     "files": test_files.READERS.keys(),
     "records": test_records.UNPACK.keys(),
     "state": test_state.STATE.keys(),
+    "tables": test_table_blocks.FORMS.keys(),
 }
 OWN: Final = "what this process wrote just before or a child of it says, comine's own pages, figures of the machine"
 JUDGED: Final = "what was judged when it arrived, or is handed on as bytes; its answers are in tests of the service"
@@ -65,6 +67,8 @@ READ: Final[dict[str, tuple[str, ...]]] = {
         "link.memory_limit:_of_groups",
         "mining.partitioned.encoding.encode:_dictionary",
         "mining.partitioned.encoding.encode:_finished",
+        "mining.partitioned.tables.dictionaries:_on_disk",
+        "mining.partitioned.tables.dictionaries:pieces_of",
         "mining.hiding.exact:searched_apart",
         "mining.partitioned.spark.shipping:write_packages",
         "mining.partitioned.spark.worker:read_names",
@@ -153,6 +157,12 @@ READ: Final[dict[str, tuple[str, ...]]] = {
         "mining.partitioned.stored:StoredRows.open",
         "mining.partitioned.stored:digest_of_file",
         "mining.partitioned.stored:read_block",
+    ),
+    "tables parquet-table": ("mining.data.table_readers:parquet_batches",),
+    "tables test_stored_tables_are_the_same_or_refused": (
+        "mining.partitioned.tables.blocks:TableBlock.table",
+        "mining.partitioned.tables.stored:StoredTable.open",
+        "mining.partitioned.tables.stored:StoredTable.value_counts",
     ),
     "files basket": (
         "mining.data.text_files:_opened",

@@ -1,12 +1,14 @@
-"""Encodes a source of transactions into blocks in a folder, by processes, with bounded memory."""
+"""Encodes a source into blocks in a folder, by processes, with bounded memory; here, one of transactions."""
 
 from __future__ import annotations
 
 import hashlib
 import json
 import shutil
-from collections.abc import Iterator, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from typing import Generic, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -17,7 +19,7 @@ from mining.data.transactions import Transactions, digest_of_rows
 from mining.partitioned.blocks import items_part
 from mining.partitioned.cores import Cores
 from mining.partitioned.encoding.pieces import shares
-from mining.partitioned.encoding.source import TransactionSource
+from mining.partitioned.encoding.source import TableSource, TransactionSource
 from mining.partitioned.encoding.writing import (
     NAMES,
     append,
@@ -30,8 +32,12 @@ from mining.partitioned.encoding.writing import (
 from mining.partitioned.stored import DICTIONARY, MANIFEST, StoredRows, read_block
 from mining.partitioned.workers import Workers
 
+S = TypeVar("S", bound=TransactionSource | TableSource)
+F = TypeVar("F")
+T = TypeVar("T")
 
-class Encoding:
+
+class SourceEncoding(ABC, Generic[S, F, T]):
     """One encoding of a source.
 
     Args:
@@ -41,11 +47,11 @@ class Encoding:
         cores: For the processes that read.
     """
 
-    def __init__(self, source: TransactionSource, withheld: Sequence[str], folder: Path, cores: Cores) -> None:
+    def __init__(self, source: S, withheld: Sequence[str], folder: Path, cores: Cores) -> None:
         self._source, self._withheld, self.folder = source, tuple(withheld), folder
         self._workers = Workers(cores.number, cores)
 
-    def run(self) -> StoredRows:
+    def run(self) -> T:
         """Encodes; whatever ends it early leaves nothing behind.
 
         Raises:
@@ -57,14 +63,14 @@ class Encoding:
             before = origin_of(self._source, self._withheld)
             calls = [
                 (self._source, share, self._withheld, self.folder, place)
-                for place, share in enumerate(shares(self._source, self._workers.number))
+                for place, share in enumerate(self._shares(self._workers.number))
             ]
-            files = [file for share in self._workers.run(write_blocks, calls) for file in share]
+            written = self._workers.run(self._writer(), calls)
             if origin_of(self._source, self._withheld) != before:
                 raise InputDataError(
                     f"{self._source.place} changed while it was read; run the job again once nobody writes to it"
                 )
-            return _finished(self.folder, files, before)
+            return self._finished(written, before)
         except BaseException:
             self.close()
             shutil.rmtree(self.folder, ignore_errors=True)
@@ -76,15 +82,39 @@ class Encoding:
         """Ends the encoding at once, from whatever thread."""
         self._workers.close()
 
+    @abstractmethod
+    def _shares(self, number: int) -> Sequence[tuple[int, ...] | None]:
+        """What up to so many readers read each: row groups of a Parquet file; None where one reads everything."""
 
-def origin_of(source: TransactionSource, withheld: Sequence[str]) -> str:
+    @abstractmethod
+    def _writer(self) -> Callable[..., F]:
+        """A function of a module that writes the blocks of a share: source, share, withheld, folder, place."""
+
+    @abstractmethod
+    def _finished(self, written: Sequence[F], origin: str) -> T:
+        """Writes down what there is, from what was written of each share."""
+
+
+class Encoding(SourceEncoding[TransactionSource, list[tuple[str, int]], StoredRows]):
+    """An encoding of transactions."""
+
+    def _shares(self, number: int) -> Sequence[tuple[int, ...] | None]:
+        return shares(self._source, number)
+
+    def _writer(self) -> Callable[..., list[tuple[str, int]]]:
+        return write_blocks
+
+    def _finished(self, written: Sequence[list[tuple[str, int]]], origin: str) -> StoredRows:
+        return _finished(self.folder, [file for share in written for file in share], origin)
+
+
+def origin_of(source: TransactionSource | TableSource, withheld: Sequence[str]) -> str:
     """What blocks depend on: the same where a file and its settings are the same.
 
     Raises:
         InputDataError: The file is missing.
     """
-    stamp: list[object] = [source.place, source.format, source.separator, source.query]
-    stamp += [source.id_column, source.item_column, list(withheld)]
+    stamp: list[object] = [*source.settings, list(withheld)]
     if source.format != "sql":
         try:
             status = source.path.stat()

@@ -114,16 +114,16 @@ def _from_parquet(source: TransactionSource, share: tuple[int, ...] | None, scra
 # -- text --------------------------------------------------------------------------------------------------------------
 def _from_baskets(source: TransactionSource, _share: tuple[int, ...] | None, _scratch: Path) -> Iterator[Transactions]:
     for lines, text in read_pieces(source.path):
-        yield _parsed(lambda data: text_sources.from_baskets(data, source.separator, source.path), b"", lines, text)
+        yield parsed(lambda data: text_sources.from_baskets(data, source.separator, source.path), b"", lines, text)
 
 
 def _from_records(source: TransactionSource, _share: tuple[int, ...] | None, _scratch: Path) -> Iterator[Transactions]:
     separator = source.separator or ","
     for lines, text in read_pieces(source.path, quotes=True):
-        yield _parsed(lambda data: text_sources.from_records(data, separator, source.path), b"", lines, text)
+        yield parsed(lambda data: text_sources.from_records(data, separator, source.path), b"", lines, text)
 
 
-def _parsed(parse: Callable[[bytes], T], header: bytes, lines: int, text: bytes) -> T:
+def parsed(parse: Callable[[bytes], T], header: bytes, lines: int, text: bytes) -> T:
     """What is read of a piece of text.
 
     Args:
@@ -144,8 +144,8 @@ def _parsed(parse: Callable[[bytes], T], header: bytes, lines: int, text: bytes)
 
 def _from_wide(source: TransactionSource, _share: tuple[int, ...] | None, _scratch: Path) -> Iterator[Transactions]:
     separator = source.separator or ","
-    for header, lines, text in _behind_header(source, separator):
-        yield _parsed(
+    for header, lines, text in behind_header(source.path, separator):
+        yield parsed(
             lambda data: text_sources.from_wide(data, separator, source.id_column, source.path), header, lines, text
         )
 
@@ -154,20 +154,20 @@ def _from_long(source: TransactionSource, _share: tuple[int, ...] | None, scratc
     separator, names = source.separator or ",", (source.id_column, source.item_column)
 
     def pairs() -> Iterator[Pairs]:
-        for header, lines, text in _behind_header(source, separator):
-            yield from _parsed(
+        for header, lines, text in behind_header(source.path, separator):
+            yield from parsed(
                 lambda data: text_sources.read_long(data, separator, names, source.path, list), header, lines, text
             )
 
     yield from gathered(grouped(pairs(), scratch))
 
 
-def _behind_header(source: TransactionSource, separator: str) -> Iterator[tuple[bytes, int, bytes]]:
+def behind_header(path: Path, separator: str) -> Iterator[tuple[bytes, int, bytes]]:
     """The header, and pieces of what follows it with the lines before each."""
     header: bytes | None = None
-    for lines, text in read_pieces(source.path, quotes=True):
+    for lines, text in read_pieces(path, quotes=True):
         if header is None:
-            _, body = read_header(text, separator, source.path)
+            _, body = read_header(text, separator, path)
             header = text[: len(text) - len(body)]
             yield header, header.count(b"\n"), bytes(body)
         else:

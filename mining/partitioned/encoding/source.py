@@ -1,4 +1,4 @@
-"""Where a party's transactions are, and how they are written there."""
+"""Where a party's transactions or its table are, and how they are written there."""
 
 from __future__ import annotations
 
@@ -30,3 +30,37 @@ class TransactionSource:
     def path(self) -> Path:
         """The file."""
         return Path(self.place)
+
+    @property
+    def settings(self) -> list[object]:
+        """All that says what is read, but the file itself."""
+        return [self.place, self.format, self.separator, self.query, self.id_column, self.item_column]
+
+
+@dataclass(frozen=True, slots=True)
+class TableSource:
+    """The arguments of `mining.data.loading.load_table`, checked.
+
+    Attributes:
+        place: Path of a file, or the URL of a database.
+        format: One of `mining.data.loading.TABLE_FORMATS`.
+        separator: Between cells; None: a comma.
+        query: For format `sql`.
+        id_columns: The columns that together name a row.
+    """
+
+    place: str
+    format: str
+    separator: str | None = None
+    query: str | None = None
+    id_columns: tuple[str, ...] = ("id",)
+
+    @property
+    def path(self) -> Path:
+        """The file."""
+        return Path(self.place)
+
+    @property
+    def settings(self) -> list[object]:
+        """All that says what is read, but the file itself."""
+        return ["table", self.place, self.format, self.separator, self.query, list(self.id_columns)]

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Final
+from typing import BinaryIO, Final
 
 import numpy as np
 import pyarrow as pa
@@ -84,8 +84,12 @@ def read_table(path: Path) -> pa.Table:
         return reader.read_all()
 
 
-def write_file(path: Path, contents: bytes | memoryview) -> None:
+def write_file(path: Path, contents: bytes | memoryview | Callable[[BinaryIO], object]) -> None:
     """Writes a file that only its owner can read; it is on the disk when this returns.
+
+    Args:
+        path: The file.
+        contents: What it holds, or what writes that.
 
     Raises:
         ResourceError: The disk refuses it.

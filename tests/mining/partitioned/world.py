@@ -13,11 +13,11 @@ from mining.data.transactions import Transactions
 from mining.partitioned.blocks import Block
 from mining.partitioned.in_process import InProcess
 from mining.partitioned.rows import PartitionedRows
-from mining.partitioned.runner import Runner, Source
+from mining.partitioned.runner import Runner, Source, View
 
 PARTITIONS = [1, 3, 17]
 
-Engine = Callable[[Sequence[Source], Sequence[int]], Runner]
+Engine = Callable[[Sequence[Source], Sequence[int]], Runner[View, Transactions]]
 
 
 def evenly(n_rows: int, parts: int) -> list[int]:
