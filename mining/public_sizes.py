@@ -130,7 +130,7 @@ def _coarse(numbers: Sequence[int]) -> tuple[int, ...]:
 def transactions_of(table: Table, itemisation: Itemisation) -> Transactions:
     """A table's rows as sets of items."""
     columns = item_columns(table, itemisation)
-    codes = np.sort(columns.codes.T, axis=1)
+    codes = np.sort(columns.codes().T, axis=1)
     held = codes >= 0
     offsets = np.zeros(columns.n_rows + 1, np.int64)
     np.cumsum(held.sum(axis=1), out=offsets[1:])

@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
+from typing import Any, Final, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from link.errors import ConfigurationError, shareable
 from mining.data.bitmaps import Bitmaps, mark, words
+from mining.data.coded_cells import Codes
 from mining.data.discretisation import Cuts, interval_names, interval_of, number_of, quantile_cuts
 from mining.data.tables import Column, Table
 from mining.data.transactions import matching
 from mining.limits import MAX_ITEM_BYTES
+
+_AT_ONCE: Final = 1 << 18  # rows
+_AT_ONCE_BYTES: Final = 32 << 20  # of bitmaps
+
+I = TypeVar("I", bound=np.signedinteger[Any])  # noqa: E741 - of integers
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,32 +49,51 @@ class Itemisation:
 class ItemColumns:
     """Rows of items in columns: of each column, a row has one item or none.
 
+    The cells stay where the table has them, whatever rows and items are chosen: millions of rows are read in batches.
+
     Attributes:
         items: Distinct, in ascending order of UTF-8 bytes.
         columns: By item, the column of the table that it is of.
-        codes: Shape (columns of the table, rows): the position in `items` of a cell's item; −1 where it has none.
+        cells: By column of the table, the code of each of the table's rows.
+        numbers: By column of the table, the position in `items` of each code's item, −1 where it has none; the last
+            one, which is that of code −1, is −1.
+        rows: Which of the table's rows these are, in their order, −1 for one that is absent; None: all.
+        n_rows: Number of rows, those without items among them.
     """
 
     items: tuple[str, ...]
     columns: tuple[str, ...]
-    codes: NDArray[np.int32]
+    cells: tuple[Codes, ...]
+    numbers: tuple[NDArray[np.int32], ...]
+    rows: NDArray[np.int64] | None
+    n_rows: int
 
-    @property
-    def n_rows(self) -> int:
-        """Number of rows, those without items among them."""
-        return int(self.codes.shape[1])
+    @classmethod
+    def of(cls, items: tuple[str, ...], columns: tuple[str, ...], codes: NDArray[np.int32]) -> ItemColumns:
+        """From the positions of items, shape (columns of the table, rows)."""
+        numbers = np.append(np.arange(len(items), dtype=np.int32), np.int32(-1))
+        return cls(items, columns, tuple(codes), (numbers,) * len(codes), None, codes.shape[1])
 
     @property
     def n_items(self) -> int:
         """Number of items, those that no row holds among them."""
         return len(self.items)
 
+    def codes(self) -> NDArray[np.int32]:
+        """Shape (columns of the table, rows): the position in `items` of a cell's item; −1 where it has none."""
+        found = np.empty((len(self.cells), self.n_rows), np.int32)
+        for part in _parts(self.n_rows, _AT_ONCE):
+            for place in range(len(self.cells)):
+                found[place, part] = self._numbers(place, part)
+        return found
+
     def counts(self) -> NDArray[np.int64]:
         """Number of rows that hold each item."""
-        found = np.zeros(self.n_items + 1, np.int64)  # the last one counts empty cells
-        for column in self.codes:
-            found += np.bincount(column.view(np.uint32).clip(max=self.n_items), minlength=self.n_items + 1)
-        return found[:-1]
+        found = np.zeros(self.n_items, np.int64)
+        for cells, numbers in zip(self.cells, self.numbers, strict=True):
+            held = _held(cells, self.rows, len(numbers) - 1)
+            np.add.at(found, numbers[:-1][numbers[:-1] >= 0], held[numbers[:-1] >= 0])
+        return found
 
     def at(self, rows: NDArray[np.int64]) -> ItemColumns:
         """The same items over other rows.
@@ -75,7 +101,8 @@ class ItemColumns:
         Args:
             rows: Positions of rows, in any order; −1 for a row that is absent, which holds nothing.
         """
-        return ItemColumns(self.items, self.columns, _taken(self.codes, rows))
+        here = rows if self.rows is None else _taken(self.rows, rows)
+        return replace(self, rows=here, n_rows=len(rows))
 
     def select(self, numbers: NDArray[np.int64]) -> ItemColumns:
         """The same rows with some of the items only.
@@ -86,10 +113,11 @@ class ItemColumns:
         target = np.full(self.n_items + 1, -1, np.int32)
         target[numbers] = np.arange(len(numbers), dtype=np.int32)
         chosen = numbers.tolist()
-        return ItemColumns(
-            tuple(self.items[number] for number in chosen),
-            tuple(self.columns[number] for number in chosen),
-            target[self.codes],
+        return replace(
+            self,
+            items=tuple(self.items[number] for number in chosen),
+            columns=tuple(self.columns[number] for number in chosen),
+            numbers=tuple(target[each] for each in self.numbers),
         )
 
     def without(self, patterns: Sequence[str]) -> ItemColumns:
@@ -111,13 +139,24 @@ class ItemColumns:
         Takes an eighth of a byte for each item and row: `select` the frequent items first.
         """
         packed = np.zeros((self.n_items, words(self.n_rows)), np.uint64)
-        for column in self.codes:
-            rows = np.flatnonzero(column >= 0)
-            mark(packed, column[rows], rows)
+        at_once = max(1, _AT_ONCE_BYTES // (8 * max(self.n_items, 1)))  # words
+        at_once = min(at_once, _AT_ONCE // 64) * 64
+        for part in _parts(self.n_rows, at_once):
+            some = np.zeros((self.n_items, words(part.stop - part.start)), np.uint64)
+            for place in range(len(self.cells)):
+                numbers = self._numbers(place, part)
+                rows = np.flatnonzero(numbers >= 0)
+                mark(some, numbers[rows], rows)
+            packed[:, part.start // 64 : words(part.stop)] = some
         return packed
 
+    def _numbers(self, place: int, part: slice) -> NDArray[np.int32]:
+        """The items of some rows in one column, −1 for none."""
+        cells = self.cells[place]
+        return self.numbers[place][cells[part] if self.rows is None else _taken(cells, self.rows[part])]
+
     def __repr__(self) -> str:
-        return f"ItemColumns(rows={self.n_rows}, items={self.n_items}, columns={len(self.codes)})"
+        return f"ItemColumns(rows={self.n_rows}, items={self.n_items}, columns={len(self.cells)})"
 
 
 def item_columns(table: Table, how: Itemisation, rows: NDArray[np.int64] | None = None) -> ItemColumns:
@@ -134,23 +173,26 @@ def item_columns(table: Table, how: Itemisation, rows: NDArray[np.int64] | None 
     """
     names: list[str] = []
     columns: list[str] = []
-    parts: list[NDArray[np.int32]] = []
+    numbers: list[NDArray[np.int32]] = []
     for column in table.columns:
-        codes = column.codes if rows is None else _taken(column.codes, rows)
-        values, codes = (
-            _intervals(column, codes, how) if column.name in how.numeric else (column.values.to_pylist(), codes)
-        )
-        parts.append(np.where(codes < 0, np.int32(-1), codes + np.int32(len(names))))
+        if column.name in how.numeric:
+            values, places = _intervals(column, rows, how)
+        else:
+            values, places = column.values.to_pylist(), np.arange(len(column.values), dtype=np.int32)
+        numbers.append(np.where(places < 0, np.int32(-1), places + np.int32(len(names))))
         names += [f"{column.name}={value}" for value in values]
         columns += [column.name] * len(values)
     order = sorted(range(len(names)), key=names.__getitem__)
     rank = np.full(len(names) + 1, -1, np.int32)
     rank[order] = np.arange(len(names), dtype=np.int32)
-    n_rows = table.n_rows if rows is None else len(rows)
-    codes = np.empty((len(parts), n_rows), np.int32)
-    for place, part in enumerate(parts):
-        codes[place] = rank[part]
-    found = ItemColumns(tuple(names[index] for index in order), tuple(columns[index] for index in order), codes)
+    found = ItemColumns(
+        tuple(names[index] for index in order),
+        tuple(columns[index] for index in order),
+        tuple(column.codes for column in table.columns),
+        tuple(np.append(rank[each], np.int32(-1)) for each in numbers),
+        rows,
+        table.n_rows if rows is None else len(rows),
+    )
     return found.without(how.exclude).nameable()
 
 
@@ -185,24 +227,37 @@ def check_columns(columns: Mapping[str, Collection[str]], numeric: Iterable[str]
             )
 
 
-def _taken(codes: NDArray[np.int32], rows: NDArray[np.int64]) -> NDArray[np.int32]:
-    """Codes at positions along the last axis; −1 at −1."""
-    if not codes.shape[-1]:
-        return np.full((*codes.shape[:-1], len(rows)), -1, np.int32)
-    found = np.take(codes, rows, axis=-1)
-    found[..., rows < 0] = -1
+def _parts(rows: int, at_once: int) -> Iterator[slice]:
+    for start in range(0, rows, at_once):
+        yield slice(start, min(start + at_once, rows))
+
+
+def _taken(codes: NDArray[I], rows: NDArray[np.int64]) -> NDArray[I]:
+    """Codes at positions; −1 at −1."""
+    if not len(codes):
+        return np.full(len(rows), -1, codes.dtype)
+    found = np.take(codes, rows)
+    found[rows < 0] = -1
     return found
 
 
-def _intervals(column: Column, codes: NDArray[np.int32], how: Itemisation) -> tuple[list[str], NDArray[np.int32]]:
-    """The intervals of a column of numbers, and which one each row's cell is in."""
+def _held(codes: Codes, rows: NDArray[np.int64] | None, values: int) -> NDArray[np.int64]:
+    """How many rows have each code."""
+    held = np.zeros(values + 1, np.int64)
+    for part in _parts(len(codes) if rows is None else len(rows), _AT_ONCE):
+        some = codes[part] if rows is None else _taken(codes, rows[part])
+        held += np.bincount(some.astype(np.int64) + 1, minlength=values + 1)
+    return held[1:]
+
+
+def _intervals(column: Column, rows: NDArray[np.int64] | None, how: Itemisation) -> tuple[list[str], NDArray[np.int32]]:
+    """The intervals of a column of numbers, and which one each of its values is in; −1 for what is no number."""
     read = [number_of(text) for text in column.values.to_pylist()]
     is_number = np.array([number is not None for number in read], bool)
-    held = np.bincount(codes[codes >= 0], minlength=len(read)) * is_number
     numbers = [Decimal(0) if number is None else number for number in read]  # counted for no row where it is none
     cuts = how.cuts.get(column.name)
     if cuts is None:
+        held = _held(column.codes, rows, len(read)) * is_number
         cuts = quantile_cuts(numbers, held, how.quantiles[column.name])
     table = np.fromiter((interval_of(number, cuts) for number in numbers), np.int32, len(numbers))
-    table = np.where(is_number, table, np.int32(-1))
-    return interval_names(cuts), np.append(table, np.int32(-1))[codes]
+    return interval_names(cuts), np.where(is_number, table, np.int32(-1))

@@ -138,7 +138,7 @@ def load_table(
     if format == "parquet":
         _check_no_separator(separator, format)
         return table_readers.table_from_parquet(existing(path), id_columns)
-    return table_readers.table_from_csv(read_text(path, quotes=True), csv_separator(separator), id_columns, path)
+    return table_readers.table_from_csv_file(path, csv_separator(separator), id_columns)
 
 
 def _check_no_query(query: str | None, data_format: str) -> None:

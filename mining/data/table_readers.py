@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from itertools import chain
 from pathlib import Path
 from sqlite3 import Cursor
 from typing import NamedTuple
@@ -12,10 +13,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from link.errors import InputDataError
+from mining.data.coded_cells import CodedCells
 from mining.data.csv_text import read_cells, read_header
 from mining.data.databases import FETCH, Database, duckdb_query, sqlite_query
 from mining.data.table_sources import BATCH_ROWS, neither_text_nor_number, parquet_errors
 from mining.data.tables import Table, check_names
+from mining.data.text_files import read_pieces, read_text
 
 _CELLS = pa.dictionary(pa.int32(), pa.string())
 
@@ -36,17 +39,42 @@ def table_from_csv(data: bytes, separator: str, id_columns: Sequence[str], path:
     """CSV with a header and a line per row, from checked UTF-8 bytes."""
     header, body = read_header(data, separator, path)
     check_names(header, id_columns, str(path))
-    kinds: list[pa.DataType | None] = [pa.string() if name in id_columns else _CELLS for name in header]
+    kinds = _kinds(header, id_columns)
+    batches = read_cells(body, kinds, separator, data, path, list)
+    return gathered(header, (batch.columns for batch in batches), id_columns, str(path))
 
-    def whole(batches: Iterator[pa.RecordBatch]) -> Table:
-        chunks: list[list[pa.Array]] = [[] for _ in header]
-        for batch in batches:
-            for column, chunk in zip(batch.columns, chunks, strict=True):
-                chunk.append(column)
-        cells = (pa.chunked_array(column, kind) for column, kind in zip(chunks, kinds, strict=True))
-        return Table.of(header, cells, id_columns, str(path))
 
-    return read_cells(body, kinds, separator, data, path, whole)
+def table_from_csv_file(path: Path, separator: str, id_columns: Sequence[str]) -> Table:
+    """The same from a file, piece by piece: all text never lies in memory together.
+
+    A text that is proper CSV only as a whole, since quotes stand within cells, is read as a whole; so is one that is
+    none, of which the error then gives the line.
+
+    Raises:
+        InputDataError: It cannot be read, or is not as it must be.
+    """
+    try:
+        return _from_pieces(path, separator, id_columns)
+    except InputDataError:
+        return table_from_csv(read_text(path, quotes=True), separator, id_columns, path)
+
+
+def _from_pieces(path: Path, separator: str, id_columns: Sequence[str]) -> Table:
+    pieces = (text for _, text in read_pieces(path, quotes=True))
+    first = next(pieces)
+    header, body = read_header(first, separator, path)
+    check_names(header, id_columns, str(path))
+    kinds = _kinds(header, id_columns)
+
+    def batches() -> Iterator[list[pa.Array]]:
+        for part in chain([body], map(memoryview, pieces)):
+            yield from (batch.columns for batch in read_cells(part, kinds, separator, bytes(part), path, list))
+
+    return gathered(header, batches(), id_columns, str(path))
+
+
+def _kinds(header: Sequence[str], id_columns: Sequence[str]) -> list[pa.DataType | None]:
+    return [pa.large_string() if name in id_columns else _CELLS for name in header]
 
 
 def table_from_parquet(path: Path, id_columns: Sequence[str]) -> Table:
@@ -54,10 +82,22 @@ def table_from_parquet(path: Path, id_columns: Sequence[str]) -> Table:
     where = str(path)
     with parquet_errors(path), pq.ParquetFile(path) as file:
         names = file.schema_arrow.names
+        check_names(names, id_columns, where)
         for field in file.schema_arrow:
             _check_kind(field.type, field.name, where, is_id=field.name in id_columns)
-        cells = (_texts(file.read([name]).column(name)) for name in names)
+        cells = (_column_of(file, name, is_id=name in id_columns) for name in names)
         return Table.of(names, cells, id_columns, where)
+
+
+def _column_of(file: pq.ParquetFile, name: str, *, is_id: bool) -> pa.ChunkedArray | CodedCells:
+    """The cells of one column, read and encoded batch by batch."""
+    batches = (_texts(batch.column(0)) for batch in file.iter_batches(BATCH_ROWS, columns=[name]))
+    if is_id:
+        return pa.chunked_array(list(batches), pa.large_string())
+    coded = CodedCells(name)
+    for batch in batches:
+        coded.add(batch)
+    return coded
 
 
 def table_from_arrow(table: pa.Table, id_columns: Sequence[str], where: str) -> Table:
@@ -114,15 +154,19 @@ def _sqlite_columns(
 
 
 def gathered(names: Sequence[str], batches: Iterable[list[pa.Array]], id_columns: Sequence[str], where: str) -> Table:
-    """A table from batches of columns of text; each batch is encoded before the next is fetched."""
-    chunks: list[list[pa.Array]] = [[] for _ in names]
+    """A table from batches of columns: large strings, or where they are not of ids, dictionaries of strings.
+
+    Each batch is encoded before the next is fetched.
+    """
+    ids: dict[str, list[pa.Array]] = {name: [] for name in id_columns}
+    coded = {name: CodedCells(name) for name in names if name not in ids}
     for batch in batches:
-        for name, text, encoded in zip(names, batch, chunks, strict=True):
-            encoded.append(text if name in id_columns else text.dictionary_encode())
-    kinds = (
-        pa.large_string() if name in id_columns else pa.dictionary(pa.int32(), pa.large_string()) for name in names
-    )
-    cells = (pa.chunked_array(column, kind) for column, kind in zip(chunks, kinds, strict=True))
+        for name, column in zip(names, batch, strict=True):
+            if name in ids:
+                ids[name].append(column)
+            else:
+                coded[name].add(column)
+    cells = (pa.chunked_array(ids[name], pa.large_string()) if name in ids else coded.pop(name) for name in names)
     return Table.of(names, cells, id_columns, where)
 
 

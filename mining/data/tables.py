@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TypeVar
+from typing import Final, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -15,11 +15,13 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from link.errors import InputDataError
-from mining.data.row_ids import AS_THEY_ARE, IdNormalisation, encoded_ids
+from mining.data.coded_cells import CodedCells, Codes, checked_texts
+from mining.data.row_ids import AS_THEY_ARE, IdNormalisation, RowIds, checked_ids
 from mining.data.transactions import matching
 
 N = TypeVar("N", bound=np.generic)
 R = TypeVar("R")
+_AT_ONCE: Final = 1 << 20  # rows
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -29,12 +31,13 @@ class Column:
     Attributes:
         name: As in the source.
         values: Distinct texts in ascending order of UTF-8 bytes, none of them empty: Arrow's large strings.
-        codes: By row, the position in `values` of its cell; −1 where the cell is empty.
+        codes: By row, the position in `values` of its cell; −1 where the cell is empty. A byte a row, or as many as
+            there have to be.
     """
 
     name: str
     values: pa.Array
-    codes: NDArray[np.int32]
+    codes: Codes
 
     @classmethod
     def of(cls, name: str, cells: pa.ChunkedArray) -> Column:
@@ -42,26 +45,23 @@ class Column:
 
         Args:
             name: Of the column.
-            cells: Strings, or a dictionary of strings with 32-bit indices. Null and the empty text are empty cells.
+            cells: Strings, or a dictionary of strings. Null and the empty text are empty cells.
 
         Raises:
             InputDataError: A cell is not UTF-8 text.
         """
-        encoded = cells.dictionary_encode().combine_chunks()
-        values = _checked(encoded.dictionary.cast(pa.large_string()), name)
-        order = pc.array_sort_indices(values).to_numpy()
-        rank = np.full(len(values) + 1, -1, np.int32)  # the last one is for cells that are null
-        rank[order] = np.arange(len(values), dtype=np.int32)
-        codes = rank[encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False)]
-        values = values.take(pa.array(order))
-        if len(values) and values[0].as_py() == "":
-            values, codes = values[1:], np.maximum(codes, 0, out=codes) - np.int32(1)
-        return cls(name, values, codes)
+        coded = CodedCells(name)
+        for chunk in cells.chunks:
+            coded.add(chunk)
+        return cls(name, *coded.listed())
 
     def counts(self) -> NDArray[np.int64]:
         """In how many rows each value is, shape (values,)."""
-        found: NDArray[np.int64] = np.bincount(self.codes[self.codes >= 0], minlength=len(self.values)).astype(np.int64)
-        return found
+        found = np.zeros(len(self.values) + 1, np.int64)  # the first counts empty cells
+        for start in range(0, len(self.codes), _AT_ONCE):
+            some = self.codes[start : start + _AT_ONCE].astype(np.int64)
+            found += np.bincount(some + 1, minlength=len(found))
+        return found[1:]
 
     def without(self, patterns: Sequence[str]) -> Column:
         """The same column, with empty cells in place of those whose items match; see `Table.without`."""
@@ -78,7 +78,7 @@ class Column:
 
     def _with(self, kept: NDArray[np.bool_]) -> Column:
         """The same column with empty cells in place of those whose values are not kept."""
-        target = np.append(np.where(kept, np.cumsum(kept) - 1, -1), -1).astype(np.int32)
+        target = np.append(np.where(kept, np.cumsum(kept) - 1, -1), -1).astype(self.codes.dtype)
         return Column(self.name, self.values.filter(pa.array(kept)), target[self.codes])
 
 
@@ -99,12 +99,19 @@ class Table:
     n_rows: int
 
     @classmethod
-    def of(cls, names: Sequence[str], cells: Iterable[pa.ChunkedArray], id_columns: Sequence[str], where: str) -> Table:
+    def of(
+        cls,
+        names: Sequence[str],
+        cells: Iterable[pa.ChunkedArray | CodedCells],
+        id_columns: Sequence[str],
+        where: str,
+    ) -> Table:
         """A table from columns of text.
 
         Args:
             names: Of all columns, in the order of the source.
-            cells: Their cells, as long as each other, as `Column.of` takes them. They are taken one by one.
+            cells: Their cells, as long as each other, as `Column.of` takes them, or coded where they are no ids; they
+                are taken one by one.
             id_columns: The columns of ids.
             where: The source, which errors name.
 
@@ -116,9 +123,13 @@ class Table:
         columns = []
         n_rows = 0
         for name, column in zip(names, cells, strict=True):
+            if isinstance(column, CodedCells):
+                n_rows = column.n_rows
+                columns.append(Column(name, *column.listed()))
+                continue
             n_rows = len(column)
             if name in id_columns:
-                ids[name] = _checked(pc.fill_null(pc.cast(column, pa.large_string()), "").combine_chunks(), name)
+                ids[name] = checked_texts(pc.fill_null(pc.cast(column, pa.large_string()), "").combine_chunks(), name)
             else:
                 columns.append(Column.of(name, column))
         return cls(tuple(id_columns), tuple(ids[name] for name in id_columns), tuple(columns), n_rows)
@@ -162,7 +173,7 @@ class Table:
         """What a kernel gives for all rows, which are one block; see `mining.data.table_rows.TableRows`."""
         yield kernel(self, 0)
 
-    def row_ids(self, normalisation: IdNormalisation = AS_THEY_ARE) -> list[bytes]:
+    def row_ids(self, normalisation: IdNormalisation = AS_THEY_ARE) -> RowIds:
         """The rows' ids in an injective encoding.
 
         Args:
@@ -176,7 +187,7 @@ class Table:
                 "The dataset has no column of ids, by which rows are found at all parties; name it by id in the "
                 "dataset's section."
             )
-        return encoded_ids([column.to_pylist() for column in self.ids], self.id_columns, normalisation)
+        return checked_ids(self.ids, self.id_columns, normalisation)
 
     def digest(self) -> bytes:
         """A digest of the contents: equal where names, ids and cells are equal, in the same order."""
@@ -219,15 +230,6 @@ def check_names(names: Sequence[str], id_columns: Sequence[str], where: str) -> 
             )
 
 
-def _checked(texts: pa.Array, name: str) -> pa.Array:
-    """The same texts, if Arrow holds them as UTF-8: not all sources of Arrow's arrays see to that."""
-    try:
-        texts.validate(full=True)
-    except pa.ArrowInvalid:
-        raise InputDataError(f'The column "{name}" holds text that is not UTF-8; re-encode it.') from None
-    return texts
-
-
 class TableDigest:
     """The digest of a table's contents, of which not all need be in memory; see `Table.digest`."""
 
@@ -246,9 +248,10 @@ class TableDigest:
         self._add(1, lambda: [pa.array([name], pa.large_string())])
         self._add(number, pieces)
 
-    def add_codes(self, codes: NDArray[np.int32]) -> None:
+    def add_codes(self, codes: Codes) -> None:
         """Codes of rows, those of a column one after the other."""
-        self._whole.update(np.ascontiguousarray(codes, "<i4").data)
+        for start in range(0, len(codes), _AT_ONCE):
+            self._whole.update(np.ascontiguousarray(codes[start : start + _AT_ONCE], "<i4").data)
 
     def digest(self) -> bytes:
         """Once all columns were added, those of ids first."""
@@ -257,7 +260,8 @@ class TableDigest:
     def _add(self, number: int, pieces: Callable[[], Iterable[pa.Array]]) -> None:
         self._whole.update(np.array([number], "<u8").tobytes())
         for texts in pieces():
-            self._whole.update(lengths_of(texts).astype("<u8").tobytes())
+            for start in range(0, len(texts), _AT_ONCE):
+                self._whole.update(lengths_of(texts.slice(start, _AT_ONCE)).astype("<u8").data)
         for texts in pieces():
             self._whole.update(bytes_of(texts))
 

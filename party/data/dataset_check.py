@@ -123,13 +123,14 @@ class TableProfile:
     def of(cls, table: Table) -> TableProfile:
         """The sizes of `table`."""
         found = item_columns(table, Itemisation())
+        counts = found.counts()
         return cls(
             rows=table.n_rows,
             ids=table.id_columns,
             columns=len(table.columns),
             items=found.n_items,
-            empty_cells=int(np.count_nonzero(found.codes < 0)),
-            rare_items=int(np.count_nonzero(found.counts() < RARE)),
+            empty_cells=table.n_rows * len(table.columns) - int(counts.sum()),
+            rare_items=int(np.count_nonzero(counts < RARE)),
             longest_item=max((len(item.encode()) for item in found.items), default=0),
         )
 

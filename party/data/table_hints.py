@@ -8,7 +8,7 @@ from typing import Final
 import numpy as np
 
 from mining.data.discretisation import number_of
-from mining.data.row_ids import IdNormalisation
+from mining.data.row_ids import AT_ONCE, IdNormalisation
 from mining.data.tables import Table
 from party.data.dataset_hints import Hint, has_hidden, long_names, read_alike, some
 from party.data.source_format import quoted
@@ -110,8 +110,10 @@ def _invisible(table: Table) -> Hint | None:
 def _ids(table: Table) -> Hint | None:
     """Ids with blanks around them, which no other party may write in the same way."""
     trimmed = IdNormalisation(trim=True)
-    rows = zip(*(cells.to_pylist() for cells in table.ids), strict=True)
-    edged = sum(any(trimmed.apply(text) != text for text in row) for row in rows)
+    edged = 0
+    for start in range(0, table.n_rows, AT_ONCE):
+        rows = zip(*(cells.slice(start, AT_ONCE).to_pylist() for cells in table.ids), strict=True)
+        edged += sum(any(trimmed.apply(text) != text for text in row) for row in rows)
     if not edged:
         return None
     sentence = (

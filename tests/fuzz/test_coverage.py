@@ -181,7 +181,7 @@ READ: Final[dict[str, tuple[str, ...]]] = {
     "files table": (
         "anonymize.reading:_ragged",
         "anonymize.reading:read_csv",
-        "mining.data.loading:load_table",
+        "mining.data.table_readers:table_from_csv_file",
     ),
     "files parquet-items": ("mining.data.table_sources:from_parquet",),
     "files parquet-table": (

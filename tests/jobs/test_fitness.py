@@ -57,6 +57,7 @@ PLACES: Final[dict[str, str]] = {
     **dict.fromkeys(
         (
             *(
+                "mining.data.coded_cells",
                 "mining.data.csv_text",
                 "mining.data.databases",
                 "mining.data.text_files",

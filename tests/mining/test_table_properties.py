@@ -7,7 +7,6 @@ import gzip
 import io
 import sqlite3
 from collections import Counter
-from collections.abc import Sequence
 from contextlib import closing
 from decimal import Decimal
 from fractions import Fraction
@@ -23,12 +22,17 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from crypto.primitives.hashing import encode_fields
+from mining.data import item_columns as item_columns_
+from mining.data import row_ids, table_readers, text_files
 from mining.data.bitmaps import words
 from mining.data.discretisation import interval_names, interval_of, quantile_cuts
 from mining.data.item_columns import ItemColumns, Itemisation, item_columns
 from mining.data.loading import load_table
-from mining.data.row_ids import encoded_ids
+from mining.data.row_ids import IdNormalisation, RowIds
+from mining.data.table_readers import table_from_csv
 from mining.data.tables import Table
+from mining.data.text_files import read_text
 
 anything = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=6)
 awkward = st.sampled_from(
@@ -88,6 +92,37 @@ def test_csv_is_read_byte_for_byte(
     assert cells_of(load_table(path, "csv", separator=separator, id_columns=[first])) == contents
 
 
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60)
+@given(tables(), st.sampled_from([csv.QUOTE_ALL, csv.QUOTE_MINIMAL]), st.integers(1, 40), st.integers(1, 3))
+def test_pieces_of_a_source_make_the_whole_table(
+    tmp_path: Path, contents: Cells, quoting: int, size: int, rows: int
+) -> None:
+    path, first = tmp_path / "table.csv", contents.names[0]
+    path.write_bytes(as_csv(contents, ",", "\r\n", quoting))
+    whole = table_from_csv(read_text(path, quotes=True), ",", [first], path)
+    cells = {key: pa.array([row[place] for row in contents.rows], "str") for place, key in enumerate(contents.names)}
+    pq.write_table(pa.table(cells), tmp_path / "table.parquet", row_group_size=4)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(text_files, "PIECE_BYTES", size)
+        patch.setattr(table_readers, "BATCH_ROWS", rows)
+        assert load_table(path, "csv", id_columns=[first]).digest() == whole.digest()
+        assert load_table(tmp_path / "table.parquet", "parquet", id_columns=[first]).digest() == whole.digest()
+
+
+@pytest.mark.parametrize("size", [1, 7, 20, 1000])
+def test_quotes_within_cells_are_read_in_pieces_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, size: int) -> None:
+    path = tmp_path / "table.csv"
+    path.write_text('id,size,note\n1,5" pipe,"two\nlines"\n2,a,"3"" x"\n3,b"b,"x\ny"\n4,"c",d\n', newline="")
+    monkeypatch.setattr(text_files, "PIECE_BYTES", size)
+    table = load_table(path, "csv")
+    assert cells_of(table).rows == [
+        ["1", '5" pipe', "two\nlines"],
+        ["2", "a", '3" x'],
+        ["3", 'b"b', "x\ny"],
+        ["4", "c", "d"],
+    ]
+
+
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=12)
 @given(tables())
 def test_parquet_and_databases_are_read_byte_for_byte(tmp_path: Path, contents: Cells) -> None:
@@ -134,7 +169,7 @@ def table_of(contents: Cells) -> Table:
 
 def held(found: ItemColumns) -> list[set[str]]:
     """The items of each row."""
-    return [{found.items[code] for code in row if code >= 0} for row in found.codes.T]
+    return [{found.items[code] for code in row if code >= 0} for row in found.codes().T]
 
 
 @given(tables(), st.data())
@@ -150,28 +185,45 @@ def test_items_are_columns_and_values(contents: Cells, data: st.DataObject) -> N
     counts = Counter(item for row in expected for item in row)
     assert found.counts().tolist() == [counts[item] for item in found.items]
 
-    rows = data.draw(st.lists(st.integers(-1, len(expected) - 1), max_size=10))
+    rows = data.draw(st.lists(st.integers(-1, len(expected) - 1), max_size=300))
     moved = found.at(np.array(rows, np.int64))
     assert held(moved) == [expected[row] if row >= 0 else set() for row in rows]
     assert held(item_columns(table_of(contents), Itemisation(), np.array(rows, np.int64))) == held(moved)
 
     kept = data.draw(st.lists(st.integers(0, max(0, found.n_items - 1)), unique=True, max_size=found.n_items))
     chosen = moved.select(np.array(sorted(kept), np.int64))
-    packed = chosen.bitmaps()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(item_columns_, "_AT_ONCE", 64 * data.draw(st.integers(1, 3)))
+        patch.setattr(item_columns_, "_AT_ONCE_BYTES", data.draw(st.sampled_from([1, 100, 1 << 20])))
+        packed, counted = chosen.bitmaps(), chosen.counts()
+    assert counted.tolist() == chosen.counts().tolist()
     assert packed.shape == (len(kept), words(len(rows)))
     bits = np.unpackbits(packed.view(np.uint8), axis=1, bitorder="little")[:, : len(rows)]
     for number, item in enumerate(chosen.items):
         assert bits[number].tolist() == [item in row for row in held(moved)]
 
 
-@given(st.lists(st.tuples(cell, cell), max_size=10), st.integers(1, 2))
-def test_ids_are_equal_where_their_cells_are(rows: list[tuple[str, str]], columns: int) -> None:
-    wanted = [row[:columns] for row in rows if all(row[:columns])]
-    distinct = sorted(set(wanted))
-    cells: Sequence[Sequence[str]] = list(zip(*distinct, strict=True)) or [[] for _ in range(columns)]
-    encoded = encoded_ids(cells, [f"c{place}" for place in range(columns)])
-    assert len(set(encoded)) == len(distinct)
-    assert encoded_ids([list(reversed(column)) for column in cells], ["c"] * columns) == encoded[::-1]
+@given(st.lists(st.tuples(cell, cell), max_size=10), st.integers(1, 2), st.integers(1, 3), st.booleans())
+def test_ids_are_encoded_cells_however_many_at_a_time(
+    rows: list[tuple[str, str]], columns: int, at_once: int, folded: bool
+) -> None:
+    how = IdNormalisation(trim=True, case="fold", unicode="NFC") if folded else IdNormalisation()
+    wanted = [tuple(map(how.apply, row[:columns])) for row in rows]
+    cells = [pa.array([row[place] for row in rows], pa.large_string()) for place in range(columns)]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(row_ids, "AT_ONCE", at_once)
+        ids = RowIds(cells, how)
+        assert list(ids) == [encode_fields(*(cell.encode() for cell in row)) for row in wanted]
+        assert ids.empty() == sum(not all(row) for row in wanted)
+        assert ids.repeated() == len(wanted) - len(set(wanted))
+    assert ids[::-2] == list(ids)[::-2]
+    assert [ids[place] for place in range(len(ids))] == list(ids)
+
+
+def test_ids_are_compared_where_their_hashes_are_equal(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(row_ids, "hash", len, raising=False)
+    ids = RowIds([pa.array(["a", "b", "a", "cc", "d", "b"], pa.large_string())])
+    assert ids.repeated() == 2
 
 
 numbers = st.decimals(allow_nan=False, allow_infinity=False, places=2, min_value=-50, max_value=50)

@@ -16,10 +16,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from crypto.primitives.hashing import encode_fields
 from link.errors import ComineError, InputDataError
 from mining.data.item_columns import Itemisation, check_columns, item_columns
 from mining.data.loading import load_table
-from mining.data.row_ids import AS_THEY_ARE, IdNormalisation, encoded_ids
+from mining.data.row_ids import AS_THEY_ARE, IdNormalisation, RowIds, checked_ids
 from mining.data.table_readers import table_from_arrow
 from mining.limits import MAX_ITEM_BYTES
 from tests.errors import fails
@@ -29,6 +30,10 @@ def written(folder: Path, text: str | bytes) -> Path:
     path = folder / "people.csv"
     path.write_bytes(text.encode() if isinstance(text, str) else text)
     return path
+
+
+def texts(*cells: str) -> pa.Array:
+    return pa.array(cells, pa.large_string())
 
 
 def refused(path: Path | str, data_format: str = "csv", **options: object) -> str:
@@ -75,7 +80,7 @@ def test_options_fit_the_format(tmp_path: Path) -> None:
 def test_literal_quotes_and_blank_lines_are_allowed(tmp_path: Path) -> None:
     table = load_table(written(tmp_path, 'id,size\n\n1,5" pipe\r\n\r\n2,"6"" pipe"\n'), "csv")
     assert table.columns[0].values.to_pylist() == ['5" pipe', '6" pipe']
-    assert table.row_ids() == encoded_ids([["1", "2"]], ["id"])
+    assert list(table.row_ids()) == [encode_fields(b"1"), encode_fields(b"2")]
 
 
 def test_a_table_may_have_no_rows_or_no_columns_but_ids(tmp_path: Path) -> None:
@@ -162,7 +167,7 @@ def test_queries_that_fail_do_not_tell_rows(tmp_path: Path) -> None:
 )
 def test_ids_name_one_row_each(cells: list[str], normalisation: IdNormalisation, sentence: str) -> None:
     with pytest.raises(InputDataError) as error:
-        encoded_ids([cells], ["id"], normalisation)
+        checked_ids([texts(*cells)], ["id"], normalisation)
     assert sentence in error.value.message
 
 
@@ -175,8 +180,8 @@ def test_normal_forms_of_ids() -> None:
 
 
 def test_composite_ids_are_kept_apart() -> None:
-    one = encoded_ids([["ab", "a"], ["c", "bc"]], ["x", "y"])
-    assert len({*one, *encoded_ids([["abc"]], ["x"])}) == 3
+    one = RowIds([texts("ab", "a"), texts("c", "bc")])
+    assert len({*one, *RowIds([texts("abc")])}) == 3
 
 
 def test_cells_that_are_no_numbers_give_no_item(tmp_path: Path) -> None:

@@ -58,4 +58,4 @@ def test_of_a_table_what_is_left_is_what_excluding_leaves(rows: list[tuple[str, 
     withheld = item_columns(table.without(given_patterns), Itemisation())
     excluded = item_columns(table, Itemisation(exclude=tuple(given_patterns)))
     assert withheld.items == excluded.items
-    assert (withheld.codes == excluded.codes).all()
+    assert (withheld.codes() == excluded.codes()).all()

@@ -32,7 +32,7 @@ def columns_of(bits: Bits, presence: Sequence[bool], *, everywhere: bool) -> Ali
     codes = np.full((len(items), len(presence)), -1, np.int32)
     for number, item in enumerate(items):
         codes[number, np.array(bits[item], bool) & np.array(presence, bool)] = number
-    columns = ItemColumns(items, tuple(item.split("=")[0] for item in items), codes)
+    columns = ItemColumns.of(items, tuple(item.split("=")[0] for item in items), codes)
     return Aligned(columns, None if everywhere else pack_bits(np.array(presence, bool)))
 
 

@@ -91,13 +91,12 @@ def test_equals_mining_the_joined_table(name: str, engine: Name, parties: str, s
         names = source.columns[place :: len(parties)]
         how = Itemisation({column: cuts for column, cuts in source.cuts.items() if column in names})
         table = table_from_csv(own_columns(lines, names), ",", (), Path(f"{party}.csv"))
-        own = item_columns(table, how)
-        own.codes[:, ~known[party]] = -1
+        own = item_columns(table, how, np.where(known[party], np.arange(ROWS), -1))
         data[party] = Aligned(own, pack_bits(known[party]))
     common = np.logical_and.reduce(list(known.values()))
     columns = [each.columns for each in data.values()]
     joined = [
-        [each.items[code] for each in columns for code in each.codes[:, row] if code >= 0]
+        [each.items[code] for each in columns for code in each.codes()[:, row] if code >= 0]
         for row in np.flatnonzero(common)
     ]
     helper = helper_of(engine, parties)
