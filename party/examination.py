@@ -102,7 +102,7 @@ def examine(party_toml: Path, *, show_items: bool = False) -> Examination:
             config.policy_of(dataset.name),
             in_place_of_items=None if show_items else "… (--show-items shows which)",
             memory_share=config.party.memory_share,
-            scratch=config.party.state_dir if config.party.state_dir.is_dir() else None,
+            state=config.party.state_dir if config.party.state_dir.is_dir() else None,
             kept=config.party.state_dir / BLOCKS / dataset.name,
         )
         for dataset in config.dataset

@@ -27,6 +27,7 @@ from link.transports.grpc_transport import SERVICE as LINK_SERVICE
 from link.transports.serving import Serving
 from link.version import software_version
 from party.config import AUDIT_KEY, AUDIT_LOG, PartyConfig
+from party.data.scratch import remove_abandoned
 from party.data.shared_sources import alike
 from party.data.sources import BLOCKS, Sources
 from party.identity import check_identity
@@ -131,6 +132,9 @@ class Node:
     ) -> None:
         log = self._log
         remove_leftovers(state, log)
+        remove_abandoned(state)
+        if removed := self.sources.remove_stale():
+            log.info("stale blocks removed", folders=removed)
         ran_before = (state / AUDIT_KEY).exists()
         self.store = Store.open(state / FILE)
         undo.callback(self.store.close)

@@ -18,7 +18,7 @@ MAX_MESSAGE_BYTES: Final = 8 << 20
 # besides.
 WINDOW_BYTES: Final = 64 << 10
 
-HANDSHAKE_S: Final = 10  # within which a caller has to show a certificate
+HANDSHAKE_S: Final = 10  # within which a caller has to show a certificate, at either end
 
 # A connection on which nothing comes is tried, and given up where the other end does not answer. gRPC answers by
 # itself, however busy the node is: only a process or machine that hangs, or a path that is cut, does not.
@@ -46,7 +46,7 @@ _CHANNEL_OPTIONS: Final = (
     *OPTIONS,
     ("grpc.enable_http_proxy", 0),
     ("grpc.initial_reconnect_backoff_ms", 100),
-    ("grpc.min_reconnect_backoff_ms", 1_000),
+    ("grpc.min_reconnect_backoff_ms", HANDSHAKE_S * 1000),  # in spite of its name, for connecting and greeting
     ("grpc.max_reconnect_backoff_ms", 1_000),
     ("grpc.dns_min_time_between_resolutions_ms", 1_000),
 )

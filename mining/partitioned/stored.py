@@ -40,7 +40,7 @@ class StoredRows:
         items: The dictionary.
         counts: In how many rows each item is.
         digest: Equal where rows are equal, in the same order; that of the same rows in memory.
-        origin: What they were encoded from; see `encoding.encode.origin_of`.
+        origin: What they were encoded from; see `encoding.encode.origin_of`. Empty where that cannot be recognised.
         sizes: Bytes of the files of the blocks.
     """
 

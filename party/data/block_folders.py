@@ -6,9 +6,10 @@ import shutil
 import tempfile
 import threading
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from link.errors import InputDataError
 from mining.partitioned.cores import Cores
 from mining.partitioned.encoding.encode import Encoding, origin_of
 from mining.partitioned.encoding.source import TransactionSource
@@ -53,6 +54,7 @@ class BlockFolders:
         Raises:
             ResourceError: The disk refuses a folder.
         """
+        private_folder(self._folder.parent)
         private_folder(self._folder)
         try:
             folder = Path(tempfile.mkdtemp(prefix="", dir=self._folder))
@@ -102,6 +104,28 @@ class BlockFolders:
         if self._current is not None:
             return folder != self._current.folder
         return StoredRows.open(folder) is None
+
+
+def remove_stale(blocks: Path, sources: Mapping[str, tuple[TransactionSource, Sequence[str]]]) -> int:
+    """Removes, before a node uses any, all blocks but those of what its datasets are now; returns how many folders.
+
+    Args:
+        blocks: The folder with one for each dataset.
+        sources: By dataset that is counted in blocks, where its rows are, and patterns of items that are withheld.
+    """
+    removed = 0
+    for folder in _folders(blocks):
+        source, withheld = sources.get(folder.name, (None, ()))
+        try:
+            current = None if source is None else blocks_of(source, withheld, folder)
+        except InputDataError:  # the source is gone
+            current = None
+        kept = None if current is None else current.folder
+        for each in _folders(folder) if kept else [folder]:
+            if each != kept:
+                shutil.rmtree(each, ignore_errors=True)
+                removed += not each.exists()
+    return removed
 
 
 def blocks_of(source: TransactionSource, withheld: Sequence[str], folder: Path) -> StoredRows | None:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from decimal import Decimal
 from pathlib import Path
@@ -31,6 +32,7 @@ from party.data.dataset_hints import Hint, hints, other_format
 from party.data.engine import engine_of
 from party.data.engine_costs import EngineCost, engine_costs, unfit
 from party.data.hidden_rules import HidingSection
+from party.data.scratch import scratch_folder
 from party.data.sources import read_dataset, source_of
 from party.data.spark_blocks import SparkBlocks
 from party.data.table_hints import table_hints
@@ -173,7 +175,7 @@ def check_dataset(
     *,
     in_place_of_items: str | None = "…",
     memory_share: Decimal = MEMORY_SHARE,
-    scratch: Path | None = None,
+    state: Path | None = None,
     kept: Path | None = None,
 ) -> DatasetCheck:
     """Reads a dataset as a job would, and looks at it.
@@ -183,17 +185,18 @@ def check_dataset(
         policy: For jobs on it, where there is one already.
         in_place_of_items: What `problem` says instead of the name of a column that is an item; None: the name.
         memory_share: As of `[party]`.
-        scratch: A folder on a disk with room for blocks, which are removed again; by default that of temporary files.
+        state: The node's state folder, whose disk has room for blocks, which are removed again; by default they are
+            among temporary files.
         kept: The folder of the dataset's own blocks, which are looked at where they are those of its source now.
     """
     engine, withheld = engine_of(dataset, memory_share), () if policy is None else policy.withhold
     if engine == "spark":
         return _check_on_cluster(dataset, withheld, in_place_of_items)
-    folder = scratch or Path(tempfile.gettempdir())
+    folder = state or Path(tempfile.gettempdir())
     if problem := unfit(dataset, memory_share, folder):
         return DatasetCheck(dataset.name, dataset.format, problem=problem)
     if engine == "processes":
-        return _check_blocks(dataset, withheld, in_place_of_items, scratch, kept)
+        return _check_blocks(dataset, withheld, in_place_of_items, state, kept)
     try:
         data = read_dataset(dataset, withheld)
         if isinstance(data, Table) and data.ids:
@@ -231,25 +234,35 @@ def _check_blocks(
     dataset: DatasetSection,
     withheld: Sequence[str],
     in_place_of_items: str | None,
-    scratch: Path | None,
+    state: Path | None,
     kept: Path | None,
 ) -> DatasetCheck:
     """Looks at the sizes of a dataset in the node's blocks, or else encodes it as a job would."""
     source = source_of(dataset)
-    with tempfile.TemporaryDirectory(dir=scratch) as folder:
-        try:
+    try:
+        with _scratch(state) as folder:
             stored = None if kept is None else blocks_of(source, withheld, kept)
-            stored = stored or Encoding(source, withheld, Path(folder) / "blocks", Cores()).run()
+            stored = stored or Encoding(source, withheld, folder / "blocks", Cores()).run()
             rows = stored.rows(Processes)
             try:
                 profile, public = Profile.of(rows), measured(rows).coarse()
-                costs = engine_costs(dataset, rows, Path(folder))
+                costs = engine_costs(dataset, rows, folder)
             finally:
                 rows.close()
-        except ConfigurationError as error:
-            return DatasetCheck(dataset.name, dataset.format, problem=_problem(dataset, error, in_place_of_items))
+    except ConfigurationError as error:
+        return DatasetCheck(dataset.name, dataset.format, problem=_problem(dataset, error, in_place_of_items))
     published = dataset.publish is not None
     return DatasetCheck(dataset.name, dataset.format, profile, public, published, engine="processes", costs=costs)
+
+
+@contextmanager
+def _scratch(state: Path | None) -> Iterator[Path]:
+    if state is None:
+        with tempfile.TemporaryDirectory() as folder:
+            yield Path(folder)
+    else:
+        with scratch_folder(state) as folder_there:
+            yield folder_there
 
 
 def _check_on_cluster(dataset: DatasetSection, withheld: Sequence[str], in_place_of_items: str | None) -> DatasetCheck:

@@ -15,6 +15,7 @@ from jobs.data import Data, close
 from link.errors import InputDataError
 from link.executor import Executor
 from link.files.printable import why_not_read
+from link.files.stamps import Stamp
 from mining.data.loading import load_table, load_transactions
 from mining.data.tables import Table
 from mining.data.transactions import Transactions
@@ -23,7 +24,7 @@ from mining.partitioned.encoding.expected import MEMORY_SHARE
 from mining.partitioned.encoding.source import TransactionSource
 from mining.partitioned.rows import PartitionedRows
 from party.config import DatasetSection
-from party.data.block_folders import BlockFolders
+from party.data.block_folders import BlockFolders, remove_stale
 from party.data.engine import engine_of
 from party.data.hidden_rules import without_rules
 from party.data.spark_blocks import Loading, SparkBlocks
@@ -31,8 +32,6 @@ from party.data.spark_blocks import Loading, SparkBlocks
 BLOCKS: Final = "blocks"  # in the state folder
 
 L = TypeVar("L", PartitionedRows, PartitionedRows | None)
-
-_Stamp = tuple[str, int, int]
 
 
 class Rows(NamedTuple):
@@ -51,7 +50,7 @@ class Rows(NamedTuple):
 class _Kept:
     """The last reading of one dataset; the lock keeps two jobs from reading it at once."""
 
-    stamp: _Stamp | None = None
+    stamp: Stamp | None = None
     data: Data | None = None
     digest: bytes = b""
     blocks: BlockFolders | None = None
@@ -82,6 +81,17 @@ class Sources:
         self._executor, self._blocks, self._memory_share = executor, blocks, memory_share
         self._cores = Cores()  # for the jobs on all datasets together
         self._kept = {name: _Kept() for name in self._datasets}
+
+    def remove_stale(self) -> int:
+        """Removes blocks that no job can use: of datasets that are gone, or that were others; how many folders.
+
+        To be called before any job begins. Blocks of a source that has changed while the node runs are removed by the
+        next job on it.
+        """
+        counted = (each for each in self._datasets.values() if engine_of(each[0], self._memory_share) == "processes")
+        return remove_stale(
+            self._blocks, {dataset.name: (source_of(dataset), withheld) for dataset, withheld in counted}
+        )
 
     def missing(self) -> list[str]:
         """Names of the datasets whose file cannot be found now."""
@@ -121,7 +131,8 @@ class Sources:
             if engine == "processes":
                 kept.data, kept.stamp, kept.digest = None, None, b""
                 return await self._in_blocks(name)
-            stamp = None if dataset.is_url else _stamp(Path(dataset.source))
+            stamp = None if dataset.is_url else _stamp(dataset.source)
+            fresh = stamp is not None and stamp.is_fresh()
             if kept.data is not None and stamp is not None and kept.stamp == stamp:
                 return kept.data
             kept.data, kept.stamp, kept.digest = (
@@ -130,7 +141,7 @@ class Sources:
                 b"",
             )  # before the new reading, so that the two never lie in memory together
             (data,) = await self._executor.map(lambda each: read_dataset(each, withheld), [dataset])
-            if stamp is not None:
+            if stamp is not None and not fresh:
                 kept.data, kept.stamp = data, stamp
             return data
 
@@ -205,12 +216,11 @@ def source_of(dataset: DatasetSection) -> TransactionSource:
     )
 
 
-def _stamp(path: Path) -> _Stamp:
+def _stamp(place: str) -> Stamp:
     try:
-        status = os.stat(path)
+        return Stamp.of(Path(place))
     except (OSError, ValueError) as error:
-        raise InputDataError(f"{path} cannot be read ({why_not_read(error)}); check [[dataset]] source") from None
-    return str(path), status.st_size, status.st_mtime_ns
+        raise InputDataError(f"{place} cannot be read ({why_not_read(error)}); check [[dataset]] source") from None
 
 
 def read_dataset(dataset: DatasetSection, withheld: Sequence[str]) -> Transactions | Table:

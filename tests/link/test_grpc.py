@@ -29,6 +29,7 @@ from protos.v1.link_pb2 import Acknowledge, Envelope, Farewell, Frame, Resume
 from tests.errors import fails
 from tests.examples import slowly
 from tests.link.kits import greet, run
+from tests.proxy import Proxy
 from tests.world import nodes, terms
 
 AUTHORITY = Authority.create()
@@ -759,25 +760,46 @@ def test_enclosing_large_frames():
     assert enclose(Frame()) == Envelope(frame=Frame()).SerializeToString()
 
 
+@asynccontextmanager
+async def _echoing():
+    """The address of the node of b, which answers another service beside its link."""
+    server = grpc.aio.server()
+    link = NodeLink(AUTHORITY.issue("b"), {})
+    link.register(server)
+
+    async def echo(request, context):
+        return request
+
+    handler = grpc.unary_unary_rpc_method_handler(echo)
+    server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler("other", {"Echo": handler}),))
+    port = server.add_secure_port("127.0.0.1:0", grpc_channel.server_credentials(link.identity))
+    async with _serving(server):
+        yield f"127.0.0.1:{port}"
+
+
 def test_credentials_serve_other_services_on_the_same_port():
     """A coordinator may call the node; only the frames of jobs are closed to it."""
 
     async def main():
-        server = grpc.aio.server()
-        link = NodeLink(AUTHORITY.issue("b"), {})
-        link.register(server)
-
-        async def echo(request, context):
-            return request
-
-        handler = grpc.unary_unary_rpc_method_handler(echo)
-        server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler("other", {"Echo": handler}),))
-        port = server.add_secure_port("127.0.0.1:0", grpc_channel.server_credentials(link.identity))
         boss = AUTHORITY.issue("boss", "coordinator")
         options = [("grpc.ssl_target_name_override", "b")]
         async with (
-            _serving(server),
-            grpc.aio.secure_channel(f"127.0.0.1:{port}", channel_credentials(boss), options) as channel,
+            _echoing() as address,
+            grpc.aio.secure_channel(address, channel_credentials(boss), options) as channel,
+        ):
+            assert await channel.unary_unary("/other/Echo")(b"x") == b"x"
+
+    run(main())
+
+
+def test_a_handshake_may_take_longer_than_a_second():
+    """As on a busy machine, or on a path of some hundred milliseconds: a call is not over before it has begun."""
+
+    async def main():
+        async with (
+            _echoing() as address,
+            Proxy(address, delay_s=0.4) as path,
+            dial(AUTHORITY.issue("boss", "coordinator"), "b", path.address) as channel,
         ):
             assert await channel.unary_unary("/other/Echo")(b"x") == b"x"
 

@@ -15,6 +15,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from link.errors import InputDataError
+from link.files.stamps import Stamp
 from mining.data.transactions import Transactions, digest_of_rows
 from mining.partitioned.blocks import items_part
 from mining.partitioned.cores import Cores
@@ -61,6 +62,7 @@ class SourceEncoding(ABC, Generic[S, F, T]):
         private_folder(self.folder)
         try:
             before = origin_of(self._source, self._withheld)
+            fresh = _is_fresh(self._source)
             calls = [
                 (self._source, share, self._withheld, self.folder, place)
                 for place, share in enumerate(self._shares(self._workers.number))
@@ -70,7 +72,7 @@ class SourceEncoding(ABC, Generic[S, F, T]):
                 raise InputDataError(
                     f"{self._source.place} changed while it was read; run the job again once nobody writes to it"
                 )
-            return self._finished(written, before)
+            return self._finished(written, "" if fresh else before)
         except BaseException:
             self.close()
             shutil.rmtree(self.folder, ignore_errors=True)
@@ -117,11 +119,20 @@ def origin_of(source: TransactionSource | TableSource, withheld: Sequence[str]) 
     stamp: list[object] = [*source.settings, list(withheld)]
     if source.format != "sql":
         try:
-            status = source.path.stat()
+            stamp += Stamp.of(source.path)
         except (OSError, ValueError):
             raise InputDataError(f"There is no file {source.place}; check the path in the dataset's source.") from None
-        stamp += [status.st_size, status.st_mtime_ns, status.st_ino]
     return hashlib.sha256(json.dumps(stamp).encode()).hexdigest()
+
+
+def _is_fresh(source: TransactionSource | TableSource) -> bool:
+    """Whether a file may change and keep its origin, so that its blocks must not be taken for it again."""
+    if source.format == "sql":
+        return False
+    try:
+        return Stamp.of(source.path).is_fresh()
+    except OSError:  # it has gone, which is said once it is read
+        return True
 
 
 def _finished(folder: Path, files: Sequence[tuple[str, int]], origin: str) -> StoredRows:

@@ -55,13 +55,15 @@ def write_blocks(
 
 
 def private_folder(folder: Path) -> None:
-    """Makes a folder that only its owner can enter.
+    """Makes a folder that only its owner can enter, and closes one that is there to others.
 
     Raises:
         ResourceError: The disk refuses it.
     """
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if folder.stat().st_mode & 0o077:
+            folder.chmod(0o700)
     except OSError as error:
         raise unwritten(folder, error) from None
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import shutil
 import sqlite3
 import threading
@@ -16,6 +17,9 @@ import pytest
 from jobs.data import close
 from link.errors import InputDataError
 from link.executor import ThreadExecutor
+from link.files import stamps
+from link.pki.authority import Authority
+from mining.data.tables import Table
 from mining.data.transactions import Transactions
 from mining.partitioned.encoding import encode
 from mining.partitioned.in_process import InProcess
@@ -25,9 +29,11 @@ from party.config import DatasetSection
 from party.data import engine
 from party.data.block_folders import BlockFolders
 from party.data.engine import engine_of
+from party.data.scratch import SCRATCH
 from party.data.sources import Sources
 from tests.errors import fails
 from tests.mining.partitioned.test_encoding import Inline
+from tests.party.nodes import running
 
 
 @pytest.fixture
@@ -132,6 +138,96 @@ def test_what_was_never_finished_is_removed_at_the_start(tmp_path: Path, executo
     async def test() -> None:
         (await loaded(sources(tmp_path, executor))).close()
         assert not torn.exists()
+
+    asyncio.run(test())
+
+
+def test_before_a_node_begins_blocks_that_no_job_can_use_are_removed(tmp_path: Path, executor: ThreadExecutor) -> None:
+    """Those with items that are withheld by now, of sources that have gone, and of datasets that are no more."""
+    path = tmp_path / "baskets.dat"
+    path.write_text("milk bread hiv\nmilk\n")
+    gone = tmp_path / "blocks" / "visits"
+
+    async def encode_all(*withheld: str) -> None:
+        (await loaded(sources(tmp_path, executor, *withheld))).close()
+
+    asyncio.run(encode_all())
+    made = folders(tmp_path)
+    shutil.copytree(tmp_path / "blocks" / "baskets", gone)
+    torn = tmp_path / "blocks" / "baskets" / "0123"
+    torn.mkdir()
+    assert sources(tmp_path, executor).remove_stale() == 2
+    assert (folders(tmp_path), gone.exists()) == (made, False)
+    assert sources(tmp_path, executor).remove_stale() == 0
+    assert sources(tmp_path, executor, "hiv").remove_stale() == 1
+    assert folders(tmp_path) == set()
+    for change in (lambda: {"engine": "auto"}, lambda: path.unlink() or {}):
+        asyncio.run(encode_all())
+        assert sources(tmp_path, executor, **change()).remove_stale() == 1
+        assert not (tmp_path / "blocks" / "baskets").exists()
+
+
+def test_a_node_that_starts_removes_them(tmp_path: Path) -> None:
+    stale, left = (tmp_path / "state" / "north" / each for each in ("blocks/gone/0123", f"{SCRATCH}/0123"))
+
+    def prepare(_: Authority) -> None:
+        for folder in (stale, left):
+            folder.mkdir(parents=True)
+
+    async def test() -> None:
+        async with running(tmp_path, prepare=prepare) as nodes:
+            assert not stale.parent.exists()
+            assert not left.exists()
+            assert "stale blocks removed" in nodes.logs["north"].getvalue()
+            assert "stale" not in nodes.logs["south"].getvalue()
+
+    asyncio.run(test())
+
+
+def test_a_file_that_may_change_within_its_time_is_read_for_every_job(
+    tmp_path: Path, executor: ThreadExecutor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As on disks that count whole seconds; in memory and in blocks."""
+    path, second = tmp_path / "baskets.dat", 1_700_000_000 * 10**9
+
+    def write(rows: str) -> None:
+        with path.open("w") as file:
+            file.write(rows)
+        os.utime(path, ns=(second, second))
+
+    async def items(kept: Sources) -> set[str]:
+        data = await kept.load("baskets")
+        assert not isinstance(data, Table)
+        close(data)
+        return set(data.items)
+
+    async def test(kept: Sources) -> None:
+        monkeypatch.setattr(stamps.time, "time_ns", lambda: second + 10**9)
+        write("milk bread\n")
+        assert await items(kept) == {"milk", "bread"}
+        write("milk beers\n")
+        assert await items(kept) == {"milk", "beers"}
+        monkeypatch.setattr(stamps.time, "time_ns", lambda: second + 10**10)
+        assert await items(kept) == {"milk", "beers"}
+        made = folders(tmp_path)
+        assert await items(kept) == {"milk", "beers"}
+        assert folders(tmp_path) == made
+
+    for engine_ in ("memory", "processes"):
+        asyncio.run(test(sources(tmp_path, executor, engine=engine_)))
+
+
+def test_blocks_are_for_their_owner_alone(tmp_path: Path, executor: ThreadExecutor) -> None:
+    """Whatever folders there were before."""
+    (tmp_path / "baskets.dat").write_text("milk bread\nmilk\n")
+    (tmp_path / "blocks" / "baskets").mkdir(parents=True, mode=0o755)
+
+    async def test() -> None:
+        rows = await loaded(sources(tmp_path, executor))
+        found = [tmp_path / "blocks", *(tmp_path / "blocks").rglob("*")]
+        assert {path.stat().st_mode & 0o777 for path in found} == {0o700, 0o600}
+        assert all(path.stat().st_mode & 0o777 == 0o700 for path in found if path.is_dir())
+        rows.close()
 
     asyncio.run(test())
 
