@@ -129,6 +129,7 @@ _COLLECTS: Final = """
 # min_window = "1h"             # the shortest window that one may have
 # min_reports = 1000            # an estimate of fewer reports is not shown
 # max_disk = 10737418240        # bytes that all collections may take; beyond, no report is taken
+# max_memory = 2147483648       # bytes for whose reports have come, 26 for each; beyond, no report is taken
 """
 
 _FEDERATION: Final = """\

@@ -42,6 +42,7 @@ class FrequencySection(TomlTable):
         min_window: The shortest window that a collection may have.
         min_reports: An estimate of fewer reports is not shown.
         max_disk: Bytes that all collections together may take; beyond, no report is taken.
+        max_memory: Bytes that it may take whose reports have come in open periods; beyond, no report is taken.
     """
 
     max_epsilon: Fraction
@@ -52,6 +53,7 @@ class FrequencySection(TomlTable):
     min_window: Duration | None = None
     min_reports: Annotated[int, Field(ge=0)] = 0
     max_disk: int = Field(default=10 << 30, ge=1 << 20)
+    max_memory: int = Field(default=2 << 30, ge=1 << 10)
 
     @field_validator("max_epsilon")
     @classmethod

@@ -416,4 +416,4 @@ class _Running:
         self.store = FrequencyStore.open(state / FILE, policy.max_disk)
         self.workers = Workers()
         self.collections = Collections(self.store, policy, audit, log, me, self.workers, now)
-        self.submissions = Submissions(self.collections, self.store, me, self.workers, now)
+        self.submissions = Submissions(self.collections, self.store, me, self.workers, now, policy.max_memory)

@@ -57,6 +57,7 @@ class Submissions:
         me: This party.
         workers: Threads.
         now: Unix seconds.
+        most_memory: Bytes that it may take who has taken part in open periods.
     """
 
     def __init__(
@@ -66,9 +67,10 @@ class Submissions:
         me: str,
         workers: Workers,
         now: Callable[[], float],
+        most_memory: int,
     ) -> None:
         self._collections, self._store, self._me = collections, store, me
-        self._workers, self.now = workers, now
+        self._workers, self.now, self._most_memory = workers, now, most_memory
 
     def checked_size(self, batch: pb.ReportBatch) -> int:
         """The bytes of a batch; refuses what no honest client sends.
@@ -155,6 +157,12 @@ class Submissions:
             raise ResourceError(
                 f"the collections of {self._me} take as much of the disk as its policy allows (rule max_disk); close "
                 "some, or send the reports later",
+                party=self._me,
+            )
+        if self._store.memory >= self._most_memory:
+            raise ResourceError(
+                f"whose reports the open collections of {self._me} have is kept in as much memory as its policy allows "
+                "(rule max_memory); close some, or send the reports in a later period",
                 party=self._me,
             )
         pseudonyms = np.frombuffer(batch.pseudonyms, np.uint8).reshape(size, PSEUDONYM_BYTES)

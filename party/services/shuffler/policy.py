@@ -22,6 +22,8 @@ class ShufflerSection(TomlTable):
         max_size: Bytes that a route's reports may have.
         max_batch: The largest maximum that a route may have.
         max_disk: Bytes that all routes together may take; beyond, no report, no batch and no route is taken.
+        max_memory: Bytes that it may take which reports of open routes have come; beyond, no report and no batch is
+            taken.
     """
 
     min_batch: int = Field(default=1000, ge=2)
@@ -31,6 +33,7 @@ class ShufflerSection(TomlTable):
     max_size: int = Field(default=4096, ge=1, le=MAX_REPORT_BYTES)
     max_batch: int = Field(default=1 << 20, ge=2, le=1 << 24)
     max_disk: int = Field(default=10 << 30, ge=1 << 20)
+    max_memory: int = Field(default=2 << 30, ge=1 << 10)
 
 
 def check_route(policy: ShufflerSection, route: Route, coordinator: str, me: str, *, running: int) -> None:

@@ -27,7 +27,7 @@ from ldp.shuffling.statement import DROPPED, check_chain, sign_key, sign_stateme
 from link.errors import ConfigurationError, LimitExceeded, PolicyDenied, ProtocolViolation, ResourceError
 from link.executor import Executor
 from link.pki.identity import Identity
-from party.services.frequency.storage.tags import TagSet
+from party.services.frequency.storage.tags import TAG_MEMORY, TagSet
 from party.services.shuffler.opening import opened
 from party.services.shuffler.store import Segment, ShufflerStore, StoredRoute, Waiting
 from protos.v1 import shuffle_pb2 as pb
@@ -80,6 +80,7 @@ class Pool:
         executor: Workers that open reports.
         disk: Through which the store is used.
         audit: The node's audit log, which records batches.
+        check_memory: Raises where the tags of all routes take as much memory as they may.
     """
 
     def __init__(
@@ -90,11 +91,12 @@ class Pool:
         executor: Executor,
         disk: Disk,
         audit: Recorder,
+        check_memory: Callable[[], None] = lambda: None,
     ) -> None:
         self.stored, self.route = stored, route_of(stored.document)
         self.hop = self.route.shufflers.index(identity.name)
         self._store, self._identity, self._executor, self._disk = store, identity, executor, disk
-        self._audit = audit
+        self._audit, self._check_memory = audit, check_memory
         self.batch, self.retired = stored.batch, stored.retired is not None
         self._tags, self._now = TagSet(), Waiting(Counter(), Counter())
         self._submissions: list[_Submission] = []
@@ -119,6 +121,11 @@ class Pool:
     def width(self) -> int:
         """Bytes of a report as it comes here."""
         return self.route.sealed_size(self.hop)
+
+    @property
+    def memory(self) -> int:
+        """Bytes that the tags of all reports that came may take."""
+        return TAG_MEMORY * len(self._tags)
 
     async def unsent(self) -> list[int]:
         """Batches that the next hop has not got."""
@@ -151,7 +158,8 @@ class Pool:
         Raises:
             ConfigurationError: Another node takes reports for this route, or the route is retired.
             PolicyDenied: The sender may not report to this route.
-            ResourceError: The batch is full, or the disk, or what the routes may take of it; nothing was taken.
+            ResourceError: The batch is full, or the disk, or what the routes may take of it or of the memory; nothing
+                was taken.
         """
         share = self._check_sender(sender)
         if self.waiting >= self.route.maximum:
@@ -192,6 +200,7 @@ class Pool:
     def _check_space(self) -> None:
         if self._store.is_full:
             raise out_of_space(self._identity.name)
+        self._check_memory()
 
     def _is_retired(self, what: str) -> ConfigurationError:
         return ConfigurationError(
@@ -307,7 +316,7 @@ class Pool:
             ConfigurationError: The route is retired.
             ProtocolViolation: The batch is not the next one, not that which came before under this number, or
                 statements, counts and reports do not agree.
-            ResourceError: The routes take as much of the disk as they may; the sender tries again.
+            ResourceError: The routes take as much of the disk or of the memory as they may; the sender tries again.
         """
         await self._whole(partial(self._relay, head, reports, sender))
 

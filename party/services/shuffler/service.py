@@ -393,7 +393,18 @@ class _Running:
         return found
 
     def _pool(self, stored: StoredRoute) -> Pool:
-        return Pool(stored, self.store, self._identity, self._executor, self.disk, self.audit)
+        return Pool(
+            stored, self.store, self._identity, self._executor, self.disk, self.audit, check_memory=self._check_memory
+        )
+
+    def _check_memory(self) -> None:
+        if sum(pool.memory for pool in self._pools.values()) >= self._policy.max_memory:
+            me = self._identity.name
+            raise ResourceError(
+                f"which reports the routes of {me} have taken is kept in as much memory as its policy allows (rule "
+                "max_memory); retire some that are done",
+                party=me,
+            )
 
     async def _take_up(self, stored: StoredRoute) -> Pool:
         pool = self._pool(stored)

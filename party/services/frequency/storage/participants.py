@@ -9,7 +9,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from party.services.frequency.storage.tags import Tagger, Tags, TagSet
+from party.services.frequency.storage.tags import TAG_MEMORY, Tagger, Tags, TagSet
 from protos.v1.frequency_pb2 import COUNTED, DUPLICATE, OVER_QUOTA
 
 SUBMITTERS: Final = np.dtype([("tag", "<u8"), ("reports", "<u8")])
@@ -71,6 +71,11 @@ class Participants:
     def nbytes(self) -> int:
         """Of both sets."""
         return self._reports.nbytes + self._submitters.nbytes
+
+    @property
+    def memory(self) -> int:
+        """Bytes that both sets may take with what is in them."""
+        return TAG_MEMORY * (len(self._reports) + len(self._submitters))
 
     def rule(self, claims: Sequence[Claim]) -> list[Ruling]:
         """Which reports are to be counted, if the claims are taken in this order; nothing is noted yet."""

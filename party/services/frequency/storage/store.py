@@ -327,6 +327,11 @@ class FrequencyStore(StateDatabase):
         """Whether it takes as much as it may: then no report is taken, no round begins, and nothing is created."""
         return self.used_bytes >= self._most_bytes
 
+    @property
+    def memory(self) -> int:
+        """Bytes that it may take who has taken part in the periods whose reports are taken."""
+        return sum(period.memory for period in list(self._periods.values()))
+
     async def room(self) -> None:
         """Waits while too many bytes of reports wait to be written; to be awaited before more are read."""
         await self._writer.room()

@@ -21,6 +21,8 @@ from numpy.typing import NDArray
 KEY_BYTES: Final = 48
 PSEUDONYM_BYTES: Final = 16
 
+TAG_MEMORY: Final = 26  # bytes that a tag takes in a set, at most
+
 _AES_BYTES: Final = 16
 _EMPTY: Final = np.uint64(0)  # of a place in a table; a tag that is 0 becomes 1
 _LEAST_PLACES: Final = 10  # as a power of two

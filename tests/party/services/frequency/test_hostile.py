@@ -285,6 +285,25 @@ def test_a_node_that_stops_has_on_disk_what_it_acknowledged(tmp_path: Path) -> N
     asyncio.run(test())
 
 
+def test_who_has_reported_takes_bounded_memory_until_the_period_ends(tmp_path: Path) -> None:
+    async def test() -> None:
+        async with running(tmp_path, policy="max_epsilon = 8\nmax_memory = 200_000") as world:
+            analyst, fleet = world.analyst, world.caller("fleet")
+            created = await analyst.create(spec_of(access=FLEET))
+            for seed in range(2):
+                (receipt,) = await fleet.submit(batch(created, np.ones(4000, np.int64), seed=seed))
+                assert receipt.counted == 4000
+            refusal = await refused(fleet.submit(batch(created, np.ones(4000, np.int64), seed=2)))
+            assert (refusal.status, refusal.code) == (grpc.StatusCode.RESOURCE_EXHAUSTED, "E103")
+            assert "(rule max_memory)" in refusal.sentence
+            assert (await analyst.close()).counters.counted == 8000
+            other = await analyst.create(spec_of(access=FLEET, name="other"))
+            (receipt,) = await fleet.submit(batch(other, np.ones(4000, np.int64)))
+            assert receipt.counted == 4000
+
+    asyncio.run(test())
+
+
 def test_a_full_disk_is_told_and_nothing_is_lost(tmp_path: Path) -> None:
     async def test() -> None:
         async with running(tmp_path, policy=f"max_epsilon = 8\nmax_disk = {1 << 20}") as world:

@@ -106,6 +106,26 @@ def test_beyond_max_disk_nothing_is_taken_and_what_waits_still_leaves(tmp_path: 
     asyncio.run(test())
 
 
+def test_beyond_max_memory_no_report_is_taken_until_a_route_is_retired(tmp_path: Path) -> None:
+    table = f"{POLICY}\nmax_memory = 1024"
+
+    async def test() -> None:
+        async with running(tmp_path, ["north"], policy=table) as world:
+            first, second = route_for(["north"]), route_for(["north"], name="other", id=bytes(16))
+            fleet, analyst = world.caller("fleet"), world.analyst()
+            await fleet.submit(await world.sealed(first, range(40)))
+            more = await world.sealed(second, range(10))
+            refusal = await refused(fleet.submit(more, "other"))
+            assert (refusal.code, refusal.party) == ("E103", "north")
+            assert "(rule max_memory)" in refusal.sentence
+            await analyst.flush()
+            await refused(fleet.submit(more, "other"))  # what has left may come again
+            await analyst.retire()
+            assert set(await fleet.submit(more, "other")) == {pb.TAKEN}
+
+    asyncio.run(test())
+
+
 def test_a_second_shuffler_without_room_gets_the_batch_later(tmp_path: Path) -> None:
     async def test() -> None:
         async with running(tmp_path) as world:
