@@ -11,9 +11,9 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
-from mining.partitioned.encoding.writing import private_folder, unwritten
+from mining.partitioned.encoding.writing import unwritten
 
-SCRATCH: Final = "scratch"  # in the state folder
+PREFIX: Final = "scratch-"  # of their names, in the state folder
 
 
 @contextmanager
@@ -26,16 +26,11 @@ def scratch_folder(state: Path) -> Iterator[Path]:
     Raises:
         ResourceError: The disk refuses it.
     """
-    parent = state / SCRATCH
-    private_folder(parent)
+    remove_abandoned(state)
     try:
-        with _locked(parent):
-            _remove_abandoned(parent)
-            folder = Path(tempfile.mkdtemp(dir=parent))
-            held = os.open(folder, os.O_RDONLY)
-            fcntl.flock(held, fcntl.LOCK_EX)
+        folder, held = _made(state)
     except OSError as error:
-        raise unwritten(parent, error) from None
+        raise unwritten(state, error) from None
     try:
         yield folder
     finally:
@@ -44,23 +39,24 @@ def scratch_folder(state: Path) -> Iterator[Path]:
 
 
 def remove_abandoned(state: Path) -> None:
-    """Removes the folders of those who have died."""
-    with suppress(OSError), _locked(state / SCRATCH):
-        _remove_abandoned(state / SCRATCH)
+    """Removes the folders of those who have died; others are locked."""
+    for folder in state.glob(f"{PREFIX}*"):
+        with suppress(OSError):
+            opened = os.open(folder, os.O_RDONLY)
+            try:
+                fcntl.flock(opened, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                shutil.rmtree(folder, ignore_errors=True)
+            finally:
+                os.close(opened)
 
 
-def _remove_abandoned(parent: Path) -> None:
-    for folder in parent.iterdir():
-        with suppress(OSError), _locked(folder, fcntl.LOCK_NB):
-            shutil.rmtree(folder, ignore_errors=True)
-
-
-@contextmanager
-def _locked(folder: Path, how: int = 0) -> Iterator[None]:
-    """Holds the lock of a folder, which ends with the process, however that ends."""
-    opened = os.open(folder, os.O_RDONLY)
-    try:
-        fcntl.flock(opened, fcntl.LOCK_EX | how)
-        yield
-    finally:
-        os.close(opened)
+def _made(state: Path) -> tuple[Path, int]:
+    """A new folder, and what holds its lock, which ends with the process, however that ends."""
+    while True:
+        folder = Path(tempfile.mkdtemp(prefix=PREFIX, dir=state))
+        with suppress(FileNotFoundError):  # before it was locked, somebody has removed it as abandoned
+            opened = os.open(folder, os.O_RDONLY)
+            fcntl.flock(opened, fcntl.LOCK_EX)
+            if folder.exists():
+                return folder, opened
+            os.close(opened)

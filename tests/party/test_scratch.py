@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+import fcntl
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
+from typing import Any
 
-from party.data.scratch import SCRATCH, remove_abandoned, scratch_folder
+import pytest
+
+from party.data import scratch
+from party.data.scratch import PREFIX, remove_abandoned, scratch_folder
+from tests.errors import fails
 
 DIES = """
 import os, pathlib, signal, sys
@@ -20,23 +27,46 @@ with scratch_folder(pathlib.Path(sys.argv[1])) as folder:
 def test_a_folder_is_private_and_goes_with_its_use(tmp_path: Path) -> None:
     with scratch_folder(tmp_path) as folder:
         (folder / "rows").write_text("milk")
-        assert {each.stat().st_mode & 0o777 for each in (folder, folder.parent)} == {0o700}
+        assert folder.stat().st_mode & 0o777 == 0o700
         with scratch_folder(tmp_path) as other:
             assert other != folder
         remove_abandoned(tmp_path)
         assert (folder / "rows").exists()
-    assert not any((tmp_path / SCRATCH).iterdir())
+    assert not any(tmp_path.iterdir())
 
 
 def test_what_a_process_leaves_that_dies_is_removed_by_the_next(tmp_path: Path) -> None:
     for clean in (lambda: remove_abandoned(tmp_path), lambda: scratch_folder(tmp_path).__enter__()):
         died = subprocess.run([sys.executable, "-c", DIES, str(tmp_path)], check=False)
         assert died.returncode < 0
-        (left,) = (tmp_path / SCRATCH).iterdir()
+        (left,) = tmp_path.iterdir()
+        assert left.name.startswith(PREFIX)
         clean()
         assert not left.exists()
 
 
-def test_a_node_without_such_folders_has_nothing_to_remove(tmp_path: Path) -> None:
-    remove_abandoned(tmp_path)
-    assert not any(tmp_path.iterdir())
+def test_a_folder_that_is_taken_for_abandoned_before_it_is_locked_is_made_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made, make, lock = [], tempfile.mkdtemp, fcntl.flock
+
+    def removed(*args: Any, **options: Any) -> str:
+        made.append(make(*args, **options))
+        if len(made) == 1:
+            remove_abandoned(tmp_path)
+        return made[-1]
+
+    def locked(descriptor: int, how: int) -> None:
+        if len(made) == 2 and how == fcntl.LOCK_EX:
+            Path(made[-1]).rmdir()
+        lock(descriptor, how)
+
+    monkeypatch.setattr(scratch.tempfile, "mkdtemp", removed)
+    monkeypatch.setattr(scratch.fcntl, "flock", locked)
+    with scratch_folder(tmp_path) as folder:
+        assert [str(folder)] == made[2:]
+
+
+def test_no_state_folder_is_no_place(tmp_path: Path) -> None:
+    with fails("E103"), scratch_folder(tmp_path / "none"):
+        pass
