@@ -22,10 +22,9 @@ from benchmarks.settings import PARTIES, ROOT, Settings
 from benchmarks.table import Table
 from crypto.params import STANDARD_128
 from crypto.primitives.randomness import Randomness
-from crypto.protocols.alignment.alignment import intersection
+from crypto.protocols.alignment import alignment
 from crypto.protocols.alignment.common_rows import Rows
 from crypto.protocols.alignment.disclosure import declared
-from crypto.protocols.alignment.oprf_intersection import oprf_intersection
 from crypto.protocols.sums.pairwise import agree
 from link.core import Terms
 from link.executor import ThreadExecutor
@@ -37,10 +36,8 @@ HOLDERS = PARTIES[:2]
 LABEL = "intersection"
 FEW_ROWS, ROWS, MANY_ROWS = 10_000, 100_000, 1_000_000
 TARGET: Final = 2.0  # times as fast as the peer
-PROTOCOLS: Final = {
-    "alignment, intersection": intersection,
-    "the same by a pseudorandom function": oprf_intersection,
-}
+OVER_THE_GROUP: Final = "the same over the group alone"
+PROTOCOLS: Final = ("alignment, intersection", OVER_THE_GROUP)
 
 
 @dataclass(frozen=True)
@@ -111,6 +108,8 @@ def _ours(rows: int, protocol: str, repeats: int) -> Cost:
 async def _intersect(rows: int, protocol: str) -> Cost:
     """Both parties' parts, checked."""
     starts = dict(zip(HOLDERS, (0, rows // 2), strict=True))
+    if protocol == OVER_THE_GROUP:
+        alignment.LONG_LISTS = sys.maxsize  # type: ignore[misc]
     executor, hub = ThreadExecutor(), Hub()
     terms = Terms(bytes(32), 1, bytes(32), HOLDERS, STANDARD_128.suite)
 
@@ -125,7 +124,7 @@ async def _intersect(rows: int, protocol: str) -> Cost:
             declared=declared("intersection", HOLDERS, HOLDERS[0], rows, LABEL),
         )
         secrets = await agree(session)
-        found = await PROTOCOLS[protocol](session, secrets, identifiers, merger=HOLDERS[0], bound=rows, label=LABEL)
+        found = await alignment.intersection(session, secrets, identifiers, merger=HOLDERS[0], bound=rows, label=LABEL)
         return found, session.costs.bytes_sent
 
     start, cpu = time.perf_counter(), time.process_time()

@@ -55,6 +55,29 @@ def transpose(matrix: NDArray[np.uint8]) -> Rows128:
     return out.reshape(-1, 2)
 
 
+def transpose_back(rows: Rows128) -> NDArray[np.uint8]:
+    """The matrix whose transpose this is.
+
+    Args:
+        rows: Shape (n, 2), n a multiple of 128.
+
+    Returns:
+        Shape (128, n / 8).
+
+    Raises:
+        ValueError: The rows have another shape.
+    """
+    if rows.ndim != 2 or rows.shape[1] != 2 or len(rows) % ROWS:
+        raise ValueError(f"only multiples of 128 rows of two words, not {rows.shape}")
+    turned = transpose(_side_by_side(rows).view(np.uint8))
+    return _side_by_side(turned).view(np.uint8)
+
+
+def _side_by_side(rows: Rows128) -> NDArray[np.uint64]:
+    """Every 128 rows beside those before them: shape (128, n / 64)."""
+    return np.ascontiguousarray(rows.reshape(-1, ROWS, 2).transpose(1, 0, 2)).reshape(ROWS, -1)
+
+
 def _transpose_tiles(source: NDArray[Any]) -> NDArray[np.uint64]:
     """Shape (128, 2, tiles): of every tile the quadrants change places, then each is transposed."""
     number = source.shape[1]

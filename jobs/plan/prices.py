@@ -35,6 +35,7 @@ from protos.v1.plan_pb2 import Speed
 _CALL: Final = 20  # what a frame costs at either end, in gRPC and TLS, as a multiple of writing and reading it
 SETTLE_S: Final = 0.03  # streams that are opened, signatures of greetings and receipts
 AGREEMENT: Final = 1500  # group multiplications, about, of the agreement between two computing parties
+VALUE_TRANSFERS: Final = 14  # random transfers, about, that cost as much as a value of a pseudorandom function
 _STREAMS: Final = 150_000  # random transfers that the streams of a comparison cost at both ends, before the first one
 _TABLES: Final = 3  # random transfers that one of a comparison costs with its tables, and an AND triple
 _TOGETHER: Final = 0.5  # of both ends' work: they work at the same time, but for waiting

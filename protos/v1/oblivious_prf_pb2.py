@@ -25,7 +25,7 @@ _sym_db = _symbol_database.Default()
 from protos.v1 import common_pb2 as protos_dot_v1_dot_common__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1dprotos/v1/oblivious_prf.proto\x12\tcomine.v1\x1a\x16protos/v1/common.proto\"\x1f\n\tStoreSeed\x12\x12\n\x04seed\x18\x01 \x01(\x0c\x42\x04\xa8\xdb\x18\x04\"\x1e\n\x08\x43odeRows\x12\x12\n\x04\x64\x61ta\x18\x01 \x01(\x0c\x42\x04\xa8\xdb\x18\x01\"$\n\x0eProgrammedRows\x12\x12\n\x04\x64\x61ta\x18\x01 \x01(\x0c\x42\x04\xa8\xdb\x18\x01\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1dprotos/v1/oblivious_prf.proto\x12\tcomine.v1\x1a\x16protos/v1/common.proto\"\x1f\n\tStoreSeed\x12\x12\n\x04seed\x18\x01 \x01(\x0c\x42\x04\xa8\xdb\x18\x04\"!\n\x0b\x43odeColumns\x12\x12\n\x04\x64\x61ta\x18\x01 \x01(\x0c\x42\x04\xa8\xdb\x18\x01\"%\n\x0f\x43olumnChallenge\x12\x12\n\x04seed\x18\x01 \x01(\x0c\x42\x04\xa8\xdb\x18\x04\"?\n\x0e\x43heckedColumns\x12\x16\n\x08messages\x18\x01 \x01(\x0c\x42\x04\xa8\xdb\x18\x01\x12\x15\n\x07streams\x18\x02 \x01(\x0c\x42\x04\xa8\xdb\x18\x01\"$\n\x0eProgrammedRows\x12\x12\n\x04\x64\x61ta\x18\x01 \x01(\x0c\x42\x04\xa8\xdb\x18\x01\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -34,14 +34,24 @@ if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
   _globals['_STORESEED'].fields_by_name['seed']._loaded_options = None
   _globals['_STORESEED'].fields_by_name['seed']._serialized_options = b'\250\333\030\004'
-  _globals['_CODEROWS'].fields_by_name['data']._loaded_options = None
-  _globals['_CODEROWS'].fields_by_name['data']._serialized_options = b'\250\333\030\001'
+  _globals['_CODECOLUMNS'].fields_by_name['data']._loaded_options = None
+  _globals['_CODECOLUMNS'].fields_by_name['data']._serialized_options = b'\250\333\030\001'
+  _globals['_COLUMNCHALLENGE'].fields_by_name['seed']._loaded_options = None
+  _globals['_COLUMNCHALLENGE'].fields_by_name['seed']._serialized_options = b'\250\333\030\004'
+  _globals['_CHECKEDCOLUMNS'].fields_by_name['messages']._loaded_options = None
+  _globals['_CHECKEDCOLUMNS'].fields_by_name['messages']._serialized_options = b'\250\333\030\001'
+  _globals['_CHECKEDCOLUMNS'].fields_by_name['streams']._loaded_options = None
+  _globals['_CHECKEDCOLUMNS'].fields_by_name['streams']._serialized_options = b'\250\333\030\001'
   _globals['_PROGRAMMEDROWS'].fields_by_name['data']._loaded_options = None
   _globals['_PROGRAMMEDROWS'].fields_by_name['data']._serialized_options = b'\250\333\030\001'
   _globals['_STORESEED']._serialized_start=68
   _globals['_STORESEED']._serialized_end=99
-  _globals['_CODEROWS']._serialized_start=101
-  _globals['_CODEROWS']._serialized_end=131
-  _globals['_PROGRAMMEDROWS']._serialized_start=133
-  _globals['_PROGRAMMEDROWS']._serialized_end=169
+  _globals['_CODECOLUMNS']._serialized_start=101
+  _globals['_CODECOLUMNS']._serialized_end=134
+  _globals['_COLUMNCHALLENGE']._serialized_start=136
+  _globals['_COLUMNCHALLENGE']._serialized_end=173
+  _globals['_CHECKEDCOLUMNS']._serialized_start=175
+  _globals['_CHECKEDCOLUMNS']._serialized_end=238
+  _globals['_PROGRAMMEDROWS']._serialized_start=240
+  _globals['_PROGRAMMEDROWS']._serialized_end=276
 # @@protoc_insertion_point(module_scope)

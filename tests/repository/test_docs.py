@@ -61,6 +61,7 @@ PROTOCOL_PAGES = {
     "transfers.base_ot": "base-ot",
     "transfers.oblivious_transfer": "oblivious-transfer",
     "transfers.oprf": "oprf",
+    "transfers.oprf_check": "oprf",
     "transfers.programmable_oprf": "oprf",
     "transfers.ot_checked": "ot-extension",
     "transfers.ot_extension": "ot-extension",

@@ -14,8 +14,7 @@ from crypto.primitives.bit_matrix import pack_bits
 from crypto.primitives.point_hash import points_of
 from crypto.primitives.randomness import Randomness
 from crypto.primitives.sharing import AdditiveShare, share
-from crypto.protocols.alignment.alignment import intersection
-from crypto.protocols.alignment.oprf_intersection import oprf_intersection
+from crypto.protocols.alignment.alignment import LONG_LISTS, intersection
 from crypto.protocols.comparison.and_triples import make_triples
 from crypto.protocols.comparison.argmin import argmin
 from crypto.protocols.comparison.comparison import at_least, equal_to
@@ -44,6 +43,7 @@ from crypto.protocols.transfers.oblivious_transfer import (
     send_k_of_n,
     send_one_of_two,
 )
+from crypto.protocols.transfers.extension_seeds import prepare_receiving, prepare_sending
 from crypto.protocols.transfers.oprf import receive_values, send_values
 from crypto.protocols.transfers.programmable_oprf import receive_programmed, send_programmed
 from crypto.protocols.union.joint_prf import pseudonyms
@@ -148,8 +148,9 @@ async def _alignment(session: Session) -> None:
     await intersection(session, await agree(session), _elements(session), merger=NORTH, label="opened")
 
 
-async def _oprf_alignment(session: Session) -> None:
-    await oprf_intersection(session, await agree(session), _elements(session), merger=NORTH, label="opened")
+async def _long_alignment(session: Session) -> None:
+    secrets = await agree(session)
+    await intersection(session, secrets, _elements(session), merger=NORTH, bound=LONG_LISTS, label="opened")
 
 
 def _points(session: Session) -> Any:
@@ -157,21 +158,23 @@ def _points(session: Session) -> Any:
 
 
 async def _prf_sender(session: Session) -> None:
-    await send_values(session, SOUTH, await _pair(session).receiving(session), _points(session), 9, bytes(16), 10)
+    seeds = await prepare_receiving(session.lane("seeds"), SOUTH, field_bits=1)
+    await send_values(session, SOUTH, seeds, _points(session), 9, 10)
 
 
 async def _prf_receiver(session: Session) -> None:
-    await receive_values(session, NORTH, await _pair(session).sending(session), _points(session), 9, bytes(16), 10)
+    seeds = await prepare_sending(session.lane("seeds"), NORTH, field_bits=1)
+    await receive_values(session, NORTH, seeds, _points(session), 9, 10)
 
 
 async def _programmed_sender(session: Session) -> None:
-    seeds, values = await _pair(session).receiving(session), _numbers(session, 12).reshape(6, 2)
-    await send_programmed(session, SOUTH, seeds, _points(session), values, (9, 8), bytes(16))
+    seeds = await prepare_receiving(session.lane("seeds"), SOUTH, field_bits=1)
+    await send_programmed(session, SOUTH, seeds, _points(session), _numbers(session, 12).reshape(6, 2), (9, 8))
 
 
 async def _programmed_receiver(session: Session) -> None:
-    seeds = await _pair(session).sending(session)
-    await receive_programmed(session, NORTH, seeds, _points(session), (9, 8), bytes(16), 2)
+    seeds = await prepare_sending(session.lane("seeds"), NORTH, field_bits=1)
+    await receive_programmed(session, NORTH, seeds, _points(session), (9, 8), 2)
 
 
 async def _base_ot_sender(session: Session) -> None:
@@ -290,7 +293,8 @@ PROTOCOLS: Final = {
     "joint pseudonyms": Run(_joint_prf),
     "joint pseudonyms that withstand one": Run(_joint_prf_of_one),
     "alignment": Run(_alignment),
-    "alignment by a pseudorandom function": Run(_oprf_alignment, TWO),
+    "alignment of two parties": Run(_alignment, TWO),
+    "alignment of two parties' long lists": Run(_long_alignment, TWO),
     "base oblivious transfer": Run({NORTH: _base_ot_sender, SOUTH: _base_ot_receiver}, TWO),
     "oblivious transfer": Run({NORTH: _transfer_sender, SOUTH: _transfer_receiver}, TWO),
     "pseudorandom function": Run({NORTH: _prf_sender, SOUTH: _prf_receiver}, TWO),

@@ -21,9 +21,11 @@ Identifiers are byte strings; what counts as equal (case, blanks, Unicode forms)
     With two parties `intersection` is the classic exchange of two messages each: the other party does not shuffle the
     merger's list, so that after step 2 the merger knows which of its rows are common; it opens to the other, place by
     place of the list that this one sent, which of these are. There is no step 3.
+    Lists of two parties with `LONG_LISTS` places or more are compared by values of an oblivious pseudorandom function
+    instead (`oprf_intersection`).
 `union` makes joint pseudonyms of all identifiers (`joint_prf`), and a filled set union of the pseudonyms.
 
-Rounds: `intersection` 2n + 2, 4 with two parties; `cardinality` n + 2.
+Rounds: `intersection` 2n + 2, 4 with two parties, more with long lists; `cardinality` n + 2.
     `union`: those of its parts.
 Group multiplications, L_i the length of list i, C the number of common elements: `cardinality` n·ΣL_i, `intersection`
     besides (n + 1)·C with three parties and more.
@@ -63,6 +65,7 @@ from crypto.protocols.alignment.common_rows import (
     own_rows,
     receive_common,
 )
+from crypto.protocols.alignment.oprf_intersection import exchange_values, in_common_order, session_points
 from crypto.protocols.sums.pairwise import PairwiseSecrets
 from crypto.protocols.union.common_length import agree_on_length
 from crypto.protocols.union.joint_prf import PSEUDONYM_BYTES, checked, pseudonyms
@@ -74,6 +77,7 @@ from link.tasks import together
 from protos.v1.alignment_pb2 import CommonIdentifiers, EncryptedIdentifiers
 
 _DOMAIN: Final = encode_fields(STANDARD_128.suite.encode(), b"alignment")
+LONG_LISTS: Final = 1024  # of two parties, from which on pseudorandom functions cost less than operations on the group
 _STRING: Final = np.dtype(f"S{POINT_BYTES}")  # all are equally long, so that a zero at the end loses nothing
 
 
@@ -111,14 +115,14 @@ async def intersection(
     """
     lane = session.lane("intersection")
     ring = ring_from(session.parties, merger)
-    hashed, length = await _begin(lane, secrets, identifiers, bound)
     if len(ring) == 2:
-        rows = await _exchange(lane, ring, length, hashed, label)
-    elif lane.me == merger:
+        return await _of_two(lane, secrets, ring, identifiers, bound, label)
+    hashed, length = await _begin(lane, secrets, identifiers, bound)
+    if lane.me == merger:
         rows = await _merger(lane, secrets, ring, length, hashed, label)
     else:
         rows = await _encryptor(lane, secrets, ring, length, hashed, label)
-    return await lane.compute(lambda: rows[np.argsort(_strings(hashed[rows]))])
+    return await lane.compute(_in_order, rows, hashed)
 
 
 async def cardinality(
@@ -176,7 +180,31 @@ async def union(
     return np.array([row_of.get(position, -1) for position in positions], np.int64)
 
 
-# -- two parties: an exchange ------------------------------------------------------------------------------------------
+# -- two parties ------------------------------------------------------------------------------------------
+async def _of_two(
+    lane: Session,
+    secrets: PairwiseSecrets,
+    ring: Sequence[str],
+    identifiers: Sequence[bytes],
+    bound: int | None,
+    label: str,
+) -> Rows:
+    """By a pseudorandom function where lists are long enough, else over the group."""
+    points = await lane.compute(session_points, lane, identifiers)
+    length = await agree_on_length(lane.lane("length"), secrets, len(identifiers), bound, key=KEY)
+    if is_long(length):
+        rows = await exchange_values(lane, ring, points, length, label)
+        return await lane.compute(in_common_order, identifiers, rows)
+    hashed = await _hashed(lane, identifiers)
+    rows = await _exchange(lane, ring, length, hashed, label)
+    return await lane.compute(_in_order, rows, hashed)
+
+
+def is_long(length: int) -> bool:
+    """Whether two parties' lists of this length are compared by a pseudorandom function."""
+    return length >= LONG_LISTS
+
+
 async def _exchange(lane: Session, ring: Sequence[str], length: int, hashed: Points, label: str) -> Rows:
     """Both raise both lists to their keys. No list is shuffled but by its owner, so the merger recognises its rows."""
     merger, other = ring
@@ -292,9 +320,14 @@ async def _begin(
     """H of this party's identifiers, shape (m, 32), and the public length of every party's list."""
     check_different(identifiers)
     length = await agree_on_length(lane.lane("length"), secrets, len(identifiers), bound, key=KEY)
+    return await _hashed(lane, identifiers), length + room_of(len(lane.parties))
+
+
+async def _hashed(lane: Session, identifiers: Sequence[bytes]) -> Points:
+    """H of each identifier, shape (m, 32)."""
     chunks = [identifiers[start : start + KERNEL_POINTS] for start in range(0, len(identifiers), KERNEL_POINTS)]
     hashed = await lane.map(lambda chunk: hash_to_group(chunk, _DOMAIN), chunks)
-    return np.concatenate([np.empty((0, POINT_BYTES), np.uint8), *hashed]), length + room_of(len(lane.parties))
+    return np.concatenate([np.empty((0, POINT_BYTES), np.uint8), *hashed])
 
 
 def room_of(parties: int) -> int:
@@ -332,6 +365,11 @@ async def _own_list(
         parts.append(await apply(hop, from_uniform_bytes, filling))
     order = hop.randomness("permutation").permutation(length)
     return np.concatenate(parts)[order], order
+
+
+def _in_order(rows: Rows, hashed: Points) -> Rows:
+    """The rows in the order of their points, which is the same at all parties."""
+    return rows[np.argsort(_strings(hashed[rows]))]
 
 
 def _strings(points: Points) -> NDArray[np.bytes_]:

@@ -12,6 +12,7 @@ from link.errors import MalformedMessage, ProtocolViolation
 from link.session import Session
 
 KEY: Final = "[align] bound"  # of the job, which sets the bound
+TWICE: Final = "the identifiers of rows that are aligned must be different"
 
 Rows = NDArray[np.int64]
 """Numbers of a party's rows: places in the identifiers that it gave."""
@@ -24,7 +25,7 @@ def check_different(identifiers: Sequence[bytes]) -> None:
         ValueError: An identifier is.
     """
     if len(set(identifiers)) != len(identifiers):
-        raise ValueError("the identifiers of rows that are aligned must be different")
+        raise ValueError(TWICE)
 
 
 async def open_common(lane: Session, label: str, ours: NDArray[np.bool_], theirs: NDArray[np.bool_]) -> None:

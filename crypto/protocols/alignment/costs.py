@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import Final
 
 from crypto.params import STANDARD_128
-from crypto.protocols.alignment.alignment import room_of
+from crypto.protocols.alignment.alignment import is_long, room_of
 from crypto.protocols.alignment.oprf_intersection import value_bytes
 from crypto.protocols.sums.costs import maximum_traffic
-from crypto.protocols.transfers.costs import oprf_traffic
+from crypto.protocols.transfers.extension_codes import seed_blocks
+from crypto.protocols.transfers.costs import oprf_rounds, oprf_traffic
 from crypto.protocols.union.costs import UnionSizes, union_traffic
 from crypto.protocols.union.joint_prf_costs import PrfSizes, prf_traffic
 from crypto.protocols.union.set_union import ring_from, route_of
@@ -18,6 +20,7 @@ from crypto.protocols.union.size_classes import LISTS
 from link.traffic import Traffic
 
 _COUNT_BYTES = 8
+_BASE_MULTIPLICATIONS: Final = 3 * seed_blocks(1)  # about, of either party
 
 
 @dataclass(frozen=True)
@@ -37,11 +40,22 @@ class AlignmentSizes:
         """The sizes where each party has so many rows."""
         return cls(LISTS.rounded(bound or max(rows.values())) + room_of(len(rows)), common)
 
+    def takes_function(self, parties: int) -> bool:
+        """Whether an intersection compares the lists by a pseudorandom function."""
+        return parties == 2 and is_long(self.length)
+
 
 def intersection_traffic(traffic: Traffic, sizes: AlignmentSizes, merger: str) -> None:
     """Enters `alignment.intersection`."""
     ring = ring_from(traffic.parties, merger)
     maximum_traffic(traffic, [LISTS.beyond])
+    if sizes.takes_function(len(ring)):
+        other = ring[1]
+        oprf_traffic(traffic, other, merger, sizes.length)
+        traffic.send(other, merger, sizes.length * value_bytes(sizes.length))
+        traffic.send(merger, [other], sizes.length)
+        traffic.rounds += oprf_rounds(sizes.length) + 2
+        return
     if len(ring) == 2:
         for sender, receiver in ((merger, ring[1]), (ring[1], merger), (ring[1], merger)):
             traffic.send(sender, receiver, sizes.length * STANDARD_128.point_bytes)
@@ -57,16 +71,6 @@ def intersection_traffic(traffic: Traffic, sizes: AlignmentSizes, merger: str) -
         traffic.rounds += len(ring)
 
 
-def oprf_intersection_traffic(traffic: Traffic, length: int, merger: str) -> None:
-    """Enters `oprf_intersection`, with lists of this length."""
-    merger, other = ring_from(traffic.parties, merger)
-    maximum_traffic(traffic, [LISTS.beyond])
-    oprf_traffic(traffic, other, merger, length)
-    traffic.send(other, merger, length * value_bytes(length))
-    traffic.send(merger, [other], length)
-    traffic.rounds += 5
-
-
 def cardinality_traffic(traffic: Traffic, sizes: AlignmentSizes, merger: str) -> None:
     """Enters `alignment.cardinality`."""
     maximum_traffic(traffic, [LISTS.beyond])
@@ -79,10 +83,23 @@ def row_union_traffic(traffic: Traffic, rows: Mapping[str, int], *, merger: str,
     union_traffic(traffic, UnionSizes.expected(rows, 0, 1, bound, fill="union"), merger)
 
 
-def alignment_work(sizes: AlignmentSizes, parties: Collection[str], merger: str) -> dict[str, int]:
-    """By party, its group multiplications for an intersection, at most: random points of its own need none."""
-    ring, total = len(parties) > 2, len(parties) * sizes.length
-    return {name: total + ring * sizes.common * (2 if name == merger else 1) for name in parties}
+def intersection_work(sizes: AlignmentSizes, parties: Collection[str], merger: str) -> tuple[dict[str, int], int]:
+    """What an intersection computes.
+
+    Returns:
+        By party, its group multiplications, at most: random points of its own need none. And how many values of a
+        pseudorandom function each party computes; with these the multiplications are only those of base transfers.
+    """
+    if sizes.takes_function(len(parties)):
+        return dict.fromkeys(parties, _BASE_MULTIPLICATIONS), sizes.length
+    ring, common = len(parties) > 2, sizes.common
+    total = cardinality_work(sizes, parties)
+    return {name: number + ring * common * (2 if name == merger else 1) for name, number in total.items()}, 0
+
+
+def cardinality_work(sizes: AlignmentSizes, parties: Collection[str]) -> dict[str, int]:
+    """By party, its group multiplications for a cardinality, at most."""
+    return dict.fromkeys(parties, len(parties) * sizes.length)
 
 
 def _lists(traffic: Traffic, ring: tuple[str, ...], sizes: AlignmentSizes) -> None:

@@ -1,25 +1,23 @@
-"""Intersection of two parties' identifiers by an oblivious pseudorandom function, without operations on a group.
+"""Intersection of two parties' identifiers by an oblivious pseudorandom function: `alignment.intersection`'s long lists.
 
-What comes out, and what each party learns, is as in `alignment.intersection` of two parties:
-    0  agree    on the length of both lists: the size class of the job's bound, or of the longer one
-    1  values   the merger receives the function's values F at its identifiers (`oprf`), and the other party the key
-    2  list     the other party sends F of its identifiers in a secret order, filled up with random values
+Both know the length of their lists, and a point of each identifier: a hash under a key of the session.
+    1  values   the merger receives the function's values F at its points (`oprf`), and the other party the key
+    2  list     the other party sends F of its points in a secret order, filled up with random values
     3  open     the merger opens, place by place of this list, whether F stands there for one of its own
-Both take the common rows in the order of the points of their identifiers, hashes under a key of the session.
 
 The merger knows F at its own identifiers alone. At all others it is as good as random, so that these places of the list
-look like those that are filled up. The other party sees the merger's identifiers only under streams that it has not.
+look like those that are filled up. The other party sees the merger's points only under streams that it has not.
 
-Rounds: 6: masked maximum, seeds 2, rows, list, opening; the keys' transfers go with the seeds' last message.
+Rounds: 9 with one part, and 2 for each further one: those of `oprf`, list, opening.
 Bytes: 84 for each place of a list, and one opened, at length 10^5: the stores of code words, and values of 10 bytes.
 
-Adversary: semi-honest; who deviates can invent identifiers, and a merger that deviates may test as many as it likes
-    once it has the sender's secret (`oprf`). Collusion: does not apply, two parties.
+Adversary: semi-honest, and who deviates can invent identifiers; a merger that deviates in the function can test a bounded
+    number of them, about twice the list's length (`oprf`). Collusion: does not apply, two parties.
 Leakage: `alignment_disclosure` for intersection of two parties.
 Errors: a value of 40 + 2·log2(length) bits stands by chance for an identifier that it is not of: at most 2^-40 a run.
 
-Source: Pinkas, Rosulek, Trieu and Yanai, "PSI from PaXoS: Fast, Malicious Private Set Intersection", EUROCRYPT 2020, in
-its semi-honest form, with lists filled up to a size class.
+Source: Pinkas, Rosulek, Trieu and Yanai, "PSI from PaXoS: Fast, Malicious Private Set Intersection", EUROCRYPT 2020,
+with lists filled up to a size class.
 """
 
 from __future__ import annotations
@@ -32,68 +30,89 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crypto.primitives.hashing import encode_labels
-from crypto.primitives.point_hash import KEY_BYTES, points_of
-from crypto.protocols.alignment.common_rows import (
-    KEY,
-    Rows,
-    check_different,
-    open_common,
-    own_rows,
-    receive_common,
-)
-from crypto.protocols.comparison.two_party import TwoParty
-from crypto.protocols.sums.pairwise import PairwiseSecrets
+from crypto.primitives.point_hash import KEY_BYTES, Points, points_of
+from crypto.protocols.alignment.common_rows import TWICE, Rows, open_common, own_rows, receive_common
+from crypto.protocols.transfers.extension_seeds import prepare_receiving, prepare_sending
 from crypto.protocols.transfers.oprf import receive_values, send_values
-from crypto.protocols.union.common_length import agree_on_length
-from crypto.protocols.union.set_union import ring_from
 from link.session import Session
 from protos.v1.alignment_pb2 import EvaluatedIdentifiers
 
 _STATISTICAL_BITS: Final = 40
+_ORDER: Final = hashlib.sha256(b"comine order of common rows").digest()[:KEY_BYTES]
+_AT_ONCE: Final = 1 << 17  # identifiers that are looked at in one piece
 
 Values = NDArray[np.uint8]
 
 
-async def oprf_intersection(
-    session: Session,
-    secrets: PairwiseSecrets,
-    identifiers: Sequence[bytes],
-    *,
-    merger: str,
-    bound: int | None = None,
-    label: str = "intersection",
-) -> Rows:
-    """Learns which rows both parties hold; arguments, result and errors are those of `alignment.intersection`.
+async def exchange_values(lane: Session, ring: Sequence[str], points: Points, length: int, label: str) -> Rows:
+    """Both parties' parts.
+
+    Args:
+        lane: The alignment's.
+        ring: The merger, and the other party.
+        points: From `session_points`.
+        length: Of both lists, public, and at least as many as any party has points.
+        label: Under which the merger opens what is common.
+
+    Returns:
+        Shape (common,): the numbers of this party's common rows, ascending.
 
     Raises:
-        ConfigurationError: Some party has more rows than the bound allows; both learn so alike.
         MalformedMessage: The peer's messages have another size.
-        ProtocolViolation: What came out cannot be the intersection with this party's rows.
-        ValueError: There are not two parties, or an identifier is given twice.
+        ProtocolViolation: The peer's part of the function contradicts itself, or what came out cannot be the
+            intersection with this party's rows.
     """
-    lane = session.lane("oprf-intersection")
-    merger, other = ring_from(session.parties, merger)
-    check_different(identifiers)
-    length = await agree_on_length(lane.lane("length"), secrets, len(identifiers), bound, key=KEY)
-    points_key, code_key = (_public_key(lane, purpose) for purpose in ("points", "code"))
-    points, size = await lane.compute(points_of, identifiers, points_key), value_bytes(length)
-    seeds = TwoParty(lane.lane("seeds"), (merger, other))
+    merger, other = ring
+    size = value_bytes(length)
     if lane.me == other:
-        sender = await seeds.receiving(lane)
-        values = await send_values(lane.lane("values"), merger, sender, points, length, code_key, size)
+        sender = await prepare_receiving(lane.lane("seeds"), merger, field_bits=1)
+        values = await send_values(lane.lane("values"), merger, sender, points, length, size)
         order = lane.randomness("order").permutation(length)
         filling = np.frombuffer(lane.randomness("filling").bytes((length - len(points)) * size), np.uint8)
         filled = np.concatenate([values, filling.reshape(-1, size)])[order]
         await lane.send_array(merger, EvaluatedIdentifiers, filled)
-        rows = await receive_common(lane, label, order, len(points))
-    else:
-        receiver = await seeds.sending(lane)
-        values = await receive_values(lane.lane("values"), other, receiver, points, length, code_key, size)
-        filled = await lane.recv_array(other, EvaluatedIdentifiers, np.uint8, (length, size))
-        ours, theirs = await lane.compute(_common, values, filled)
-        await open_common(lane, label, ours, theirs)
-        rows = own_rows(lane, np.flatnonzero(ours), len(points))
-    return rows[np.lexsort(points[rows].T)]
+        return np.sort(await receive_common(lane, label, order, len(points)))
+    receiver = await prepare_sending(lane.lane("seeds"), other, field_bits=1)
+    values = await receive_values(lane.lane("values"), other, receiver, points, length, size)
+    filled = await lane.recv_array(other, EvaluatedIdentifiers, np.uint8, (length, size))
+    ours, theirs = await lane.compute(_common, values, filled)
+    await open_common(lane, label, ours, theirs)
+    return own_rows(lane, np.flatnonzero(ours), len(points))
+
+
+def session_points(lane: Session, identifiers: Sequence[bytes]) -> Points:
+    """Each identifier's point under a key of this call, which nobody knew when the identifiers were chosen.
+
+    Raises:
+        ValueError: An identifier is given twice.
+    """
+    key = hashlib.sha256(encode_labels("points of identifiers", lane.id, lane.path)).digest()[:KEY_BYTES]
+    starts = range(0, len(identifiers), _AT_ONCE)
+    pieces = [points_of(identifiers[start : start + _AT_ONCE], key) for start in starts]
+    points = np.concatenate([np.empty((0, 2), np.uint64), *pieces])
+    heads = np.sort(points[:, 0])
+    if (heads[1:] == heads[:-1]).any() and len(np.unique(points, axis=0)) != len(points):
+        raise ValueError(TWICE)
+    return points
+
+
+def in_common_order(identifiers: Sequence[bytes], rows: Rows) -> Rows:
+    """Rows in the order of fixed hashes of their identifiers, which is the same at all parties and in all runs.
+
+    Args:
+        identifiers: Of all rows.
+        rows: Some rows' numbers, ascending.
+    """
+    points = np.empty((len(rows), 2), np.uint64)
+    for start in range(0, len(identifiers), _AT_ONCE):
+        first, last = np.searchsorted(rows, (start, start + _AT_ONCE))
+        piece = identifiers[start : start + _AT_ONCE]
+        points[first:last] = points_of([piece[row] for row in (rows[first:last] - start).tolist()], _ORDER)
+    order = np.argsort(points[:, 0].copy())
+    heads = points[order, 0]
+    if (heads[1:] == heads[:-1]).any():
+        order = np.lexsort(points.T[::-1])
+    return rows[order]
 
 
 def value_bytes(length: int) -> int:
@@ -131,8 +150,3 @@ def _flags(number: int, places: Rows) -> NDArray[np.bool_]:
     flags = np.zeros(number, np.bool_)
     flags[places] = True
     return flags
-
-
-def _public_key(lane: Session, purpose: str) -> bytes:
-    """A key of this call, which nobody knew when the identifiers were chosen."""
-    return hashlib.sha256(encode_labels("OPRF intersection", lane.id, lane.path, purpose)).digest()[:KEY_BYTES]

@@ -2,22 +2,30 @@
 
 from __future__ import annotations
 
+from crypto.primitives.bit_matrix import ROWS
+from crypto.primitives.linear_code import MESSAGE_BITS, WORD_BITS
 from crypto.primitives.point_hash import KEY_BYTES as STORE_SEED_BYTES
+from crypto.primitives.polynomial_hash import HASH_BYTES
+from crypto.primitives.polynomial_hash import SEED_BYTES as CHALLENGE_BYTES
 from crypto.primitives.ristretto255 import POINT_BYTES
 from crypto.protocols.transfers.base_ot import KEY_BYTES
 from crypto.protocols.transfers.extension_codes import block_count, seed_blocks
 from crypto.protocols.transfers.extension_seeds import DEFAULT_FIELD_BITS
-from crypto.protocols.transfers.oprf import COLUMNS, Parts
+from crypto.protocols.transfers.oprf import Parts
+from crypto.protocols.transfers.oprf_check import rows_of
+from crypto.protocols.transfers.ot_checked import EXTRA, SUMS
+from crypto.protocols.transfers.ot_checked import SEED_BYTES as CHECK_SEED_BYTES
 from crypto.protocols.transfers.ot_extension import BATCH, batches
 from link.traffic import Traffic
 
 
-def seeds_traffic(traffic: Traffic, sender: str, receiver: str) -> None:
-    """Enters one direction's seeds: 2 rounds, which the caller counts."""
-    number, bits = seed_blocks(DEFAULT_FIELD_BITS), DEFAULT_FIELD_BITS
+def seeds_traffic(traffic: Traffic, sender: str, receiver: str, field_bits: int = DEFAULT_FIELD_BITS) -> None:
+    """Enters one direction's seeds: 2 rounds, 1 with fields of one bit, which the caller counts."""
+    number = seed_blocks(field_bits)
     traffic.send(receiver, sender, POINT_BYTES)
-    traffic.send(sender, receiver, 2 * number * bits * POINT_BYTES)
-    traffic.send(receiver, sender, 2 * number * (bits - 1) * KEY_BYTES)
+    traffic.send(sender, receiver, 2 * number * field_bits * POINT_BYTES)
+    if field_bits > 1:
+        traffic.send(receiver, sender, 2 * number * (field_bits - 1) * KEY_BYTES)
 
 
 def rows_bytes(transfers: int) -> int:
@@ -32,13 +40,29 @@ def correlated_traffic(traffic: Traffic, sender: str, receiver: str, number: int
     traffic.send(sender, receiver, number * word_bytes, messages)
 
 
+def checked_traffic(traffic: Traffic, sender: str, receiver: str, number: int) -> None:
+    """Enters `send_checked`: 3 rounds, which the caller counts."""
+    sizes = batches(number + EXTRA)
+    traffic.send(receiver, sender, sum(sizes) // 8 * ROWS, len(sizes))
+    traffic.send(sender, receiver, CHECK_SEED_BYTES)
+    traffic.send(receiver, sender, SUMS * (1 + ROWS) // 8)
+
+
 def oprf_traffic(traffic: Traffic, sender: str, receiver: str, capacity: int) -> None:
-    """Enters `oprf.receive_values`, with seeds of its own: 3 rounds, which the caller counts."""
+    """Enters `oprf.receive_values`, with seeds of its own: rounds as `oprf_rounds`, which the caller counts."""
     parts = Parts.of(capacity)
-    seeds_traffic(traffic, receiver, sender)
-    traffic.send(sender, receiver, rows_bytes(COLUMNS))
+    rows = rows_of(parts.layout)
+    seeds_traffic(traffic, receiver, sender, 1)
+    checked_traffic(traffic, receiver, sender, WORD_BITS)
     traffic.send(receiver, sender, parts.number * STORE_SEED_BYTES, parts.number)
-    traffic.send(receiver, sender, parts.number * parts.layout.rows * COLUMNS // 8, parts.number)
+    traffic.send(receiver, sender, parts.number * rows * WORD_BITS // 8, parts.number)
+    traffic.send(sender, receiver, parts.number * CHALLENGE_BYTES, parts.number)
+    traffic.send(receiver, sender, parts.number * (MESSAGE_BITS + WORD_BITS) * HASH_BYTES, parts.number)
+
+
+def oprf_rounds(capacity: int) -> int:
+    """Rounds of `oprf_traffic`: seeds, three of the checked transfers, and rows, challenge and answer of each part."""
+    return 4 + 3 * Parts.of(capacity).number
 
 
 def programming_traffic(traffic: Traffic, sender: str, receiver: str, capacity: int, words: int) -> None:

@@ -1,28 +1,29 @@
 """An oblivious pseudorandom function by oblivious-transfer extension: the sender gets a key, the receiver some values.
 
-For points y_1 … y_n of the receiver and a code C of 512 pseudorandom bits a point:
+For points y_1 … y_n of the receiver and a linear code C of 512 bits a point (`linear_code`):
     0  keys     512 random transfers, the OPRF's sender choosing by the bits of a secret s: of each pair of the
                 receiver's streams (T, T') it holds one
-    1  rows     the receiver fills a store D with C(y) for each y (`okvs`) and sends its seed and U = T ⊕ T' ⊕ D; row by
-                row the sender then has Q = T ⊕ s·D (bit by bit)
-    Reading is linear: for any point x what the sender reads in Q, plus s·C(x), is what the receiver reads in T, plus
-    s·(D(x) ⊕ C(x)). The last is 0 for the receiver's own points, and hides at least 128 bits of s at all others. The
-    value of x is the hash of that.
+    1  rows     the receiver fills a store D with y for each y (`okvs`) and sends its seed and U = T ⊕ T' ⊕ C(D), column
+                by column; the sender then has Q = T ⊕ s·C(D) (bit by bit)
+    2  check    the receiver answers a challenge with hashes of the columns of T and D; the sender compares (`oprf_check`)
+    Reading is linear, as is C: for any point x what the sender reads in Q, plus s·C(x), is what the receiver reads in
+    T, plus s·C(D(x) ⊕ x). The last is 0 for the receiver's own points, and hides at least 112 bits of s at all others.
+    The value of x is the hash of that and of x.
 
 Points come in parts of up to 2^17, each with a store of its own, whose capacities are public.
 
-Rounds: 2 after the seeds of `two_party`; the parts follow one another without waiting.
-Bytes: 64 for each row of the stores, at 1.3 rows a point and 40.
+Rounds: after seeds with field_bits = 1 those of `ot_checked`, then 3 for each part; a part's values are known before
+    its rows are checked, and the sender gives no key before.
+Bytes: 64 for each row of the stores, at 1.3 rows a point and 40, and about 40 KB a part.
 
-Adversary: semi-honest. The receiver's points are hidden by streams (AES-CTR), the sender's values at other points by s
-    (BLAKE2b correlation robust for differences of Hamming weight 128; `docs/protocols/oprf.md` derives that 512 bits
-    leave as many, but with a chance of 2^-78 for 2^24 points of the sender). A receiver whose store holds no code words
-    can learn s, and so F everywhere.
+Adversary: malicious, in the random oracle and ideal cipher model. A receiver that deviates from the code in t columns is
+    caught unless it guesses t bits of s; else it has values at no more points than its stores have room for, up to a
+    factor (`docs/protocols/oprf.md` derives both). Collusion: does not apply, two parties.
 Leakage: the capacities.
 
-Source: Kolesnikov, Kumaresan, Rosulek and Trieu, "Efficient Batched Oblivious PRF with Applications to Private Set
-Intersection", CCS 2016 (pseudorandom codes); Pinkas, Rosulek, Trieu and Yanai, "PSI from PaXoS", EUROCRYPT 2020 (stores
-of code words).
+Source: Orrù, Orsini and Scholl, "Actively Secure 1-out-of-N OT Extension with Application to Private Set Intersection",
+CT-RSA 2017 (linear codes and a check); Pinkas, Rosulek, Trieu and Yanai, "PSI from PaXoS", EUROCRYPT 2020 (stores of
+points).
 """
 
 from __future__ import annotations
@@ -36,21 +37,29 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from crypto.primitives.bit_matrix import ROWS, transpose
+from crypto.primitives.bit_matrix import transpose_back, unpack_bits
 from crypto.primitives.keystream import Keystream
-from crypto.primitives.okvs import MOST_KEYS, Layout, Places, Solution, filled, read, solved
-from crypto.primitives.point_hash import KEY_BYTES, Points, Words, words_of
+from crypto.primitives.linear_code import WORD_BITS, Tables, encoded, encoded_columns, encoding
+from crypto.primitives.okvs import MOST_KEYS, Layout, Places, filled, read, solved
+from crypto.primitives.point_hash import KEY_BYTES, POINT_BYTES, Points, Words
+from crypto.primitives.polynomial_hash import SEED_BYTES
 from crypto.protocols.transfers.extension_seeds import ReceiverSeeds, SenderSeeds
-from crypto.protocols.transfers.ot_extension import receive_random, send_random
+from crypto.protocols.transfers.oprf_check import (
+    WORDS,
+    Columns,
+    Sent,
+    answer_check,
+    check,
+    rows_from,
+    rows_of,
+)
+from crypto.protocols.transfers.ot_checked import receive_checked, send_checked
 from link.errors import InternalError
 from link.session import Session
-from protos.v1.oblivious_prf_pb2 import CodeRows, StoreSeed
+from protos.v1.oblivious_prf_pb2 import CodeColumns, ColumnChallenge, StoreSeed
 
-COLUMNS: Final = 512
 MOST_VALUE_BYTES: Final = 32
-_WORDS: Final = COLUMNS // 64
-_ROW_BYTES: Final = COLUMNS // 8
-_AT_ONCE: Final = 1 << 14  # rows of which streams and transposes stay in the cache
+_HASHED_BYTES: Final = WORD_BITS // 8 + POINT_BYTES
 _STATISTICAL_BITS: Final = 41  # with which parts may be full: half of the 2^-40 that stores leave
 
 Packed = NDArray[np.uint8]
@@ -111,17 +120,18 @@ def _most_of(capacity: int, number: int) -> int:
 
 # -- the receiver ------------------------------------------------------------------------------------------------------
 async def receive_values(
-    session: Session, peer: str, seeds: SenderSeeds, points: Points, capacity: int, key: bytes, size: int
+    session: Session, peer: str, seeds: SenderSeeds, points: Points, capacity: int, size: int
 ) -> Packed:
     """The receiver's part: the function's values at its points.
 
     Args:
         session: The lane to use, fresh for this call.
         peer: The sender.
-        seeds: From `TwoParty.sending`, for this call alone: the receiver of values sends the streams' keys.
-        points: Different ones, at most `capacity`, shape (n, 2).
+        seeds: From `prepare_sending` with field_bits = 1, or a fork, for this call alone: the receiver of values sends
+            the streams' keys.
+        points: Different ones, at most `capacity`, shape (n, 2); hashes of elements under a key that nobody knew when
+            these were chosen.
         capacity: Public.
-        key: 16 bytes, public, of the code; fresh, and chosen independently of all points.
         size: Bytes of a value, public.
 
     Returns:
@@ -130,27 +140,37 @@ async def receive_values(
     Raises:
         InternalError: One part has more points than chance would put there, or a point is given twice.
         MalformedMessage: The sender's part of the transfers is not as it must be.
+        ProtocolViolation: The sender's choices in the transfers contradict each other.
         ValueError: There are more points than the capacity, or values are too long.
     """
     parts = Parts.of(capacity)
     by_part = parts.stored(points)
-    keys = send_random(session.lane("keys"), peer, seeds, COLUMNS)  # <- 1
-    streams = [_streams(either) async for pair in keys for either in pair]
+    keys = await send_checked(session.lane("keys"), peer, seeds, WORD_BITS)  # <- 1 -> 2 <- 3
+    streams = [_streams(either) for either in keys]
     random, values = session.randomness("store"), np.empty((len(points), _checked_size(size)), np.uint8)
+    rows = rows_of(parts.layout)
 
-    def masked(some: Points) -> tuple[bytes, Words, Words, Solution]:
+    def masked(some: Points) -> tuple[bytes, Places, Columns, Sent]:
         seed, solution = solved(parts.layout, some, random)
-        rows = filled(solution, words_of(some, key, _WORDS, "code"), random)
-        own = wide_rows(streams[0], len(rows))
-        rows ^= own
-        rows ^= wide_rows(streams[1], len(rows))
-        return seed, rows, own, solution
+        store = filled(solution, some, random)
+        more = random.uint64(2 * (rows - len(store))).reshape(-1, 2)
+        messages = transpose_back(np.concatenate([store, more]))
+        sent = Sent(_next(streams[0], rows), messages)
+        words = encoded_columns(messages)
+        words ^= sent.streams
+        words ^= _next(streams[1], rows)
+        return seed, solution.places, words, sent
+
+    def values_of(some: Points, places: Places, streams: Columns) -> Packed:
+        return _hashed(read(parts.layout, rows_from(streams), places), some, size)
 
     for numbers in by_part:
-        seed, rows, own, solution = await session.compute(masked, points[numbers])
-        await session.send(peer, StoreSeed(seed=seed))  # -> 2
-        await session.send_array(peer, CodeRows, rows)  # -> 2
-        values[numbers] = await session.compute(_read, parts.layout, own, solution.places, size)
+        seed, places, columns, sent = await session.compute(masked, points[numbers])
+        await session.send(peer, StoreSeed(seed=seed))  # -> 4
+        await session.send_array(peer, CodeColumns, columns)  # -> 4
+        del columns
+        values[numbers] = await session.compute(values_of, points[numbers], places, sent.streams)
+        await answer_check(session, peer, sent)  # <- 5 -> 6
     return values
 
 
@@ -162,59 +182,59 @@ class PartKey:
     Attributes:
         layout: Of the part's store.
         seed: Of the store.
-        code_key: Of the code.
-        secret: s, shape (8,).
-        rows: Q, shape (layout.rows, 8).
+        tables: Of the code under s.
+        rows: Q, shape (at least layout.rows, 8).
     """
 
     layout: Layout
     seed: bytes
-    code_key: bytes
-    secret: NDArray[np.uint64]
+    tables: Tables
     rows: Words
 
     def values(self, points: Points, size: int) -> Packed:
         """The function's values, shape (n, size)."""
-        codes = words_of(points, self.code_key, _WORDS, "code")
-        codes &= self.secret
-        codes ^= read(self.layout, self.rows, self.layout.places(points, self.seed))
-        return _hashed(codes, _checked_size(size))
+        words = encoded(points, self.tables)
+        words ^= read(self.layout, self.rows, self.layout.places(points, self.seed))
+        return _hashed(words, points, _checked_size(size))
 
 
-async def part_keys(
-    session: Session, peer: str, seeds: ReceiverSeeds, capacity: int, key: bytes
-) -> AsyncIterator[PartKey]:
-    """The sender's part: the function's keys, part by part of `Parts.of(capacity)`, each as soon as it is there.
+async def part_keys(session: Session, peer: str, seeds: ReceiverSeeds, capacity: int) -> AsyncIterator[PartKey]:
+    """The sender's part: the function's keys, part by part of `Parts.of(capacity)`, each as soon as it is checked.
 
     Args:
         session: The lane to use, fresh for this call.
         peer: The receiver.
-        seeds: From `TwoParty.receiving`, for this call alone.
+        seeds: From `prepare_receiving` with field_bits = 1, or a fork, for this call alone.
         capacity: The receiver's own.
-        key: The receiver's own.
 
     Raises:
-        MalformedMessage: The receiver's seeds or rows have another size.
+        MalformedMessage: The receiver's messages have another size.
+        ProtocolViolation: The receiver's rows are not those of points.
     """
     parts = Parts.of(capacity)
-    choices = np.frombuffer(session.randomness("secret").bytes(_ROW_BYTES), np.uint8)
-    secret = choices.view("<u8")
-    keys = receive_random(session.lane("keys"), peer, seeds, choices)  # -> 1
-    (streams,) = [_streams(chosen) async for chosen in keys]
+    choices = np.frombuffer(session.randomness("secret").bytes(WORD_BITS // 8), np.uint8)
+    secret, chosen = choices.view("<u8"), unpack_bits(choices, WORD_BITS).astype(np.bool_)
+    streams = _streams(await receive_checked(session.lane("keys"), peer, seeds, choices))  # -> 1 <- 2 -> 3
+    tables, challenges = encoding() & secret, session.randomness("challenges")
+    shape = (WORD_BITS, rows_of(parts.layout) // 8)
 
-    def corrected(rows: Words) -> Words:
-        rows &= secret
-        rows ^= wide_rows(streams, len(rows))
-        return rows
+    def corrected(columns: Columns) -> Columns:
+        columns &= np.where(chosen, np.uint8(255), np.uint8(0))[:, None]
+        columns ^= _next(streams, 8 * shape[1])
+        return columns
 
     for _ in range(parts.number):
-        seed = (await session.recv(peer, StoreSeed, check_seed)).seed  # <- 2
-        rows = await session.recv_array(peer, CodeRows, np.uint64, (parts.layout.rows, _WORDS))  # <- 2
-        yield PartKey(parts.layout, seed, key, secret, await session.compute(corrected, rows))
+        seed = (await session.recv(peer, StoreSeed, check_seed)).seed  # <- 4
+        columns = await session.recv_array(peer, CodeColumns, np.uint8, shape)  # <- 4
+        challenge = challenges.bytes(SEED_BYTES)
+        await session.send(peer, ColumnChallenge(seed=challenge))  # -> 5
+        columns = await session.compute(corrected, columns)
+        await check(session, peer, challenge, secret, columns)  # <- 6
+        yield PartKey(parts.layout, seed, tables, await session.compute(rows_from, columns))
 
 
 async def send_values(
-    session: Session, peer: str, seeds: ReceiverSeeds, points: Points, capacity: int, key: bytes, size: int
+    session: Session, peer: str, seeds: ReceiverSeeds, points: Points, capacity: int, size: int
 ) -> Packed:
     """The sender's part, with the values at points of its own; of one part's key after the other, none is kept.
 
@@ -222,9 +242,8 @@ async def send_values(
         session: As for `part_keys`.
         peer: As for `part_keys`.
         seeds: As for `part_keys`.
-        points: The sender's, any number of them, shape (n, 2).
+        points: The sender's, any number of them, shape (n, 2), hashed as the receiver's are.
         capacity: As for `part_keys`.
-        key: As for `part_keys`.
         size: Bytes of a value, the receiver's own.
 
     Returns:
@@ -232,45 +251,30 @@ async def send_values(
     """
     values = np.empty((len(points), _checked_size(size)), np.uint8)
     numbers = iter(Parts.of(capacity).numbers(points))
-    async for part in part_keys(session, peer, seeds, capacity, key):
+    async for part in part_keys(session, peer, seeds, capacity):
         some = next(numbers)
         values[some] = await session.compute(part.values, points[some], size)
     return values
 
 
 # -- rows --------------------------------------------------------------------------------------------------------------
-def wide_rows(streams: Sequence[Keystream], number: int) -> Words:
-    """The next rows of 512 streams' bits, shape (number, 8): bit j of stream i is bit i of row j."""
-    rows = np.empty((number, _WORDS), np.uint64)
-    for start in range(0, number, _AT_ONCE):
-        part = rows[start : start + _AT_ONCE]
-        size = -(-len(part) // ROWS) * ROWS // 8
-        taken = b"".join([stream.take(size) for stream in streams])
-        columns = np.frombuffer(taken, np.uint8).reshape(-1, ROWS, size)
-        for group, matrix in enumerate(columns):
-            part[:, 2 * group : 2 * group + 2] = transpose(matrix)[: len(part)]
-    return rows
-
-
 def _streams(keys: NDArray[np.uint64]) -> list[Keystream]:
     """A stream of each key, which serves for nothing else."""
     return [Keystream(key.tobytes(), bytes(KEY_BYTES)) for key in keys]
 
 
-def _read(layout: Layout, rows: Words, places: Places, size: int) -> Packed:
-    return _hashed(read(layout, rows, places), size)
+def _next(streams: Sequence[Keystream], rows: int) -> Columns:
+    """So many more bits of each stream."""
+    taken = bytearray().join([stream.take(rows // 8) for stream in streams])
+    return np.frombuffer(taken, np.uint8).reshape(len(streams), -1)
 
 
-def _hashed(rows: Words, size: int) -> Packed:
-    """Of each row of 512 bits a hash."""
+def _hashed(rows: Words, points: Points, size: int) -> Packed:
+    """Of each row of 512 bits and its point a hash."""
     hashed = hashlib.blake2b
-    joined = b"".join([hashed(row, digest_size=size).digest() for row in _as_bytes(rows)])
-    return np.frombuffer(bytearray(joined), np.uint8).reshape(-1, size)
-
-
-def _as_bytes(rows: Words) -> list[bytes]:
-    each: list[bytes] = np.ascontiguousarray(rows).reshape(-1).view(f"V{_ROW_BYTES}").tolist()
-    return each
+    both = np.concatenate([rows, points], axis=1).view(f"V{_HASHED_BYTES}")[:, 0]
+    joined = bytearray().join([hashed(each, digest_size=size).digest() for each in both.tolist()])
+    return np.frombuffer(joined, np.uint8).reshape(-1, size)
 
 
 def _checked_size(size: int) -> int:

@@ -37,7 +37,7 @@ from protos.v1.oblivious_transfer_pb2 import CheckSeed, CheckSums, ExtensionRows
 
 EXTRA: Final = ROWS  # transfers that the check uses up: 64 hide the sums, and batches are multiples of 128
 SUMS: Final = 64  # a cheating receiver that guesses nothing is caught with probability 1 − 2⁻⁶⁴
-_SEED_BYTES: Final = 32
+SEED_BYTES: Final = 32
 
 
 async def send_checked(session: Session, peer: str, seeds: SenderSeeds, number: int) -> tuple[Rows128, Rows128]:
@@ -62,7 +62,7 @@ async def send_checked(session: Session, peer: str, seeds: SenderSeeds, number: 
         corrections = await session.recv_array(peer, ExtensionRows, np.uint8, (ROWS, size // 8))  # <- 1
         rows.append(await session.compute(seeds.expand, corrections))
     q = np.concatenate(rows)
-    seed = session.randomness("check").bytes(_SEED_BYTES)
+    seed = session.randomness("check").bytes(SEED_BYTES)
     await session.send(peer, CheckSeed(seed=seed))  # -> 2
     sums = await session.recv(peer, CheckSums, _check_sums)  # <- 3
     expected = await session.compute(_sums, seed, q)
@@ -144,8 +144,8 @@ def _check_arguments(field_bits: int, number: int) -> None:
 
 
 def _check_seed(message: CheckSeed) -> None:
-    if len(message.seed) != _SEED_BYTES:
-        raise ValueError(f"a seed of a check has {_SEED_BYTES} bytes, not {len(message.seed)}")
+    if len(message.seed) != SEED_BYTES:
+        raise ValueError(f"a seed of a check has {SEED_BYTES} bytes, not {len(message.seed)}")
 
 
 def _check_sums(message: CheckSums) -> None:

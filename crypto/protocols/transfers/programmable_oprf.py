@@ -7,9 +7,11 @@ At a point of both that gives the sender's value; at all others F(y) is as good 
 
 Rounds: 1 beside those of `oprf`. Bytes: 8·w for each row of the second store, for values of w words.
 
-Adversary: semi-honest. The receiver's points are hidden as in `oprf`. The store hides which points are programmed, and
-    how many, since F there and all rows that hold nothing are as good as uniform (`okvs`, obliviousness), where the
-    values look random to the receiver: which of its points the sender has programmed shows only if values do.
+Adversary: receivers may deviate, as in `oprf`: they get the store after the check. Senders are semi-honest: nothing
+    bounds the points that their stores hold. The receiver's points are hidden as in `oprf`. The store hides which
+    points are programmed, and how many, since F there and all rows that hold nothing are as good as uniform (`okvs`,
+    obliviousness), where the values look random to the receiver: which of its points the sender has programmed shows
+    only if values do. Collusion: does not apply, two parties.
 Leakage: both capacities.
 
 Source: Kolesnikov, Matania, Pinkas, Rosulek and Trieu, "Practical Multi-party Private Set Intersection from
@@ -35,7 +37,6 @@ async def receive_programmed(
     seeds: SenderSeeds,
     points: Points,
     capacities: tuple[int, int],
-    key: bytes,
     words: int = 1,
 ) -> Words:
     """The receiver's part: what the sender has programmed at the receiver's points; elsewhere pseudorandom words.
@@ -46,7 +47,6 @@ async def receive_programmed(
         seeds: As for `receive_values`.
         points: As for `receive_values`.
         capacities: Of the receiver's points and of the sender's, public.
-        key: As for `receive_values`.
         words: Of 64 bits, in a value; up to 4.
 
     Returns:
@@ -56,7 +56,7 @@ async def receive_programmed(
         MalformedMessage: The sender's stores have another size.
     """
     own, programmed = capacities
-    values = await receive_values(session.lane("function"), peer, seeds, points, own, key, 8 * words)
+    values = await receive_values(session.lane("function"), peer, seeds, points, own, 8 * words)
     parts = Parts.of(programmed)
     result = values.view("<u8")
     for numbers in parts.numbers(points):
@@ -74,7 +74,6 @@ async def send_programmed(
     points: Points,
     values: Words,
     capacities: tuple[int, int],
-    key: bytes,
 ) -> None:
     """The sender's part.
 
@@ -86,7 +85,6 @@ async def send_programmed(
         values: What the receiver gets at each of them, shape (n, words). Only if they look random to the receiver does
             it not learn at which of its points there is one.
         capacities: The receiver's own.
-        key: As for `part_keys`.
 
     Raises:
         ValueError: There are more points than the capacity.
@@ -94,7 +92,7 @@ async def send_programmed(
     own, programmed = capacities
     parts, random, words = Parts.of(programmed), session.randomness("store"), values.shape[1]
     by_part = parts.stored(points)
-    found = await send_values(session.lane("function"), peer, seeds, points, own, key, 8 * words)
+    found = await send_values(session.lane("function"), peer, seeds, points, own, 8 * words)
     differences = found.view("<u8") ^ values
 
     def store(numbers: Indices) -> tuple[bytes, Words]:

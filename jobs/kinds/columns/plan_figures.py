@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from crypto.params import STANDARD_128
 from crypto.protocols.alignment.costs import (
     AlignmentSizes,
-    alignment_work,
     cardinality_traffic,
+    cardinality_work,
     intersection_traffic,
+    intersection_work,
     row_union_traffic,
 )
 from crypto.protocols.sums.costs import agreement_traffic
@@ -21,7 +22,16 @@ from jobs.kinds.columns.parameters import mines, vertical_mining
 from jobs.kinds.columns.plan_sizes import ExpectedColumns
 from jobs.plan.answer import Answer
 from jobs.plan.figures import SessionFigures
-from jobs.plan.prices import AGREEMENT, NODE_BYTES, POINT_COPIES, Speeds, comparison_s, session_s, union_s
+from jobs.plan.prices import (
+    AGREEMENT,
+    NODE_BYTES,
+    POINT_COPIES,
+    VALUE_TRANSFERS,
+    Speeds,
+    comparison_s,
+    session_s,
+    union_s,
+)
 from jobs.spec.job import JobSpec
 from link.traffic import Traffic
 from mining.joint.vertical.choice import chosen_engine
@@ -76,9 +86,12 @@ def _alignment_s(spec: JobSpec, sizes: RunSizes, speeds: Speeds) -> float:
     """Every party works all the time."""
     merger, bound = spec.job.parties[0], spec.alignment.bound
     if spec.alignment.mode != "union":
-        lists = AlignmentSizes.of(sizes.rows, sizes.common, bound)
-        work = alignment_work(lists, tuple(sizes.rows), merger)
-        return max(number * speeds[name].multiply_s for name, number in work.items())
+        lists, parties = AlignmentSizes.of(sizes.rows, sizes.common, bound), tuple(sizes.rows)
+        work, values = cardinality_work(lists, parties), 0
+        if spec.alignment.mode == "intersection":
+            work, values = intersection_work(lists, parties, merger)
+        taken = values * VALUE_TRANSFERS * max(speed.transfer_s for speed in speeds.values())
+        return taken + max(number * speeds[name].multiply_s for name, number in work.items())
     pseudonyms_s = max(
         each.multiplications * speeds[name].multiply_s + (each.hashed + each.drawn) * speeds[name].embed_s
         for name, each in prf_work(PrfSizes.of(sizes.rows, bound), sizes.rows).items()

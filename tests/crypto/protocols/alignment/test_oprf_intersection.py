@@ -9,11 +9,11 @@ import pytest
 from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
-from crypto.protocols.alignment import oprf_intersection as oprf_intersection_module
-from crypto.protocols.alignment.alignment import intersection
-from crypto.protocols.alignment.costs import AlignmentSizes, oprf_intersection_traffic
+from crypto.protocols.alignment import alignment, oprf_intersection
+from crypto.protocols.alignment.alignment import intersection, is_long
+from crypto.protocols.alignment.costs import AlignmentSizes, intersection_traffic
 from crypto.protocols.alignment.disclosure import declared
-from crypto.protocols.alignment.oprf_intersection import oprf_intersection, value_bytes
+from crypto.protocols.alignment.oprf_intersection import value_bytes
 from crypto.protocols.sums.costs import agreement_traffic
 from crypto.protocols.sums.masked_maximum import LABEL as SIZES
 from crypto.protocols.sums.pairwise import agree
@@ -23,7 +23,7 @@ from link.session import Session
 from link.traffic import Traffic
 from protos.v1.alignment_pb2 import EvaluatedIdentifiers
 from protos.v1.link_pb2 import Frame, Opening
-from protos.v1.oblivious_prf_pb2 import CodeRows, StoreSeed
+from protos.v1.oblivious_prf_pb2 import CodeColumns, StoreSeed
 from tests.errors import fails
 from tests.examples import examples
 from tests.faulty_world import Rewrite, run_faulty_parties
@@ -33,20 +33,23 @@ from tests.world import run_parties
 Held = Mapping[str, Sequence[bytes]]
 TWO = ("north", "south")
 LABEL = "intersection"
-KINDS = {kind.DESCRIPTOR.name: kind for kind in (EvaluatedIdentifiers, CodeRows, StoreSeed, Opening)}
+KINDS = {kind.DESCRIPTOR.name: kind for kind in (EvaluatedIdentifiers, CodeColumns, StoreSeed, Opening)}
+
+
+@pytest.fixture(autouse=True)
+def all_lists_are_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(alignment, "LONG_LISTS", 1)
 
 
 def lines(merger: str, bound: int | None) -> Any:
     return declared("intersection", TWO, merger, bound, LABEL)
 
 
-def run(
-    held: Held, *, merger: str = "north", bound: int | None = None, protocol: Any = oprf_intersection, **options: Any
-):
+def run(held: Held, *, merger: str = "north", bound: int | None = None, **options: Any):
     frames = options.get("frames")
 
     async def role(session: Session):
-        rows = await protocol(session, await agree(session), held[session.me], merger=merger, bound=bound, label=LABEL)
+        rows = await intersection(session, await agree(session), held[session.me], merger=merger, bound=bound, label=LABEL)
         return rows, session.costs
 
     return run_parties(
@@ -95,7 +98,10 @@ def test_it_is_the_intersection_in_one_order(held, merger, bound, seed):
 @examples(3, 10, suppress_health_check=[HealthCheck.too_slow])
 @given(held=rows_of_two(), merger=st.sampled_from(TWO))
 def test_it_finds_the_rows_that_the_protocol_over_a_group_finds(held, merger):
-    ours, theirs = (run(held, merger=merger, protocol=protocol) for protocol in (oprf_intersection, intersection))
+    ours = run(held, merger=merger)
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(alignment, "LONG_LISTS", 1000)
+        theirs = run(held, merger=merger)
     for name in TWO:
         assert sorted(ours[name][0].tolist()) == sorted(theirs[name][0].tolist())
 
@@ -235,7 +241,7 @@ def test_it_sends_what_is_planned(rows, bound):
     sizes = AlignmentSizes.of({name: len(own) for name, own in held.items()}, 0, bound)
     traffic = Traffic(TWO)
     agreement_traffic(traffic)
-    oprf_intersection_traffic(traffic, sizes.length, "north")
+    intersection_traffic(traffic, sizes, "north")
     costs = {name: costs for name, (_, costs) in run(held, bound=bound).items()}
     assert_planned(traffic, costs, rounds=range(2))
 
@@ -243,7 +249,7 @@ def test_it_sends_what_is_planned(rows, bound):
 # -- parties that send wrong messages, and parties that are lost -------------------------------------------------------
 def run_faulty(held: Held, rewrite: Rewrite = lambda frame: frame, crash: tuple[str, int] | None = None):
     async def role(session: Session):
-        return (await oprf_intersection(session, await agree(session), held[session.me], merger="north")).tolist()
+        return (await intersection(session, await agree(session), held[session.me], merger="north")).tolist()
 
     return run_faulty_parties(TWO, role, lines("north", None), rewrite, crash)
 
@@ -268,7 +274,7 @@ def changed(kind: str, change: Any) -> Rewrite:
 @pytest.mark.parametrize("change", [lambda data: data[:-1], lambda data: data + b"\0", lambda data: b""])
 @pytest.mark.parametrize(
     ("kind", "sender"),
-    [("StoreSeed", "north"), ("CodeRows", "north"), ("EvaluatedIdentifiers", "south"), ("Opening", "north")],
+    [("StoreSeed", "north"), ("CodeColumns", "north"), ("EvaluatedIdentifiers", "south"), ("Opening", "north")],
 )
 def test_what_has_another_size_is_laid_at_its_senders_door(kind, sender, change):
     outcome, _ = run_faulty(WORLDS[0], changed(kind, change))
@@ -298,14 +304,33 @@ def test_a_common_value_twice_in_the_list_is_noticed():
     assert outcome["north"].party == "south"
 
 
-def test_messages_of_another_run_make_no_row_common():
-    """A list, or rows, of a run with the same identifiers: nothing fits, and nobody takes a row for a common one."""
-    before: list[Frame] = []
-    run(WORLDS[0], frames=before, seed=5)
-    for kind in ("EvaluatedIdentifiers", "CodeRows"):
-        (data,) = (KINDS[kind].FromString(f.body).data for f in before if f.type.endswith("." + kind))
-        outcome, _ = run_faulty(WORLDS[0], changed(kind, lambda _, data=data: data))
-        assert outcome == {"north": [], "south": []}
+def test_a_list_of_another_run_makes_no_row_common():
+    """With the same identifiers: nothing fits, and nobody takes a row for a common one."""
+    before = sent_before("EvaluatedIdentifiers")
+    outcome, _ = run_faulty(WORLDS[0], changed("EvaluatedIdentifiers", lambda _: before))
+    assert outcome == {"north": [], "south": []}
+
+
+def test_after_rows_that_are_not_those_of_points_no_list_is_sent():
+    before, seen = sent_before("CodeColumns"), []
+
+    def rewrite(frame: Frame) -> Frame:
+        seen.append(frame.type)
+        return changed("CodeColumns", lambda _: before)(frame)
+
+    outcome, _ = run_faulty(WORLDS[0], rewrite)
+    assert type(outcome["south"]) is ProtocolViolation
+    assert outcome["south"].party == "north"
+    assert any(kind.endswith(".CheckedColumns") for kind in seen)
+    assert not any(kind.endswith(".EvaluatedIdentifiers") for kind in seen)
+
+
+def sent_before(kind: str) -> bytes:
+    """What a run from another seed sent."""
+    frames: list[Frame] = []
+    run(WORLDS[0], frames=frames, seed=5)
+    (data,) = (KINDS[kind].FromString(f.body).data for f in frames if f.type.endswith("." + kind))
+    return bytes(data)
 
 
 def test_a_list_under_another_number_is_refused():
@@ -326,7 +351,7 @@ def test_a_list_under_another_number_is_refused():
 
 
 def test_no_error_holds_an_identifier():
-    for kind in ("EvaluatedIdentifiers", "CodeRows", "Opening"):
+    for kind in ("EvaluatedIdentifiers", "CodeColumns", "Opening"):
         outcome, _ = run_faulty(WORLDS[0], changed(kind, lambda data: data[:-1]))
         assert all("common " not in str(end).replace("not common to", "") for end in outcome.values())
 
@@ -353,6 +378,6 @@ def test_common_values_are_found_even_where_heads_or_values_are_equal(ours, thei
         )
         for numbers in (ours, theirs)
     )
-    found, found_too = oprf_intersection_module._common(one, other)
+    found, found_too = oprf_intersection._common(one, other)
     assert found.tolist() == [n in theirs for n in ours]
     assert found_too.tolist() == [n in ours for n in theirs]

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-from math import comb, log2
 from typing import Any
 
 import numpy as np
@@ -9,14 +8,13 @@ from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 from scipy.stats import binom
 
-from crypto.params import STANDARD_128
-from crypto.primitives.keystream import Keystream
-from crypto.primitives.point_hash import points_of, words_of
+from crypto.primitives.point_hash import points_of
 from crypto.primitives.randomness import Randomness
-from crypto.protocols.comparison.two_party import TwoParty
 from crypto.protocols.transfers import oprf
-from crypto.protocols.transfers.costs import oprf_traffic, programming_traffic
-from crypto.protocols.transfers.oprf import COLUMNS, Parts, part_keys, receive_values, send_values, wide_rows
+from crypto.protocols.transfers.costs import oprf_rounds, oprf_traffic, programming_traffic
+from crypto.protocols.transfers.extension_seeds import prepare_receiving, prepare_sending
+from crypto.protocols.transfers.oprf import Parts, part_keys, receive_values, send_values
+from crypto.protocols.transfers.oprf_check import columns_of, rows_from, rows_of
 from crypto.protocols.transfers.programmable_oprf import receive_programmed, send_programmed
 from link.errors import InternalError, MalformedMessage
 from link.session import Session
@@ -29,7 +27,6 @@ from tests.traffic import assert_planned
 from tests.world import run_parties
 
 SENDER, RECEIVER = TWO = ("north", "south")
-KEY = b"a key of a code."
 
 
 def points(*elements: int) -> Any:
@@ -38,11 +35,11 @@ def points(*elements: int) -> Any:
 
 def roles(sends: Any, receives: Any) -> dict[str, Any]:
     async def sender(session: Session) -> Any:
-        seeds = await TwoParty(session.lane("pair"), TWO).receiving(session)
+        seeds = await prepare_receiving(session.lane("pair"), RECEIVER, field_bits=1)
         return await sends(session.lane("work"), seeds), session.costs
 
     async def receiver(session: Session) -> Any:
-        seeds = await TwoParty(session.lane("pair"), TWO).sending(session)
+        seeds = await prepare_sending(session.lane("pair"), SENDER, field_bits=1)
         return await receives(session.lane("work"), seeds), session.costs
 
     return {SENDER: sender, RECEIVER: receiver}
@@ -51,15 +48,15 @@ def roles(sends: Any, receives: Any) -> dict[str, Any]:
 def values(theirs: Any, own: Any, capacity: int, size: int = 10) -> dict[str, Any]:
     """Roles that give the sender's values at `theirs` and the receiver's at `own`."""
     return roles(
-        lambda lane, seeds: send_values(lane, RECEIVER, seeds, theirs, capacity, KEY, size),
-        lambda lane, seeds: receive_values(lane, SENDER, seeds, own, capacity, KEY, size),
+        lambda lane, seeds: send_values(lane, RECEIVER, seeds, theirs, capacity, size),
+        lambda lane, seeds: receive_values(lane, SENDER, seeds, own, capacity, size),
     )
 
 
 def programmed(theirs: Any, chosen: Any, own: Any, capacities: tuple[int, int]) -> dict[str, Any]:
     return roles(
-        lambda lane, seeds: send_programmed(lane, RECEIVER, seeds, theirs, chosen, capacities, KEY),
-        lambda lane, seeds: receive_programmed(lane, SENDER, seeds, own, capacities, KEY, chosen.shape[1]),
+        lambda lane, seeds: send_programmed(lane, RECEIVER, seeds, theirs, chosen, capacities),
+        lambda lane, seeds: receive_programmed(lane, SENDER, seeds, own, capacities, chosen.shape[1]),
     )
 
 
@@ -95,7 +92,7 @@ def test_points_in_several_parts(monkeypatch):
 
 def test_a_key_evaluates_at_any_point():
     async def keys(lane: Session, seeds: Any) -> Any:
-        return [key.values(points(*range(50)), 10) async for key in part_keys(lane, RECEIVER, seeds, 30, KEY)]
+        return [key.values(points(*range(50)), 10) async for key in part_keys(lane, RECEIVER, seeds, 30)]
 
     receives = values(points(), points(3, 7), 30)[RECEIVER]
     ([sent], received) = run({**roles(keys, None), RECEIVER: receives})
@@ -113,34 +110,15 @@ def test_over_streams_under_mutual_tls():
     assert np.array_equal(sent[:60], received)
 
 
-def test_wide_rows_are_the_transpose_of_streams(monkeypatch):
-    monkeypatch.setattr(oprf, "_AT_ONCE", 256)
-
-    def streams() -> list[Keystream]:
-        return [Keystream(i.to_bytes(16, "big"), bytes(16)) for i in range(COLUMNS)]
-
-    rows = wide_rows(streams(), 600)
-    bits = np.unpackbits(rows.view(np.uint8), axis=1, bitorder="little")
-    for column, stream in list(enumerate(streams()))[::37]:
-        taken = np.unpackbits(np.frombuffer(stream.take(2 * 32 + 16), np.uint8), bitorder="little")
-        assert np.array_equal(bits[:, column], taken[:600])
+def test_rows_and_columns_are_transposes():
+    columns = np.frombuffer(Randomness.from_seed(3).bytes(512 * 80), np.uint8).reshape(512, -1)
+    bits = np.unpackbits(columns, axis=1, bitorder="little")
+    rows = rows_from(columns)
+    assert np.array_equal(np.unpackbits(rows.view(np.uint8), axis=1, bitorder="little"), bits.T)
+    assert np.array_equal(columns_of(rows), columns)
 
 
 # -- parameters --------------------------------------------------------------------------------------------------------
-def test_code_words_leave_128_secret_bits():
-    """Two independent words of 512 bits differ at fewer than 128 with a chance of 2^-102: 2^-78 for the most points."""
-    chance = log2(sum(comb(COLUMNS, weight) for weight in range(128))) - COLUMNS
-    assert chance + log2(STANDARD_128.max_elements) < -78
-
-
-def test_code_words_are_those_of_a_random_code():
-    """Weights of differences as of fair coins: mean 256, σ = √128; each bound fails with a chance below 10^-6."""
-    words = words_of(points(*range(2000)), KEY, 8, "code")
-    differences = np.bitwise_count(words[:1000] ^ words[1000:]).sum(axis=1)
-    assert abs(differences.mean() - COLUMNS / 2) < 5 * np.sqrt(COLUMNS / 4 / 1000)
-    assert differences.min() > COLUMNS / 2 - 7 * np.sqrt(COLUMNS / 4)
-
-
 @pytest.mark.parametrize("capacity", [1 << 17, (1 << 17) + 1, 10**6, 1 << 20, 1 << 24])
 def test_parts_have_room_but_for_a_chance_of_2_to_minus_41(capacity):
     parts = Parts.of(capacity)
@@ -158,7 +136,7 @@ def rows_sent(frames: list[Frame], kind: str) -> Any:
 
 
 def assert_fair(rows: Any) -> None:
-    """Bits of shape (runs, rows, columns), by column, row and all: fair ones fail with a chance of 10^-8."""
+    """Bits of shape (runs, rows, columns), by row, column and all: fair ones fail with a chance of 10^-8."""
     for axes in ((0, 1), (0, 2), (0, 1, 2)):
         ones = rows.sum(axis=axes, dtype=np.int64)
         number = rows.size / ones.size
@@ -171,8 +149,8 @@ def test_rows_are_uniform_whatever_the_receiver_has(own):
     for seed in range(12):
         frames: list[Frame] = []
         run(values(points(), points(*own), 64), seed=seed, observe=frames.append)
-        rows = rows_sent(frames, "CodeRows")
-        runs.append(np.unpackbits(rows).reshape(Parts.of(64).layout.rows, COLUMNS))
+        columns = rows_sent(frames, "CodeColumns").reshape(512, -1)
+        runs.append(np.unpackbits(columns, axis=1))
     assert_fair(np.array(runs))
     assert_fair(np.array(runs)[1:] ^ np.array(runs)[:-1])  # nor does a store show through what is equal in two runs
 
@@ -263,7 +241,7 @@ WRONG = [
 @pytest.mark.parametrize("change", WRONG)
 @pytest.mark.parametrize(
     ("kind", "nth", "blamed"),
-    [("StoreSeed", 0, RECEIVER), ("CodeRows", 0, RECEIVER), ("StoreSeed", 1, SENDER), ("ProgrammedRows", 0, SENDER)],
+    [("StoreSeed", 0, RECEIVER), ("CodeColumns", 0, RECEIVER), ("StoreSeed", 1, SENDER), ("ProgrammedRows", 0, SENDER)],
 )
 def test_wrong_messages_are_laid_at_their_senders_door(kind, nth, blamed, change):
     parts = programmed(points(1, 2), np.ones((2, 1), np.uint64), points(2, 3), (64, 64))
@@ -279,7 +257,7 @@ def test_a_message_in_place_of_another_is_refused():
             return frame
         copy = Frame()
         copy.CopyFrom(frame)
-        copy.type = frame.type.replace("StoreSeed", "CodeRows")
+        copy.type = frame.type.replace("StoreSeed", "CodeColumns")
         return copy
 
     outcome = run_faulty(values(points(1), points(1), 5), swapped)
@@ -313,7 +291,7 @@ def test_what_it_sends_is_what_is_planned(capacity):
     found = run_parties(TWO, values(points(1), points(1), capacity))
     traffic = Traffic(TWO)
     oprf_traffic(traffic, SENDER, RECEIVER, capacity)
-    traffic.rounds += 3
+    traffic.rounds += oprf_rounds(capacity)
     assert_planned(traffic, {name: costs for name, (_, costs) in found.items()}, rounds=range(2))
     found = run_parties(TWO, programmed(points(1), np.ones((1, 2), np.uint64), points(1), (capacity, 500)))
     programming_traffic(traffic, SENDER, RECEIVER, 500, 2)
