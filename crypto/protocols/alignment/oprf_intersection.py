@@ -67,10 +67,10 @@ async def exchange_values(lane: Session, ring: Sequence[str], points: Points, le
     if lane.me == other:
         sender = await prepare_receiving(lane.lane("seeds"), merger, field_bits=1)
         values = await send_values(lane.lane("values"), merger, sender, points, length, size)
-        order = lane.randomness("order").permutation(length)
         filling = np.frombuffer(lane.randomness("filling").bytes((length - len(points)) * size), np.uint8)
-        filled = np.concatenate([values, filling.reshape(-1, size)])[order]
-        await lane.send_array(merger, EvaluatedIdentifiers, filled)
+        values, order = np.concatenate([values, filling.reshape(-1, size)]), lane.randomness("order").permutation(length)
+        await lane.send_array(merger, EvaluatedIdentifiers, values[order])
+        del values
         return np.sort(await receive_common(lane, label, order, len(points)))
     receiver = await prepare_sending(lane.lane("seeds"), other, field_bits=1)
     values = await receive_values(lane.lane("values"), other, receiver, points, length, size)
@@ -121,7 +121,17 @@ def value_bytes(length: int) -> int:
 
 
 def _common(ours: Values, theirs: Values) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-    """Of each value whether the other list has it."""
+    """Of each value whether the other list has it; values that begin alike are looked at together, some at a time."""
+    pieces = min(-(-max(len(ours), len(theirs)) // _AT_ONCE), 256)
+    found = np.zeros(len(ours), np.bool_), np.zeros(len(theirs), np.bool_)
+    piece_of = [each[:, 0].astype(np.uint16) * pieces >> 8 for each in (ours, theirs)]
+    for piece in range(pieces):
+        here, there = (np.flatnonzero(each == piece) for each in piece_of)
+        found[0][here], found[1][there] = _common_piece(ours[here], theirs[there])
+    return found
+
+
+def _common_piece(ours: Values, theirs: Values) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
     heads = np.concatenate([_heads(ours), _heads(theirs)])
     order = np.argsort(heads)
     heads = heads[order]

@@ -372,6 +372,13 @@ def test_a_party_that_is_lost_at_any_frame_ends_it_for_both():
 @given(ours=st.lists(st.integers(0, 30), unique=True), theirs=st.lists(st.integers(0, 30)), width=st.integers(7, 11))
 def test_common_values_are_found_even_where_heads_or_values_are_equal(ours, theirs, width):
     """Three values share a head; another party's list may hold one several times."""
+    compare(ours, theirs, width)
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(oprf_intersection, "_AT_ONCE", 3)
+        compare(ours, theirs, width)
+
+
+def compare(ours: Sequence[int], theirs: Sequence[int], width: int) -> None:
     one, other = (
         np.array([[*[n // 3] * min(8, width - 1), *[n] * max(1, width - 8)] for n in numbers], np.uint8).reshape(
             -1, width

@@ -13,6 +13,7 @@ import pyarrow as pa
 import pytest
 
 from coordinator.jobs.simulate import simulate_job
+from crypto.protocols.alignment.alignment import LONG_LISTS
 from crypto.protocols.products.chains import Itemset
 from crypto.protocols.union.costs import UnionSizes
 from jobs.kinds.columns.parameters import vertical_mining
@@ -172,6 +173,12 @@ def test_candidates_in_batches(monkeypatch: pytest.MonkeyPatch) -> None:
     parties = ("north", "south")
     sizes = compare(job(parties, itemsets={"min_support": "0.3"}), tables(parties, 20, 3))
     assert any(len(level.batches) > 1 for level in sizes.levels)
+
+
+def test_long_lists_of_two_parties() -> None:
+    parties = ("north", "south")
+    spec = job(parties, itemsets={"min_support": "0.4"}, align={"bound": LONG_LISTS})
+    compare(spec, tables(parties, 60, 2))
 
 
 def test_nothing_to_mine() -> None:
