@@ -37,13 +37,13 @@ from crypto.protocols.sums.pairwise import agree
 from crypto.protocols.sums.ring_sum import ring_sum
 from crypto.protocols.sums.secure_sum import DIRECT_BYTES, secure_sum, shared_sum
 from crypto.protocols.transfers.base_ot import receive_keys, send_keys
+from crypto.protocols.transfers.extension_seeds import prepare_receiving, prepare_sending
 from crypto.protocols.transfers.oblivious_transfer import (
     receive_k_of_n,
     receive_one_of_two,
     send_k_of_n,
     send_one_of_two,
 )
-from crypto.protocols.transfers.extension_seeds import prepare_receiving, prepare_sending
 from crypto.protocols.transfers.oprf import receive_values, send_values
 from crypto.protocols.transfers.programmable_oprf import receive_programmed, send_programmed
 from crypto.protocols.union.joint_prf import pseudonyms

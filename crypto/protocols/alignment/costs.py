@@ -8,11 +8,12 @@ from itertools import pairwise
 from typing import Final
 
 from crypto.params import STANDARD_128
+from crypto.primitives.okvs import MOST_KEYS
 from crypto.protocols.alignment.alignment import is_long, room_of
 from crypto.protocols.alignment.oprf_intersection import value_bytes
 from crypto.protocols.sums.costs import maximum_traffic
-from crypto.protocols.transfers.extension_codes import seed_blocks
 from crypto.protocols.transfers.costs import oprf_rounds, oprf_traffic
+from crypto.protocols.transfers.extension_codes import seed_blocks
 from crypto.protocols.union.costs import UnionSizes, union_traffic
 from crypto.protocols.union.joint_prf_costs import PrfSizes, prf_traffic
 from crypto.protocols.union.set_union import ring_from, route_of
@@ -20,6 +21,8 @@ from crypto.protocols.union.size_classes import LISTS
 from link.traffic import Traffic
 
 _COUNT_BYTES = 8
+_PLACE_BYTES: Final = 70  # about: a point, values of both lists, their order, and what of them is common
+_PART_BYTES: Final = 450  # about: rows of one part's store, three times, and how it is solved
 _BASE_MULTIPLICATIONS: Final = 3 * seed_blocks(1)  # about, of either party
 
 
@@ -95,6 +98,11 @@ def intersection_work(sizes: AlignmentSizes, parties: Collection[str], merger: s
     ring, common = len(parties) > 2, sizes.common
     total = cardinality_work(sizes, parties)
     return {name: number + ring * common * (2 if name == merger else 1) for name, number in total.items()}, 0
+
+
+def function_bytes(sizes: AlignmentSizes) -> int:
+    """Memory of a party whose lists are compared by a pseudorandom function, without the identifiers."""
+    return sizes.length * _PLACE_BYTES + min(sizes.length, MOST_KEYS) * _PART_BYTES
 
 
 def cardinality_work(sizes: AlignmentSizes, parties: Collection[str]) -> dict[str, int]:

@@ -1,4 +1,4 @@
-"""Intersection of two parties' identifiers by an oblivious pseudorandom function: `alignment.intersection`'s long lists.
+"""Intersection of two parties' identifiers by an oblivious pseudorandom function, for `alignment.intersection`.
 
 Both know the length of their lists, and a point of each identifier: a hash under a key of the session.
     1  values   the merger receives the function's values F at its points (`oprf`), and the other party the key
@@ -11,8 +11,8 @@ look like those that are filled up. The other party sees the merger's points onl
 Rounds: 9 with one part, and 2 for each further one: those of `oprf`, list, opening.
 Bytes: 84 for each place of a list, and one opened, at length 10^5: the stores of code words, and values of 10 bytes.
 
-Adversary: semi-honest, and who deviates can invent identifiers; a merger that deviates in the function can test a bounded
-    number of them, about twice the list's length (`oprf`). Collusion: does not apply, two parties.
+Adversary: semi-honest, and who deviates can invent identifiers; a merger that deviates in the function can test a
+    bounded number of them, about twice the list's length (`oprf`). Collusion: does not apply, two parties.
 Leakage: `alignment_disclosure` for intersection of two parties.
 Errors: a value of 40 + 2·log2(length) bits stands by chance for an identifier that it is not of: at most 2^-40 a run.
 
@@ -68,7 +68,10 @@ async def exchange_values(lane: Session, ring: Sequence[str], points: Points, le
         sender = await prepare_receiving(lane.lane("seeds"), merger, field_bits=1)
         values = await send_values(lane.lane("values"), merger, sender, points, length, size)
         filling = np.frombuffer(lane.randomness("filling").bytes((length - len(points)) * size), np.uint8)
-        values, order = np.concatenate([values, filling.reshape(-1, size)]), lane.randomness("order").permutation(length)
+        values, order = (
+            np.concatenate([values, filling.reshape(-1, size)]),
+            lane.randomness("order").permutation(length),
+        )
         await lane.send_array(merger, EvaluatedIdentifiers, values[order])
         del values
         return np.sort(await receive_common(lane, label, order, len(points)))

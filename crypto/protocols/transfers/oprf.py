@@ -5,7 +5,7 @@ For points y_1 … y_n of the receiver and a linear code C of 512 bits a point (
                 receiver's streams (T, T') it holds one
     1  rows     the receiver fills a store D with y for each y (`okvs`) and sends its seed and U = T ⊕ T' ⊕ C(D), column
                 by column; the sender then has Q = T ⊕ s·C(D) (bit by bit)
-    2  check    the receiver answers a challenge with hashes of the columns of T and D; the sender compares (`oprf_check`)
+    2  check    the receiver answers a challenge with hashes of T's and D's columns; the sender compares (`oprf_check`)
     Reading is linear, as is C: for any point x what the sender reads in Q, plus s·C(x), is what the receiver reads in
     T, plus s·C(D(x) ⊕ x). The last is 0 for the receiver's own points, and hides at least 112 bits of s at all others.
     The value of x is the hash of that and of x.
@@ -16,9 +16,9 @@ Rounds: after seeds with field_bits = 1 those of `ot_checked`, then 3 for each p
     its rows are checked, and the sender gives no key before.
 Bytes: 64 for each row of the stores, at 1.3 rows a point and 40, and about 40 KB a part.
 
-Adversary: malicious, in the random oracle and ideal cipher model. A receiver that deviates from the code in t columns is
-    caught unless it guesses t bits of s; else it has values at no more points than its stores have room for, up to a
-    factor (`docs/protocols/oprf.md` derives both). Collusion: does not apply, two parties.
+Adversary: malicious, in the random oracle and ideal cipher model. A receiver that deviates from the code in t columns
+    is caught unless it guesses t bits of s; else it has values at no more points than its stores have room for, up to
+    a factor (`docs/protocols/oprf.md` derives both). Collusion: does not apply, two parties.
 Leakage: the capacities.
 
 Source: Orrù, Orsini and Scholl, "Actively Secure 1-out-of-N OT Extension with Application to Private Set Intersection",
@@ -45,7 +45,6 @@ from crypto.primitives.point_hash import KEY_BYTES, POINT_BYTES, Points, Words
 from crypto.primitives.polynomial_hash import SEED_BYTES
 from crypto.protocols.transfers.extension_seeds import ReceiverSeeds, SenderSeeds
 from crypto.protocols.transfers.oprf_check import (
-    WORDS,
     Columns,
     Sent,
     answer_check,

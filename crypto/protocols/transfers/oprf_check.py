@@ -1,8 +1,8 @@
 """The check of one part of an oblivious pseudorandom function: that the receiver's rows are words of the code.
 
 The receiver has sent U = T ⊕ T' ⊕ C(D), column by column; the sender has Q = T ⊕ s·C(D). h is a linear hash of columns
-under the sender's challenge (`polynomial_hash`), drawn after it has U. The receiver answers with h of the 512 columns of
-T and of the 128 of D, and the sender checks for every column i
+under the sender's challenge (`polynomial_hash`), drawn after it has U. The receiver answers with h of the 512 columns
+of T and of the 128 of D, and the sender checks for every column i
 
     h(Q_i) = h(T_i) ⊕ s_i·C(h(D))_i .
 
@@ -10,8 +10,8 @@ The last 256 rows of D, and those that fill it up to whole blocks, are random an
 and then h(T) is what the sender can compute by itself: the answer reveals nothing.
 
 What is left to a receiver that deviates: say its rows, U ⊕ T ⊕ T', differ from words of the code. If it is not caught
-there are t columns such that the rest of its rows are words (of the code without these columns), and it has guessed s in
-these t, but for a chance of 2^-116. `docs/protocols/oprf.md` proves it. An honest receiver always passes.
+there are t columns such that the rest of its rows are words (of the code without these columns), and it has guessed s
+in these t, but for a chance of 2^-116. `docs/protocols/oprf.md` proves it. An honest receiver always passes.
 
 Source: Orrù, Orsini and Scholl, CT-RSA 2017, section 3 (the check); Roy, "SoftSpokenOT", CRYPTO 2022, sections 1 and 4
 (what checks by linear hashes prove); the hash of columns as Keller, Orsini and Scholl, CRYPTO 2015, take sums over

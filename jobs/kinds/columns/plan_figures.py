@@ -10,6 +10,7 @@ from crypto.protocols.alignment.costs import (
     AlignmentSizes,
     cardinality_traffic,
     cardinality_work,
+    function_bytes,
     intersection_traffic,
     intersection_work,
     row_union_traffic,
@@ -117,9 +118,12 @@ def _mining_s(task: VerticalMining, sizes: RunSizes, speeds: Speeds) -> float:
 
 
 def _memory(spec: JobSpec, sizes: RunSizes, traffic: Traffic, party: str) -> int:
-    """Lists of points, bitmaps of items and of one level's conjunctions, and what the engine works on."""
-    points = sum(sizes.rows.values()) * STANDARD_128.point_bytes
-    found = NODE_BYTES + POINT_COPIES * points
+    """Lists of points or of values, bitmaps of items and of one level's conjunctions, and what the engine works on."""
+    lists = AlignmentSizes.of(sizes.rows, sizes.common, spec.alignment.bound)
+    if spec.alignment.mode == "intersection" and lists.takes_function(len(sizes.rows)):
+        found = NODE_BYTES + function_bytes(lists)
+    else:
+        found = NODE_BYTES + POINT_COPIES * sum(sizes.rows.values()) * STANDARD_128.point_bytes
     if not mines(spec):
         return found
     batches = [itemsets for level in sizes.levels for itemsets in level.batches]

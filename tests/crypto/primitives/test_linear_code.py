@@ -88,7 +88,7 @@ def test_any_number_of_messages(number):
 
 
 def test_random_words_weigh_as_fair_coins_do():
-    """510 of them: each bound fails with a chance below 10^-6 (Hoeffding for the mean, the exact tail for the least)."""
+    """510 of them: each bound fails with a chance below 10^-6 (Hoeffding, and the exact tail)."""
     number = 20_000
     weights = np.bitwise_count(encoded(messages_of(number), encoding())).sum(axis=1)
     assert abs(weights.mean() - 255) < 510 * np.sqrt(np.log(2e6) / (2 * number))

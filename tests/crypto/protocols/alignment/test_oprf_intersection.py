@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
 from crypto.protocols.alignment import alignment, oprf_intersection
-from crypto.protocols.alignment.alignment import intersection, is_long
+from crypto.protocols.alignment.alignment import intersection
 from crypto.protocols.alignment.costs import AlignmentSizes, intersection_traffic
 from crypto.protocols.alignment.disclosure import declared
 from crypto.protocols.alignment.oprf_intersection import value_bytes
@@ -49,7 +49,9 @@ def run(held: Held, *, merger: str = "north", bound: int | None = None, **option
     frames = options.get("frames")
 
     async def role(session: Session):
-        rows = await intersection(session, await agree(session), held[session.me], merger=merger, bound=bound, label=LABEL)
+        rows = await intersection(
+            session, await agree(session), held[session.me], merger=merger, bound=bound, label=LABEL
+        )
         return rows, session.costs
 
     return run_parties(

@@ -14,7 +14,7 @@ from crypto.protocols.transfers import oprf
 from crypto.protocols.transfers.costs import oprf_rounds, oprf_traffic, programming_traffic
 from crypto.protocols.transfers.extension_seeds import prepare_receiving, prepare_sending
 from crypto.protocols.transfers.oprf import Parts, part_keys, receive_values, send_values
-from crypto.protocols.transfers.oprf_check import columns_of, rows_from, rows_of
+from crypto.protocols.transfers.oprf_check import columns_of, rows_from
 from crypto.protocols.transfers.programmable_oprf import receive_programmed, send_programmed
 from link.errors import InternalError, MalformedMessage
 from link.session import Session

@@ -20,7 +20,7 @@ from crypto.protocols.transfers.oprf_check import Sent, columns_of, rows_of
 from link.errors import MalformedMessage, ProtocolViolation
 from protos.v1.link_pb2 import Frame
 from protos.v1.oblivious_prf_pb2 import CheckedColumns
-from tests.crypto.protocols.test_oprf import (
+from tests.crypto.protocols.transfers.test_oprf import (
     RECEIVER,
     SENDER,
     assert_fair,
@@ -130,7 +130,7 @@ def test_rows_that_are_pseudorandom_words_are_noticed():
     seed=st.integers(0, 99),
 )
 def test_a_false_answer_is_noticed(field, place, bit, seed):
-    """A hash of T is fixed by what the sender has; another hash of D would have to be one where s is 0 in 112 columns."""
+    """A hash of T is fixed by what the sender has; with another one of D, s would have to be 0 in 112 columns."""
     part = Part.of(seed)
     answer = part.sent.answer(CHALLENGE)
     data = bytearray(getattr(answer, field))
