@@ -68,10 +68,8 @@ async def exchange_values(lane: Session, ring: Sequence[str], points: Points, le
         sender = await prepare_receiving(lane.lane("seeds"), merger, field_bits=1)
         values = await send_values(lane.lane("values"), merger, sender, points, length, size)
         filling = np.frombuffer(lane.randomness("filling").bytes((length - len(points)) * size), np.uint8)
-        values, order = (
-            np.concatenate([values, filling.reshape(-1, size)]),
-            lane.randomness("order").permutation(length),
-        )
+        values = np.concatenate([values, filling.reshape(-1, size)])
+        order = lane.randomness("order").permutation(length)
         await lane.send_array(merger, EvaluatedIdentifiers, values[order])
         del values
         return np.sort(await receive_common(lane, label, order, len(points)))
