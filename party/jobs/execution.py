@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from contextlib import ExitStack
 
 from crypto.primitives.randomness import Randomness
 from jobs.audit.events import RulesHidden, Started
@@ -43,15 +44,19 @@ async def take_part(
         *_hidden(context, job),
     )
     started = asyncio.create_task(context.audit.record(*events))
-    try:
-        name, job_id, in_blocks = job.spec.job.dataset, job.id.hex(), kind_of(job.spec).in_blocks
-        data = await transport.before_session(context.sources.load(name, job=job_id, in_blocks=in_blocks))
-    finally:
-        await started
-    try:
+    with ExitStack() as lent:  # whatever ends the job, be it between the reading and its use: blocks stay while in use
+
+        async def load() -> Data:
+            name, in_blocks = job.spec.job.dataset, kind_of(job.spec).in_blocks
+            data = await context.sources.load(name, job=job.id.hex(), in_blocks=in_blocks)
+            lent.callback(close, data)
+            return data
+
+        try:
+            data = await transport.before_session(load())
+        finally:
+            await started
         return await _with_data(context, job, attempt, data, transport)
-    finally:
-        close(data)
 
 
 async def _with_data(context: JobContext, job: Job, attempt: int, data: Data, transport: JobTransport) -> PartyRun:
