@@ -73,7 +73,7 @@ from protos.v1 import anonymization_pb2_grpc, control_pb2_grpc, frequency_pb2_gr
 
 CONTROL_SERVICE: Final = "comine.v1.Control"
 SERVICES: Final = (CONTROL_SERVICE, LINK_SERVICE, FREQUENCY_SERVICE, SHUFFLER_SERVICE, ANONYMIZATION_SERVICE)
-CLOSE_S: Final = 3.0  # for streams to peers that do not answer
+CLOSE_S: Final = 3.0  # for streams to peers, or clusters, that do not answer
 MAX_STREAMS: Final = 256  # of one connection
 GRACE_S: Final = 1.0  # for calls under way when the node stops; its jobs have ended by then
 
@@ -260,6 +260,7 @@ class Node:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(CLOSE_S):
                     await self.link.close()
+            await self.sources.close(CLOSE_S)
             await self._server.stop(GRACE_S)
             with contextlib.suppress(ComineError):  # the log has the reason
                 await self.audit.record(NodeStopped())

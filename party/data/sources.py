@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import os
+import threading
+import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
@@ -92,6 +94,19 @@ class Sources:
         return remove_stale(
             self._blocks, {dataset.name: (source_of(dataset), withheld) for dataset, withheld in counted}
         )
+
+    async def close(self, within_s: float) -> None:
+        """Ends the sessions on clusters, which drop the blocks then; once no job uses them any more.
+
+        Args:
+            within_s: Seconds to wait for clusters that do not answer; they drop blocks by themselves later.
+        """
+        ending = [threading.Thread(target=kept.spark.close, daemon=True) for kept in self._kept.values() if kept.spark]
+        for each in ending:
+            each.start()
+        until = time.monotonic() + within_s
+        for each in ending:
+            await asyncio.to_thread(each.join, max(0.0, until - time.monotonic()))
 
     def missing(self) -> list[str]:
         """Names of the datasets whose file cannot be found now."""

@@ -58,9 +58,9 @@ class SparkBlocks:
 
     def close(self) -> None:
         """Ends the session on the cluster, which drops the blocks."""
-        if self._cluster is not None:
-            self._cluster.close()
-            self._cluster = self._current = None
+        cluster, self._cluster, self._current = self._cluster, None, None
+        if cluster is not None:
+            cluster.close()
 
     def _load(self, loading: Loading) -> PartitionedRows:
         if self._cluster is None:

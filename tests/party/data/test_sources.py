@@ -2,11 +2,14 @@ from __future__ import annotations
 
 import asyncio
 import os
+import threading
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
+import party.data.sources
 from link.executor import ThreadExecutor
 from mining.data.tables import Table
 from mining.data.transactions import Transactions
@@ -111,5 +114,43 @@ def test_a_database_is_read_for_every_job(tmp_path: Path, executor: ThreadExecut
         first = await kept.load("baskets")
         assert first.n_rows == 2
         assert await kept.load("baskets") is not first
+
+    asyncio.run(test())
+
+
+def test_sessions_on_clusters_end_with_the_node_or_are_left_where_they_do_not(
+    executor: ThreadExecutor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ended, hangs = list[str](), threading.Event()
+
+    class Blocks:
+        def __init__(self, url: str, *_: object) -> None:
+            self.url = url
+
+        def loading(self, _job: str) -> SimpleNamespace:
+            return SimpleNamespace(run=Transactions.empty, close=lambda: None)
+
+        def close(self) -> None:
+            if "b.example" in self.url:
+                hangs.wait()
+            ended.append(self.url)
+
+    monkeypatch.setattr(party.data.sources, "SparkBlocks", Blocks)
+    monkeypatch.setattr(party.data.sources.Loading, "run", lambda loading: loading.run())
+    urls = [f"sc://{name}.example:15002" for name in "abc"]
+    datasets = [
+        DatasetSection(name=f"d{number}", kind="transactions", source="/x", format="parquet", engine="spark", spark=url)
+        for number, url in enumerate(urls)
+    ]
+
+    async def test() -> None:
+        kept = Sources(datasets, executor, {each.name: () for each in datasets}, tmp_path)
+        for each in datasets[:2]:
+            await kept.load(each.name)
+        await kept.close(0.1)
+        assert ended == urls[:1]
+        hangs.set()
+        await kept.close(60.0)
+        assert set(ended) == set(urls[:2])
 
     asyncio.run(test())
