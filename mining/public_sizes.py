@@ -102,6 +102,11 @@ def between(published: int) -> tuple[int, int]:
     return max(FLOOR, int(published * float(down) ** 0.5)), int(published * float(up) ** 0.5) + 1
 
 
+def least_measured(n_rows: int) -> int:
+    """In how many rows an item must be for `measured` to tell of it by more than the number of items."""
+    return max(_LEAST_ROWS, ceil(Fraction(SUPPORTS[-1] * n_rows, WHOLE)))
+
+
 def measured(data: Rows | Table) -> PublicSizes:
     """The sizes of rows as they are, down to where there are too few rows or too many itemsets; not yet coarse."""
     rows = transactions_of(data, Itemisation()) if isinstance(data, Table) else data

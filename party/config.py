@@ -133,10 +133,14 @@ class DatasetSection(TomlTable):
             )
         if self.engine == "spark":
             self._check_spark()
-        if self.engine in ("processes", "spark") and (self.kind == "table" or self.hiding is not None):
-            why = "[dataset.hiding] changes rows" if self.kind == "transactions" else "tables are read"
+        if self.engine == "spark" and self.kind == "table":
             raise ValueError(
-                f'engine = "{self.engine}" needs kind = "transactions" and no [dataset.hiding]; {why} in memory'
+                'engine = "spark" needs kind = "transactions"; tables are counted by engine = "processes", or in memory'
+            )
+        if self.engine in ("processes", "spark") and (self.queries is not None or self.hiding is not None):
+            section, why = ("queries", "look at") if self.hiding is None else ("hiding", "changes")
+            raise ValueError(
+                f'engine = "{self.engine}" and [dataset.{section}] exclude each other: {section} {why} rows in memory'
             )
         if self.kind == "table":
             if self.hiding is not None:

@@ -17,13 +17,12 @@ from jobs.kinds.registry import kind_of
 from jobs.spec.job import JobSpec
 from link.errors import ConfigurationError, InputDataError
 from link.memory_limit import memory_limit
-from mining.data.loading import check_options, load_table, load_transactions
+from mining.data.loading import check_options, check_table_options, load_table, load_transactions
 from mining.partitioned.cores import Cores
-from mining.partitioned.encoding.encode import Encoding
 from mining.partitioned.encoding.expected import MEMORY_SHARE, expected_bytes
-from mining.partitioned.encoding.source import TransactionSource
-from mining.partitioned.processes import Processes
+from mining.partitioned.encoding.source import TableSource, TransactionSource
 from mining.partitioned.rows import PartitionedRows
+from mining.partitioned.sources import AnySource, Stored, by_processes, encoding_of
 from mining.partitioned.spark.cluster import Cluster
 from mining.partitioned.spark.encoding import SparkEncoding
 
@@ -138,7 +137,7 @@ def party_files(
         ResourceError: There is no room for blocks, or the cluster is lost.
     """
     engine.check(data_format)
-    name, in_blocks = engine.name, kind_of(spec).in_blocks
+    name, in_blocks = engine.name, kind_of(spec).takes_blocks(spec)
     if name == "auto":
         expected = sum(expected_bytes(path, data_format) for path in sources.values()) if in_blocks else 0
         name = "processes" if expected > engine.memory_share * memory_limit() else "memory"
@@ -148,6 +147,15 @@ def party_files(
     for party in sources:
         check_takes_blocks(spec, party, on_cluster=name == "spark")
     _check_ids(spec, ids)
+    if kind_of(spec).data == "table":
+        check_table_options(data_format, separator)
+        tables = {
+            party: TableSource(str(path.absolute()), data_format, separator, id_columns=tuple(ids))
+            for party, path in sources.items()
+        }
+        with tempfile.TemporaryDirectory(prefix="comine-") as folder:
+            yield dict(_in_blocks(tables, Path(folder)))
+        return
     check_options(data_format, separator)
     places = {
         party: TransactionSource(str(path.absolute()), data_format, separator, id_column=ids[0])
@@ -169,18 +177,16 @@ def _check_ids(spec: JobSpec, ids: Sequence[str]) -> None:
         raise ConfigurationError('several columns of ids are for partition = "vertical"; transactions have one')
 
 
-def _in_blocks(places: Mapping[str, TransactionSource], folder: Path) -> dict[str, PartitionedRows]:
+def _in_blocks(places: Mapping[str, AnySource], folder: Path) -> dict[str, Data]:
     cores = Cores()  # of all parties together
-    encodings = {party: Encoding(place, (), folder / party, cores) for party, place in places.items()}
+    encodings = {party: encoding_of(place, (), folder / party, cores) for party, place in places.items()}
 
     def end() -> None:
         for encoding in encodings.values():
             encoding.close()
 
-    stored = _for_each(places, lambda party: encodings[party].run(), end)
-    return {
-        party: each.rows(lambda blocks, lengths: Processes(blocks, lengths, cores)) for party, each in stored.items()
-    }
+    stored: dict[str, Stored] = _for_each(places, lambda party: encodings[party].run(), end)
+    return {party: by_processes(each, cores) for party, each in stored.items()}
 
 
 def _on_cluster(cluster: Cluster, place: TransactionSource, party: str) -> PartitionedRows:

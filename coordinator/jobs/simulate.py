@@ -27,6 +27,7 @@ from link.pki.identity import Identity
 from link.pki.trust import Trust
 from link.transports.memory import Hub
 from mining.data.tables import Table
+from mining.partitioned.tables.rows import PartitionedTable
 from protos.v1.control_pb2 import ResultHeader
 
 GRACE_S: Final = 2.0  # for the other parties to end once one has failed
@@ -116,7 +117,9 @@ def _check_data(spec: JobSpec, data: Mapping[str, Data]) -> None:
     """What nodes cannot see of each other's tables and a simulation can."""
     for party, given in data.items():
         check_data_kind(spec, data_kind(given), party)
-    columns = {party: given.column_names for party, given in data.items() if isinstance(given, Table)}
+    columns = {
+        party: given.column_names for party, given in data.items() if isinstance(given, Table | PartitionedTable)
+    }
     kind_of(spec).check_columns(spec, columns)
 
 

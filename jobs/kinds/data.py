@@ -9,6 +9,7 @@ from link.errors import ConfigurationError
 from mining.data.tables import Table
 from mining.data.transactions import Transactions
 from mining.partitioned.rows import PartitionedRows
+from mining.partitioned.tables.rows import PartitionedTable
 
 
 def check_data_kind(spec: JobSpec, kind: DataKind, me: str) -> None:
@@ -34,7 +35,7 @@ def check_data_kind(spec: JobSpec, kind: DataKind, me: str) -> None:
 def rows_of(spec: JobSpec, data: Data, me: str) -> Transactions | PartitionedRows:
     """The data of a job that needs transactions, wherever they lie; errors as in `check_data_kind`."""
     check_data_kind(spec, data_kind(data), me)
-    assert not isinstance(data, Table)
+    assert not isinstance(data, Table | PartitionedTable)
     return data
 
 
@@ -51,14 +52,20 @@ def transactions_of(spec: JobSpec, data: Data, me: str) -> Transactions:
 
 
 def check_takes_blocks(spec: JobSpec, me: str, *, on_cluster: bool) -> None:
-    """Refuses rows that lie in blocks where the job needs them in memory, or on a cluster where it perturbs them.
+    """Refuses rows in blocks where the job needs them in memory, and on a cluster tables, and rows that it perturbs.
 
     Raises:
         ConfigurationError: It does.
     """
     kind = kind_of(spec)
-    if not kind.in_blocks:
+    if not kind.takes_blocks(spec):
         raise _in_blocks(spec, me)
+    if on_cluster and kind.data == "table":
+        raise ConfigurationError(
+            f"the dataset '{spec.job.dataset}' of {me} is a table, which no cluster counts; write engine = "
+            '"processes" in [[dataset]]',
+            party=me,
+        )
     if on_cluster and kind.perturbs:
         raise ConfigurationError(
             f"the rows of the dataset '{spec.job.dataset}' of {me} lie on a cluster, which never gets the keys by "
@@ -75,8 +82,20 @@ def _in_blocks(spec: JobSpec, me: str) -> ConfigurationError:
     )
 
 
-def table_of(spec: JobSpec, data: Data, me: str) -> Table:
-    """The data of a job that needs a table; errors as in `check_data_kind`."""
+def table_rows_of(spec: JobSpec, data: Data, me: str) -> Table | PartitionedTable:
+    """The data of a job that needs a table, wherever it lies; errors as in `check_data_kind`."""
     check_data_kind(spec, data_kind(data), me)
-    assert isinstance(data, Table)
+    assert isinstance(data, Table | PartitionedTable)
     return data
+
+
+def table_of(spec: JobSpec, data: Data, me: str) -> Table:
+    """The data of a job that needs a table in memory.
+
+    Raises:
+        ConfigurationError: The data are of another kind, or lie in blocks.
+    """
+    table = table_rows_of(spec, data, me)
+    if isinstance(table, PartitionedTable):
+        raise _in_blocks(spec, me)
+    return table

@@ -96,7 +96,8 @@ class Kind(ABC):
         specification: The model of its job files; a model derived from `JobSpec` where the kind has a table of its own.
         data: The kind of data that parties bring.
         resumes: Whether parties keep what is disclosed on the way, so that another attempt can go on from there.
-        in_blocks: Whether parties' rows may lie in blocks, as `mining.data.rows.Rows`; otherwise they are in memory.
+        in_blocks: Whether parties' rows may lie in blocks, as `mining.data.rows.Rows` or
+            `mining.data.table_rows.TableRows`; otherwise they are in memory. See `takes_blocks`.
         estimates: Whether what it finds are estimates, with intervals.
         perturbs: Whether records are perturbed where they are, and reported to the analyst of the job.
         noisy_rows: Whether the number of rows has noise, too.
@@ -111,6 +112,10 @@ class Kind(ABC):
     perturbs: ClassVar[bool] = False
     noisy_rows: ClassVar[bool] = False
     finding: ClassVar[type[Finding] | None]
+
+    def takes_blocks(self, spec: JobSpec) -> bool:
+        """Whether parties' rows may lie in blocks for this job."""
+        return self.in_blocks
 
     @abstractmethod
     def tables(self, spec: JobSpec) -> Mapping[str, frozenset[str]]:

@@ -127,18 +127,36 @@ def load_table(
         ConfigurationError: The format is not one of a table, or an option does not fit it.
         InputDataError: The source cannot be read, or is not what the format says. Ids are checked when they are used.
     """
+    check_table_options(format, separator, query)
+    if format == "sql":
+        return table_readers.table_from_sql(str(source), query or "", id_columns)
+    path = Path(source)
+    if format == "parquet":
+        return table_readers.table_from_parquet(existing(path), id_columns)
+    return table_readers.table_from_csv_file(path, csv_separator(separator), id_columns)
+
+
+def check_table_options(
+    format: str,  # noqa: A002 - the word of the configuration file
+    separator: str | None,
+    query: str | None = None,
+) -> None:
+    """Refuses options of `load_table` that do not fit each other.
+
+    Raises:
+        ConfigurationError: They do not.
+    """
     if format not in TABLE_FORMATS:
         raise ConfigurationError(f'A table is read from csv, parquet or sql, not from the format "{format}".')
     if format == "sql":
         if query is None:
             raise ConfigurationError('A source of format "sql" needs a query that returns the columns of the table.')
-        return table_readers.table_from_sql(str(source), query, id_columns)
+        return
     _check_no_query(query, format)
-    path = Path(source)
     if format == "parquet":
         _check_no_separator(separator, format)
-        return table_readers.table_from_parquet(existing(path), id_columns)
-    return table_readers.table_from_csv_file(path, csv_separator(separator), id_columns)
+    else:
+        csv_separator(separator)
 
 
 def _check_no_query(query: str | None, data_format: str) -> None:

@@ -138,9 +138,9 @@ def parquet_batches(path: Path, id_columns: Sequence[str], groups: Sequence[int]
     where = str(path)
     with parquet_errors(path), pq.ParquetFile(path, pre_buffer=False) as file:
         names = file.schema_arrow.names
+        check_names(names, id_columns, where)
         for field in file.schema_arrow:
             _check_kind(field.type, field.name, where, is_id=field.name in id_columns)
-        check_names(names, id_columns, where)
         batches = file.iter_batches(BATCH_ROWS, row_groups=list(groups))
         yield Batches(names, (list(map(_texts, batch.columns)) for batch in batches))
 

@@ -7,10 +7,11 @@ of equal steps between public bounds.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
+from typing import ClassVar, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +19,8 @@ from numpy.typing import NDArray
 from link.errors import ConfigurationError, InputDataError
 from mining.data.discretisation import Cuts, interval_names, interval_of, number_of
 from mining.data.tables import Column, Table
+
+N = TypeVar("N", bound=np.generic)
 
 Codes = NDArray[np.int64]
 """One a row."""
@@ -37,6 +40,8 @@ class Categorical:
         ConfigurationError: The domain is empty or names a value twice.
     """
 
+    wrong: ClassVar[str] = "is not in the public domain of this attribute"
+
     name: str
     values: tuple[str, ...]
 
@@ -55,8 +60,12 @@ class Categorical:
         Raises:
             InputDataError: A cell is outside the domain; the sentence says how many are.
         """
+        return _all_allowed(self, self.places(column))
+
+    def places(self, column: Column) -> Codes:
+        """The same, −1 for a cell that is outside the domain."""
         places = {value: place for place, value in enumerate(self.values)}
-        return _coded(column, lambda text: places.get(text), "is not in the public domain of this attribute")
+        return _looked_up(column, lambda text: places.get(text))
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +79,8 @@ class Intervals:
     Raises:
         ConfigurationError: There are no cuts, or they do not ascend.
     """
+
+    wrong: ClassVar[str] = "is no number"
 
     name: str
     cuts: Cuts
@@ -94,12 +105,16 @@ class Intervals:
         Raises:
             InputDataError: A cell is empty or no number; the sentence says how many are.
         """
+        return _all_allowed(self, self.places(column))
+
+    def places(self, column: Column) -> Codes:
+        """The same, −1 for a cell that is empty or no number."""
 
         def place(text: str) -> int | None:
             number = number_of(text)
             return None if number is None else interval_of(number, self.cuts)
 
-        return _coded(column, place, "is no number")
+        return _looked_up(column, place)
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +130,8 @@ class Numeric:
     Raises:
         ConfigurationError: The bounds are not in order, or the steps none or too many.
     """
+
+    wrong: ClassVar[str] = "is no number"
 
     name: str
     low: Decimal
@@ -141,12 +158,16 @@ class Numeric:
         Raises:
             InputDataError: A cell is empty or no number; the sentence says how many are.
         """
+        return _all_allowed(self, self.places(column))
+
+    def places(self, column: Column) -> Codes:
+        """The same, −1 for a cell that is empty or no number."""
 
         def place(text: str) -> int | None:
             number = number_of(text)
             return None if number is None else self.place(Fraction(min(max(number, self.low), self.high)))
 
-        return _coded(column, place, "is no number")
+        return _looked_up(column, place)
 
     def place(self, number: Fraction) -> int:
         """How many steps a number is above `low`, rounded."""
@@ -199,6 +220,10 @@ class LabelledRows:
         """Number of rows."""
         return len(self.classes)
 
+    def total(self, kernel: Callable[[LabelledRows], NDArray[N]]) -> NDArray[N]:
+        """What a kernel gives for all rows; see `mining.models.coded_tables.Labelled`."""
+        return kernel(self)
+
 
 def coded_columns(table: Table, attributes: tuple[Attribute, ...]) -> tuple[Codes, ...]:
     """The codes of a table's cells, by attribute.
@@ -215,20 +240,43 @@ def column_of(table: Table, attribute: Attribute) -> Column:
     Raises:
         InputDataError: The table does not have it.
     """
-    for column in table.columns:
-        if column.name == attribute.name:
-            return column
-    raise InputDataError(f'The dataset has no column "{attribute.name}", which the job names; check the spelling.')
+    check_column(table.column_names, attribute)
+    return next(column for column in table.columns if column.name == attribute.name)
 
 
-def _coded(column: Column, place: Callable[[str], int | None], wrong: str) -> Codes:
-    """The codes of a column's cells, each distinct text looked at once."""
+def check_column(names: Sequence[str], attribute: Attribute) -> None:
+    """Refuses a table that does not have an attribute's column among these.
+
+    Raises:
+        InputDataError: It does not.
+    """
+    if attribute.name not in names:
+        raise InputDataError(f'The dataset has no column "{attribute.name}", which the job names; check the spelling.')
+
+
+def check_outside(attribute: Attribute, outside: int) -> None:
+    """Refuses a column where so many rows hold what the attribute does not allow.
+
+    Raises:
+        InputDataError: There are such rows.
+    """
+    if outside:
+        rows, hold = ("1 row", "holds") if outside == 1 else (f"{outside} rows", "hold")
+        raise InputDataError(
+            f'{rows} of the column "{attribute.name}" {hold} what {attribute.wrong}; extend it, or leave them out.'
+        )
+
+
+def _all_allowed(attribute: Attribute, codes: Codes) -> Codes:
+    """The same codes, of which none may be negative."""
+    check_outside(attribute, int(np.count_nonzero(codes < 0)))
+    return codes
+
+
+def _looked_up(column: Column, place: Callable[[str], int | None]) -> Codes:
+    """The codes of a column's cells, −1 where there is none, each distinct text looked at once."""
     texts = [*column.values.to_pylist(), ""]  # the last one is for cells that are empty
     found = [place(text) for text in texts]
     table = np.array([-1 if code is None else code for code in found], np.int64)
     codes: Codes = table[column.codes]
-    outside = int(np.count_nonzero(codes < 0))
-    if outside:
-        rows, hold = ("1 row", "holds") if outside == 1 else (f"{outside} rows", "hold")
-        raise InputDataError(f'{rows} of the column "{column.name}" {hold} what {wrong}; extend it, or leave them out.')
     return codes

@@ -1,7 +1,7 @@
 """Decision trees grown level by level from counts alone: ID3, and C4.5 without pruning.
 
 A node needs of its rows how many there are of each class and value: a histogram for each attribute. Histograms add up
-over any partition of the rows, so the growth does not see rows; a holder of rows follows it with `RowsAtNodes`.
+over any partition of the rows, so the growth does not see rows; a holder of rows counts them by `Growth.histograms`.
 
 Steps, for all nodes of a level at once:
     offer   a node that may be split offers the attributes that can still divide it
@@ -171,6 +171,79 @@ class DecisionTree:
         return f"{self.task.target.values[node.label]} {list(node.counts)}"
 
 
+@dataclass(frozen=True, eq=False, slots=True)
+class Level:
+    """How the open nodes of a level were divided.
+
+    Attributes:
+        attribute: By node the number of the attribute that divides it; −1 where none does, and behind the last.
+        cut: By node that of its split.
+        start: By node where its branches are in `places`.
+        places: By branch its place among the open nodes of the next level; −1 for a leaf.
+    """
+
+    attribute: NDArray[np.int64]
+    cut: NDArray[np.int64]
+    start: NDArray[np.int64]
+    places: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, routes: Sequence[tuple[Split, NDArray[np.int64]] | None]) -> Level:
+        """From each node's split, with its branches' places."""
+        splits = [Split(-1, WHOLE) if route is None else route[0] for route in routes]
+        branches = [np.zeros(0, np.int64) if route is None else route[1] for route in routes]
+        start = np.cumsum([0, *(len(places) for places in branches)])[:-1]
+        attribute = np.array([*(split.attribute for split in splits), -1], np.int64)
+        cut = np.array([split.cut for split in splits], np.int64)
+        return cls(attribute, cut, start, np.concatenate([np.zeros(0, np.int64), *branches]))
+
+    def below(self, place: NDArray[np.int64], cells: Sequence[Codes]) -> NDArray[np.int64]:
+        """Where rows are among the open nodes of the next level; −1 at a leaf.
+
+        Args:
+            place: Where they are among those of this one.
+            cells: By attribute the rows' codes.
+        """
+        found, asked = np.full_like(place, -1), self.attribute[place]
+        for number in np.unique(self.attribute[self.attribute >= 0]).tolist():
+            here = np.flatnonzero(asked == number)
+            node, codes = place[here], cells[number][here]
+            branch = np.where(self.cut[node] == WHOLE, codes, codes > self.cut[node])
+            found[here] = self.places[self.start[node] + branch]
+        return found
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Histograms:
+    """A kernel: the wanted histograms over some rows, flat, which add up over any rows.
+
+    Attributes:
+        n_classes: How many classes there are.
+        levels: How the tree has grown so far.
+        n_open: How many nodes are open.
+        offers: What is wanted.
+    """
+
+    n_classes: int
+    levels: tuple[Level, ...]
+    n_open: int
+    offers: tuple[Offer, ...]
+
+    def __call__(self, rows: LabelledRows) -> NDArray[np.int64]:
+        """The histograms; rows go down the tree from its root."""
+        place = np.zeros(rows.n_rows, np.int64)
+        for level in self.levels:
+            place = level.below(place, rows.cells)
+        order = np.argsort(place, kind="stable")
+        edges = np.searchsorted(place[order], np.arange(self.n_open + 1))
+        found = [np.zeros(0, np.int64)]
+        for offer in self.offers:
+            here = order[edges[offer.place] : edges[offer.place + 1]]
+            pairs = (rows.cells[offer.attribute][here] - offer.first) * self.n_classes + rows.classes[here]
+            found.append(np.bincount(pairs, minlength=offer.size * self.n_classes))
+        return np.concatenate(found)
+
+
 class Growth:
     """A tree while it grows: the same at all who have the same histograms.
 
@@ -179,8 +252,7 @@ class Growth:
         root: Its first node.
         open: The nodes of this level that may be split.
         offers: The histograms that are wanted next, none when the tree is whole.
-        routes: How the last level was divided: by node its split and, by branch, the place among the open nodes, −1
-            for a leaf; None where it was not divided.
+        levels: How each level was divided, the first one first.
     """
 
     def __init__(self, task: TreeParameters, counts: Sequence[int]) -> None:
@@ -194,13 +266,17 @@ class Growth:
         self.root = leaf(counts, parent_label=0)
         self.open = [OpenNode(self.root, ())] if self._may_be_split(self.root, 0) else []
         self.offers = self._offers()
-        self.routes: list[tuple[Split, NDArray[np.int64]] | None] = []
+        self.levels: list[Level] = []
         self._looked_at = len(self.open)
 
     @property
     def tree(self) -> DecisionTree:
         """What has grown."""
         return DecisionTree(self.task, self.root)
+
+    def histograms(self) -> Histograms:
+        """What counts the wanted histograms over a holder's rows."""
+        return Histograms(self.task.target.size, tuple(self.levels), len(self.open), tuple(self.offers))
 
     def grow(self, counts: NDArray[np.int64]) -> None:
         """Divides the open nodes.
@@ -221,10 +297,12 @@ class Growth:
                 raise ValueError("the counts of an attribute's values do not add up to those of the classes")
             is_cut = not isinstance(self.task.attributes[offer.attribute], Categorical)
             offered[offer.place].append(Offered(offer.attribute, offer.first, is_cut, histogram))
-        level, self.open, self.routes = self.open, [], []
+        level, self.open = self.open, []
+        routes: list[tuple[Split, NDArray[np.int64]] | None] = []
         for (node, path), known in zip(level, offered, strict=True):
             split = best_split(known, self.task.criterion, self.task.min_rows)
-            self.routes.append(None if split is None else (split, self._divide(node, path, split, known)))
+            routes.append(None if split is None else (split, self._divide(node, path, split, known)))
+        self.levels.append(Level.of(routes))
         self._looked_at += len(self.open)
         if self._looked_at > self.task.max_nodes:
             raise shareable(
@@ -271,37 +349,6 @@ class Growth:
                 if last > first:
                     found.append(Offer(place, number, first, last - first + 1))
         return found
-
-
-class RowsAtNodes:
-    """Rows of one owner on their way down a tree that grows."""
-
-    def __init__(self, rows: LabelledRows, growth: Growth) -> None:
-        """All rows are at the first node."""
-        self._rows, self._growth = rows, growth
-        self._place = np.zeros(rows.n_rows, np.int64)  # among the open nodes; −1 at a leaf
-
-    def counts(self) -> NDArray[np.int64]:
-        """The wanted histograms over these rows, flat."""
-        growth, n_classes = self._growth, self._growth.task.target.size
-        order = np.argsort(self._place, kind="stable")
-        edges = np.searchsorted(self._place[order], np.arange(len(growth.open) + 1))
-        found = [np.zeros(0, np.int64)]
-        for offer in growth.offers:
-            here = order[edges[offer.place] : edges[offer.place + 1]]
-            pairs = (self._rows.cells[offer.attribute][here] - offer.first) * n_classes + self._rows.classes[here]
-            found.append(np.bincount(pairs, minlength=offer.size * n_classes))
-        return np.concatenate(found)
-
-    def follow(self) -> None:
-        """Moves the rows on once the tree has grown by a level."""
-        place = np.full_like(self._place, -1)
-        for number, route in enumerate(self._growth.routes):
-            if route is not None:
-                split, places = route
-                here = np.flatnonzero(self._place == number)
-                place[here] = places[branches_of(split, self._rows.cells[split.attribute][here])]
-        self._place = place
 
 
 def class_counts(rows: LabelledRows, target: Categorical) -> NDArray[np.int64]:

@@ -25,6 +25,13 @@ Part = Callable[[Transactions, int], R]  # of a block, and the number of its fir
 Source = Callable[[], Block]  # reads a block where it lies; picklable
 
 
+class Itemised(Protocol):
+    """A block whose rows are sets of items: `Block`, `mining.partitioned.tables.items.ItemBlock`."""
+
+    def seen(self, target: NDArray[np.int32] | None, n_items: int) -> Transactions:
+        """The rows under other item numbers, without names; see `Block.seen`."""
+
+
 class Seen(Protocol[B_contra, D_co]):
     """What kernels see of a block; picklable."""
 
@@ -45,7 +52,7 @@ class View:
     target: NDArray[np.int32] | None
     n_items: int
 
-    def of(self, block: Block) -> Transactions:
+    def of(self, block: Itemised) -> Transactions:
         """What is seen of a block; items have no names."""
         return block.seen(self.target, self.n_items)
 

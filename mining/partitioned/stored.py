@@ -77,6 +77,11 @@ class StoredRows:
             return None
         return found if found.is_whole() else None
 
+    @property
+    def n_items(self) -> int:
+        """Size of the dictionary."""
+        return len(self.items)
+
     def is_whole(self) -> bool:
         """Whether all files are there, as long as they were."""
         return are_whole(self.folder, self.names, self.sizes)

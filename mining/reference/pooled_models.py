@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mining.models.attributes import LabelledRows
-from mining.models.decision_tree import DecisionTree, Growth, RowsAtNodes, TreeParameters, class_counts
+from mining.models.decision_tree import DecisionTree, Growth, TreeParameters, class_counts
 from mining.models.kmeans import Clusters, KMeansParameters, Points, assign, cluster_sizes, cluster_sums, updated
 from mining.models.naive_bayes import NaiveBayes, NaiveBayesParameters, check_rows, counts_of, moments_of
 
@@ -18,10 +18,8 @@ def learn_tree(rows: LabelledRows, task: TreeParameters) -> DecisionTree:
         ConfigurationError: There are more than `max_nodes` nodes to be looked at.
     """
     growth = Growth(task, class_counts(rows, task.target).tolist())
-    at_nodes = RowsAtNodes(rows, growth)
     while growth.offers:
-        growth.grow(at_nodes.counts())
-        at_nodes.follow()
+        growth.grow(growth.histograms()(rows))
     return growth.tree
 
 

@@ -11,12 +11,11 @@ from pathlib import Path
 
 from link.errors import InputDataError
 from mining.partitioned.cores import Cores
-from mining.partitioned.encoding.encode import Encoding, origin_of
-from mining.partitioned.encoding.source import TransactionSource
+from mining.partitioned.encoding.encode import origin_of
 from mining.partitioned.encoding.writing import private_folder, unwritten
-from mining.partitioned.processes import Processes
 from mining.partitioned.rows import PartitionedRows
-from mining.partitioned.stored import StoredRows
+from mining.partitioned.sources import AnyEncoding, AnySource, Stored, by_processes, encoding_of, stored_in
+from mining.partitioned.tables.rows import PartitionedTable
 
 
 class BlockFolders:
@@ -29,15 +28,15 @@ class BlockFolders:
         cores: For the processes that encode and count.
     """
 
-    def __init__(self, folder: Path, source: TransactionSource, withheld: Sequence[str], cores: Cores) -> None:
+    def __init__(self, folder: Path, source: AnySource, withheld: Sequence[str], cores: Cores) -> None:
         self._folder, self._source, self._withheld = folder, source, tuple(withheld)
         self._cores = cores
         self._lock = threading.Lock()
         self._users: Counter[Path] = Counter()  # jobs, and an encoding
-        self._current: StoredRows | None = None
+        self._current: Stored | None = None
         self._remove_unused()
 
-    def rows(self) -> PartitionedRows | None:
+    def rows(self) -> PartitionedRows | PartitionedTable | None:
         """The rows, where they are encoded as the source is now; to be closed by whoever gets them.
 
         Raises:
@@ -48,7 +47,7 @@ class BlockFolders:
             self._current = blocks_of(self._source, self._withheld, self._folder)
         return None if self._current is None else self._lent(self._current)
 
-    def encoding(self) -> Encoding:
+    def encoding(self) -> AnyEncoding:
         """What encodes the source as it is now; `encode` runs it, and its `close` ends that at once.
 
         Raises:
@@ -60,9 +59,9 @@ class BlockFolders:
             folder = Path(tempfile.mkdtemp(prefix="", dir=self._folder))
         except OSError as error:
             raise unwritten(self._folder, error) from None
-        return Encoding(self._source, self._withheld, folder, self._cores)
+        return encoding_of(self._source, self._withheld, folder, self._cores)
 
-    def encode(self, encoding: Encoding) -> PartitionedRows:
+    def encode(self, encoding: AnyEncoding) -> PartitionedRows | PartitionedTable:
         """Encodes the source; the rows are to be closed by whoever gets them.
 
         Raises:
@@ -76,11 +75,9 @@ class BlockFolders:
         finally:
             self._give_back(encoding.folder)
 
-    def _lent(self, stored: StoredRows) -> PartitionedRows:
+    def _lent(self, stored: Stored) -> PartitionedRows | PartitionedTable:
         self._take(stored.folder)
-        return stored.rows(
-            lambda sources, lengths: Processes(sources, lengths, self._cores, lambda: self._give_back(stored.folder))
-        )
+        return by_processes(stored, self._cores, lambda: self._give_back(stored.folder))
 
     def _take(self, folder: Path) -> None:
         with self._lock:
@@ -103,10 +100,10 @@ class BlockFolders:
             return True
         if self._current is not None:
             return folder != self._current.folder
-        return StoredRows.open(folder) is None
+        return stored_in(self._source, folder) is None
 
 
-def remove_stale(blocks: Path, sources: Mapping[str, tuple[TransactionSource, Sequence[str]]]) -> int:
+def remove_stale(blocks: Path, sources: Mapping[str, tuple[AnySource, Sequence[str]]]) -> int:
     """Removes, before a node uses any, all blocks but those of what its datasets are now; returns how many folders.
 
     Args:
@@ -128,7 +125,7 @@ def remove_stale(blocks: Path, sources: Mapping[str, tuple[TransactionSource, Se
     return removed
 
 
-def blocks_of(source: TransactionSource, withheld: Sequence[str], folder: Path) -> StoredRows | None:
+def blocks_of(source: AnySource, withheld: Sequence[str], folder: Path) -> Stored | None:
     """The blocks of a source as it is now, of those in a folder.
 
     Raises:
@@ -137,7 +134,7 @@ def blocks_of(source: TransactionSource, withheld: Sequence[str], folder: Path) 
     if source.format == "sql":  # whose rows may be others every time
         return None
     origin = origin_of(source, withheld)
-    found = (StoredRows.open(each) for each in _folders(folder))
+    found = (stored_in(source, each) for each in _folders(folder))
     return next((stored for stored in found if stored is not None and stored.origin == origin), None)
 
 

@@ -6,7 +6,7 @@ import re
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from pathlib import Path
 from typing import Final
@@ -15,16 +15,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from link.errors import ConfigurationError, InputDataError
-from mining.data.item_columns import Itemisation, item_columns
 from mining.data.rows import Rows
-from mining.data.tables import Table
+from mining.data.table_rows import TableRows
+from mining.data.tables import Table, lengths_of
 from mining.data.transactions import Transactions
 from mining.hiding.sensitive import Thresholds
 from mining.partitioned.cores import Cores
-from mining.partitioned.encoding.encode import Encoding
 from mining.partitioned.encoding.expected import MEMORY_SHARE
+from mining.partitioned.in_process import InProcess
 from mining.partitioned.processes import Processes
-from mining.public_sizes import NOTHING, PublicSizes, measured
+from mining.partitioned.sources import encoding_of
+from mining.partitioned.stored import StoredRows
+from mining.partitioned.tables.stored import StoredTable
+from mining.public_sizes import NOTHING, PublicSizes, least_measured, measured
 from mining.thresholds import minimum_count
 from party.config import DatasetSection
 from party.data.block_folders import blocks_of
@@ -33,7 +36,7 @@ from party.data.engine import engine_of
 from party.data.engine_costs import EngineCost, engine_costs, unfit
 from party.data.hidden_rules import HidingSection
 from party.data.scratch import scratch_folder
-from party.data.sources import read_dataset, source_of
+from party.data.sources import read_dataset, source_of, transactions_at
 from party.data.spark_blocks import SparkBlocks
 from party.data.table_hints import table_hints
 from party.policy.rules import PolicySection
@@ -122,19 +125,17 @@ class TableProfile:
     longest_item: int
 
     @classmethod
-    def of(cls, table: Table) -> TableProfile:
+    def of(cls, table: TableRows) -> TableProfile:
         """The sizes of `table`."""
-        found = item_columns(table, Itemisation())
-        counts = found.counts()
-        return cls(
-            rows=table.n_rows,
-            ids=table.id_columns,
-            columns=len(table.columns),
-            items=found.n_items,
-            empty_cells=table.n_rows * len(table.columns) - int(counts.sum()),
-            rare_items=int(np.count_nonzero(counts < RARE)),
-            longest_item=max((len(item.encode()) for item in found.items), default=0),
-        )
+        items = empty = rare = longest = 0
+        for name in table.column_names:
+            texts, counts = table.value_counts(name)
+            items += len(texts)
+            empty += table.n_rows - int(counts.sum())
+            rare += int(np.count_nonzero(counts < RARE))
+            if len(texts):
+                longest = max(longest, len(f"{name}=".encode()) + int(lengths_of(texts).max()))
+        return cls(table.n_rows, table.id_columns, len(table.column_names), items, empty, rare, longest)
 
     @property
     def rare_share(self) -> float:
@@ -242,11 +243,20 @@ def _check_blocks(
     try:
         with _scratch(state) as folder:
             stored = None if kept is None else blocks_of(source, withheld, kept)
-            stored = stored or Encoding(source, withheld, folder / "blocks", Cores()).run()
-            rows = stored.rows(Processes)
+            stored = stored or encoding_of(source, withheld, folder / "blocks", Cores()).run()
+            profile: Profile | TableProfile
+            costs: tuple[EngineCost, ...] = ()
+            if isinstance(stored, StoredTable):
+                profile = TableProfile.of(stored.rows(InProcess))
+                if dataset.anonymization is not None:
+                    check_releases(dataset, dataset.anonymization)
+                rows = stored.item_rows(least_measured(profile.rows), Processes)
+            else:
+                rows = stored.rows(Processes)
             try:
-                profile, public = Profile.of(rows), measured(rows).coarse()
-                costs = engine_costs(dataset, rows, folder)
+                public = replace(measured(rows), items=stored.n_items).coarse()
+                if isinstance(stored, StoredRows):
+                    profile, costs = Profile.of(rows), engine_costs(dataset, rows, folder)
             finally:
                 rows.close()
     except ConfigurationError as error:
@@ -267,7 +277,7 @@ def _scratch(state: Path | None) -> Iterator[Path]:
 
 def _check_on_cluster(dataset: DatasetSection, withheld: Sequence[str], in_place_of_items: str | None) -> DatasetCheck:
     """Encodes a dataset on its cluster as a job would, and looks at its sizes; the cluster drops it afterwards."""
-    blocks = SparkBlocks(dataset.cluster, source_of(dataset), withheld)
+    blocks = SparkBlocks(dataset.cluster, transactions_at(dataset), withheld)
     try:
         rows = blocks.loading("check").run()
         profile, public = Profile.of(rows), measured(rows).coarse()

@@ -20,7 +20,7 @@ def engine_of(dataset: DatasetSection, memory_share: Decimal) -> Literal["memory
     """
     if dataset.engine != "auto":
         return dataset.engine
-    if dataset.kind == "table" or dataset.hiding is not None:
+    if dataset.queries is not None or dataset.hiding is not None:
         return "memory"
     return "processes" if estimated_bytes(dataset) > memory_share * memory_limit() else "memory"
 

@@ -104,7 +104,7 @@ def unfit(dataset: DatasetSection, memory_share: Decimal, folder: Path) -> str:
     limit, free = memory_limit(), shutil.disk_usage(folder).free
     bounded, blocks = NODE + available_cores() * PROCESS, whole // BYTES_BY_BLOCK_BYTE
     in_memory = whole <= (memory_share if dataset.engine == "auto" else 1) * limit
-    in_blocks = dataset.kind == "transactions" and dataset.hiding is None and bounded < limit and blocks < free
+    in_blocks = dataset.queries is None and dataset.hiding is None and bounded < limit and blocks < free
     if in_memory or in_blocks:
         return ""
     return (

@@ -23,8 +23,10 @@ from mining.data.tables import Table
 from mining.data.transactions import Transactions
 from mining.partitioned.cores import Cores
 from mining.partitioned.encoding.expected import MEMORY_SHARE
-from mining.partitioned.encoding.source import TransactionSource
+from mining.partitioned.encoding.source import TableSource, TransactionSource
 from mining.partitioned.rows import PartitionedRows
+from mining.partitioned.sources import AnySource
+from mining.partitioned.tables.rows import PartitionedTable
 from party.config import DatasetSection
 from party.data.block_folders import BlockFolders, remove_stale
 from party.data.engine import engine_of
@@ -33,7 +35,7 @@ from party.data.spark_blocks import Loading, SparkBlocks
 
 BLOCKS: Final = "blocks"  # in the state folder
 
-L = TypeVar("L", PartitionedRows, PartitionedRows | None)
+L = TypeVar("L", bound=PartitionedRows | PartitionedTable | None)
 
 
 class Rows(NamedTuple):
@@ -160,7 +162,7 @@ class Sources:
                 kept.data, kept.stamp = data, stamp
             return data
 
-    async def _in_blocks(self, name: str) -> PartitionedRows:
+    async def _in_blocks(self, name: str) -> PartitionedRows | PartitionedTable:
         """The rows of a dataset in blocks, encoded anew where its file has changed; what cancels this ends that."""
         (dataset, withheld), kept = self._datasets[name], self._kept[name]
         if kept.blocks is None:
@@ -190,7 +192,7 @@ class Sources:
         """The rows of a dataset on its cluster; what cancels this ends what the cluster does for it."""
         (dataset, withheld), kept = self._datasets[name], self._kept[name]
         if kept.spark is None:
-            kept.spark = SparkBlocks(dataset.cluster, source_of(dataset), withheld)
+            kept.spark = SparkBlocks(dataset.cluster, transactions_at(dataset), withheld)
         loading = kept.spark.loading(job)
         try:
             (rows,) = await self._executor.map(Loading.run, [loading])
@@ -224,7 +226,14 @@ def _given_back(lending: asyncio.Future[Sequence[L]]) -> None:
             rows.close()
 
 
-def source_of(dataset: DatasetSection) -> TransactionSource:
+def source_of(dataset: DatasetSection) -> AnySource:
+    """Where the rows of a dataset are."""
+    if dataset.kind == "table":
+        return TableSource(dataset.source, dataset.format, dataset.separator, dataset.query, dataset.id)
+    return transactions_at(dataset)
+
+
+def transactions_at(dataset: DatasetSection) -> TransactionSource:
     """Where the rows of a dataset of transactions are."""
     return TransactionSource(
         dataset.source, dataset.format, dataset.separator, dataset.query, dataset.id_column, dataset.item

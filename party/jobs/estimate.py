@@ -11,8 +11,6 @@ import asyncio
 import time
 from typing import Final, NamedTuple
 
-import numpy as np
-
 from jobs.audit.events import PlanAsked
 from jobs.kinds.data import check_data_kind
 from jobs.kinds.registry import kind_of
@@ -144,7 +142,7 @@ def _known(config: PartyConfig, dataset: DatasetSection, spec: JobSpec) -> _Know
     me, withheld = config.party.name, config.withheld[dataset.name]
     engine = dataset.engine
     if engine == "auto":
-        engine = engine_of(dataset, config.party.memory_share) if kind_of(spec).in_blocks else "memory"
+        engine = engine_of(dataset, config.party.memory_share) if kind_of(spec).takes_blocks(spec) else "memory"
     if engine == "memory":
         return _Known(measured(read_dataset(dataset, withheld)))
     where = "on a cluster" if engine == "spark" else "in blocks"
@@ -155,7 +153,7 @@ def _known(config: PartyConfig, dataset: DatasetSection, spec: JobSpec) -> _Know
     if engine == "processes":
         stored = blocks_of(source_of(dataset), withheld, config.party.state_dir / BLOCKS / dataset.name)
     if stored is not None:
-        sizes = PublicSizes(sum(stored.lengths), int(np.count_nonzero(stored.counts)))
+        sizes = PublicSizes(sum(stored.lengths), stored.n_items)
         what = "and only their numbers of rows and items are known"
     else:
         sizes, what = NOTHING, "and nothing is known of them"

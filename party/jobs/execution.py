@@ -47,7 +47,7 @@ async def take_part(
     with ExitStack() as lent:  # whatever ends the job, be it between the reading and its use: blocks stay while in use
 
         async def load() -> Data:
-            name, in_blocks = job.spec.job.dataset, kind_of(job.spec).in_blocks
+            name, in_blocks = job.spec.job.dataset, kind_of(job.spec).takes_blocks(job.spec)
             data = await context.sources.load(name, job=job.id.hex(), in_blocks=in_blocks)
             lent.callback(close, data)
             return data

@@ -17,14 +17,18 @@ import comine
 from coordinator.jobs import party_files as module
 from coordinator.jobs.party_files import Engine, party_files
 from coordinator.jobs.simulate import simulate_job
+from jobs.kinds.models.document import pack_model
 from jobs.loading import job_of
 from jobs.spec.job import JobSpec
 from link.errors import ResourceError
 from mining.data.transactions import Transactions
 from mining.partitioned import counter
 from mining.partitioned.rows import PartitionedRows
+from mining.partitioned.tables.rows import PartitionedTable
 from tests.coordinator.nodes import SPEC
 from tests.errors import fails
+from tests.mining.joint.model_jobs_world import job as model_job
+from tests.mining.joint.model_jobs_world import people, pooled
 from tests.mining.partitioned.deadly_kernels import Deadly, Endless
 
 BLOCKS = Engine("processes")
@@ -72,6 +76,24 @@ def test_auto_goes_by_all_files_together(files: dict[str, Path], monkeypatch: py
     for share, kind in (("0.31", Transactions), ("0.29", PartitionedRows)):
         with party_files(spec(), files, "parquet", None, ["id"], Engine.of("auto", share, None)) as data:
             assert {type(each) for each in data.values()} == {kind}
+
+
+def test_tables_in_blocks_give_the_model_of_memory(tmp_path: Path) -> None:
+    rows, spec = people(30, 4), model_job("naive-bayes", ["north", "south"])
+    files = {name: tmp_path / f"{name}.csv" for name in spec.job.parties}
+    for place, file in enumerate(files.values()):
+        own = zip(*(cells[place::2] for cells in rows.values()), strict=True)
+        lines = [",".join(rows), *(",".join(row) for row in own)]
+        file.write_text("\n".join(lines) + "\n")
+    for engine in (Engine("memory"), BLOCKS):
+        with party_files(spec, files, "csv", None, [], engine) as data:
+            assert isinstance(data["south"], PartitionedTable) == (engine is BLOCKS)
+            found = asyncio.run(simulate_job(spec, data))
+        assert pack_model(found.model()) == pack_model(pooled(spec, rows))
+    with fails("E100"), party_files(spec, files, "basket", None, [], BLOCKS):
+        pass
+    with fails("E100", party="north"), party_files(spec, files, "parquet", None, [], Engine("spark", spark="sc://a")):
+        pass
 
 
 def test_jobs_that_take_no_blocks(tmp_path: Path) -> None:

@@ -79,7 +79,7 @@ PLACES: Final[dict[str, str]] = {
                 "jobs.kinds.models.learning",
             ),
             *(
-                "mining.models.attributes column_of",
+                "mining.models.attributes check_column",
                 "mining.joint.anonymisation.rows of",
                 "mining.joint.vertical.names",
             ),
@@ -97,7 +97,7 @@ PLACES: Final[dict[str, str]] = {
     "mining.joint.anonymisation.rows _check_lengths": "values",
     "jobs.kinds.release.anonymising check_persons": "persons",
     "jobs.kinds.release.anonymising check_insensitive": "unique",
-    "mining.models.attributes _coded": "domains",
+    "mining.models.attributes check_outside": "domains",
     "mining.partitioned.workers": ROOM,
     "mining.partitioned.encoding.grouping": ROOM,
     "mining.partitioned.encoding.writing": ROOM,

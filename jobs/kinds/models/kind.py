@@ -8,7 +8,6 @@ from typing import Final
 from jobs.data import Data
 from jobs.kinds.alignment.parameters import check_alignment
 from jobs.kinds.alignment.unions import of_alignment
-from jobs.kinds.data import table_of
 from jobs.kinds.kind import ALL, EXACT, Disclosure, Facet, Kind, Resources, Unions
 from jobs.kinds.models.finding import FoundModel
 from jobs.kinds.models.learning import check_tables, collusion, how, learn_model, learned, openings
@@ -40,7 +39,11 @@ class Models(Kind):
     """Models: naive Bayes, decision trees and k-means, over rows or columns."""
 
     data = "table"
+    in_blocks = True
     finding = FoundModel
+
+    def takes_blocks(self, spec: JobSpec) -> bool:
+        return not spec.is_vertical
 
     def tables(self, spec: JobSpec) -> Mapping[str, frozenset[str]]:
         own = {MODEL_TABLES[spec.job.task]: ALL, "columns": ALL}
@@ -67,7 +70,7 @@ class Models(Kind):
             raise ConfigurationError(f"[{name}] {error}") from None
 
     async def run(self, session: Session, spec: JobSpec, data: Data, resources: Resources) -> Outcome:
-        n_rows, model = await learn_model(session, spec, table_of(spec, data, session.me))
+        n_rows, model = await learn_model(session, spec, data)
         return Outcome(n_rows, how(spec), None if model is None else FoundModel(model))
 
     def disclosure(self, spec: JobSpec) -> Disclosure:

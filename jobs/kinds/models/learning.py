@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import Any, assert_never
 
+from jobs.data import Data
 from jobs.kinds.alignment.parameters import row_alignment
+from jobs.kinds.data import table_of, table_rows_of
 from jobs.kinds.models.model import Model
 from jobs.kinds.models.parameters import columns_of, model_parameters
 from jobs.spec.job import JobSpec
@@ -18,10 +20,12 @@ from mining.joint.collusion import collusion as collusion_of_sums
 from mining.joint.models import decision_tree, kmeans, naive_bayes
 from mining.joint.models.aligned import AlignedAttributes, coded, one_holder_each
 from mining.joint.models.totals import Learnt
-from mining.models.attributes import LabelledRows, coded_columns
+from mining.models.attributes import Attribute, Categorical, LabelledRows, coded_columns
+from mining.models.coded_tables import LabelledTable, PointsTable
 from mining.models.decision_tree import TreeParameters
-from mining.models.kmeans import KMeansParameters, stacked
+from mining.models.kmeans import KMeansParameters, Points, stacked
 from mining.models.naive_bayes import NaiveBayesParameters
+from mining.partitioned.tables.rows import PartitionedTable
 
 
 def how(spec: JobSpec) -> str:
@@ -31,13 +35,13 @@ def how(spec: JobSpec) -> str:
     return "distances" if spec.k_means is not None else "products"
 
 
-async def learn_model(session: Session, spec: JobSpec, table: Table) -> tuple[int, Model | None]:
+async def learn_model(session: Session, spec: JobSpec, data: Data) -> tuple[int, Model | None]:
     """Runs one party's part in learning a model.
 
     Args:
         session: A lane of the job's session.
         spec: The job.
-        table: This party's rows, or its columns.
+        data: This party's rows, or its columns.
 
     Returns:
         The number of rows that it was learnt from, and the model at a party that learns it.
@@ -46,28 +50,44 @@ async def learn_model(session: Session, spec: JobSpec, table: Table) -> tuple[in
         ComineError: As the protocols say.
     """
     if spec.is_vertical:
-        n_rows, model = await _from_columns(session, spec, table)
+        n_rows, model = await _from_columns(session, spec, table_of(spec, data, session.me))
     else:
-        n_rows, model = await _from_rows(session, spec, table)
+        n_rows, model = await _from_rows(session, spec, table_rows_of(spec, data, session.me))
     return n_rows, model if session.me in spec.learners else None
 
 
-async def _from_rows(session: Session, spec: JobSpec, table: Table) -> tuple[int, Model | None]:
+async def _from_rows(session: Session, spec: JobSpec, table: Table | PartitionedTable) -> tuple[int, Model | None]:
     task = await session.compute(model_parameters, spec)
     found: Learnt[Any]
     match task:
         case NaiveBayesParameters():
-            rows = await session.compute(LabelledRows.of, table, task.target, task.attributes)
+            rows = await session.compute(_labelled, table, task.target, task.attributes)
             found = await naive_bayes.learn_horizontal(session, rows, task, spec.learners)
         case TreeParameters():
-            rows = await session.compute(LabelledRows.of, table, task.target, task.attributes)
+            rows = await session.compute(_labelled, table, task.target, task.attributes)
             found = await decision_tree.learn_horizontal(session, rows, task)
         case KMeansParameters():
-            points = stacked(await session.compute(coded_columns, table, task.attributes))
+            points = await session.compute(_points, table, task.attributes)
             found = await kmeans.cluster_horizontal(session, points, task)
         case _:
             assert_never(task)
     return found.n_rows, None if found.model is None else Model(task, found.n_rows, found.model)
+
+
+def _labelled(
+    table: Table | PartitionedTable, target: Categorical, attributes: tuple[Attribute, ...]
+) -> LabelledRows | LabelledTable:
+    """Rows in memory are coded once."""
+    if isinstance(table, Table):
+        return LabelledRows.of(table, target, attributes)
+    return LabelledTable(table, target, attributes)
+
+
+def _points(table: Table | PartitionedTable, attributes: tuple[Attribute, ...]) -> Points | PointsTable:
+    """Rows in memory are coded once."""
+    if isinstance(table, Table):
+        return stacked(coded_columns(table, attributes))
+    return PointsTable(table, attributes)
 
 
 async def _from_columns(session: Session, spec: JobSpec, table: Table) -> tuple[int, Model | None]:

@@ -46,8 +46,9 @@ from mining.joint.models.aligned import (
 from mining.joint.models.totals import Learnt, rows_opening, total_counts, total_rows
 from mining.joint.tally import Addends, Counts, no_sum
 from mining.lattice import Sets
-from mining.models.attributes import Categorical, Codes, Discrete, LabelledRows
-from mining.models.decision_tree import DecisionTree, Growth, Offer, RowsAtNodes, TreeParameters, class_counts
+from mining.models.attributes import Categorical, Codes, Discrete
+from mining.models.coded_tables import Labelled
+from mining.models.decision_tree import DecisionTree, Growth, Offer, TreeParameters, class_counts
 from mining.models.splits import WHOLE, Split
 
 
@@ -97,7 +98,7 @@ def learned(task: TreeParameters, parties: tuple[str, ...], *, vertical: bool) -
     return tuple(lines)
 
 
-async def learn_horizontal(session: Session, rows: LabelledRows, task: TreeParameters) -> Learnt[DecisionTree]:
+async def learn_horizontal(session: Session, rows: Labelled, task: TreeParameters) -> Learnt[DecisionTree]:
     """Runs the part of a party that holds rows.
 
     Args:
@@ -112,12 +113,11 @@ async def learn_horizontal(session: Session, rows: LabelledRows, task: TreeParam
     """
     secrets = await agree(session.lane("keys"))
     n_rows = await total_rows(session.lane("rows"), secrets, rows.n_rows)
-    growth = Growth(task, await _classes(session, secrets, n_rows, class_counts(rows, task.target)))
-    at_nodes, level = RowsAtNodes(rows, growth), 0
+    own = await session.compute(rows.total, partial(class_counts, target=task.target))
+    growth, level = Growth(task, await _classes(session, secrets, n_rows, own)), 0
     while growth.offers:
-        counts = await session.compute(at_nodes.counts)
+        counts = await session.compute(rows.total, growth.histograms())
         await _grow(session.lane(f"level {level}"), secrets, growth, n_rows, counts)
-        await session.compute(at_nodes.follow)
         level += 1
     return Learnt(n_rows, growth.tree)
 

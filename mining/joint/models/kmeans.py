@@ -27,6 +27,7 @@ Source:     Jagannathan and Wright, "Privacy-preserving distributed k-means clus
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Final
 
 import numpy as np
@@ -43,6 +44,7 @@ from link.session import Session
 from mining.joint.models.aligned import AlignedAttributes, columns_opening, find_holders
 from mining.joint.models.totals import Learnt, no_rows, rows_opening, total_rows
 from mining.joint.tally import no_sum
+from mining.models.coded_tables import PointsTable
 from mining.models.kmeans import (
     Centroids,
     Clusters,
@@ -65,10 +67,10 @@ class JointClusters(Learnt[Clusters]):
     """What comes out at one party.
 
     Attributes:
-        labels: The clusters of this party's rows, or of all common positions.
+        labels: The clusters of this party's rows, or of all common positions; None of rows in blocks.
     """
 
-    labels: Labels
+    labels: Labels | None
 
 
 def openings(
@@ -120,7 +122,7 @@ def learned(parties: tuple[str, ...], learners: tuple[str, ...], *, vertical: bo
     )
 
 
-async def cluster_horizontal(session: Session, points: Points, task: KMeansParameters) -> JointClusters:
+async def cluster_horizontal(session: Session, points: Points | PointsTable, task: KMeansParameters) -> JointClusters:
     """Runs the part of a party that holds rows.
 
     Args:
@@ -137,15 +139,29 @@ async def cluster_horizontal(session: Session, points: Points, task: KMeansParam
     n_rows = await total_rows(session.lane("rows"), secrets, len(points))
     task.check_rows(n_rows)
     centroids, converged, iteration = task.start(), False, 0
-    labels, sizes = np.zeros(len(points), np.int64), np.zeros(task.k, np.int64)
+    labels = None if isinstance(points, PointsTable) else np.zeros(len(points), np.int64)
+    sizes = np.zeros(task.k, np.int64)
     while iteration < task.max_iterations and not converged:
         session.progress("iterations", iteration, task.max_iterations)
-        labels = await session.compute(assign, points, centroids, task.fraction_bits)
-        own = np.column_stack([cluster_sizes(labels, task.k), cluster_sums(points, labels, task.k)])
+        if isinstance(points, PointsTable):
+            own = await session.compute(points.total, partial(_assigned, centroids=centroids, task=task))
+        else:
+            labels = nearest = await session.compute(assign, points, centroids, task.fraction_bits)
+            own = _clusters(points, nearest, task.k)
         sizes, sums = await _total_clusters(session.lane(f"iteration {iteration}"), secrets, task, n_rows, own)
         moved = updated(centroids, sums, sizes, task.fraction_bits)
         converged, centroids, iteration = np.array_equal(moved, centroids), moved, iteration + 1
     return JointClusters(n_rows, Clusters(centroids, sizes, iteration, converged), labels)
+
+
+def _assigned(points: Points, centroids: Centroids, task: KMeansParameters) -> NDArray[np.int64]:
+    """A kernel: `_clusters` of points that go to their nearest centroids."""
+    return _clusters(points, assign(points, centroids, task.fraction_bits), task.k)
+
+
+def _clusters(points: Points, labels: Labels, k: int) -> NDArray[np.int64]:
+    """Shape (k, 1 + attributes): sizes and sums of clusters, in whole steps."""
+    return np.column_stack([cluster_sizes(labels, k), cluster_sums(points, labels, k)])
 
 
 async def _total_clusters(

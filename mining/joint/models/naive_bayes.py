@@ -44,6 +44,7 @@ from mining.joint.models.totals import Learnt, rows_opening, total_counts, total
 from mining.joint.tally import Addends, no_sum
 from mining.lattice import Sets
 from mining.models.attributes import Codes, LabelledRows, Numeric
+from mining.models.coded_tables import Labelled
 from mining.models.naive_bayes import NaiveBayes, NaiveBayesParameters, check_rows, counts_of, moments_of
 
 
@@ -92,7 +93,7 @@ def learned(
 
 
 async def learn_horizontal(
-    session: Session, rows: LabelledRows, task: NaiveBayesParameters, learners: tuple[str, ...]
+    session: Session, rows: Labelled, task: NaiveBayesParameters, learners: tuple[str, ...]
 ) -> Learnt[NaiveBayes]:
     """Runs the part of a party that holds rows.
 
@@ -110,9 +111,14 @@ async def learn_horizontal(
     secrets = await agree(session.lane("keys"))
     n_rows = await total_rows(session.lane("rows"), secrets, rows.n_rows)
     check_rows(task, n_rows)
-    counts = await session.compute(counts_of, rows, task)
-    moments = await session.compute(moments_of, rows, task)
+    totals = await session.compute(rows.total, partial(_counts_and_moments, task=task))
+    counts, moments = totals[: task.n_counts].astype(np.int64), totals[task.n_counts :]
     return await _open_model(session, secrets, task, learners, n_rows, counts, moments)
+
+
+def _counts_and_moments(rows: LabelledRows, task: NaiveBayesParameters) -> NDArray[np.uint64]:
+    """A kernel: both of some rows, one after the other."""
+    return np.concatenate([counts_of(rows, task).astype(np.uint64), moments_of(rows, task)])
 
 
 async def learn_vertical(

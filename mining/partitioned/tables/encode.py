@@ -46,6 +46,7 @@ class TableEncoding(SourceEncoding[TableSource, Written, StoredTable]):
         folder, ids, columns = self.folder, self._source.id_columns, written[0].columns
         names, lengths = zip(*(file for share in written for file in share.files), strict=True)
         blocks = [TableBlock(folder / name) for name in names]
+        distinct = list[int]()
         whole = TableDigest(sum(lengths), len(ids), len(columns))
         for place, name in enumerate(ids):
             whole.add_texts(name, sum(lengths), partial(_cells, blocks, TableView((name,), (), (place,))))
@@ -58,10 +59,11 @@ class TableEncoding(SourceEncoding[TableSource, Written, StoredTable]):
             for number, read in enumerate(column):
                 whole.add_codes(numbering.codes(number, read()))
             scratch.unlink()
+            distinct.append(numbering.n_values)
         dictionaries = [digest_of_file(dictionary_of(folder, place)) for place in range(len(columns))]
         sizes = [(folder / name).stat().st_size for name in names]
         digest = whole.digest()
-        stored = StoredTable(folder, names, lengths, sizes, ids, columns, dictionaries, digest, origin)
+        stored = StoredTable(folder, names, lengths, sizes, ids, columns, dictionaries, distinct, digest, origin)
         write_file(folder / MANIFEST, stored.manifest())
         return stored
 

@@ -15,17 +15,21 @@ from numpy.typing import NDArray
 
 from link.files.json_text import read_json
 from mining.data.tables import Table
+from mining.data.transactions import Transactions, ranked
 from mining.partitioned.blocks import damaged
 from mining.partitioned.encoding.writing import read_table
-from mining.partitioned.runner import Runner
+from mining.partitioned.rows import PartitionedRows
+from mining.partitioned.runner import Runner, View
 from mining.partitioned.stored import are_whole, digest_of_file, removed_if_useless, seal
 from mining.partitioned.tables.blocks import TableBlock, TableView
+from mining.partitioned.tables.items import ItemBlock
 from mining.partitioned.tables.rows import PartitionedTable
 
 MANIFEST: Final = "table.json"  # written last: a folder without it was not finished
 FORM: Final = 1  # of what is in such a folder; folders of another are encoded anew
 
 Source = Callable[[], TableBlock]
+ItemEngine = Callable[[Sequence[Callable[[], ItemBlock]], Sequence[int]], Runner[View, Transactions]]
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -40,6 +44,7 @@ class StoredTable:
         id_columns: The columns that together name a row.
         columns: The others.
         dictionaries: By column, the digest of the file with its distinct texts.
+        distinct: By column, how many these are.
         digest: Equal where tables are equal, rows in the same order; that of the same table in memory.
         origin: What it was encoded from; see `encoding.encode.origin_of`.
     """
@@ -51,6 +56,7 @@ class StoredTable:
     id_columns: tuple[str, ...]
     columns: tuple[str, ...]
     dictionaries: Sequence[str]
+    distinct: Sequence[int]
     digest: bytes
     origin: str
 
@@ -69,6 +75,7 @@ class StoredTable:
                 tuple(manifest["id_columns"]),
                 tuple(manifest["columns"]),
                 manifest["dictionaries"],
+                manifest["distinct"],
                 bytes.fromhex(manifest["digest"]),
                 manifest["origin"],
             )
@@ -76,6 +83,11 @@ class StoredTable:
         except (OSError, ValueError, KeyError, TypeError):
             return None
         return found if digests == found.dictionaries and found.is_whole() else None
+
+    @property
+    def n_items(self) -> int:
+        """Number of distinct cells of all columns."""
+        return sum(self.distinct)
 
     def is_whole(self) -> bool:
         """Whether all files are there, those of blocks as long as they were."""
@@ -91,6 +103,7 @@ class StoredTable:
             "id_columns": list(self.id_columns),
             "columns": list(self.columns),
             "dictionaries": list(self.dictionaries),
+            "distinct": list(self.distinct),
             "blocks": list(zip(self.names, self.lengths, self.sizes, strict=True)),
         }
         return json.dumps([manifest, seal(manifest)]).encode()
@@ -116,6 +129,36 @@ class StoredTable:
         places = tuple(range(len(self.id_columns) + len(self.columns)))
         view = TableView(self.id_columns, self.columns, places)
         return PartitionedTable(engine(sources, self.lengths), view, self.value_counts, self.digest)
+
+    def item_rows(
+        self,
+        least: int,
+        engine: Callable[[Sequence[Callable[[], ItemBlock]], Sequence[int]], Runner[View, Transactions]],
+    ) -> PartitionedRows:
+        """The rows as sets of those items `column=value` that are in some number of rows or more.
+
+        Args:
+            least: That number; few items are expected to be in so many.
+            engine: Counts them.
+
+        Raises:
+            InputDataError: The texts of a column are damaged, and were removed.
+        """
+        values, known = list[pa.Array](), list[NDArray[np.int64]]()
+        for name in self.columns:
+            texts, counts = self.value_counts(name)
+            values.append(pa.concat_arrays([texts.filter(pa.array(counts >= least))]))
+            known.append(counts[counts >= least])
+        named = zip(self.columns, values, strict=True)
+        items, rank = ranked([f"{name}={text}" for name, texts in named for text in texts.to_pylist()])
+        numbers = np.split(rank.astype(np.int32), np.cumsum([len(texts) for texts in values])[:-1])
+        counts = np.zeros(len(items), np.int64)
+        counts[rank] = np.concatenate([np.zeros(0, np.int64), *known])
+        n_ids = len(self.id_columns)
+        view = TableView((), self.columns, tuple(range(n_ids, n_ids + len(self.columns))))
+        seen = (view, tuple(values), tuple(numbers), len(items))
+        sources = [partial(ItemBlock, TableBlock(self.folder / name), *seen) for name in self.names]
+        return PartitionedRows(engine(sources, self.lengths), items, counts, self.digest)
 
 
 def dictionary_of(folder: Path, place: int) -> Path:

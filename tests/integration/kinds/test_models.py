@@ -18,7 +18,7 @@ ROWS = 60
 
 
 def organisations(folder: Path, rows: Rows, task: Task, partition: str) -> Organisations:
-    """A federation whose nodes hold tables beside their baskets."""
+    """A federation whose nodes hold tables beside their baskets; the rows of one lie in blocks."""
     made = Organisations.create(folder, {name: [["a"]] for name in PARTIES})
     spec = job(task, partition=partition)
     for place, party in enumerate(PARTIES):
@@ -34,7 +34,8 @@ def organisations(folder: Path, rows: Rows, task: Task, partition: str) -> Organ
         config = folder / f"{party}.toml"
         allowed = config.read_text().replace('tasks = ["itemsets", "rules"]', f"tasks = {json.dumps(TASKS)}")
         dataset = f'[[dataset]]\nname = "people"\nkind = "table"\nsource = "{party}.csv"\nformat = "csv"\nid = {ids}\n'
-        config.write_text(allowed + dataset)
+        in_blocks = partition == "horizontal" and party == "south"
+        config.write_text(allowed + dataset + 'engine = "processes"\n' * in_blocks)
     return made
 
 
@@ -64,6 +65,7 @@ def test_a_model_among_nodes(tmp_path: Path, task: Task, partition: str, recipie
     expected = pack_model(pooled(spec, rows))
     result = json.loads((tmp_path / "out/result.json").read_text())
     assert result["n_rows"] == ROWS
+    assert (tmp_path / "state/south/blocks/people").exists() == (partition == "horizontal")
     to_coordinator = recipients != ("south",)
     assert (tmp_path / "out/model.json").exists() == to_coordinator
     own = tmp_path / "state" / "south" / "results" / result["job_id"]

@@ -413,16 +413,20 @@ async def _taken(dataset: DatasetSection, folder: Path, executor: ThreadExecutor
     (await loaded(kept)).close()
 
 
+QUERIES = {"public": ["town"], "columns": {"ward": ["sum"]}, "min_size": 5}
+
+
 @pytest.mark.parametrize(
     "more",
     [
-        {"kind": "table", "format": "csv"},
+        {"kind": "table", "format": "csv", "queries": QUERIES},
         {"hiding": {"rules": ["milk -> bread"], "min_support": "0.1"}},
     ],
 )
-def test_what_is_read_in_memory_alone_says_so(more: dict[str, Any]) -> None:
-    with pytest.raises(ValueError, match=r'engine = "processes" needs kind = "transactions" and no \[dataset.hiding\]'):
+def test_what_is_read_in_memory_alone_says_so(more: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(ValueError, match=r'engine = "processes" and \[dataset\.\w+\] exclude each other'):
         section("people.csv", **more)
+    monkeypatch.setattr(engine, "estimated_bytes", lambda _: 1 << 60)
     assert engine_of(section("people.csv", engine="auto", **more), Decimal("0.25")) == "memory"
 
 
@@ -445,7 +449,7 @@ def test_blocks_are_looked_over_as_memory_is(
 
     asyncio.run(encode())
     with monkeypatch.context() as patch:
-        patch.setattr(dataset_check, "Encoding", None)  # the node's own blocks are taken where they are there
+        patch.setattr(dataset_check, "encoding_of", None)  # the node's own blocks are taken where they are there
         kept = check_dataset(section(str(path), engine="processes"), kept=tmp_path / "blocks" / "baskets")
     assert kept == blocks
     path.write_bytes(b"\xff\n")
