@@ -17,6 +17,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet
 
+from anonymize import csv_lines
 from anonymize.certificate import (
     SCHEMA,
     Certificate,
@@ -28,7 +29,6 @@ from anonymize.certificate import (
     sha256_of,
 )
 from anonymize.claims import claims_of
-from anonymize.columns import text_of
 from anonymize.evidence import (
     groups_of,
     labels_of,
@@ -45,7 +45,6 @@ from anonymize.risk.coverage import NO_HIERARCHIES
 from anonymize.tables import Table
 from anonymize.utility.summary import summary
 from anonymize.verifier import CERTIFICATE, LABELS, MOMENTS, RELEASE_CSV, RELEASE_PARQUET
-from link.files.spreadsheet import write_rows
 from link.version import software_version
 
 
@@ -66,6 +65,7 @@ class Sources:
     parameters: Mapping[str, Any] = field(default_factory=dict)
 
 
+_CSV_ROWS: Final = 1 << 16
 _NO_SOURCES: Final = Sources()
 _NO_PARAMETERS: Final[Mapping[str, Any]] = MappingProxyType({})
 
@@ -130,7 +130,7 @@ def write_release(folder: Path, table: pa.Table) -> dict[str, str]:
     Returns:
         By name of the file, its SHA-256 in hexadecimal.
     """
-    published = plain(table)
+    published = plain(table).combine_chunks()  # pages end where chunks do
     write_csv(folder / RELEASE_CSV, published)
     pyarrow.parquet.write_table(published, folder / RELEASE_PARQUET, compression="zstd")
     return {name: sha256_of(folder / name) for name in (RELEASE_CSV, RELEASE_PARQUET)}
@@ -159,7 +159,6 @@ def certify(
     """
     claims = claims_of(requirements, table)
     rows = table.n_rows if table is not None else sum(groups.sizes) if groups else 0
-    node = None if release.node is None else {name: int(level) for name, level in release.node.items()}
     described: dict[str, Any] = {}
     if table is not None:
         described = {
@@ -168,8 +167,9 @@ def certify(
             "metrics": summary(release, table, hierarchies, claims.k),
             "replacement": replacement_of(release, table),
         }
-    certificate = Certificate(
-        schema=SCHEMA,
+    return sealed(
+        hierarchies,
+        release.node,
         algorithm=release.algorithm,
         model=claims,
         columns=_columns(release, table),
@@ -179,16 +179,31 @@ def certify(
         suppression=suppression_of(release),
         classes=None if release.classes is None else release.n_classes,
         statement=_statement(release, claims),
-        node=node,
-        heights=None if node is None else {name: hierarchies[name].height for name in node},
         statistics=dict(release.statistics),
         groups=groups,
         parameters=dict(parameters),
         hashes=hashes,
+        **described,
+    )
+
+
+def sealed(hierarchies: Mapping[str, Hierarchy], node: Mapping[str, int] | None, **facts: Any) -> Certificate:
+    """A certificate with its digest.
+
+    Args:
+        hierarchies: Those that the release was generalised by.
+        node: Level of each quasi-identifier, where the whole column has one level.
+        facts: All else that it states, by the names of its fields.
+    """
+    levels = None if node is None else {name: int(level) for name, level in node.items()}
+    certificate = Certificate(
+        schema=SCHEMA,
+        node=levels,
+        heights=None if levels is None else {name: hierarchies[name].height for name in levels},
         software=Software(
             comine=software_version(), python=platform.python_version(), numpy=np.__version__, pyarrow=pa.__version__
         ),
-        **described,
+        **facts,
     )
     return certificate.sealed()
 
@@ -210,8 +225,13 @@ def _statement(release: Release, claims: Claims) -> str:
     if release.classes is None:
         kind = "drawn from groups of records" if release.rows is None else "moved away from their originals"
         return f"No equivalence classes: the published records are {kind}, and no k holds of them."
+    return statement_of(release.n_classes, claims)
+
+
+def statement_of(classes: int, claims: Claims) -> str:
+    """What a certificate says of equivalence classes."""
     least = f" of at least {claims.k} rows each" if claims.k else ""
-    return f"{release.n_classes} equivalence classes{least}; each meets every condition of the model."
+    return f"{classes} equivalence classes{least}; each meets every condition of the model."
 
 
 def write_csv(path: Path, table: pa.Table) -> None:
@@ -222,11 +242,6 @@ def write_csv(path: Path, table: pa.Table) -> None:
 
 def write_cells(file: IO[str], table: pa.Table) -> None:
     """Writes rows as `release.csv` has them; `anonymize.verification.rows` reads them again."""
-    write_rows(file, [table.column_names])
-    write_rows(file, zip(*map(_shown, table.columns), strict=True))
-
-
-def _shown(column: pa.ChunkedArray) -> list[str]:
-    values = column.to_pylist()
-    texts = {value: "" if value is None else text_of(value) for value in set(values)}
-    return [texts[value] for value in values]
+    file.write(csv_lines.header(table.column_names))
+    for start in range(0, table.num_rows, _CSV_ROWS):
+        file.writelines(csv_lines.lines(table.slice(start, _CSV_ROWS)).to_pylist())

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from anonymize.columns import Column
 
-_LARGEST_KEY: Final = 1 << 62
+LARGEST_KEY: Final = 1 << 62
 _DENSE: Final = 4  # keys a row up to which classes are found by a table of all keys
 
 Codes = NDArray[np.int32] | NDArray[np.int64]
@@ -37,7 +37,7 @@ def group(keys: Codes | Sequence[tuple[Codes, int]], n_rows: int | None = None) 
         n_rows = len(columns[0][0]) if columns else n_rows or 0
     combined, size = np.zeros(n_rows, np.int64), 1
     for codes, count in columns:
-        if size * count > _LARGEST_KEY:
+        if size * count > LARGEST_KEY:
             combined, size = _numbered(combined, size)
         combined = combined * count + codes
         size *= count

@@ -10,9 +10,9 @@ import csv
 import io
 import os
 import sqlite3
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import IO, Any, Final
 
 import pyarrow as pa
 import pyarrow.csv as pa_csv
@@ -95,8 +95,7 @@ def read_csv(path: Path, separator: str = ",") -> pa.Table:
             content: bytes = stream.read()
     except (OSError, ValueError, pa.ArrowException) as error:
         raise InputDataError(f"{path} cannot be read; check the path.") from error
-    if content.count(b'"') % 2:  # Arrow would read the rest of the file as one cell
-        raise InputDataError(f"{path} is not proper CSV: a quote is opened and never closed.")
+    check_quotes(path, [content])
     try:
         text = io.TextIOWrapper(io.BytesIO(content), "utf-8-sig", newline="")
         header = next(filter(None, csv.reader(text, delimiter=separator)), None)
@@ -105,30 +104,67 @@ def read_csv(path: Path, separator: str = ",") -> pa.Table:
         table = pa_csv.read_csv(
             pa.BufferReader(content),
             pa_csv.ReadOptions(block_size=min(max(len(content), 1 << 20), (1 << 31) - 1)),
-            pa_csv.ParseOptions(delimiter=separator, newlines_in_values=True),
-            pa_csv.ConvertOptions(column_types=dict.fromkeys(header, pa.string()), strings_can_be_null=False),
+            *csv_options(header, separator),
         )
     except UnicodeDecodeError as error:
         raise InputDataError(f"{path} is no text in UTF-8; convert it.") from error
     except (pa.ArrowInvalid, csv.Error) as error:
-        ragged = _ragged(content, separator)
-        if ragged is not None:
-            line, width = ragged
-            raise InputDataError(
-                f"{path} is not proper CSV at line {line}: every line must have the {width} cells of the first one."
-            ) from error
-        # What Arrow says ends in the line itself, which would flood the sentence.
-        reason = str(error).splitlines()[0].partition("columns, got ")
-        raise InputDataError(
-            f"{path} is not proper CSV: {reason[0]}{reason[1]}{reason[2].partition(':')[0]}."
-        ) from error
+        raise csv_error(path, io.BytesIO(content), separator, error) from error
     return as_arrow(table)
 
 
-def _ragged(content: bytes, separator: str) -> tuple[int, int] | None:
+def csv_options(
+    header: Sequence[str], separator: str, columns: Sequence[str] = ()
+) -> tuple[pa_csv.ParseOptions, pa_csv.ConvertOptions]:
+    """How Arrow reads CSV: every cell as text.
+
+    Args:
+        header: The columns of the file.
+        separator: Of its cells.
+        columns: Those that are read; all of them if none are named.
+    """
+    return (
+        pa_csv.ParseOptions(delimiter=separator, newlines_in_values=True),
+        pa_csv.ConvertOptions(
+            column_types=dict.fromkeys(header, pa.string()), strings_can_be_null=False, include_columns=list(columns)
+        ),
+    )
+
+
+def check_quotes(path: Path, contents: Iterable[bytes]) -> None:
+    """Refuses CSV with an odd number of quotes: Arrow would read the rest of the file as one cell.
+
+    Raises:
+        InputDataError: It has.
+    """
+    if sum(content.count(b'"') for content in contents) % 2:
+        raise InputDataError(f"{path} is not proper CSV: a quote is opened and never closed.")
+
+
+def csv_error(path: Path, content: IO[bytes], separator: str, error: Exception) -> InputDataError:
+    """What to say where Arrow cannot read CSV.
+
+    Args:
+        path: Of the file.
+        content: From its beginning.
+        separator: Of its cells.
+        error: Arrow's.
+    """
+    ragged = _ragged(content, separator)
+    if ragged is not None:
+        line, width = ragged
+        return InputDataError(
+            f"{path} is not proper CSV at line {line}: every line must have the {width} cells of the first one."
+        )
+    # What Arrow says ends in the line itself, which would flood the sentence.
+    reason = str(error).splitlines()[0].partition("columns, got ")
+    return InputDataError(f"{path} is not proper CSV: {reason[0]}{reason[1]}{reason[2].partition(':')[0]}.")
+
+
+def _ragged(content: IO[bytes], separator: str) -> tuple[int, int] | None:
     """The line of the first row with more or fewer cells than the header, and the header's cells."""
     try:
-        reader = csv.reader(io.TextIOWrapper(io.BytesIO(content), "utf-8-sig", newline=""), delimiter=separator)
+        reader = csv.reader(io.TextIOWrapper(content, "utf-8-sig", newline=""), delimiter=separator)
         rows = ((reader.line_num, len(row)) for row in reader if row)
         _, width = next(rows)
         return next(((line, width) for line, cells in rows if cells != width), None)

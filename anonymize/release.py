@@ -118,15 +118,25 @@ def sorted_rows(release: Release) -> Release:
     Rows that stay in the input's order reveal it: of a table that is sorted by age, a row's place reveals the age that
     its cell hides. Sorted rows reveal no more than the rows as a multiset. The details say so, as `row_order`.
     """
-    order = pc.sort_indices(plain(release.table), [(name, "ascending") for name in release.table.column_names])
+    shown = unsigned_zeros(release.table)
+    order = pc.sort_indices(plain(shown), [(name, "ascending") for name in shown.column_names])
     at = order.to_numpy()
     return replace(
         release,
-        table=release.table.take(order),
+        table=shown.take(order),
         rows=None if release.rows is None else release.rows[at],
         classes=None if release.classes is None else release.classes[at],
         details={**release.details, "row_order": "sorted"},
     )
+
+
+def unsigned_zeros(table: pa.Table) -> pa.Table:
+    """The rows with 0 for −0: the two are one place in every order, so that theirs would be the input's."""
+    columns = {
+        name: pc.add(column, pa.scalar(0, column.type)) if pa.types.is_floating(column.type) else column
+        for name, column in zip(table.column_names, table.columns, strict=True)
+    }
+    return pa.table(columns)
 
 
 def plain(table: pa.Table) -> pa.Table:
@@ -197,24 +207,51 @@ def recoded_cells(
     codes, loss = np.empty((len(rows), d), np.int32), np.empty((len(rows), d))
     for position, column in enumerate(table.quasi_identifiers):
         hierarchy = hierarchies[column.name]
-        leaves = hierarchy.align(column)[column.codes[rows]]
-        level = levels[:, position]
-        vocabulary: dict[str, int] = {}
-        text = np.full(len(rows), _number(vocabulary, SUPPRESSED), np.int32)
-        penalty = np.ones(len(rows))
-        used = np.unique(level).tolist()
-        for one in (value for value in used if value != MASKED):
-            at = np.flatnonzero(level == one) if len(used) > 1 else slice(None)
-            label = hierarchy.maps[one][leaves[at]]
-            numbers = np.array([_number(vocabulary, shown) for shown in hierarchy.labels[one]], np.int32)
-            text[at] = numbers[label]
-            penalty[at] = hierarchy.loss(one)[label]
-        codes[:, position], loss[:, position] = text, penalty
-        if used == [0] and hierarchy.bins_of(column) is None:
-            columns[column.name] = unchanged_cells(table, column, rows)
+        recoded = recoded_leaves(hierarchy, hierarchy.align(column)[column.codes[rows]], levels[:, position])
+        codes[:, position], loss[:, position] = recoded.codes, recoded.loss
+        if recoded.as_they_were and hierarchy.bins_of(column) is None:
+            columns[column.name] = unchanged_values(table, column).take(pa.array(column.codes[rows]))
         else:
-            columns[column.name] = pa.array(list(vocabulary), pa.string()).take(pa.array(text))
+            columns[column.name] = recoded.texts.take(pa.array(recoded.codes))
     return RecodedCells(columns, codes, loss)
+
+
+@dataclass(frozen=True)
+class RecodedLeaves:
+    """Cells of one quasi-identifier after recoding.
+
+    Attributes:
+        texts: What the cells may show, each text once.
+        codes: Number of each cell's text, shape (cells,).
+        loss: Normalised certainty penalty of each cell, shape (cells,).
+        as_they_were: Whether all of them stay at level 0.
+    """
+
+    texts: pa.Array
+    codes: NDArray[np.int32]
+    loss: NDArray[np.float64]
+    as_they_were: bool
+
+
+def recoded_leaves(hierarchy: Hierarchy, leaves: NDArray[np.int32], levels: NDArray[np.int8]) -> RecodedLeaves:
+    """Recodes cells of one quasi-identifier.
+
+    Args:
+        hierarchy: Of the column.
+        leaves: Leaf of each cell, shape (cells,).
+        levels: Level of each cell, `MASKED` for a suppressed one, shape (cells,).
+    """
+    vocabulary: dict[str, int] = {}
+    text = np.full(len(leaves), _number(vocabulary, SUPPRESSED), np.int32)
+    penalty = np.ones(len(leaves))
+    used = np.unique(levels).tolist()
+    for one in (value for value in used if value != MASKED):
+        at = np.flatnonzero(levels == one) if len(used) > 1 else slice(None)
+        label = hierarchy.maps[one][leaves[at]]
+        numbers = np.array([_number(vocabulary, shown) for shown in hierarchy.labels[one]], np.int32)
+        text[at] = numbers[label]
+        penalty[at] = hierarchy.loss(one)[label]
+    return RecodedLeaves(pa.array(list(vocabulary), pa.string()), text, penalty, used == [0])
 
 
 def check_shown_classes(
@@ -237,15 +274,24 @@ def check_shown_classes(
         return
     counted = classes >= 0
     columns = [replace(c, codes=c.codes[rows[counted]]) for c in map(table.column, requirements.columns)]
-    if not requirements.check(classes[counted], int(classes.max()) + 1, columns).all():
+    check_good(requirements, requirements.check(classes[counted], int(classes.max()) + 1, columns))
+
+
+def check_good(requirements: Requirements, good: NDArray[np.bool_]) -> None:
+    """Refuses classes that show the same cells and fail together.
+
+    Raises:
+        ConfigurationError: A class is not good.
+    """
+    if not good.all():
         names = ", ".join(model.name for model in requirements.models if not model.monotone)
         raise ConfigurationError(
             f"Classes that show the same quasi-identifiers fail {names} together: take another algorithm, or weaken it."
         )
 
 
-def unchanged_cells(table: Table, column: Column, rows: NDArray[np.int64]) -> pa.Array:
-    """Cells of a quasi-identifier as they are, equal values written equally.
+def unchanged_values(table: Table, column: Column) -> pa.Array:
+    """The values of a quasi-identifier's cells as they are, in the order of its domain, equal values written equally.
 
     Text may write one value in several ways ("7" and "7.0", "yes" and "true"). Published so, records of one class could
     be distinguished.
@@ -256,8 +302,7 @@ def unchanged_cells(table: Table, column: Column, rows: NDArray[np.int64]) -> pa
         "boolean": pa.types.is_boolean(given),
         "date": pa.types.is_date(given),
     }
-    domain = pa.array(column.domain, given) if typed.get(column.kind, False) else pa.array(column.texts, pa.string())
-    return domain.take(pa.array(column.codes[rows]))
+    return pa.array(column.domain, given) if typed.get(column.kind, False) else pa.array(column.texts, pa.string())
 
 
 def _number(vocabulary: dict[str, int], text: str) -> int:

@@ -72,9 +72,7 @@ class Table:
         arrow = as_arrow(data)
         roles.check(arrow.column_names)
         kinds = {**dict.fromkeys(orders, "ordinal"), **kinds}
-        _check_names(kinds, arrow.column_names)
-        if missing not in get_args(Missing):
-            raise ConfigurationError(f'missing is "{missing}"; it must be one of {", ".join(get_args(Missing))}.')
+        check_described(kinds, arrow.column_names, missing)
         given = arrow.num_rows
         if given == 0:
             raise InputDataError("The table has no rows; there is nothing to anonymise.")
@@ -164,13 +162,20 @@ class _Columns(Mapping[str, Column]):
         return len(self._names)
 
 
-def _check_names(kinds: Mapping[str, Kind], columns: Sequence[str]) -> None:
+def check_described(kinds: Mapping[str, Kind], columns: Sequence[str], missing: Missing) -> None:
+    """Holds what is said of columns against their names.
+
+    Raises:
+        ConfigurationError: A kind is given for an unknown column, or `missing` is unknown.
+    """
     for name in kinds:
         if name not in columns:
             raise ConfigurationError(
                 f'A kind or order is given for column "{name}", which the table lacks; its columns are '
                 f"{', '.join(columns)}."
             )
+    if missing not in get_args(Missing):
+        raise ConfigurationError(f'missing is "{missing}"; it must be one of {", ".join(get_args(Missing))}.')
 
 
 def _complete_rows(arrow: pa.Table, roles: Roles, policy: Missing) -> NDArray[np.int64]:

@@ -48,7 +48,7 @@ _HARMLESS: Final = (
     b"style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'\">\n"
 )
 _OF_THE_NODE: Final = frozenset(
-    {"source", "format", "query", "separator", "identifiers", "allow_repeated", "allow_unique"}
+    {"source", "format", "query", "separator", "identifiers", "allow_repeated", "allow_unique", "engine"}
 )
 _NEEDED: Final = frozenset({ROWS, RELEASE_PARQUET, CERTIFICATE})
 

@@ -60,14 +60,20 @@ def run(
 def _run_here(config: Path, out: Path, *, as_json: bool) -> None:
     from anonymize.verifier import LABELS, MOMENTS
     from coordinator.cli.terminal.console import note
-    from jobs.anonymization.folder import write_folder
+    from jobs.anonymization.folder import REPORT, write_folder
+    from jobs.anonymization.in_blocks import anonymize_in_blocks, lies_in_blocks
     from jobs.anonymization.inputs import load
     from jobs.anonymization.running import run as run_algorithm
-    from jobs.anonymization.spec import RANDOM
+    from jobs.anonymization.spec import RANDOM, read_spec
 
-    inputs = load(config)
-    _show(write_folder(out, inputs, run_algorithm(inputs)), as_json=as_json)
-    for warning in inputs.warnings:
+    if lies_in_blocks(read_spec(config), config.resolve().parent):
+        found, certificate = anonymize_in_blocks(config, out)
+        inputs, warnings = found.inputs, found.warnings
+    else:
+        inputs = load(config)
+        certificate, warnings = write_folder(out, inputs, run_algorithm(inputs)), inputs.warnings
+    _show(certificate, as_json=as_json)
+    for warning in warnings:
         note(warning)
     if inputs.table.dropped:
         note(f"{inputs.table.dropped:,} rows that lack values were left out")
@@ -75,7 +81,8 @@ def _run_here(config: Path, out: Path, *, as_json: bool) -> None:
         note(
             "the random draws come from a seed: anyone who knows or guesses it can repeat them; leave it out to publish"
         )
-    note(f"written to {out}; report.html shows figures of the original and is not for publication")
+    report = "report.html shows figures of the original and is not for publication"
+    note(f"written to {out}; {report if (out / REPORT).exists() else 'rows in blocks have no report.html'}")
     if (out / MOMENTS).exists():
         note(f"{MOMENTS} is not for publication either: records can be worked out from the sums of few")
     if (out / LABELS).exists():

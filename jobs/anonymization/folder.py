@@ -6,12 +6,11 @@ from pathlib import Path
 from typing import Final
 
 from anonymize.certificate import Certificate
-from anonymize.certifying import Sources, publish_folder
+from anonymize.certifying import publish_folder
 from anonymize.release import Release
 from anonymize.verifier import CERTIFICATE, LABELS, MOMENTS, RELEASE_CSV, RELEASE_PARQUET
-from jobs.anonymization.inputs import Inputs
+from jobs.anonymization.inputs import Inputs, sources_of
 from jobs.anonymization.page import report
-from jobs.anonymization.spec import parameters
 from jobs.results.destination import MANIFEST
 from jobs.results.folder import write_whole
 from jobs.results.manifest import seal
@@ -48,12 +47,7 @@ def write_folder(out: Path, inputs: Inputs, release: Release) -> Certificate:
             inputs.table,
             inputs.requirements,
             hierarchies=inputs.hierarchies,
-            sources=Sources(
-                inputs.source if inputs.spec.hash_input else None,
-                inputs.hierarchy_files,
-                None if inputs.spec.is_telling else inputs.config,
-                parameters(inputs.spec),
-            ),
+            sources=sources_of(inputs),
         )
         (draft / REPORT).write_text(report(inputs, release, certificate), encoding="utf-8")
         seal(draft, None)

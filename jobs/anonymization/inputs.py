@@ -11,7 +11,9 @@ from typing import Any
 
 import pyarrow as pa
 
-from anonymize.columns import Column
+from anonymize.certifying import Sources
+from anonymize.columns import Column, Value
+from anonymize.columns import Kind as ColumnKind
 from anonymize.hierarchies import builders
 from anonymize.hierarchies.files import from_csv, from_json
 from anonymize.hierarchies.hierarchy import Hierarchy
@@ -32,7 +34,7 @@ from jobs.anonymization.hierarchy_spec import (
     plain_number,
 )
 from jobs.anonymization.model_entry import ColumnEntry
-from jobs.anonymization.spec import AnonymizeSection, read_spec, sole_column
+from jobs.anonymization.spec import AnonymizeSection, parameters, read_spec, sole_column
 from link.errors import ConfigurationError, InputDataError
 
 
@@ -79,6 +81,11 @@ def load(config: Path) -> Inputs:
         InputDataError: The data or a hierarchy cannot be used.
     """
     spec = read_spec(config)
+    if spec.engine == "blocks":
+        raise ConfigurationError(
+            'engine = "blocks" is for comine anonymize run, which writes a folder; everything else needs the rows in '
+            'memory: take engine = "memory"'
+        )
     folder = config.resolve().parent
     table = table_of(spec, read_source(spec, folder))
     given, files = hierarchies_of(spec, folder, table)
@@ -94,6 +101,28 @@ def load(config: Path) -> Inputs:
     )
 
 
+def sources_of(inputs: Inputs) -> Sources:
+    """What a certificate says of where a release came from."""
+    spec = inputs.spec
+    return Sources(
+        inputs.source if spec.hash_input else None,
+        inputs.hierarchy_files,
+        None if spec.is_telling else inputs.config,
+        parameters(spec),
+    )
+
+
+def described(spec: AnonymizeSection) -> tuple[Roles, dict[str, ColumnKind], dict[str, list[Value]]]:
+    """The roles of all columns, the kinds that are given, and the orders of ordinal columns."""
+    kinds = {name: column.kind for name, column in spec.columns.items()}
+    orders: dict[str, list[Value]] = {
+        name: [plain_number(each) if isinstance(each, Decimal) else each for each in column.order]
+        for name, column in spec.columns.items()
+        if column.kind == "ordinal"
+    }
+    return Roles(spec.identifiers, spec.quasi_identifiers, spec.sensitive, spec.insensitive), kinds, orders
+
+
 def table_of(spec: AnonymizeSection, data: pa.Table) -> Table:
     """Rows with the roles and kinds of a configuration.
 
@@ -102,10 +131,7 @@ def table_of(spec: AnonymizeSection, data: pa.Table) -> Table:
             several rows, or a column that is released as it is distinguishes most rows.
         InputDataError: There are no rows, cells are missing, or a cell is no value of its column's kind.
     """
-    roles = Roles(spec.identifiers, spec.quasi_identifiers, spec.sensitive, spec.insensitive)
-    kinds = {name: column.kind for name, column in spec.columns.items()}
-    orders = {name: [_plain(each) for each in c.order] for name, c in spec.columns.items() if c.kind == "ordinal"}
-    table = Table.of(data, roles, kinds, orders, spec.missing)
+    table = Table.of(data, *described(spec), spec.missing)
     check_persons(table.data, spec.identifiers, spec.allow_repeated)
     if table.data.num_rows >= spec.least:  # else every value is rare, and of what can be released it is asked again
         check_insensitive(table.data, spec.as_they_are, spec.allow_unique, spec.least)
@@ -131,8 +157,12 @@ def read_rows(path: Path, separator: str, form: str | None = None) -> pa.Table:
     Raises:
         InputDataError: It cannot be read.
     """
-    parquet = form == "parquet" if form is not None else path.suffix in (".parquet", ".pq")
-    return read_parquet(path) if parquet else read_csv(path, separator)
+    return read_parquet(path) if is_parquet(path, form) else read_csv(path, separator)
+
+
+def is_parquet(path: Path, form: str | None) -> bool:
+    """Whether a file is read as Parquet: by its format, else by its suffix."""
+    return form == "parquet" if form is not None else path.suffix in (".parquet", ".pq")
 
 
 def requirements_of(spec: AnonymizeSection, hierarchies: Mapping[str, Hierarchy]) -> Requirements | None:
@@ -181,8 +211,7 @@ def hierarchies_of(spec: AnonymizeSection, folder: Path, table: Table) -> tuple[
     """
     found, files = {}, {}
     for name, entry in spec.hierarchies.items():
-        column = table.column(name)
-        if table.roles.of(name) not in ("quasi_identifiers", "sensitive"):
+        if name in (*table.roles.identifiers, *table.roles.insensitive):
             raise ConfigurationError(
                 f'[anonymize.hierarchies] has one of column "{name}", which is neither a quasi-identifier nor '
                 "sensitive; take it away"
@@ -191,8 +220,8 @@ def hierarchies_of(spec: AnonymizeSection, folder: Path, table: Table) -> tuple[
             files[name] = folder / entry.file
             found[name] = from_file(files[name], entry, entry.separator or spec.separator, name)
         else:
-            found[name] = _built(entry, column)
-        found[name].align(column)  # so that values which it lacks are reported before any work is done
+            found[name] = _built(entry, table.column(name))
+        found[name].align(table.column(name))  # so that values which it lacks are reported before any work is done
     return found, files
 
 
@@ -274,11 +303,6 @@ def _inverted(groups: Mapping[str, tuple[str, ...]], name: str) -> dict[str, str
                 )
             found[member] = label
     return found
-
-
-def _plain(value: Any) -> Any:
-    """A decimal as a number; anything else as it is."""
-    return plain_number(value) if isinstance(value, Decimal) else value
 
 
 def _absolute(url: str, folder: Path) -> str:

@@ -38,16 +38,26 @@ def run(inputs: Inputs) -> Release:
     if reason is not None:
         raise ConfigurationError(reason)
     release = _released(inputs)
-    if len(release.suppressed) > allowed:
-        raise ConfigurationError(
-            f"{len(release.suppressed)} rows would have to be suppressed, but max_suppression = {spec.max_suppression} "
-            f"allows {allowed} of {table.n_rows}: allow more, or weaken the model"
-        )
+    check_suppression(spec, len(release.suppressed), table.n_rows)
     if inputs.requirements is not None and release.classes is not None and spec.algorithm not in FULL_DOMAIN:
         _check(release, table, inputs.requirements, spec.algorithm)
     left = [name for name in spec.as_they_are if name in release.table.column_names]
     check_insensitive(release.table, left, spec.allow_unique, spec.least)  # some may be rare once others are left out
     return sorted_rows(release) if spec.row_order == "sorted" else release
+
+
+def check_suppression(spec: AnonymizeSection, suppressed: int, n_rows: int) -> None:
+    """Refuses a release that leaves out more rows than it may.
+
+    Raises:
+        ConfigurationError: It does.
+    """
+    allowed = allowed_suppression(spec.max_suppression, n_rows)
+    if suppressed > allowed:
+        raise ConfigurationError(
+            f"{suppressed} rows would have to be suppressed, but max_suppression = {spec.max_suppression} "
+            f"allows {allowed} of {n_rows}: allow more, or weaken the model"
+        )
 
 
 def _released(inputs: Inputs) -> Release:
@@ -68,13 +78,7 @@ def _released(inputs: Inputs) -> Release:
 
 def _full_domain(inputs: Inputs) -> Release:
     spec = inputs.spec
-    if spec.algorithm == "local-recoding":
-        if spec.suppression == "cell":
-            raise ConfigurationError('suppression = "cell" is not for local-recoding, which suppresses rows at the end')
-        name, more = "local_recode", {}
-    else:
-        name, more = spec.algorithm, {"suppression": spec.suppression}
-    module = "local_recoding" if name == "local_recode" else name
+    module, name, more = algorithm_of(spec)
     search: Callable[..., Release] = getattr(import_module(f"anonymize.fulldomain.{module}"), name)
     release = search(
         inputs.table,
@@ -86,6 +90,19 @@ def _full_domain(inputs: Inputs) -> Release:
         **more,
     )
     return replace(release, algorithm=spec.algorithm)
+
+
+def algorithm_of(spec: AnonymizeSection) -> tuple[str, str, dict[str, str]]:
+    """The module and the function of an algorithm of full-domain recoding, and its own arguments.
+
+    Raises:
+        ConfigurationError: An argument is not for it.
+    """
+    if spec.algorithm != "local-recoding":
+        return spec.algorithm, spec.algorithm, {"suppression": spec.suppression}
+    if spec.suppression == "cell":
+        raise ConfigurationError('suppression = "cell" is not for local-recoding, which suppresses rows at the end')
+    return "local_recoding", "local_recode", {}
 
 
 def _perturbed(inputs: Inputs) -> Release:

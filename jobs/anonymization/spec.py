@@ -134,6 +134,8 @@ class AnonymizeSection(Section):
             in that of the input, a row's place may reveal what its cells hide.
         hash_input: Whether the certificate names the SHA-256 of the source, by which a guess of it can be confirmed.
         seed: Repeats all random draws; for tests, since anybody who knows it can repeat them too.
+        engine: Whether the rows are read into memory, or in blocks; `auto` reads a file in blocks if the algorithm is
+            one of full-domain recoding and its rows might not fit memory. The release is the same.
     """
 
     source: str = Field(min_length=1)
@@ -155,6 +157,7 @@ class AnonymizeSection(Section):
     row_order: Literal["sorted", "input"] = "sorted"
     hash_input: bool = True
     seed: Whole | None = None
+    engine: Literal["auto", "memory", "blocks"] = "auto"
     model: ModelSection = ModelSection()
     columns: dict[ColumnName, ColumnSection] = Field(default={})
     hierarchies: dict[ColumnName, HierarchyEntry] = Field(default={})
@@ -271,7 +274,7 @@ def parameters(spec: AnonymizeSection) -> dict[str, Any]:
         mode="json",
         by_alias=True,
         exclude_unset=True,
-        exclude={"source", "format", "query", "separator", "seed", "hierarchies", "columns", "levels"},
+        exclude={"source", "format", "query", "separator", "seed", "engine", "hierarchies", "columns", "levels"},
     )
     shown |= {"seeded": spec.seed is not None, "row_order": spec.row_order}
     return shown

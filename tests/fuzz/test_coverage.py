@@ -188,6 +188,16 @@ READ: Final[dict[str, tuple[str, ...]]] = {
         "anonymize.reading:read_parquet",
         "mining.data.table_readers:table_from_parquet",
     ),
+    "files block-csv": ("anonymize.blocks.sources:CsvBlocks.__init__",),
+    "files block-parquet": (
+        "anonymize.blocks.sources:ParquetBlocks.__init__",
+        "anonymize.blocks.sources:ParquetBlocks.blocks",
+        "jobs.anonymization.in_blocks:expected_bytes",
+    ),
+    "files sorted-run": (
+        "anonymize.blocks.counted_rows:CountedRows._spill",
+        "anonymize.blocks.counted_rows:_Run.__init__",
+    ),
     "files sqlite": (
         "anonymize.reading:_from_sqlite",
         "mining.data.databases:sqlite_query",

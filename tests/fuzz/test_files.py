@@ -28,6 +28,8 @@ import pytest
 from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
+from anonymize.blocks.counted_rows import CountedRows, merged
+from anonymize.blocks.sources import CsvBlocks, ParquetBlocks
 from anonymize.hierarchies.files import from_csv, from_json
 from anonymize.reading import read_parquet as read_rows
 from anonymize.reading import read_sql
@@ -40,6 +42,7 @@ from coordinator.cli.terminal.completion import parties_of_job
 from coordinator.frequency.values import load_collection
 from coordinator.shuffle.routes import read_state
 from crypto.primitives.randomness import Randomness
+from jobs.anonymization.in_blocks import expected_bytes
 from jobs.anonymization.inputs import load as load_anonymization
 from jobs.anonymization.verifying import verify as verify_folder
 from jobs.audit.place import of_party as audited
@@ -416,6 +419,22 @@ def _of_node(path: Path) -> object:
     return None
 
 
+def _csv_blocks(path: Path) -> object:
+    return [block.num_rows for block in CsvBlocks(path, ",").blocks(["zip", "age"])]
+
+
+def _parquet_blocks(path: Path) -> object:
+    expected_bytes(path, "parquet")
+    found = ParquetBlocks(path)
+    return [block.num_rows for block in found.blocks(found.column_names[1:])]
+
+
+def _sorted_run(folder: Path) -> Sequence[bytes]:
+    counted = CountedRows(folder, most=0)
+    counted.add(pa.Table.from_pylist(ROWS))
+    return [path.read_bytes() for path in folder.glob("*.arrow")]
+
+
 def _arrow(folder: Path) -> Sequence[bytes]:
     sink, table = pa.BufferOutputStream(), pa.Table.from_pylist(ROWS)
     with pa.ipc.new_stream(sink, table.schema) as stream:
@@ -477,6 +496,9 @@ READERS: dict[str, Reader] = {
     "parquet-items": Reader(_baskets_parquet, _transactions("parquet")),
     "table": Reader(_people_csv, _table("csv")),
     "parquet-table": Reader(_people_parquet, _table("parquet")),
+    "block-csv": Reader(_people_csv, _csv_blocks),
+    "block-parquet": Reader(_people_parquet, _parquet_blocks),
+    "sorted-run": Reader(_sorted_run, lambda path: list(merged([path]))),
     "sqlite": Reader(_sqlite, _sql("sqlite")),
     "duckdb": Reader(_duckdb, _sql("duckdb")),
     "verified-csv": Reader(_people_csv, read_csv),

@@ -17,8 +17,12 @@ from party.services.anonymization.policy import AnonymizationRules, check_reques
 from party.services.anonymization.strength import released
 from protos.v1 import anonymization_pb2 as pb
 
-OF_FILES: Final = frozenset({"source", "format", "query", "separator", "identifiers", "allow_repeated", "allow_unique"})
+OF_FILES: Final = frozenset(
+    {"source", "format", "query", "separator", "identifiers", "allow_repeated", "allow_unique", "engine"}
+)
 """Keys of `[anonymize]` that a request lacks: the node knows its data, and what is not named stays there."""
+
+_ENGINES: Final = {"memory": "memory", "processes": "blocks"}
 
 
 def spec_of(
@@ -115,4 +119,5 @@ def source_of(dataset: DatasetSection) -> dict[str, Any]:
     """Where a dataset is, in the keys of a configuration."""
     found: dict[str, Any] = {"source": dataset.source, "format": dataset.format}
     found |= {} if dataset.separator is None else {"separator": dataset.separator}
+    found |= {"engine": _ENGINES[dataset.engine]} if dataset.engine in _ENGINES else {}
     return found | ({} if dataset.query is None else {"query": dataset.query})

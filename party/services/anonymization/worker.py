@@ -12,6 +12,7 @@ import json
 import os
 import resource
 import sys
+import tempfile
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -22,7 +23,9 @@ from jobs.anonymization.spec import AnonymizeSection
 from link.errors import ComineError, ConfigurationError, InputDataError, ResourceError
 
 if TYPE_CHECKING:
+    from anonymize.certificate import Certificate
     from anonymize.hierarchies.hierarchy import Hierarchy
+    from anonymize.tables import Table
 
 OUT: Final = "out"  # the release folder
 ROWS: Final = "rows.arrow"
@@ -69,60 +72,107 @@ def release(spec: AnonymizeSection, folder: Path, dataset: str, persons: Sequenc
     Raises:
         Failed: There is no release.
     """
-    from dataclasses import replace
-
-    from anonymize.uniqueness import check_persons
     from anonymize.verifier import RELEASE_CSV
-    from jobs.anonymization.folder import write_folder
-    from jobs.anonymization.inputs import (
-        Inputs,
-        hierarchies_of,
-        read_source,
-        requirements_of,
-        sensitive_levels,
-        table_of,
-    )
-    from jobs.anonymization.running import run
-    from party.services.anonymization.strength import released
+    from jobs.anonymization.in_blocks import lies_in_blocks
 
     of = f"the dataset '{dataset}' of {me}"
-    with _reported_as(InputDataError(f"{of} cannot be read; {HIDDEN}"), of_rows=False):
-        data = read_source(spec, folder)
-    columns = released(spec)
-    if lacking := [name for name in columns if name not in data.column_names]:
-        what = f"{of} has no column '{lacking[0]}', of which its policy speaks; its operator has to correct party.toml"
-        raise Failed(ConfigurationError(what), what)
-    taken = data.select([name for name in data.column_names if name in columns])
-    with _reported_as(
-        InputDataError(
-            f"{of} does not fit the configuration: cells are missing (see [anonymize] missing), or are no values of "
-            f"their column's kind, or distinguish persons that no k hides; {HIDDEN}"
-        )
-    ):
-        check_persons(data, [name for name in persons if name in data.column_names], ())
-        del data
-        table = table_of(spec, taken)
-    trees: dict[str, Hierarchy] = {}
-    for name in spec.hierarchies:
-        only = spec.model_copy(update={"hierarchies": {name: spec.hierarchies[name]}})
-        with _reported_as(ConfigurationError(f"the hierarchy of '{name}' does not fit {of}; {HIDDEN}")):
-            trees |= hierarchies_of(only, folder, table)[0]
-    with _reported_as(
-        ConfigurationError(
-            f'algorithm = "{spec.algorithm}" makes no release of {of} that meets the models within max_suppression = '
-            f"{spec.max_suppression}, or they do not suit its columns; allow more, or ask for less; {HIDDEN}"
-        )
-    ):
-        inputs = Inputs(spec, None, table, trees, sensitive_levels(spec), requirements_of(spec, trees), None)
-        found = run(inputs)  # sorted: in the table's order, rows of two releases could be put side by side
-    # A digest of the source would let anyone who knows all of it but one cell try what that cell holds: it has none.
-    certificate = write_folder(folder / OUT, replace(inputs, hierarchy_files={}), found)
+    try:
+        in_blocks = lies_in_blocks(spec, folder)
+    except ConfigurationError as error:  # which speaks of the request alone
+        raise Failed(error, error.message) from error
+    certificate = (_of_blocks if in_blocks else _of_memory)(spec, folder, of, persons)
     _write_rows(folder)
     return {
         "rows": certificate.hashes.release[RELEASE_CSV],
         "certificate": certificate.digest,
         "published": certificate.published,
     }
+
+
+def _of_memory(spec: AnonymizeSection, folder: Path, of: str, persons: Sequence[str]) -> Certificate:
+    from dataclasses import replace
+
+    from anonymize.uniqueness import check_persons
+    from jobs.anonymization.folder import write_folder
+    from jobs.anonymization.inputs import Inputs, read_source, requirements_of, sensitive_levels, table_of
+    from jobs.anonymization.running import run
+
+    with _reported_as(_unreadable(of), of_rows=False):
+        data = read_source(spec, folder)
+    columns = _taken(spec, data.column_names, of)
+    taken = data.select(columns)
+    with _reported_as(_unfit(of)):
+        check_persons(data, [name for name in persons if name in data.column_names], ())
+        del data
+        table = table_of(spec, taken)
+    trees = _hierarchies(spec, folder, table, of)
+    with _reported_as(_no_release(spec, of)):
+        inputs = Inputs(spec, None, table, trees, sensitive_levels(spec), requirements_of(spec, trees), None)
+        found = run(inputs)  # sorted: in the table's order, rows of two releases could be put side by side
+    # A digest of the source would let anyone who knows all of it but one cell try what that cell holds: it has none.
+    return write_folder(folder / OUT, replace(inputs, hierarchy_files={}), found)
+
+
+def _of_blocks(spec: AnonymizeSection, folder: Path, of: str, persons: Sequence[str]) -> Certificate:
+    from anonymize.blocks.identifying import repeated
+    from anonymize.uniqueness import refuse_repeated
+    from jobs.anonymization.in_blocks import open_source, run_blocks, table_in_blocks, write_folder
+    from jobs.anonymization.inputs import Inputs, requirements_of, sensitive_levels
+
+    with tempfile.TemporaryDirectory(dir=folder) as place:
+        scratch = Path(place)
+        with _reported_as(_unreadable(of), of_rows=False):
+            source = open_source(spec, folder)
+        columns = _taken(spec, source.column_names, of)
+        with _reported_as(_unfit(of)):
+            own = [name for name in persons if name in source.column_names]
+            refuse_repeated(repeated(source.blocks(own), own, scratch) if own else ())
+            table = table_in_blocks(spec, source, columns, scratch)
+        trees = _hierarchies(spec, folder, table, of)
+        with _reported_as(_no_release(spec, of)):
+            inputs = Inputs(spec, None, table, trees, sensitive_levels(spec), requirements_of(spec, trees), None)
+            found = run_blocks(inputs, scratch)
+        return write_folder(folder / OUT, inputs, found, scratch)
+
+
+def _taken(spec: AnonymizeSection, given: Sequence[str], of: str) -> list[str]:
+    """The columns of a request, in the order of the dataset."""
+    from party.services.anonymization.strength import released
+
+    columns = released(spec)
+    if lacking := [name for name in columns if name not in given]:
+        what = f"{of} has no column '{lacking[0]}', of which its policy speaks; its operator has to correct party.toml"
+        raise Failed(ConfigurationError(what), what)
+    return [name for name in given if name in columns]
+
+
+def _hierarchies(spec: AnonymizeSection, folder: Path, table: Table, of: str) -> dict[str, Hierarchy]:
+    from jobs.anonymization.inputs import hierarchies_of
+
+    trees: dict[str, Hierarchy] = {}
+    for name in spec.hierarchies:
+        only = spec.model_copy(update={"hierarchies": {name: spec.hierarchies[name]}})
+        with _reported_as(ConfigurationError(f"the hierarchy of '{name}' does not fit {of}; {HIDDEN}")):
+            trees |= hierarchies_of(only, folder, table)[0]
+    return trees
+
+
+def _unreadable(of: str) -> ComineError:
+    return InputDataError(f"{of} cannot be read; {HIDDEN}")
+
+
+def _unfit(of: str) -> ComineError:
+    return InputDataError(
+        f"{of} does not fit the configuration: cells are missing (see [anonymize] missing), or are no values of "
+        f"their column's kind, or distinguish persons that no k hides; {HIDDEN}"
+    )
+
+
+def _no_release(spec: AnonymizeSection, of: str) -> ComineError:
+    return ConfigurationError(
+        f'algorithm = "{spec.algorithm}" makes no release of {of} that meets the models within max_suppression = '
+        f"{spec.max_suppression}, or they do not suit its columns; allow more, or ask for less; {HIDDEN}"
+    )
 
 
 def _write_rows(folder: Path) -> None:

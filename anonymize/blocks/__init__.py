@@ -1,0 +1,1 @@
+"""Tables that do not fit memory: read in blocks, counted by their distinct tuples, released row by row."""

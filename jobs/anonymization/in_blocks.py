@@ -1,0 +1,218 @@
+"""Configurations whose rows do not fit memory: full-domain recoding of a file that is read in blocks."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+from typing import Final
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from anonymize.blocks.identifying import rare, repeated, warnings
+from anonymize.blocks.publishing import publish_blocks
+from anonymize.blocks.release import BlockRelease
+from anonymize.blocks.sources import Blocks, CsvBlocks, ParquetBlocks
+from anonymize.blocks.table import BlockTable
+from anonymize.blocks.tuples import BlockProblem
+from anonymize.certificate import Certificate
+from anonymize.uniqueness import refuse_identifying, refuse_repeated
+from jobs.anonymization.folder import holds_earlier
+from jobs.anonymization.inputs import (
+    Inputs,
+    described,
+    hierarchies_of,
+    is_parquet,
+    requirements_of,
+    sensitive_levels,
+    sources_of,
+)
+from jobs.anonymization.running import algorithm_of, check_suppression
+from jobs.anonymization.spec import FULL_DOMAIN, AnonymizeSection, read_spec
+from jobs.results.folder import write_whole
+from jobs.results.manifest import seal
+from link.errors import ConfigurationError
+from link.memory_limit import memory_limit
+
+_SHARE: Final = 0.5  # of the memory, that rows may take which are read into it
+_OF_TEXT: Final = 12  # bytes of memory for each of a CSV file
+_OF_PACKED: Final = 6 * _OF_TEXT  # of a compressed one
+_OF_CELL: Final = 64  # for each cell of a Parquet file
+
+
+def lies_in_blocks(spec: AnonymizeSection, folder: Path) -> bool:
+    """Whether the rows of a configuration are read in blocks; with `engine = "auto"` if they may not fit memory.
+
+    Raises:
+        ConfigurationError: They are to be, and the algorithm or the source needs them in memory.
+    """
+    if spec.engine == "blocks":
+        if spec.algorithm not in FULL_DOMAIN:
+            raise ConfigurationError(
+                f'algorithm = "{spec.algorithm}" compares rows with each other, so it needs all of them in memory; '
+                f'take engine = "memory", or one of {", ".join(FULL_DOMAIN)}, which need only the distinct combinations'
+            )
+        if spec.is_database:
+            raise ConfigurationError(
+                'engine = "blocks" reads a file several times, and a query may give other rows each time; write its '
+                'rows to a Parquet file, or take engine = "memory"'
+            )
+        return True
+    if spec.engine == "memory" or spec.algorithm not in FULL_DOMAIN or spec.is_database:
+        return False
+    return expected_bytes(folder / spec.source, spec.format) > _SHARE * memory_limit()
+
+
+def expected_bytes(path: Path, form: str | None) -> int:
+    """Bytes that the rows of a file take in memory, about; 0 where that is not known."""
+    try:
+        if not is_parquet(path, form):
+            packed = path.suffix in (".gz", ".bz2", ".zst")
+            return path.stat().st_size * (_OF_PACKED if packed else _OF_TEXT)
+        with pq.ParquetFile(path) as file:
+            return int(file.metadata.num_rows * file.metadata.num_columns * _OF_CELL)
+    except (OSError, ValueError, pa.ArrowException):
+        return 0  # what reads it says what is wrong
+
+
+@dataclass(frozen=True, eq=False)
+class BlockRun:
+    """A release of rows in blocks.
+
+    Attributes:
+        inputs: What was anonymised; its table is a `BlockTable`.
+        release: The outcome.
+        warnings: What columns that are released as they are may reveal, as sentences.
+    """
+
+    inputs: Inputs
+    release: BlockRelease
+    warnings: Sequence[str]
+
+
+def open_source(spec: AnonymizeSection, folder: Path) -> Blocks:
+    """The source of a configuration.
+
+    Raises:
+        InputDataError: It cannot be read.
+    """
+    path = folder / spec.source
+    return ParquetBlocks(path) if is_parquet(path, spec.format) else CsvBlocks(path, spec.separator)
+
+
+def table_in_blocks(spec: AnonymizeSection, source: Blocks, names: Sequence[str], scratch: Path) -> BlockTable:
+    """`inputs.table_of` for rows in blocks; only the named columns are read.
+
+    Args:
+        spec: The configuration.
+        source: Of the rows.
+        names: The columns.
+        scratch: A folder for what does not fit memory.
+    """
+    table = BlockTable.counted(source, names, *described(spec), spec.missing)
+    persons = [name for name in spec.identifiers if name not in spec.allow_repeated]
+    refuse_repeated(repeated(table.rows(persons), persons, scratch) if persons else ())
+    left = [name for name in spec.as_they_are if name not in spec.allow_unique]
+    if left and table.n_rows >= spec.least:
+        refuse_identifying(rare(table.rows(left), left, spec.least, scratch, together=False), spec.least)
+    return table
+
+
+def load_blocks(config: Path, scratch: Path) -> Inputs:
+    """`inputs.load` for rows in blocks.
+
+    Args:
+        config: The file.
+        scratch: A folder for what does not fit memory.
+    """
+    spec = read_spec(config)
+    folder = config.resolve().parent
+    source = open_source(spec, folder)
+    table = table_in_blocks(spec, source, source.column_names, scratch)
+    given, files = hierarchies_of(spec, folder, table)
+    return Inputs(
+        spec,
+        config,
+        table,
+        given,
+        sensitive_levels(spec),
+        requirements_of(spec, given),
+        folder / spec.source,
+        {name: path for name, path in files.items() if name in spec.quasi_identifiers},
+    )
+
+
+def run_blocks(inputs: Inputs, scratch: Path) -> BlockRelease:
+    """`running.run` for rows in blocks.
+
+    Args:
+        inputs: Whose table is a `BlockTable`.
+        scratch: A folder for what does not fit memory.
+
+    Raises:
+        ConfigurationError: The requirements cannot be met, or a parameter does not suit; the sentence gives the reason.
+        InputDataError: A hierarchy lacks values, or the source has changed.
+    """
+    spec, table = inputs.spec, inputs.table
+    assert isinstance(table, BlockTable)
+    assert inputs.requirements is not None
+    module, _, options = algorithm_of(spec)
+    problem = BlockProblem.of(table, inputs.hierarchies, inputs.requirements, spec.max_suppression)
+    found = import_module(f"anonymize.fulldomain.{module}").recode(problem, spec.loss, **options)
+    release = BlockRelease.of(problem, found, spec.suppressed).named(spec.algorithm)
+    check_suppression(spec, release.suppressed, table.n_rows)
+    left = [name for name in spec.as_they_are if name not in spec.allow_unique]
+    if left and (release.published < table.n_rows or table.n_rows < spec.least):  # else nothing has changed
+        refuse_identifying(rare(release.rows(), left, spec.least, scratch, together=False), spec.least)
+    return release
+
+
+def anonymize_in_blocks(config: Path, out: Path) -> tuple[BlockRun, Certificate]:
+    """Runs a configuration over blocks, and writes the folder of its release, without a report.
+
+    Args:
+        config: The configuration.
+        out: The folder; an earlier release in its place is replaced.
+
+    Raises:
+        ComineError: The configuration or the data is at fault, or the models cannot be met; the message says why.
+        ResourceError: The disk is full, or the folder cannot be written.
+    """
+    parent = out.resolve().parent
+    parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix=".comine-", dir=parent) as place:
+        scratch = Path(place)
+        inputs = load_blocks(config, scratch)
+        release = run_blocks(inputs, scratch)
+        table = inputs.table
+        assert isinstance(table, BlockTable)
+        said = warnings(table, inputs.spec.as_they_are, inputs.spec.least, scratch)
+        return BlockRun(inputs, release, said), write_folder(out, inputs, release, scratch)
+
+
+def write_folder(out: Path, inputs: Inputs, release: BlockRelease, scratch: Path) -> Certificate:
+    """Writes `release.csv`, `release.parquet`, `certificate.json`, the manifest, and `labels.json` where needed.
+
+    Args:
+        out: The folder.
+        inputs: What was anonymised.
+        release: What is written.
+        scratch: A folder for what does not fit memory.
+
+    Raises:
+        ConfigurationError: `out` is a file, or holds something other than an earlier release.
+        ResourceError: The disk is full, or the folder cannot be written.
+    """
+    certificates = []
+
+    def fill(draft: Path) -> None:
+        in_order = inputs.spec.row_order == "sorted"
+        sources = sources_of(inputs)
+        certificates.append(publish_blocks(draft, release, in_order=in_order, sources=sources, scratch=scratch))
+        seal(draft, None)
+
+    write_whole(out, fill, holds_earlier)
+    return certificates[0]
