@@ -1,4 +1,4 @@
-"""Intersection of two parties' identifiers beside OpenMined PSI, and of a million each in bounded memory.
+"""Intersection of two parties' identifiers beside OpenMined PSI and SPU, and of a million each in bounded memory.
 
 As a module it is one run of ours, both parties in one process: `python -m benchmarks.psi ROWS PROTOCOL`.
 """
@@ -13,7 +13,7 @@ import time
 from dataclasses import asdict, dataclass
 from itertools import product
 from pathlib import Path
-from typing import Final
+from typing import Final, TypedDict
 
 import numpy as np
 
@@ -31,13 +31,24 @@ from link.executor import ThreadExecutor
 from link.session import Session
 from link.transports.memory import Hub
 
-PEER = Path(__file__).parent / "peers" / "openmined_intersection.py"
+PEERS: Final = {  # by name what it is in Python, and the script that runs it
+    "OpenMined PSI": ("private_set_intersection.python", "openmined_intersection.py"),
+    "SPU": ("spu.psi", "spu_intersection.py"),
+}
 HOLDERS = PARTIES[:2]
 LABEL = "intersection"
 FEW_ROWS, ROWS, MANY_ROWS = 10_000, 100_000, 1_000_000
 TARGET: Final = 2.0  # times as fast as the peer
 OVER_THE_GROUP: Final = "the same over the group alone"
 PROTOCOLS: Final = ("alignment, intersection", OVER_THE_GROUP)
+
+
+class Costs(TypedDict):
+    """Of a peer: seconds, processor seconds, and bytes where it says how many."""
+
+    seconds: float
+    cpu_s: float
+    bytes: float | None
 
 
 @dataclass(frozen=True)
@@ -64,39 +75,46 @@ def run(settings: Settings) -> list[Table]:
         f"Intersection of two parties' identifiers, half of them common, {cores()} cores",
         ("what", "rows each", "seconds", "× peer", "target ×", "CPU s, both", "bytes an identifier", "peak MB"),
         notes=[
-            "both parties are in one process and hand over encoded messages; × peer: its seconds beside ours",
-            "the peer tells one party what is common and works on one core; ours tells both, and uses them all",
+            "both parties are in one process and hand over messages; × peer: OpenMined PSI's seconds beside ours",
+            "OpenMined PSI tells one party what is common and works on one core; SPU and ours tell both",
+            "SPU reads and writes files, and does not say how much it sends",
         ],
     )
-    theirs = _peer(settings, rows)
-    if theirs is None:
-        table.notes.append("OpenMined PSI is skipped; `make bench-peers` installs it")
-    else:
-        for name, peer in theirs.items():
-            octets = peer["bytes"] / (2 * rows)
-            table.add(f"OpenMined PSI, {name}", rows, peer["seconds"], 1.0, None, peer["cpu_s"], octets, None)
+    theirs = dict[str, Costs]()
+    for peer in PEERS:
+        costs = _peer(settings, peer, rows)
+        if costs is None:
+            table.notes.append(f"{peer} is not installed; `make bench-peers` installs it")
+        theirs.update(costs or {})
+    for name, cost in theirs.items():
+        octets = cost["bytes"] / (2 * rows) if cost["bytes"] is not None else None
+        table.add(name, rows, cost["seconds"], None, None, cost["cpu_s"], octets, None)
+    older = [cost["seconds"] for peer, cost in theirs.items() if peer.startswith("OpenMined")]
     for size, name in product((few, rows, many), PROTOCOLS):
+        if size == many and name == OVER_THE_GROUP:
+            continue
         settings.tell(f"{name}, {size}")
-        cost = _ours(size, name, settings.repeats if size == rows else 1)
+        own = _ours(size, name, settings.repeats if size == rows else 1)
         ratio, target = None, None
-        if theirs is not None and size == rows:
-            ratio, target = min(each["seconds"] for each in theirs.values()) / cost.seconds, TARGET
-        octets = cost.bytes_sent / (2 * size)
-        table.add(name, size, cost.seconds, ratio, target, cost.cpu_s, octets, cost.peak_mb)
+        if older and size == rows and name != OVER_THE_GROUP:
+            ratio, target = min(older) / own.seconds, TARGET
+        table.add(name, size, own.seconds, ratio, target, own.cpu_s, own.bytes_sent / (2 * size), own.peak_mb)
     return [table]
 
 
-def _peer(settings: Settings, rows: int) -> dict[str, dict[str, float]] | None:
-    python = settings.peers_python
+def _peer(settings: Settings, name: str, rows: int) -> dict[str, Costs] | None:
+    """A peer's costs by its variants; None where it is not installed."""
+    python, (package, script) = settings.peers_python, PEERS[name]
     if python is None:
         return None
     try:
-        run_process([python, "-c", "import private_set_intersection.python"])
+        run_process([python, "-c", f"import {package}"])
     except RuntimeError:
         return None
-    settings.tell(f"OpenMined PSI, {rows}")
-    found: dict[str, dict[str, float]] = json.loads(run_process([python, PEER, str(rows)]).output)
-    return found
+    settings.tell(f"{name}, {rows}")
+    path = Path(__file__).parent / "peers" / script
+    found: dict[str, Costs] = json.loads(run_process([python, path, str(rows)]).output)
+    return {f"{name}, {variant}": costs for variant, costs in found.items()}
 
 
 def _ours(rows: int, protocol: str, repeats: int) -> Cost:

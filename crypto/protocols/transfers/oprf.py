@@ -163,13 +163,14 @@ async def receive_values(
     def values_of(some: Points, places: Places, streams: Columns) -> Packed:
         return _hashed(read(parts.layout, rows_from(streams), places), some, size)
 
-    for numbers in by_part:
+    for done, numbers in enumerate(by_part):
         seed, places, columns, sent = await session.compute(masked, points[numbers])
         await session.send(peer, StoreSeed(seed=seed))  # -> 4
         await session.send_array(peer, CodeColumns, columns)  # -> 4
         del columns
         values[numbers] = await session.compute(values_of, points[numbers], places, sent.streams)
         await answer_check(session, peer, sent)  # <- 5 -> 6
+        session.progress(session.path, done + 1, parts.number)
     return values
 
 
@@ -222,13 +223,14 @@ async def part_keys(session: Session, peer: str, seeds: ReceiverSeeds, capacity:
         columns ^= _next(streams, 8 * shape[1])
         return columns
 
-    for _ in range(parts.number):
+    for done in range(parts.number):
         seed = (await session.recv(peer, StoreSeed, check_seed)).seed  # <- 4
         columns = await session.recv_array(peer, CodeColumns, np.uint8, shape)  # <- 4
         challenge = challenges.bytes(SEED_BYTES)
         await session.send(peer, ColumnChallenge(seed=challenge))  # -> 5
         columns = await session.compute(corrected, columns)
         await check(session, peer, challenge, secret, columns)  # <- 6
+        session.progress(session.path, done + 1, parts.number)
         yield PartKey(parts.layout, seed, tables, await session.compute(rows_from, columns))
 
 
