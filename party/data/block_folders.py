@@ -7,7 +7,9 @@ import tempfile
 import threading
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
+from typing import Final
 
 from link.errors import InputDataError
 from mining.partitioned.cores import Cores
@@ -16,6 +18,8 @@ from mining.partitioned.encoding.writing import private_folder, unwritten
 from mining.partitioned.rows import PartitionedRows
 from mining.partitioned.sources import AnyEncoding, AnySource, Stored, by_processes, encoding_of, stored_in
 from mining.partitioned.tables.rows import PartitionedTable
+
+REMOVER: Final = "unused-blocks"  # the name of threads
 
 
 class BlockFolders:
@@ -86,7 +90,7 @@ class BlockFolders:
     def _give_back(self, folder: Path) -> None:
         with self._lock:
             self._users[folder] -= 1
-        threading.Thread(target=self._remove_unused).start()  # the event loop does not wait for the disk
+        threading.Thread(target=self._remove_unused, name=REMOVER).start()  # the event loop does not wait for the disk
 
     def _remove_unused(self) -> None:
         """Removes what is neither current nor in use: blocks of what a source was, and what was never finished."""
@@ -118,10 +122,13 @@ def remove_stale(blocks: Path, sources: Mapping[str, tuple[AnySource, Sequence[s
         except InputDataError:  # the source is gone
             current = None
         kept = None if current is None else current.folder
-        for each in _folders(folder) if kept else [folder]:
+        for each in _folders(folder):  # one by one: the dataset's own may lie on another disk, behind a link
             if each != kept:
                 shutil.rmtree(each, ignore_errors=True)
                 removed += not each.exists()
+        if kept is None:
+            with suppress(OSError):
+                folder.rmdir()
     return removed
 
 

@@ -11,9 +11,14 @@ import pytest
 
 from jobs.loading import job_of
 from link.pki.authority import Authority
+from link.transports import grpc_transport
+from link.transports.grpc_transport import GrpcTransport
 from mining.partitioned import counter
 from mining.partitioned.kernels import PairCounts
+from party.jobs.job import Job
 from protos.v1 import control_pb2 as control
+from protos.v1.link_pb2 import Frame
+from protos.v1.plan_pb2 import EstimateRequest
 from tests.mining.partitioned.deadly_kernels import Deadly, Endless
 from tests.party.nodes import DATA, Nodes, running, weekly
 
@@ -55,6 +60,51 @@ def test_a_job_finds_what_it_finds_in_memory(tmp_path: Path) -> None:
         assert found[0] == found[1] == found[2]
 
     asyncio.run(test())
+
+
+@pytest.mark.slow
+def test_nobody_sees_by_plan_steps_or_messages_where_auto_counts_rows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The choice follows from the size of a source, which is nobody's business."""
+    seen: list[object] = []
+    advance = Job.progress
+
+    def progress(job: Job, step: str, done: int, total: int) -> None:
+        seen.append((step, done, total))
+        advance(job, step, done, total)
+
+    class Tapped(GrpcTransport):
+        async def send(self, to: str, frame: Frame) -> None:
+            if frame.lane not in ("hello", "/receipts"):  # whose certificates and signatures differ in length
+                seen.append((frame.sender, to, frame.lane, frame.type, len(frame.body), frame.last))
+            await super().send(to, frame)
+
+    monkeypatch.setattr(Job, "progress", progress)
+    monkeypatch.setattr(grpc_transport, "GrpcTransport", Tapped)
+
+    async def test(folder: Path, share: str) -> list[str]:
+        async with running(folder, party=f"memory_share = {share}") as nodes:
+            items = [f"item{number}" for number in range(8)]  # a union of names has lists of random lengths
+            spec = weekly(itemsets={"min_support": "0.3", "universe": "items", "catalogue": items})
+            answer = await nodes.clients[NORTH].stub.Estimate(EstimateRequest(spec=spec.canonical()))
+            answer.ClearField("speed")
+            answer.ClearField("certificate_bytes")
+            seen.append(answer.SerializeToString())
+            _, ends = await nodes.run(spec)
+            seen.append([(name, end.state, end.rounds) for name, end in ends.items()])
+        found = sorted(map(repr, seen))
+        seen.clear()
+        return found
+
+    found = []
+    for name, share in (("memory", "1.0"), ("blocks", "0.0000000001")):
+        folder = tmp_path / name
+        folder.mkdir()
+        found.append(asyncio.run(test(folder, share)))
+        assert len(list(folder.rglob("blocks/baskets"))) == (3 if name == "blocks" else 0)
+    assert found[0] == found[1]
+    assert len(found[0]) > 30
 
 
 @pytest.mark.parametrize("model", ["distributed", "local", "shuffle", "blended"])

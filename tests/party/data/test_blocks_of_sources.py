@@ -27,7 +27,7 @@ from mining.partitioned.rows import PartitionedRows
 from mining.partitioned.stored import StoredRows
 from party.config import DatasetSection
 from party.data import engine
-from party.data.block_folders import BlockFolders
+from party.data.block_folders import REMOVER, BlockFolders
 from party.data.engine import engine_of
 from party.data.scratch import PREFIX
 from party.data.sources import Sources
@@ -148,21 +148,29 @@ def test_before_a_node_begins_blocks_that_no_job_can_use_are_removed(tmp_path: P
     path.write_text("milk bread hiv\nmilk\n")
     gone = tmp_path / "blocks" / "visits"
 
-    async def encode_all(*withheld: str) -> None:
-        (await loaded(sources(tmp_path, executor, *withheld))).close()
+    def encode_all() -> None:
+        async def encode() -> None:
+            (await loaded(sources(tmp_path, executor))).close()
 
-    asyncio.run(encode_all())
+        asyncio.run(encode())
+        for thread in threading.enumerate():
+            if thread.name == REMOVER:
+                thread.join()
+
+    encode_all()
     made = folders(tmp_path)
-    shutil.copytree(tmp_path / "blocks" / "baskets", gone)
+    elsewhere = tmp_path / "disk"
+    shutil.copytree(tmp_path / "blocks" / "baskets", elsewhere)
+    gone.symlink_to(elsewhere)
     torn = tmp_path / "blocks" / "baskets" / "0123"
     torn.mkdir()
     assert sources(tmp_path, executor).remove_stale() == 2
-    assert (folders(tmp_path), gone.exists()) == (made, False)
+    assert (folders(tmp_path), list(elsewhere.iterdir())) == (made, [])
     assert sources(tmp_path, executor).remove_stale() == 0
     assert sources(tmp_path, executor, "hiv").remove_stale() == 1
     assert folders(tmp_path) == set()
     for change in (lambda: {"engine": "auto"}, lambda: path.unlink() or {}):
-        asyncio.run(encode_all())
+        encode_all()
         assert sources(tmp_path, executor, **change()).remove_stale() == 1
         assert not (tmp_path / "blocks" / "baskets").exists()
 
