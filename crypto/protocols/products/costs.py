@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from itertools import product
 from typing import Final
 
 import numpy as np
@@ -20,6 +21,7 @@ from crypto.protocols.products.dealer import columns_used
 from crypto.protocols.products.ot_matrix import Arrangement, Pairs
 from crypto.protocols.products.replicated_counts import STREAMS, Layout
 from crypto.protocols.products.shared_products import parts_of, word_for
+from crypto.protocols.products.shared_products import row_blocks as blocks_of_rows
 from crypto.protocols.sums.pairwise import KEY_BYTES
 from crypto.protocols.transfers.costs import correlated_traffic, rows_bytes
 from crypto.protocols.transfers.vector_transfers import WINDOW, Batch, corrections_of, transfers_of
@@ -192,11 +194,12 @@ def spanning_products_traffic(
         itemsets: As given to `spanning_products`.
     """
     every, chain, parties = chains(itemsets, traffic.parties), _Chain(traffic.parties), traffic.parties
-    word_bytes = np.dtype(word_for(rows)).itemsize
-    for later in parties[1:]:
+    word = word_for(rows)
+    word_bytes = np.dtype(word).itemsize
+    for (start, stop), later in product(blocks_of_rows(rows, every), parties[1:]):
         begun, ends = chain.at[later], [chain.at[later]]
         for earlier in parties[: parties.index(later)]:
-            for part in parts_of(every, rows, earlier, later):
+            for part in parts_of(every, stop - start, word, earlier, later):
                 _enter_vectors(traffic, earlier, later, part.work, word_bytes)
                 chain.at[later] = begun  # all of its parts begin at once, an earlier party's one after another
                 chain.at[earlier], end = chain.transfers(earlier, later, len(part.work))
@@ -215,8 +218,10 @@ def spanning_products_work(
 ) -> dict[tuple[str, str], TransferWork]:
     """The work of `shared_products.spanning_products` by pair of parties, the earlier first; without the lifting."""
     every, work = chains(itemsets, parties), {}
+    lengths = [stop - start for start, stop in blocks_of_rows(rows, every)]
     for place, later in enumerate(parties):
         for earlier in parties[:place]:
-            cut = [batch for part in parts_of(every, rows, earlier, later) for batch in part.work]
+            parts = [part for length in lengths for part in parts_of(every, length, word_for(rows), earlier, later)]
+            cut = [batch for part in parts for batch in part.work]
             work[earlier, later] = TransferWork(sum(map(transfers_of, cut)), sum(map(corrections_of, cut)))
     return work

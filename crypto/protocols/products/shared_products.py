@@ -10,11 +10,14 @@ and j gets that word plus s_i·x_j (`vector_transfers`), all of which it adds up
 with which several itemsets begin are made once. At the last column every party adds up its words over all rows; the
 sums go under the masks of all pairs of parties to two of them (`shared_sum`), who lift them to 64 bits (`lifting`).
 
+Rows go in blocks, one after the other, where the products that are kept of each row would take more than `KEPT_BYTES`;
+only sums over all of them leave a party.
+
 The words are the shortest that hold twice the number of rows, so that a support's top bit is 0. Shorter ones over
 chunks of rows, as two parties use them among themselves (`ot_matrix`), would show the chunks' counts to the two who get
 the result if they collude.
 
-Rounds: those of `vector_transfers` for each party but the first, 1, and those of `lifting`.
+Rounds: those of `vector_transfers` for each party but the first and each block, 1, and those of `lifting`.
 Output: additive shares modulo 2^64 at two parties.
 Bytes a row and itemset of j columns: j·(j − 1)/2 transfers of ⌈128/k⌉/8 + w/8; of products in common, once.
 
@@ -39,7 +42,6 @@ from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from crypto.primitives.columns import Columns, bits_of, check_columns
 from crypto.primitives.masks import Words
@@ -64,6 +66,8 @@ from crypto.protocols.transfers.vector_transfers import (
 from link.session import Session
 from link.tasks import together
 
+KEPT_BYTES: Final = 64 << 20  # of products of one block that longer ones begin with
+LEAST_ROWS: Final = 1 << 17  # of a block that is not the last: their transfers fill some batches
 _ROWS_AT_ONCE: Final = 64
 
 
@@ -85,8 +89,8 @@ class Part(NamedTuple):
     work: list[Batch]
 
     @classmethod
-    def of(cls, products: Sequence[Chain], rows: int, *, kept: bool) -> Part:
-        """These products over so many rows."""
+    def of(cls, products: Sequence[Chain], rows: int, word: Word, *, kept: bool) -> Part:
+        """These products over so many rows, in such words."""
         by_column: dict[int, list[Chain]] = {}
         for chain in sorted(products):
             by_column.setdefault(chain[-1][1], []).append(chain)
@@ -97,7 +101,7 @@ class Part(NamedTuple):
                 groups.append(every[first : first + MAX_WIDTH])
                 starts.append(done)
                 done += len(groups[-1])
-        return cls(kept, columns, groups, starts, batches(rows, [len(group) for group in groups], word_for(rows)))
+        return cls(kept, columns, groups, starts, batches(rows, [len(group) for group in groups], word))
 
     @property
     def chains(self) -> list[Chain]:
@@ -117,8 +121,18 @@ def word_for(rows: int) -> Word:
     raise ValueError(f"columns of {rows} rows are too long for products of shares")
 
 
-def parts_of(itemsets: Sequence[Chain], rows: int, earlier: str, later: str) -> list[Part]:
-    """What two parties work on, the earlier of them in the order of the job first: at most two parts."""
+def row_blocks(rows: int, itemsets: Sequence[Chain]) -> list[tuple[int, int]]:
+    """Rows that are computed on together: public, each block of as many, beginning at a multiple of 8."""
+    if not rows:
+        return []
+    kept = max(1, sum(map(len, heads(itemsets)))) * np.dtype(word_for(rows)).itemsize
+    number = -(-rows // max(LEAST_ROWS, KEPT_BYTES // kept))
+    length = -(-rows // number // 8) * 8
+    return [(start, min(start + length, rows)) for start in range(0, rows, length)]
+
+
+def parts_of(itemsets: Sequence[Chain], rows: int, word: Word, earlier: str, later: str) -> list[Part]:
+    """What two parties work on in a block, the earlier in the order of the job first: at most two parts."""
 
     def both(chain: Chain) -> bool:
         return chain[-1][0] == later and any(party == earlier for party, _ in chain)
@@ -126,8 +140,8 @@ def parts_of(itemsets: Sequence[Chain], rows: int, earlier: str, later: str) -> 
     begun = [chain for each in heads(itemsets) for chain in each]
     counted = set(itemsets) - set(begun)
     parts = [
-        Part.of([c for c in begun if both(c)], rows, kept=True),
-        Part.of([c for c in counted if both(c)], rows, kept=False),
+        Part.of([c for c in begun if both(c)], rows, word, kept=True),
+        Part.of([c for c in counted if both(c)], rows, word, kept=False),
     ]
     return [part for part in parts if part.work]
 
@@ -173,30 +187,49 @@ async def spanning_products(
         raise ValueError(f"the holders of supports are two different parties of the job, not {holders}")
     every = chains(itemsets, session.parties)
     check_columns(columns, rows, np.array(columns_of(every, session.me), np.int64))
-    shares = _Shares(columns, rows)
-    for later in session.parties[1:]:
-        earlier = session.parties[: session.parties.index(later)]
-        if session.me in earlier:
-            for part in parts_of(every, rows, session.me, later):
-                shares.add(part, await _send(session, pairs[later], part, shares))
-        elif session.me == later:
-            work = [(pairs[peer], part) for peer in earlier for part in parts_of(every, rows, peer, later)]
-            results = await together(_receive(session, pair, part, columns, rows) for pair, part in work)
-            for (_, part), words in zip(work, results, strict=True):
-                shares.add(part, words)
-    sums = await shared_sum(session.lane("sum"), secrets, shares.counts(every), holders)
+    word, total = word_for(rows), np.zeros(len(every), word_for(rows))
+    for start, stop in row_blocks(rows, every):
+        lane = session.lane(f"from row {start}") if start else session
+        shares = _Shares(columns[:, start // 8 : -(-stop // 8)], stop - start, word)
+        await _multiply(lane, pairs, every, shares)
+        total += shares.counts(every)
+    sums = await shared_sum(session.lane("sum"), secrets, total.astype(np.uint64), holders)
     if sums is None:
         return None
     (peer,) = set(holders) - {session.me}
     # Modulo 2^w the two hold shares of the supports, whatever the words of all parties came to beyond.
-    return await lift_sums(session.lane("lift"), pairs[peer], sums.values.astype(shares.word)[:, None])
+    return await lift_sums(session.lane("lift"), pairs[peer], sums.values.astype(word)[:, None])
+
+
+async def _multiply(session: Session, pairs: Mapping[str, TwoParty], every: Sequence[Chain], shares: _Shares) -> None:
+    """This party's words of all products over a block of rows."""
+    for later in session.parties[1:]:
+        earlier = session.parties[: session.parties.index(later)]
+        if session.me in earlier:
+            for part in parts_of(every, shares.rows, shares.word, session.me, later):
+                shares.add(part, await _send(session, pairs[later], part, shares))
+        elif session.me == later:
+            work = [
+                (pairs[peer], part)
+                for peer in earlier
+                for part in parts_of(every, shares.rows, shares.word, peer, later)
+            ]
+            results = await together(_receive(session, pair, part, shares) for pair, part in work)
+            for (_, part), words in zip(work, results, strict=True):
+                shares.add(part, words)
 
 
 class _Shares:
-    """One party's words of all products in which it takes part."""
+    """One party's words of all products in which it takes part, over a block of rows.
 
-    def __init__(self, columns: Columns, rows: int) -> None:
-        self._columns, self.rows, self.word = columns, rows, word_for(rows)
+    Attributes:
+        rows: How many.
+        word: The type of words.
+        columns: This party's own over these rows.
+    """
+
+    def __init__(self, columns: Columns, rows: int, word: Word) -> None:
+        self.columns, self.rows, self.word = columns, rows, word
         self._kept: dict[Chain, Words] = {}
         self._counted: dict[Chain, Words] = {}
 
@@ -210,24 +243,23 @@ class _Shares:
         """This party's words of products, or the bits of its own columns; shape (products, rows)."""
         return np.stack(
             [
-                self._kept[chain][slice(*rows)] if len(chain) > 1 else bits_of(self._columns[chain[0][1]], rows)
+                self._kept[chain][slice(*rows)] if len(chain) > 1 else bits_of(self.columns[chain[0][1]], rows)
                 for chain in products
             ],
             dtype=self.word,
             casting="safe",
         )
 
-    def counts(self, itemsets: Sequence[Chain]) -> NDArray[np.uint64]:
-        """The sums over all rows, shape (itemsets,); zero where this party takes no part."""
+    def counts(self, itemsets: Sequence[Chain]) -> Words:
+        """The sums over the rows, shape (itemsets,); zero where this party takes no part."""
         none = np.zeros(1, self.word)
         words = [self._counted.get(chain, self._kept.get(chain, none)) for chain in itemsets]
-        return np.array([each.sum(dtype=self.word) for each in words], np.uint64)
+        return np.array([each.sum(dtype=self.word) for each in words], self.word)
 
 
-def _taker(part: Part, rows: int) -> tuple[Words, Keep]:
+def _taker(part: Part, shares: _Shares) -> tuple[Words, Keep]:
     """Memory for a part's words, and what takes them there."""
-    word = word_for(rows)
-    words = np.zeros((len(part.chains), rows if part.kept else 1), word)
+    words = np.zeros((len(part.chains), shares.rows if part.kept else 1), shares.word)
 
     def keep(segment: Segment, first: int, came: Words) -> None:
         place = part.starts[segment.column] + first
@@ -253,7 +285,7 @@ def _column_sums(words: Words) -> Words:
 async def _send(session: Session, pair: TwoParty, part: Part, shares: _Shares) -> Words:
     """The earlier party's words of a part."""
     lane = _lane(session, session.me, pair.peer, part)
-    words, keep = _taker(part, shares.rows)
+    words, keep = _taker(part, shares)
 
     def correlations(segment: Segment) -> list[Words]:
         beginnings = [chain[:-1] for chain in part.groups[segment.column]]
@@ -263,15 +295,15 @@ async def _send(session: Session, pair: TwoParty, part: Part, shares: _Shares) -
     return np.negative(words)
 
 
-async def _receive(session: Session, pair: TwoParty, part: Part, columns: Columns, rows: int) -> Words:
+async def _receive(session: Session, pair: TwoParty, part: Part, shares: _Shares) -> Words:
     """The later party's words of a part, from one earlier party."""
     lane = _lane(session, pair.peer, session.me, part)
-    words, keep = _taker(part, rows)
+    words, keep = _taker(part, shares)
 
     def choices(segment: Segment) -> Bits:
-        return bits_of(columns[part.columns[segment.column]], segment.rows)
+        return bits_of(shares.columns[part.columns[segment.column]], segment.rows)
 
-    await receive_vectors(lane, pair.peer, await pair.receiving(lane), part.work, word_for(rows), choices, keep)
+    await receive_vectors(lane, pair.peer, await pair.receiving(lane), part.work, shares.word, choices, keep)
     return words
 
 

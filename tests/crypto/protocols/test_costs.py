@@ -24,6 +24,7 @@ from crypto.protocols.comparison.costs import (
 )
 from crypto.protocols.comparison.shared_bits import open_bits, open_values
 from crypto.protocols.comparison.two_party import TwoParty
+from crypto.protocols.products import shared_products
 from crypto.protocols.products.costs import (
     pair_products_traffic,
     pair_products_work,
@@ -54,6 +55,8 @@ SHORT: tuple[tuple[Any, str, int], ...] = (
     (comparison, "BLOCK", 512),
     (comparison, "BOTH_WAYS", 512),
     (table_transfers, "BATCH", 1024),
+    (shared_products, "KEPT_BYTES", 8192),
+    (shared_products, "LEAST_ROWS", 1024),
 )
 EXACT = range(1)
 

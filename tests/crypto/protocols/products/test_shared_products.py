@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from crypto.primitives.sharing import reconstruct
 from crypto.protocols.products import shared_products
 from crypto.protocols.products.chains import chains, heads
-from crypto.protocols.products.shared_products import pair_up, spanning_products, word_for
+from crypto.protocols.products.shared_products import pair_up, row_blocks, spanning_products, word_for
 from crypto.protocols.sums.pairwise import agree
 from crypto.protocols.transfers import vector_transfers
 from link.session import Session
@@ -92,6 +92,30 @@ def test_several_stretches_groups_and_windows(monkeypatch: pytest.MonkeyPatch) -
     itemsets += [{"a": 2, "b": 1}, {"a": 2, "b": 1}, {"b": 2, "d": 1}]
     out = run(columns, 2345, itemsets, transport="grpc")
     assert reconstruct([out["a"], out["b"]]).tolist() == itemset_counts(columns, itemsets)
+
+
+@examples(6, 30)
+@given(rows=st.integers(0, 300), least=st.integers(1, 100), kept=st.integers(1, 1 << 12), seed=st.integers(0, 2**32))
+def test_blocks_of_rows_add_up(rows: int, least: int, kept: int, seed: int) -> None:
+    columns = table(PARTIES[:3], (2, 2, 2), rows, 0.8, seed)
+    itemsets = [{"a": i, "b": j, "c": k} for i in range(2) for j in range(2) for k in range(2)] + [{"a": 0, "c": 1}]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(shared_products, "LEAST_ROWS", least)
+        patch.setattr(shared_products, "KEPT_BYTES", kept)
+        blocks = row_blocks(rows, chains(itemsets, PARTIES))
+        out = run(columns, rows, itemsets, seed=seed)
+    assert [row for start, stop in blocks for row in range(start, stop)] == list(range(rows))
+    assert all(start % 8 == 0 for start, _ in blocks)
+    assert reconstruct([out["a"], out["b"]]).tolist() == itemset_counts(columns, itemsets)
+
+
+def test_blocks_bound_what_is_kept_of_rows() -> None:
+    itemsets = chains([{"a": i, "b": j, "c": 0} for i in range(40) for j in range(40)], PARTIES)
+    blocks = row_blocks(10**7, itemsets)
+    assert max(stop - start for start, stop in blocks) * 4 * 1600 <= shared_products.LEAST_ROWS * 4 * 1600
+    assert row_blocks(10**5, itemsets) == [(0, 10**5)]
+    few = row_blocks(10**7, itemsets[:10])
+    assert max(stop - start for start, stop in few) * 4 * 10 <= shared_products.KEPT_BYTES
 
 
 def test_products_in_common_are_made_once() -> None:
