@@ -360,7 +360,7 @@ def test_what_waits_for_room_is_bounded_for_each_certificate(tmp_path: Path) -> 
             large = changed(batch(created, [1]), collection="x" * (3 << 20))
             streams = []
             for _ in range(MAX_STREAMS):
-                streams.append(world.caller("flood").stub.Submit(iter([large])))
+                streams.append(world.caller("flood").stub.Submit(iter([large]), wait_for_ready=True))
             answers = [asyncio.create_task(anext(aiter(each))) for each in streams]
             most = QUEUE_BYTES // large.ByteSize()
             done: set[asyncio.Task[pb.BatchReceipt]] = set()
