@@ -36,6 +36,18 @@ def terms(parties: Sequence[str], seed: int = 0, attempt: int = 1) -> Terms:
     return Terms(job_id, attempt, hashlib.sha256(b"spec").digest(), tuple(parties), SUITE)
 
 
+def below(lane: str, frames: list[Frame] | None) -> Observer | None:
+    """Keeps the frames of a lane and of all below it; without a list nobody looks."""
+    if frames is None:
+        return None
+
+    def observe(frame: Frame) -> None:
+        if frame.lane.startswith(lane):
+            frames.append(frame)
+
+    return observe
+
+
 def run_parties(
     parties: Sequence[str],
     role: Role[T] | Mapping[str, Role[T]],

@@ -646,16 +646,6 @@ def test_help_loads_nothing_heavy() -> None:
     assert not {"numpy", "pyarrow", "rich", "scipy", "duckdb"} & set(loaded)
 
 
-@pytest.mark.parametrize(
-    "name",
-    ["anonymization", "anonymization-certificate", "anonymization-risk", "anonymization-frontier", "hiding"],
-)
-def test_published_schemas_are_fresh(comine: Comine, name: str) -> None:
-    ran = comine("schema", name)
-    assert ran.out == generate(name)
-    jsonschema.Draft202012Validator.check_schema(json.loads(ran.out))
-
-
 def test_configurations_meet_their_schema(configure: Configure, tmp_path: Path) -> None:
     schema = json.loads(generate("anonymization"))
     model = K + 'l = { kind = "entropy", value = 2 }\np = 2\nt = [{ value = 0.3, column = "disease" }]\nH = 2\n'

@@ -11,15 +11,12 @@ import pytest
 
 from jobs.schema import published
 from tests.cli.conftest import Comine
-from tests.jobs.audit.world import PARTIES, World, weekly
+from tests.jobs.audit.world import PARTIES, WHOLE_JOB, World, weekly, with_result
 
 
 @pytest.fixture(scope="module")
 def world(tmp_path_factory: pytest.TempPathFactory) -> World:
-    world = World(tmp_path_factory.mktemp("world"))
-    job, ends = world.run()
-    world.stop()
-    world.write_result(world.folder / "result", weekly(), job, ends)
+    world = with_result(tmp_path_factory.mktemp("world"), weekly())
     (world.folder / "ca.crt").write_bytes(world.authority.certificate_pem)
     for party in PARTIES:
         text = f'[party]\nname = "{party}"\nstate_dir = "{party}"\n[tls]\nca = "ca.crt"\n'
@@ -32,19 +29,7 @@ def test_a_log_as_a_table(comine: Comine, world: World):
     assert (ran.code, ran.err) == (0, "")
     heads, *rows = [line.split("\t") for line in ran.out.splitlines()]
     assert heads == ["entry", "time", "event", "job", "what"]
-    assert [row[2] for row in rows] == [
-        "log-began",
-        "node-started",
-        "proposed",
-        "approved",
-        "started",
-        "session-began",
-        "opened",
-        "transcript",
-        "released",
-        "ended",
-        "node-stopped",
-    ]
+    assert [row[2] for row in rows] == [*WHOLE_JOB, "node-stopped"]
     assert comine("audit", "show", world.folder / "north.toml").out == ran.out
     assert comine("audit", "show", world.folder / "north").out == ran.out
 

@@ -9,18 +9,10 @@ from client.reporter import CollectionKey, FrequencyClient
 from ldp.domain import Domain
 from ldp.mechanism import Mechanism
 from ldp.registry import oracle
-from tests.client.node import BEGIN, HOUR, LABELS, PARTY, Direct, Node
+from tests.client.node import HOUR, LABELS, PARTY, Direct, Node
 
 KEY = CollectionKey(PARTY, "homepages")
 DAY = 24 * HOUR
-
-
-class Clock:
-    def __init__(self) -> None:
-        self.now = BEGIN
-
-    def __call__(self) -> float:
-        return self.now
 
 
 class Crash(BaseException):

@@ -17,20 +17,13 @@ from client.outcome import Status
 from client.reporter import CollectionKey, FrequencyClient
 from jobs.collections.spec import labels_of
 from tests.client.node import BEGIN, HOUR, LABELS
+from tests.clock import Clock
 from tests.party.services.frequency.nodes import World, running
 from tests.party.services.frequency.specs import spec_of
 
 KEY = CollectionKey("north", "homepages")
 GATEWAYS = {"gateways": {"fleet": 1_000_000}}
 WINDOWS: dict[str, Any] = {"window": {"length": "1h", "grace": "1h"}, "access": GATEWAYS}
-
-
-class Clock:
-    def __init__(self) -> None:
-        self.now = BEGIN
-
-    def __call__(self) -> float:
-        return self.now
 
 
 def with_node(
@@ -62,7 +55,7 @@ KINDS: dict[str, tuple[dict[str, Any], list[str], Any]] = {
 @pytest.mark.parametrize("mechanism", KINDS)
 def test_every_mechanism_is_understood(tmp_path: Path, mechanism: str) -> None:
     collection, labels, value = KINDS[mechanism]
-    clock = Clock()
+    clock = Clock(BEGIN)
 
     def work(world: World, connection: Connection) -> None:
         with FrequencyClient.open(tmp_path / "device", budget=Budget(100), clock=clock) as client:
@@ -83,7 +76,7 @@ def test_every_mechanism_is_understood(tmp_path: Path, mechanism: str) -> None:
 
 
 def test_a_report_that_was_made_offline_is_late_after_its_round(tmp_path: Path) -> None:
-    clock = Clock()
+    clock = Clock(BEGIN)
 
     def work(world: World, connection: Connection) -> None:
         with FrequencyClient.open(tmp_path / "device", clock=clock) as client:
@@ -99,7 +92,7 @@ def test_a_report_that_was_made_offline_is_late_after_its_round(tmp_path: Path) 
 
 
 def test_a_search_is_answered_once_by_each(tmp_path: Path) -> None:
-    clock = Clock()
+    clock = Clock(BEGIN)
     collection = {
         "mechanism": "prefix-extending",
         "epsilon": "4.0",
@@ -131,7 +124,7 @@ def test_a_search_is_answered_once_by_each(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("method", ["lbu", "lsp", "lbd", "lba", "lpu", "lpd", "lpa"])
 def test_continual_release_asks_for_no_more_than_the_ledger_allows(tmp_path: Path, method: str) -> None:
-    clock = Clock()
+    clock = Clock(BEGIN)
     create = {
         "size": 4,
         "labelled": True,

@@ -19,8 +19,9 @@ from client.reporter import FrequencyClient
 from jobs.collections.mechanism import budgets_of
 from jobs.collections.spec import labels_of
 from ldp.longitudinal.two_rounds import LongitudinalDirectEncoding
-from tests.client.node import HOUR, LABELS
-from tests.client.test_real_node import GATEWAYS, Clock
+from tests.client.node import BEGIN, HOUR, LABELS
+from tests.client.test_real_node import GATEWAYS
+from tests.clock import Clock
 from tests.party.services.frequency.nodes import Estimated, running
 from tests.party.services.frequency.specs import spec_of
 
@@ -59,7 +60,7 @@ def agrees(found: Estimated, truth: np.ndarray[Any, Any]) -> bool:
 
 @pytest.mark.parametrize("coin", [None, {"probability": "1/2"}])
 def test_a_series_over_windows(tmp_path: Path, coin: dict[str, Any] | None) -> None:
-    clock, create = Clock(), {"budget": {"series": "p-series"}, "sampling": coin, "mechanism": "auto"}
+    clock, create = Clock(BEGIN), {"budget": {"series": "p-series"}, "sampling": coin, "mechanism": "auto"}
     terms = budgets_of(spec_of(size=4, labelled=True, window={"length": "1h"}, **create))
     assert terms is not None
     fleet, charges = Fleet(FLEET, seed=1, clock=clock), []
@@ -87,7 +88,7 @@ def test_a_series_over_windows(tmp_path: Path, coin: dict[str, Any] | None) -> N
 
 
 def test_a_secret_coin_in_every_window(tmp_path: Path) -> None:
-    clock, create = Clock(), {"sampling": {"probability": "3/8"}, "mechanism": "oue"}
+    clock, create = Clock(BEGIN), {"sampling": {"probability": "3/8"}, "mechanism": "oue"}
     fleet, charges = Fleet(FLEET, seed=1, budget=Budget("2.5"), clock=clock), []
 
     def work(number: int, connection: Connection) -> None:
@@ -111,7 +112,7 @@ def test_a_secret_coin_in_every_window(tmp_path: Path) -> None:
 
 def test_answers_that_wait_their_turn(tmp_path: Path) -> None:
     """Values change in every window; a span of three windows pays for two new answers, so the third waits."""
-    clock = Clock()
+    clock = Clock(BEGIN)
     create = {"mechanism": "l-grr", "epsilon": "2.0", "memo": {"w": 3, "epsilon": "8.0"}}
     price = Fraction(LongitudinalDirectEncoding(4, 2.0).exact_permanent_epsilon)
     fleet, charges = Fleet(FLEET, seed=1, clock=clock), []

@@ -26,8 +26,9 @@ from ldp.rappor.mechanism import Rappor
 from ldp.registry import oracle
 from link.errors import ConfigurationError, InputDataError
 from protos.v1.frequency_pb2 import COUNTED
-from tests.client.devices import DAY, KEY, Clock, device, grr
+from tests.client.devices import DAY, KEY, device, grr
 from tests.client.node import BEGIN, HOUR, LABELS, PARTY, Direct, Node, announced, homepages, spec_of
+from tests.clock import Clock
 from tests.errors import fails
 from tests.examples import slowly
 
@@ -95,7 +96,7 @@ def test_a_limited_number_of_periods_ends(tmp_path: Path) -> None:
 
 def test_a_report_that_is_early_by_the_services_clock_waits(tmp_path: Path) -> None:
     node = Node(homepages(grr()))
-    clock = Clock()
+    clock = Clock(BEGIN)
     client = FrequencyClient.open(tmp_path, clock=clock)
     client.follow(Direct(node), "homepages")
     clock.now += HOUR
@@ -245,7 +246,7 @@ def test_a_clock_that_goes_back_frees_no_budget(tmp_path: Path) -> None:
 
 def test_a_clock_that_is_ahead_frees_no_budget(tmp_path: Path) -> None:
     """A charge is past when the device's clock and the time that a node has told both say so."""
-    node, clock = Node(homepages(grr(1.0))), Clock()
+    node, clock = Node(homepages(grr(1.0))), Clock(BEGIN)
     client = FrequencyClient.open(tmp_path, budget=Budget(1, days=1), clock=clock)
     client.follow(Direct(node), "homepages")
     assert client.report(KEY, "south").reported
@@ -264,7 +265,7 @@ def test_a_clock_that_is_ahead_frees_no_budget(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("told", [BEGIN + 500 * DAY, 1e300])
 def test_a_node_that_is_ahead_frees_no_budget(tmp_path: Path, told: float) -> None:
-    node, clock = Node(homepages(grr(1.0))), Clock()
+    node, clock = Node(homepages(grr(1.0))), Clock(BEGIN)
     client = FrequencyClient.open(tmp_path, budget=Budget(1, days=1), clock=clock)
     client.follow(Direct(node), "homepages")
     assert client.report(KEY, "south").reported

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import tempfile
 from decimal import Decimal
 from pathlib import Path
@@ -29,7 +28,7 @@ from tests.coordinator.nodes import SPEC
 from tests.errors import fails
 from tests.mining.joint.model_jobs_world import job as model_job
 from tests.mining.joint.model_jobs_world import people, pooled
-from tests.mining.partitioned.deadly_kernels import Deadly, Endless
+from tests.mining.partitioned.deadly_kernels import Deadly, Endless, lives
 
 BLOCKS = Engine("processes")
 
@@ -168,16 +167,8 @@ def test_cancelling_ends_the_processes(files: dict[str, Path], tmp_path: Path, m
                 await asyncio.sleep(0.01)
             running.cancel()
             await asyncio.wait([running])
-            while _lives(int(process)):  # noqa: ASYNC110
+            while lives(int(process)):  # noqa: ASYNC110
                 await asyncio.sleep(0.01)
 
     asyncio.run(test())
     assert not list((tmp_path / "tmp").iterdir())
-
-
-def _lives(process: int) -> bool:
-    try:
-        os.kill(process, 0)
-    except ProcessLookupError:
-        return False
-    return True

@@ -50,7 +50,7 @@ from protos.v1 import control_pb2 as control
 from tests.examples import examples
 from tests.fuzz.mutations import changed, mutated, otherwise
 from tests.jobs.audit.kinds import JOBS, RULES, agreed
-from tests.jobs.audit.world import PARTIES, World, weekly
+from tests.jobs.audit.world import PARTIES, World, weekly, with_result
 
 EXAMPLES = int(os.environ.get("COMINE_FUZZ_EXAMPLES", "0"))
 FUZZED = examples(
@@ -64,12 +64,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")  # of cryptograph
 @pytest.fixture(scope="module")
 def world(tmp_path_factory: pytest.TempPathFactory) -> World:
     """Three parties that have found rules, their logs, and the coordinator's result."""
-    world = World(tmp_path_factory.mktemp("world"))
-    spec = weekly(rules=RULES)
-    job, ends = world.run(spec)
-    world.stop()
-    world.write_result(world.folder / "result", spec, job, ends)
-    return world
+    return with_result(tmp_path_factory.mktemp("world"), weekly(rules=RULES))
 
 
 # -- audit logs ------------------------------------------------------------------------------------------------------

@@ -171,6 +171,12 @@ class Organisations:
     def addresses(self) -> dict[str, str]:
         return Federation.load(self.folder / "federation.toml").addresses
 
+    def write(self, name: str, contents: str) -> Path:
+        """A file in the folder."""
+        path = self.folder / name
+        path.write_text(contents, encoding="utf-8")
+        return path
+
     def start(self, *names: str) -> None:
         """Starts the named nodes, or all, and waits until they are ready."""
         for name in names or tuple(self.data):

@@ -18,6 +18,7 @@ from jobs.results.folder import write_result_folder
 from jobs.spec.job import JobSpec
 from link.pki.trust import Trust
 from protos.v1 import control_pb2 as control
+from tests.jobs.audit.world import WHOLE_JOB
 from tests.party.nodes import DATA, Nodes, crash, hold, refused, running, weekly
 
 pytestmark = pytest.mark.usefixtures("few_fakes")
@@ -82,18 +83,7 @@ def test_everything_that_happens_is_in_the_logs(tmp_path: Path):
             assert document.findings == []
             assert document.unheard == []
             events = told(tmp_path, federation, "north")
-            assert events[:10] == [
-                "log-began",
-                "node-started",
-                "proposed",
-                "approved",
-                "started",
-                "session-began",
-                "opened",
-                "transcript",
-                "released",
-                "ended",
-            ]
+            assert tuple(events[:10]) == WHOLE_JOB
             assert events[19:21] == ["proposed", "refused"]
             assert events.count("ended") == 3
             hidden, _ = await federation.run(elsewhere := weekly(recipients=["south"]))

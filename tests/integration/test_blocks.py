@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -19,7 +18,7 @@ from party.jobs.job import Job
 from protos.v1 import control_pb2 as control
 from protos.v1.link_pb2 import Frame
 from protos.v1.plan_pb2 import EstimateRequest
-from tests.mining.partitioned.deadly_kernels import Deadly, Endless
+from tests.mining.partitioned.deadly_kernels import Deadly, Endless, lives
 from tests.party.nodes import DATA, Nodes, running, weekly
 
 NORTH = "north"
@@ -173,16 +172,8 @@ def test_cancelling_a_job_ends_its_workers(tmp_path: Path, monkeypatch: pytest.M
                 await nodes.clients[NORTH].cancel(job_id, "enough")
                 ends = await nodes.ends(job_id)
                 assert {end.state for end in ends.values()} <= {control.CANCELLED, control.FAILED}
-                while _lives(int(begun.read_text())):  # noqa: ASYNC110
+                while lives(int(begun.read_text())):  # noqa: ASYNC110
                     await asyncio.sleep(0.01)
             await result_of(nodes)
 
     asyncio.run(test())
-
-
-def _lives(process: int) -> bool:
-    try:
-        os.kill(process, 0)
-    except ProcessLookupError:
-        return False
-    return True

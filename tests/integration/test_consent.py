@@ -30,8 +30,9 @@ from party.state.store import Store
 from protos.v1 import control_pb2 as control
 from tests.examples import slowly
 from tests.integration.faults.test_guilty import shift
+from tests.jobs.audit.world import WHOLE_JOB
 from tests.party.files import write_federation
-from tests.party.nodes import DATA, Client, crash, expire, hold, refused, running, weekly
+from tests.party.nodes import DATA, Client, audited, crash, expire, hold, refused, running, weekly
 
 pytestmark = pytest.mark.usefixtures("few_fakes")
 
@@ -69,11 +70,6 @@ def store_of(folder: Path, name: str) -> Store:
     return Store.open(folder / "state" / name / "node.db")
 
 
-def audit_of(folder: Path, name: str) -> list[dict[str, Any]]:
-    lines = (folder / "state" / name / "audit.log").read_text().splitlines()
-    return [json.loads(line) for line in lines]
-
-
 # -- people -----------------------------------------------------------------------------------------------------------
 def test_a_job_waits_for_people_and_then_runs(tmp_path: Path, manual: Any, capsys: pytest.CaptureFixture[str]) -> None:
     async def test() -> None:
@@ -104,20 +100,8 @@ def test_a_job_waits_for_people_and_then_runs(tmp_path: Path, manual: Any, capsy
 
     asyncio.run(test())
     assert "approved by alice" in capsys.readouterr().out
-    events = [entry["event"] for entry in audit_of(tmp_path, "north")]
-    assert events == [
-        "log-began",
-        "node-started",
-        "proposed",
-        "approved",
-        "started",
-        "session-began",
-        "opened",
-        "transcript",
-        "released",
-        "ended",
-        "node-stopped",
-    ]
+    events = [entry["event"] for entry in audited(tmp_path, "north")]
+    assert events == [*WHOLE_JOB, "node-stopped"]
 
 
 def test_a_person_can_deny_with_a_reason_that_the_coordinator_is_told(tmp_path: Path, manual: Any) -> None:
@@ -139,7 +123,7 @@ def test_a_person_can_deny_with_a_reason_that_the_coordinator_is_told(tmp_path: 
             assert (await refused(north.start(job_id, nodes.forged(job_id, weekly())))).code == "E401"
 
     asyncio.run(test())
-    assert [e["fields"].get("reason") for e in audit_of(tmp_path, "north") if e["event"] == "refused"] == [
+    assert [e["fields"].get("reason") for e in audited(tmp_path, "north") if e["event"] == "refused"] == [
         "see https://north.example/sale"
     ]
 
@@ -525,7 +509,7 @@ def test_a_job_that_is_cancelled_from_several_sides_at_once_ends_once(tmp_path: 
             client = nodes.clients["north"]
             job_id = await client.propose(weekly())
             await asyncio.gather(*(client.stub.Cancel(control.CancelRequest(job_id=job_id)) for _ in range(5)))
-            ended = [entry for entry in audit_of(tmp_path, "north") if entry["event"] == "ended"]
+            ended = [entry for entry in audited(tmp_path, "north") if entry["event"] == "ended"]
             assert len(ended) == 1
 
     asyncio.run(test())

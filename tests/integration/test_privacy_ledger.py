@@ -23,7 +23,7 @@ from jobs.schema import generate
 from jobs.spec.job import JobSpec
 from protos.v1 import control_pb2 as control
 from tests.integration.processes import Organisations, command
-from tests.party.nodes import DATA, Nodes, hold, random_rows, refused, running
+from tests.party.nodes import DATA, Nodes, audited, hold, random_rows, refused, running
 
 pytestmark = pytest.mark.usefixtures("few_fakes")
 
@@ -67,11 +67,6 @@ def ledger(folder: Path, name: str, capsys: pytest.CaptureFixture[str]) -> dict[
     jsonschema.validate(told, json.loads(generate("budget")))
     (dataset,) = told["datasets"]
     return dict(dataset)
-
-
-def audited(folder: Path, name: str) -> list[dict[str, Any]]:
-    lines = (folder / "state" / name / "audit.log").read_text().splitlines()
-    return [json.loads(line) for line in lines]
 
 
 async def spend(nodes: Nodes, spec: JobSpec) -> bytes:

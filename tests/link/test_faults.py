@@ -19,6 +19,7 @@ from link.transports.memory import Hub
 from protos.v1.link_pb2 import Frame
 from tests.examples import examples
 from tests.link.kits import Wire, greet, run
+from tests.schedules import benign, harmful
 from tests.world import terms, transports
 
 TERMS = terms(ABC)
@@ -68,33 +69,6 @@ def _judge(outcomes: dict[str, object]) -> None:
             assert isinstance(outcome, Crashed) or outcome == RIGHT, (party, outcome)
 
 
-def _probability(most: float) -> st.SearchStrategy[float]:
-    return st.one_of(st.just(0.0), st.floats(0.01, most))
-
-
-benign = st.builds(
-    Schedule,
-    seed=st.integers(0, 2**32),
-    delay=_probability(0.3),
-    delay_s=st.just(0.002),
-    duplicate=_probability(0.5),
-    reorder=_probability(0.5),
-    cut=_probability(0.2),
-    cut_s=st.just(0.002),
-)
-harmful = st.builds(
-    Schedule,
-    seed=st.integers(0, 2**32),
-    drop=_probability(0.1),
-    delay=_probability(0.2),
-    delay_s=st.just(0.002),
-    duplicate=_probability(0.3),
-    reorder=_probability(0.3),
-    cut_s=st.just(0.002),
-    crash_at=st.one_of(st.none(), st.integers(0, 12)),
-)
-
-
 @settings(max_examples=20, deadline=None)
 @given(st.fixed_dictionaries({}, optional=dict.fromkeys(ABC, benign)))
 def test_benign_faults_change_nothing_in_memory(schedules):
@@ -108,13 +82,13 @@ def test_benign_faults_change_nothing_over_grpc(schedules):
 
 
 @examples(10, 20)
-@given(st.fixed_dictionaries({}, optional=dict.fromkeys(ABC, harmful)))
+@given(st.fixed_dictionaries({}, optional=dict.fromkeys(ABC, harmful(12))))
 def test_harmful_faults_in_memory(schedules):
     _judge(run(_outcomes("memory", schedules, 0.4)))
 
 
 @examples(3, 6)
-@given(st.fixed_dictionaries({}, optional=dict.fromkeys(ABC, harmful)))
+@given(st.fixed_dictionaries({}, optional=dict.fromkeys(ABC, harmful(12))))
 def test_harmful_faults_over_grpc(schedules):
     _judge(run(_outcomes("grpc", schedules, 0.8, patience_s=0.3)))
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import io
+import json
 import os
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
@@ -106,6 +107,12 @@ class Client:
 
     async def cancel(self, job_id: bytes, reason: str = "") -> None:
         await self.stub.Cancel(control.CancelRequest(job_id=job_id, reason=reason))
+
+
+def audited(folder: Path, name: str) -> list[dict[str, Any]]:
+    """The entries of a node's audit log."""
+    lines = (folder / "state" / name / "audit.log").read_text().splitlines()
+    return [json.loads(line) for line in lines]
 
 
 @dataclass

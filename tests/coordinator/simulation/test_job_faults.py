@@ -28,6 +28,7 @@ from tests.coordinator.simulation.still_time import Hang, InlineExecutor, run_st
 from tests.coordinator.simulation.whole_job import DATA, STRATEGIES, job, run_job, supports
 from tests.examples import examples, slowly
 from tests.mining.joint.oracle import pooled_supports
+from tests.schedules import benign, harmful
 
 PARTIES = tuple(DATA)
 BOTH = ("level-wise", "one-shot")
@@ -113,33 +114,8 @@ def frames_by_sender(strategy: str) -> dict[str, list[str]]:
     return sent
 
 
-def _probability(most: float) -> st.SearchStrategy[float]:
-    return st.one_of(st.just(0.0), st.floats(0.01, most))
-
-
-benign = st.builds(
-    Schedule,
-    seed=st.integers(0, 2**32),
-    delay=_probability(0.3),
-    delay_s=st.just(0.002),
-    duplicate=_probability(0.5),
-    reorder=_probability(0.5),
-    cut=_probability(0.2),
-    cut_s=st.just(0.002),
-)
-harmful = st.builds(
-    Schedule,
-    seed=st.integers(0, 2**32),
-    drop=_probability(0.1),
-    delay=_probability(0.2),
-    delay_s=st.just(0.002),
-    duplicate=_probability(0.3),
-    reorder=_probability(0.3),
-    cut_s=st.just(0.002),
-    crash_at=st.one_of(st.none(), st.integers(0, 40)),
-)
 schedules_of_benign = st.fixed_dictionaries({}, optional=dict.fromkeys(PARTIES, benign))
-schedules_of_harmful = st.fixed_dictionaries({}, optional=dict.fromkeys(PARTIES, harmful))
+schedules_of_harmful = st.fixed_dictionaries({}, optional=dict.fromkeys(PARTIES, harmful(40)))
 
 
 # -- faults that the link repairs ------------------------------------------------------------------------------------

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import numpy as np
 from google.protobuf.message import Message
 from numpy.typing import NDArray
 
 from crypto.primitives.bit_matrix import pack_bits
+from crypto.protocols.products.ot_matrix import all_pairs
 from protos.v1.link_pb2 import Frame
 from protos.v1.oblivious_transfer_pb2 import EncryptedMessages, ExtensionRows
 from protos.v1.products_pb2 import Component, DealtProducts, MaskedColumns, ProductPart
 from protos.v1.secure_sum_pb2 import MaskedValues
-from tests.crypto.protocols.two_party_world import assert_alike, assert_uniform
+from tests.crypto.protocols.two_party_world import A, B, assert_alike, assert_uniform
 
 BULK: dict[str, type[Message]] = {
     kind.DESCRIPTOR.full_name: kind
@@ -65,3 +66,15 @@ def assert_views_alike(runs: Sequence[Iterable[Frame]], least: int = 1 << 13) ->
             if len(octets) >= least:
                 assert_uniform(octets)
                 assert_alike(octets, seen[0][key])
+
+
+def views_without_common_rows(counted: Callable[..., Sequence[int]], rows: int) -> list[list[Frame]]:
+    """The frames of two holders for three tables in which no row is in a column of each; they must look alike."""
+    pairs, runs = all_pairs(4, 3), list[list[Frame]]()
+    for seed, (first, second) in enumerate([(0.0, 0.0), (1.0, 0.0), (0.0, 1.0)]):
+        columns = {A: table([A], [4], rows, first, 0)[A], B: table([B], [3], rows, second, 0)[B]}
+        frames: list[Frame] = []
+        assert not any(counted(columns, rows, pairs, seed=seed, frames=frames))
+        runs.append(frames)
+    assert_views_alike(runs)
+    return runs

@@ -7,9 +7,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+import pytest
 from google.protobuf.message import Message
 
-from crypto.protocols.sums.pairwise import agree
+from crypto.primitives.commutative import CommutativeKey
+from crypto.primitives.randomness import Randomness
+from crypto.protocols.sums.pairwise import PairwiseSecrets, agree
 from crypto.protocols.union.disclosure import declared
 from crypto.protocols.union.set_union import set_union
 from link.costs import Costs
@@ -33,6 +36,33 @@ class Run:
     costs: dict[str, Costs]
     frames: list[Frame] = field(default_factory=list)
     opened: dict[str, list[tuple[str, tuple[str, ...], int]]] = field(default_factory=dict)
+
+
+def recorded_keys(patch: pytest.MonkeyPatch) -> dict[tuple[str, str], CommutativeKey]:
+    """Gets the keys of all parties, by party and purpose, or by both parties that share one, as they are drawn."""
+    found: dict[tuple[str, str], CommutativeKey] = {}
+    streams: list[tuple[Randomness, str, str]] = []
+    randomness, stream_with, generate = Session.randomness, PairwiseSecrets.stream, CommutativeKey.generate
+
+    def recorded_stream(session: Session, purpose: str) -> Randomness:
+        stream = randomness(session, purpose)
+        streams.append((stream, session.me, purpose))
+        return stream
+
+    def recorded_pair(secrets: PairwiseSecrets, peer: str, context: bytes) -> Randomness:
+        stream = stream_with(secrets, peer, context)
+        streams.append((stream, secrets._me, peer))
+        return stream
+
+    def recorded_key(random: Randomness) -> CommutativeKey:
+        (name,) = [(me, purpose) for stream, me, purpose in streams if stream is random]
+        found[name] = generate(random)
+        return found[name]
+
+    patch.setattr(Session, "randomness", recorded_stream)
+    patch.setattr(PairwiseSecrets, "stream", recorded_pair)
+    patch.setattr(CommutativeKey, "generate", recorded_key)
+    return found
 
 
 def sets_of(*sets: Collection[str]) -> dict[str, set[bytes]]:

@@ -19,7 +19,7 @@ from crypto.protocols.transfers.extension_seeds import DEFAULT_FIELD_BITS, Recei
 from link.disclosure import Declared
 from link.session import Session
 from protos.v1.link_pb2 import Frame
-from tests.world import run_parties
+from tests.world import below, run_parties
 
 A, B = HOLDERS = ("a", "b")
 ERROR = 1e-6  # of every statistical test
@@ -81,13 +81,15 @@ def run_two(
     async def idle(session: Session) -> None:
         return None
 
-    def observe(frame: Frame) -> None:
-        if frames is not None and frame.lane.startswith("/work"):
-            frames.append(frame)
-
     roles = {**dict.fromkeys(HOLDERS, role), **dict.fromkeys(others, idle)}
     return run_parties(
-        (*HOLDERS, *others), roles, seed=seed, observe=observe, declared=declared, transport=transport, deadline_s=240
+        (*HOLDERS, *others),
+        roles,
+        seed=seed,
+        observe=below("/work", frames),
+        declared=declared,
+        transport=transport,
+        deadline_s=240,
     )
 
 
@@ -110,14 +112,15 @@ def chi_square_bound(freedom: int) -> float:
     return freedom * (1 - spread + NormalDist().inv_cdf(1 - ERROR) * sqrt(spread)) ** 3
 
 
-def assert_uniform(octets: NDArray[np.uint8]) -> None:
-    seen = np.bincount(octets, minlength=256)
+def assert_uniform(words: NDArray[Any]) -> None:
+    """Chi-square of the bytes; refuses a uniform source with probability `ERROR`."""
+    seen = np.bincount(words.view(np.uint8), minlength=256)
     expected = seen.sum() / 256
     assert ((seen - expected) ** 2 / expected).sum() < chi_square_bound(255)
 
 
-def assert_alike(one: NDArray[np.uint8], other: NDArray[np.uint8]) -> None:
+def assert_alike(one: NDArray[Any], other: NDArray[Any]) -> None:
     """Homogeneity of the bytes of two samples of equal size."""
     assert len(one) == len(other)
-    a, b = (np.bincount(octets, minlength=256).astype(np.float64) for octets in (one, other))
+    a, b = (np.bincount(words.view(np.uint8), minlength=256).astype(np.float64) for words in (one, other))
     assert ((a - b) ** 2 / np.maximum(a + b, 1)).sum() < chi_square_bound(255)

@@ -33,6 +33,7 @@ from party.server import Node
 from protos.v1 import control_pb2 as control
 from protos.v1.link_pb2 import Abort, Frame
 from tests.errors import fails
+from tests.jobs.results.made import supports
 from tests.party.nodes import DATA, Nodes, Rows, hold, random_rows, running, weekly
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("few_fakes")]
@@ -53,11 +54,6 @@ async def failed(nodes: Nodes, spec: JobSpec) -> ComineError:
     assert caught.value.message
     assert "\n" not in caught.value.message
     return caught.value
-
-
-def supports(result: Result) -> dict[frozenset[str], int]:
-    assert result.finding is not None
-    return {frozenset(items): count for items, count in result.finding.itemsets}
 
 
 def expected(data: dict[str, Rows], min_count: int) -> dict[frozenset[str], int]:

@@ -36,6 +36,7 @@ from protos.v1.link_pb2 import Frame
 from tests.errors import fails
 from tests.integration.faults.test_faults import Passing, unwrap, wrap
 from tests.integration.processes import Organisations, command
+from tests.jobs.results.made import supports
 from tests.party.nodes import Nodes, crash, hold, refused, running, weekly
 
 pytestmark = pytest.mark.slow
@@ -138,11 +139,6 @@ def kept(nodes: Nodes, folder: JobFolder) -> dict[str, list[int]]:
 
 def everywhere(*lengths: int) -> dict[str, list[int]]:
     return {name: list(lengths) for name in COLUMNS}
-
-
-def supports(result: Result) -> dict[frozenset[str], int]:
-    assert result.finding is not None
-    return {frozenset(items): count for items, count in result.finding.itemsets}
 
 
 @pytest.mark.parametrize("level", [2, 3, 4])

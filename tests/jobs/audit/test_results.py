@@ -24,18 +24,13 @@ from jobs.spec.job import JobSpec
 from link.pki.authority import Authority
 from link.pki.trust import Trust
 from tests.jobs.audit.kinds import JOBS, RULES, agreed
-from tests.jobs.audit.world import PARTIES, World, weekly
+from tests.jobs.audit.world import PARTIES, World, weekly, with_result
 
 
 @pytest.fixture(scope="module")
 def original(tmp_path_factory: pytest.TempPathFactory) -> World:
     """Three parties that have found rules, and the coordinator's result."""
-    world = World(tmp_path_factory.mktemp("world"))
-    spec = weekly(rules=RULES)
-    job, ends = world.run(spec)
-    world.stop()
-    world.write_result(world.folder / "result", spec, job, ends)
-    return world
+    return with_result(tmp_path_factory.mktemp("world"), weekly(rules=RULES))
 
 
 @pytest.fixture

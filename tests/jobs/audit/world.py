@@ -39,6 +39,20 @@ from protos.v1.control_pb2 import SignedApproval, SignedProposal
 PARTIES = ("north", "south", "east")
 DECIDED = 1_800_000_000
 
+WHOLE_JOB = (
+    "log-began",
+    "node-started",
+    "proposed",
+    "approved",
+    "started",
+    "session-began",
+    "opened",
+    "transcript",
+    "released",
+    "ended",
+)
+"""The events of a node's first job."""
+
 Wrap = Callable[[str, Transport], Transport]
 
 
@@ -193,3 +207,12 @@ class World:
         finally:
             executor.close()
         return dict(zip(PARTIES, ends, strict=True))
+
+
+def with_result(folder: Path, spec: JobSpec) -> World:
+    """Parties that have run a job and stopped, and the coordinator's result."""
+    world = World(folder)
+    job, ends = world.run(spec)
+    world.stop()
+    world.write_result(folder / "result", spec, job, ends)
+    return world

@@ -26,6 +26,12 @@ ROWS = [["a", "b", "<i>"], ["a", "b"], ["a"], ["b", "<i>"]]
 PARTIES = ("north", "south")
 
 
+def supports(result: Result) -> dict[frozenset[str], int]:
+    """By itemset, of a result that has found some."""
+    assert result.finding is not None
+    return {frozenset(items): count for items, count in result.finding.itemsets}
+
+
 def made(
     *,
     rules: bool = False,

@@ -26,6 +26,7 @@ from protos.v1.link_pb2 import Frame, Opening
 from protos.v1.set_union_pb2 import MergedSize
 from tests.errors import fails
 from tests.examples import examples
+from tests.mining.joint.itemsets_world import datasets, supports
 from tests.mining.joint.oracle import Rows, least_count, pooled_supports
 from tests.world import run_parties
 
@@ -48,22 +49,9 @@ def run(data: Mapping[str, Rows], task: HorizontalMining, seed: int = 0, **world
     return run_parties(list(data), role, declared=declared, seed=seed, **world)  # type: ignore[arg-type]
 
 
-def supports(result: JointItemsets) -> dict[frozenset[str], int]:
-    assert result.itemsets is not None
-    return {frozenset(itemset): count for itemset, count in result.itemsets.rows()}
-
-
-rows = st.lists(st.lists(st.sampled_from(ITEMS), max_size=6), max_size=8)
-datasets = (
-    st.lists(rows, min_size=2, max_size=5)
-    .filter(lambda d: any(d))
-    .map(lambda d: {f"p{i}": party for i, party in enumerate(d)})
-)
-
-
 @st.composite
 def cases(draw: st.DrawFn) -> tuple[dict[str, Rows], HorizontalMining]:
-    data = draw(datasets)
+    data = draw(datasets(ITEMS))
     n_rows = sum(map(len, data.values()))
     parties = list(data)
     task = task_for(

@@ -20,6 +20,7 @@ from mining.joint.parameters import HorizontalMining, JointItemsets
 from protos.v1.link_pb2 import Frame, Opening
 from tests.errors import fails
 from tests.examples import examples
+from tests.mining.joint.itemsets_world import datasets, supports
 from tests.mining.joint.oracle import Rows, least_count, pooled_supports
 from tests.world import run_parties
 
@@ -42,22 +43,9 @@ def run(data: Mapping[str, Rows], task: HorizontalMining, seed: int = 0, **world
     return run_parties(list(data), role, declared=openings(task, tuple(data)), seed=seed, **world)  # type: ignore[arg-type]
 
 
-def supports(result: JointItemsets) -> dict[frozenset[str], int]:
-    assert result.itemsets is not None
-    return {frozenset(itemset): count for itemset, count in result.itemsets.rows()}
-
-
-rows = st.lists(st.lists(st.sampled_from(ITEMS), max_size=6), max_size=8)
-datasets = (
-    st.lists(rows, min_size=2, max_size=5)
-    .filter(lambda d: any(d))
-    .map(lambda d: {f"p{i}": party for i, party in enumerate(d)})
-)
-
-
 @st.composite
 def cases(draw: st.DrawFn) -> tuple[dict[str, Rows], HorizontalMining]:
-    data = draw(datasets)
+    data = draw(datasets(ITEMS))
     n_rows = sum(map(len, data.values()))
     fractions = st.decimals("0.0001", "1", places=4)
     min_support: int | Decimal = draw(st.integers(1, n_rows) | fractions)

@@ -38,6 +38,7 @@ from mining.rules.association import Rules, association_rules
 from protos.v1.link_pb2 import Frame, Opening
 from tests.crypto.protocols.two_party_world import assert_alike, assert_uniform, payload_of, shapes_of
 from tests.errors import fails
+from tests.mining.joint.itemsets_world import datasets
 from tests.world import run_parties
 
 Rows = Sequence[Sequence[str]]
@@ -102,17 +103,9 @@ def expected(data: Mapping[str, Rows], task: HorizontalMining, min_count: int = 
     return association_rules(pooled(data, min_count), task.rules.min_confidence, consequent=task.rules.consequent)
 
 
-rows = st.lists(st.lists(st.sampled_from(ITEMS), max_size=5), max_size=9)
-datasets = (
-    st.lists(rows, min_size=2, max_size=5)
-    .filter(lambda d: any(d))
-    .map(lambda d: {f"p{i}": party for i, party in enumerate(d)})
-)
-
-
 @st.composite
 def cases(draw: st.DrawFn) -> tuple[dict[str, Rows], HorizontalMining, int]:
-    data = draw(datasets)
+    data = draw(datasets(ITEMS))
     min_count = draw(st.integers(1, 4))
     confidence = draw(st.sampled_from(CONFIDENCES) | st.decimals(0, 1, places=3))
     ratios = [

@@ -53,6 +53,15 @@ class Endless:
             time.sleep(0.01)
 
 
+def lives(process: int) -> bool:
+    """Whether a process of this number is there."""
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
 @dataclass(frozen=True)
 class KillsExecutor:
     """Counts, and once kills the virtual machine whose worker it runs in: the parent of the daemon that is its parent.

@@ -22,7 +22,7 @@ from mining.partitioned.processes import Processes, runs_of
 from mining.partitioned.rows import PartitionedRows
 from mining.partitioned.runner import Source
 from tests.errors import fails
-from tests.mining.partitioned.deadly_kernels import Deadly, Endless
+from tests.mining.partitioned.deadly_kernels import Deadly, Endless, lives
 from tests.mining.partitioned.world import evenly, partitioned
 
 
@@ -94,18 +94,10 @@ def test_closing_ends_the_workers_at_once(cut: PartitionedRows, tmp_path: Path) 
     cut.close()
     thread.join()
     assert "were ended" in str(found[0])
-    while _lives(int(begun.read_text())):
+    while lives(int(begun.read_text())):
         time.sleep(0.01)
     with fails("E103"):
         cut.total(Transactions.item_counts)
-
-
-def _lives(process: int) -> bool:
-    try:
-        os.kill(process, 0)
-    except ProcessLookupError:
-        return False
-    return True
 
 
 def test_a_damaged_block_is_told_by_the_worker() -> None:

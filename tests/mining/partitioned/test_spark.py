@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import threading
 import time
 from collections.abc import Iterator
@@ -24,7 +23,7 @@ from mining.partitioned.spark.cluster import Cluster
 from mining.partitioned.spark.encoding import SparkEncoding
 from mining.partitioned.spark.runner import ClusterRows
 from tests.errors import fails
-from tests.mining.partitioned.deadly_kernels import Deadly, Endless, KillsExecutor
+from tests.mining.partitioned.deadly_kernels import Deadly, Endless, KillsExecutor, lives
 from tests.mining.partitioned.spark_server import SparkServer
 from tests.mining.partitioned.test_joint import assert_alike, task_for
 from tests.mining.partitioned.world import PARTITIONS, evenly, partitioned
@@ -158,7 +157,7 @@ def test_closing_ends_the_work_on_the_cluster(kept: ClusterRows, data: Transacti
     rows.close()
     thread.join()
     assert "was ended" in str(found[0])
-    while _lives(int(begun.read_text())):
+    while lives(int(begun.read_text())):
         time.sleep(0.01)
     with fails("E103"):
         rows.total(Transactions.item_counts)
@@ -204,11 +203,3 @@ def _waiting(rows: Rows, begun: Path) -> tuple[threading.Thread, list[Exception]
     while not (begun.exists() and begun.read_text()):
         time.sleep(0.01)
     return thread, found
-
-
-def _lives(process: int) -> bool:
-    try:
-        os.kill(process, 0)
-    except ProcessLookupError:
-        return False
-    return True

@@ -7,7 +7,6 @@ import os
 import shutil
 import sqlite3
 import threading
-from collections.abc import Iterator
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -34,13 +33,6 @@ from party.data.sources import Sources
 from tests.errors import fails
 from tests.mining.partitioned.test_encoding import Inline
 from tests.party.nodes import running
-
-
-@pytest.fixture
-def executor() -> Iterator[ThreadExecutor]:
-    executor = ThreadExecutor(2)
-    yield executor
-    executor.close()
 
 
 @pytest.fixture(autouse=True)

@@ -3,7 +3,6 @@ from __future__ import annotations
 import asyncio
 import os
 import threading
-from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -16,13 +15,6 @@ from mining.data.transactions import Transactions
 from party.config import DatasetSection
 from party.data.sources import Sources
 from tests.errors import fails
-
-
-@pytest.fixture
-def executor() -> Iterator[ThreadExecutor]:
-    executor = ThreadExecutor(2)
-    yield executor
-    executor.close()
 
 
 def sources(path: Path, executor: ThreadExecutor) -> Sources:

@@ -19,14 +19,7 @@ from party.node import log_lines
 from party.node.log_limits import A_SECOND, MAX_CALLERS, MOST, SUMMARY_S, LineLimits
 from party.node.log_lines import LogLines
 from party.node.logs import open_log, open_node_log
-
-
-class Clock:
-    def __init__(self) -> None:
-        self.now = 0.0
-
-    def __call__(self) -> float:
-        return self.now
+from tests.clock import Clock
 
 
 def limited() -> tuple[LineLimits, Clock, Counter[tuple[str, str]]]:

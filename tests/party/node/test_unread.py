@@ -9,17 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from party.node.unread import AROUND, MOST_OF_STRANGERS, MOST_UNREAD, WASTED_A_S, Unread, received, too_much
+from tests.clock import Clock
 from tests.examples import examples
 
 END = ("10.0.0.1", 1)
-
-
-class _Clock:
-    def __init__(self) -> None:
-        self.now = 0.0
-
-    def __call__(self) -> float:
-        return self.now
 
 
 @examples(25, 200)
@@ -30,7 +23,7 @@ class _Clock:
 def test_whatever_was_read_and_however_long_ago_a_flood_is_found(
     messages: list[tuple[int, int, float]], waiting: int
 ) -> None:
-    clock = _Clock()
+    clock = Clock()
     unread, come = Unread(clock), 0
     for size, came, seconds in messages:  # some were compressed, and so longer than what came
         come += min(came, size)
@@ -51,7 +44,7 @@ def test_whatever_was_read_and_however_long_ago_a_flood_is_found(
 )
 def test_what_comes_slowly_and_is_followed_by_no_message_adds_up(drops: list[tuple[int, float]], first: int) -> None:
     """Headers that do not end stay in memory, at whatever speed they come; no message can follow them."""
-    clock = _Clock()
+    clock = Clock()
     unread, come = Unread(clock), first
     unread.read(END, first)
     unread.look({END: come})
@@ -71,7 +64,7 @@ def test_what_comes_slowly_and_is_followed_by_no_message_adds_up(drops: list[tup
 
 def test_a_message_excuses_nothing_that_comes_with_it_or_after_it() -> None:
     """Else whoever is silent for long, and then says something and floods, would fill memory."""
-    clock = _Clock()
+    clock = Clock()
     unread = Unread(clock)
     assert unread.look({END: 0}) == {END: 0}
     clock.now += 3600.0
@@ -85,7 +78,7 @@ def test_a_message_excuses_nothing_that_comes_with_it_or_after_it() -> None:
 @examples(25, 200)
 @given(st.lists(st.tuples(st.integers(0, 8 << 20), st.integers(0, AROUND), st.floats(0, 1)), max_size=60))
 def test_messages_that_are_read_leave_nothing_however_many_there_are(messages: list[tuple[int, int, float]]) -> None:
-    clock = _Clock()
+    clock = Clock()
     unread, come = Unread(clock), 0
     for size, around, seconds in messages:
         come += size + size // 64 + around  # frames of 16 KiB add less than a hundredth
@@ -96,7 +89,7 @@ def test_messages_that_are_read_leave_nothing_however_many_there_are(messages: l
 
 
 def test_connections_that_have_ended_are_forgotten_and_another_at_the_same_end_begins_anew() -> None:
-    unread = Unread(_Clock())
+    unread = Unread(Clock())
     unread.read(END, 5 << 20)
     assert unread.look({END: 6 << 20})[END] < 1 << 20
     assert unread.look({}) == {}

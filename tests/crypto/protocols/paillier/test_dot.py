@@ -38,7 +38,7 @@ from tests.crypto.protocols.two_party_world import A, B, assert_alike, assert_un
 from tests.errors import fails
 from tests.examples import examples, slowly
 from tests.paillier_world import empty_pool, full_key, residue_part, select_sums, small_key
-from tests.world import run_parties
+from tests.world import below, run_parties
 
 BITS = 2048
 LABEL = "products"
@@ -73,12 +73,10 @@ def run(
     allowed: Iterable[Declared] | None = None,
     seed: int = 0,
 ) -> dict[str, Any]:
-    def observe(frame: Frame) -> None:
-        if frames is not None and frame.lane.startswith("/dot"):
-            frames.append(frame)
-
     labels = [declared(LABEL, A, 10_000, when="at the end")] if allowed is None else allowed
-    return run_parties((A, B), {A: one, B: other}, observe=observe, declared=labels, seed=seed, deadline_s=60)
+    return run_parties(
+        (A, B), {A: one, B: other}, observe=below("/dot", frames), declared=labels, seed=seed, deadline_s=60
+    )
 
 
 def both(result: Result, a: Bits, b: Bits, pairs: Any, **options: Any) -> dict[str, Any]:

@@ -41,7 +41,7 @@ from tests.crypto.protocols.paillier.test_dot import (
 from tests.crypto.protocols.two_party_world import A, B, assert_alike, assert_uniform, shapes_of
 from tests.examples import examples
 from tests.paillier_world import empty_pool, small_key
-from tests.world import run_parties
+from tests.world import below, run_parties
 
 
 @dataclass(frozen=True)
@@ -78,11 +78,7 @@ def run(calls: Sequence[Call], *, frames: list[Frame] | None = None, seed: int =
             found.append(await share.exact(lane.lane("exact"), TwoParty(session.lane(f"pair{number}"), (A, B))))
         return found
 
-    def observe(frame: Frame) -> None:
-        if frames is not None and frame.lane.startswith("/dot"):
-            frames.append(frame)
-
-    out = run_parties((A, B), {A: holder, B: evaluator}, observe=observe, seed=seed, deadline_s=60)
+    out = run_parties((A, B), {A: holder, B: evaluator}, observe=below("/dot", frames), seed=seed, deadline_s=60)
     return [reconstruct([one, other]) for one, other in zip(out[A], out[B], strict=True)]
 
 

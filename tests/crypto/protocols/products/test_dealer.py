@@ -17,11 +17,17 @@ from crypto.protocols.sums.pairwise import PairwiseSecrets, agree
 from link.session import Session
 from protos.v1.link_pb2 import Frame
 from protos.v1.products_pb2 import DealtProducts, MaskedColumns
-from tests.crypto.protocols.products_world import assert_views_alike, packed, pair_counts, payloads, table
+from tests.crypto.protocols.products_world import (
+    packed,
+    pair_counts,
+    payloads,
+    table,
+    views_without_common_rows,
+)
 from tests.crypto.protocols.two_party_world import HOLDERS, A, B, assert_uniform
 from tests.errors import fails
 from tests.examples import examples
-from tests.world import run_parties
+from tests.world import below, run_parties
 
 DEALER = "d"
 ALL = (*HOLDERS, DEALER, "e")
@@ -50,11 +56,7 @@ def run(
         two = TwoParty(session.lane("pair"), HOLDERS)
         return await pair_products(lane, secrets, two, DEALER, own[session.me], rows, pairs)
 
-    def observe(frame: Frame) -> None:
-        if frames is not None and frame.lane.startswith("/work"):
-            frames.append(frame)
-
-    return run_parties(ALL, role, observe=observe, **options)
+    return run_parties(ALL, role, observe=below("/work", frames), **options)
 
 
 def counted(*args: Any, **options: Any) -> list[int]:
@@ -92,14 +94,8 @@ def test_the_dealer_gets_no_frame_and_what_it_sends_depends_on_no_data() -> None
 
 def test_messages_and_shares_do_not_depend_on_the_columns() -> None:
     """Three tables with no common row: each party's view is uniform and alike; probability of error 1e-6 a test."""
-    rows, pairs, runs = 3000, all_pairs(4, 3), []
-    for seed, (first, second) in enumerate([(0.0, 0.0), (1.0, 0.0), (0.0, 1.0)]):
-        columns = {A: table([A], [4], rows, first, 0)[A], B: table([B], [3], rows, second, 0)[B]}
-        frames: list[Frame] = []
-        assert not any(counted(columns, rows, pairs, seed=seed, frames=frames))
-        runs.append(frames)
-    assert_views_alike(runs)
-    assert sum(len(octets) for octets in payloads(runs[0]).values()) > 4 * 7 * rows
+    runs = views_without_common_rows(counted, 3000)
+    assert sum(len(octets) for octets in payloads(runs[0]).values()) > 4 * 7 * 3000
 
 
 def test_each_share_is_uniform() -> None:

@@ -29,7 +29,13 @@ from link.errors import UnexpectedMessage
 from link.session import Session
 from protos.v1.link_pb2 import Frame
 from protos.v1.oblivious_transfer_pb2 import EncryptedMessages, ExtensionRows
-from tests.crypto.protocols.products_world import assert_views_alike, packed, pair_counts, payloads, table
+from tests.crypto.protocols.products_world import (
+    packed,
+    pair_counts,
+    payloads,
+    table,
+    views_without_common_rows,
+)
 from tests.crypto.protocols.two_party_world import HOLDERS, A, B, assert_uniform, run_two
 from tests.errors import fails
 
@@ -158,13 +164,7 @@ def test_lifted_sums(data: st.DataObject, bits: int, seed: int) -> None:
 # -- what the parties see ----------------------------------------------------------------------------------------------
 def test_messages_and_shares_do_not_depend_on_the_columns() -> None:
     """Three tables with no common row: each party's view is uniform and alike; probability of error 1e-6 a test."""
-    rows, pairs, runs = 3000, all_pairs(4, 3), []
-    for seed, (first, second) in enumerate([(0.0, 0.0), (1.0, 0.0), (0.0, 1.0)]):
-        columns = {A: table([A], [4], rows, first, 0)[A], B: table([B], [3], rows, second, 0)[B]}
-        frames: list[Frame] = []
-        assert not any(counted(columns, rows, pairs, seed=seed, frames=frames))
-        runs.append(frames)
-    assert_views_alike(runs)
+    views_without_common_rows(counted, 3000)
 
 
 def test_each_share_is_uniform() -> None:

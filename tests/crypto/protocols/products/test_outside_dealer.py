@@ -28,7 +28,7 @@ from tests.crypto.protocols.products_world import assert_views_alike, packed, pa
 from tests.crypto.protocols.two_party_world import HOLDERS, A, B, assert_alike, assert_uniform
 from tests.errors import fails
 from tests.examples import examples
-from tests.world import run_parties
+from tests.world import below, run_parties
 
 LABEL = bytes(LABEL_BYTES)
 
@@ -57,11 +57,7 @@ def run(
         work = [session.lane(f"work/{number}") for number in range(lanes)]
         return [await products.pair_products(lane, parties, own[session.me], rows, pairs) for lane in work]
 
-    def observe(frame: Frame) -> None:
-        if frames is not None and frame.lane.startswith("/work"):
-            frames.append(frame)
-
-    return run_parties(HOLDERS, role, observe=observe, seed=seed), dealings
+    return run_parties(HOLDERS, role, observe=below("/work", frames), seed=seed), dealings
 
 
 @examples(8, 15)

@@ -24,7 +24,7 @@ from tests.crypto.protocols.products_world import assert_views_alike, itemset_co
 from tests.crypto.protocols.two_party_world import assert_uniform
 from tests.errors import fails
 from tests.examples import examples
-from tests.world import run_parties
+from tests.world import below, run_parties
 
 PARTIES = ("a", "b", "c", "d", "e")
 THREE = ("a", "b", "c")
@@ -61,11 +61,7 @@ def counts(
         pair = TwoParty(session.lane("pair"), two) if session.me in two else None
         return await spanning_counts(lane, secrets, three, pair, own[session.me], rows, itemsets)
 
-    def observe(frame: Frame) -> None:
-        if frames is not None and frame.lane.startswith("/work"):
-            frames.append(frame)
-
-    return run_parties(tuple(columns), role, observe=observe, **options)
+    return run_parties(tuple(columns), role, observe=below("/work", frames), **options)
 
 
 @examples(8, 20)

@@ -21,7 +21,7 @@ from tests.crypto.protocols.products_world import assert_views_alike, itemset_co
 from tests.crypto.protocols.two_party_world import assert_uniform
 from tests.errors import fails
 from tests.examples import examples, slowly
-from tests.world import run_parties
+from tests.world import below, run_parties
 
 PARTIES = ("a", "b", "c", "d", "e")
 
@@ -44,11 +44,7 @@ def run(
             return await instead[session.me](lane, pairs)
         return await spanning_products(lane, secrets, pairs, own[session.me], rows, itemsets, two)
 
-    def observe(frame: Frame) -> None:
-        if frames is not None and frame.lane.startswith("/work"):
-            frames.append(frame)
-
-    return run_parties(tuple(columns), role, observe=observe, **options)
+    return run_parties(tuple(columns), role, observe=below("/work", frames), **options)
 
 
 @examples(6, 12)

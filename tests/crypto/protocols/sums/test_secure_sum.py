@@ -4,8 +4,6 @@ import asyncio
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager
-from math import sqrt
-from statistics import NormalDist
 from typing import Any, Literal
 from unittest.mock import patch
 
@@ -29,6 +27,7 @@ from link.transports.memory import Hub, MemoryTransport
 from protos.v1.link_pb2 import Frame, Opening
 from protos.v1.secure_sum_pb2 import MaskedValues
 from tests.crypto.mask_vectors import mask_vector
+from tests.crypto.protocols.two_party_world import assert_alike, assert_uniform
 from tests.errors import fails
 from tests.world import run_parties, terms
 
@@ -43,7 +42,6 @@ FORMS = ("direct", "sliced")
 Form = Literal["direct", "sliced"]
 WORD_TYPES = (np.uint8, np.uint16, np.uint32, np.uint64)
 WORDS = st.one_of(st.integers(0, 9), st.integers(2**64 - 9, 2**64 - 1), st.integers(0, 2**64 - 1))
-ERROR = 1e-6  # of every statistical test here
 
 
 # -- running -----------------------------------------------------------------------------------------------------------
@@ -388,25 +386,6 @@ class Recorded:
         masked = self.seen(sender, receiver)
         known = {name: self.secrets[name][sender] for name in colluders}
         return masked - mask_vector(known, sender, self.context, len(masked))
-
-
-def assert_uniform(words: Words) -> None:
-    """Chi-square of the bytes; refuses a uniform source with probability `ERROR`."""
-    seen = np.bincount(words.view(np.uint8), minlength=256)
-    expected = seen.sum() / 256
-    assert ((seen - expected) ** 2 / expected).sum() < chi_square_bound(255)
-
-
-def assert_alike(one: Words, other: Words) -> None:
-    """Chi-square of homogeneity of the bytes of two samples of equal size."""
-    a, b = (np.bincount(words.view(np.uint8), minlength=256).astype(np.float64) for words in (one, other))
-    assert ((a - b) ** 2 / np.maximum(a + b, 1)).sum() < chi_square_bound(255)
-
-
-def chi_square_bound(freedom: int) -> float:
-    """The 1 - ERROR quantile, by Wilson and Hilferty's cube root."""
-    spread = 2 / (9 * freedom)
-    return freedom * (1 - spread + NormalDist().inv_cdf(1 - ERROR) * sqrt(spread)) ** 3
 
 
 def test_the_statistic_notices_what_it_should() -> None:

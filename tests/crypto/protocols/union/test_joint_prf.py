@@ -17,7 +17,7 @@ from crypto.primitives.commutative import CommutativeKey
 from crypto.primitives.hashing import encode_fields
 from crypto.primitives.ristretto255 import hash_to_group, is_valid_points
 from crypto.protocols.sums.costs import agreement_traffic
-from crypto.protocols.sums.pairwise import PairwiseSecrets, agree
+from crypto.protocols.sums.pairwise import agree
 from crypto.protocols.union import joint_prf, layers
 from crypto.protocols.union.disclosure import size_classes
 from crypto.protocols.union.joint_prf import leakage, pseudonyms, routes_of
@@ -31,7 +31,7 @@ from link.traffic import Traffic
 from protos.v1 import joint_prf_pb2
 from protos.v1.joint_prf_pb2 import BlindedPoints
 from protos.v1.link_pb2 import Frame
-from tests.crypto.protocols.set_union_world import NAMES
+from tests.crypto.protocols.set_union_world import NAMES, recorded_keys
 from tests.examples import examples, slowly
 from tests.faulty_world import Rewrite, run_faulty_parties
 from tests.traffic import assert_planned
@@ -118,30 +118,7 @@ def test_over_streams_under_mutual_tls():
 
 @pytest.fixture
 def keys(monkeypatch):
-    """The keys of all parties, by party and purpose, or by both parties that share one."""
-    found: dict[tuple[str, str], CommutativeKey] = {}
-    streams = []
-    randomness, stream_with, generate = Session.randomness, PairwiseSecrets.stream, CommutativeKey.generate
-
-    def recorded_stream(session, purpose):
-        stream = randomness(session, purpose)
-        streams.append((stream, session.me, purpose))
-        return stream
-
-    def recorded_pair(secrets, peer, context):
-        stream = stream_with(secrets, peer, context)
-        streams.append((stream, secrets._me, peer))
-        return stream
-
-    def recorded_key(random):
-        (name,) = [(me, purpose) for stream, me, purpose in streams if stream is random]
-        found[name] = generate(random)
-        return found[name]
-
-    monkeypatch.setattr(Session, "randomness", recorded_stream)
-    monkeypatch.setattr(PairwiseSecrets, "stream", recorded_pair)
-    monkeypatch.setattr(CommutativeKey, "generate", recorded_key)
-    return found
+    return recorded_keys(monkeypatch)
 
 
 HELD = {"north": sample("item", 9), "south": sample("item", 12, 4), "east": sample("item", 3, 7)}

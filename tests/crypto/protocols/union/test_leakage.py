@@ -7,14 +7,20 @@ from collections import Counter, defaultdict
 import numpy as np
 import pytest
 
-from crypto.primitives.commutative import CommutativeKey
 from crypto.protocols.sums.pairwise import agree
 from crypto.protocols.union.disclosure import declared, size_classes
 from crypto.protocols.union.lists import common_fakes
 from crypto.protocols.union.set_union import set_union
-from link.session import Session
 from protos.v1.link_pb2 import Frame
-from tests.crypto.protocols.set_union_world import data_of, in_union, points_of, run_union, sets_of, tuples_of
+from tests.crypto.protocols.set_union_world import (
+    data_of,
+    in_union,
+    points_of,
+    recorded_keys,
+    run_union,
+    sets_of,
+    tuples_of,
+)
 from tests.world import run_parties
 
 RING_SETS = sets_of("abcdefgh", "cdefgh1234", "efghxyz", "abxyz")
@@ -22,24 +28,7 @@ RING_SETS = sets_of("abcdefgh", "cdefgh1234", "efghxyz", "abxyz")
 
 @pytest.fixture
 def keys(monkeypatch):
-    """The keys of all parties, by party and purpose."""
-    found: dict[tuple[str, str], CommutativeKey] = {}
-    streams = []
-    randomness, generate = Session.randomness, CommutativeKey.generate
-
-    def recorded_stream(session, purpose):
-        stream = randomness(session, purpose)
-        streams.append((stream, session.me, purpose))
-        return stream
-
-    def recorded_key(random):
-        (name,) = [(me, purpose) for stream, me, purpose in streams if stream is random]
-        found[name] = generate(random)
-        return found[name]
-
-    monkeypatch.setattr(Session, "randomness", recorded_stream)
-    monkeypatch.setattr(CommutativeKey, "generate", recorded_key)
-    return found
+    return recorded_keys(monkeypatch)
 
 
 def hops(frames: list[Frame], step: str) -> dict[str, list[Frame]]:

@@ -27,11 +27,8 @@ from anonymize.models import (
     BetaLikeness,
     DeltaDisclosure,
     DistinctDiversity,
-    EntropyDiversity,
-    KAnonymity,
     Model,
     RecursiveDiversity,
-    Requirements,
     SensitiveLevels,
     TCloseness,
 )
@@ -43,7 +40,7 @@ from crypto.primitives.xor_sharing import reconstruct_bits
 from crypto.protocols.sums.pairwise import agree
 from link.errors import ConfigurationError
 from link.session import Session
-from mining.joint.anonymisation.conditions.models import SensitiveTests, offered
+from mining.joint.anonymisation.conditions.models import SensitiveTests
 from mining.joint.anonymisation.conditions.share_limits import largest_fraction, least_fraction_above
 from mining.joint.anonymisation.disclosure import openings
 from mining.joint.anonymisation.parameters import Carried, QuasiIdentifier
@@ -419,12 +416,6 @@ def test_what_is_opened_is_declared(name: str, algorithm: str) -> None:
 
 
 # -- what is refused ---------------------------------------------------------------------------------------------------
-@pytest.mark.parametrize("model", [EntropyDiversity(2, "s"), TCloseness(0.2, "s", "kl")], ids=str)
-def test_logarithms_of_counts_are_refused(model: Model) -> None:
-    with fails("E100"):
-        offered(Requirements((KAnonymity(2), model)))
-
-
 def suited(model: Model, kind: Kind = "numeric", rows: int = 1_000_000, values: Sequence[str] = NUMBERS) -> Any:
     totals = np.full(len(values), rows)
     wanted = task(HOLDERS, models=[model], carried=(Carried("s", "sensitive", kind, tuple(values), 8),))

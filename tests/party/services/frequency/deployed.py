@@ -38,12 +38,6 @@ class Deployed(Organisations):
         """A client's connection."""
         return Connection(self.identity(name), NODE, self.address, attempts=attempts)
 
-    def write(self, name: str, contents: str) -> Path:
-        """A file in the folder."""
-        path = self.folder / name
-        path.write_text(contents, encoding="utf-8")
-        return path
-
     def comine(self, *words: object) -> Ran:
         """`comine frequency …` as the analyst."""
         return command("frequency", *words, cwd=self.folder)

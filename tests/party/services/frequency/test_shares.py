@@ -28,6 +28,7 @@ from link.errors import ConfigurationError
 from party.services.frequency.policy import FrequencySection, check_creation
 from party.services.frequency.schedule import Windows, schedule_of
 from protos.v1 import frequency_pb2 as pb
+from tests.clock import Clock
 from tests.errors import fails
 from tests.party.services.frequency.nodes import batch, running
 from tests.party.services.frequency.specs import spec_of
@@ -195,16 +196,9 @@ def test_clients_reckon_the_same_budgets_as_the_node(
 
 
 # -- the node ---------------------------------------------------------------------------------------------------------
-class Clock:
-    now = 1_800_000_000.0
-
-    def __call__(self) -> float:
-        return self.now
-
-
 def test_reports_of_another_windows_budget_are_foreign(tmp_path: Path) -> None:
     """Both windows are open, one in its grace; each takes reports of its own ε only."""
-    clock = Clock()
+    clock = Clock(1_800_000_000.0)
 
     async def test() -> None:
         async with running(tmp_path, now=clock) as world:
@@ -232,7 +226,7 @@ def test_reports_of_another_windows_budget_are_foreign(tmp_path: Path) -> None:
 
 def test_a_node_that_starts_again_goes_on_with_the_series(tmp_path: Path) -> None:
     """The open round keeps its mechanism, coin and all, and the next one has the next budget."""
-    clock = Clock()
+    clock = Clock(1_800_000_000.0)
 
     async def test() -> None:
         async with running(tmp_path, now=clock) as world:
@@ -258,7 +252,7 @@ def test_a_node_that_starts_again_goes_on_with_the_series(tmp_path: Path) -> Non
 
 
 def test_a_series_is_over_and_its_collection_closed(tmp_path: Path) -> None:
-    clock = Clock()
+    clock = Clock(1_800_000_000.0)
 
     async def test() -> None:
         async with running(tmp_path, now=clock) as world:

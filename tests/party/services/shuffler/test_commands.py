@@ -41,11 +41,6 @@ gateways = {{ fleet = 100000 }}
 class Shufflers(Organisations):
     """Two nodes that shuffle and collect, and the commands of those who use them."""
 
-    def write(self, name: str, contents: str) -> Path:
-        path = self.folder / name
-        path.write_text(contents, encoding="utf-8")
-        return path
-
     def comine(self, *words: object) -> Ran:
         return command(*words, cwd=self.folder)
 
