@@ -13,7 +13,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from anonymize.columns import Column, default_kind, missing, number_of, text_of
-from link.errors import InputDataError
 from tests.errors import fails
 
 
@@ -47,7 +46,7 @@ def test_text_that_is_no_number_is_named_with_its_row() -> None:
     with fails("E101"):
         Column.of("x", cells("1", "2", "n/a", "3", "n/a"), "numeric")
     for wrong in ("inf", "1_000", "nan", "1,5"):
-        with pytest.raises(InputDataError, match=f'"{wrong}" in row 0'):
+        with fails("E101"):
             Column.of("x", cells(wrong), "numeric")
     with fails("E101"):
         Column.of("x", cells(1.0, math.inf))

@@ -110,17 +110,13 @@ def test_without_it_the_job_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize(
-    ("home", "why"),
-    [("nothing:Wrong", "cannot be imported"), ("json:nothing", "does not have"), ("json:dumps", "is no Engine")],
+    "home",
+    ["nothing:Wrong", "json:nothing", "json:dumps"],
 )
-def test_what_is_no_engine_is_one_sentence(
-    home: str, why: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_is_no_engine_is_one_sentence(home: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     bring(tmp_path, monkeypatch, "wrong_module", "", {GROUP: {"wrong": home}}, "wrong")
-    with pytest.raises(ConfigurationError) as refused:
+    with fails("E100"):
         job("wrong")
-    assert "the plug-in 'wrong' of the distribution 'wrong'" in refused.value.message
-    assert why in refused.value.message
 
 
 def test_it_takes_no_name_of_comines_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -28,7 +28,7 @@ from jobs.spec.diff import diff
 from jobs.spec.job import JobSpec
 from jobs.spec.privacy import PrivacySection
 from jobs.statement import statement
-from link.errors import ConfigurationError, PolicyDenied
+from link.errors import ConfigurationError
 from link.pki.authority import Authority
 from link.pki.trust import Trust
 from mining.data.transactions import Transactions
@@ -169,23 +169,22 @@ def test_comines_own_jobs_are_as_they_were() -> None:
 
 
 @pytest.mark.parametrize(
-    ("tables", "sentence"),
+    "tables",
     [
-        ({"basket_sizes": {"longest": 4, "widest": 1}}, "[basket_sizes] widest: is not a known key"),
-        ({"basket_sizes": {"longest": 0}}, "[basket_sizes] longest"),
-        ({"itemsets": {"min_support": "0.1"}}, "an [itemsets] table means nothing with task"),
-        ({"basket": {}}, "basket: is not a known key"),
-        ({"privacy": {"model": "local", "epsilon": "1"}}, 'model = "local" means nothing with task = "basket-sizes"'),
-        ({"job": {"partition": "vertical"}}, 'task = "basket-sizes" needs partition = "horizontal"'),
-        ({"privacy": {"model": "laplace", "epsilon": "1"}}, "needs delta"),
-        ({"privacy": {**LAPLACE, "colluding": 2}}, "[privacy] colluding means nothing"),
-        ({"privacy": {**LAPLACE, "model": "gauss"}}, "[privacy] model: there is no privacy model of that name"),
+        {"basket_sizes": {"longest": 4, "widest": 1}},
+        {"basket_sizes": {"longest": 0}},
+        {"itemsets": {"min_support": "0.1"}},
+        {"basket": {}},
+        {"privacy": {"model": "local", "epsilon": "1"}},
+        {"job": {"partition": "vertical"}},
+        {"privacy": {"model": "laplace", "epsilon": "1"}},
+        {"privacy": {**LAPLACE, "colluding": 2}},
+        {"privacy": {**LAPLACE, "model": "gauss"}},
     ],
 )
-def test_what_means_nothing_is_refused(tables: dict[str, Any], sentence: str) -> None:
-    with pytest.raises(ConfigurationError) as refused:
+def test_what_means_nothing_is_refused(tables: dict[str, Any]) -> None:
+    with fails("E100"):
         job(**tables)
-    assert sentence in refused.value.message
 
 
 def test_the_new_model_is_for_its_own_task_alone() -> None:
@@ -259,34 +258,31 @@ def test_of_several_facets_the_rules_of_all_hold(monkeypatch: pytest.MonkeyPatch
     usual = {"name": "j", "task": "itemsets", "parties": list(PARTIES), "dataset": "baskets"}
     spec = job_of({"job": usual, "itemsets": {"min_support": 20, "exclude": ["hiv*"]}}, "the test", Path())
     spec = spec.model_copy(update={"columns": {"hiv": ColumnSection(values=("no", "yes"))}})
-    for rules, of_models in (
-        (
-            {"min_count": 10},
-            r"opens counts of any size.* \(rule min_count\)|\(rule min_count\).* opens counts of any size",
-        ),
-        ({"withhold": ["hiv*"]}, r"withholds 'hiv\*' \(rule withhold\), which may be in the column 'hiv'"),
+    for rules in (
+        {"min_count": 10},
+        {"withhold": ["hiv*"]},
     ):
         assert decide(policy(tasks=["itemsets"], **rules), case(spec)) == "auto"
         with monkeypatch.context() as changed:
             changed.setattr(type(kind_of(spec)), "facets", lambda self, spec: frozenset({"itemsets", "model"}))
-            with pytest.raises(PolicyDenied, match=of_models):
+            with fails("E300"):
                 decide(policy(tasks=["itemsets"], **rules), case(spec))
 
 
 @pytest.mark.parametrize(
-    ("method", "found", "rules", "refusal"),
+    ("method", "found", "rules"),
     [
-        ("engine", "replicated", {"engines": ["ot"]}, r"\(rule engines\)"),
-        ("engine", "pooled", {}, r"\(rule engines\)"),
-        ("shares", True, {"compute": ["north", "east"]}, r"does not trust 'south' .*\(rule compute\)"),
-        ("helper", "east", {"helpers": ["south"]}, r"\(rule helpers\)"),
+        ("engine", "replicated", {"engines": ["ot"]}),
+        ("engine", "pooled", {}),
+        ("shares", True, {"compute": ["north", "east"]}),
+        ("helper", "east", {"helpers": ["south"]}),
     ],
 )
 def test_whom_a_plug_in_trusts_is_judged_whatever_it_opens(
-    method: str, found: object, rules: dict[str, Any], refusal: str, monkeypatch: pytest.MonkeyPatch
+    method: str, found: object, rules: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(BasketSizes, method, lambda self, spec: found)
-    with pytest.raises(PolicyDenied, match=refusal):
+    with fails("E300"):
         decide(policy(kinds=["sizes"], **rules), case(job()))
 
 

@@ -9,7 +9,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jobs.federation import Credentials, Federation
-from link.errors import ConfigurationError
 from link.pki.authority import Authority, write_identity
 from tests.errors import fails
 
@@ -48,23 +47,22 @@ def test_a_pin_may_be_written_as_openssl_does(fingerprint: bytes) -> None:
 
 
 @pytest.mark.parametrize(
-    ("pin", "words"),
+    "pin",
     [
-        ('"12"', "64 hexadecimal digits"),
-        (f'"{DIGITS[:-1]}g"', "64 hexadecimal digits"),
-        ("[]", "a pin is the SHA-256 fingerprint"),
-        ("7", "a pin is the SHA-256 fingerprint"),
-        (f'["{DIGITS}", 7]', "a pin is the SHA-256 fingerprint"),
+        '"12"',
+        f'"{DIGITS[:-1]}g"',
+        "[]",
+        "7",
+        f'["{DIGITS}", 7]',
     ],
 )
-def test_what_is_no_pin(tmp_path: Path, pin: str, words: str) -> None:
+def test_what_is_no_pin(tmp_path: Path, pin: str) -> None:
     for contents, key in (
         (f"{TOP}{NORTH}pin = {pin}\n", "[party.0] pin"),
         (f"{TOP}[coordinator_pins]\nhub = {pin}\n{NORTH}", "hub"),
     ):
-        with pytest.raises(ConfigurationError) as refused:
+        with fails("E100") as refused:
             load(tmp_path, contents)
-        assert words in refused.value.message
         assert key in refused.value.message
 
 

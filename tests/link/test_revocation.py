@@ -17,7 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from crypto.primitives.randomness import Randomness
-from link.errors import ConfigurationError, IdentityError
+from link.errors import IdentityError
 from link.executor import ThreadExecutor
 from link.pki import revocation
 from link.pki.authority import Authority, write_identity
@@ -134,8 +134,8 @@ def test_all_certificates_of_a_name_are_revoked_or_the_one_that_is_meant(pki):
 
 
 def test_what_cannot_be_revoked(pki, tmp_path):
-    for serial, words in (("12", "too short"), ("ffffffffffff", "no certificate of north")):
-        with pytest.raises(ConfigurationError, match=words):
+    for serial in ("12", "ffffffffffff"):
+        with fails("E100"):
             revoke(pki, "north", serial=serial)
     with fails("E100"):
         revoke(pki, "south")

@@ -12,7 +12,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from link.errors import ConfigurationError, InputDataError
 from mining.data.tables import Column, Table
 from mining.models.attributes import Attribute, Categorical, Intervals, LabelledRows, Numeric
 from mining.models.decision_tree import TreeParameters
@@ -47,17 +46,17 @@ def test_codes(attribute: Attribute, cells: list[str], codes: list[int]) -> None
 
 
 @pytest.mark.parametrize(
-    ("attribute", "cells", "words"),
+    ("attribute", "cells"),
     [
-        (COLOURS, ["red", "blue"], "1 row of the column .* not in the public domain"),
-        (Categorical("c", ("red",)), ["", ""], "2 rows of the column"),
-        (AGES, ["eleven"], "is no number"),
-        (AGES, [""], "is no number"),
-        (TENTHS, ["tenth", "0"], "is no number"),
+        (COLOURS, ["red", "blue"]),
+        (Categorical("c", ("red",)), ["", ""]),
+        (AGES, ["eleven"]),
+        (AGES, [""]),
+        (TENTHS, ["tenth", "0"]),
     ],
 )
-def test_cells_that_an_attribute_does_not_allow(attribute: Attribute, cells: list[str], words: str) -> None:
-    with pytest.raises(InputDataError, match=words) as caught:
+def test_cells_that_an_attribute_does_not_allow(attribute: Attribute, cells: list[str]) -> None:
+    with fails("E101") as caught:
         attribute.codes(column(*cells))
     assert "blue" not in caught.value.message  # it may cross the wire
     assert "eleven" not in caught.value.message
@@ -83,25 +82,25 @@ def test_a_missing_column() -> None:
 
 
 @pytest.mark.parametrize(
-    ("make", "words"),
+    "make",
     [
-        (lambda: Categorical("c", ()), "one value or more"),
-        (lambda: Categorical("c", ("a", "a")), "each once"),
-        (lambda: Intervals("c", ()), "ascending"),
-        (lambda: Intervals("c", (Decimal(2), Decimal(2))), "ascending"),
-        (lambda: Numeric("c", Decimal(1), Decimal(1), 5), "lower one first"),
-        (lambda: Numeric("c", Decimal(0), Decimal("NaN"), 5), "two numbers"),
-        (lambda: Numeric("c", Decimal(0), Decimal(1), 0), "from 1 to"),
-        (lambda: NaiveBayesParameters(COLOURS, (TENTHS,)), "named twice"),
-        (lambda: NaiveBayesParameters(COLOURS, ()), "one attribute or more"),
-        (lambda: NaiveBayesParameters(COLOURS, (Categorical("d", ("x",)),), Decimal(-1)), "0 or more"),
-        (lambda: TreeParameters(COLOURS, ()), "one attribute or more"),
-        (lambda: TreeParameters(COLOURS, (Categorical("d", ("x",)),), min_rows=0), "1 or more"),
-        (lambda: KMeansParameters((), ()), "one attribute or more"),
+        lambda: Categorical("c", ()),
+        lambda: Categorical("c", ("a", "a")),
+        lambda: Intervals("c", ()),
+        lambda: Intervals("c", (Decimal(2), Decimal(2))),
+        lambda: Numeric("c", Decimal(1), Decimal(1), 5),
+        lambda: Numeric("c", Decimal(0), Decimal("NaN"), 5),
+        lambda: Numeric("c", Decimal(0), Decimal(1), 0),
+        lambda: NaiveBayesParameters(COLOURS, (TENTHS,)),
+        lambda: NaiveBayesParameters(COLOURS, ()),
+        lambda: NaiveBayesParameters(COLOURS, (Categorical("d", ("x",)),), Decimal(-1)),
+        lambda: TreeParameters(COLOURS, ()),
+        lambda: TreeParameters(COLOURS, (Categorical("d", ("x",)),), min_rows=0),
+        lambda: KMeansParameters((), ()),
     ],
 )
-def test_parameters_are_checked(make: Any, words: str) -> None:
-    with pytest.raises(ConfigurationError, match=words):
+def test_parameters_are_checked(make: Any) -> None:
+    with fails("E100"):
         make()
 
 

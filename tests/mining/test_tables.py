@@ -155,20 +155,18 @@ def test_queries_that_fail_do_not_tell_rows(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("cells", "normalisation", "sentence"),
+    ("cells", "normalisation"),
     [
-        (["a", "", ""], AS_THEY_ARE, '2 rows have no id in column "id"'),
-        (["a", " "], IdNormalisation(trim=True), '1 row has no id in column "id"'),
-        (["a", "a", "b", "b", "b"], AS_THEY_ARE, '3 rows have the ids of an earlier row in column "id"; every row'),
-        (["a", "A"], IdNormalisation(case="fold"), "1 row has the id of an earlier row in column"),
-        (["a", "A"], IdNormalisation(case="fold"), "once ids are in the form that the job's [align] asks for"),
-        (["é", "e\u0301"], IdNormalisation(unicode="NFC"), "1 row has"),
+        (["a", "", ""], AS_THEY_ARE),
+        (["a", " "], IdNormalisation(trim=True)),
+        (["a", "a", "b", "b", "b"], AS_THEY_ARE),
+        (["a", "A"], IdNormalisation(case="fold")),
+        (["é", "e\u0301"], IdNormalisation(unicode="NFC")),
     ],
 )
-def test_ids_name_one_row_each(cells: list[str], normalisation: IdNormalisation, sentence: str) -> None:
-    with pytest.raises(InputDataError) as error:
+def test_ids_name_one_row_each(cells: list[str], normalisation: IdNormalisation) -> None:
+    with fails("E101"):
         checked_ids([texts(*cells)], ["id"], normalisation)
-    assert sentence in error.value.message
 
 
 def test_normal_forms_of_ids() -> None:

@@ -53,11 +53,11 @@ def test_a_table_has_one_column_of_ids_or_several(tmp_path: Path) -> None:
     assert load(tmp_path, table_toml("")).datasets["baskets"].id == ("id",)
     assert load(tmp_path, table_toml('id = "patient"')).datasets["baskets"].id == ("patient",)
     assert load(tmp_path, table_toml('id = ["ward", "bed"]')).datasets["baskets"].id == ("ward", "bed")
-    for more, sentence in [
-        ('id = ["a", "a"]', "names a column twice"),
-        ('item = "article"', "item means nothing with"),
+    for more in [
+        'id = ["a", "a"]',
+        'item = "article"',
     ]:
-        with pytest.raises(ConfigurationError, match=sentence):
+        with fails("E100"):
             load(tmp_path, table_toml(more))
 
 
@@ -205,12 +205,12 @@ def test_the_frequency_service_is_off_unless_there_is_its_table(tmp_path: Path) 
     section = load(tmp_path, party_toml("north") + table).frequency
     assert section is not None
     assert (section.max_epsilon, section.max_collections, section.max_disk) == (Decimal("2.5"), 100, 10 << 30)
-    for wrong, sentence in (
-        ("[frequency]\n", "max_epsilon: is missing"),
-        (table + "max_epsilom = 1\n", "max_epsilom: is not a known key"),
-        (table + 'mechanisms = ["magic"]\n', "there is no mechanism 'magic'"),
-        (table + 'min_window = "soon"\n', "must be a duration"),
-        ("[frequency]\nmax_epsilon = 0\n", "0 must be a number above 0"),
+    for wrong in (
+        "[frequency]\n",
+        table + "max_epsilom = 1\n",
+        table + 'mechanisms = ["magic"]\n',
+        table + 'min_window = "soon"\n',
+        "[frequency]\nmax_epsilon = 0\n",
     ):
-        with pytest.raises(ConfigurationError, match=re.escape(sentence)):
+        with fails("E100"):
             load(tmp_path, party_toml("north") + wrong)

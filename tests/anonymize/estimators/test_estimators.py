@@ -32,7 +32,6 @@ from anonymize.models import DistinctDiversity, EntropyDiversity, KAnonymity, Re
 from anonymize.roles import Roles
 from anonymize.tables import Table
 from anonymize.uniqueness import DisclosureWarning
-from link.errors import ConfigurationError
 from tests.errors import fails
 
 ROLES = Roles(identifiers=("name",), quasi_identifiers=("age", "sex"), sensitive=("disease",))
@@ -161,23 +160,23 @@ def test_rows_cannot_join_under_every_model() -> None:
         estimator.fit(FRAME).transform(FRAME)
 
 
-WRONG: list[tuple[Anonymizer, str]] = [
-    (FullDomain(ROLES, TREES, k=3, algorithm="magic"), 'algorithm is "magic"'),  # type: ignore[arg-type]
-    (FullDomain(ROLES, TREES), "No privacy model is given"),
-    (FullDomain(ROLES, TREES, k=41), "k = 41 cannot be met"),
-    (Mondrian(ROLES, k=3, mode="loose"), 'mode is "loose"'),  # type: ignore[arg-type]
-    (Mdav(ROLES, 3), "is of kind tree"),
-    (SensitiveClustering(ROLES, 3, 2), "MAA-SLIE needs levels"),
-    (SensitiveClustering(ROLES, 3, 2, LEVELS, algorithm="slie"), 'algorithm is "slie"'),  # type: ignore[arg-type]
-    (Condensation(ROLES, 3), "has no moments"),
-    (IdentityReplacement(ROLES, {"age": 3}), "sex"),
-    (Mondrian(Roles(quasi_identifiers=("age",)), k=2), "These columns have no role"),
+WRONG: list[Anonymizer] = [
+    FullDomain(ROLES, TREES, k=3, algorithm="magic"),  # type: ignore[arg-type]
+    FullDomain(ROLES, TREES),
+    FullDomain(ROLES, TREES, k=41),
+    Mondrian(ROLES, k=3, mode="loose"),  # type: ignore[arg-type]
+    Mdav(ROLES, 3),
+    SensitiveClustering(ROLES, 3, 2),
+    SensitiveClustering(ROLES, 3, 2, LEVELS, algorithm="slie"),  # type: ignore[arg-type]
+    Condensation(ROLES, 3),
+    IdentityReplacement(ROLES, {"age": 3}),
+    Mondrian(Roles(quasi_identifiers=("age",)), k=2),
 ]
 
 
-@pytest.mark.parametrize(("estimator", "sentence"), WRONG, ids=[sentence for _, sentence in WRONG])
-def test_fit_checks_parameters(estimator: Anonymizer, sentence: str) -> None:
-    with pytest.raises(ConfigurationError, match=sentence):
+@pytest.mark.parametrize("estimator", WRONG, ids=lambda each: type(each).__name__)
+def test_fit_checks_parameters(estimator: Anonymizer) -> None:
+    with fails("E100"):
         estimator.fit(FRAME)
 
 

@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 from anonymize.columns import Column
 from anonymize.hierarchies.files import from_csv, from_json, rows_of, to_csv
 from anonymize.hierarchies.hierarchy import Hierarchy
-from link.errors import InputDataError
 from tests.errors import fails
 
 # 6 leaves in A and B, as in the example of Li et al.; "2" and "3" are told apart one level longer than "1".
@@ -60,25 +59,19 @@ def test_a_single_leaf_loses_nothing() -> None:
 
 
 @pytest.mark.parametrize(
-    ("rows", "sentence"),
+    "rows",
     [
-        ([], "has no leaves"),
-        ([()], "has no leaves"),
-        ([("a", "*"), ("a", "*")], 'two rows for the leaf "a"'),
-        ([("a", "*"), ("b",)], r'2 levels in row 1 but 1 in row 2 \("b"\)'),
-        ([("a", "g"), ("b", "h")], r'several values at its top level \("g", "h"\)'),
-        (
-            [("a", "g", "y", "*"), ("b", "g", "z", "*")],
-            r'not nested: "a" and "b" are both "g" at level 1 but differ at level 2 \("y" and "z"\)',
-        ),
-        (
-            [("a", "f", "z", "*"), ("b", "g", "y", "*"), ("c", "f", "y", "*")],
-            r'not nested: "a" and "c" are both "f" at level 1',
-        ),
+        [],
+        [()],
+        [("a", "*"), ("a", "*")],
+        [("a", "*"), ("b",)],
+        [("a", "g"), ("b", "h")],
+        [("a", "g", "y", "*"), ("b", "g", "z", "*")],
+        [("a", "f", "z", "*"), ("b", "g", "y", "*"), ("c", "f", "y", "*")],
     ],
 )
-def test_wrong_hierarchies_are_refused_with_the_values_named(rows: list[tuple[str, ...]], sentence: str) -> None:
-    with pytest.raises(InputDataError, match=f'The hierarchy of column "x" .*{sentence}'):
+def test_wrong_hierarchies_are_refused_with_the_values_named(rows: list[tuple[str, ...]]) -> None:
+    with fails("E101"):
         Hierarchy.of("x", rows)
 
 

@@ -15,11 +15,11 @@ from jobs.proposed import job_from_canonical
 from jobs.report.job_file import job_file
 from jobs.spec.job import JobSpec
 from jobs.spec.toml import read_toml
-from link.errors import ConfigurationError
 from mining.models.attributes import Categorical, Intervals, Numeric
 from mining.models.decision_tree import TreeParameters
 from mining.models.kmeans import KMeansParameters
 from mining.models.naive_bayes import NaiveBayesParameters
+from tests.errors import fails
 from tests.mining.joint.model_jobs_world import TASKS, Task, job
 
 TREE: dict[str, Any] = {
@@ -76,67 +76,43 @@ def test_a_job_crosses_the_wire_and_is_written_down_again(task: Task, partition:
 
 
 @pytest.mark.parametrize(
-    ("contents", "words"),
+    "contents",
     [
-        ({**TREE, "decision_tree": None}, 'task = "decision-tree" needs a [decision_tree] table; the table is missing'),
-        ({**TREE, "k_means": GROUPS["k_means"]}, 'a [k_means] table means nothing with task = "decision-tree"'),
-        ({**TREE, "itemsets": {"min_support": 2}}, 'an [itemsets] table means nothing with task = "decision-tree"'),
-        (changed(TREE, "decision_tree", attributes=[]), "needs at least 1 entry"),
-        (changed(TREE, "decision_tree", attributes=["age", "ill"]), "names the column 'ill' twice"),
-        (changed(TREE, "decision_tree", target="income"), "names the column 'income', of which [columns] says nothing"),
-        (changed(TREE, "decision_tree", min_rows=0), "[decision_tree] min_rows"),
-        (changed(TREE, "decision_tree", criterion="gini"), "[decision_tree] criterion"),
-        (changed(TREE, "columns", town={"values": ["A"]}), "[columns] describes 'town', which the model does not take"),
-        (changed(TREE, "columns", ill={"cuts": [1]}), "[columns] ill: the class needs values"),
-        (changed(TREE, "columns", age={"low": 0, "high": 9}), "[columns] age: a tree divides numbers at public cuts"),
-        (changed(GROUPS, "columns", age={"cuts": [3]}), "[columns] age: k-means computes with numbers"),
-        (changed(TREE, "columns", age={}), 'needs either values = ["no", "yes"], or cuts = [30, 50], or low = 0'),
-        (changed(TREE, "columns", age={"cuts": [1], "low": 0}), "needs either values"),
-        (changed(TREE, "columns", age={"low": 0}), "needs either values"),
-        (changed(TREE, "columns", age={"cuts": [3, 3]}), "cuts must be numbers in ascending order"),
-        (changed(TREE, "columns", sex={"values": ["f", "f"]}), "values names a value twice"),
-        (changed(TREE, "columns", sex={"values": ["f"], "steps": 3}), "steps are those between low and high"),
-        (changed(GROUPS, "columns", age={"low": 5, "high": 5}), "low must be below high"),
-        (changed(GROUPS, "k_means", k=None), "[k_means] k: is missing"),
-        (changed(GROUPS, "k_means", start=[[3]]), "start has 1 rows, and k is 2; give one row for each cluster"),
-        (changed(GROUPS, "k_means", start=[[3], [101]]), "[k_means] every initial centroid must have a number"),
-        (changed(GROUPS, "k_means", start=[[3], [4]], seed=2), "seed draws the first centroids, and start names them"),
-        (
-            changed(
-                changed(GROUPS, "columns", age={"low": 0, "high": 1, "steps": 2**31 - 1}), "k_means", fraction_bits=9
-            ),
-            "[k_means] squared distances do not fit into 62 bits",
-        ),
-        (changed(BAYES, "naive_bayes", smoothing="-1"), "[naive_bayes] smoothing"),
-        (changed(TREE, "union", bound=4), "[union] bound means nothing with task"),
-        (changed(TREE, "trust", compute=["south", "north"]), "[trust] compute means nothing with task"),
-        (
-            changed(TREE, "align", trim=True),
-            'an [align] table means nothing with task = "decision-tree" and',
-        ),
-        (
-            changed(changed(GROUPS, "job", partition="vertical"), "align", mode="union"),
-            'task = "k-means" shows all parties the cluster of every common row',
-        ),
-        (
-            changed(changed(TREE, "job", partition="vertical"), "align", mode="cardinality"),
-            'it needs task = "align"',
-        ),
-        (
-            changed(changed(TREE, "job", partition="vertical"), "trust", compute=["south", "north"]),
-            '[trust] compute means nothing with task = "decision-tree"',
-        ),
-        (
-            {**GROUPS, "job": {**GROUPS["job"], "task": "align", "partition": "vertical"}},
-            "a [k_means] table means nothing with task",
-        ),
-        (
-            {"job": {**GROUPS["job"], "task": "align", "partition": "vertical"}, "columns": GROUPS["columns"]},
-            'a [columns] table means nothing with task = "align"',
-        ),
+        {**TREE, "decision_tree": None},
+        {**TREE, "k_means": GROUPS["k_means"]},
+        {**TREE, "itemsets": {"min_support": 2}},
+        changed(TREE, "decision_tree", attributes=[]),
+        changed(TREE, "decision_tree", attributes=["age", "ill"]),
+        changed(TREE, "decision_tree", target="income"),
+        changed(TREE, "decision_tree", min_rows=0),
+        changed(TREE, "decision_tree", criterion="gini"),
+        changed(TREE, "columns", town={"values": ["A"]}),
+        changed(TREE, "columns", ill={"cuts": [1]}),
+        changed(TREE, "columns", age={"low": 0, "high": 9}),
+        changed(GROUPS, "columns", age={"cuts": [3]}),
+        changed(TREE, "columns", age={}),
+        changed(TREE, "columns", age={"cuts": [1], "low": 0}),
+        changed(TREE, "columns", age={"low": 0}),
+        changed(TREE, "columns", age={"cuts": [3, 3]}),
+        changed(TREE, "columns", sex={"values": ["f", "f"]}),
+        changed(TREE, "columns", sex={"values": ["f"], "steps": 3}),
+        changed(GROUPS, "columns", age={"low": 5, "high": 5}),
+        changed(GROUPS, "k_means", k=None),
+        changed(GROUPS, "k_means", start=[[3]]),
+        changed(GROUPS, "k_means", start=[[3], [101]]),
+        changed(GROUPS, "k_means", start=[[3], [4]], seed=2),
+        changed(changed(GROUPS, "columns", age={"low": 0, "high": 1, "steps": 2**31 - 1}), "k_means", fraction_bits=9),
+        changed(BAYES, "naive_bayes", smoothing="-1"),
+        changed(TREE, "union", bound=4),
+        changed(TREE, "trust", compute=["south", "north"]),
+        changed(TREE, "align", trim=True),
+        changed(changed(GROUPS, "job", partition="vertical"), "align", mode="union"),
+        changed(changed(TREE, "job", partition="vertical"), "align", mode="cardinality"),
+        changed(changed(TREE, "job", partition="vertical"), "trust", compute=["south", "north"]),
+        {**GROUPS, "job": {**GROUPS["job"], "task": "align", "partition": "vertical"}},
+        {"job": {**GROUPS["job"], "task": "align", "partition": "vertical"}, "columns": GROUPS["columns"]},
     ],
 )
-def test_what_is_refused(contents: dict[str, Any], words: str) -> None:
-    with pytest.raises(ConfigurationError) as raised:
+def test_what_is_refused(contents: dict[str, Any]) -> None:
+    with fails("E100"):
         of(contents)
-    assert words in raised.value.message

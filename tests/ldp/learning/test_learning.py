@@ -19,7 +19,6 @@ from ldp.certify import satisfies
 from ldp.learning.descent import Descent
 from ldp.learning.linear_models import LinearClassifier, LinearRegression, LinearSVM, LogisticRegression
 from ldp.learning.losses import LOSSES
-from link.errors import ConfigurationError
 from tests.errors import fails
 from tests.examples import slowly
 
@@ -170,17 +169,17 @@ def test_wrong_data_are_refused(change: dict[str, Any]) -> None:
 
 def test_wrong_parameters_are_refused() -> None:
     features, classes = np.zeros((1000, 4)), np.zeros(1000)
-    for wrong, what in (
-        ({"epsilon": 0}, "epsilon"),
-        ({"low": [0, 1]}, "ends"),
-        ({"high": -1.0}, "range"),
-        ({"iterations": 0}, "iteration"),
-        ({"rate": 0.0}, "rate"),
-        ({"regularisation": -1.0}, "regularisation"),
-        ({"mechanism": "magic"}, "magic"),
-        ({"classes": (1, 1)}, "two classes"),
+    for wrong in (
+        {"epsilon": 0},
+        {"low": [0, 1]},
+        {"high": -1.0},
+        {"iterations": 0},
+        {"rate": 0.0},
+        {"regularisation": -1.0},
+        {"mechanism": "magic"},
+        {"classes": (1, 1)},
     ):
-        with pytest.raises(ConfigurationError, match=what):
+        with fails("E100"):
             LogisticRegression(**({"epsilon": 1.0} | wrong)).fit(features, classes)
     with fails("E100"):
         Descent(2, 1.0, "absolute")

@@ -23,7 +23,7 @@ from ldp.numeric.duchi_vector import DuchiVector
 from ldp.numeric.interval import Floats
 from ldp.numeric.records import Categorical, MixedRecords, Numeric
 from ldp.numeric.vectors import SampledVector, VectorEstimate
-from link.errors import ConfigurationError, InputDataError
+from link.errors import InputDataError
 from tests.errors import fails
 from tests.ldp.contract import ERROR, check_privacy, check_reports, chi_square_p
 
@@ -275,16 +275,16 @@ def test_records_of_another_shape_are_refused() -> None:
 
 
 @pytest.mark.parametrize(
-    ("schema", "what"),
+    "schema",
     [
-        ([], "attributes"),
-        ([Numeric("x", 0, 1), Categorical("x", 3)], "same name"),
-        ([Numeric("x", 1, 0)], "range"),
-        ([Categorical("x", 1)], "domain"),
+        [],
+        [Numeric("x", 0, 1), Categorical("x", 3)],
+        [Numeric("x", 1, 0)],
+        [Categorical("x", 1)],
     ],
 )
-def test_wrong_schemas_are_refused(schema: list[Any], what: str) -> None:
-    with pytest.raises(ConfigurationError, match=what):
+def test_wrong_schemas_are_refused(schema: list[Any]) -> None:
+    with fails("E100"):
         MixedRecords(schema, 1.0)
 
 

@@ -166,20 +166,20 @@ def test_budgets_of_queries_are_large_enough_and_add_up_to_no_more(series: str, 
 
 
 def test_wrong_series_of_queries_are_refused() -> None:
-    for series, more, told in (
-        ("fibonacci", {}, "no series 'fibonacci'"),
-        ("uniform", {}, "name it"),
-        ("uniform", {"queries": 1001}, "query 1,001"),
-        ("uniform", {"queries": 10**18}, "query 1,001"),
-        ("uniform", {"queries": 3, "ratio": 0.5}, "no ratio"),
-        ("taylor", {"exponent": 2.0}, "no exponent"),
-        ("geometric", {"errors": (1.0,)}, "no errors"),
-        ("by-error", {}, "one query or more"),
-        ("by-error", {"errors": (1.0, 2.0), "queries": 3}, "as many queries"),
-        ("by-error", {"errors": (1.0, 1e12)}, "query 1"),
-        ("by-error", {"errors": (1.0,) * 300_000}, "query 1,001"),
+    for series, more in (
+        ("fibonacci", {}),
+        ("uniform", {}),
+        ("uniform", {"queries": 1001}),
+        ("uniform", {"queries": 10**18}),
+        ("uniform", {"queries": 3, "ratio": 0.5}),
+        ("taylor", {"exponent": 2.0}),
+        ("geometric", {"errors": (1.0,)}),
+        ("by-error", {}),
+        ("by-error", {"errors": (1.0, 2.0), "queries": 3}),
+        ("by-error", {"errors": (1.0, 1e12)}),
+        ("by-error", {"errors": (1.0,) * 300_000}),
     ):
-        with pytest.raises(ConfigurationError, match=told):
+        with fails("E100"):
             budgets(series, 1.0, **more)
 
 

@@ -16,11 +16,12 @@ from crypto.protocols.transfers.extension_seeds import prepare_receiving, prepar
 from crypto.protocols.transfers.oprf import Parts, part_keys, receive_values, send_values
 from crypto.protocols.transfers.oprf_check import columns_of, rows_from
 from crypto.protocols.transfers.programmable_oprf import receive_programmed, send_programmed
-from link.errors import InternalError, MalformedMessage
+from link.errors import MalformedMessage
 from link.session import Session
 from link.traffic import Traffic
 from protos.v1 import oblivious_prf_pb2
 from protos.v1.link_pb2 import Frame
+from tests.errors import fails
 from tests.examples import examples
 from tests.faulty_world import Rewrite, run_faulty_parties
 from tests.traffic import assert_planned
@@ -275,7 +276,7 @@ def test_too_many_points_in_one_part(monkeypatch):
     monkeypatch.setattr(oprf, "MOST_KEYS", 200)
     parts = Parts.of(400)
     crowded = np.array([[parts.number * i, i] for i in range(parts.layout.capacity + 1)], np.uint64)
-    with pytest.raises(InternalError, match="start the job again"):
+    with fails("E700"):
         parts.stored(crowded)
 
 

@@ -149,25 +149,21 @@ def test_no_message_of_the_protocol_has_an_opened_field():
 
 
 @pytest.mark.parametrize(
-    ("own", "options", "words"),
+    ("own", "options", "code"),
     [
-        (
-            [str(number) for number in range(65)],
-            {"bound": 3},
-            r"brings more elements to the union 'union' than 64, to which its bound of 3 is rounded up; raise \[",
-        ),
-        (["a" * 51], {"max_element_bytes": 39}, "has a name of more than 50 bytes"),
-        ("a", {"bound": 0}, "must lie between 1 and"),
-        ("a", {"epsilon_dup": 0}, "epsilon_dup"),
-        ("a", {"epsilon_dup": float("nan")}, "epsilon_dup"),
-        ("a", {"epsilon_dup": 1e-9}, "epsilon_dup"),
-        ("a", {"max_element_bytes": 1 << 16}, "0 to 65535 bytes"),
-        ("a", {"bound": 1 << 24, "max_element_bytes": 3}, "more than 16777216 blocks"),
-        ("a", {"merger": "nowhere"}, "not nowhere"),
+        ([str(number) for number in range(65)], {"bound": 3}, "E104"),
+        (["a" * 51], {"max_element_bytes": 39}, "E104"),
+        ("a", {"bound": 0}, "E100"),
+        ("a", {"epsilon_dup": 0}, "E100"),
+        ("a", {"epsilon_dup": float("nan")}, "E100"),
+        ("a", {"epsilon_dup": 1e-9}, "E100"),
+        ("a", {"max_element_bytes": 1 << 16}, "E100"),
+        ("a", {"bound": 1 << 24, "max_element_bytes": 3}, "E104"),
+        ("a", {"merger": "nowhere"}, "E100"),
     ],
 )
-def test_what_makes_no_union_is_refused(own, options, words):
-    with pytest.raises(ConfigurationError, match=words):
+def test_what_makes_no_union_is_refused(own, options, code):
+    with fails(code):
         run_union(sets_of(own, "a"), **({"merger": "south"} | options))
 
 

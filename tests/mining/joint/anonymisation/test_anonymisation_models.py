@@ -38,7 +38,6 @@ from anonymize.tables import Table as WholeTable
 from anonymize.verifier import verify
 from crypto.primitives.xor_sharing import reconstruct_bits
 from crypto.protocols.sums.pairwise import agree
-from link.errors import ConfigurationError
 from link.session import Session
 from mining.joint.anonymisation.conditions.models import SensitiveTests
 from mining.joint.anonymisation.conditions.share_limits import largest_fraction, least_fraction_above
@@ -444,20 +443,17 @@ def test_limits_of_many_digits_are_no_hindrance() -> None:
 
 
 @pytest.mark.parametrize(
-    ("model", "kind", "values", "match"),
+    ("model", "kind", "values"),
     [
-        (TCloseness(1, "s", "ordered"), "tree", ("a", "b"), "values of the kind tree have none"),
-        (TCloseness(1, "s", "ordered"), "numeric", ("1", "b"), "values of 's' are not all of the kind numeric"),
+        (TCloseness(1, "s", "ordered"), "tree", ("a", "b")),
+        (TCloseness(1, "s", "ordered"), "numeric", ("1", "b")),
         (
             TCloseness(1, "s", "hierarchical", hierarchy=BANDS),
             "numeric",
             ("7", "8"),
-            "the hierarchy of 's', by which t-closeness measures, lacks values",
         ),
     ],
 )
-def test_values_that_do_not_suit_the_distance_are_refused(
-    model: Model, kind: Kind, values: Sequence[str], match: str
-) -> None:
-    with pytest.raises(ConfigurationError, match=match):
+def test_values_that_do_not_suit_the_distance_are_refused(model: Model, kind: Kind, values: Sequence[str]) -> None:
+    with fails("E100"):
         suited(model, kind, 5, values)

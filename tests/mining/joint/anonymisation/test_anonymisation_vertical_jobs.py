@@ -13,7 +13,6 @@ from anonymize.fulldomain.optimal import optimal
 from anonymize.verifier import verify
 from jobs.kinds.release.parameters import joint_anonymisation
 from jobs.statement import statement
-from link.errors import ConfigurationError
 from tests.errors import fails
 from tests.examples import slowly
 from tests.mining.joint.anonymisation.anonymisation_world import PARTIES, hierarchies, people, whole
@@ -77,16 +76,16 @@ def test_the_statement_names_all_that_is_opened_and_what_follows() -> None:
 
 
 @pytest.mark.parametrize(
-    ("changes", "says"),
+    "changes",
     [
-        ({"algorithm": "mondrian"}, "needs parties that hold rows"),
-        ({"insider_k": 2}, "insider_k is about parties that hold rows"),
-        ({"origin": "shown", "k_site": 2}, "k_site is about parties that hold rows"),
-        ({"align": {"mode": "union"}}, 'take .align. mode = "intersection"'),
+        {"algorithm": "mondrian"},
+        {"insider_k": 2},
+        {"origin": "shown", "k_site": 2},
+        {"align": {"mode": "union"}},
     ],
 )
-def test_what_means_nothing_for_columns_is_refused(changes: dict[str, Any], says: str) -> None:
-    with pytest.raises(ConfigurationError, match=says):
+def test_what_means_nothing_for_columns_is_refused(changes: dict[str, Any]) -> None:
+    with fails("E100"):
         job(PARTIES[:2], **changes)
 
 

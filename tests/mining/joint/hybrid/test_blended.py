@@ -28,7 +28,7 @@ from ldp.accounting.discrete_gaussian import DiscreteGaussian
 from ldp.bias_aware import NORMAL
 from ldp.blending.blender import best_blend
 from ldp.blending.curator import Frequencies
-from link.errors import ConfigurationError, InputDataError, ProtocolViolation
+from link.errors import InputDataError, ProtocolViolation
 from link.session import Session
 from link.traffic import TOLERANCE
 from mining.data.transactions import Transactions
@@ -339,19 +339,19 @@ def test_a_statement_says_who_trusts_whom() -> None:
 
 
 @pytest.mark.parametrize(
-    ("tables", "sentence"),
+    "tables",
     [
-        ({"privacy": {**PRIVACY, "opted_in": list(PARTIES)}}, "needs opted_in"),
-        ({"privacy": {k: v for k, v in PRIVACY.items() if k != "opted_in"}}, "needs opted_in"),
-        ({"itemsets": {"max_length": 2}}, "finds single items"),
-        ({"job": {"task": "rules"}, "rules": {"min_confidence": "0.5"}}, "finds single items"),
-        ({"itemsets": {"universe": "hidden", "catalogue": None, "max_length": 1}}, "name items by noisy counts"),
-        ({"privacy": {**PRIVACY, "noise": "skellam"}}, r"\[privacy\] noise means nothing"),
-        ({"privacy": {**PRIVACY, "epsilon": "40"}}, "must lie between 0.001 and 16"),
+        {"privacy": {**PRIVACY, "opted_in": list(PARTIES)}},
+        {"privacy": {k: v for k, v in PRIVACY.items() if k != "opted_in"}},
+        {"itemsets": {"max_length": 2}},
+        {"job": {"task": "rules"}, "rules": {"min_confidence": "0.5"}},
+        {"itemsets": {"universe": "hidden", "catalogue": None, "max_length": 1}},
+        {"privacy": {**PRIVACY, "noise": "skellam"}},
+        {"privacy": {**PRIVACY, "epsilon": "40"}},
     ],
 )
-def test_jobs_that_cannot_be_blended(tables: dict[str, Any], sentence: str) -> None:
-    with pytest.raises(ConfigurationError, match=sentence):
+def test_jobs_that_cannot_be_blended(tables: dict[str, Any]) -> None:
+    with fails("E100"):
         job(**{"privacy": PRIVACY, "itemsets": {"max_length": 1}, **tables})
 
 

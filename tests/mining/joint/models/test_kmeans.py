@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 from sklearn.cluster import KMeans
 
 from crypto.protocols.sums.pairwise import agree
-from link.errors import ConfigurationError
 from mining.joint.models import kmeans as joint
 from mining.joint.models.aligned import AlignedAttributes, find_holders
 from mining.joint.models.kmeans import JointClusters, cluster_horizontal, cluster_vertical, learned, openings
@@ -271,14 +270,14 @@ def test_clusters_that_there_are_not_are_refused(monkeypatch: pytest.MonkeyPatch
 def test_parameters_are_checked() -> None:
     x, y = ATTRIBUTES
     wide = Numeric("w", Decimal(0), Decimal(1), (1 << 31) - 1)
-    for attributes, initial, words in (
-        ((x, y), ((Decimal(1),),), "a number for each attribute"),
-        ((x, y), ((Decimal(1), Decimal(101)),), "between that attribute's bounds"),
-        ((x, x), ((Decimal(1), Decimal(1)),), "named twice"),
-        ((x,), (), "from 1 to"),
-        ((wide,), ((Decimal(1),),), "do not fit into 62 bits"),
+    for attributes, initial in (
+        ((x, y), ((Decimal(1),),)),
+        ((x, y), ((Decimal(1), Decimal(101)),)),
+        ((x, x), ((Decimal(1), Decimal(1)),)),
+        ((x,), ()),
+        ((wide,), ((Decimal(1),),)),
     ):
-        with pytest.raises(ConfigurationError, match=words):
+        with fails("E100"):
             KMeansParameters(attributes, initial)
 
 

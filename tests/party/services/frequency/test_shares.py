@@ -87,45 +87,38 @@ def test_collections_without_these_tables_keep_their_form() -> None:
 
 
 @pytest.mark.parametrize(
-    ("tables", "told"),
+    "tables",
     [
-        ({"budget": {"series": "geometric"}}, "[window] length: [budget] needs one"),
-        ({"budget": {"series": "x"}, "window": HOURS}, "[budget] series: Input should be 'uniform', 'geometric'"),
-        ({"budget": {"series": "uniform"}, "window": HOURS}, '[window] periods: series = "uniform" needs them'),
-        ({"budget": {"series": "by-error"}, "window": HOURS}, "needs errors, one for each window"),
-        ({"budget": {"series": "by-error", "errors": []}, "window": HOURS}, "needs at least 1 entry"),
-        ({"budget": {"series": "by-error", "errors": [0]}, "window": HOURS}, "a positive finite error"),
-        ({"budget": {"series": "taylor", "ratio": 0.5}, "window": HOURS}, 'ratio needs series = "geometric"'),
-        ({"budget": {"series": "geometric", "ratio": 1}, "window": HOURS}, "lies between 0 and 1"),
-        ({"budget": {"series": "p-series", "exponent": 1}, "window": HOURS}, "exponents above 1"),
-        ({"budget": {"series": "geometric"}, "window": HOURS | {"periods": 10}}, "less than 0.001 for query 10"),
-        ({"budget": {"series": "taylor"}, "window": HOURS, "mechanism": "l-grr"}, "[budget] cannot go with"),
-        (
-            {"budget": {"series": "taylor"}, "window": HOURS, "continual": {"method": "lpu", "w": 3}},
-            "[budget] cannot go with [continual]",
-        ),
-        ({"sampling": {"probability": 0.3}}, "a fraction of a power of two up to 2^32"),
-        ({"sampling": {"probability": 1}}, "must lie between 0 and 1"),
-        ({"sampling": {"probability": "1/0"}}, 'must be a probability such as "1/8"'),
-        ({"sampling": {"probability": "1e999999999"}}, 'must be a probability such as "1/8"'),
-        (
-            {"sampling": {"probability": 0.125}, "epsilon": "4"},
-            "reports spend 0.7621 at most, and not 4",
-        ),
-        ({"sampling": {"probability": 0.5}, "mechanism": "l-grr"}, "[sampling] cannot go with"),
-        ({"sampling": {"probability": 0.5}, "mechanism": "sfp", "text_bytes": 4, "k": 3}, "needs a known domain"),
-        ({"memo": {"w": 5, "epsilon": "4"}, "window": HOURS}, '[memo] cannot go with mechanism = "grr"'),
-        ({"memo": {"w": 5, "epsilon": "4"}, "window": HOURS, "mechanism": "rappor"}, "[memo] cannot go with"),
-        ({"memo": {"w": 5, "epsilon": "4"}, "mechanism": "l-grr"}, "[window] length: [memo] needs one"),
-        ({"memo": {"w": 5, "epsilon": "1.5"}, "window": HOURS, "mechanism": "l-grr"}, "an answer costs 2"),
-        ({"memo": {"w": 0, "epsilon": "4"}, "window": HOURS, "mechanism": "l-grr"}, "[memo] w"),
+        {"budget": {"series": "geometric"}},
+        {"budget": {"series": "x"}, "window": HOURS},
+        {"budget": {"series": "uniform"}, "window": HOURS},
+        {"budget": {"series": "by-error"}, "window": HOURS},
+        {"budget": {"series": "by-error", "errors": []}, "window": HOURS},
+        {"budget": {"series": "by-error", "errors": [0]}, "window": HOURS},
+        {"budget": {"series": "taylor", "ratio": 0.5}, "window": HOURS},
+        {"budget": {"series": "geometric", "ratio": 1}, "window": HOURS},
+        {"budget": {"series": "p-series", "exponent": 1}, "window": HOURS},
+        {"budget": {"series": "geometric"}, "window": HOURS | {"periods": 10}},
+        {"budget": {"series": "taylor"}, "window": HOURS, "mechanism": "l-grr"},
+        {"budget": {"series": "taylor"}, "window": HOURS, "continual": {"method": "lpu", "w": 3}},
+        {"sampling": {"probability": 0.3}},
+        {"sampling": {"probability": 1}},
+        {"sampling": {"probability": "1/0"}},
+        {"sampling": {"probability": "1e999999999"}},
+        {"sampling": {"probability": 0.125}, "epsilon": "4"},
+        {"sampling": {"probability": 0.5}, "mechanism": "l-grr"},
+        {"sampling": {"probability": 0.5}, "mechanism": "sfp", "text_bytes": 4, "k": 3},
+        {"memo": {"w": 5, "epsilon": "4"}, "window": HOURS},
+        {"memo": {"w": 5, "epsilon": "4"}, "window": HOURS, "mechanism": "rappor"},
+        {"memo": {"w": 5, "epsilon": "4"}, "mechanism": "l-grr"},
+        {"memo": {"w": 5, "epsilon": "1.5"}, "window": HOURS, "mechanism": "l-grr"},
+        {"memo": {"w": 0, "epsilon": "4"}, "window": HOURS, "mechanism": "l-grr"},
     ],
     ids=lambda each: each if isinstance(each, str) else None,
 )
-def test_tables_that_do_not_fit_are_refused(tables: dict[str, Any], told: str) -> None:
-    with pytest.raises(ConfigurationError) as found:
+def test_tables_that_do_not_fit_are_refused(tables: dict[str, Any]) -> None:
+    with fails("E100"):
         spec_of(**tables)
-    assert told in found.value.message
 
 
 def test_the_policy_is_about_the_largest_report() -> None:

@@ -16,7 +16,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from link.errors import ConfigurationError, PolicyDenied
+from link.errors import ConfigurationError
 from mining.data.tables import Table
 from party.config import DatasetSection
 from party.data.shared_sources import check_sources
@@ -441,15 +441,15 @@ def test_rules_that_protect_nothing_are_refused(queries: dict[str, Any], words: 
 def test_the_policy_names_what_it_allows() -> None:
     found = dataset(coordinators=["analyst"]).queries
     assert found is not None
-    for text, who, words in (
-        ("sum(salary)", "hub", "lets 'analyst' ask this dataset, and not 'hub'"),
-        ("sum(age)", "analyst", "lets only 'salary' and 'bonus' be aggregated, not 'age'"),
-        ("sum(bonus)", "analyst", "answers 'max' and 'min' of 'bonus', not sum"),
-        ("sum(salary) where bonus = 1", "analyst", "lets conditions name only 'age' and 'city', not 'bonus'"),
-        ("count(*)", "analyst", "does not let records be counted"),
+    for text, who in (
+        ("sum(salary)", "hub"),
+        ("sum(age)", "analyst"),
+        ("sum(bonus)", "analyst"),
+        ("sum(salary) where bonus = 1", "analyst"),
+        ("count(*)", "analyst"),
     ):
         query = parse(text)
-        with pytest.raises(PolicyDenied, match=words):
+        with fails("E300"):
             check_query(found, query.function, query.column, query.named, who, "north")
 
 

