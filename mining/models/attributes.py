@@ -14,11 +14,13 @@ from fractions import Fraction
 from typing import ClassVar, TypeVar
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from link.errors import ConfigurationError, InputDataError
 from mining.data.discretisation import Cuts, interval_names, interval_of, number_of
 from mining.data.tables import Column, Table
+from mining.models.plain_numbers import Millionths, intervals_of, plain_numbers, steps_of
 
 N = TypeVar("N", bound=np.generic)
 
@@ -114,7 +116,7 @@ class Intervals:
             number = number_of(text)
             return None if number is None else interval_of(number, self.cuts)
 
-        return _looked_up(column, place)
+        return _looked_up(column, place, lambda numbers: intervals_of(numbers, self.cuts))
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,7 +169,7 @@ class Numeric:
             number = number_of(text)
             return None if number is None else self.place(Fraction(min(max(number, self.low), self.high)))
 
-        return _looked_up(column, place)
+        return _looked_up(column, place, lambda numbers: steps_of(numbers, self.low, self.high, self.steps))
 
     def place(self, number: Fraction) -> int:
         """How many steps a number is above `low`, rounded."""
@@ -273,10 +275,26 @@ def _all_allowed(attribute: Attribute, codes: Codes) -> Codes:
     return codes
 
 
-def _looked_up(column: Column, place: Callable[[str], int | None]) -> Codes:
-    """The codes of a column's cells, −1 where there is none, each distinct text looked at once."""
-    texts = [*column.values.to_pylist(), ""]  # the last one is for cells that are empty
-    found = [place(text) for text in texts]
-    table = np.array([-1 if code is None else code for code in found], np.int64)
+def _looked_up(
+    column: Column, place: Callable[[str], int | None], of_plain: Callable[[Millionths], Codes | None] | None = None
+) -> Codes:
+    """The codes of a column's cells, −1 where there is none, each distinct text looked at once.
+
+    Args:
+        column: The column.
+        place: The code of a text.
+        of_plain: The codes of plain numbers all at once, where it can tell; the same as `place` gives.
+    """
+    table, texts = np.full(len(column.values) + 1, -1, np.int64), column.values
+    left = np.ones(len(table), bool)
+    if of_plain is not None:
+        plain, numbers = plain_numbers(texts)
+        known = of_plain(numbers)
+        if known is not None:
+            left[:-1] = ~plain
+            table[:-1][plain] = known
+            texts = texts.filter(pa.array(~plain))
+    found = [place(text) for text in (*texts.to_pylist(), "")]  # the last one is for cells that are empty
+    table[left] = [-1 if code is None else code for code in found]
     codes: Codes = table[column.codes]
     return codes

@@ -72,6 +72,7 @@ class SourceEncoding(ABC, Generic[S, F, T]):
                 raise InputDataError(
                     f"{self._source.place} changed while it was read; run the job again once nobody writes to it"
                 )
+            self._workers.close()  # what is left needs none, and may need their memory
             return self._finished(written, "" if fresh else before)
         except BaseException:
             self.close()

@@ -59,6 +59,7 @@ class TableEncoding(SourceEncoding[TableSource, Written, StoredTable]):
             for number, read in enumerate(column):
                 whole.add_codes(numbering.codes(number, read()))
             scratch.unlink()
+            pa.default_memory_pool().release_unused()
             distinct.append(numbering.n_values)
         dictionaries = [digest_of_file(dictionary_of(folder, place)) for place in range(len(columns))]
         sizes = [(folder / name).stat().st_size for name in names]
@@ -89,6 +90,7 @@ def write_table_blocks(source: TableSource, share: Share, withheld: Sequence[str
         name, names = f"{place:06}-{number:06}{ROWS}", piece.column_names
         write_file(folder / name, block_bytes(Table(piece.id_columns, piece.ids, columns, piece.n_rows)))
         files.append((name, piece.n_rows))
+        pa.default_memory_pool().release_unused()  # which otherwise keeps what the largest pieces took
     return Written(names, files)
 
 

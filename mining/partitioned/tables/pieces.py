@@ -60,19 +60,30 @@ def table_pieces(source: TableSource, share: Share) -> Iterator[Table]:
             yield gathered(names, [], source.id_columns, where)
 
 
-def _pieces(names: Sequence[str], batches: Iterable[list[pa.Array]]) -> Iterator[list[list[pa.Array]]]:
-    """Batches gathered until there are about as many rows, cells or bytes as a block may have."""
+def _pieces(names: Sequence[str], batches: Iterable[list[pa.Array]]) -> Iterator[Iterator[list[pa.Array]]]:
+    """Batches until there are about as many rows, cells or bytes as a block may have; each piece is taken in full."""
     most = max(1, min(MOST_ROWS, MOST_OCCURRENCES // max(len(names), 1)))
-    some, n_rows, n_bytes = list[list[pa.Array]](), 0, 0
-    for batch in _cut(batches, most):
-        rows, size = len(batch[0]), sum(column.get_total_buffer_size() for column in batch)
-        if some and (n_rows + rows > most or n_bytes + size > MOST_TEXT):
-            yield some
-            some, n_rows, n_bytes = [], 0, 0
-        some.append(batch)
-        n_rows, n_bytes = n_rows + rows, n_bytes + size
-    if some:
-        yield some
+    coming = _cut(batches, most)
+    first = next(coming, None)
+
+    def piece(begin: list[pa.Array]) -> Iterator[list[pa.Array]]:
+        nonlocal first
+        n_rows = n_bytes = 0
+        following: list[pa.Array] | None = begin
+        while following is not None:
+            n_rows, n_bytes = n_rows + len(following[0]), n_bytes + sum(map(_size, following))
+            if n_rows > len(begin[0]) and (n_rows > most or n_bytes > MOST_TEXT):
+                break
+            yield following
+            following = next(coming, None)
+        first = following
+
+    while first is not None:
+        yield piece(first)
+
+
+def _size(column: pa.Array) -> int:
+    return int(column.get_total_buffer_size())
 
 
 def _cut(batches: Iterable[list[pa.Array]], most: int) -> Iterator[list[pa.Array]]:
