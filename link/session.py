@@ -61,16 +61,18 @@ class Session:
 
     Attributes:
         me: This party.
-        parties: All parties, in the order of the job.
+        parties: All parties, in the order of the job; on a lane among some of them these.
         others: All parties but this one, in that order.
         path: The lane's name as a readable path.
     """
 
-    def __init__(self, core: SessionCore, path: str, parent: Session | None) -> None:
+    def __init__(
+        self, core: SessionCore, path: str, parent: Session | None, among: tuple[str, ...] | None = None
+    ) -> None:
         self._core, self.path, self._parent = core, path, parent
         self._round: int = parent._round if parent is not None else 0
         self.me = core.me
-        self.parties = core.terms.parties
+        self.parties = core.terms.parties if among is None else among
         self.others = tuple(p for p in self.parties if p != self.me)
 
     @classmethod
@@ -168,7 +170,22 @@ class Session:
 
     def lane(self, name: str) -> Session:
         """A namespace for a sub-protocol, which may run concurrently with its siblings. Names are used once."""
-        return Session(self._core, f"{self.path}/{name}", self)
+        return Session(self._core, f"{self.path}/{name}", self, self.parties)
+
+    def among(self, name: str, parties: Iterable[str]) -> Session:
+        """A lane on which only some of the parties run a protocol, this one among them.
+
+        Args:
+            name: Of the lane, used once.
+            parties: Two or more of this lane's; each of them calls this.
+        """
+        chosen = frozenset(parties)
+        if self.me not in chosen or len(chosen) < 2 or not chosen <= set(self.parties):
+            raise ValueError(
+                f"a protocol among some parties takes two of {self.parties} or more, {self.me} one of them"
+            )
+        some = tuple(party for party in self.parties if party in chosen)
+        return Session(self._core, f"{self.path}/{name}", self, some)
 
     async def send(self, to: str, message: Message) -> None:
         """Sends one message to one peer.

@@ -35,6 +35,15 @@ class Traffic:
         self._bytes: dict[tuple[str, str], int] = defaultdict(int)
         self._frames: dict[tuple[str, str], int] = defaultdict(int)
 
+    def among(self, parties: Sequence[str]) -> Traffic:
+        """The same for a protocol that only some of the parties run: what is entered there is entered here, too.
+
+        Rounds are not: both count from here on by themselves.
+        """
+        part = Traffic(parties)
+        part.rounds, part._bytes, part._frames = self.rounds, self._bytes, self._frames
+        return part
+
     def others(self, party: str) -> tuple[str, ...]:
         """All parties but this one."""
         return tuple(name for name in self.parties if name != party)

@@ -158,7 +158,9 @@ def refuses_foreign_tables(example: Example) -> None:
         if keys != ALL and section is not None:
             called = {each.alias or key for key, each in type(section).model_fields.items()}
             _require(keys <= called, f"tables: [{table}] has no key {', '.join(sorted(keys - called))}")
-    for table, contents in {**_FOREIGN, "trust": {"helper": spec.job.parties[0]}}.items():
+    first, *others = spec.job.parties
+    of_parties: dict[str, dict[str, Any]] = {"trust": {"helper": first}, "groups": {"one": [first], "two": others}}
+    for table, contents in {**_FOREIGN, **of_parties}.items():
         if meant.get(table) != ALL:
             _refuses(spec, table, contents)
 

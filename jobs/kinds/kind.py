@@ -22,7 +22,7 @@ from mining.joint.progress import KEEPS_NOTHING, LevelKeeper
 if TYPE_CHECKING:
     from crypto.protocols.products.outside_dealer import Dealings
 
-Facet = Literal["itemsets", "model", "release", "rows in common", "other"]
+Facet = Literal["itemsets", "model", "release", "rows in common", "column groups", "other"]
 """What a job opens, in the words of policies; "other" is for kinds of other distributions alone."""
 
 ALL: Final = frozenset({"*"})

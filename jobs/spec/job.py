@@ -5,9 +5,16 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from typing import Annotated, Final, Literal
+from typing import Annotated, Any, Final, Literal
 
-from pydantic import BeforeValidator, Field, field_validator, model_validator
+from pydantic import (
+    BeforeValidator,
+    Field,
+    SerializerFunctionWrapHandler,
+    field_validator,
+    model_serializer,
+    model_validator,
+)
 
 from jobs.federation import Name
 from jobs.kinds.key import Partition
@@ -128,14 +135,22 @@ class TrustSection(Section):
         return value
 
 
+Members = Annotated[tuple[Name, ...], Field(min_length=1)]
+
+
 class JobSpec(Section):
-    """The whole of `job.toml`."""
+    """The whole of `job.toml`.
+
+    Attributes:
+        groups_: Vertical: by the name of each column group, the parties that hold its columns of different rows.
+    """
 
     job: JobSection
     itemsets_: ItemsetsSection | None = Field(default=None, alias="itemsets")
     union: UnionSection = UnionSection()
     trust: TrustSection = TrustSection()
     align: AlignSection | None = None
+    groups_: dict[Name, Members] | None = Field(default=None, alias="groups")
     plan: PlanSection = PlanSection()
     privacy_: PrivacySection | None = Field(default=None, alias="privacy")
     rules: RulesSection | None = None
@@ -162,6 +177,39 @@ class JobSpec(Section):
                 if names.count(name) > 1:
                     raise ValueError(f"[privacy] {key} names '{name}' twice")
         return self
+
+    @model_validator(mode="after")
+    def _grouped(self) -> JobSpec:
+        """Refuses groups that do not have each party of the job once."""
+        if self.groups_ is None:
+            return self
+        if len(self.groups_) < 2:
+            raise ValueError(
+                "[groups] needs two groups of parties or more; where all parties hold the same columns, "
+                'leave the table out and use partition = "horizontal"'
+            )
+        where: dict[str, str] = {}
+        for group, members in self.groups_.items():
+            for name in members:
+                if name not in self.job.parties:
+                    raise ValueError(f"[groups] {group}: '{name}' is no party of the job")
+                if name in where:
+                    other = "twice" if where[name] == group else f"in '{where[name]}' and in '{group}'"
+                    raise ValueError(f"[groups]: '{name}' is {other}; every party is in one group")
+                where[name] = group
+        for name in self.job.parties:
+            if name not in where:
+                raise ValueError(f"[groups]: the party '{name}' is in no group; every party is in one")
+        return self
+
+    @model_serializer(mode="wrap")
+    def _said(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """A job without column groups says nothing of them: its bytes are those of jobs before there were any."""
+        plain: dict[str, Any] = dump(self)
+        if self.groups_ is None:
+            for name in ("groups", "groups_"):
+                plain.pop(name, None)
+        return plain
 
     def canonical(self) -> bytes:
         """The specification as JSON, keys sorted, no blanks; decimals are strings, so that none is rounded."""
@@ -228,6 +276,15 @@ class JobSpec(Section):
     def alignment(self) -> AlignSection:
         """How a vertical job aligns rows."""
         return self.align or AlignSection()
+
+    @property
+    def groups(self) -> dict[str, tuple[str, ...]]:
+        """By column group its parties, all in the order of the job; none where every party has columns of its own."""
+        members = {
+            name: tuple(party for party in self.job.parties if party in given)
+            for name, given in (self.groups_ or {}).items()
+        }
+        return dict(sorted(members.items(), key=lambda group: self.job.parties.index(group[1][0])))
 
     @property
     def learners(self) -> tuple[str, ...]:

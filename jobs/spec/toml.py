@@ -81,7 +81,7 @@ def validate(model: type[Model], contents: Any, where: str) -> Model:
 def _sentence(error: ValidationError, model: type[BaseModel]) -> str:
     faults = error.errors(include_url=False, include_input=False)
     first = faults[0]
-    keys = [str(part) for part in first["loc"]]
+    keys = [str(part) for part in first["loc"] if part != "[key]"]  # which stands after a key that is wrong itself
     *tables, key = [*keys, first["ctx"]["key"]] if first["type"] == _WRITTEN else keys or [""]
     place = f"[{'.'.join(tables)}] {key}".strip() if tables else key
     match first["type"]:

@@ -29,6 +29,7 @@ def can_judge(spec: JobSpec, facets: frozenset[Facet]) -> bool:
         "model": bool(spec.columns),
         "release": spec.anonymize is not None,
         "rows in common": True,
+        "column groups": bool(spec.groups),
         "other": plugin_of(spec) is not None,
     }
     return bool(facets) and all(judged.get(facet, False) for facet in facets)

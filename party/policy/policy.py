@@ -307,6 +307,15 @@ def _helpers(policy: PolicySection, facts: PolicyInput) -> Verdict | None:
     return Verdict("helpers", ", ".join(policy.helpers) or "nobody", refusal)
 
 
+def _column_groups(policy: PolicySection, facts: PolicyInput) -> Verdict | None:
+    if policy.column_groups is None or not facts.spec.groups:
+        return None
+    refusal = None
+    if policy.column_groups == "refuse":
+        refusal = "allows no groups of parties that hold the same columns (rule column_groups); leave [groups] out"
+    return Verdict("column_groups", policy.column_groups, refusal)
+
+
 def _max_deadline(policy: PolicySection, facts: PolicyInput) -> Verdict | None:
     if policy.max_deadline is None:
         return None
@@ -419,6 +428,7 @@ _RULES: Final[tuple[Callable[[PolicySection, PolicyInput], Verdict | None], ...]
     _compute,
     _engines,
     _helpers,
+    _column_groups,
     *PRIVACY_RULES,
     _max_deadline,
     _max_union_bound,
@@ -447,6 +457,7 @@ _RULES_OF: Final[Mapping[Facet, frozenset[Callable[[PolicySection, PolicyInput],
     "model": frozenset({min_count_of_model, withheld_columns, _compute, _engines}),
     "release": frozenset({*RELEASE_RULES, min_count_of_release, withheld_columns, _compute}),
     "rows in common": frozenset(),
+    "column groups": frozenset({_column_groups}),
     "other": frozenset({_compute, _engines, _helpers}),
 }
 """What a policy says to what a job opens, beside the rules for every job; of several facets all rules hold."""

@@ -122,6 +122,8 @@ class Rules(TomlTable):
         engines: How a vertical job may compute supports across parties: any of `ot`, `paillier` and `replicated`, and
             engines of other distributions; all but the latter, where absent.
         helpers: Who may help the two computing parties of a vertical job: parties, or `coordinator`; perhaps nobody.
+        column_groups: Whether a vertical job may have groups of parties that hold the same columns of different rows;
+            where absent, it may.
         models: Privacy models that a job may have; all, where absent.
         max_epsilon: The largest ε of a job towards anyone who sees its result; says nothing to jobs without noise.
         max_delta: The largest δ of a job, the same.
@@ -159,6 +161,7 @@ class Rules(TomlTable):
     compute: Annotated[tuple[Name, ...] | None, Some] = None
     engines: Annotated[tuple[Annotated[str, AfterValidator(engine_name)], ...] | None, Some] = None
     helpers: tuple[Name | Literal["coordinator"], ...] | None = None
+    column_groups: Literal["allow", "refuse"] | None = None
     models: Annotated[tuple[PrivacyModel, ...] | None, Some] = None
     max_epsilon: Epsilon | None = None
     max_delta: Delta | None = None

@@ -126,6 +126,7 @@ def reader(tmp_path: Path) -> Iterator[Reader]:
         "three-organisations",
         "across-machines",
         "three-tables",
+        "rows-and-columns",
         "frequency-service",
         "anonymisation",
         "anonymisation-service",

@@ -9,12 +9,12 @@ from jobs.data import Data
 from jobs.kinds.alignment.parameters import check_alignment
 from jobs.kinds.alignment.unions import of_alignment
 from jobs.kinds.columns.engine import engine_reason, helper_of, is_dealt_by_coordinator
-from jobs.kinds.columns.parameters import itemisation, vertical_mining
+from jobs.kinds.columns.parameters import check_groups, column_groups, itemisation, vertical_mining
 from jobs.kinds.columns.plan import estimate_vertical
 from jobs.kinds.data import table_of
 from jobs.kinds.itemsets_finding import FoundItemsets
 from jobs.kinds.itemsets_kind import ITEMSETS, ItemsetsKind, check_exact, found_itemsets
-from jobs.kinds.kind import ALL, EXACT, Disclosure, Resources, Unions
+from jobs.kinds.kind import ALL, EXACT, Disclosure, Facet, Resources, Unions
 from jobs.kinds.rows.kind import mining_watched
 from jobs.kinds.words import cut_to_top, exact_result, excluded
 from jobs.plan.answer import Answer
@@ -24,12 +24,14 @@ from jobs.results.outcome import Outcome
 from jobs.spec.job import JobSpec
 from link.disclosure import Learned
 from link.errors import ConfigurationError
+from link.files.printable import enumeration
 from link.session import Session
 from mining.data.item_columns import check_columns
 from mining.joint.vertical import disclosure
 from mining.joint.vertical import mine as vertical
 from mining.joint.vertical.choice import chosen_engine
 from mining.joint.vertical.engines.registry import AUTO, engine_named
+from mining.joint.vertical.grouped.groups import check_group_columns
 
 
 class Columns(ItemsetsKind):
@@ -41,11 +43,12 @@ class Columns(ItemsetsKind):
 
     def tables(self, spec: JobSpec) -> Mapping[str, frozenset[str]]:
         how = {"disclose", "max_candidates", "engine", "cuts", "quantiles"}
-        return {"itemsets": ITEMSETS | how, "rules": ALL, "align": ALL, "trust": ALL, "plan": ALL}
+        return {"itemsets": ITEMSETS | how, "rules": ALL, "align": ALL, "groups": ALL, "trust": ALL, "plan": ALL}
 
     def check(self, spec: JobSpec) -> None:
         check_exact(spec)
         check_alignment(spec)
+        check_groups(spec)
         _check_helper(spec)
         vertical_mining(spec)
 
@@ -72,17 +75,30 @@ class Columns(ItemsetsKind):
     def charge(self, spec: JobSpec) -> Charge:
         return EXACT
 
+    def facets(self, spec: JobSpec) -> frozenset[Facet]:
+        return super().facets(spec) | ({"column groups"} if spec.groups else frozenset())
+
+    def facts(self, spec: JobSpec, strategy: str) -> list[tuple[str, str]]:
+        groups = "; ".join(f"{name}: {enumeration(members)}" for name, members in spec.groups.items())
+        return [*super().facts(spec, strategy), *([("column groups", groups)] if groups else [])]
+
     def shares(self, spec: JobSpec) -> bool:
         return spec.itemsets.disclose != "candidates" or self.helper(spec) is not None
 
     def unions(self, spec: JobSpec) -> Unions:
-        return of_alignment(spec)
+        """Items of a group of three or more are united twice, which shows its first member what two others share."""
+        found = of_alignment(spec)
+        larger = any(len(members) > 2 for members in spec.groups.values())
+        return found._replace(merges=found.merges + 2) if larger else found
 
     def refusals(self, spec: JobSpec) -> frozenset[str]:
         return frozenset({"attempt", "ids", "cells"})
 
     def check_columns(self, spec: JobSpec, columns: Mapping[str, Collection[str]]) -> None:
-        check_columns(columns, itemisation(spec).numeric)
+        if spec.groups:
+            check_group_columns(columns, column_groups(spec), itemisation(spec).numeric)
+        else:
+            check_columns(columns, itemisation(spec).numeric)
 
     def engine(self, spec: JobSpec) -> str | None:
         return chosen_engine(vertical_mining(spec)).name

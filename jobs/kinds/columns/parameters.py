@@ -5,8 +5,10 @@ from __future__ import annotations
 from jobs.kinds.alignment.parameters import id_normalisation
 from jobs.kinds.itemsets_parameters import decided_rules
 from jobs.spec.job import JobSpec
+from link.errors import ConfigurationError
 from mining.data.item_columns import Itemisation
 from mining.joint.vertical.engines.registry import AUTO, engine_named
+from mining.joint.vertical.grouped.groups import ColumnGroup, Groups
 from mining.joint.vertical.parameters import Expectation, VerticalMining
 
 
@@ -39,7 +41,33 @@ def vertical_mining(spec: JobSpec) -> VerticalMining:
         bound=align.bound,
         rules=decided_rules(spec),
         expectation=_expectation(spec),
+        groups=column_groups(spec),
     )
+
+
+def column_groups(spec: JobSpec) -> Groups:
+    """The groups of parties that hold the same columns."""
+    return tuple(ColumnGroup(name, members) for name, members in spec.groups.items())
+
+
+def check_groups(spec: JobSpec) -> None:
+    """Refuses column groups where the job asks for what these do not allow.
+
+    Raises:
+        ConfigurationError: It does.
+    """
+    if not spec.groups:
+        return
+    if spec.alignment.mode != "union":
+        raise ConfigurationError(
+            '[groups] needs [align] mode = "union", by which nobody learns which party has a row; a mode of another '
+            "kind would show who shares it"
+        )
+    if spec.itemsets.quantiles:
+        raise ConfigurationError(
+            "[itemsets] quantiles cut where the owner of a column finds them, and with [groups] a column may have "
+            "several owners; give cuts"
+        )
 
 
 def itemisation(spec: JobSpec) -> Itemisation:

@@ -93,10 +93,7 @@ def _alignment_s(spec: JobSpec, sizes: RunSizes, speeds: Speeds) -> float:
             work, values = intersection_work(lists, parties, merger)
         taken = values * VALUE_TRANSFERS * max(speed.transfer_s for speed in speeds.values())
         return taken + max(number * speeds[name].multiply_s for name, number in work.items())
-    pseudonyms_s = max(
-        each.multiplications * speeds[name].multiply_s + (each.hashed + each.drawn) * speeds[name].embed_s
-        for name, each in prf_work(PrfSizes.of(sizes.rows, bound), sizes.rows).items()
-    )
+    pseudonyms_s = _pseudonyms_s(PrfSizes.of(sizes.rows, bound), sizes.rows, speeds)
     return pseudonyms_s + union_s(row_union(spec, sizes), speeds, merger)
 
 
@@ -114,7 +111,28 @@ def _mining_s(task: VerticalMining, sizes: RunSizes, speeds: Speeds) -> float:
     agreements = chosen_engine(task).agreements(task, parties)
     peers = max(sum(party in pair for pair in agreements) for party in parties)
     agreed_s = peers * AGREEMENT * max(each.multiply_s for each in speeds.values())
-    return agreed_s + products_s / len(parties) + compared_s
+    return agreed_s + products_s / len(parties) + compared_s + _groups_s(task, sizes, speeds)
+
+
+def _groups_s(task: VerticalMining, sizes: RunSizes, speeds: Speeds) -> float:
+    """Pseudonyms and unions of the items of column groups, all groups at once."""
+    longest = 0.0
+    for group in task.groups:
+        if group.name not in sizes.groups:
+            continue
+        found, theirs = sizes.groups[group.name], {name: speeds[name] for name in group.members}
+        seconds = _pseudonyms_s(found.pseudonyms, found.held, theirs) + union_s(found.positions, theirs, group.speaker)
+        if found.names is not None:
+            seconds += union_s(found.names, theirs, group.speaker)
+        longest = max(longest, seconds)
+    return longest
+
+
+def _pseudonyms_s(sizes: PrfSizes, held: Mapping[str, int], speeds: Speeds) -> float:
+    return max(
+        each.multiplications * speeds[name].multiply_s + (each.hashed + each.drawn) * speeds[name].embed_s
+        for name, each in prf_work(sizes, held).items()
+    )
 
 
 def _memory(spec: JobSpec, sizes: RunSizes, traffic: Traffic, party: str) -> int:
@@ -126,8 +144,9 @@ def _memory(spec: JobSpec, sizes: RunSizes, traffic: Traffic, party: str) -> int
         found = NODE_BYTES + POINT_COPIES * sum(sizes.rows.values()) * STANDARD_128.point_bytes
     if not mines(spec):
         return found
-    batches = [itemsets for level in sizes.levels for itemsets in level.batches]
-    conjunctions = max((len({each[party] for each in one if party in each}) for one in batches), default=0)
-    bitmaps = (sizes.items[party].number + conjunctions) * sizes.positions // 8
+    task, batches = vertical_mining(spec), [itemsets for level in sizes.levels for itemsets in level.batches]
+    holder = task.holder_of(party)
+    conjunctions = max((len({each[holder] for each in one if holder in each}) for one in batches), default=0)
+    bitmaps = (sizes.items[holder].number + conjunctions) * sizes.positions // 8
     moved = traffic.bytes_sent(party) + traffic.bytes_received(party)
-    return found + bitmaps + chosen_engine(vertical_mining(spec)).working_bytes(moved)
+    return found + bitmaps + chosen_engine(task).working_bytes(moved)

@@ -26,6 +26,7 @@ from jobs.plan.answer import Answer, ColumnSizes
 from jobs.plan.predicted import CLASSES
 from jobs.spec.job import JobSpec
 from mining.candidates import most_after
+from mining.joint.vertical.grouped.sizes import GroupSizes
 from mining.joint.vertical.parameters import VerticalMining
 from mining.joint.vertical.run_sizes import Level, Names, RunSizes, batch_sizes
 from mining.pairs import n_pairs
@@ -68,46 +69,78 @@ class ExpectedColumns:
     def of(cls, spec: JobSpec, answers: Mapping[str, Answer]) -> ExpectedColumns:
         """From all parties' answers, in the order of the job; who hides a size is taken to be like the others."""
         rows = _rows(spec, answers)
-        union, common = spec.alignment.mode == "union", min(rows.values())
+        holders = _holders(spec, tuple(answers))
+        union, common = (
+            spec.alignment.mode == "union",
+            min(sum(rows[name] for name in each) for each in holders.values()),
+        )
         if mines(spec):  # with fewer the job would end
             asked = spec.itemsets.min_support
             common = min(max(common, asked if isinstance(asked, int) else 1), MOST_ROWS)
         positions = UnionSizes.expected(rows, 0, 1, spec.alignment.bound, fill="union").elements if union else common
         nothing = dict.fromkeys(answers, Names(0, 0))
-        sizes = RunSizes(rows, common, positions, nothing, dict.fromkeys(answers, 0), nothing)
+        none_named, none = dict.fromkeys(holders, Names(0, 0)), dict.fromkeys(holders, 0)
+        groups = {name: _group_sizes(each, 0, 0) for name, each in holders.items() if len(each) > 1}
+        sizes = RunSizes(rows, common, positions, nothing, _numbered(none, groups), none_named, groups=groups)
         sized = {name: answer.sizes for name, answer in answers.items() if answer.sizes is not None}
         if not (mines(spec) and sized):
             return cls(sizes)
         published = {name: found.columns for name, found in sized.items() if found.columns is not None}
-        items = _like_others(answers, {name: found.items.elements for name, found in sized.items()})
-        pairs = n_pairs(sum(items.values()))
+        items_of = _like_others(answers, {name: found.items.elements for name, found in sized.items()})
+        items = {holder: max(items_of[name] for name in each) for holder, each in holders.items()}
+        pairs, ways = n_pairs(sum(items.values())), prod(map(len, holders.values()))
         if (
-            union and _work(sum(items.values()), positions, len(answers), union=True) > MOST_ITEMSETS
+            union and _work(sum(items.values()) * ways, positions, len(answers), union=True) > MOST_ITEMSETS
         ):  # each is one that spans parties
             return cls(sizes, mined=True, longer=bool(published), too_many=pairs)
         columns = _like_others(answers, {name: found.columns for name, found in published.items()})
         names = _like_others(answers, {name: found.column_bytes for name, found in published.items()})
         item_names = _like_others(answers, {name: found.item_bytes for name, found in published.items()})
+        longest = {holder: max(item_names[name] for name in each) for holder, each in holders.items()}
+        known = {
+            holder: next((name for name in each if name in published), each[0]) for holder, each in holders.items()
+        }
         lattice = _Lattice.of(
-            published, {name: found.candidates for name, found in sized.items() if name in published}, items
+            {holder: published[name] for holder, name in known.items() if name in published},
+            {holder: sized[name].candidates for holder, name in known.items() if name in published},
+            items,
         )
-        levels, beyond, too_many = _levels(vertical_mining(spec), tuple(answers), lattice, positions)
+        levels, beyond, too_many = _levels(vertical_mining(spec), tuple(holders), lattice, positions, ways)
+        groups = {
+            name: _group_sizes(each, items[name], longest[name]) for name, each in holders.items() if len(each) > 1
+        }
         return cls(
             RunSizes(
                 rows,
                 common,
                 positions,
                 {name: Names(columns[name], names[name]) for name in answers},
-                items,
-                {name: Names(items[name], item_names[name]) for name in answers},
+                _numbered(items, groups),
+                {holder: Names(items[holder], longest[holder]) for holder in holders},
                 levels,
                 _first_rules(spec, (sum(items.values()), *(level.frequent for level in levels))),
+                groups,
             ),
             mined=True,
             longer=bool(published),
             beyond=beyond,
             too_many=too_many,
         )
+
+
+def _holders(spec: JobSpec, parties: tuple[str, ...]) -> dict[str, tuple[str, ...]]:
+    """Who holds columns: by group its members, or every party by itself."""
+    return spec.groups or {party: (party,) for party in parties}
+
+
+def _group_sizes(members: tuple[str, ...], items: int, longest: int) -> GroupSizes:
+    """Each member is taken to hold the frequent items of the group, and no others."""
+    held = dict.fromkeys(members, items)
+    return GroupSizes(held, held, items, longest)
+
+
+def _numbered(items: Mapping[str, int], groups: Mapping[str, GroupSizes]) -> dict[str, int]:
+    return {name: groups[name].positions.elements if name in groups else number for name, number in items.items()}
 
 
 @dataclass(frozen=True)
@@ -195,9 +228,17 @@ def _above(threshold: float) -> NDArray[np.float64]:
 
 
 def _levels(
-    task: VerticalMining, parties: Sequence[str], lattice: _Lattice, positions: int
+    task: VerticalMining, holders: Sequence[str], lattice: _Lattice, positions: int, ways: int
 ) -> tuple[tuple[Level, ...], int | None, int | None]:
-    """The levels, the first length that is over the job's limit, and how many candidates are too many for a plan."""
+    """The levels, the first length that is over the job's limit, and how many candidates are too many for a plan.
+
+    Args:
+        task: The public parameters.
+        holders: Of columns: groups or parties.
+        lattice: Of their own frequent itemsets.
+        positions: Of rows.
+        ways: To take a member of every group, each of which is a product.
+    """
     levels = list[Level]()
     frequent = 1
     while frequent and task.allows(len(levels) + 2):
@@ -212,14 +253,14 @@ def _levels(
             break
         union = task.mode == "union"
         spanning = sum(number for split, number in candidates.items() if union or sum(map(bool, split)) > 1)
-        if _work(spanning, positions, len(parties), union=union) > MOST_ITEMSETS or len(numbers) == _MOST_SPLITS:
+        if _work(spanning * ways, positions, len(holders), union=union) > MOST_ITEMSETS or len(numbers) == _MOST_SPLITS:
             return tuple(levels), None, spanning
         before = ((place, level.frequent) for place, level in enumerate(levels, 2))
         if total > most_after(before, length, task.max_candidates):
             return tuple(levels), length, None
-        itemsets = made_up(parties, candidates, lattice.frequent, union=union)
+        itemsets = made_up(holders, candidates, lattice.frequent, union=union)
         batches = _cut(itemsets, total, positions)
-        names = dict.fromkeys(parties, _NUMBERS)  # made-up conjunctions are numbered alike at all lengths
+        names = dict.fromkeys(holders, _NUMBERS)  # made-up conjunctions are numbered alike at all lengths
         levels.append(Level(total, min(frequent, total), batches, (names,) * len(batches)))
     return tuple(levels), None, None
 

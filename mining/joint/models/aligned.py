@@ -201,6 +201,8 @@ class Conditions:
             engine,
             self.conjunctions,
             sets,
+            holders=session.parties,
+            me=session.me,
             holder=self.holder,
             own=self.own.__getitem__,
             n_positions=self.n_positions,

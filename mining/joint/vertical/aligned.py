@@ -13,6 +13,7 @@ from link.session import Session
 from mining.data.bitmaps import Bitmaps, words
 from mining.data.item_columns import ItemColumns, check_columns, item_columns
 from mining.data.tables import Table
+from mining.joint.vertical.grouped.groups import check_group_columns
 from mining.joint.vertical.names import open_names
 from mining.joint.vertical.parameters import VerticalMining
 
@@ -48,13 +49,16 @@ async def align(session: Session, secrets: PairwiseSecrets, table: Table, task: 
         task: The public parameters.
 
     Raises:
-        ConfigurationError: Two parties have a column of one name, nobody has one that the job names, or this party has
-            more rows than the bound allows.
+        ConfigurationError: Two parties have a column of one name, nobody has one that the job names, the parties of a
+            group have different columns, or this party has more rows than the bound allows.
         InputDataError: Ids are empty or occur twice.
         MalformedMessage: A peer's messages are not as they must be.
     """
     names = await open_names(session.lane("columns"), "columns", table.column_names)
-    check_columns(names, task.itemisation.numeric)
+    if task.groups:
+        check_group_columns(names, task.groups, task.itemisation.numeric)
+    else:
+        check_columns(names, task.itemisation.numeric)
     ids = await session.compute(table.row_ids, task.normalisation)
     session.progress("alignment", 0, 1)
     if task.mode == "union":
@@ -85,6 +89,16 @@ class Conjunctions:
         presence = aligned.presence
         nothing = pack_bits(np.ones(aligned.n_positions, bool)) if presence is None else presence
         return cls(aligned.columns.select(numbers).bitmaps(), nothing)
+
+    @classmethod
+    def of_group(cls, aligned: Aligned, numbers: NDArray[np.int64]) -> Conjunctions:
+        """For items of this party's group, in any order; −1 for one that the party does not have."""
+        held = np.flatnonzero(numbers >= 0)
+        order = held[np.argsort(numbers[held])]
+        own = cls.of(aligned, numbers[order])
+        bitmaps = np.zeros((len(numbers), own.bitmaps.shape[1]), np.uint64)
+        bitmaps[order] = own.bitmaps
+        return cls(bitmaps, own.nothing)
 
     def __call__(self, members: NDArray[np.int64]) -> Bitmaps:
         """Which positions have a row that holds all items of a set.

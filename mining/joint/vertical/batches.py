@@ -6,7 +6,7 @@ everywhere; an engine leaves the counts of all others shared.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Final
 
 import numpy as np
@@ -28,6 +28,8 @@ async def set_addends(
     conjunctions: Conjunctions,
     sets: Sets,
     *,
+    holders: Sequence[str],
+    me: str,
     holder: NDArray[np.int64],
     own: Callable[[NDArray[np.int64]], NDArray[np.int64]],
     n_positions: int,
@@ -41,8 +43,10 @@ async def set_addends(
         engine: Multiplies what lies at several parties.
         conjunctions: Of this party's conditions.
         sets: Shape (m, k), numbers of conditions; public.
-        holder: By condition the number of the party that holds it; −1 for what means none.
-        own: From numbers of conditions to places among this party's; −1 for those of others.
+        holders: The parties that hold conditions, or groups of parties that hold the same ones together.
+        me: This party, or its group.
+        holder: By condition the number of its holder; −1 for what means none.
+        own: From numbers of conditions to places among this holder's; −1 for those of others.
         n_positions: Number of positions.
         everywhere: Whether every position has a row at every party.
         named: Whether a condition has the same number in all calls of the engine that are named, one after the other.
@@ -50,14 +54,13 @@ async def set_addends(
     Returns:
         Shape (m,): all parties' add up to the counts, modulo 2^64.
     """
-    parties, me = session.parties, session.me
     total = np.zeros(len(sets), np.uint64)
     step = max(1, BATCH_BYTES // max(1, 8 * len(conjunctions.nothing)))
     for batch, start in enumerate(range(0, len(sets), step)):
         part = sets[start : start + step]
-        split = await session.compute(Split.of, part, holder, parties, everywhere=everywhere)
+        split = await session.compute(Split.of, part, holder, holders, everywhere=everywhere)
         bits = await session.compute(conjunctions, own(split.members[me]))
-        alone = np.flatnonzero(split.owner == parties.index(me))
+        alone = np.flatnonzero(split.owner == holders.index(me))
         total[start + alone] = popcounts(bits[split.used[me][alone]])
         spanning = split.spanning
         if len(spanning):

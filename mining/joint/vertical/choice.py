@@ -12,16 +12,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from math import isqrt
+from math import isqrt, prod
 from typing import Final
 
 from link.files.printable import enumeration
 from mining.joint.vertical.engines.engine import Engine
 from mining.joint.vertical.engines.registry import AUTO, OWN, engine_named
+from mining.joint.vertical.grouped.groups import ColumnGroup, Groups
 from mining.joint.vertical.parameters import COORDINATOR, Expectation, Mode, VerticalMining
 from mining.joint.vertical.sizes import EngineCost, engine_costs
 
 LATENCY_S: Final = 0.005  # of a message, on a good network
+_MOST_GROUPS: Final = 3  # that are considered of a job with column groups, and
+_MOST_MEMBERS: Final = 2  # of each
 _MOST_PAIRS: Final = 40_000  # more items of a party are not considered: a choice takes half a second at most
 
 
@@ -71,7 +74,8 @@ def allowed_engines(task: VerticalMining) -> tuple[str, ...]:
 
 def choose_engine(task: VerticalMining) -> EngineChoice:
     """The choice of `auto` in a job, whatever engine the job names."""
-    return _choose(allowed_engines(task), task.helper == COORDINATOR, task.mode, task.expectation)
+    shape = tuple(len(group.members) for group in task.groups)
+    return _choose(allowed_engines(task), task.helper == COORDINATOR, task.mode, task.expectation, shape)
 
 
 def chosen_engine(task: VerticalMining) -> Engine:
@@ -89,16 +93,23 @@ def is_dealt(task: VerticalMining, parties: Sequence[str]) -> bool:
 
 
 @lru_cache(maxsize=256)
-def _choose(allowed: Sequence[str], dealt: bool, mode: Mode, expectation: Expectation) -> EngineChoice:
-    # Transfers and encryption cost as much for each pair of parties as for another: three parties represent more.
+def _choose(
+    allowed: Sequence[str], dealt: bool, mode: Mode, expectation: Expectation, shape: tuple[int, ...]
+) -> EngineChoice:
+    # Transfers and encryption cost as much for each pair of parties as for another: three parties represent more, and
+    # so do three groups of two.
     helped = any(OWN[name].takes_helper for name in allowed)
+    groups = _representative(shape)
     n_parties = 2 if dealt else max(min(expectation.parties, 3), 3 if helped else 2)
-    parties = tuple(f"party {number}" for number in range(1, n_parties + 1))
-    most = isqrt(_MOST_PAIRS // (n_parties ** (2 if mode == "intersection" else 3)))
-    assumed = replace(expectation, parties=n_parties, items=min(expectation.items, most))
+    parties = tuple(party for group in groups for party in group.members) or tuple(
+        f"party {number}" for number in range(1, n_parties + 1)
+    )
+    holders = len(groups) or n_parties
+    each = prod(len(group.members) for group in groups) * holders ** (2 if mode == "intersection" else 3)
+    assumed = replace(expectation, parties=n_parties, items=min(expectation.items, isqrt(_MOST_PAIRS // each)))
     helper = None if not helped else COORDINATOR if dealt else parties[2]
-    task = VerticalMining(1, parties, (parties[0], parties[1]), parties[0], mode, helper=helper)
-    items = dict.fromkeys(parties, assumed.items)
+    task = VerticalMining(1, parties, (parties[0], parties[1]), parties[0], mode, helper=helper, groups=groups)
+    items = dict.fromkeys(task.holders(parties), assumed.items)
     engines = [OWN[name] for name in allowed]
     costs = engine_costs(task, parties, assumed.rows, items, density=assumed.density, engines=engines)
 
@@ -107,6 +118,15 @@ def _choose(allowed: Sequence[str], dealt: bool, mode: Mode, expectation: Expect
 
     costs.sort(key=order)
     return EngineChoice(costs[0].engine, tuple(costs), assumed)
+
+
+def _representative(shape: tuple[int, ...]) -> Groups:
+    """Groups of so many members; of many, fewer."""
+    found = []
+    for place, members in enumerate(shape[:_MOST_GROUPS]):
+        names = (f"party {place + 1}.{number}" for number in range(1, min(members, _MOST_MEMBERS) + 1))
+        found.append(ColumnGroup(f"group {place + 1}", tuple(names)))
+    return tuple(found)
 
 
 def _seconds(number: float) -> str:

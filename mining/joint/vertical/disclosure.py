@@ -8,6 +8,7 @@ from mining.joint import align, progress
 from mining.joint.disclosure import infrequent
 from mining.joint.shared_rules import rules_learned, rules_openings
 from mining.joint.vertical.choice import chosen_engine, is_dealt
+from mining.joint.vertical.grouped import disclosure as grouped
 from mining.joint.vertical.parameters import COORDINATOR, VerticalMining, in_job_order
 
 _MOST_LEVELS = 64
@@ -27,9 +28,11 @@ def openings(task: VerticalMining, parties: tuple[str, ...]) -> tuple[Declared, 
         Declared("items", everyone, "names of each party's frequent items", task.max_candidates, "at level 1"),
     ]
     if task.mode == "union":
-        found.append(Declared("rows", everyone, "number of rows that all parties have", 1, "after the alignment"))
-        what = "how many of each party's items are in as many of its own rows as a frequent item needs"
-        found.append(Declared("item_numbers", everyone, what, 1, "at level 1"))
+        found.append(
+            Declared("rows", everyone, f"number of rows that all {_holders(task)} have", 1, "after the alignment")
+        )
+        found.append(Declared("item_numbers", everyone, _numbers(task), 1, "at level 1"))
+    found += grouped.openings(task.groups, parties, task.max_candidates)
     if task.disclose != "frequent":
         which = "each candidate's" if task.disclose == "candidates" else "each frequent itemset's"
         what = f"{which} support among the common rows"
@@ -45,14 +48,13 @@ def learned(task: VerticalMining, parties: tuple[str, ...]) -> tuple[Learned, ..
     outsiders = tuple(p for p in parties if p not in task.learners)
     lines = [
         Learned(parties, "result", "which itemsets are frequent"),
-        Learned(parties, "size", "the number N of rows that all parties have in common"),
-        Learned(parties, "membership", "the names of the frequent items and at which party each is"),
+        Learned(parties, "size", f"the number N of rows that all {_holders(task)} have in common"),
+        *_of_items(task, parties),
         Learned(parties, "membership", "the names of all parties' columns"),
         *alignment_disclosure.leakage(task.mode, parties, task.merger, task.bound),
     ]
     if task.mode == "union":
-        what = "how many of each party's items are in as many of its own rows as a frequent item needs"
-        lines.append(Learned(parties, "size", what))
+        lines.append(Learned(parties, "size", _numbers(task)))
     if task.disclose == "candidates":
         lines.append(Learned(task.learners, "count", _every_candidate(task)))
     else:
@@ -85,6 +87,22 @@ def collusion(task: VerticalMining, parties: tuple[str, ...]) -> str:
     if task.disclose != "candidates":
         products += f"; sums that stay hidden withstand all parties but {first} and {second} together"
     return f"{products}; {align.collusion(parties)}"
+
+
+def _holders(task: VerticalMining) -> str:
+    return "groups" if task.groups else "parties"
+
+
+def _of_items(task: VerticalMining, parties: tuple[str, ...]) -> list[Learned]:
+    if task.groups:
+        return grouped.learned(task.groups, parties)
+    return [Learned(parties, "membership", "the names of the frequent items and at which party each is")]
+
+
+def _numbers(task: VerticalMining) -> str:
+    if task.groups:
+        return "how many items of each group are decided on; of a group of several parties, only about how many"
+    return "how many of each party's items are in as many of its own rows as a frequent item needs"
 
 
 def _every_candidate(task: VerticalMining) -> str:

@@ -24,6 +24,7 @@ Source:     Vaidya and Clifton, Privacy preserving association rule mining in ve
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 
@@ -47,7 +48,10 @@ from mining.joint.vertical.aligned import Aligned, Conjunctions, align
 from mining.joint.vertical.batches import set_addends
 from mining.joint.vertical.choice import chosen_engine
 from mining.joint.vertical.engines.engine import Setup
+from mining.joint.vertical.engines.grouped import GroupedProducts, start_engine
 from mining.joint.vertical.engines.products import Addends, Products
+from mining.joint.vertical.grouped.items import GroupItems
+from mining.joint.vertical.grouped.repeated import check_repeated
 from mining.joint.vertical.names import Dictionary, dictionary_of, name_items
 from mining.joint.vertical.parameters import VerticalMining, in_job_order
 from mining.lattice import Sets
@@ -82,7 +86,7 @@ async def mine(
         ProtocolViolation: What was opened cannot be sums of counts, or a peer has kept other results than this party.
     """
     setup = Setup(session.lane("engine"), task, await agree(session.lane("keys")), pair_up(session), dealings)
-    with closing(chosen_engine(task).start(setup)) as engine:
+    with closing(start_engine(chosen_engine(task), setup)) as engine:
         rows = align(session.lane("rows"), setup.secrets, table, task)
         aligned, _ = await beside(rows, engine.prepare(table.n_rows))
         return await _mine(session, aligned, task, least_count, setup, engine, keeper)
@@ -99,7 +103,7 @@ async def mine_aligned(
 ) -> JointItemsets:
     """As `mine`, once rows are in the common order."""
     setup = Setup(session.lane("engine"), task, secrets, pair_up(session), dealings)
-    with closing(chosen_engine(task).start(setup)) as engine:
+    with closing(start_engine(chosen_engine(task), setup)) as engine:
         return await _mine(session, aligned, task, least_count, setup, engine, keeper)
 
 
@@ -167,6 +171,11 @@ class _Run:
     engine: Products
     keeper: LevelKeeper
 
+    @property
+    def me(self) -> str:
+        """Whose columns this party has: its own, or its group's."""
+        return self.task.holder_of(self.session.me)
+
     @classmethod
     async def begin(
         cls,
@@ -181,7 +190,9 @@ class _Run:
     ) -> _Run:
         """Counts the common rows, unless an earlier attempt has opened their number, and derives c."""
         if n_rows is None:
-            n_rows = await cls._common_rows(session, aligned, setup.secrets, engine)
+            if isinstance(engine, GroupedProducts):
+                await check_repeated(session.lane("repeated"), setup, engine.of_parties, aligned)
+            n_rows = await cls._common_rows(session, aligned, setup.secrets, engine, task.holders(session.parties))
         elif aligned.presence is None and n_rows != aligned.n_positions:
             raise ProtocolViolation(
                 "the parties have another number of rows in common than in an earlier attempt, so somebody's rows have "
@@ -204,11 +215,13 @@ class _Run:
         return cls(session, aligned, task, tally, engine, keeper)
 
     @staticmethod
-    async def _common_rows(session: Session, aligned: Aligned, secrets: PairwiseSecrets, engine: Products) -> int:
+    async def _common_rows(
+        session: Session, aligned: Aligned, secrets: PairwiseSecrets, engine: Products, holders: Sequence[str]
+    ) -> int:
         n_positions = aligned.n_positions
         if aligned.presence is None or not n_positions:
             return n_positions
-        everybody = [dict.fromkeys(session.parties, 0)]
+        everybody = [dict.fromkeys(holders, 0)]
         presence = aligned.presence[None].view(np.uint8)
         addends = await engine.addends(session.lane("presence"), presence, n_positions, everybody)
         total = await secure_sum(session.lane("common"), secrets, addends, label="rows")
@@ -222,19 +235,23 @@ class _Run:
         """The public dictionary of frequent items, this party's of them, and level 1."""
         session, columns = self.session, self.aligned.columns
         session.progress("itemsets of 1", 0, 1)
-        counts = columns.counts()
-        numbers = np.flatnonzero(counts >= self.tally.min_count)  # no others can be frequent among the common rows
-        if self.aligned.presence is None:
-            addends = {session.me: counts[numbers].astype(np.uint64)}
+        if self.task.groups:
+            numbers, addends, named = await self._decide_items_of_groups()
+            dictionary = dictionary_of(self.task.holders(session.parties), self.me, named)
         else:
-            numbers, addends = await self._decide_by_number(numbers)
-        names = [columns.items[number] for number in numbers]
-        dictionary = await name_items(session.lane("items"), "items", names)
+            counts = columns.counts()
+            numbers = np.flatnonzero(counts >= self.tally.min_count)  # no others can be frequent among the common rows
+            if self.aligned.presence is None:
+                addends = {session.me: counts[numbers].astype(np.uint64)}
+            else:
+                numbers, addends = await self._decide_by_number(numbers)
+            names = [columns.items[number] for number in numbers]
+            dictionary = await name_items(session.lane("items"), "items", names)
         ordered = np.zeros(len(dictionary.items), np.uint64)
         for party, part in addends.items():
             ordered[dictionary.places[party]] = part
         supports = await self.tally.supports("level-1/supports", ordered)
-        conjunctions = await session.compute(Conjunctions.of, self.aligned, numbers)
+        conjunctions = await self._conjunctions(numbers)
         session.progress("itemsets of 1", 1, 1)
         singles = np.arange(len(dictionary.items), dtype=np.int32)[:, None]
         named = {party: [dictionary.items[place] for place in places] for party, places in dictionary.places.items()}
@@ -244,10 +261,10 @@ class _Run:
     async def go_on(self, kept: tuple[KeptLevel, ...]) -> tuple[Dictionary, Conjunctions, list[_Level]]:
         """As `items`, with all levels of which every party has kept the result."""
         session, columns = self.session, self.aligned.columns
-        dictionary = dictionary_of(session, kept[0].names)
+        dictionary = dictionary_of(self.task.holders(session.parties), self.me, kept[0].names)
         number_of = {item: number for number, item in enumerate(columns.items)}
-        numbers = np.array([number_of[name] for name in kept[0].names[session.me]], np.int64)
-        conjunctions = await session.compute(Conjunctions.of, self.aligned, numbers)
+        numbers = np.array([number_of.get(name, -1) for name in kept[0].names[self.me]], np.int64)
+        conjunctions = await self._conjunctions(numbers)
         session.progress(f"itemsets of {len(kept)}", 1, 1)
         return dictionary, conjunctions, [_Level(level.sets, None, level.supports) for level in kept]
 
@@ -282,6 +299,8 @@ class _Run:
             self.engine,
             conjunctions,
             sets,
+            holders=self.task.holders(self.session.parties),
+            me=self.me,
             holder=dictionary.holder,
             own=dictionary.numbers,
             n_positions=self.aligned.n_positions,
@@ -296,20 +315,45 @@ class _Run:
         """
         lane = self.session.lane("level-1")
         await lane.open("item_numbers", np.array([len(numbers)], np.uint32))
-        found = {lane.me: len(numbers)}
+        found = dict.fromkeys(lane.parties, len(numbers))
         for peer in lane.others:
             found[peer] = int((await lane.receive_opened(peer, "item_numbers", np.uint32, (1,)))[0])
+        masks, addends = await self._decide_numbered(lane, found, numbers)
+        return numbers[masks[lane.me]], addends
+
+    async def _decide_items_of_groups(self) -> tuple[NDArray[np.int64], dict[str, Addends], dict[str, list[str]]]:
+        """Of this party's group, which of its own items the frequent ones are; by group, their addends and names."""
+        lane, task = self.session.lane("level-1"), self.task
+        items = await GroupItems.of(lane.lane("items"), task.groups, self.aligned.columns, self.tally.min_count)
+        masks, addends = await self._decide_numbered(lane, items.sizes, items.numbers)
+        return items.numbers[masks[self.me]], addends, await items.named(masks[self.me])
+
+    async def _decide_numbered(
+        self, lane: Session, found: Mapping[str, int], numbers: NDArray[np.int64]
+    ) -> tuple[dict[str, NDArray[np.bool_]], dict[str, Addends]]:
+        """By holder, which of its numbered items are frequent, and this party's addends of those.
+
+        Args:
+            lane: Of level 1.
+            found: By holder, how many there are.
+            numbers: Of the items that this party has of its holder's.
+        """
         if sum(found.values()) > self.task.max_candidates:
             raise _too_many(1, self.task.max_candidates)
-        held = await lane.compute(Conjunctions.of, self.aligned, numbers)
+        held = await self._conjunctions(numbers)
         with_presence = np.concatenate([held.bitmaps, held.nothing[None]]).view(np.uint8)
-        itemsets = [{**found, party: number} for party in lane.parties for number in range(found[party])]
+        itemsets = [{**found, holder: number} for holder in found for number in range(found[holder])]
         addends = await self.engine.addends(lane, with_presence, self.aligned.n_positions, itemsets)
         mask, _ = await self.tally.decide("level-1/decision", addends, supports=False)
-        stops = np.cumsum([found[party] for party in lane.parties])[:-1]
-        masks = dict(zip(lane.parties, np.split(mask, stops), strict=True))
-        parts = dict(zip(lane.parties, np.split(addends, stops), strict=True))
-        return numbers[masks[lane.me]], {party: parts[party][masks[party]] for party in lane.parties}
+        stops = np.cumsum(list(found.values()))[:-1]
+        masks = dict(zip(found, np.split(mask, stops), strict=True))
+        parts = dict(zip(found, np.split(addends, stops), strict=True))
+        return masks, {holder: parts[holder][masks[holder]] for holder in found}
+
+    async def _conjunctions(self, numbers: NDArray[np.int64]) -> Conjunctions:
+        """Of this party's items; where it is in a group, of the group's, of which it may lack some."""
+        made = Conjunctions.of_group if self.task.groups else Conjunctions.of
+        return await self.session.compute(made, self.aligned, numbers)
 
 
 def _assemble(dictionary: Dictionary, levels: list[_Level], tally: Tally) -> Itemsets:

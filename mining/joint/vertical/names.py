@@ -20,13 +20,13 @@ _MOST: Final = 1 << 24  # names of a party
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Dictionary:
-    """The frequent items of all parties.
+    """The frequent items of all parties, or of all groups of parties that hold the same columns.
 
     Attributes:
         items: In ascending order of UTF-8 bytes.
-        holder: By item, the number of the party that holds it.
-        places: By party, the positions in `items` of those that it named, in the order in which it did.
-        own: By item, its number among those that this party named; −1 where another party holds it.
+        holder: By item, the number of the party or group that holds it.
+        places: By party or group, the positions in `items` of those that it named, in the order in which it did.
+        own: By item, its number among those that this party or its group named; −1 where another one holds it.
     """
 
     items: tuple[str, ...]
@@ -51,28 +51,29 @@ async def name_items(session: Session, label: str, items: Sequence[str]) -> Dict
         InputDataError: A name is too long.
         MalformedMessage: A peer's names are none, or another party's too.
     """
-    return dictionary_of(session, await open_names(session, label, items))
+    return dictionary_of(session.parties, session.me, await open_names(session, label, items))
 
 
-def dictionary_of(session: Session, by_party: Mapping[str, Sequence[str]]) -> Dictionary:
-    """The dictionary of what all parties have named.
+def dictionary_of(holders: Sequence[str], me: str, by_holder: Mapping[str, Sequence[str]]) -> Dictionary:
+    """The dictionary of what all parties, or groups of them, have named.
 
     Args:
-        session: Of the parties.
-        by_party: Their frequent items, each party's in the order in which it has named them.
+        holders: The parties or groups, in their order.
+        me: This one, or that of this party.
+        by_holder: Their frequent items, each one's in the order in which it has named them.
 
     Raises:
-        MalformedMessage: Two parties name the same item.
+        MalformedMessage: Two of them name the same item.
     """
-    found = sorted(item for names in by_party.values() for item in names)
+    found = sorted(item for names in by_holder.values() for item in names)
     position = {item: place for place, item in enumerate(found)}
     if len(position) != len(found):
         raise MalformedMessage("two parties name the same item; check the versions of all nodes")
-    places = {party: np.array([position[item] for item in by_party[party]], np.int64) for party in session.parties}
+    places = {name: np.array([position[item] for item in by_holder[name]], np.int64) for name in holders}
     holder, own = np.zeros(len(found), np.int64), np.full(len(found), -1, np.int64)
-    for number, party in enumerate(session.parties):
-        holder[places[party]] = number
-    own[places[session.me]] = np.arange(len(by_party[session.me]))
+    for number, name in enumerate(holders):
+        holder[places[name]] = number
+    own[places[me]] = np.arange(len(by_holder[me]))
     return Dictionary(tuple(found), holder, places, own)
 
 
@@ -91,16 +92,22 @@ async def open_names(session: Session, label: str, names: Sequence[str]) -> dict
         InputDataError: A name is too long.
         MalformedMessage: A peer's names are none.
     """
-    rows = _packed(session.me, names)
-    await session.open(label, np.array([rows.shape], np.uint32))
-    if len(rows):
-        await session.open(label, rows)
-    theirs = await together(_names_of(session, label, peer) for peer in session.others)
+    await open_names_to(session, label, names, session.others)
+    theirs = await together(receive_names(session, label, peer) for peer in session.others)
     found = {**dict(zip(session.others, theirs, strict=True)), session.me: list(names)}
     return {party: found[party] for party in session.parties}
 
 
-async def _names_of(session: Session, label: str, peer: str) -> list[str]:
+async def open_names_to(session: Session, label: str, names: Sequence[str], to: Sequence[str]) -> None:
+    """Opens a list of distinct names to some parties; errors as of `open_names`."""
+    rows = _packed(session.me, names)
+    await session.open(label, np.array([rows.shape], np.uint32), to)
+    if len(rows):
+        await session.open(label, rows, to)
+
+
+async def receive_names(session: Session, label: str, peer: str) -> list[str]:
+    """The list that a peer opens; errors as of `open_names`."""
     shape = await session.receive_opened(peer, label, np.uint32, (1, 2))
     number, width = (int(each) for each in shape[0])
     if not number:

@@ -12,6 +12,7 @@ from link.errors import ConfigurationError
 from mining.data.item_columns import Itemisation
 from mining.data.row_ids import AS_THEY_ARE, IdNormalisation
 from mining.joint.parameters import Disclose, RuleParameters
+from mining.joint.vertical.grouped.groups import Groups, group_of
 
 Mode = Literal["intersection", "union"]
 
@@ -58,6 +59,8 @@ class VerticalMining:
         bound: The most rows that any party may have, public; None: size classes are announced.
         rules: The rules that are decided on shares, where no support is opened.
         expectation: On which the choice of `auto` rests.
+        groups: Of columns, where several parties hold the same columns of different rows, in the order of their first
+            members; every party is in one, and the mode is `union`. Empty: every party has columns of its own.
     """
 
     min_support: int | Decimal
@@ -75,6 +78,15 @@ class VerticalMining:
     bound: int | None = None
     rules: RuleParameters | None = None
     expectation: Expectation = Expectation()
+    groups: Groups = ()
+
+    def holders(self, parties: Sequence[str]) -> tuple[str, ...]:
+        """Who holds columns, by name: the groups, or where there are none the parties."""
+        return tuple(group.name for group in self.groups) or tuple(parties)
+
+    def holder_of(self, party: str) -> str:
+        """The holder that a party is, or is a member of."""
+        return group_of(self.groups, party).name if self.groups else party
 
     def allows(self, length: int) -> bool:
         """Whether itemsets of this length are asked for."""

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+
+import numpy as np
 
 from crypto.protocols.alignment.costs import AlignmentSizes, intersection_traffic, row_union_traffic
+from crypto.protocols.comparison.comparison import width_for
 from crypto.protocols.comparison.costs import agreement_traffic as two_party_traffic
 from crypto.protocols.products.chains import Itemset
 from crypto.protocols.sums.costs import agreement_traffic, sum_traffic
@@ -17,7 +20,11 @@ from mining.joint.tally_costs import compared_traffic, open_decision_traffic, ru
 from mining.joint.vertical.batches import BATCH_BYTES
 from mining.joint.vertical.choice import chosen_engine
 from mining.joint.vertical.engines.engine import EngineSpeed
+from mining.joint.vertical.engines.grouped import holders_costs
 from mining.joint.vertical.engines.products import Naming
+from mining.joint.vertical.grouped.groups import ColumnGroup
+from mining.joint.vertical.grouped.repeated import member_pairs
+from mining.joint.vertical.grouped.sizes import GroupSizes, after_level_1, before_level_1
 from mining.joint.vertical.names import PREFIX_BYTES
 from mining.joint.vertical.parameters import VerticalMining, in_job_order
 from mining.thresholds import minimum_count
@@ -64,10 +71,12 @@ class RunSizes:
         common: N, the rows that all parties have.
         positions: To which rows are aligned; N after an intersection.
         columns: By party, the names of its columns.
-        numbered: By party, items that are frequent in its own rows: after a union they are decided on by number.
-        items: By party, the names of its items that are frequent among the common rows.
+        numbered: By holder of columns, a party or a group, the items that are decided on by number after a union: of a
+            party those that are frequent in its own rows.
+        items: By holder, the names of its items that are frequent among the common rows.
         levels: Of itemsets of 2, 3, … items.
         rules: Rules that are decided on shares, batch by batch.
+        groups: By group of several parties, what its level 1 hangs on.
     """
 
     rows: Mapping[str, int]
@@ -78,6 +87,7 @@ class RunSizes:
     items: Mapping[str, Names]
     levels: tuple[Level, ...] = ()
     rules: tuple[int, ...] = ()
+    groups: Mapping[str, GroupSizes] = field(default_factory=dict)
 
     @property
     def frequent(self) -> tuple[int, ...]:
@@ -105,12 +115,12 @@ class Call:
 
 
 def calls(sizes: RunSizes, task: VerticalMining) -> Iterator[Call]:
-    """What an engine is asked to compute, one call after the other."""
-    parties = tuple(sizes.rows)
+    """What an engine is asked to compute for the holders of columns, one call after the other."""
+    holders = task.holders(tuple(sizes.rows))
     if task.mode == "union":
-        yield Call([dict.fromkeys(parties, 0)])  # presence
-        numbered = dict(sizes.numbered)
-        yield Call([{**numbered, party: number} for party in parties for number in range(numbered[party])])
+        yield Call([dict.fromkeys(holders, 0)])  # presence
+        numbered = {holder: sizes.numbered[holder] for holder in holders}
+        yield Call([{**numbered, holder: number} for holder in holders for number in range(numbered[holder])])
     for level in sizes.levels:
         for itemsets, names in zip(level.batches, level.names, strict=True):
             if itemsets:
@@ -119,7 +129,7 @@ def calls(sizes: RunSizes, task: VerticalMining) -> Iterator[Call]:
 
 def products_seconds(sizes: RunSizes, task: VerticalMining, speed: EngineSpeed, density: float) -> float:
     """Processor time of all calls of the engine, all parties together; arguments as of `EngineCosts.seconds`."""
-    costs = chosen_engine(task).costs(task, tuple(sizes.rows))
+    costs = holders_costs(chosen_engine(task), task, tuple(sizes.rows))
     return sum(costs.seconds(sizes.positions, call.itemsets, speed, density, call.names) for call in calls(sizes, task))
 
 
@@ -148,17 +158,16 @@ def mining_traffic(traffic: Traffic, task: VerticalMining, sizes: RunSizes) -> N
     else:
         intersection_traffic(traffic, AlignmentSizes.of(sizes.rows, sizes.common, task.bound), task.merger)
     traffic.rounds = max(traffic.rounds, agreed)  # they go beside one another
-    costs = chosen_engine(task).costs(task, parties)
+    _repeated_traffic(traffic, task, sizes)
+    costs = holders_costs(chosen_engine(task), task, parties)
     for call in calls(sizes, task):
         if call.itemsets and sizes.positions:
             costs.traffic(traffic, rows=sizes.positions, itemsets=call.itemsets, names=call.names)
     if task.mode == "union":
         sum_traffic(traffic, _WORD_BYTES)  # of common rows
-        for party in parties:  # numbers of items
-            traffic.send(party, parties, _WORD_BYTES)
-        traffic.rounds += 1
+        _numbers_traffic(traffic, task, sizes)
         _decision_traffic(traffic, task, sizes, sum(sizes.numbered.values()), 0)
-    _names_traffic(traffic, sizes.items)
+    _item_names_traffic(traffic, task, sizes)
     if task.disclose != "frequent":
         supports_traffic(traffic, task, sizes.frequent[0], sizes.common)
     for level in sizes.levels:
@@ -180,6 +189,45 @@ def _names_traffic(traffic: Traffic, names: Mapping[str, Names]) -> None:
     for party, each in names.items():
         traffic.send(party, traffic.parties, each.number * (PREFIX_BYTES + each.longest), 2)
     traffic.rounds += 1
+
+
+def _repeated_traffic(traffic: Traffic, task: VerticalMining, sizes: RunSizes) -> None:
+    """Enters `repeated.check_repeated`."""
+    pairs = member_pairs(task.groups)
+    if pairs and sizes.positions:
+        chosen_engine(task).costs(task, traffic.parties).traffic(traffic, rows=sizes.positions, itemsets=pairs)
+        most = sizes.positions * len(pairs)
+        compared_traffic(traffic, task, 1, SumRange(np.dtype(np.uint64), width_for(most)))
+
+
+def _numbers_traffic(traffic: Traffic, task: VerticalMining, sizes: RunSizes) -> None:
+    """Numbers of items, after those of groups are known."""
+    if not task.groups:
+        for party in traffic.parties:
+            traffic.send(party, traffic.parties, _WORD_BYTES)
+    several = [group for group in task.groups if group.name in sizes.groups]
+    traffic.rounds += max((before_level_1(traffic, group, sizes.groups[group.name]) for group in several), default=0)
+    for group in task.groups:
+        traffic.send(group.speaker, _outside(traffic, group), _WORD_BYTES)
+    traffic.rounds += 1
+
+
+def _item_names_traffic(traffic: Traffic, task: VerticalMining, sizes: RunSizes) -> None:
+    """Names of items; of a group they become known to its members first."""
+    if not task.groups:
+        _names_traffic(traffic, sizes.items)
+        return
+    several = [group for group in task.groups if group.name in sizes.groups]
+    traffic.rounds += max((after_level_1(traffic, group, sizes.groups[group.name]) for group in several), default=0)
+    for group in task.groups:
+        names = sizes.items[group.name]
+        size = names.number * (PREFIX_BYTES + names.longest)
+        traffic.send(group.speaker, _outside(traffic, group), size, 2)
+    traffic.rounds += 1
+
+
+def _outside(traffic: Traffic, group: ColumnGroup) -> list[str]:
+    return [party for party in traffic.parties if party not in group.members]
 
 
 def _decision_traffic(traffic: Traffic, task: VerticalMining, sizes: RunSizes, candidates: int, frequent: int) -> None:

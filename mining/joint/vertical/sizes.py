@@ -9,6 +9,7 @@ from itertools import combinations
 from crypto.protocols.products.chains import Itemset
 from link.traffic import Traffic
 from mining.joint.vertical.engines.engine import TYPICAL_DENSITY, Engine, EngineSpeed
+from mining.joint.vertical.engines.grouped import holders_costs
 from mining.joint.vertical.engines.registry import OWN
 from mining.joint.vertical.parameters import Mode, VerticalMining
 
@@ -52,18 +53,18 @@ def engine_costs(
         task: The public parameters; its engine does not matter.
         parties: Of the job.
         rows: Positions after the alignment.
-        columns: By party, how many frequent items it has.
+        columns: By holder of columns, how many frequent items it has.
         speed: Of the machines.
         density: Share of the rows in which an item occurs.
         engines: Those to be compared.
     """
-    itemsets, speed = pairs_of_items(parties, columns, task.mode), speed or EngineSpeed()
+    itemsets, speed = pairs_of_items(task.holders(parties), columns, task.mode), speed or EngineSpeed()
     costs = []
     for engine in engines:
         traffic, seconds = Traffic(parties), 0.0
         if itemsets and rows:
-            engine.costs(task, parties).traffic(traffic, rows=rows, itemsets=itemsets)
-            seconds = engine.costs(task, parties).seconds(rows, itemsets, speed, density)
+            holders_costs(engine, task, parties).traffic(traffic, rows=rows, itemsets=itemsets)
+            seconds = holders_costs(engine, task, parties).seconds(rows, itemsets, speed, density)
         costs.append(EngineCost(engine.name, sum(map(traffic.bytes_sent, parties)), traffic.rounds, seconds))
     return costs
 

@@ -73,6 +73,24 @@ def _vertical() -> tuple[JobSpec, dict[str, Data]]:
     return job_of(contents, "the test", Path()), dict(tables)
 
 
+def _grouped() -> tuple[JobSpec, dict[str, Data]]:
+    """north and south hold the columns of some people each; not all of theirs are at east, and none is at both."""
+    rows = model_jobs_world.people(60, 1)
+    held = {"class": "north", "smoker": "north", "town": "east"}
+    here, there, labs = set(range(30, 60)), set(range(40)), set(range(10))
+    table = model_jobs_world.columns(rows, held, {"north": here, "east": labs})
+    table["south"] = model_jobs_world.columns(rows, held, {"north": there, "east": labs})["north"]
+    named = {"name": "j", "task": "rules", "parties": list(PARTIES), "dataset": "people", "partition": "vertical"}
+    contents = {
+        "job": named,
+        "align": {"mode": "union"},
+        "groups": {"clinics": ["north", "south"], "registry": ["east"]},
+        "itemsets": {"min_support": "0.1"},
+        "rules": {"min_confidence": "0.3"},
+    }
+    return job_of(contents, "the test", Path()), dict(table)
+
+
 def _alignment() -> tuple[JobSpec, dict[str, Data]]:
     _, tables = _vertical()
     named = {"name": "j", "task": "align", "parties": list(PARTIES), "dataset": "people", "partition": "vertical"}
@@ -96,6 +114,7 @@ JOBS = {
     "top-k": (_most_frequent, "rules.parquet"),
     "noisy": (_noisy, "rules.csv"),
     "vertical": (_vertical, "rules.csv"),
+    "grouped": (_grouped, "rules.csv"),
     "alignment": (_alignment, None),
     "model": (_model, "model.json"),
     "release": (_release, "release.csv"),

@@ -227,6 +227,12 @@ REFUSED: list[tuple[dict[str, Any], JobSpec, dict[str, Any], str]] = [
         "lets nobody help the computing parties, and in this job 'coordinator' does .rule helpers",
     ),
     (
+        {"column_groups": "refuse"},
+        columns("south", "east", groups={"a": ["north", "east"], "b": ["south"]}, align={"mode": "union"}),
+        {},
+        "allows no groups of parties that hold the same columns .rule column_groups.",
+    ),
+    (
         {"helpers": ["coordinator", "west"]},
         columns("south", "east", trust={"helper": "east"}),
         {},
@@ -379,6 +385,12 @@ ALLOWED: list[tuple[dict[str, Any], JobSpec, dict[str, Any]]] = [
     ({"engines": ["ot"], "helpers": []}, columns("south"), {}),
     ({"engines": ["replicated"], "helpers": ["coordinator"]}, columns("south", trust={"helper": "coordinator"}), {}),
     ({"helpers": ["south"], "compute": ["north", "east"]}, columns("east", "south", trust={"helper": "south"}), {}),
+    ({"column_groups": "refuse"}, columns("south", "east"), {}),
+    (
+        {"column_groups": "allow", "tasks": ["itemsets"]},
+        columns("south", "east", groups={"a": ["north", "east"], "b": ["south"]}, align={"mode": "union"}),
+        {},
+    ),
     ({"helpers": []}, columns("south", "east", trust={"helper": "north", "compute": ["south", "east"]}), {}),
     ({}, job(), {"expiry": NOW + 7 * DAY}),
     ({"max_expiry": "30d"}, job(), {"expiry": NOW + 30 * DAY}),

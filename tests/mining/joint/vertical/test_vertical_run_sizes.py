@@ -45,6 +45,12 @@ def job(parties: Sequence[str], recipients: Sequence[str] = ("all",), **tables: 
 
 
 def tables(parties: Sequence[str], n_rows: int, seed: int) -> dict[str, Table]:
+    """The parties' columns as tables."""
+    every = cells_of(parties, n_rows, seed)
+    return {party: table_from_arrow(cells, ["id"], "the test") for party, cells in every.items()}
+
+
+def cells_of(parties: Sequence[str], n_rows: int, seed: int) -> dict[str, pa.Table]:
     """Columns that depend on one another, so that long itemsets across parties are frequent; ragged ids."""
     draw = np.random.default_rng(seed)
     common = draw.random(n_rows) < 0.7
@@ -56,7 +62,7 @@ def tables(parties: Sequence[str], n_rows: int, seed: int) -> dict[str, Table]:
             agrees = draw.random(n_rows) < 0.85
             values = np.where(agrees, common, ~common)
             cells[f"{party}{'x' * column}"] = [("high", "lo")[value] for value in values[held].astype(int)]
-        found[party] = table_from_arrow(pa.table(cells), ["id"], "the test")
+        found[party] = pa.table(cells)
     return found
 
 

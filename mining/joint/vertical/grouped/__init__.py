@@ -1,0 +1,1 @@
+"""Column groups: parties that hold the same columns of different rows."""

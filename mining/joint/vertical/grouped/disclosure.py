@@ -1,0 +1,75 @@
+"""What column groups open beside what every job over columns does, and what else their members learn."""
+
+from __future__ import annotations
+
+from crypto.protocols.union import disclosure as union_disclosure
+from crypto.protocols.union import joint_prf
+from crypto.protocols.union.lists import MAX_BLOCKS
+from crypto.protocols.union.size_classes import SETS
+from link.disclosure import Declared, Learned
+from mining.joint.vertical.grouped.groups import ColumnGroup, Groups
+from mining.joint.vertical.grouped.items import names_label, positions_label
+from mining.joint.vertical.grouped.repeated import LABEL, member_pairs
+
+
+def several(groups: Groups) -> Groups:
+    """The groups of two parties or more."""
+    return tuple(group for group in groups if len(group.members) > 1)
+
+
+def openings(groups: Groups, parties: tuple[str, ...], most_items: int) -> list[Declared]:
+    """The labels of groups of several parties.
+
+    Args:
+        groups: Of the job.
+        parties: Of the job.
+        most_items: The most candidates of a level.
+    """
+    found = []
+    if member_pairs(groups):
+        what = "whether some id is at two parties of one column group, which ends the job"
+        found.append(Declared(LABEL, frozenset(parties), what, 1, "after the alignment"))
+    for group in several(groups):
+        members, most = frozenset(group.members), len(group.members) * SETS.rounded(MAX_BLOCKS)
+        what = f"pseudonyms of the items that some party of '{group.name}' has often enough, among random ones"
+        found.append(Declared(positions_label(group.name), members, what, most, "before level 1"))
+        what = f"pseudonyms and names of the frequent items of '{group.name}'"
+        found.append(Declared(names_label(group.name), members, what, most_items, "after level 1"))
+    if several(groups):
+        found.append(union_disclosure.size_classes(parties, unions=3, lists=2))  # two unions and one list of items
+    return found
+
+
+def learned(groups: Groups, parties: tuple[str, ...]) -> list[Learned]:
+    """Who learns what, in words."""
+    lines = [
+        Learned(parties, "membership", "the names of the frequent items and in which group each is, not at which party")
+    ]
+    if several(groups):
+        lines.append(
+            Learned(
+                parties,
+                "membership",
+                "whether some id is at two parties of one group, not which or whose, which ends the job",
+            )
+        )
+    for group in several(groups):
+        lines += _of_members(group)
+    return lines
+
+
+def _of_members(group: ColumnGroup) -> list[Learned]:
+    members = group.members
+    subject = f"the items of the group '{group.name}'"
+    two = len(members) == 2
+    what = "which of its own items some member has in enough of its own rows to be a candidate, not which member"
+    again = "if the job goes on after a failure at level 1, again what unions of items reveal, with new noise"
+    lines = [Learned(members, "membership", what), Learned(members, "size", again)]
+    if two:
+        what = "of each frequent item that it has in no row itself, that the other has it in all of these rows"
+        lines.append(Learned(members, "membership", what))
+    unions = union_disclosure.leakage(members, group.speaker, fill="union")
+    names = union_disclosure.leakage(members, group.speaker, fill="merged", reveals_sizes=False)
+    return [line.of(subject) for line in (*lines, *joint_prf.leakage(members), *unions)] + [
+        line.of(f"the frequent items of the group '{group.name}'") for line in names
+    ]

@@ -1,0 +1,205 @@
+"""Level 1 of a column group: its members count items under joint pseudonyms, and name those that are frequent.
+
+Steps, among the members of each group that has several, all groups at once:
+    A  pseudonyms   every member learns the joint pseudonyms of its own items, and of no others
+    B  positions    a set union of the pseudonyms of items that some member has in c/m of its own rows, m the number of
+                    members: an item of support ≥ c is among them. Sets and union are filled up with random pseudonyms,
+                    so that their number is that of size classes. The group opens it to the others as `item_numbers`
+    C  level 1      every position is decided on as a candidate of one item; a member that does not know what is behind
+                    a position brings an empty column
+    D  names        a set union of the frequent positions' pseudonyms with their names, said by those who hold them; the
+                    names, in the order of the pseudonyms, are the group's. It opens them to the others as `items`
+
+A group of one member names its items as a party without groups does: those that reach c in its own rows have numbers.
+
+Rounds: those of `joint_prf` and of two set unions.
+Output: the group's items by number; then the names of the frequent ones, to all parties.
+Adversary and collusion: those of the protocols it consists of, among the members. All other members together cannot
+    compute the pseudonym of an item that none of them holds.
+Leakage: `grouped.disclosure`. A member sees of an item that it holds itself whether it is at some position. The other
+    groups see how many positions there are, and the names of frequent items, which one member opens for all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from crypto.protocols.sums.pairwise import PairwiseSecrets, agree
+from crypto.protocols.union.joint_prf import PSEUDONYM_BYTES, pseudonyms
+from crypto.protocols.union.set_union import set_union
+from link.errors import ProtocolViolation
+from link.session import Session
+from link.tasks import together
+from mining.data.item_columns import ItemColumns
+from mining.joint.item_names import decoded
+from mining.joint.vertical.grouped.groups import ColumnGroup, Groups, group_of
+from mining.joint.vertical.names import open_names_to, receive_names
+from mining.limits import MAX_ITEM_BYTES
+
+ITEMS = "items"  # labels
+NUMBERS = "item_numbers"
+
+
+def positions_label(group: str) -> str:
+    """Of step B."""
+    return f"item_positions/{group}"
+
+
+def names_label(group: str) -> str:
+    """Of step D."""
+    return f"item_names/{group}"
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class _Members:
+    """What the members of this party's group agree upon, where it has several.
+
+    Attributes:
+        session: A lane among them.
+        secrets: Of theirs alone.
+        positions: Pseudonyms, in ascending order.
+    """
+
+    session: Session
+    secrets: PairwiseSecrets
+    positions: list[bytes]
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class GroupItems:
+    """The candidates of one item of all groups, as this party knows them.
+
+    Attributes:
+        numbers: By candidate of its own group, which of its items this is; −1 where it has none of the kind.
+        sizes: By group, in their order, how many candidates it has.
+    """
+
+    numbers: NDArray[np.int64]
+    sizes: Mapping[str, int]
+    _session: Session
+    _groups: Groups
+    _columns: ItemColumns
+    _members: _Members | None
+
+    @classmethod
+    async def of(cls, session: Session, groups: Groups, columns: ItemColumns, min_count: int) -> GroupItems:
+        """Numbers the items of all groups.
+
+        Args:
+            session: A lane of its own.
+            groups: Of the job.
+            columns: This party's items over the positions of rows.
+            min_count: c, public.
+
+        Raises:
+            ConfigurationError: Some member has more items than a set union takes; nobody learns which.
+            MalformedMessage: A peer's messages are not as they must be.
+        """
+        own = group_of(groups, session.me)
+        counts = columns.counts()
+        if len(own.members) == 1:
+            members, numbers = None, np.flatnonzero(counts >= min_count)
+        else:
+            members, numbers = await _placed(session, own, columns.items, counts, min_count)
+        if session.me == own.speaker:
+            await session.open(NUMBERS, np.array([len(numbers)], np.uint32), _outside(session, own))
+        sizes = {}
+        for group in groups:
+            if group == own:
+                sizes[group.name] = len(numbers)
+            else:
+                (number,) = await session.receive_opened(group.speaker, NUMBERS, np.uint32, (1,))
+                sizes[group.name] = int(number)
+        return cls(numbers, sizes, session, groups, columns, members)
+
+    async def named(self, frequent: NDArray[np.bool_]) -> dict[str, list[str]]:
+        """The names of the frequent items, by group.
+
+        Args:
+            frequent: Which candidates of this party's own group are.
+
+        Raises:
+            ProtocolViolation: The names that came out are not those of the frequent positions.
+            MalformedMessage: A peer's messages are not as they must be.
+        """
+        own = group_of(self._groups, self._session.me)
+        items = self._columns.items
+        if self._members is None:
+            names = [items[number] for number in self.numbers[frequent]]
+        else:
+            names = await _names(self._members, own, frequent, self.numbers, items)
+        return await _exchanged(self._session, self._groups, own, names)
+
+
+async def _placed(
+    session: Session, group: ColumnGroup, items: tuple[str, ...], counts: NDArray[np.int64], min_count: int
+) -> tuple[_Members, NDArray[np.int64]]:
+    """Steps A and B: the group's positions, and which of this member's items is at each."""
+    lane = session.among("members", group.members)
+    secrets = await agree(lane.lane("keys"))
+    held = np.flatnonzero(counts)
+    found = await pseudonyms(lane.lane("pseudonyms"), secrets, [items[item].encode() for item in held])  # A
+    own = [row.tobytes() for row in found]
+    least = -(-min_count // len(group.members))
+    positions = await set_union(  # B
+        lane.lane("positions"),
+        secrets,
+        [pseudonym for pseudonym, count in zip(own, counts[held], strict=True) if count >= least],
+        merger=group.speaker,
+        max_element_bytes=PSEUDONYM_BYTES,
+        label=positions_label(group.name),
+        fill="union",
+    )
+    item_at = dict(zip(own, held.tolist(), strict=True))
+    numbers = np.array([item_at.get(position, -1) for position in positions], np.int64)
+    return _Members(lane, secrets, positions), numbers
+
+
+async def _names(
+    members: _Members,
+    group: ColumnGroup,
+    frequent: NDArray[np.bool_],
+    numbers: NDArray[np.int64],
+    items: tuple[str, ...],
+) -> list[str]:
+    """Step D: the names of a group's frequent items, in the order of their positions."""
+    chosen = np.flatnonzero(frequent).tolist()
+    if not chosen:
+        return []
+    mine = [members.positions[place] + items[numbers[place]].encode() for place in chosen if numbers[place] >= 0]
+    union = await set_union(
+        members.session.lane("names"),
+        members.secrets,
+        mine,
+        merger=group.speaker,
+        max_element_bytes=PSEUDONYM_BYTES + MAX_ITEM_BYTES,
+        bound=len(chosen),
+        label=names_label(group.name),
+        fill="merged",
+    )
+    if [element[:PSEUDONYM_BYTES] for element in union] != [members.positions[place] for place in chosen]:
+        raise ProtocolViolation(
+            "the names of the frequent items are not those of the frequent positions, so a node is faulty or has "
+            "another version; check all nodes",
+            party=members.session.others[0] if len(members.session.others) == 1 else None,
+        )
+    return list(decoded([element[PSEUDONYM_BYTES:] for element in union]))
+
+
+async def _exchanged(session: Session, groups: Groups, own: ColumnGroup, names: list[str]) -> dict[str, list[str]]:
+    """Every group opens the names of its frequent items to the others, by one of its members."""
+    lane = session.lane("items")
+    if session.me == own.speaker:
+        await open_names_to(lane, ITEMS, names, _outside(session, own))
+    others = [group for group in groups if group != own]
+    theirs = await together(receive_names(lane, ITEMS, group.speaker) for group in others)
+    found = {own.name: names, **{group.name: each for group, each in zip(others, theirs, strict=True)}}
+    return {group.name: found[group.name] for group in groups}
+
+
+def _outside(session: Session, group: ColumnGroup) -> list[str]:
+    return [party for party in session.others if party not in group.members]
