@@ -146,6 +146,7 @@ def pytest_collection_finish() -> None:
     gc.enable()
 
 
+@pytest.hookimpl(trylast=True)  # after pytest has looked for what nobody holds: not among what stays
 def pytest_unconfigure() -> None:
     """Else duckdb's module fills the screen with what was kept."""
     gc.unfreeze()
