@@ -53,6 +53,9 @@ class Rows(Protocol):
             kernel: Gives arrays of one shape and type.
         """
 
+    def placed_total(self, kernel: Callable[[Transactions, int], NDArray[N]]) -> NDArray[N]:
+        """As `total`, of a kernel that also gets the number of the first of its rows among all."""
+
     def parts(self, kernel: Callable[[Transactions, int], R]) -> Iterator[R]:
         """What a kernel gives for each block, in the order of the rows.
 

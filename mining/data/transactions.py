@@ -176,6 +176,10 @@ class Transactions:
         """What a kernel gives for all rows; see `mining.data.rows.Rows`."""
         return kernel(self)
 
+    def placed_total(self, kernel: Callable[[Transactions, int], NDArray[N]]) -> NDArray[N]:
+        """The same, of a kernel that is told where its rows are; see `mining.data.rows.Rows`."""
+        return kernel(self, 0)
+
     def parts(self, kernel: Callable[[Transactions, int], R]) -> Iterator[R]:
         """What a kernel gives for each block of rows, which here is one of all; see `mining.data.rows.Rows`."""
         yield kernel(self, 0)

@@ -4,6 +4,7 @@
 items' counts, and asks a `runner.Runner` for everything else:
 
     rows.total(kernel)   the sum over all blocks of what a kernel gives for each: an array of one shape
+    rows.placed_total(kernel)   the same of a kernel that is also told the number of a block's first row
     rows.parts(kernel)   what a kernel gives for each block, in order, with the number of its first row
 
 A kernel is a picklable callable over `Transactions` without names: a function of a module, `functools.partial` of one,

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from mining.data.rows import Rows
 from mining.data.transactions import Transactions
 from mining.partitioned.random_groups import RandomGroups
+from mining.partitioned.runner import Anywhere
 
 N = TypeVar("N", bound=np.generic)
 R = TypeVar("R")
@@ -58,7 +59,11 @@ class ChosenRows:
 
     def total(self, kernel: Callable[[Transactions], NDArray[N]]) -> NDArray[N]:
         """What a kernel gives for all rows; see `mining.data.rows.Rows`."""
-        return sum_of_parts(self.parts(_Alone(kernel)))
+        return self.placed_total(Anywhere(kernel))
+
+    def placed_total(self, kernel: Callable[[Transactions, int], NDArray[N]]) -> NDArray[N]:
+        """As of `parts`, added up where the blocks lie."""
+        return self._rows.placed_total(_Chosen(kernel, self._groups, self._number))
 
     def parts(self, kernel: Callable[[Transactions, int], R]) -> Iterator[R]:
         """What a kernel gives for the chosen rows of each block, with the number of its first row, chosen or not."""
@@ -66,14 +71,6 @@ class ChosenRows:
 
     def _of(self, rows: Rows) -> ChosenRows:
         return ChosenRows(rows, self._groups, self._number, self.n_rows)
-
-
-def sum_of_parts(parts: Iterator[NDArray[N]]) -> NDArray[N]:
-    """The sum of arrays of one shape and type, at least one, of which few are in memory at a time."""
-    total = next(parts).copy()
-    for part in parts:
-        np.add(total, part, out=total)
-    return total
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -86,13 +83,3 @@ class _Chosen(Generic[R]):
 
     def __call__(self, rows: Transactions, first: int) -> R:
         return self.kernel(rows.chosen(self.groups.of(first, rows.n_rows) == self.number), first)
-
-
-@dataclass(frozen=True, eq=False, slots=True)
-class _Alone(Generic[N]):
-    """A kernel that needs no place of its rows."""
-
-    kernel: Callable[[Transactions], NDArray[N]]
-
-    def __call__(self, rows: Transactions, _first: int) -> NDArray[N]:
-        return self.kernel(rows)

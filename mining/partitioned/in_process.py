@@ -27,9 +27,9 @@ class InProcess(Generic[B]):
     def __init__(self, sources: Sequence[Callable[[], B]], lengths: Sequence[int]) -> None:
         self._sources, self.lengths = sources, lengths
 
-    def total(self, view: Seen[B, D], kernel: Callable[[D], NDArray[N]]) -> NDArray[N]:
+    def total(self, view: Seen[B, D], kernel: Callable[[D, int], NDArray[N]]) -> NDArray[N]:
         """The sum over all blocks; see `Runner`."""
-        return sum_of(view, kernel, self._sources)
+        return sum_of(view, kernel, self._sources, first_rows(self.lengths))
 
     def parts(self, view: Seen[B, D], kernel: Callable[[D, int], R]) -> Iterator[R]:
         """By block; see `Runner`."""

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mining.data.transactions import Transactions, matching
-from mining.partitioned.runner import Runner, View
+from mining.partitioned.runner import Anywhere, Runner, View
 
 N = TypeVar("N", bound=np.generic)
 R = TypeVar("R")
@@ -79,6 +79,10 @@ class PartitionedRows:
 
     def total(self, kernel: Callable[[Transactions], NDArray[N]]) -> NDArray[N]:
         """What a kernel gives for all rows; see `mining.data.rows.Rows`."""
+        return self.placed_total(Anywhere(kernel))
+
+    def placed_total(self, kernel: Callable[[Transactions, int], NDArray[N]]) -> NDArray[N]:
+        """What a kernel gives for all rows that is told where they are; see `mining.data.rows.Rows`."""
         return self._runner.total(self._view, kernel)
 
     def parts(self, kernel: Callable[[Transactions, int], R]) -> Iterator[R]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Protocol, TypeVar
+from typing import Generic, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,7 +20,6 @@ B_contra = TypeVar("B_contra", contravariant=True)
 D_co = TypeVar("D_co", covariant=True)
 V_contra = TypeVar("V_contra", contravariant=True)
 
-Total = Callable[[Transactions], NDArray[N]]  # adds up over blocks
 Part = Callable[[Transactions, int], R]  # of a block, and the number of its first row
 Source = Callable[[], Block]  # reads a block where it lies; picklable
 
@@ -67,7 +66,7 @@ class Runner(Protocol[V_contra, D_co]):
     def lengths(self) -> Sequence[int]:
         """Rows of each block, in the order of the rows; there is at least one block, perhaps without rows."""
 
-    def total(self, view: V_contra, kernel: Callable[[D_co], NDArray[N]]) -> NDArray[N]:
+    def total(self, view: V_contra, kernel: Callable[[D_co, int], NDArray[N]]) -> NDArray[N]:
         """The sum over all blocks of what a kernel gives for each.
 
         Raises:
@@ -87,10 +86,34 @@ def first_rows(lengths: Sequence[int]) -> list[int]:
     return [0, *np.cumsum(lengths)[:-1].tolist()]
 
 
-def sum_of(view: Seen[B, D], kernel: Callable[[D], NDArray[N]], sources: Sequence[Callable[[], B]]) -> NDArray[N]:
-    """The sum over some blocks, at least one, of which one at a time is in memory."""
-    first, *others = sources
-    total = kernel(view.of(first())).copy()
-    for source in others:
-        np.add(total, kernel(view.of(source())), out=total)
+def sum_of(
+    view: Seen[B, D],
+    kernel: Callable[[D, int], NDArray[N]],
+    sources: Sequence[Callable[[], B]],
+    firsts: Sequence[int],
+) -> NDArray[N]:
+    """The sum over some blocks, at least one, of which one at a time is in memory.
+
+    Args:
+        view: What is seen of them.
+        kernel: Gives arrays of one shape and type.
+        sources: The blocks.
+        firsts: The number of the first row of each.
+    """
+    total: NDArray[N] | None = None
+    for source, first in zip(sources, firsts, strict=True):
+        found = kernel(view.of(source()), first)
+        total = found.copy() if total is None else np.add(total, found, out=total)
+    assert total is not None
     return total
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Anywhere(Generic[D, N]):
+    """A kernel that does not depend on where its rows are among all."""
+
+    kernel: Callable[[D], NDArray[N]]
+
+    def __call__(self, rows: D, _first: int) -> NDArray[N]:
+        """What it gives for a block."""
+        return self.kernel(rows)

@@ -19,7 +19,7 @@ from mining.data.rows import Rows
 from mining.data.transactions import Transactions
 from mining.joint.blended.estimate import Counts
 from mining.joint.blended.parameters import Blending
-from mining.partitioned.chosen import ChosenRows, sum_of_parts
+from mining.partitioned.chosen import ChosenRows
 from mining.partitioned.random_groups import RandomGroups
 
 
@@ -52,7 +52,7 @@ def answers(data: Rows, head: tuple[str, ...], task: Blending, random: Randomnes
         question[random.permutation(known.n_rows)] = np.arange(known.n_rows) % len(head)
         return yes(known, question, response(task), random)
     groups = RandomGroups.drawn(asked(known.n_rows, len(head)).tolist(), random)
-    return sum_of_parts(known.parts(Answers(groups, response(task), random.bytes(KEY_BYTES))))
+    return known.placed_total(Answers(groups, response(task), random.bytes(KEY_BYTES)))
 
 
 @dataclass(frozen=True, eq=False, slots=True)

@@ -69,9 +69,14 @@ class Cluster:
             return frame
 
     def task(self, frame: Any, work: Task | TableTask) -> Any:
-        """The frame of what is computed from another at the workers, where each partition lies."""
+        """The frame of what is computed from another at the workers, where each partition lies.
+
+        Raises:
+            ResourceError: The cluster is lost, or has ended the session.
+        """
         self._client.ship(work)
-        return frame.mapInArrow(work, self._client.form())
+        with self._sentences():
+            return frame.mapInArrow(work, self._client.form())
 
     def keep(self, frame: Any) -> Any:
         """The same frame, kept at the workers once it is computed, on their disks where it exceeds their memory."""
@@ -84,8 +89,9 @@ class Cluster:
             frame.count()
 
     def batches_of(self, rows: int) -> None:
-        """How many rows a batch has in frames that are computed from now on."""
-        self._spark.conf.set(_BATCH, str(rows))
+        """How many rows a batch has in frames that are computed from now on; errors as of `task`."""
+        with self._sentences():
+            self._spark.conf.set(_BATCH, str(rows))
 
     # -- running -------------------------------------------------------------------------------------------------------
     def rows(self, frame: Any, tag: str = "") -> Iterator[Row]:
@@ -200,9 +206,10 @@ class _Client:
 
 def _parts(work: object) -> Iterator[Any]:
     """What a task calls."""
-    inner = getattr(work, "work", work)
-    kernel = getattr(inner, "kernel", inner)
-    yield getattr(kernel, "func", kernel)
+    part = getattr(work, "work", work)
+    while part is not None:
+        yield getattr(part, "func", part)
+        part = getattr(part, "kernel", None)
 
 
 def _failure(name: str, code: bytes, message: bytes) -> ComineError:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from link.errors import ResourceError
 from mining.partitioned.rows import PartitionedRows
-from mining.partitioned.runner import Part, Total, View, first_rows
+from mining.partitioned.runner import Part, View, first_rows
 from mining.partitioned.spark.cluster import Cluster
 from mining.partitioned.spark.secrecy import check_public
 from mining.partitioned.spark.values import from_bytes
@@ -76,14 +76,14 @@ class OnSpark:
         self._closed = False
         self._lock = threading.Lock()  # one call at a time
 
-    def total(self, view: View, kernel: Total[N]) -> NDArray[N]:
+    def total(self, view: View, kernel: Part[NDArray[N]]) -> NDArray[N]:
         """The sum over all blocks; see `Runner`."""
         check_public(kernel)
         total: NDArray[N] | None = None
         places, seals = list[int](), list[bytes]()
         cluster = self._kept.cluster
         frame = self._kept.frame.coalesce(max(1, cluster.cores))
-        for _, blocks, value, counted in self._rows(cluster.task(frame, Task(Totals(view, kernel)))):
+        for _, blocks, value, counted in self._rows(cluster.task(frame, Task(Totals(view, kernel, self._firsts())))):
             found = self._value(value)
             total = found.copy() if total is None else np.add(total, found, out=total)
             places += np.frombuffer(counted[: 8 * blocks], np.int64).tolist()
@@ -95,10 +95,9 @@ class OnSpark:
     def parts(self, view: View, kernel: Part[R]) -> Iterator[R]:
         """By block; see `Runner`."""
         check_public(kernel)
-        firsts = dict(zip(self._kept.places, first_rows(self.lengths), strict=True))
         expected = iter(self._expected())
         for place, _, value, seal in self._rows(
-            self._kept.cluster.task(self._kept.frame, Task(Parts(view, kernel, firsts)))
+            self._kept.cluster.task(self._kept.frame, Task(Parts(view, kernel, self._firsts())))
         ):
             if (place, seal) != next(expected, None):
                 raise self._changed()
@@ -132,6 +131,10 @@ class OnSpark:
             return from_bytes(data)
         except ValueError:
             raise self._changed() from None
+
+    def _firsts(self) -> dict[int, int]:
+        """By the place of a block, the number of its first row."""
+        return dict(zip(self._kept.places, first_rows(self.lengths), strict=True))
 
     def _expected(self) -> list[tuple[int, bytes]]:
         return list(zip(self._kept.places, self._kept.seals, strict=True))

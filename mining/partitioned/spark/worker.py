@@ -27,7 +27,7 @@ from mining.data.transactions import Transactions
 from mining.partitioned.blocks import Block, code_type, items_part, rows_part
 from mining.partitioned.encoding.pieces import cut, gathered, pieces
 from mining.partitioned.encoding.source import TransactionSource
-from mining.partitioned.runner import Part, Total, View
+from mining.partitioned.runner import Part, View
 from mining.partitioned.spark.values import to_bytes
 
 FIELDS: Final = ("place", "rows", "value", "names")  # int, int, bytes, bytes
@@ -254,13 +254,15 @@ class Totals:
     """The sum over the blocks of a partition, and which these were."""
 
     view: View
-    kernel: Total[Any]
+    kernel: Part[Any]
+    firsts: dict[int, int]
 
     def __call__(self, rows: Iterator[dict[str, Any]]) -> Iterator[Row]:
         """One row, or none for a partition without blocks."""
         total, places, checks = None, list[int](), list[bytes]()
         for row in rows:
-            found = self.kernel(self.view.of(Block.from_bytes(row["value"], f"block {row['place']}")))
+            block = Block.from_bytes(row["value"], f"block {row['place']}")
+            found = self.kernel(self.view.of(block), self.firsts[row["place"]])
             total = found.copy() if total is None else np.add(total, found, out=total)
             places.append(row["place"])
             checks.append(seal_of(row["value"]))

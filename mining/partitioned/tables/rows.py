@@ -10,7 +10,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from mining.data.tables import Table
-from mining.partitioned.runner import Runner
+from mining.partitioned.runner import Anywhere, Runner
 from mining.partitioned.tables.blocks import TableView
 
 N = TypeVar("N", bound=np.generic)
@@ -71,7 +71,7 @@ class PartitionedTable:
 
     def total(self, kernel: Callable[[Table], NDArray[N]]) -> NDArray[N]:
         """What a kernel gives for all rows; see `mining.data.table_rows.TableRows`."""
-        return self._runner.total(self._view, kernel)
+        return self._runner.total(self._view, Anywhere(kernel))
 
     def parts(self, kernel: Callable[[Table, int], R]) -> Iterator[R]:
         """What a kernel gives for each block; see `mining.data.table_rows.TableRows`."""

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import os
+import signal
 import threading
 import time
 from collections.abc import Iterator, Sequence
 from functools import partial
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from link.errors import ResourceError
 from mining.counting import SupportCounter
@@ -56,6 +59,56 @@ def test_processes_count_as_memory_does(data: Transactions, cut: PartitionedRows
 
 def _n_rows(rows: Transactions, _first: int) -> int:
     return rows.n_rows
+
+
+class Remembers:
+    """Tells which process counts a block, and how often this very kernel was called there; may kill that process once.
+
+    Args:
+        killed: The file that tells that it was done; None: not to be done.
+        at: At the block that begins with this row.
+    """
+
+    def __init__(self, killed: Path | None = None, at: int = -1) -> None:
+        self._killed, self._at, self._calls = killed, at, 0
+
+    def __call__(self, _rows: Transactions, first: int) -> tuple[int, int, int]:
+        if first == self._at and self._killed is not None and not self._killed.exists():
+            self._killed.touch()
+            os.kill(os.getpid(), signal.SIGKILL)
+        self._calls += 1
+        return first, os.getpid(), self._calls
+
+
+def test_a_kernel_of_parts_goes_once_to_each_process(data: Transactions, tmp_path: Path) -> None:
+    """It is there for the next block, also where other work came between, or a process has died."""
+    cuts = evenly(data.n_rows, 9)
+    rows = partitioned(data, cuts, three)
+    calls: dict[int, list[int]] = {}
+    for _, process, call in rows.parts(Remembers()):
+        calls.setdefault(process, []).append(call)
+    assert sorted(calls.values()) == [[1, 2, 3]] * 3
+    parts = rows.parts(Remembers(tmp_path / "killed", cuts[4]))
+    firsts = [next(parts)[0]]
+    assert len(list(rows.parts(_n_rows))) == 9
+    firsts += [first for first, _, _ in parts]
+    assert firsts == cuts[:-1]
+    assert (tmp_path / "killed").exists()
+    rows.close()
+
+
+def test_totals_of_kernels_that_are_told_where_they_are(data: Transactions, cut: PartitionedRows) -> None:
+    expected = sum(first * rows for first, rows in _places(data.n_rows))
+    assert cut.placed_total(_places_of).tolist() == [data.n_rows, expected]
+    assert data.placed_total(_places_of).tolist() == [data.n_rows, 0]
+
+
+def _places_of(rows: Transactions, first: int) -> NDArray[np.int64]:
+    return np.array([rows.n_rows, first * rows.n_rows])
+
+
+def _places(n_rows: int) -> list[tuple[int, int]]:
+    return [(start, stop - start) for start, stop in pairwise(evenly(n_rows, 5))]
 
 
 def test_a_killed_worker_costs_a_retry(data: Transactions, cut: PartitionedRows, tmp_path: Path) -> None:

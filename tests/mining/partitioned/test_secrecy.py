@@ -10,8 +10,8 @@ import pytest
 
 from mining.counting import ItemsetCounts
 from mining.data.transactions import Transactions
-from mining.partitioned.chosen import _Alone
 from mining.partitioned.kernels import PairCounts, longest_row
+from mining.partitioned.runner import Anywhere
 from mining.partitioned.spark.secrecy import check_public
 from tests.errors import fails
 
@@ -24,7 +24,7 @@ from tests.errors import fails
         PairCounts(0, 3),
         partial(longest_row),
         ItemsetCounts([np.array([[0, 1]], np.int32)]),
-        _Alone(PairCounts(0, 3)),
+        Anywhere(PairCounts(0, 3)),
     ],
 )
 def test_public_kernels(kernel: Any) -> None:
@@ -32,6 +32,6 @@ def test_public_kernels(kernel: Any) -> None:
 
 
 def test_secrets_stay() -> None:
-    for kernel in (partial(longest_row, b"key"), _Alone(partial(longest_row, [{"key": b"secret"}]))):
+    for kernel in (partial(longest_row, b"key"), Anywhere(partial(longest_row, [{"key": b"secret"}]))):
         with fails("E100"):
             check_public(kernel)

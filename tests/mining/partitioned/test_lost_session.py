@@ -1,0 +1,63 @@
+"""A cluster that has forgotten the session: one sentence, after which the node connects anew."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from mining.partitioned.encoding.source import TransactionSource
+from mining.partitioned.spark.cluster import Cluster, _Client
+from mining.partitioned.spark.worker import Task, seals
+from party.data import spark_blocks
+from party.data.spark_blocks import SparkBlocks
+from tests.errors import fails
+
+
+class Forgotten:
+    """A frame, or the settings, of a session that is not there any more."""
+
+    def mapInArrow(self, *_: object) -> None:  # noqa: N802 - the word of Spark's client
+        raise RuntimeError("no such session")
+
+    def set(self, *_: object) -> None:
+        raise RuntimeError("no such session")
+
+
+class Session:
+    conf = Forgotten()
+
+    def range(self, *_: object) -> Forgotten:
+        return Forgotten()
+
+
+def forgotten(*_: object) -> Cluster:
+    cluster = object.__new__(Cluster)
+    cluster.name, cluster._client, cluster._spark = "the engine spark at north:15002", _Client(), Session()
+    return cluster
+
+
+def test_it_is_told_in_one_sentence() -> None:
+    cluster = forgotten()
+    with fails("E103"):
+        cluster.task(Forgotten(), Task(seals))
+    with fails("E103"):
+        cluster.batches_of(1)
+
+
+def test_the_node_connects_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = list[Any]()
+
+    def connected(url: str) -> Cluster:
+        made.append(url)
+        return forgotten()
+
+    monkeypatch.setattr(spark_blocks, "Cluster", connected)
+    blocks = SparkBlocks("sc://north", TransactionSource("/lake/*.parquet", "parquet"), ())
+    with fails("E103"):
+        blocks.loading("first").run()
+    assert len(made) == 1
+    blocks._cluster = forgotten()
+    with fails("E103"):
+        blocks.loading("second").run()
+    assert len(made) == 2
