@@ -73,6 +73,7 @@ READ: Final[dict[str, tuple[str, ...]]] = {
         "mining.partitioned.spark.shipping:write_packages",
         "mining.partitioned.spark.worker:read_names",
         "mining.hiding.search_process:main",
+        "mining.partitioned.processes:_part",
         "party.services.anonymization.runs:Runs._crashed",
         "party.services.anonymization.runs:Runs._read",
         "party.services.anonymization.service:_parts",
