@@ -22,7 +22,7 @@ from mining.data.tables import Column
 from mining.partitioned.encoding.writing import unwritten, write_file
 
 AT_ONCE: Final = 1 << 24  # bytes of texts that are brought together at a time
-_SAMPLED: Final = 1 << 20  # bytes of texts for each that is a sample
+_SAMPLED: Final = 1 << 16  # bytes of texts for each that is a sample
 
 _SCHEMA: Final = pa.schema([("value", pa.large_string()), ("count", pa.int64())])
 
