@@ -25,6 +25,8 @@ from jobs.plan.answer import Answer
 from jobs.plan.figures import SessionFigures
 from jobs.plan.prices import (
     AGREEMENT,
+    CELL_BYTES,
+    ID_BYTES,
     NODE_BYTES,
     POINT_COPIES,
     VALUE_TRANSFERS,
@@ -136,12 +138,13 @@ def _pseudonyms_s(sizes: PrfSizes, held: Mapping[str, int], speeds: Speeds) -> f
 
 
 def _memory(spec: JobSpec, sizes: RunSizes, traffic: Traffic, party: str) -> int:
-    """Lists of points or of values, bitmaps of items and of one level's conjunctions, and what the engine works on."""
+    """Its table, lists of points or of values, bitmaps of items and of one level's conjunctions, and the engine's."""
     lists = AlignmentSizes.of(sizes.rows, sizes.common, spec.alignment.bound)
     if spec.alignment.mode == "intersection" and lists.takes_function(len(sizes.rows)):
         found = NODE_BYTES + function_bytes(lists)
     else:
         found = NODE_BYTES + POINT_COPIES * sum(sizes.rows.values()) * STANDARD_128.point_bytes
+    found += sizes.rows[party] * (ID_BYTES + CELL_BYTES * sizes.columns[party].number)
     if not mines(spec):
         return found
     task, batches = vertical_mining(spec), [itemsets for level in sizes.levels for itemsets in level.batches]
