@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import pairwise
 from pathlib import Path
 from typing import Final
 
@@ -151,12 +152,13 @@ class StoredTable:
             known.append(counts[counts >= least])
         named = zip(self.columns, values, strict=True)
         items, rank = ranked([f"{name}={text}" for name, texts in named for text in texts.to_pylist()])
-        numbers = np.split(rank.astype(np.int32), np.cumsum([len(texts) for texts in values])[:-1])
+        ends = np.cumsum([0, *map(len, values)]).tolist()
+        numbers = tuple(rank[start:stop].astype(np.int32) for start, stop in pairwise(ends))
         counts = np.zeros(len(items), np.int64)
         counts[rank] = np.concatenate([np.zeros(0, np.int64), *known])
         n_ids = len(self.id_columns)
         view = TableView((), self.columns, tuple(range(n_ids, n_ids + len(self.columns))))
-        seen = (view, tuple(values), tuple(numbers), len(items))
+        seen = (view, tuple(values), numbers, len(items))
         sources = [partial(ItemBlock, TableBlock(self.folder / name), *seen) for name in self.names]
         return PartitionedRows(engine(sources, self.lengths), items, counts, self.digest)
 

@@ -122,6 +122,17 @@ def test_blocks_of_a_table_are_looked_over_as_memory_is(people: Path, monkeypatc
     assert (blocks.problem, blocks.engine, memory.engine) == ("", "processes", "memory")
 
 
+@pytest.mark.parametrize("text", ["id\n" + "\n".join(f"p{place}" for place in range(300)), "id,a\n", "a,id\n,1\n"])
+def test_tables_without_cells_are_looked_over_as_in_memory(
+    tmp_path: Path, text: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(dataset_check, "Processes", InProcess)
+    path = tmp_path / "people.csv"
+    path.write_text(text)
+    blocks, memory = (check_dataset(section(path, engine=each)) for each in ("processes", "memory"))
+    assert (blocks.problem, blocks.profile, blocks.publishable) == ("", memory.profile, memory.publishable)
+
+
 @pytest.mark.parametrize("text", ["id,a\n1,2,3\n", "a\n1\n", "id,a,a\n1,2,3\n"])
 def test_what_is_wrong_with_a_table_is_told_as_in_memory(tmp_path: Path, text: str) -> None:
     path = tmp_path / "people.csv"
