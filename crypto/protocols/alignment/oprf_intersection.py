@@ -9,7 +9,7 @@ The merger knows F at its own identifiers alone. At all others it is as good as 
 look like those that are filled up. The other party sees the merger's points only under streams that it has not.
 
 Rounds: 9 with one part, and 2 for each further one: those of `oprf`, list, opening.
-Bytes: 84 for each place of a list, and one opened, at length 10^5: the stores of code words, and values of 10 bytes.
+Bytes: 94 for each place of a list, one of them opened, at length 10^5: the stores' rows, and values of 10 bytes.
 
 Adversary: semi-honest, and who deviates can invent identifiers; a merger that deviates in the function can test a
     bounded number of them, about twice the list's length (`oprf`). Collusion: does not apply, two parties.
