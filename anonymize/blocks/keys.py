@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from anonymize.blocks.table import changed
+from anonymize.fulldomain.frequency import SensitiveCounts
 from anonymize.grouping import LARGEST_KEY
+
+_HELD: Final = 1 << 20  # tuples that are added before they are merged, beyond those that are known
 
 Words = NDArray[np.int64]
 Counts = NDArray[np.int64]
@@ -30,6 +34,11 @@ class Packing:
                 room, word = LARGEST_KEY, word + 1
             room //= size
             self._word_of.append(word)
+
+    @property
+    def columns(self) -> int:
+        """How many there are."""
+        return len(self._sizes)
 
     def pack(self, columns: Sequence[NDArray[np.int32]]) -> Words:
         """Codes of columns, shape (rows,) each, as words, shape (words, rows)."""
@@ -60,6 +69,49 @@ def distinct(words: Words, counts: Counts | None = None) -> tuple[Words, Counts]
     if counts is None:
         return ordered, np.diff(first, append=len(order))
     return ordered, np.add.reduceat(counts[order], first)
+
+
+class TupleSums:
+    """Sums of counts by tuple, of tuples that come in parts.
+
+    Args:
+        packing: Of their columns.
+    """
+
+    def __init__(self, packing: Packing) -> None:
+        self.packing = packing
+        self._held: list[tuple[Words, Counts]] = []
+        self._known = 0
+
+    def add(self, words: Words, counts: Counts) -> None:
+        """Adds distinct tuples, and how often each is counted."""
+        self._held.append((words, counts))
+        if sum(len(counts) for _, counts in self._held) > self._known + max(_HELD, self._known // 2):
+            self.merge()
+
+    def merge(self) -> tuple[Words, Counts]:
+        """The distinct tuples so far in ascending order, and the sum of each; there is a part at least."""
+        words = np.concatenate([each for each, _ in self._held], axis=1)
+        counts = np.concatenate([each for _, each in self._held])
+        self._held = []
+        words, counts = distinct(words, counts)
+        self._held, self._known = [(words, counts)], len(counts)
+        return words, counts
+
+    def by_tuple(self, domain: int) -> SensitiveCounts:
+        """Of tuples whose last column is a value: how often each value occurs with each tuple of the other columns.
+
+        Args:
+            domain: How many values there are.
+        """
+        words, counts = self.merge()
+        columns = self.packing.columns - 1
+        new = np.zeros(len(counts), bool)  # pairs are in the order of their tuples, and no tuple is without one
+        for place in range(columns):
+            codes = self.packing.column(words, place)
+            new[1:] |= codes[1:] != codes[:-1]
+        values = self.packing.column(words, columns).astype(np.int64)
+        return SensitiveCounts(np.cumsum(new), values, counts, domain)
 
 
 class Index:

@@ -32,8 +32,9 @@ from crypto.protocols.comparison.two_party import TwoParty
 from crypto.protocols.sums.pairwise import PairwiseSecrets, agree
 from link.errors import ConfigurationError, shareable
 from link.session import Session
-from mining.data.tables import Table
+from mining.data.table_rows import TableRows
 from mining.joint.anonymisation.assembly import assemble, public_bound
+from mining.joint.anonymisation.coding import Coding
 from mining.joint.anonymisation.conditions.models import SensitiveTests, compared_columns
 from mining.joint.anonymisation.examination import Examiner
 from mining.joint.anonymisation.mondrian import Boxes, partitioner
@@ -43,7 +44,7 @@ from mining.joint.anonymisation.public_lattice import PublicLattice
 from mining.joint.anonymisation.public_losses import open_losses
 from mining.joint.anonymisation.release_check import check_classes, check_models, places
 from mining.joint.anonymisation.row_form import Assembled
-from mining.joint.anonymisation.rows import CodedRows, Counter, cell_losses
+from mining.joint.anonymisation.rows import Counter, cell_losses, packed_rows
 from mining.joint.anonymisation.search import Search
 from mining.joint.models.totals import total_counts, total_rows
 from mining.joint.tally import no_sum
@@ -71,7 +72,7 @@ class JointRelease:
     boxes: Boxes | None = None
 
 
-async def anonymise(session: Session, table: Table, task: JointAnonymisation) -> JointRelease:
+async def anonymise(session: Session, table: TableRows, task: JointAnonymisation) -> JointRelease:
     """Runs one party's part.
 
     Args:
@@ -85,20 +86,20 @@ async def anonymise(session: Session, table: Table, task: JointAnonymisation) ->
         ProtocolViolation: What was opened cannot be, or the release does not hold what it must.
     """
     compared = compared_columns(task.requirements)
-    rows = await session.compute(CodedRows.of, table, task, session.me)
-    counter = await session.compute(Counter.of, rows, task)
+    coding = await session.compute(Coding.of, table, task, session.me)
+    counter = await session.compute(Counter.counted, table, coding, task)
     secrets = await agree(session.lane("keys"))
-    n_rows = await total_rows(session.lane("rows"), secrets, rows.n_rows)
+    n_rows = await total_rows(session.lane("rows"), secrets, table.n_rows)
     if n_rows < task.k:
         raise shareable(
             ConfigurationError(
                 f"all parties together have {n_rows} rows, and every class needs {task.k}; weaken the model"
             )
         )
-    bound = await public_bound(session.lane("bound"), secrets, task, rows.n_rows)
+    bound = await public_bound(session.lane("bound"), secrets, task, table.n_rows)
     totals = {}
     for column in compared:
-        totals[column] = await _totals(session, secrets, task, rows, column, n_rows)
+        totals[column] = await _totals(session, secrets, counter, column, n_rows)
     values = {each.name: each.values for each in task.carried if each.values is not None}
     two_party = None
     if session.me in task.compute:
@@ -107,13 +108,13 @@ async def anonymise(session: Session, table: Table, task: JointAnonymisation) ->
     node = boxes = hidden = keys = None
     unit, allowed = task.loss_unit(n_rows), 0
     if task.algorithm == "mondrian":
-        cutting = partitioner(session.lane("partition"), secrets, two_party, task, tests, rows, counter, n_rows)
+        cutting = partitioner(session.lane("partition"), secrets, two_party, task, tests, counter, n_rows)
         boxes, statistics = await cutting.run()
         released, cells = np.ones(len(boxes.low), np.bool_), cutting.own.classes
     else:
         losses = await open_losses(session.lane("losses"), secrets, two_party, task, counter.occurring(), n_rows)
         lane, allowed = session.lane("search"), allowed_suppression(task.max_suppression, n_rows)
-        examiner = Examiner(lane, secrets, two_party, task, counter, rows, n_rows, allowed, unit, tests, losses)
+        examiner = Examiner(lane, secrets, two_party, task, counter, n_rows, allowed, unit, tests, losses)
         if task.disclose == "node":
             hidden = ObliviousSearch(examiner, PublicLattice(task, losses.least))
             found = await hidden.run()
@@ -121,10 +122,13 @@ async def anonymise(session: Session, table: Table, task: JointAnonymisation) ->
             found = await Search(examiner, bound).run()
         node, released, keys, statistics = found.node, found.released, found.keys, dict(found.statistics)
         cells = await session.compute(_released_cells, counter, found)
-    whole = await assemble(session.lane("assembly"), task, rows, cells, bound)
+    site = session.parties.index(session.me) if task.origin == "shown" else 0
+    packed = await session.compute(packed_rows, table, coding, counter, cells, site)
+    whole = await assemble(session.lane("assembly"), task, packed, bound)
     if whole is not None:
         missing = n_rows - len(whole.cells)
-        await session.compute(check_classes, task, released, keys, whole, cells, missing, allowed, session.me)
+        own = np.repeat(cells, counter.weights)
+        await session.compute(check_classes, task, released, keys, whole, own, missing, allowed, session.me)
         await session.compute(check_models, task, totals, whole)
         if hidden is not None and node is not None:
             statistics["left_out"] = hidden.might_be_better(node, _loss(task, node, whole, n_rows, unit))
@@ -142,11 +146,11 @@ def _loss(task: JointAnonymisation, node: Node, whole: Assembled, n_rows: int, u
 
 
 async def _totals(
-    session: Session, secrets: PairwiseSecrets, task: JointAnonymisation, rows: CodedRows, column: str, n_rows: int
+    session: Session, secrets: PairwiseSecrets, counter: Counter, column: str, n_rows: int
 ) -> NDArray[np.int64]:
     """Opens how many rows have each value of a column."""
-    size = next(len(each.values) for each in task.carried if each.name == column and each.values is not None)
-    own = np.bincount(rows.codes[column], minlength=size).astype(np.int64)
+    held = counter.values[column]
+    own = np.bincount(held.value, held.count, held.domain).astype(np.int64)
     lane = session.lane(f"values of {column}")
     total = await total_counts(lane, secrets, own, n_rows, label="sensitive values")
     assert total is not None  # it is opened to all
@@ -156,6 +160,6 @@ async def _totals(
 
 
 def _released_cells(counter: Counter, found: Found) -> NDArray[np.int64]:
-    """Class of each of this party's rows; −1 where it is not released."""
-    cells = counter.keys(dict(enumerate(found.node)))[counter.owner]
+    """Class of each of this party's distinct tuples; −1 where it is not released."""
+    cells = counter.keys(dict(enumerate(found.node)))
     return np.where(found.released[places(cells, found.released, found.keys)], cells, -1) if len(cells) else cells

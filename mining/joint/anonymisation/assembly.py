@@ -21,8 +21,8 @@ from dataclasses import replace
 from typing import Final, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from crypto.primitives.sealed import Rows
 from crypto.protocols.sums.pairwise import PairwiseSecrets
 from crypto.protocols.union.common_length import agree_on_length
 from crypto.protocols.union.size_classes import LISTS
@@ -31,7 +31,6 @@ from link.session import Session
 from mining.joint.anonymisation.parameters import JointAnonymisation
 from mining.joint.anonymisation.release_check import check_contained
 from mining.joint.anonymisation.row_form import Assembled, Form
-from mining.joint.anonymisation.rows import CodedRows
 from mining.joint.hybrid.openings import open_document, receive_document
 from mining.joint.hybrid.shuffle import Phase, agree_on_route, collect_shuffled, send_reports, shuffle_first
 
@@ -64,8 +63,7 @@ async def public_bound(session: Session, secrets: PairwiseSecrets, task: JointAn
 async def assemble(
     session: Session,
     task: JointAnonymisation,
-    rows: CodedRows,
-    cells: NDArray[np.int64],
+    own: Rows,
     bound: int,
 ) -> Assembled | None:
     """Brings the released rows together.
@@ -73,8 +71,7 @@ async def assemble(
     Args:
         session: A lane of its own.
         task: The public parameters.
-        rows: This party's.
-        cells: Class of each of them, −1 where it is not released, shape (n,).
+        own: This party's released rows, as `rows.packed_rows` writes them.
         bound: How many rows each party has at most.
 
     Returns:
@@ -85,9 +82,6 @@ async def assemble(
         MalformedMessage: The collector opened something else than rows.
     """
     form = Form.of(task)
-    chosen = np.flatnonzero(cells >= 0)
-    site = session.parties.index(session.me) if task.origin == "shown" else 0
-    own = form.pack(rows, cells, chosen, site)
     route = await agree_on_route(session.lane("keys"), Hops(task.collector, (task.shuffler,)))
     lane, phase = session.lane("rows"), Phase(0, dict.fromkeys(session.parties, bound), form.size, 1)
     if session.me == task.collector:

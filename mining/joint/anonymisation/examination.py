@@ -51,7 +51,7 @@ from mining.joint.anonymisation.conditions.models import SensitiveTests
 from mining.joint.anonymisation.occurring import counts_of, histogram_of, losses_of, occurring_keys
 from mining.joint.anonymisation.parameters import JointAnonymisation
 from mining.joint.anonymisation.public_losses import Losses
-from mining.joint.anonymisation.rows import Cells, CodedRows, Counter, cell_losses
+from mining.joint.anonymisation.rows import Cells, Counter, cell_losses
 from mining.joint.tally import Mask
 
 
@@ -97,7 +97,6 @@ class Examiner:
         two_party: This party's half of what the computing parties agree upon; None at the others.
         task: The public parameters.
         counter: This party's rows.
-        rows: The same, as they came.
         n_rows: N, of all parties.
         allowed: MaxSup in rows.
         unit: What a suppressed cell loses.
@@ -111,7 +110,6 @@ class Examiner:
     two_party: TwoParty | None
     task: JointAnonymisation
     counter: Counter
-    rows: CodedRows
     n_rows: int
     allowed: int
     unit: int
@@ -298,13 +296,11 @@ class Examiner:
 
     def _histogram(self, nodes: Sequence[Node], column: str) -> NDArray[np.int64]:
         """This party's rows in all cells with each value of a column, shape (cells, values)."""
-        values = self.tests.sizes[column]
-        codes = self.rows.codes[column]
         return np.concatenate(
             [
-                histogram_of(self.counter, self._levels(node), self.keys[node], codes, values)
+                histogram_of(self.counter, self._levels(node), self.keys[node], column)
                 if node in self.keys
-                else self.counter.histogram(self._levels(node), codes, values)
+                else self.counter.histogram(self._levels(node), column)
                 for node in nodes
             ]
         )

@@ -53,7 +53,7 @@ from mining.joint.anonymisation.conditions.conditions import condition_bits
 from mining.joint.anonymisation.conditions.models import SensitiveTests
 from mining.joint.anonymisation.parameters import JointAnonymisation
 from mining.joint.anonymisation.regions import Cuts, OwnRegions
-from mining.joint.anonymisation.rows import CodedRows, Counter
+from mining.joint.anonymisation.rows import Counter
 
 
 @dataclass(frozen=True, eq=False)
@@ -169,7 +169,7 @@ class Partitioner:
             self.two_party,
             self.task,
             self.tests,
-            np.bincount(unions[self.own.classes], minlength=len(numbers)).astype(np.int64),
+            np.bincount(unions[self.own.classes], self.own.weights, len(numbers)).astype(np.int64),
             partial(self.own.union_histograms, unions),
         )
         if met is not None and self.two_party is not None:
@@ -315,13 +315,12 @@ def partitioner(
     two_party: TwoParty | None,
     task: JointAnonymisation,
     tests: SensitiveTests,
-    rows: CodedRows,
     counter: Counter,
     n_rows: int,
 ) -> Partitioner:
     """The means to cut this party's rows with those of the others; see `Partitioner`."""
     axes = axes_of(task.quasi_identifiers)
-    own = OwnRegions.of(rows, counter, axes, tests.sizes)
+    own = OwnRegions.of(counter, axes)
     return Partitioner(session, secrets, two_party, task, tests, n_rows, axes, own)
 
 

@@ -80,20 +80,16 @@ def counts_of(counter: Counter, node: Mapping[int, int], keys: Cells) -> Cells:
     return np.bincount(places, counter.weights, len(keys)).astype(np.int64)
 
 
-def histogram_of(
-    counter: Counter, node: Mapping[int, int], keys: Cells, codes: NDArray[np.int64], values: int
-) -> NDArray[np.int64]:
+def histogram_of(counter: Counter, node: Mapping[int, int], keys: Cells, column: str) -> NDArray[np.int64]:
     """A party's rows in each class that occurs with each value of a column, shape (classes, values).
 
     Args:
         counter: The party's rows.
         node: Levels by places.
         keys: Of the classes that occur.
-        codes: Value of each row, shape (n,).
-        values: How many there are.
+        column: One whose values are counted.
     """
-    places = np.searchsorted(keys, counter.keys(node))[counter.owner] * values + codes
-    return np.bincount(places, minlength=len(keys) * values).astype(np.int64).reshape(-1, values)
+    return counter.values[column].of_classes(np.searchsorted(keys, counter.keys(node)), len(keys))
 
 
 def losses_of(task: JointAnonymisation, node: Sequence[int], keys: Cells, unit: int) -> NDArray[np.int64]:

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from anonymize.fulldomain.frequency import SensitiveCounts
 from mining.joint.anonymisation.axes import Places, PublicAxis
-from mining.joint.anonymisation.rows import Cells, CodedRows, Counter
+from mining.joint.anonymisation.rows import Cells, Counter
 
 _DONE = -1
 
@@ -41,44 +42,34 @@ class Cuts:
 
 
 class OwnRegions:
-    """Which region each of a party's rows lies in.
+    """Which region each of a party's distinct tuples lies in.
 
     Args:
-        places: Place of each distinct tuple on each axis, shape (d, u).
+        places: Place of each tuple on each axis, shape (d, u).
         weights: Rows of each tuple, shape (u,).
-        owner: Tuple of each row, shape (n,).
-        codes: By sensitive column with public values, the value of each row.
-        values: By such a column, how many values there are.
+        values: By sensitive column with public values, how often each value occurs with each tuple.
     """
 
-    def __init__(
-        self,
-        places: Places,
-        weights: Cells,
-        owner: Cells,
-        codes: Mapping[str, NDArray[np.int64]],
-        values: Mapping[str, int],
-    ) -> None:
-        self._places, self._weights, self._owner = places, weights, owner
-        self._codes, self._values = codes, values
+    def __init__(self, places: Places, weights: Cells, values: Mapping[str, SensitiveCounts]) -> None:
+        self._places, self.weights, self._values = places, weights, values
         self._region = np.zeros(len(weights), np.int64)  # of the level; _DONE of those that remain
         self._class = np.full(len(weights), -1, np.int64)
 
     @classmethod
-    def of(cls, rows: CodedRows, counter: Counter, axes: Sequence[PublicAxis], values: Mapping[str, int]) -> OwnRegions:
+    def of(cls, counter: Counter, axes: Sequence[PublicAxis]) -> OwnRegions:
         """All rows in one region."""
         places = [axis.places[leaves] for axis, leaves in zip(axes, counter.tuples, strict=True)]
-        return cls(np.stack(places), counter.weights, counter.owner, rows.codes, values)
+        return cls(np.stack(places), counter.weights, counter.values)
 
     @property
     def n_rows(self) -> int:
         """How many rows there are."""
-        return len(self._owner)
+        return int(self.weights.sum())
 
     @property
     def classes(self) -> Places:
-        """Of each row the region that remains, shape (n,)."""
-        return self._class[self._owner]
+        """Of each tuple the region that remains, shape (u,)."""
+        return self._class
 
     def cuts(self, region: Places, axis: Places, low: Places, high: Places) -> Cuts:
         """Counts on both sides of all cuts.
@@ -91,13 +82,14 @@ class OwnRegions:
         """
         first = low[region, axis]
         sizes = high[region, axis] - first
-        counts = self._histogram(region, axis, first, sizes, self._region, self._places, self._weights)
+        counts = self._histogram(region, axis, first, sizes, self._region, self._places, self.weights)
         left, right = _sides(counts[:, None], sizes)
         return Cuts(sizes, left[:, 0], right[:, 0], region, axis, first)
 
     def histogram(self, column: str) -> NDArray[np.int64]:
         """All rows with each value of a column as one class, shape (1, values)."""
-        return np.bincount(self._codes[column], minlength=self._values[column]).astype(np.int64)[None]
+        counts = self._values[column]
+        return counts.of_classes(np.zeros(len(self.weights), np.int64), 1)
 
     def union_histograms(self, unions: Places, column: str) -> NDArray[np.int64]:
         """Rows with each value of a column in unions of the regions that remain, shape (unions, values).
@@ -106,24 +98,21 @@ class OwnRegions:
             unions: Of each region the union that it belongs to, numbered from 0, shape (regions,).
             column: A sensitive one with public values.
         """
-        values, number = self._values[column], int(unions.max()) + 1
-        cells = unions[self.classes] * values + self._codes[column]
-        return np.bincount(cells, minlength=number * values).astype(np.int64).reshape(number, values)
+        return self._values[column].of_classes(unions[self.classes], int(unions.max()) + 1)
 
     def side_histograms(self, cuts: Cuts, column: str) -> NDArray[np.int64]:
         """Rows with each value of a column left of each cut, then right of each, shape (2 · cuts, values)."""
-        values = self._values[column]
-        rows = self._owner
-        ones = np.ones(len(rows), np.int64)
+        held = self._values[column]
+        values = held.domain
         counts = self._histogram(
             cuts.region,
             cuts.axis,
             cuts.first,
             cuts.sizes,
-            self._region[rows],
-            self._places[:, rows],
-            ones,
-            self._codes[column],
+            self._region[held.owner],
+            self._places[:, held.owner],
+            held.count,
+            held.value,
             values,
         )
         return np.concatenate(_sides(counts.reshape(-1, values), cuts.sizes))

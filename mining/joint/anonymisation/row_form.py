@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crypto.primitives.sealed import Rows
-from mining.joint.anonymisation.parameters import JointAnonymisation
-from mining.joint.anonymisation.rows import CodedRows
+from mining.joint.anonymisation.coding import CodedRows
+from mining.joint.anonymisation.parameters import Carried, JointAnonymisation
 
 HEAD: Final = np.dtype([("real", "u1"), ("site", "u1"), ("cell", "<u8")])  # before the cells of a row
 
@@ -36,17 +36,17 @@ class Form:
     """How a row is written: a head, and of each cell its length and its bytes, or its place among public values.
 
     Attributes:
-        task: The public parameters.
+        carried: The columns that are published as they are.
         widths: Bytes of each carried column.
     """
 
-    task: JointAnonymisation
+    carried: tuple[Carried, ...]
     widths: tuple[int, ...]
 
     @classmethod
     def of(cls, task: JointAnonymisation) -> Form:
         """As the job's columns ask for it."""
-        return cls(task, tuple(4 if each.values is not None else 4 + each.most_bytes for each in task.carried))
+        return cls(task.carried, tuple(4 if each.values is not None else 4 + each.most_bytes for each in task.carried))
 
     @property
     def size(self) -> int:
@@ -58,7 +58,7 @@ class Form:
         head = np.zeros(len(chosen), HEAD)
         head["real"], head["site"], head["cell"] = 1, site, cells[chosen]
         parts = [head.view(np.uint8).reshape(len(chosen), HEAD.itemsize)]
-        for each in self.task.carried:
+        for each in self.carried:
             if each.values is not None:
                 codes = rows.codes[each.name][chosen].astype("<u4")
                 parts.append(codes.view(np.uint8).reshape(len(chosen), 4))
@@ -82,7 +82,7 @@ class Form:
         if (head["real"] != 1).any() or (head["site"] >= (parties if shown else 1)).any():
             raise ValueError("dummies, or rows of nobody")
         start, carried = HEAD.itemsize, dict[str, list[str]]()
-        for each, width in zip(self.task.carried, self.widths, strict=True):
+        for each, width in zip(self.carried, self.widths, strict=True):
             part = np.ascontiguousarray(rows[:, start : start + width])
             start += width
             numbers = np.ascontiguousarray(part[:, :4]).view("<u4").reshape(-1).tolist()

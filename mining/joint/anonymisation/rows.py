@@ -2,60 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import pyarrow as pa
 from numpy.typing import NDArray
 
-from anonymize.columns import Column as CodedColumn
-from anonymize.grouping import group
-from link.errors import ComineError, InputDataError
-from mining.data.tables import Column, Table
-from mining.joint.anonymisation.parameters import Carried, JointAnonymisation, QuasiIdentifier
+from anonymize.blocks.keys import Counts, Index, Packing, TupleSums, Words, distinct
+from anonymize.fulldomain.frequency import SensitiveCounts
+from crypto.primitives.sealed import Rows
+from mining.data.table_rows import TableRows
+from mining.data.tables import Table
+from mining.joint.anonymisation.coding import CodedRows, Coding, Leaves
+from mining.joint.anonymisation.parameters import JointAnonymisation
+from mining.joint.anonymisation.row_form import Form
 
-Leaves = NDArray[np.int32]
 Cells = NDArray[np.int64]
-
-
-@dataclass(frozen=True, eq=False)
-class CodedRows:
-    """A party's rows; perhaps none.
-
-    Attributes:
-        leaves: Leaf of each quasi-identifier in its hierarchy, shape (d, n).
-        carried: By column that is published as it is, its cells.
-        codes: By such a column with public values, the place of each row's value, shape (n,).
-    """
-
-    leaves: Leaves
-    carried: Mapping[str, Column]
-    codes: Mapping[str, NDArray[np.int64]]
-
-    @property
-    def n_rows(self) -> int:
-        """How many there are."""
-        return int(self.leaves.shape[1])
-
-    @classmethod
-    def of(cls, table: Table, task: JointAnonymisation, me: str) -> CodedRows:
-        """Codes the columns that the job takes. No sentence of an error holds a value or a count: it crosses the wire.
-
-        Raises:
-            InputDataError: A column is missing, a cell is empty where it may not be, too long, or no value that the job
-                names.
-        """
-        columns = {column.name: column for column in table.columns}
-        for name in (*(each.name for each in task.quasi_identifiers), *(each.name for each in task.carried)):
-            if name not in columns:
-                raise InputDataError(f"the data of {me} have no column '{name}', which the job takes", party=me)
-        leaves = [_leaves(columns[each.name], each, me) for each in task.quasi_identifiers]
-        coded = {each.name: _codes(columns[each.name], each, me) for each in task.carried if each.values is not None}
-        for each in task.carried:
-            _check_lengths(columns[each.name], each, me)
-        stacked = np.stack(leaves) if leaves else np.empty((0, table.n_rows), np.int32)
-        return cls(stacked, {each.name: columns[each.name] for each in task.carried}, coded)
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,26 +26,40 @@ class Counter:
 
     Attributes:
         task: The public parameters.
+        words: The distinct tuples of leaves, as `packing_of` packs them, shape (words, u).
         tuples: Leaf of each quasi-identifier of each distinct tuple, shape (d, u).
         weights: Rows of each, shape (u,).
-        owner: Tuple of each row, shape (n,).
+        values: By column with public values that models look at, how often each value occurs with each tuple.
     """
 
     task: JointAnonymisation
+    words: Words
     tuples: Leaves
-    weights: NDArray[np.int64]
-    owner: NDArray[np.int64]
+    weights: Cells
+    values: Mapping[str, SensitiveCounts]
 
     @classmethod
     def of(cls, rows: CodedRows, task: JointAnonymisation) -> Counter:
-        """Groups equal rows, so that they are counted once."""
-        if not rows.n_rows:
-            return cls(task, rows.leaves, np.zeros(0, np.int64), np.zeros(0, np.int64))
-        sized = [(codes, len(each.leaves)) for codes, each in zip(rows.leaves, task.hierarchies, strict=True)]
-        owner, number = group(sized)
-        first = np.empty(number, np.int64)
-        first[owner[::-1]] = np.arange(rows.n_rows - 1, -1, -1)
-        return cls(task, rows.leaves[:, first], np.bincount(owner, minlength=number).astype(np.int64), owner)
+        """Groups equal rows in memory, so that they are counted once; there is a quasi-identifier at least."""
+        counting = TupleCounting.of(task)
+        return _summed(task, counting, [counting.counted(rows)])
+
+    @classmethod
+    def counted(cls, table: TableRows, coding: Coding, task: JointAnonymisation) -> Counter:
+        """The same of rows wherever they lie; those of a block are grouped where they are."""
+        counting = TupleCounting.of(task, coding)
+        return _summed(task, counting, table.only(coding.columns).parts(counting))
+
+    @classmethod
+    def nothing(cls, task: JointAnonymisation) -> Counter:
+        """Of no quasi-identifiers."""
+        none = np.zeros(0, np.int64)
+        return cls(task, none.reshape(0, 0), np.zeros((0, 0), np.int32), none, {})
+
+    @property
+    def n_rows(self) -> int:
+        """How many rows there are."""
+        return int(self.weights.sum())
 
     def keys(self, node: Mapping[int, int]) -> Cells:
         """The possible class of each tuple, shape (u,): labels in mixed radix.
@@ -101,22 +77,121 @@ class Counter:
         """Rows in each possible class, shape (cells,)."""
         return np.bincount(self.keys(node), self.weights, self.task.cells(node)).astype(np.int64)
 
-    def histogram(self, node: Mapping[int, int], codes: NDArray[np.int64], values: int) -> Cells:
+    def histogram(self, node: Mapping[int, int], column: str) -> Cells:
         """Rows in each possible class with each value of a column, shape (cells, values).
 
         Args:
             node: As for `keys`.
-            codes: Value of each row, shape (n,).
-            values: How many there are.
+            column: One of `values`.
         """
-        cells = self.keys(node)[self.owner] * values + codes
-        return np.bincount(cells, minlength=self.task.cells(node) * values).astype(np.int64).reshape(-1, values)
+        return self.values[column].of_classes(self.keys(node), self.task.cells(node))
 
     def occurring(self) -> list[Cells]:
         """By quasi-identifier, rows with each leaf, shape (leaves,)."""
         sizes = [len(each.leaves) for each in self.task.hierarchies]
         columns = zip(self.tuples, sizes, strict=True)
         return [np.bincount(leaves, self.weights, size).astype(np.int64) for leaves, size in columns]
+
+
+@dataclass(frozen=True, eq=False)
+class TupleCounting:
+    """What is counted in a block: its distinct tuples of leaves, and those with a value.
+
+    Attributes:
+        coding: Of cells; None where rows come coded.
+        sizes: Leaves of each quasi-identifier.
+        columns: Columns with public values that models look at, and how many values each has.
+    """
+
+    coding: Coding | None
+    sizes: tuple[int, ...]
+    columns: tuple[tuple[str, int], ...]
+
+    @classmethod
+    def of(cls, task: JointAnonymisation, coding: Coding | None = None) -> TupleCounting:
+        """As the job asks for it."""
+        asked = task.requirements.columns
+        valued = [(each.name, len(each.values)) for each in task.carried if each.values and each.name in asked]
+        return cls(coding, tuple(len(each.leaves) for each in task.hierarchies), tuple(valued))
+
+    @property
+    def packings(self) -> list[Packing]:
+        """Of the tuples, and of those with a value of each column."""
+        return [Packing(self.sizes), *(Packing((*self.sizes, size)) for _, size in self.columns)]
+
+    def __call__(self, table: Table, _first: int) -> list[tuple[Words, Counts]]:
+        """The tuples of a block."""
+        assert self.coding is not None
+        return self.counted(self.coding.code(table))
+
+    def counted(self, rows: CodedRows) -> list[tuple[Words, Counts]]:
+        """The tuples of coded rows, by packing: each distinct one, and its rows."""
+        own = [[], *([rows.codes[name]] for name, _ in self.columns)]
+        pairs = zip(self.packings, own, strict=True)
+        return [distinct(packing.pack([*rows.leaves, *more])) for packing, more in pairs]
+
+
+def _summed(
+    task: JointAnonymisation, counting: TupleCounting, parts: Iterable[Sequence[tuple[Words, Counts]]]
+) -> Counter:
+    sums = [TupleSums(packing) for packing in counting.packings]
+    for part in parts:
+        for one, found in zip(sums, part, strict=True):
+            one.add(*found)
+    words, weights = sums[0].merge()
+    tuples = np.stack([sums[0].packing.column(words, place) for place in range(len(counting.sizes))])
+    values = {name: one.by_tuple(size) for one, (name, size) in zip(sums[1:], counting.columns, strict=True)}
+    return Counter(task, words, tuples, weights, values)
+
+
+@dataclass(frozen=True, eq=False)
+class RowPacking:
+    """How the rows of a block are written on their way.
+
+    Attributes:
+        coding: Of cells.
+        form: Of rows.
+        sizes: Leaves of each quasi-identifier.
+        words: The distinct tuples of all of the party's rows.
+        cells: Class of each, −1 where it is not released, shape (u,).
+        site: What a row says of its party.
+    """
+
+    coding: Coding
+    form: Form
+    sizes: tuple[int, ...]
+    words: Words
+    cells: Cells
+    site: int
+
+    def __call__(self, table: Table, _first: int) -> Rows:
+        """The released rows of a block, shape (rows, bytes)."""
+        rows = self.coding.code(table)
+        if not rows.n_rows:
+            return np.zeros((0, self.form.size), np.uint8)
+        cells = self.cells[Index(self.words).find(Packing(self.sizes).pack(list(rows.leaves)))]
+        return self.form.pack(rows, cells, np.flatnonzero(cells >= 0), self.site)
+
+
+def packed_rows(table: TableRows, coding: Coding, counter: Counter, cells: Cells, site: int) -> Rows:
+    """A party's released rows, ready to be sealed, in their order, shape (rows, bytes).
+
+    Args:
+        table: The rows.
+        coding: Of their cells.
+        counter: Of the same rows.
+        cells: Class of each distinct tuple, −1 where it is not released.
+        site: What a row says of its party.
+    """
+    form = Form.of(counter.task)
+    sizes = tuple(len(each.leaves) for each in counter.task.hierarchies)
+    packing = RowPacking(coding, form, sizes, counter.words, cells, site)
+    found = np.empty((int(counter.weights[cells >= 0].sum()), form.size), np.uint8)
+    start = 0
+    for part in table.only(coding.columns).parts(packing):
+        found[start : start + len(part)] = part
+        start += len(part)
+    return found
 
 
 def label_losses(leaf_counts: NDArray[np.int64], unit: int) -> NDArray[np.int64]:
@@ -135,50 +210,3 @@ def cell_losses(task: JointAnonymisation, node: Sequence[int], unit: int) -> NDA
     for hierarchy, level in zip(task.hierarchies, node, strict=True):
         total = (total[:, None] + label_losses(hierarchy.leaf_counts(level), unit)).reshape(-1)
     return total
-
-
-def _leaves(column: Column, quasi: QuasiIdentifier, me: str) -> Leaves:
-    """The leaf of each row."""
-    if (column.codes < 0).any():
-        raise InputDataError(
-            f"the data of {me} have empty cells in the quasi-identifier '{quasi.name}'; fill them in or leave those "
-            "rows out",
-            party=me,
-        )
-    places = np.zeros(len(column.values), np.int32)
-    if len(column.values):
-        try:
-            coded = CodedColumn.of(quasi.name, pa.chunked_array([column.values]), quasi.kind, quasi.order)
-            places = quasi.hierarchy.align(coded)[coded.codes]
-        except ComineError:
-            raise InputDataError(
-                f"the data of {me} hold values of '{quasi.name}' that are not {quasi.kind} or that no leaf of the "
-                "job's hierarchy has; correct them, or agree on a hierarchy that has them",
-                party=me,
-            ) from None
-    return np.asarray(places[column.codes], np.int32)
-
-
-def _codes(column: Column, carried: Carried, me: str) -> NDArray[np.int64]:
-    """The place of each row's value among the public ones."""
-    assert carried.values is not None
-    places = {value: place for place, value in enumerate(carried.values)}
-    known = [places.get(value, -1) for value in column.values.to_pylist()]
-    found = np.array([*known, places.get("", -1)], np.int64)[column.codes]
-    if (found < 0).any():
-        raise InputDataError(
-            f"the data of {me} hold cells of '{carried.name}' that the job's values do not name; correct them, or "
-            "agree on values that have them",
-            party=me,
-        )
-    return found
-
-
-def _check_lengths(column: Column, carried: Carried, me: str) -> None:
-    longest = max((len(value.encode()) for value in column.values.to_pylist()), default=0)
-    if longest > carried.most_bytes:
-        raise InputDataError(
-            f"the data of {me} hold cells of '{carried.name}' that are longer than the {carried.most_bytes} bytes "
-            "that the job allows; raise most_bytes of that column",
-            party=me,
-        )

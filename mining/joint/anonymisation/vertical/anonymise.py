@@ -115,7 +115,6 @@ async def anonymise_columns(
         two_party,
         task,
         counter,
-        held.rows,
         held.n_rows,
         allowed,
         unit,

@@ -12,8 +12,9 @@ from anonymize.hierarchies.hierarchy import TOP, Hierarchy
 from link.errors import ConfigurationError, shareable
 from link.session import Session
 from mining.data.tables import Column, Table
+from mining.joint.anonymisation.coding import CodedRows, Leaves
 from mining.joint.anonymisation.parameters import JointAnonymisation
-from mining.joint.anonymisation.rows import Cells, CodedRows, Counter, Leaves
+from mining.joint.anonymisation.rows import Cells, Counter
 from mining.joint.vertical.names import open_names
 
 Levels = tuple[int, ...]
@@ -91,7 +92,7 @@ class HeldColumns:
         """Counts this party's own quasi-identifiers; it may have none."""
         if self.own.quasi_identifiers:
             return Counter.of(self.rows, self.own)
-        return Counter(self.own, np.zeros((0, 0), np.int32), np.zeros(0, np.int64), np.zeros(0, np.int64))
+        return Counter.nothing(self.own)
 
     def occurring(self, counter: Counter, me: str) -> list[Cells]:
         """By quasi-identifier of the task, common rows with each leaf where it is this party's, and zeros elsewhere."""

@@ -20,7 +20,8 @@ from mining.joint.anonymisation import public_losses
 from mining.joint.anonymisation.disclosure import openings
 from mining.joint.anonymisation.parameters import JointAnonymisation, QuasiIdentifier
 from mining.joint.anonymisation.public_losses import Losses, open_losses
-from mining.joint.anonymisation.rows import CodedRows, Counter
+from mining.joint.anonymisation.coding import CodedRows
+from mining.joint.anonymisation.rows import Counter
 from protos.v1.link_pb2 import Frame
 from tests.errors import fails
 from tests.examples import examples
