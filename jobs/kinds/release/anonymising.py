@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+import tempfile
+from pathlib import Path
 from typing import Final
 
-import numpy as np
+import pyarrow as pa
 
+from anonymize.blocks.counted_rows import CountedRows
+from anonymize.blocks.sources import BLOCK_ROWS
+from jobs.data import Data
 from jobs.kinds.alignment.parameters import row_alignment
+from jobs.kinds.data import table_of, table_rows_of
 from jobs.kinds.release.parameters import joint_anonymisation
 from jobs.kinds.release.release import Anonymized
 from jobs.spec.job import JobSpec
 from link.disclosure import Declared, Learned
 from link.errors import InputDataError
 from link.session import Session
+from mining.data.table_rows import TableRows
 from mining.data.tables import Table
 from mining.joint.anonymisation import disclosure
 from mining.joint.anonymisation.anonymise import anonymise
@@ -23,16 +30,21 @@ JUDGED_FROM: Final = 20
 """Rows of a party below which it says nothing of a column that each has a value of its own."""
 
 
-def check_persons(spec: JobSpec, table: Table, me: str) -> None:
+def check_persons(spec: JobSpec, table: TableRows, me: str) -> None:
     """Refuses rows of which several have one id: k would count rows. Columns of several parties have one row for each.
 
     Raises:
         InputDataError: There are such rows.
     """
-    if spec.is_vertical or not table.ids:
+    if spec.is_vertical or not table.id_columns:
         return
-    ids = list(zip(*(column.to_pylist() for column in table.ids), strict=True))
-    if len(set(ids)) < len(ids):
+    with tempfile.TemporaryDirectory() as scratch:  # used where ids do not fit memory
+        counted = CountedRows(Path(scratch))
+        for ids in table.only((), ids=True).parts(_ids):
+            for start in range(0, ids.num_rows, BLOCK_ROWS):
+                counted.add(ids.slice(start, BLOCK_ROWS))
+        several = any((rows > 1).any() for _, rows in counted.sorted())
+    if several:
         raise InputDataError(
             f"the data of {me} have several rows of one id ({', '.join(table.id_columns)}): k would count rows, and k "
             "rows may be one person's; keep one row for each, or set id = [] where the column names no person",
@@ -40,27 +52,32 @@ def check_persons(spec: JobSpec, table: Table, me: str) -> None:
         )
 
 
-def check_insensitive(spec: JobSpec, table: Table, me: str) -> None:
+def _ids(table: Table, _first: int) -> pa.Table:
+    """The ids of a block."""
+    return pa.table(list(table.ids), list(table.id_columns))
+
+
+def check_insensitive(spec: JobSpec, table: TableRows, me: str) -> None:
     """Refuses a column that is to be published as it is and distinguishes most rows of this party.
 
     Raises:
         InputDataError: There is one that the job does not allow.
     """
     section = spec.anonymization
-    for column in table.columns:
-        if column.name not in section.insensitive or column.name in section.allow_unique:
+    for name in table.column_names:
+        if name not in section.insensitive or name in section.allow_unique:
             continue
-        rows = np.bincount(column.codes[column.codes >= 0])
+        _, rows = table.value_counts(name)
         if table.n_rows >= JUDGED_FROM and 2 * int((rows == 1).sum()) > table.n_rows:
             raise InputDataError(
-                f"in the data of {me} most rows have a value of '{column.name}' of their own, and it is to be "
+                f"in the data of {me} most rows have a value of '{name}' of their own, and it is to be "
                 "published as it is: anybody who knows a value finds its row; take another role, or if nobody can know "
                 "it of a person, add it to allow_unique in the job",
                 party=me,
             )
 
 
-async def anonymise_rows(session: Session, spec: JobSpec, table: Table) -> tuple[int, Anonymized | None]:
+async def anonymise_rows(session: Session, spec: JobSpec, data: Data) -> tuple[int, Anonymized | None]:
     """Runs one party's part.
 
     Returns:
@@ -70,12 +87,13 @@ async def anonymise_rows(session: Session, spec: JobSpec, table: Table) -> tuple
         ComineError: As the protocol says.
     """
     task = await session.compute(joint_anonymisation, spec)
-    await session.compute(check_persons, spec, table, session.me)
-    await session.compute(check_insensitive, spec, table, session.me)
+    rows: TableRows = table_rows_of(spec, data, session.me)
+    await session.compute(check_persons, spec, rows, session.me)
+    await session.compute(check_insensitive, spec, rows, session.me)
     if spec.is_vertical:
-        found = await anonymise_columns(session, table, task, row_alignment(spec))
+        found = await anonymise_columns(session, table_of(spec, data, session.me), task, row_alignment(spec))
     else:
-        found = await anonymise(session, table, task)
+        found = await anonymise(session, rows, task)
     if found.rows is None:
         return found.n_rows, None
     return found.n_rows, Anonymized.of(task, found, session.parties)

@@ -7,7 +7,6 @@ from typing import Final
 
 from jobs.data import Data
 from jobs.kinds.alignment.unions import of_alignment
-from jobs.kinds.data import table_of
 from jobs.kinds.kind import ALL, EXACT, Disclosure, Facet, Kind, Resources, Unions
 from jobs.kinds.release.anonymising import anonymise_rows, collusion, learned, openings
 from jobs.kinds.release.finding import FoundRelease
@@ -39,6 +38,7 @@ class Release(Kind):
     """One anonymised release of the rows, or columns, of several parties."""
 
     data = "table"
+    in_blocks = True
     finding = FoundRelease
 
     def tables(self, spec: JobSpec) -> Mapping[str, frozenset[str]]:
@@ -46,6 +46,9 @@ class Release(Kind):
         if spec.is_vertical:
             return own | {"align": ALL, "plan": ALL}
         return own | {"union": ALL, "plan": frozenset({"bandwidth"})}
+
+    def takes_blocks(self, spec: JobSpec) -> bool:
+        return not spec.is_vertical
 
     def check(self, spec: JobSpec) -> None:
         if spec.anonymize is None:
@@ -57,7 +60,7 @@ class Release(Kind):
             raise ConfigurationError(f"[anonymize] {error.message}") from None
 
     async def run(self, session: Session, spec: JobSpec, data: Data, resources: Resources) -> Outcome:
-        n_rows, anonymized = await anonymise_rows(session, spec, table_of(spec, data, session.me))
+        n_rows, anonymized = await anonymise_rows(session, spec, data)
         finding = None if anonymized is None else FoundRelease(anonymized)
         return Outcome(n_rows, spec.anonymization.algorithm, finding)
 

@@ -5,15 +5,19 @@ from __future__ import annotations
 import pickle
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from anonymize.models import DistinctDiversity, TCloseness
+from jobs.kinds.release.anonymising import anonymise_rows, check_persons
+from jobs.kinds.release.anonymising import openings as job_openings
 from link.errors import InputDataError
 from mining.data.table_rows import TableRows
 from mining.data.tables import Table
@@ -25,6 +29,8 @@ from mining.joint.anonymisation.rows import Counter as RowCounter
 from mining.joint.anonymisation.rows import packed_rows
 from mining.partitioned.tables.rows import PartitionedTable
 from protos.v1.link_pb2 import Frame
+from tests.errors import fails
+from tests.mining.joint.anonymisation.anonymisation_jobs_world import job
 from tests.mining.joint.anonymisation.anonymisation_world import PARTIES, parted, people, table, task
 from tests.mining.joint.models.models_world import run
 from tests.mining.partitioned.tables_world import partitioned
@@ -106,6 +112,28 @@ def test_wrong_cells_are_refused_in_the_same_words(tmp_path: Path, column: str, 
             Coding.of(rows, task(PARTIES[:2]), "north")
         said.append(refused.value.message)
     assert said[0] == said[1]
+
+
+def test_a_job_over_blocks_gives_the_release_of_memory(tmp_path: Path) -> None:
+    own = parted(people(60, 3), np.random.default_rng(1).integers(0, 3, 60), PARTIES[:3])
+    blocks = {party: in_blocks(each, evenly(each.n_rows, 3), tmp_path / party) for party, each in own.items()}
+    spec = job(max_suppression="0.1")
+    found = [
+        run(tables, lambda session, data: anonymise_rows(session, spec, data), job_openings(spec))
+        for tables in (own, blocks)
+    ]
+    for party, (n_rows, release) in found[0].items():
+        assert n_rows == found[1][party][0]
+        assert release.table.equals(found[1][party][1].table)
+
+
+@pytest.mark.parametrize(("ids", "wrong"), [(40, False), (39, True)])
+def test_rows_of_one_id_are_found_in_blocks(tmp_path: Path, ids: int, wrong: bool) -> None:
+    cells = {"id": [f"p{min(row, ids - 1)}" for row in range(40)], "note": ["x"] * 40}
+    columns = [pa.chunked_array([pa.array(values, pa.string())]) for values in cells.values()]
+    rows = in_blocks(Table.of(tuple(cells), columns, ("id",), "the test"), evenly(40, 3), tmp_path / "blocks")
+    with fails("E101") if wrong else nullcontext():
+        check_persons(job(), rows, "north")
 
 
 class Pickled:

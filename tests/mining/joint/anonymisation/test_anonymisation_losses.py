@@ -17,10 +17,10 @@ from crypto.protocols.sums.pairwise import agree
 from jobs.statement import statement
 from link.session import Session
 from mining.joint.anonymisation import public_losses
+from mining.joint.anonymisation.coding import CodedRows
 from mining.joint.anonymisation.disclosure import openings
 from mining.joint.anonymisation.parameters import JointAnonymisation, QuasiIdentifier
 from mining.joint.anonymisation.public_losses import Losses, open_losses
-from mining.joint.anonymisation.coding import CodedRows
 from mining.joint.anonymisation.rows import Counter
 from protos.v1.link_pb2 import Frame
 from tests.errors import fails
