@@ -156,7 +156,7 @@ class ReleaseService:
 
 async def _parts(made: Made, *, report: bool) -> AsyncGenerator[pb.ReleasePart]:
     for kind, name in FILES.items():
-        if kind == pb.REPORT and not report:
+        if kind == pb.REPORT and not (report and (made.folder / name).exists()):  # of rows in blocks there is none
             continue
         with (made.folder / name).open("rb") as file:
             while data := await asyncio.to_thread(file.read, PIECE_BYTES):

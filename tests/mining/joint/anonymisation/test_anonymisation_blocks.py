@@ -14,6 +14,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 
 from anonymize.models import DistinctDiversity, TCloseness
 from jobs.kinds.release.anonymising import anonymise_rows, check_persons
@@ -95,7 +96,8 @@ def test_counts_and_released_rows_are_those_of_memory(
         tuples = np.arange(len(counter.weights))
         packed = packed_rows(rows, coding, counter, np.where(tuples % 3 > 0, tuples, -1), 1)
         counts = [counter.counts(node), *(counter.histogram(node, name) for name in counter.values)]
-        found.append([each.tolist() for each in (counter.tuples, *counter.occurring(), *counts, packed)])
+        arrays: list[NDArray[Any]] = [counter.tuples, *counter.occurring(), *counts, packed]
+        found.append([each.tolist() for each in arrays])
     assert found[0] == found[1]
 
 

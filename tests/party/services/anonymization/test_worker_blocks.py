@@ -1,0 +1,74 @@
+"""A release that a node makes of a table in blocks is that of the table in memory."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from jobs.anonymization.spec import AnonymizeSection
+from party.config import DatasetSection
+from party.services.anonymization.request import source_of
+from party.services.anonymization.worker import OUT, ROWS, Failed, release
+
+ASKED: dict[str, Any] = {
+    "quasi_identifiers": ["age", "sex"],
+    "sensitive": ["disease"],
+    "max_suppression": "0.1",
+    "columns": {"age": {"kind": "numeric"}},
+    "hierarchies": {"age": {"builder": "intervals", "widths": [5, 10, 20], "range": [0, 99]}, "sex": "flat"},
+    "model": {"k": 4},
+}
+
+
+def section(source: Path, engine: str, **more: Any) -> AnonymizeSection:
+    given = {"name": "patients", "kind": "table", "source": str(source), "format": "parquet", "engine": engine}
+    dataset = DatasetSection.model_validate(given)
+    return AnonymizeSection.model_validate(ASKED | source_of(dataset) | more)
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> Path:
+    rows = range(120)
+    columns = {
+        "id": [f"p{row}" for row in rows],
+        "age": [20 + row * 7 % 45 for row in rows],
+        "sex": ["mf"[row // 3 % 2] for row in rows],
+        "disease": [("flu", "cancer", "fever")[row * 5 % 3] for row in rows],
+        "phone": [str(row) for row in rows],
+    }
+    path = tmp_path / "patients.parquet"
+    pq.write_table(pa.table(columns), path, row_group_size=50)
+    return path
+
+
+def test_blocks_give_the_release_of_memory(tmp_path: Path, source: Path) -> None:
+    found = []
+    for engine in ("memory", "processes"):
+        folder = tmp_path / engine
+        folder.mkdir()
+        made = release(section(source, engine), folder, "patients", ["id"], "north")
+        del made["certificate"]  # of labels that are salted
+        found.append((made, (folder / OUT / "release.parquet").read_bytes(), (folder / ROWS).read_bytes()))
+        assert {path.name for path in folder.iterdir()} == {OUT, ROWS}
+    assert found[0] == found[1]
+
+
+def test_what_needs_memory_is_refused_in_blocks(tmp_path: Path, source: Path) -> None:
+    with pytest.raises(Failed) as failed:
+        release(section(source, "processes", algorithm="mdav", max_suppression="0"), tmp_path, "patients", [], "north")
+    assert failed.value.error.code == "E100"
+    assert not failed.value.of_rows
+    assert 'engine = "memory"' in failed.value.error.message
+
+
+def test_persons_with_several_rows_are_refused_in_blocks(tmp_path: Path, source: Path) -> None:
+    table = pq.read_table(source)
+    pq.write_table(pa.concat_tables([table, table.slice(0, 1)]), source)
+    with pytest.raises(Failed) as failed:
+        release(section(source, "processes"), tmp_path, "patients", ["id"], "north")
+    assert failed.value.error.code == "E101"
+    assert failed.value.of_rows
