@@ -21,6 +21,7 @@ from anonymize.blocks.tuples import BlockProblem
 from anonymize.certificate import Certificate
 from anonymize.uniqueness import refuse_identifying, refuse_repeated
 from jobs.anonymization.folder import holds_earlier
+from jobs.anonymization.full_domain import algorithm_of, check_suppression
 from jobs.anonymization.inputs import (
     Inputs,
     described,
@@ -30,7 +31,6 @@ from jobs.anonymization.inputs import (
     sensitive_levels,
     sources_of,
 )
-from jobs.anonymization.running import algorithm_of, check_suppression
 from jobs.anonymization.spec import FULL_DOMAIN, AnonymizeSection, read_spec
 from jobs.results.folder import write_whole
 from jobs.results.manifest import seal

@@ -20,6 +20,7 @@ from anonymize.tables import Table
 from anonymize.uncertain import publish_as_distributions
 from anonymize.uniqueness import check_insensitive
 from crypto.primitives.randomness import Randomness
+from jobs.anonymization.full_domain import algorithm_of, check_suppression
 from jobs.anonymization.inputs import Inputs
 from jobs.anonymization.spec import FULL_DOMAIN, AnonymizeSection
 from link.errors import ConfigurationError
@@ -44,20 +45,6 @@ def run(inputs: Inputs) -> Release:
     left = [name for name in spec.as_they_are if name in release.table.column_names]
     check_insensitive(release.table, left, spec.allow_unique, spec.least)  # some may be rare once others are left out
     return sorted_rows(release) if spec.row_order == "sorted" else release
-
-
-def check_suppression(spec: AnonymizeSection, suppressed: int, n_rows: int) -> None:
-    """Refuses a release that leaves out more rows than it may.
-
-    Raises:
-        ConfigurationError: It does.
-    """
-    allowed = allowed_suppression(spec.max_suppression, n_rows)
-    if suppressed > allowed:
-        raise ConfigurationError(
-            f"{suppressed} rows would have to be suppressed, but max_suppression = {spec.max_suppression} "
-            f"allows {allowed} of {n_rows}: allow more, or weaken the model"
-        )
 
 
 def _released(inputs: Inputs) -> Release:
@@ -90,19 +77,6 @@ def _full_domain(inputs: Inputs) -> Release:
         **more,
     )
     return replace(release, algorithm=spec.algorithm)
-
-
-def algorithm_of(spec: AnonymizeSection) -> tuple[str, str, dict[str, str]]:
-    """The module and the function of an algorithm of full-domain recoding, and its own arguments.
-
-    Raises:
-        ConfigurationError: An argument is not for it.
-    """
-    if spec.algorithm != "local-recoding":
-        return spec.algorithm, spec.algorithm, {"suppression": spec.suppression}
-    if spec.suppression == "cell":
-        raise ConfigurationError('suppression = "cell" is not for local-recoding, which suppresses rows at the end')
-    return "local_recoding", "local_recode", {}
 
 
 def _perturbed(inputs: Inputs) -> Release:
