@@ -133,6 +133,19 @@ def test_queries(cluster: Cluster, folder: Path, data: Transactions, query: str)
     kept.forget()
 
 
+def test_tables_of_the_cluster(cluster: Cluster, folder: Path, data: Transactions) -> None:
+    """What its catalogue names is read by a query."""
+    cluster.query(
+        f"CREATE TABLE receipts USING parquet LOCATION '{folder}/table' AS SELECT * FROM parquet.`{folder}/long.pq`"
+    )
+    source = TransactionSource("sc://", "sql", query="SELECT id, item FROM receipts WHERE id >= 0")
+    kept = SparkEncoding(cluster, source, ("* 03",), "encoding", 3).run()
+    found, expected = kept.rows("job"), data.without(["* 03"])
+    assert (found.n_rows, found.items) == (data.n_rows, expected.items)
+    assert np.array_equal(found.item_counts(), expected.item_counts())
+    kept.forget()
+
+
 def test_sources_that_cannot_be_read(cluster: Cluster, folder: Path) -> None:
     with fails("E101"):
         SparkEncoding(cluster, TransactionSource(str(folder / "none"), "parquet"), (), "encoding").run()
