@@ -18,7 +18,7 @@ from jobs.statement import statement
 from link.core import MAX_BUFFERED_BYTES, Progress, Terms, Transport
 from link.costs import Costs
 from link.disclosure import Opened
-from link.errors import ComineError, InternalError, JobCancelled, outward
+from link.errors import ComineError, InternalError, JobCancelled, ResourceError, outward
 from link.executor import Executor
 from link.pki.identity import Identity
 from link.randomness import RandomStream
@@ -174,5 +174,7 @@ def _outward(error: BaseException, me: str) -> ComineError:
             return outward(error, me)
         case asyncio.CancelledError():
             return JobCancelled(f"the job was cancelled at {me}", party=me)
+        case MemoryError():
+            return outward(ResourceError("too little memory"), me)
         case _:
             return outward(InternalError("a fault of comine itself"), me)

@@ -6,7 +6,7 @@ import asyncio
 from typing import Any, Final, Literal
 
 from jobs.audit.events import Ended, Event
-from link.errors import ComineError, DeadlineExceeded, InternalError, JobCancelled, outward
+from link.errors import ComineError, DeadlineExceeded, InternalError, JobCancelled, ResourceError, outward
 from party.jobs.context import JobContext
 from party.jobs.job import Job
 from party.state.store import Record
@@ -34,6 +34,8 @@ def public(job: Job, error: BaseException, me: str) -> ComineError:
                 f"{me} was not done when the job's deadline of {job.spec.job.deadline_s} s had passed; allow more time",
                 party=me,
             )
+        case MemoryError():
+            return outward(ResourceError("too little memory"), me)
         case _:
             return outward(InternalError("a fault of comine itself"), me)
 

@@ -35,12 +35,14 @@ from jobs.consent import propose
 from jobs.description import read
 from jobs.federation import Federation
 from jobs.kinds.packed_itemsets import digest, unpack
+from jobs.kinds.registry import kind_of
 from jobs.results.release import verify
 from jobs.run import PartyRun
 from link.errors import ConfigurationError, ResourceError
 from link.pki.authority import Authority
 from link.pki.identity import Role
 from link.pki.trust import Trust
+from link.session import Session
 from link.transports.grpc_channel import SERVER_OPTIONS
 from link.transports.serving import Serving
 from mining.reference.pooled import brute_force
@@ -499,6 +501,26 @@ def test_an_unforeseen_fault_is_not_described_to_others(tmp_path: Path, monkeypa
             logs = "".join(log.getvalue() for log in nodes.logs.values())
             assert '"KeyError"' in logs
             assert "milk" not in logs
+
+    asyncio.run(test())
+
+
+def test_too_little_memory_is_no_fault_of_comine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    kind = type(kind_of(weekly()))
+    run = kind.run
+
+    async def starved(self: Any, session: Session, *rest: Any) -> Any:
+        if session.me == "north":
+            raise MemoryError
+        return await run(self, session, *rest)
+
+    async def test() -> None:
+        async with running(tmp_path) as nodes:
+            monkeypatch.setattr(kind, "run", starved)
+            _, ends = await nodes.run(weekly())
+            for event in ends.values():
+                assert (event.state, event.error_code, event.error_party) == (control.FAILED, "E103", "north")
+                assert "north lacks disk space or memory for this job" in event.error_message
 
     asyncio.run(test())
 

@@ -98,6 +98,7 @@ PLACES: Final[dict[str, str]] = {
     "jobs.kinds.release.anonymising check_persons": "persons",
     "jobs.kinds.release.anonymising check_insensitive": "unique",
     "mining.models.attributes check_outside": "domains",
+    "jobs.run _outward": ROOM,
     "mining.partitioned.workers": ROOM,
     "mining.partitioned.encoding.grouping": ROOM,
     "mining.partitioned.encoding.writing": ROOM,
