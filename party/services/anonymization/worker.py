@@ -73,14 +73,10 @@ def release(spec: AnonymizeSection, folder: Path, dataset: str, persons: Sequenc
         Failed: There is no release.
     """
     from anonymize.verifier import RELEASE_CSV
-    from jobs.anonymization.in_blocks import lies_in_blocks
 
     of = f"the dataset '{dataset}' of {me}"
-    try:
-        in_blocks = spec.engine == "blocks" and lies_in_blocks(spec, folder)  # where its owner says so
-    except ConfigurationError as error:  # which speaks of the request alone
-        raise Failed(error, error.message) from error
-    certificate = (_of_blocks if in_blocks else _of_memory)(spec, folder, of, persons)
+    made = _of_blocks if spec.engine == "blocks" else _of_memory  # as the dataset's owner says
+    certificate = made(spec, folder, of, persons)
     _write_rows(folder)
     return {
         "rows": certificate.hashes.release[RELEASE_CSV],
@@ -116,9 +112,13 @@ def _of_memory(spec: AnonymizeSection, folder: Path, of: str, persons: Sequence[
 def _of_blocks(spec: AnonymizeSection, folder: Path, of: str, persons: Sequence[str]) -> Certificate:
     from anonymize.blocks.identifying import repeated
     from anonymize.uniqueness import refuse_repeated
-    from jobs.anonymization.in_blocks import open_source, run_blocks, table_in_blocks, write_folder
+    from jobs.anonymization.in_blocks import lies_in_blocks, open_source, run_blocks, table_in_blocks, write_folder
     from jobs.anonymization.inputs import Inputs, requirements_of, sensitive_levels
 
+    try:
+        lies_in_blocks(spec, folder)
+    except ConfigurationError as error:  # which speaks of the request alone
+        raise Failed(error, error.message) from error
     with tempfile.TemporaryDirectory(dir=folder) as place:
         scratch = Path(place)
         with _reported_as(_unreadable(of), of_rows=False):
