@@ -23,7 +23,6 @@ Unicode = Literal["none", "NFC"]
 
 AT_ONCE: Final = 1 << 17  # ids that are byte strings at a time
 _LENGTH_BYTES: Final = 8  # as of `crypto.primitives.hashing.encode_fields`
-_EMPTY: Final = pa.scalar(b"", pa.large_binary())
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,7 +171,7 @@ def _encoded(cells: Sequence[pa.Array]) -> pa.Array:
         lengths = pa.py_buffer(_lengths(column).astype(">u8"))
         prefix = pa.Array.from_buffers(pa.binary(_LENGTH_BYTES), len(column), [None, lengths])
         parts += [prefix.cast(pa.large_binary()), column.cast(pa.large_binary())]
-    return pc.binary_join_element_wise(*parts, _EMPTY)
+    return pc.binary_join_element_wise(*parts, pa.scalar(b"", pa.large_binary()))
 
 
 def _lengths(column: pa.Array) -> NDArray[np.int64]:

@@ -92,10 +92,12 @@ class Sources:
         To be called before any job begins. Blocks of a source that has changed while the node runs are removed by the
         next job on it.
         """
-        counted = (each for each in self._datasets.values() if engine_of(each[0], self._memory_share) == "processes")
-        return remove_stale(
-            self._blocks, {dataset.name: (source_of(dataset), withheld) for dataset, withheld in counted}
-        )
+        counted = {
+            dataset.name: (source_of(dataset), withheld)
+            for dataset, withheld in self._datasets.values()
+            if (self._blocks / dataset.name).exists() and engine_of(dataset, self._memory_share) == "processes"
+        }
+        return remove_stale(self._blocks, counted)
 
     async def close(self, within_s: float) -> None:
         """Ends the sessions on clusters, which drop the blocks then; once no job uses them any more.

@@ -18,13 +18,15 @@ _PER_PACKED_BYTE: Final = 24
 
 
 def expected_bytes(path: Path, data_format: str) -> int:
-    """What a file is expected to take in memory; 0 where it cannot be read, which whoever reads it tells.
+    """What a file is expected to take in memory; 0 where it is none or cannot be read, which whoever reads it tells.
 
     Args:
         path: The file; also that of a database.
         data_format: How rows are written in it.
     """
     try:
+        if not path.is_file():  # to open a pipe would wait for whoever writes to it
+            return 0
         if data_format == "parquet":
             found = pq.read_metadata(path)
             groups = (found.row_group(number) for number in range(found.num_row_groups))
