@@ -412,7 +412,7 @@ def test_a_lost_farewell_is_repeated():
     """b ends the stream while a writes: a's stream breaks with an error instead of ending in peace."""
 
     async def main():
-        async with _pair(patience_s=0.3) as (_, opened, a, b):
+        async with _pair() as (_, opened, a, b):
             await b.send("a", Note(number=7))
             assert (await a.recv("b", Note)).number == 7
             talk, real = opened["a"].conversations["b"], opened["a"].conversations["b"].serve
