@@ -380,7 +380,7 @@ def test_a_peer_that_leaves_in_peace_is_not_missed():
 
 def test_a_farewell_may_find_the_stream_broken():
     async def main():
-        async with _pair(patience_s=0.3) as (_, opened, a, b):
+        async with _pair() as (_, opened, a, b):
             await b.send("a", Note(number=7))
             assert (await a.recv("b", Note)).number == 7
             talk = opened["b"].conversations["a"]
