@@ -44,6 +44,9 @@ FEW = 200.0  # an ε at which every pair of parties has exactly one common fake
 # one worker busy when the others are done, and while all wait the processors would rest.
 LONGEST = (
     "containers/test_containers.py",
+    "mining/joint/vertical/test_grouped.py",
+    "integration/test_spark_nodes.py",
+    "mining/partitioned/test_spark.py",
     "mining/joint/anonymisation/test_anonymisation_models.py",
     "mining/joint/anonymisation/test_mondrian.py",
     "integration/faults/test_process_faults.py",

@@ -161,7 +161,7 @@ class _Client:
 
     def __init__(self) -> None:
         try:
-            with warnings.catch_warnings():
+            with warnings.catch_warnings(), _not_taken_for_doctests():
                 warnings.simplefilter("ignore", FutureWarning)  # of versions of pandas, which is not used here
                 from pyspark import cloudpickle
                 from pyspark.errors import PySparkException
@@ -202,6 +202,19 @@ class _Client:
             module = sys.modules.get(getattr(part, "__module__", None) or "")
             if module is not None and module.__name__.partition(".")[0] not in (*PACKAGES, "numpy", "builtins"):
                 self._cloudpickle.register_pickle_by_value(module)
+
+
+@contextmanager
+def _not_taken_for_doctests() -> Iterator[None]:
+    """Spark's client takes a process without a main file (`python -c`) for its doctests, unless interactive."""
+    if hasattr(sys, "ps1"):
+        yield
+        return
+    sys.ps1 = ""
+    try:
+        yield
+    finally:
+        del sys.ps1
 
 
 def _parts(work: object) -> Iterator[Any]:

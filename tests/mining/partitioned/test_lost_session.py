@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from typing import Any
 
 import pytest
@@ -61,3 +63,9 @@ def test_the_node_connects_anew(monkeypatch: pytest.MonkeyPatch) -> None:
     with fails("E103"):
         blocks.loading("second").run()
     assert len(made) == 2
+
+
+def test_the_client_loads_in_a_process_without_a_main_file() -> None:
+    script = "from mining.partitioned.spark.cluster import _Client; _Client(); import sys; print(hasattr(sys, 'ps1'))"
+    ran = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+    assert (ran.returncode, ran.stdout) == (0, "False\n"), ran.stderr

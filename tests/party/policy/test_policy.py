@@ -444,6 +444,8 @@ def test_decide_refuses_exactly_where_a_verdict_does(data: st.DataObject) -> Non
     written = set(merged) - {"approval", "max_jobs_period", "max_expiry"} | {"tasks", "approve"}
     if not spec.is_vertical:
         written -= {"engines", "helpers"}
+    if not spec.groups:
+        written -= {"column_groups"}
     cost = charge(spec)
     if cost.epsilon is None:
         written -= {"max_epsilon", "max_delta"}
