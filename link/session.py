@@ -66,13 +66,11 @@ class Session:
         path: The lane's name as a readable path.
     """
 
-    def __init__(
-        self, core: SessionCore, path: str, parent: Session | None, among: tuple[str, ...] | None = None
-    ) -> None:
+    def __init__(self, core: SessionCore, path: str, parent: Session | None, parties: tuple[str, ...]) -> None:
         self._core, self.path, self._parent = core, path, parent
         self._round: int = parent._round if parent is not None else 0
         self.me = core.me
-        self.parties = core.terms.parties if among is None else among
+        self.parties = parties
         self.others = tuple(p for p in self.parties if p != self.me)
 
     @classmethod
@@ -116,7 +114,7 @@ class Session:
         core = SessionCore(
             terms, me, transport, random, executor, declared, deadline_s, progress, mac_secret, ahead_bytes
         )
-        session = cls(core, "", None)
+        session = cls(core, "", None, terms.parties)
         transport.attach(core)
         try:
             await session._greet(identity)
@@ -140,7 +138,7 @@ class Session:
             version=WIRE_VERSION,
             suite=terms.suite,
         )
-        greetings = Session(core, HELLO_LANE, None)
+        greetings = Session(core, HELLO_LANE, None, terms.parties)
         for peer in self.others:
             if identity is not None:
                 mine.proof.CopyFrom(prove(identity, terms, nonce, peer))
@@ -173,19 +171,11 @@ class Session:
         return Session(self._core, f"{self.path}/{name}", self, self.parties)
 
     def among(self, name: str, parties: Iterable[str]) -> Session:
-        """A lane on which only some of the parties run a protocol, this one among them.
-
-        Args:
-            name: Of the lane, used once.
-            parties: Two or more of this lane's; each of them calls this.
-        """
+        """A lane on which two or more of the parties, this one among them, run a protocol; each of them calls this."""
         chosen = frozenset(parties)
         if self.me not in chosen or len(chosen) < 2 or not chosen <= set(self.parties):
-            raise ValueError(
-                f"a protocol among some parties takes two of {self.parties} or more, {self.me} one of them"
-            )
-        some = tuple(party for party in self.parties if party in chosen)
-        return Session(self._core, f"{self.path}/{name}", self, some)
+            raise ValueError(f"a protocol among some takes two of {self.parties} or more, {self.me} one of them")
+        return Session(self._core, f"{self.path}/{name}", self, tuple(p for p in self.parties if p in chosen))
 
     async def send(self, to: str, message: Message) -> None:
         """Sends one message to one peer.
