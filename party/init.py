@@ -133,13 +133,13 @@ def _say_what_is_next(name: str, party: Path, federation: Path, listen: str, *, 
     pki = party.parent / "pki"
     host = listen.rpartition(":")[0]
     everywhere = host in ("0.0.0.0", "[::]")  # noqa: S104
-    issue = f"comine pki issue {name}" if everywhere else f"comine pki issue {name} --host {host}"
+    request = f"comine pki request {name}" if everywhere else f"comine pki request {name} --host {host}"
     if all((pki / file).exists() for file in ("ca.crt", f"{name}.crt", f"{name}.key")):
         _note(f"next: the certificates are in {pki};")
     else:
-        _note(f"next: put ca.crt, {name}.crt and {name}.key into {pki}; the federation's authority makes them with")
-        _note("          comine pki init                  (once)")
-        _note(f"          {issue}")
+        _note("next: make the node's key, and a request that the federation's authority signs with comine pki sign:")
+        _note(f"          {request} --out {pki}")
+        _note(f"      put the {name}.crt and ca.crt that come back into {pki};")
     if collects:
         _note(f"      see in [frequency] of {party} what may be collected, and then")
     else:

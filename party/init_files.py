@@ -34,7 +34,7 @@ federation = "federation.toml"  # who belongs to the federation: the only ones t
 # max_running = 4               # jobs that may run at once; further ones wait for their turn
 # keep_jobs = "365d"            # for which jobs that have ended stay in the inbox; the audit log keeps them for ever
 
-[tls]                           # made by: comine pki issue {name}
+[tls]                           # made by comine pki request {name} here, and comine pki sign at the authority
 ca = "pki/ca.crt"               # the authority that all members trust
 certificate = {certificate}
 key = {key:<26}# secret: mode 0600, and it never leaves this machine

@@ -8,9 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import datetime as dt
-import ipaddress
 import os
-import re
 import secrets
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -24,7 +22,8 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from link.errors import ConfigurationError, ResourceError
 from link.pki.certificates import authority_key, has_issued, read_certificate, read_key
-from link.pki.identity import ROLES, SCHEME, Identity, Role, check_name
+from link.pki.identity import Identity, Role
+from link.pki.names import names_of
 from link.pki.revocation import number_of, read_list, sign_list
 from link.pki.trust import Trust
 
@@ -33,7 +32,6 @@ CERTIFICATE_DAYS: Final = 825
 CRL: Final = "ca.crl"
 REPLACED: Final = "replaced"  # folder of the certificates that were issued anew
 CLOCK_SKEW: Final = dt.timedelta(hours=1)
-_HOST = re.compile(r"[A-Za-z0-9]([A-Za-z0-9_-]*[A-Za-z0-9])?(\.[A-Za-z0-9]([A-Za-z0-9_-]*[A-Za-z0-9])?)*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,21 +107,27 @@ class Authority:
         Raises:
             ConfigurationError: The name, role or a host is not possible.
         """
-        check_name(name)
-        if role not in ROLES:
-            raise ConfigurationError(f"'{role}' is not a role; use {' or '.join(ROLES)}")
-        if role != "party" and hosts:
-            raise ConfigurationError(f"a {role} answers no calls; leave its hosts away")
-        authority, signer = self._signer()
         key = ec.generate_private_key(ec.SECP256R1())
+        pem = self.certify(key.public_key(), name, role, hosts, valid_days)
+        return Identity(name, role, pem, _key_bytes(key), Trust(self.certificate_pem))
+
+    def certify(
+        self,
+        key: ec.EllipticCurvePublicKey,
+        name: str,
+        role: Role,
+        hosts: Sequence[str],
+        valid_days: float = CERTIFICATE_DAYS,
+    ) -> bytes:
+        """A certificate of a key that somebody else has, in PEM form; arguments and errors as in `issue`."""
+        names = names_of(name, role, hosts)
+        authority, signer = self._signer()
         subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
-        names: list[x509.GeneralName] = [x509.UniformResourceIdentifier(f"{SCHEME}{role}/{name}")]
         usages = [ExtendedKeyUsageOID.CLIENT_AUTH]
         if role == "party":
-            names += [x509.DNSName(name), *(_host(host) for host in dict.fromkeys(hosts) if host != name)]
             usages.append(ExtendedKeyUsageOID.SERVER_AUTH)
         certificate = (
-            _builder(subject, authority.subject, key.public_key(), valid_days)
+            _builder(subject, authority.subject, key, valid_days)
             .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
             .add_extension(_usage(signs_certificates=False), critical=True)
             .add_extension(x509.ExtendedKeyUsage(usages), critical=False)
@@ -131,8 +135,7 @@ class Authority:
             .add_extension(authority_key(authority), critical=False)
             .sign(signer, hashes.SHA256())
         )
-        pem = certificate.public_bytes(serialization.Encoding.PEM)
-        return Identity(name, role, pem, _key_bytes(key), Trust(self.certificate_pem))
+        return certificate.public_bytes(serialization.Encoding.PEM)
 
     def has_issued(self, certificate: x509.Certificate) -> bool:
         """Whether a certificate is this authority's."""
@@ -183,6 +186,47 @@ def write_identity(identity: Identity, folder: Path, *, force: bool = False) -> 
     _write_pair(folder, identity.name, identity.certificate_pem, identity.key_pem, force)
 
 
+def write_certificate(pem: bytes, name: str, folder: Path, *, force: bool = False) -> Path:
+    """Puts `NAME.crt` into a folder, without a key, which its holder has; what was there goes to `replaced/`.
+
+    Raises:
+        ConfigurationError: It exists and `force` is not set.
+        ResourceError: The folder cannot be written.
+    """
+    path = folder / f"{name}.crt"
+    if path.is_file():
+        if not force:
+            raise ConfigurationError(f"{path} exists, of another key; use --force to replace it")
+        _set_aside(path)
+    try:
+        _write(path, pem, 0o644)
+    except OSError as error:
+        raise ResourceError(f"{folder} cannot be written ({error.strerror}); choose another folder") from None
+    return path
+
+
+def write_request(folder: Path, name: str, request_pem: bytes, key_pem: bytes | None) -> Path:
+    """Puts `NAME.csr` into a folder, and a new key as `NAME.key` (0600); what was there is replaced.
+
+    Raises:
+        ResourceError: The folder cannot be written.
+    """
+    path = folder / f"{name}.csr"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        if key_pem is not None:
+            _write(folder / f"{name}.key", key_pem, 0o600)
+        _write(path, request_pem, 0o644)
+    except OSError as error:
+        raise ResourceError(f"{folder} cannot be written ({error.strerror}); choose another folder") from None
+    return path
+
+
+def new_key() -> bytes:
+    """A fresh private key for ECDSA over P-256, in PEM form."""
+    return _key_bytes(ec.generate_private_key(ec.SECP256R1()))
+
+
 def _builder(
     subject: x509.Name, issuer: x509.Name, key: ec.EllipticCurvePublicKey, valid_days: float
 ) -> x509.CertificateBuilder:
@@ -212,18 +256,6 @@ def _usage(*, signs_certificates: bool) -> x509.KeyUsage:
         encipher_only=False,
         decipher_only=False,
     )
-
-
-def _host(host: str) -> x509.GeneralName:
-    try:
-        return x509.IPAddress(ipaddress.ip_address(host))
-    except ValueError:
-        pass
-    if len(host) > 253 or _HOST.fullmatch(host) is None:
-        raise ConfigurationError(
-            f"'{host[:80]}' is neither a host name nor an IP address; give it without port or path"
-        )
-    return x509.DNSName(host)
 
 
 def _key_bytes(key: ec.EllipticCurvePrivateKey) -> bytes:

@@ -1,4 +1,4 @@
-"""Reads certificates, keys and lists of revoked ones that somebody else made: all that is wrong is a ValueError.
+"""Reads certificates, requests, keys and lists of revoked ones that somebody else made: what is wrong is a ValueError.
 
 `cryptography` has exceptions of several families for them, and reports some faults only when a field is looked at. Here
 a certificate or list that comes back can be looked at.
@@ -62,6 +62,19 @@ def read_key(pem: bytes) -> PrivateKeyTypes:
     """
     with _one_kind_of_fault():
         return serialization.load_pem_private_key(pem, password=None)
+
+
+def load_request(pem: bytes) -> x509.CertificateSigningRequest:
+    """A request for a certificate, of which every field can be read.
+
+    Raises:
+        ValueError: It is none, or not one that can be read.
+    """
+    with _one_kind_of_fault():
+        found = x509.load_pem_x509_csr(pem)
+        _ = (found.subject, found.extensions, found.public_key(), found.signature_hash_algorithm)
+        _ = found.is_signature_valid
+    return found
 
 
 def read_revocations(pem: bytes) -> x509.CertificateRevocationList:

@@ -109,6 +109,15 @@ def check_hosts(folder: Path, name: str, hosts: Iterable[str]) -> None:
             )
 
 
+def describe(path: Path) -> Issued:
+    """What is in a certificate; whether it is revoked is not looked at.
+
+    Raises:
+        ConfigurationError: The file is not a certificate.
+    """
+    return _describe(path, {}, current=True)
+
+
 def is_revoked(folder: Path, name: str) -> bool:
     """Whether a member's current certificate is revoked, so that a new one may take its place unasked.
 

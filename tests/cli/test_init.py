@@ -44,7 +44,13 @@ def test_the_files_load_and_hold_the_cautious_policy(comine: Comine, tmp_path: P
     assert federation.addresses == {"north": "127.0.0.1:7101"}
     for name in ("party.toml", "federation.toml"):
         assert stat.S_IMODE((tmp_path / "node" / name).stat().st_mode) == 0o600
-    for command in ("comine pki init", "comine pki issue north", "comine party check", "comine party serve", "doctor"):
+    for command in (
+        "comine pki request north",
+        "comine pki sign",
+        "comine party check",
+        "comine party serve",
+        "doctor",
+    ):
         assert command in ran.err
 
 
@@ -66,7 +72,7 @@ def test_once_certificates_are_there_the_node_is_fit(comine: Comine, tmp_path: P
     ran = comine("party", "check", "party.toml")
     assert ran.code == 0, ran.out
     again = comine("init", "north", "--source", "north.dat", "--listen", "127.0.0.1:0", "--force")
-    assert ("the certificates are in pki" in again.err, "comine pki issue" in again.err) == (True, False), again.err
+    assert ("the certificates are in pki" in again.err, "comine pki request" in again.err) == (True, False), again.err
 
 
 def test_a_node_that_only_collects_needs_no_data(comine: Comine, tmp_path: Path) -> None:

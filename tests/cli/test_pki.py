@@ -109,3 +109,48 @@ def certificates(comine: Comine, name: str) -> list[dict[str, Any]]:
     shown = json.loads(comine("pki", "show", "--json").out)
     assert shown["schema"] == "comine.pki/1"
     return [c for c in shown["certificates"] if c["name"] == name]
+
+
+def test_a_key_never_leaves_its_owner(comine: Comine, tmp_path: Path) -> None:
+    assert comine("pki", "init").code == 0
+    ran = comine("pki", "request", "north", "--host", "10.0.0.1", "--out", "node")
+    assert ran.code == 0
+    assert stat.S_IMODE((tmp_path / "node/north.key").stat().st_mode) == 0o600
+    said = next(line for line in ran.err.splitlines() if "fingerprint" in line).split()[-1]
+    ran = comine("pki", "sign", "node/north.csr")
+    assert ran.code == 0
+    assert "north asks to be a party, reached at 10.0.0.1" in ran.err
+    assert said in ran.err
+    assert not (tmp_path / "pki/north.key").exists()
+    (tmp_path / "pki/north.crt").rename(tmp_path / "node/north.crt")
+
+    assert comine("pki", "request", "north", "--out", "node").code == 10
+    before = (tmp_path / "node/north.key").read_bytes()
+    assert comine("pki", "request", "north", "--out", "node", "--renew").code == 0
+    assert (tmp_path / "node/north.key").read_bytes() == before
+    assert comine("pki", "sign", "node/north.csr").code == 0
+    assert [c["hosts"] for c in certificates(comine, "north")] == [["10.0.0.1"]]  # those of the certificate so far
+
+    assert comine("pki", "request", "north", "--out", "node", "--force").code == 0
+    assert (tmp_path / "node/north.key").read_bytes() != before
+    ran = comine("pki", "sign", "node/north.csr")
+    assert (ran.code, "ANOTHER" in ran.err) == (10, True)
+    assert comine("pki", "sign", "node/north.csr", "--force").code == 0
+
+
+def test_what_cannot_be_asked_for(comine: Comine, tmp_path: Path) -> None:
+    assert comine("pki", "init").code == 0
+    assert comine("pki", "request", "North Pole").code == 10
+    assert comine("pki", "request", "north", "--role", "king").code == 2
+    assert comine("pki", "request", "hub", "--role", "coordinator", "--host", "10.0.0.1").code == 10
+    assert comine("pki", "request", "hub", "--renew").code == 10
+    assert not list(tmp_path.glob("pki/[!c]*"))
+    assert comine("pki", "sign", "missing.csr").code == 10
+    assert comine("pki", "request", "hub", "--role", "coordinator").code == 0
+    assert comine("pki", "sign", "pki/hub.csr", "--out", "elsewhere").code == 10
+    assert comine("pki", "sign", "pki/hub.csr", "--federation", "missing.toml").code == 10
+
+
+def test_issuing_says_that_it_is_for_trials(comine: Comine) -> None:
+    assert comine("pki", "init").code == 0
+    assert "this is for trials" in comine("pki", "issue", "north").err

@@ -21,8 +21,14 @@ PARSERS: Final = frozenset(
     {
         *("read_json", "read_toml", "read_text", "read_bytes", "model_validate_json", "decompress"),
         *("read_table", "ParquetFile", "open_stream", "OSFile", "read_csv", "DictReader", "open_file"),
-        *("read_certificate", "read_key", "read_revocations"),
-        *("load_pem_x509_certificate", "load_der_x509_certificate", "load_pem_private_key", "load_pem_x509_crl"),
+        *("read_certificate", "read_key", "read_revocations", "load_request"),
+        *(
+            "load_pem_x509_certificate",
+            "load_der_x509_certificate",
+            "load_pem_private_key",
+            "load_pem_x509_crl",
+            "load_pem_x509_csr",
+        ),
     }
 )
 PARSERS_OF: Final = {  # by module: what is called there by a common name
@@ -114,6 +120,15 @@ READ: Final[dict[str, tuple[str, ...]]] = {
         "link.pki.authority:_set_aside",
         "link.pki.issued:_describe",
         "link.pki.issued:_of_authority",
+    ),
+    "files request": (
+        "link.pki.certificates:load_request",
+        "link.pki.requests:read_request",
+        "link.pki.signing:_owner",
+    ),
+    "files key-of-request": (
+        "coordinator.cli.pki:request",
+        "link.pki.requests:make_request",
     ),
     "files pki-key": ("link.pki.authority:Authority._signer",),
     "files pki-list": (

@@ -60,9 +60,12 @@ from ldp.streams.methods import METHODS, restored, stream_method
 from ldp.streams.sliding_memo import SlidingMemo
 from link.errors import ComineError
 from link.files.json_text import read_json
-from link.pki.authority import Authority, write_identity
+from link.pki.authority import Authority, new_key, write_identity
+from link.pki.certificates import read_certificate
 from link.pki.identity import Identity
 from link.pki.issued import show
+from link.pki.requests import make_request, read_request
+from link.pki.signing import judge, sign
 from link.pki.trust import Trust
 from mining.data.loading import load_table, load_transactions
 from mining.joint.blended.mine import _unpacked as unpack_named
@@ -299,6 +302,21 @@ def _identity(changed: str) -> Callable[[Path], object]:
 AUTHORITY = Authority.create()
 
 
+def _requests(folder: Path) -> Sequence[bytes]:
+    return [make_request(new_key(), "north", "party", ["10.0.0.1", "north.example"])]
+
+
+def _signed(path: Path) -> object:
+    """Signs whatever is asked for, if it fits; the certificate is one of a member."""
+    folder = path.parent / "signing"
+    shutil.rmtree(folder, ignore_errors=True)
+    AUTHORITY.write(folder)
+    write_identity(AUTHORITY.issue("south"), folder)
+    signed = sign(folder, judge(folder, read_request(path), None))
+    assert AUTHORITY.has_issued(read_certificate(signed.read_bytes()))
+    return signed
+
+
 def _pki(changed: str) -> Callable[[Path], object]:
     """Issues, shows and revokes with an authority of which one file is another."""
 
@@ -488,6 +506,8 @@ READERS: dict[str, Reader] = {
     "pki-certificate": Reader(_certificates, _pki("ca.crt"), pem=True),
     "pki-key": Reader(_keys, _pki("ca.key"), pem=True),
     "pki-list": Reader(_lists, _pki("ca.crl"), pem=True),
+    "request": Reader(_requests, _signed, pem=True),
+    "key-of-request": Reader(_keys, lambda path: make_request(path.read_bytes(), "north", "party", []), pem=True),
     "list": Reader(_lists, lambda path: Trust.load(AUTHORITY.certificate_pem, Path("ca.crt"), path), pem=True),
     "basket": Reader(texts("bread milk\nmilk\n\nbeer bread\n"), _transactions("basket")),
     "long": Reader(texts("id,item\n1,bread\n1,milk\n2,bread\n"), _transactions("long")),
