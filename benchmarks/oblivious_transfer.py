@@ -17,7 +17,7 @@ from crypto.primitives.bit_matrix import ROWS, transpose
 from crypto.primitives.correlation_robust import hash_words
 from crypto.primitives.keystream import Keystream
 from crypto.primitives.randomness import Randomness
-from crypto.protocols.transfers.extension_codes import SYMBOL_BITS, block_count, seed_blocks
+from crypto.protocols.transfers.extension_codes import SYMBOL_BITS, block_count
 from crypto.protocols.transfers.extension_seeds import DEFAULT_FIELD_BITS, ReceiverSeeds, SenderSeeds
 from crypto.protocols.transfers.ot_extension import BATCH, Keep, lowest_bits, whole
 
@@ -88,7 +88,7 @@ def _bare_loop() -> Callable[[], object]:
 
 def _seeds(k: int) -> tuple[ReceiverSeeds, SenderSeeds]:
     """Both halves as a trusted dealer would hand them out."""
-    random, blocks = Randomness.from_os(), seed_blocks(k)
+    random, blocks = Randomness.from_os(), block_count(k, SYMBOL_BITS)
     leaves = np.frombuffer(random.bytes(blocks * 2**k * 16), np.uint8).reshape(blocks, 2**k, 16)
     return ReceiverSeeds(leaves), SenderSeeds(leaves, random.bytes(-(-blocks * k // 8)))
 

@@ -1,6 +1,6 @@
-"""Intersection of two parties' identifiers beside OpenMined PSI and SPU, and of a million each in bounded memory.
+"""Intersection of two parties' identifiers beside OpenMined PSI and SPU, of more parties', and in bounded memory.
 
-As a module it is one run of ours, both parties in one process: `python -m benchmarks.psi ROWS PROTOCOL`.
+As a module it is one run of ours, all parties in one process: `python -m benchmarks.psi ROWS PROTOCOL PARTIES`.
 """
 
 from __future__ import annotations
@@ -35,7 +35,8 @@ PEERS: Final = {  # by name what it is in Python, and the script that runs it
     "OpenMined PSI": ("private_set_intersection.python", "openmined_intersection.py"),
     "SPU": ("spu.psi", "spu_intersection.py"),
 }
-HOLDERS = PARTIES[:2]
+NAMES: Final = (*PARTIES, *(f"party{number}" for number in range(len(PARTIES), 6)))
+MORE: Final = (3, 5)  # parties
 LABEL = "intersection"
 FEW_ROWS, ROWS, MANY_ROWS = 10_000, 100_000, 1_000_000
 TARGET: Final = 2.0  # times as fast as the peer
@@ -57,8 +58,8 @@ class Cost:
 
     Attributes:
         seconds: Wall time.
-        cpu_s: Processor time of both parties.
-        bytes_sent: By both.
+        cpu_s: Processor time of all parties.
+        bytes_sent: By all.
         peak_mb: Of the process, identifiers included.
     """
 
@@ -94,12 +95,28 @@ def run(settings: Settings) -> list[Table]:
         if size == many and name == OVER_THE_GROUP:
             continue
         settings.tell(f"{name}, {size}")
-        own = _ours(size, name, settings.repeats if size == rows else 1)
+        own = _ours(size, name, 2, settings.repeats if size == rows else 1)
         ratio, target = None, None
         if older and size == rows and name != OVER_THE_GROUP:
             ratio, target = min(older) / own.seconds, TARGET
         table.add(name, size, own.seconds, ratio, target, own.cpu_s, own.bytes_sent / (2 * size), own.peak_mb)
-    return [table]
+    return [table, _of_more(settings, rows)]
+
+
+def _of_more(settings: Settings, rows: int) -> Table:
+    """By ours, among more parties."""
+    table = Table(
+        f"Intersection of several parties' identifiers, {rows} each, half of them common, {cores()} cores",
+        ("what", "parties", "seconds", "CPU s, all", "MB sent, all", "peak MB"),
+        notes=["all parties are in one process and hand over messages"],
+    )
+    for parties, name in product(MORE, PROTOCOLS):
+        size = rows if name != OVER_THE_GROUP or settings.quick else rows // 10
+        settings.tell(f"{name}, {parties} parties, {size}")
+        own = _ours(size, name, parties, 1)
+        what = name if size == rows else f"{name}, {size} rows"
+        table.add(what, parties, own.seconds, own.cpu_s, own.bytes_sent / 1e6, own.peak_mb)
+    return table
 
 
 def _peer(settings: Settings, name: str, rows: int) -> dict[str, Costs] | None:
@@ -117,19 +134,20 @@ def _peer(settings: Settings, name: str, rows: int) -> dict[str, Costs] | None:
     return {f"{name}, {variant}": costs for variant, costs in found.items()}
 
 
-def _ours(rows: int, protocol: str, repeats: int) -> Cost:
-    command = [sys.executable, "-m", "benchmarks.psi", str(rows), protocol]
+def _ours(rows: int, protocol: str, parties: int, repeats: int) -> Cost:
+    command = [sys.executable, "-m", "benchmarks.psi", str(rows), protocol, str(parties)]
     runs = [Cost(**json.loads(run_process(command, cwd=ROOT).output)) for _ in range(repeats)]
     return min(runs, key=lambda cost: cost.seconds)
 
 
-async def _intersect(rows: int, protocol: str) -> Cost:
-    """Both parties' parts, checked."""
-    starts = dict(zip(HOLDERS, (0, rows // 2), strict=True))
+async def _intersect(rows: int, protocol: str, number: int) -> Cost:
+    """All parties' parts, checked."""
+    holders = NAMES[:number]
+    starts = {name: rows // 2 * place // (number - 1) for place, name in enumerate(holders)}
     if protocol == OVER_THE_GROUP:
         alignment.LONG_LISTS = sys.maxsize  # type: ignore[misc]
     executor, hub = ThreadExecutor(), Hub()
-    terms = Terms(bytes(32), 1, bytes(32), HOLDERS, STANDARD_128.suite)
+    terms = Terms(bytes(32), 1, bytes(32), holders, STANDARD_128.suite)
 
     async def part(party: str) -> tuple[Rows, int]:
         identifiers = [b"r%09d" % (starts[party] + number) for number in range(rows)]
@@ -139,21 +157,22 @@ async def _intersect(rows: int, protocol: str) -> Cost:
             hub.endpoint(party),
             random=Randomness.from_os(),
             executor=executor,
-            declared=declared("intersection", HOLDERS, HOLDERS[0], rows, LABEL),
+            declared=declared("intersection", holders, holders[0], rows, LABEL),
         )
         secrets = await agree(session)
-        found = await alignment.intersection(session, secrets, identifiers, merger=HOLDERS[0], bound=rows, label=LABEL)
+        found = await alignment.intersection(session, secrets, identifiers, merger=holders[0], bound=rows, label=LABEL)
         return found, session.costs.bytes_sent
 
     start, cpu = time.perf_counter(), time.process_time()
-    (first, sent), (second, sent_too) = await asyncio.gather(*map(part, HOLDERS))
+    found = dict(zip(holders, await asyncio.gather(*map(part, holders)), strict=True))
     seconds, cpu = time.perf_counter() - start, time.process_time() - cpu
     executor.close()
-    if not (len(first) == rows - rows // 2 and np.array_equal(first, second + rows // 2)):
+    first, *others = (each + starts[name] for name, (each, _) in found.items())
+    if len(first) != rows - rows // 2 or not all(np.array_equal(first, other) for other in others):
         raise RuntimeError("the intersection is wrong")
     peak_mb = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / 1e6
-    return Cost(seconds, cpu, sent + sent_too, peak_mb)
+    return Cost(seconds, cpu, sum(sent for _, sent in found.values()), peak_mb)
 
 
 if __name__ == "__main__":
-    print(json.dumps(asdict(asyncio.run(_intersect(int(sys.argv[1]), sys.argv[2])))))
+    print(json.dumps(asdict(asyncio.run(_intersect(int(sys.argv[1]), sys.argv[2], int(sys.argv[3]))))))

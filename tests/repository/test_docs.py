@@ -58,6 +58,7 @@ PROTOCOL_PAGES = {
     "union.joint_prf": "joint-pseudonyms",
     "alignment.alignment": "alignment",
     "alignment.oprf_intersection": "alignment",
+    "alignment.zero_shares": "alignment",
     "transfers.base_ot": "base-ot",
     "transfers.oblivious_transfer": "oblivious-transfer",
     "transfers.oprf": "oprf",

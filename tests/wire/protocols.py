@@ -158,22 +158,22 @@ def _points(session: Session) -> Any:
 
 
 async def _prf_sender(session: Session) -> None:
-    seeds = await prepare_receiving(session.lane("seeds"), SOUTH, field_bits=1)
+    seeds = await prepare_receiving(session.lane("seeds"), SOUTH, field_bits=1, symbol_bits=1)
     await send_values(session, SOUTH, seeds, _points(session), 9, 10)
 
 
 async def _prf_receiver(session: Session) -> None:
-    seeds = await prepare_sending(session.lane("seeds"), NORTH, field_bits=1)
+    seeds = await prepare_sending(session.lane("seeds"), NORTH, field_bits=1, symbol_bits=1)
     await receive_values(session, NORTH, seeds, _points(session), 9, 10)
 
 
 async def _programmed_sender(session: Session) -> None:
-    seeds = await prepare_receiving(session.lane("seeds"), SOUTH, field_bits=1)
+    seeds = await prepare_receiving(session.lane("seeds"), SOUTH, field_bits=1, symbol_bits=1)
     await send_programmed(session, SOUTH, seeds, _points(session), _numbers(session, 12).reshape(6, 2), (9, 8))
 
 
 async def _programmed_receiver(session: Session) -> None:
-    seeds = await prepare_sending(session.lane("seeds"), NORTH, field_bits=1)
+    seeds = await prepare_sending(session.lane("seeds"), NORTH, field_bits=1, symbol_bits=1)
     await receive_programmed(session, NORTH, seeds, _points(session), (9, 8), 2)
 
 
@@ -295,6 +295,7 @@ PROTOCOLS: Final = {
     "alignment": Run(_alignment),
     "alignment of two parties": Run(_alignment, TWO),
     "alignment of two parties' long lists": Run(_long_alignment, TWO),
+    "alignment of long lists": Run(_long_alignment),
     "base oblivious transfer": Run({NORTH: _base_ot_sender, SOUTH: _base_ot_receiver}, TWO),
     "oblivious transfer": Run({NORTH: _transfer_sender, SOUTH: _transfer_receiver}, TWO),
     "pseudorandom function": Run({NORTH: _prf_sender, SOUTH: _prf_receiver}, TWO),

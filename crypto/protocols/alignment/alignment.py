@@ -21,21 +21,22 @@ Identifiers are byte strings; what counts as equal (case, blanks, Unicode forms)
     With two parties `intersection` is the classic exchange of two messages each: the other party does not shuffle the
     merger's list, so that after step 2 the merger knows which of its rows are common; it opens to the other, place by
     place of the list that this one sent, which of these are. There is no step 3.
-    Lists of two parties with `LONG_LISTS` places or more are compared by values of an oblivious pseudorandom function
-    instead (`oprf_intersection`).
+    Lists of `LONG_LISTS` places or more `intersection` compares by oblivious pseudorandom functions instead:
+    `oprf_intersection` of two parties, `zero_shares` of more.
 `union` makes joint pseudonyms of all identifiers (`joint_prf`), and a filled set union of the pseudonyms.
 
-Rounds: `intersection` 2n + 2, 4 with two parties, more with long lists; `cardinality` n + 2.
+Rounds: `intersection` 2n + 2, 4 with two parties, others with long lists; `cardinality` n + 2.
     `union`: those of its parts.
 Group multiplications, L_i the length of list i, C the number of common elements: `cardinality` n·ΣL_i, `intersection`
     besides (n + 1)·C with three parties and more.
 
 Adversary: semi-honest; who deviates can invent identifiers. Collusion: any n − 2 parties learn no link between an
     identifier that they do not hold and its holders (decisional Diffie–Hellman, H a random oracle); with the merger
-    among them, how many of *their* elements the others hold. `union`: as `joint_prf` and `set_union`.
+    among them, how many of *their* elements the others hold. Of an intersection of long lists any n − 1 learn the
+    output alone. `union`: as `joint_prf` and `set_union`.
 Leakage: `alignment_disclosure`. Beside the output all learn the size class of the longest list, or whether one is over
     that of the bound. With three parties and more the merger learns for every group of parties how many identifiers
-    exactly these hold; for pairs of others with the noise of common fakes.
+    exactly these hold, for pairs of others with the noise of common fakes; not so of an intersection of long lists.
 
 Source: for two parties Meadows, "A More Efficient Cryptographic Matchmaking Protocol", IEEE S&P 1986, and Huberman,
 Franklin and Hogg, "Enhancing Privacy and Trust in Electronic Communities", EC 1999; around the ring Vaidya and Clifton,
@@ -50,7 +51,6 @@ from functools import reduce
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from crypto.params import STANDARD_128
 from crypto.primitives.commutative import CommutativeKey
@@ -60,12 +60,16 @@ from crypto.protocols.alignment.common_rows import (
     KEY,
     Rows,
     check_different,
-    no_intersection,
+    find,
     open_common,
+    open_size,
     own_rows,
     receive_common,
+    receive_size,
+    strings,
 )
 from crypto.protocols.alignment.oprf_intersection import exchange_values, in_common_order, session_points
+from crypto.protocols.alignment.zero_shares import common_points
 from crypto.protocols.sums.pairwise import PairwiseSecrets
 from crypto.protocols.union.common_length import agree_on_length
 from crypto.protocols.union.joint_prf import PSEUDONYM_BYTES, checked, pseudonyms
@@ -77,8 +81,7 @@ from link.tasks import together
 from protos.v1.alignment_pb2 import CommonIdentifiers, EncryptedIdentifiers
 
 _DOMAIN: Final = encode_fields(STANDARD_128.suite.encode(), b"alignment")
-LONG_LISTS: Final = 1024  # of two parties, from which on pseudorandom functions cost less than operations on the group
-_STRING: Final = np.dtype(f"S{POINT_BYTES}")  # all are equally long, so that a zero at the end loses nothing
+LONG_LISTS: Final = 1024  # from which on pseudorandom functions cost less than operations on the group
 
 
 async def intersection(
@@ -115,14 +118,24 @@ async def intersection(
     """
     lane = session.lane("intersection")
     ring = ring_from(session.parties, merger)
+    points = await lane.compute(session_points, lane, identifiers)
+    length = await agree_on_length(lane.lane("length"), secrets, len(identifiers), bound, key=KEY)
+    if is_long(length):
+        find_common = exchange_values if len(ring) == 2 else common_points
+        rows = await find_common(lane, ring, points, length, label)
+        return await lane.compute(in_common_order, identifiers, rows)
+    hashed = await _hashed(lane, identifiers)
     if len(ring) == 2:
-        return await _of_two(lane, secrets, ring, identifiers, bound, label)
-    hashed, length = await _begin(lane, secrets, identifiers, bound)
-    if lane.me == merger:
-        rows = await _merger(lane, secrets, ring, length, hashed, label)
+        rows = await _exchange(lane, ring, length, hashed, label)
     else:
-        rows = await _encryptor(lane, secrets, ring, length, hashed, label)
+        role = _merger if lane.me == merger else _encryptor
+        rows = await role(lane, secrets, ring, length + room_of(len(ring)), hashed, label)
     return await lane.compute(_in_order, rows, hashed)
+
+
+def is_long(length: int) -> bool:
+    """Whether lists of this length are compared by pseudorandom functions."""
+    return length >= LONG_LISTS
 
 
 async def cardinality(
@@ -140,9 +153,10 @@ async def cardinality(
     hashed, length = await _begin(lane, secrets, identifiers, bound)
     if lane.me == merger:
         common, _ = await _compare(lane, secrets, ring, length, hashed)
-        return await _open_size(lane, label, len(common), hashed)
+        await open_size(lane, label, len(common), len(hashed))
+        return len(common)
     await _encrypt(lane, secrets, ring, length, hashed)
-    return await _receive_size(lane, merger, label, hashed)
+    return await receive_size(lane, merger, label, len(hashed))
 
 
 async def union(
@@ -181,30 +195,6 @@ async def union(
 
 
 # -- two parties ------------------------------------------------------------------------------------------
-async def _of_two(
-    lane: Session,
-    secrets: PairwiseSecrets,
-    ring: Sequence[str],
-    identifiers: Sequence[bytes],
-    bound: int | None,
-    label: str,
-) -> Rows:
-    """By a pseudorandom function where lists are long enough, else over the group."""
-    points = await lane.compute(session_points, lane, identifiers)
-    length = await agree_on_length(lane.lane("length"), secrets, len(identifiers), bound, key=KEY)
-    if is_long(length):
-        rows = await exchange_values(lane, ring, points, length, label)
-        return await lane.compute(in_common_order, identifiers, rows)
-    hashed = await _hashed(lane, identifiers)
-    rows = await _exchange(lane, ring, length, hashed, label)
-    return await lane.compute(_in_order, rows, hashed)
-
-
-def is_long(length: int) -> bool:
-    """Whether two parties' lists of this length are compared by a pseudorandom function."""
-    return length >= LONG_LISTS
-
-
 async def _exchange(lane: Session, ring: Sequence[str], length: int, hashed: Points, label: str) -> Rows:
     """Both raise both lists to their keys. No list is shuffled but by its owner, so the merger recognises its rows."""
     merger, other = ring
@@ -219,7 +209,7 @@ async def _exchange(lane: Session, ring: Sequence[str], length: int, hashed: Poi
         return await receive_common(lane, label, order, len(hashed))  # <- 3
     here = await lane.recv_array(other, EncryptedIdentifiers, np.uint8, here.shape)  # <- 2
     await apply_received(lane, checked, here, other)
-    sides = [(_strings(here), _strings(there)), (_strings(there), _strings(here))]
+    sides = [(strings(here), strings(there)), (strings(there), strings(here))]
     ours, theirs = await lane.map(lambda pair: np.isin(pair[0], pair[1]), sides)
     await open_common(lane, label, ours, theirs)  # -> 3
     return own_rows(lane, order[ours], len(hashed))
@@ -236,7 +226,7 @@ async def _encryptor(
 ) -> Rows:
     """Every party but the merger: adds its layer to all lists, then strips it from what is common."""
     key = await _encrypt(lane, secrets, ring, length, hashed)
-    size = await _receive_size(lane, ring[0], f"{label}-size", hashed)
+    size = await receive_size(lane, ring[0], f"{label}-size", len(hashed))
     if not size:
         return np.empty(0, np.int64)
     place = ring.index(lane.me)
@@ -244,7 +234,7 @@ async def _encryptor(
     common = await lane.recv_array(before, CommonIdentifiers, np.uint8, (size, 1, POINT_BYTES))  # <- 3
     stripped = await apply_received(lane, key.decrypt, common, before)
     await lane.send_array(after, CommonIdentifiers, shuffled(lane, stripped))  # -> 3
-    return _find(lane, await lane.receive_opened(ring[0], label, np.uint8, (size, POINT_BYTES)), hashed)  # <- 4
+    return find(lane, await lane.receive_opened(ring[0], label, np.uint8, (size, POINT_BYTES)), hashed)  # <- 4
 
 
 async def _merger(
@@ -257,16 +247,16 @@ async def _merger(
 ) -> Rows:
     """The party that compares: blinds what is common, has it stripped, and opens it."""
     common, key = await _compare(lane, secrets, ring, length, hashed)
-    size = await _open_size(lane, f"{label}-size", len(common), hashed)
-    if not size:
+    await open_size(lane, f"{label}-size", len(common), len(hashed))
+    if not len(common):
         return np.empty(0, np.int64)
     blind = CommutativeKey.generate(lane.randomness("blind"))
     blinded = await apply(lane, blind.encrypt, common)
     await lane.send_array(ring[1], CommonIdentifiers, shuffled(lane, blinded))  # -> 3
     stripped = await lane.recv_array(ring[-1], CommonIdentifiers, np.uint8, common.shape)  # <- 3
     plain = (await apply_received(lane, key.blinded(blind).decrypt, stripped, ring[-1]))[:, 0]
-    plain = plain[np.argsort(_strings(plain))]
-    rows = _find(lane, plain, hashed)  # before it is opened: what is not its own too is not common
+    plain = plain[np.argsort(strings(plain))]
+    rows = find(lane, plain, hashed)  # before it is opened: what is not its own too is not common
     await lane.open(label, plain)  # -> 4
     return rows
 
@@ -309,7 +299,7 @@ async def _compare(
         return await apply_received(hop, checked if owner == lane.me else key.encrypt, points, last)
 
     lists = await together(fully_encrypted(owner) for owner in ring)
-    common = await lane.compute(lambda: reduce(np.intersect1d, map(_strings, lists)))
+    common = await lane.compute(lambda: reduce(np.intersect1d, map(strings, lists)))
     return common.view(np.uint8).reshape(-1, 1, POINT_BYTES), key
 
 
@@ -369,35 +359,4 @@ async def _own_list(
 
 def _in_order(rows: Rows, hashed: Points) -> Rows:
     """The rows in the order of their points, which is the same at all parties."""
-    return rows[np.argsort(_strings(hashed[rows]))]
-
-
-def _strings(points: Points) -> NDArray[np.bytes_]:
-    """Each point as one value that can be compared and sorted; shape (m,)."""
-    return np.ascontiguousarray(points).reshape(-1).view(_STRING)
-
-
-# -- what comes out ----------------------------------------------------------------------------------------------------
-async def _open_size(lane: Session, label: str, size: int, hashed: Points) -> int:
-    if size > len(hashed):
-        raise no_intersection(lane)
-    await lane.open(label, np.array([size], np.uint64))
-    return size
-
-
-async def _receive_size(lane: Session, merger: str, label: str, hashed: Points) -> int:
-    (size,) = await lane.receive_opened(merger, label, np.uint64, (1,))
-    if size > len(hashed):
-        raise no_intersection(lane)
-    return int(size)
-
-
-def _find(lane: Session, plain: Points, hashed: Points) -> Rows:
-    """The rows that have these points, all of which are this party's too."""
-    known, wanted = _strings(hashed), _strings(plain)
-    order = np.argsort(known)
-    places = np.searchsorted(known, wanted, sorter=order)
-    rows = order[np.minimum(places, len(known) - 1)]
-    if not (known[rows] == wanted).all() or len(np.unique(rows)) != len(rows):
-        raise no_intersection(lane)
-    return rows
+    return rows[np.argsort(strings(hashed[rows]))]

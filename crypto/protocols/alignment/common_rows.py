@@ -1,9 +1,13 @@
-"""How an alignment of two parties ends: the merger opens which places of the other's list hold what is common."""
+"""How an alignment ends: the merger opens what is common, and every party finds its own rows.
+
+Of two parties it opens which places of the other's list hold what is common; of more, how many and which hashes are.
+"""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -65,6 +69,59 @@ async def receive_common(lane: Session, label: str, order: Rows, rows: int) -> R
             f"{merger} opened something else than which rows are common; check that node", party=merger
         )
     return own_rows(lane, order[bits != 0], rows)
+
+
+async def open_size(lane: Session, label: str, size: int, rows: int) -> None:
+    """The merger's part: how many identifiers are common, at most as many as its rows.
+
+    Raises:
+        ProtocolViolation: They are more.
+    """
+    if size > rows:
+        raise no_intersection(lane)
+    await lane.open(label, np.array([size], np.uint64))
+
+
+async def receive_size(lane: Session, merger: str, label: str, rows: int) -> int:
+    """The other parties' part of `open_size`.
+
+    Raises:
+        ProtocolViolation: They are more than this party's rows.
+    """
+    (size,) = await lane.receive_opened(merger, label, np.uint64, (1,))
+    if size > rows:
+        raise no_intersection(lane)
+    return int(size)
+
+
+def find(lane: Session, common: NDArray[Any], hashed: NDArray[Any]) -> Rows:
+    """The rows that have these hashes, in their order.
+
+    Args:
+        lane: The alignment's.
+        common: Shape (m, …), m no more than n.
+        hashed: Of all of this party's rows, shape (n, …).
+
+    Raises:
+        ProtocolViolation: One of them is of no row of this party, or is given twice.
+    """
+    known, wanted = strings(hashed), strings(common)
+    order = np.argsort(known)
+    places = np.searchsorted(known, wanted, sorter=order)
+    rows = order[np.minimum(places, len(known) - 1)]
+    if not (known[rows] == wanted).all() or len(np.unique(rows)) != len(rows):
+        raise no_intersection(lane)
+    return rows
+
+
+def strings(hashed: NDArray[Any]) -> NDArray[np.bytes_]:
+    """Each of equally long rows as one value that can be compared and sorted; a zero at the end loses nothing.
+
+    Args:
+        hashed: Shape (n, …).
+    """
+    width = math.prod(hashed.shape[1:]) * hashed.itemsize
+    return np.ascontiguousarray(hashed).reshape(-1).view(f"S{width}")
 
 
 def own_rows(lane: Session, numbers: Rows, rows: int) -> Rows:

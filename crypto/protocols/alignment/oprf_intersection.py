@@ -65,7 +65,7 @@ async def exchange_values(lane: Session, ring: Sequence[str], points: Points, le
     merger, other = ring
     size = value_bytes(length)
     if lane.me == other:
-        sender = await prepare_receiving(lane.lane("seeds"), merger, field_bits=1)
+        sender = await prepare_receiving(lane.lane("seeds"), merger, field_bits=1, symbol_bits=1)
         values = await send_values(lane.lane("values"), merger, sender, points, length, size)
         filling = np.frombuffer(lane.randomness("filling").bytes((length - len(points)) * size), np.uint8)
         values = np.concatenate([values, filling.reshape(-1, size)])
@@ -73,7 +73,7 @@ async def exchange_values(lane: Session, ring: Sequence[str], points: Points, le
         await lane.send_array(merger, EvaluatedIdentifiers, values[order])
         del values
         return np.sort(await receive_common(lane, label, order, len(points)))
-    receiver = await prepare_sending(lane.lane("seeds"), other, field_bits=1)
+    receiver = await prepare_sending(lane.lane("seeds"), other, field_bits=1, symbol_bits=1)
     values = await receive_values(lane.lane("values"), other, receiver, points, length, size)
     filled = await lane.recv_array(other, EvaluatedIdentifiers, np.uint8, (length, size))
     ours, theirs = await lane.compute(_common, values, filled)

@@ -9,7 +9,7 @@ from crypto.primitives.polynomial_hash import HASH_BYTES
 from crypto.primitives.polynomial_hash import SEED_BYTES as CHALLENGE_BYTES
 from crypto.primitives.ristretto255 import POINT_BYTES
 from crypto.protocols.transfers.base_ot import KEY_BYTES
-from crypto.protocols.transfers.extension_codes import block_count, seed_blocks
+from crypto.protocols.transfers.extension_codes import SYMBOL_BITS, block_count
 from crypto.protocols.transfers.extension_seeds import DEFAULT_FIELD_BITS
 from crypto.protocols.transfers.oprf import Parts
 from crypto.protocols.transfers.oprf_check import rows_of
@@ -19,9 +19,15 @@ from crypto.protocols.transfers.ot_extension import BATCH, batches
 from link.traffic import Traffic
 
 
-def seeds_traffic(traffic: Traffic, sender: str, receiver: str, field_bits: int = DEFAULT_FIELD_BITS) -> None:
+def seeds_traffic(
+    traffic: Traffic,
+    sender: str,
+    receiver: str,
+    field_bits: int = DEFAULT_FIELD_BITS,
+    symbol_bits: int = SYMBOL_BITS,
+) -> None:
     """Enters one direction's seeds: 2 rounds, 1 with fields of one bit, which the caller counts."""
-    number = seed_blocks(field_bits)
+    number = block_count(field_bits, symbol_bits)
     traffic.send(receiver, sender, POINT_BYTES)
     traffic.send(sender, receiver, 2 * number * field_bits * POINT_BYTES)
     if field_bits > 1:
@@ -52,7 +58,7 @@ def oprf_traffic(traffic: Traffic, sender: str, receiver: str, capacity: int) ->
     """Enters `oprf.receive_values`, with seeds of its own: rounds as `oprf_rounds`, which the caller counts."""
     parts = Parts.of(capacity)
     rows = rows_of(parts.layout)
-    seeds_traffic(traffic, receiver, sender, 1)
+    seeds_traffic(traffic, receiver, sender, 1, 1)
     checked_traffic(traffic, receiver, sender, WORD_BITS)
     traffic.send(receiver, sender, parts.number * STORE_SEED_BYTES, parts.number)
     traffic.send(receiver, sender, parts.number * rows * WORD_BITS // 8, parts.number)

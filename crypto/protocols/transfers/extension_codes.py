@@ -97,11 +97,6 @@ def block_count(field_bits: int, symbol_bits: int = 1) -> int:
     return CODES[symbol_bits].blocks(field_bits)
 
 
-def seed_blocks(field_bits: int) -> int:
-    """Blocks that an agreement upon seeds makes: enough for either code."""
-    return max(code.blocks(field_bits) for code in CODES.values())
-
-
 def multiples(secret: NDArray[np.uint8], symbol_bits: int) -> NDArray[np.uint8]:
     """What rows of choice x differ by from those of choice 0, for every x.
 

@@ -13,9 +13,9 @@ is then Δ wherever the code word has ones. The row of any other choice x lies (
 Rounds: `prepare_sending`/`prepare_receiving` 2 (1 with k = 1), once per pair of parties, direction and session.
 
 Adversary: semi-honest (the trees' sums are not checked).
-Costs: 7·k·⌈32/k⌉ base transfers; ⌈128/k⌉ bits a transfer of one of 2, 7·⌈32/k⌉ one of 8, and 2^k times as much
-    keystream at the receiver. k = 1 is the classic extension, k = 2 halves the traffic at equal work, larger k trade
-    work for traffic.
+Costs: 7·k·⌈32/k⌉ base transfers, k·⌈128/k⌉ where all choices are bits; ⌈128/k⌉ bits a transfer of one of 2, 7·⌈32/k⌉
+    one of 8, and 2^k times as much keystream at the receiver. k = 1 is the classic extension, k = 2 halves the traffic
+    at equal work, larger k trade work for traffic.
 
 Source: Roy, "SoftSpokenOT: Quieter OT Extension from Small-Field Silent VOLE in the Minicrypt Model", CRYPTO 2022,
 sections 3 and 4 for bits (k = 1 is Ishai, Kilian, Nissim and Petrank, CRYPTO 2003, as optimised by Asharov, Lindell,
@@ -35,7 +35,7 @@ from numpy.typing import NDArray
 from crypto.primitives.bit_matrix import ROWS, Rows128, pack_bits, transpose, unpack_bits
 from crypto.primitives.keystream import Keystream
 from crypto.protocols.transfers.base_ot import KEY_BYTES, Keys, receive_keys, send_keys
-from crypto.protocols.transfers.extension_codes import CODES, multiples, seed_blocks
+from crypto.protocols.transfers.extension_codes import CODES, SYMBOL_BITS, block_count, multiples
 from crypto.protocols.transfers.extension_sums import Block, WeightedSums
 from link.errors import InternalError
 from link.session import Session
@@ -209,16 +209,19 @@ class SenderSeeds:
         return f"<SenderSeeds, {self.used} transfers made>"
 
 
-async def prepare_receiving(session: Session, peer: str, *, field_bits: int = DEFAULT_FIELD_BITS) -> ReceiverSeeds:
+async def prepare_receiving(
+    session: Session, peer: str, *, field_bits: int = DEFAULT_FIELD_BITS, symbol_bits: int = SYMBOL_BITS
+) -> ReceiverSeeds:
     """The receiver's part: streams of all seeds of all blocks.
 
     Args:
         session: The lane to use, fresh for this call.
         peer: The extension's sender.
         field_bits: k, public.
+        symbol_bits: s of the longest choices, public; 1 takes fewer base transfers and serves for bits alone.
     """
     _check_field_bits(field_bits)
-    blocks = seed_blocks(field_bits)
+    blocks = block_count(field_bits, symbol_bits)
     zero, one = await send_keys(session.lane("base"), peer, blocks * field_bits)  # -> 1  <- 1
     by_block = (blocks, field_bits, KEY_BYTES)
     keys = np.stack([zero.reshape(by_block), one.reshape(by_block)], axis=2)
@@ -232,19 +235,22 @@ async def prepare_receiving(session: Session, peer: str, *, field_bits: int = DE
     return ReceiverSeeds(level)
 
 
-async def prepare_sending(session: Session, peer: str, *, field_bits: int = DEFAULT_FIELD_BITS) -> SenderSeeds:
+async def prepare_sending(
+    session: Session, peer: str, *, field_bits: int = DEFAULT_FIELD_BITS, symbol_bits: int = SYMBOL_BITS
+) -> SenderSeeds:
     """The sender's part: Δ, and of every block the streams of all seeds but the one at Δ_b.
 
     Args:
         session: The lane to use, fresh for this call.
         peer: The extension's receiver.
         field_bits: k, public.
+        symbol_bits: s of the longest choices, public; 1 takes fewer base transfers and serves for bits alone.
 
     Raises:
         MalformedMessage: The receiver's messages are not as they must be.
     """
     _check_field_bits(field_bits)
-    number = seed_blocks(field_bits) * field_bits
+    number = block_count(field_bits, symbol_bits) * field_bits
     delta = session.randomness("delta").bytes(-(-number // 8))
     bits = unpack_bits(np.frombuffer(delta, np.uint8), number).reshape(-1, field_bits)
     # The hole's path from the root goes along its bits from the highest down; the sender takes the other side's sums.

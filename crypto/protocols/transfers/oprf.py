@@ -37,11 +37,11 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from crypto.primitives.bit_matrix import transpose_back, unpack_bits
+from crypto.primitives.bit_matrix import ROWS, transpose_back, unpack_bits
 from crypto.primitives.keystream import Keystream
 from crypto.primitives.linear_code import WORD_BITS, Tables, encoded, encoded_columns, encoding
 from crypto.primitives.okvs import MOST_KEYS, Layout, Places, filled, read, solved
-from crypto.primitives.point_hash import KEY_BYTES, POINT_BYTES, Points, Words
+from crypto.primitives.point_hash import KEY_BYTES, Points, Words
 from crypto.primitives.polynomial_hash import SEED_BYTES
 from crypto.protocols.transfers.extension_seeds import ReceiverSeeds, SenderSeeds
 from crypto.protocols.transfers.oprf_check import (
@@ -55,14 +55,15 @@ from crypto.protocols.transfers.oprf_check import (
 from crypto.protocols.transfers.ot_checked import receive_checked, send_checked
 from link.errors import InternalError
 from link.session import Session
+from link.tasks import together
 from protos.v1.oblivious_prf_pb2 import CodeColumns, ColumnChallenge, StoreSeed
 
 MOST_VALUE_BYTES: Final = 32
-_HASHED_BYTES: Final = WORD_BITS // 8 + POINT_BYTES
 _STATISTICAL_BITS: Final = 41  # with which parts may be full: half of the 2^-40 that stores leave
 
 Packed = NDArray[np.uint8]
 Indices = NDArray[np.int64]
+BothStreams = tuple[Sequence[Keystream], Sequence[Keystream]]
 
 
 # -- parts -------------------------------------------------------------------------------------------------------------
@@ -118,18 +119,32 @@ def _most_of(capacity: int, number: int) -> int:
 
 
 # -- the receiver ------------------------------------------------------------------------------------------------------
+@dataclass(frozen=True, repr=False)
+class KeyHolder:
+    """A sender, at the receiver.
+
+    Attributes:
+        session: The lane to use, fresh for this call.
+        name: The sender's.
+        seeds: From `prepare_sending` with field_bits = 1, or a fork, for this call alone: the receiver of values sends
+            the streams' keys.
+    """
+
+    session: Session
+    name: str
+    seeds: SenderSeeds
+
+
 async def receive_values(
     session: Session, peer: str, seeds: SenderSeeds, points: Points, capacity: int, size: int
 ) -> Packed:
     """The receiver's part: the function's values at its points.
 
     Args:
-        session: The lane to use, fresh for this call.
+        session: As of a `KeyHolder`.
         peer: The sender.
-        seeds: From `prepare_sending` with field_bits = 1, or a fork, for this call alone: the receiver of values sends
-            the streams' keys.
-        points: Different ones, at most `capacity`, shape (n, 2); hashes of elements under a key that nobody knew when
-            these were chosen.
+        seeds: As of a `KeyHolder`.
+        points: As for `received_rows`.
         capacity: Public.
         size: Bytes of a value, public.
 
@@ -137,41 +152,123 @@ async def receive_values(
         Shape (n, size).
 
     Raises:
-        InternalError: One part has more points than chance would put there, or a point is given twice.
-        MalformedMessage: The sender's part of the transfers is not as it must be.
-        ProtocolViolation: The sender's choices in the transfers contradict each other.
+        InternalError: As `received_rows`.
+        MalformedMessage: As `received_rows`.
+        ProtocolViolation: As `received_rows`.
         ValueError: There are more points than the capacity, or values are too long.
+    """
+    (values,) = await receive_all_values(session, [KeyHolder(session, peer, seeds)], points, capacity, size)
+    return values
+
+
+async def receive_all_values(
+    session: Session, holders: Sequence[KeyHolder], points: Points, capacity: int, size: int
+) -> Sequence[Packed]:
+    """The receiver's part of several functions, with one sender each, at the same points; see `receive_values`."""
+    values = [np.empty((len(points), _checked_size(size)), np.uint8) for _ in holders]
+    async for numbers, rows in received_rows(session, holders, points, capacity):
+        for each, found in zip(values, rows, strict=True):
+            each[numbers] = await session.compute(hashed, [found], points[numbers], size)
+    return values
+
+
+async def received_rows(
+    session: Session, holders: Sequence[KeyHolder], points: Points, capacity: int
+) -> AsyncIterator[tuple[Indices, Sequence[Words]]]:
+    """The receiver's part of several functions, with one sender each, at the same points: rows in place of values.
+
+    The points' stores are the same for all, but for their last rows. Every sender sees them under streams of its own.
+
+    Args:
+        session: Names the randomness; with one sender its lane.
+        holders: The senders.
+        points: Different ones, at most `capacity`, shape (n, 2); hashes of elements under a key that nobody knew when
+            these were chosen.
+        capacity: Public.
+
+    Yields:
+        By part of `Parts.of(capacity)`, which points are in it, and for each sender their rows, shape (some, 8): secret
+        but for hashes, `hashed`, as those of `PartKey`.
+
+    Raises:
+        InternalError: One part has more points than chance would put there, or a point is given twice.
+        MalformedMessage: A sender's part of the transfers is not as it must be.
+        ProtocolViolation: A sender's choices in the transfers contradict each other.
+        ValueError: There are more points than the capacity.
     """
     parts = Parts.of(capacity)
     by_part = parts.stored(points)
-    keys = await send_checked(session.lane("keys"), peer, seeds, WORD_BITS)  # <- 1 -> 2 <- 3
-    streams = [_streams(either) for either in keys]
-    random, values = session.randomness("store"), np.empty((len(points), _checked_size(size)), np.uint8)
-    rows = rows_of(parts.layout)
+    streams = await together(_both_streams(holder) for holder in holders)  # <- 1 -> 2 <- 3
+    random, rows = session.randomness("store"), rows_of(parts.layout)
 
-    def masked(some: Points) -> tuple[bytes, Places, Columns, Sent]:
+    def stored(some: Points) -> tuple[_Stored, Sequence[Words]]:
         seed, solution = solved(parts.layout, some, random)
         store = filled(solution, some, random)
-        more = random.uint64(2 * (rows - len(store))).reshape(-1, 2)
-        messages = transpose_back(np.concatenate([store, more]))
-        sent = Sent(_next(streams[0], rows), messages)
-        words = encoded_columns(messages)
-        words ^= sent.streams
-        words ^= _next(streams[1], rows)
-        return seed, solution.places, words, sent
-
-    def values_of(some: Points, places: Places, streams: Columns) -> Packed:
-        return _hashed(read(parts.layout, rows_from(streams), places), some, size)
+        whole = len(store) // ROWS * ROWS
+        ends = [random.uint64(2 * (rows - len(store))).reshape(-1, 2) for _ in holders]
+        messages = transpose_back(store[:whole])
+        found = _Stored(parts.layout, seed, solution.places, messages, encoded_columns(messages))
+        return found, [np.concatenate([store[whole:], end]) for end in ends]
 
     for done, numbers in enumerate(by_part):
-        seed, places, columns, sent = await session.compute(masked, points[numbers])
-        await session.send(peer, StoreSeed(seed=seed))  # -> 4
-        await session.send_array(peer, CodeColumns, columns)  # -> 4
-        del columns
-        values[numbers] = await session.compute(values_of, points[numbers], places, sent.streams)
-        await answer_check(session, peer, sent)  # <- 5 -> 6
+        part, ends = await session.compute(stored, points[numbers])
+        found = await together(map(part.evaluated, holders, ends, streams))
+        yield numbers, found
         session.progress(session.path, done + 1, parts.number)
-    return values
+
+
+@dataclass(frozen=True, repr=False)
+class _Stored:
+    """One part's points at the receiver, in a store D.
+
+    Attributes:
+        layout: Of the store.
+        seed: Of the store.
+        places: What the points read.
+        messages: Columns of D but for the last rows, which every sender sees others of: its own ones, filled up.
+        words: Of the code, the same rows.
+    """
+
+    layout: Layout
+    seed: bytes
+    places: Places
+    messages: Columns
+    words: Columns
+
+    async def evaluated(self, holder: KeyHolder, end: Words, streams: BothStreams) -> Words:
+        """The points' rows in one sender's function.
+
+        Args:
+            holder: The sender.
+            end: The last rows of D, for this sender alone.
+            streams: For this sender alone.
+        """
+        lane = holder.session
+        columns, sent = await lane.compute(self._masked, end, streams)
+        await lane.send(holder.name, StoreSeed(seed=self.seed))  # -> 4
+        await lane.send_array(holder.name, CodeColumns, columns)  # -> 4
+        del columns
+        found = await lane.compute(self._rows_at, sent.streams)
+        await answer_check(lane, holder.name, sent)  # <- 5 -> 6
+        return found
+
+    def _masked(self, end: Words, streams: BothStreams) -> tuple[Columns, Sent]:
+        last = transpose_back(end)
+        messages = np.concatenate([self.messages, last], axis=1)
+        sent = Sent(_next(streams[0], 8 * messages.shape[1]), messages)
+        columns = np.concatenate([self.words, encoded_columns(last)], axis=1)
+        columns ^= sent.streams
+        columns ^= _next(streams[1], 8 * messages.shape[1])
+        return columns, sent
+
+    def _rows_at(self, streams: Columns) -> Words:
+        return read(self.layout, rows_from(streams), self.places)
+
+
+async def _both_streams(holder: KeyHolder) -> BothStreams:
+    """T and T', as the sender's transfers choose among them."""
+    keys = await send_checked(holder.session.lane("keys"), holder.name, holder.seeds, WORD_BITS)
+    return _streams(keys[0]), _streams(keys[1])
 
 
 # -- the sender --------------------------------------------------------------------------------------------------------
@@ -193,9 +290,13 @@ class PartKey:
 
     def values(self, points: Points, size: int) -> Packed:
         """The function's values, shape (n, size)."""
+        return hashed([self.rows_at(points)], points, _checked_size(size))
+
+    def rows_at(self, points: Points) -> Words:
+        """What the values are hashes of, shape (n, 8)."""
         words = encoded(points, self.tables)
         words ^= read(self.layout, self.rows, self.layout.places(points, self.seed))
-        return _hashed(words, points, _checked_size(size))
+        return words
 
 
 async def part_keys(session: Session, peer: str, seeds: ReceiverSeeds, capacity: int) -> AsyncIterator[PartKey]:
@@ -270,11 +371,20 @@ def _next(streams: Sequence[Keystream], rows: int) -> Columns:
     return np.frombuffer(taken, np.uint8).reshape(len(streams), -1)
 
 
-def _hashed(rows: Words, points: Points, size: int) -> Packed:
-    """Of each row of 512 bits and its point a hash."""
-    hashed = hashlib.blake2b
-    both = np.concatenate([rows, points], axis=1).view(f"V{_HASHED_BYTES}")[:, 0]
-    joined = bytearray().join([hashed(each, digest_size=size).digest() for each in both.tolist()])
+def hashed(rows: Sequence[Words], points: Points, size: int) -> Packed:
+    """Of the rows that each point has in one function or more, and of the point, a hash.
+
+    Args:
+        rows: Of each function, shape (n, 8).
+        points: Shape (n, 2).
+        size: Bytes of a hash.
+
+    Returns:
+        Shape (n, size).
+    """
+    digest, both = hashlib.blake2b, np.concatenate([*rows, points], axis=1)
+    each_row = both.view(f"V{both.shape[1] * both.itemsize}")[:, 0].tolist()
+    joined = bytearray().join([digest(each, digest_size=size).digest() for each in each_row])
     return np.frombuffer(joined, np.uint8).reshape(-1, size)
 
 

@@ -21,13 +21,26 @@ Rosulek, Trieu and Yanai, CRYPTO 2021, section 7).
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
+
 import numpy as np
 
 from crypto.primitives.okvs import filled, read, solved
 from crypto.primitives.point_hash import Points, Words
 from crypto.protocols.transfers.extension_seeds import ReceiverSeeds, SenderSeeds
-from crypto.protocols.transfers.oprf import Indices, Parts, check_seed, receive_values, send_values
+from crypto.protocols.transfers.oprf import (
+    Indices,
+    KeyHolder,
+    Packed,
+    Parts,
+    check_seed,
+    receive_all_values,
+    receive_values,
+    send_values,
+)
 from link.session import Session
+from link.tasks import together
 from protos.v1.oblivious_prf_pb2 import ProgrammedRows, StoreSeed
 
 
@@ -57,11 +70,38 @@ async def receive_programmed(
     """
     own, programmed = capacities
     values = await receive_values(session.lane("function"), peer, seeds, points, own, 8 * words)
-    parts = Parts.of(programmed)
+    return await add_programmed(session, peer, points, values, programmed)
+
+
+async def receive_all_programmed(
+    session: Session, holders: Sequence[KeyHolder], points: Points, capacities: tuple[int, int], words: int = 1
+) -> Sequence[Words]:
+    """The receiver's part of several functions, with one sender each, at the same points; see `receive_programmed`."""
+    own, programmed = capacities
+    functions = [replace(holder, session=holder.session.lane("function")) for holder in holders]
+    values = await receive_all_values(session, functions, points, own, 8 * words)
+    return await together(
+        add_programmed(holder.session, holder.name, points, each, programmed)
+        for holder, each in zip(holders, values, strict=True)
+    )
+
+
+async def add_programmed(session: Session, peer: str, points: Points, values: Packed, capacity: int) -> Words:
+    """The receiver's second step: adds to the function's values what the sender's stores hold at its points.
+
+    Args:
+        session: As for `receive_programmed`.
+        peer: As for `receive_programmed`.
+        points: As for `receive_programmed`.
+        values: The function's, shape (n, 8·words).
+        capacity: Of the sender's points.
+    """
+    parts = Parts.of(capacity)
     result = values.view("<u8")
     for numbers in parts.numbers(points):
         seed = (await session.recv(peer, StoreSeed, check_seed)).seed  # <- 3
-        store = await session.recv_array(peer, ProgrammedRows, np.uint64, (parts.layout.rows, words))  # <- 3
+        shape = (parts.layout.rows, result.shape[1])
+        store = await session.recv_array(peer, ProgrammedRows, np.uint64, shape)  # <- 3
         places = parts.layout.places(points[numbers], seed)
         result[numbers] ^= await session.compute(read, parts.layout, store, places)
     return result

@@ -140,7 +140,7 @@ def _pseudonyms_s(sizes: PrfSizes, held: Mapping[str, int], speeds: Speeds) -> f
 def _memory(spec: JobSpec, sizes: RunSizes, traffic: Traffic, party: str) -> int:
     """Its table, lists of points or of values, bitmaps of items and of one level's conjunctions, and the engine's."""
     lists = AlignmentSizes.of(sizes.rows, sizes.common, spec.alignment.bound)
-    if spec.alignment.mode == "intersection" and lists.takes_function(len(sizes.rows)):
+    if spec.alignment.mode == "intersection" and lists.takes_functions:
         found = NODE_BYTES + function_bytes(lists)
     else:
         found = NODE_BYTES + POINT_COPIES * sum(sizes.rows.values()) * STANDARD_128.point_bytes

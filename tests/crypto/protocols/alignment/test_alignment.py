@@ -365,7 +365,7 @@ def test_the_group_operations_are_those_of_the_protocol(n, monkeypatch):
     work, values = intersection_work(sizes, tuple(held), "north")
     told = sum(work.values())
     assert not values
-    random_points = n * sizes.length - n * 20 - (n - 1) * n * (n > 2)
+    random_points = n * sizes.listed - n * 20 - (n - 1) * n * (n > 2)
     assert counted["multiply"] == told - random_points
 
 

@@ -5,7 +5,7 @@ import itertools
 import numpy as np
 import pytest
 
-from crypto.protocols.transfers.extension_codes import BITS, CODES, SYMBOLS, Code, block_count, multiples, seed_blocks
+from crypto.protocols.transfers.extension_codes import BITS, CODES, SYMBOLS, Code, block_count, multiples
 from crypto.protocols.transfers.extension_seeds import FIELD_BITS
 
 
@@ -50,7 +50,7 @@ def test_rows_of_two_choices_differ_by_all_of_128_bits_of_the_secret(k: int, s: 
     assert not images[:, 0].any()
     for choice in range(1, 1 << s):
         assert rank(images[:, choice]) == 128
-    random = np.random.default_rng(k).integers(0, 2, (seed_blocks(k), k), np.uint8)
+    random = np.random.default_rng(k).integers(0, 2, (block_count(k, 3), k), np.uint8)
     products = multiples(random, s)
     for one, other in itertools.combinations(range(1 << s), 2):
         assert (products[one] ^ products[other] == products[one ^ other]).all()
@@ -58,5 +58,5 @@ def test_rows_of_two_choices_differ_by_all_of_128_bits_of_the_secret(k: int, s: 
 
 def test_how_many_blocks_there_are() -> None:
     assert [block_count(k) for k in FIELD_BITS] == [128, 64, 43, 32, 16]
-    assert [block_count(k, 3) for k in FIELD_BITS] == [224, 112, 77, 56, 28] == [seed_blocks(k) for k in FIELD_BITS]
+    assert [block_count(k, 3) for k in FIELD_BITS] == [224, 112, 77, 56, 28]
     assert (BITS.symbol_bits, SYMBOLS.symbol_bits) == (1, 3)

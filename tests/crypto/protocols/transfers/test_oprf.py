@@ -36,11 +36,11 @@ def points(*elements: int) -> Any:
 
 def roles(sends: Any, receives: Any) -> dict[str, Any]:
     async def sender(session: Session) -> Any:
-        seeds = await prepare_receiving(session.lane("pair"), RECEIVER, field_bits=1)
+        seeds = await prepare_receiving(session.lane("pair"), RECEIVER, field_bits=1, symbol_bits=1)
         return await sends(session.lane("work"), seeds), session.costs
 
     async def receiver(session: Session) -> Any:
-        seeds = await prepare_sending(session.lane("pair"), SENDER, field_bits=1)
+        seeds = await prepare_sending(session.lane("pair"), SENDER, field_bits=1, symbol_bits=1)
         return await receives(session.lane("work"), seeds), session.costs
 
     return {SENDER: sender, RECEIVER: receiver}

@@ -1,0 +1,140 @@
+"""Intersection of three and more parties' identifiers by shares of zero, for `alignment.intersection`.
+
+All know the length of their lists, and a point of each identifier: a hash under a key of the session.
+    1  pairs    every two parties i and j but the merger evaluate two pseudorandom functions at their points (`oprf`): i
+                holds the key of one, j that of the other. Their pad of a point is the sum of both values there: who
+                has not both the point and the key of one function, does not know the pad
+    2  shares   a party's share of a point is the sum of the pads that it has in common with each of the others. Where
+                all but the merger hold a point, each pad is in two shares, so the shares add up to zero
+    3  collect  each of them programs its shares at its points into a function that the merger evaluates at its own
+                (`programmable_oprf`). What the merger gets there adds up to zero where all hold the point; else it is
+                random, since a party that does not hold it gave a random word
+    4  open     the merger opens how many points are common, then these points in ascending order; every party finds its
+                rows among them
+
+Rounds: 15 with one part, and 6 for each further one: twice those of `oprf`, but one; store, opening.
+Bytes: about 84 for each place of a list and each of the (n − 1)(n − 2) functions of pairs, and 94 for each of the
+    n − 1 programmed ones.
+
+Adversary: semi-honest, and who deviates can invent identifiers; in each function, who deviates has values at a bounded
+    number of points (`oprf`). Collusion: any n − 1 parties learn nothing but the intersection of all: an honest party's
+    share of any other point takes a pad that they do not know (`docs/protocols/alignment.md` derives it).
+Leakage: less than `alignment_disclosure` says for intersection: nobody learns what a part of the parties has in common.
+Errors: the merger takes a point for a common one by mistake if a random word is zero: in one of 2^40 runs at most, at
+    2^24 points.
+
+Source: Kolesnikov, Matania, Pinkas, Rosulek and Trieu, "Practical Multi-party Private Set Intersection from
+Symmetric-Key Techniques", CCS 2017, section 5 (shares of zero, conditional on who holds a point, and their
+reconstruction); pads here are sums of two functions' values, where there shares are programmed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from typing import Final
+
+import numpy as np
+
+from crypto.primitives.point_hash import Points, Words
+from crypto.protocols.alignment.common_rows import Rows, find, open_size, receive_size, strings
+from crypto.protocols.transfers.extension_seeds import prepare_receiving, prepare_sending
+from crypto.protocols.transfers.oprf import Indices, KeyHolder, PartKey, Parts, hashed, part_keys, received_rows
+from crypto.protocols.transfers.programmable_oprf import receive_all_programmed, send_programmed
+from link.session import Session
+from link.tasks import together
+
+WORD_BYTES: Final = 8  # of a pad: among 2^24 points, one of the others' adds up to zero with a chance of 2^-40
+
+
+async def common_points(lane: Session, ring: Sequence[str], points: Points, length: int, label: str) -> Rows:
+    """Every party's part.
+
+    Args:
+        lane: The alignment's.
+        ring: The merger, and two or more other parties.
+        points: From `session_points`.
+        length: Of all lists, public, and at least as many as any party has points.
+        label: Under which the merger opens what is common; under LABEL-size, how many that are.
+
+    Returns:
+        Shape (common,): the numbers of this party's common rows, ascending.
+
+    Raises:
+        MalformedMessage: A peer's messages have another size.
+        ProtocolViolation: A peer's part of a function contradicts itself, or what came out cannot be the intersection
+            with this party's rows.
+    """
+    merger, *others = ring
+    if lane.me == merger:
+        return await _collect(lane, others, points, length, label)
+    shares = await _shares(lane, [peer for peer in others if peer != lane.me], points, length)
+    hop = _of_key(lane, lane.me, merger)
+    key = await prepare_receiving(hop.lane("seeds"), merger, field_bits=1, symbol_bits=1)
+    await send_programmed(hop.lane("values"), merger, key, points, shares, (length, length))  # -> 3
+    size = await receive_size(lane, merger, f"{label}-size", len(points))  # <- 4
+    if not size:
+        return np.empty(0, np.int64)
+    common = await lane.receive_opened(merger, label, np.uint64, (size, points.shape[1]))  # <- 4
+    return np.sort(await lane.compute(find, lane, common, points))
+
+
+async def _collect(lane: Session, others: Sequence[str], points: Points, length: int, label: str) -> Rows:
+    """The merger's part."""
+    holders = await _holders(lane, others)
+    shares = await receive_all_programmed(lane, holders, points, (length, length))  # <- 3
+    rows = np.flatnonzero(np.bitwise_xor.reduce(shares)[:, 0] == 0)
+    await open_size(lane, f"{label}-size", len(rows), len(points))  # -> 4
+    if len(rows):
+        common = points[rows]
+        await lane.open(label, common[np.argsort(strings(common))])  # -> 4
+    return rows
+
+
+async def _shares(lane: Session, peers: Sequence[str], points: Points, length: int) -> Words:
+    """This party's shares, shape (n, 1): of each point the sum of its pads with all peers."""
+
+    async def own_keys(peer: str) -> AsyncIterator[PartKey]:
+        hop = _of_key(lane, lane.me, peer)
+        seeds = await prepare_receiving(hop.lane("seeds"), peer, field_bits=1, symbol_bits=1)
+        async for key in part_keys(hop.lane("values"), peer, seeds, length):
+            yield key
+
+    async def evaluated() -> AsyncIterator[tuple[Indices, Sequence[Words]]]:
+        async for part in received_rows(lane, await _holders(lane, peers), points, length):
+            yield part
+
+    def summed(some: Points, keys: Sequence[PartKey], theirs: Sequence[Words]) -> Words:
+        total = np.zeros((len(some), 1), np.uint64)
+        for peer, key, read in zip(peers, keys, theirs, strict=True):
+            rows = [key.rows_at(some), read]
+            total ^= hashed(rows if lane.me < peer else rows[::-1], some, WORD_BYTES).view("<u8")
+        return total
+
+    shares = np.empty((len(points), 1), np.uint64)
+    keys, rows = [own_keys(peer) for peer in peers], evaluated()
+    for _ in range(Parts.of(length).number):
+        (numbers, theirs), own = await asyncio.gather(anext(rows), together(map(_next, keys)))
+        shares[numbers] = await lane.compute(summed, points[numbers], own, theirs)
+    return shares
+
+
+async def _next(keys: AsyncIterator[PartKey]) -> PartKey:
+    return await anext(keys)
+
+
+async def _holders(lane: Session, peers: Sequence[str]) -> Sequence[KeyHolder]:
+    """The others as those who hold the keys of functions that this party evaluates."""
+
+    async def holder(peer: str) -> KeyHolder:
+        hop = _of_key(lane, peer, lane.me)
+        return KeyHolder(
+            hop.lane("values"), peer, await prepare_sending(hop.lane("seeds"), peer, field_bits=1, symbol_bits=1)
+        )
+
+    return await together(map(holder, peers))
+
+
+def _of_key(lane: Session, holder: str, evaluator: str) -> Session:
+    """The lane of the function whose key one has and which the other evaluates."""
+    return lane.among(f"{holder} for {evaluator}", (holder, evaluator))
