@@ -14,6 +14,7 @@ from jobs.kinds.packages import TASKS
 from jobs.spec.toml import TomlTable, read_toml, validate
 from jobs.spec.values import DataName, Duration, Fraction
 from link.errors import ConfigurationError
+from mining.joint.hybrid.room import LEAST_REPORT_MEMORY, REPORT_MEMORY
 from mining.partitioned.encoding.expected import MEMORY_SHARE
 from mining.public_sizes import NOTHING, PublicSizes
 from party.data.hidden_rules import HidingSection
@@ -54,6 +55,8 @@ class PartySection(TomlTable):
         max_running: Jobs that may run at once.
         keep_jobs: For which the node keeps what it knows of a job that has ended.
         memory_share: Of the memory that the node may use, what a dataset with `engine = "auto"` may take in it.
+        report_memory: Bytes that sealed reports of others may take in each job in which the node shuffles them; what
+            exceeds it is on the disk.
     """
 
     name: Name
@@ -63,6 +66,7 @@ class PartySection(TomlTable):
     max_running: int = Field(default=4, ge=1, le=64)
     keep_jobs: Duration = "365d"
     memory_share: Fraction = Field(default=MEMORY_SHARE, gt=0, le=1)
+    report_memory: int = Field(default=REPORT_MEMORY, ge=LEAST_REPORT_MEMORY)
     _address = field_validator("listen")(check_address)
 
 

@@ -16,6 +16,7 @@ from jobs.results.outcome import Outcome
 from jobs.spec.job import JobSpec
 from link.disclosure import Declared, Learned
 from link.session import Session
+from mining.joint.hybrid.room import DEFAULT_ROOM, Room
 from mining.joint.parameters import HorizontalMining
 from mining.joint.progress import KEEPS_NOTHING, LevelKeeper
 
@@ -37,11 +38,13 @@ class Resources:
         least_count: Its own floor: it takes no part where fewer transactions make an itemset frequent.
         dealings: What it has of the dealer, where the coordinator deals randomness.
         keeper: What it has kept of earlier attempts, and how it keeps what each level discloses.
+        room: What sealed reports and rows of others may take, where it shuffles them.
     """
 
     least_count: int = 1
     dealings: Dealings | None = None
     keeper: LevelKeeper = KEEPS_NOTHING
+    room: Room = DEFAULT_ROOM
 
 
 NO_RESOURCES: Final = Resources()

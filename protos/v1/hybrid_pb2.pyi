@@ -152,3 +152,22 @@ class OpeningSize(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___OpeningSize: _TypeAlias = OpeningSize  # noqa: Y015
+
+@_typing.final
+class WindowTaken(_message.Message):
+    """The receiver of many reports has taken one more window of them, so that its sender may send the next. How many of these
+    there are follows from the number of reports.
+    """
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    def __init__(
+        self,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___WindowTaken: _TypeAlias = WindowTaken  # noqa: Y015

@@ -106,6 +106,7 @@ PLACES: Final[dict[str, str]] = {
     "mining.partitioned.spark.runner": CLUSTER,
     "mining.partitioned.spark.secrecy": JOB,
     "mining.joint.hybrid.mine": OTHERS,
+    "mining.joint.hybrid.scratch_file": ROOM,
 }
 NODE: Final = (
     "jobs/charging policy/policy_input policy/judge jobs/execution policy/policy policy/privacy_budget "

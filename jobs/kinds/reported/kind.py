@@ -58,7 +58,7 @@ class Reported(EstimatesKind):
     async def run(self, session: Session, spec: JobSpec, data: Data, resources: Resources) -> Outcome:
         rows = await rows_taken(session, spec, data)
         task = await session.compute(hybrid_mining, spec)
-        found = await mine(session, rows, task, resources.least_count)
+        found = await mine(session, rows, task, resources.least_count, resources.room)
         return estimates(found, task.search)
 
     def disclosure(self, spec: JobSpec) -> Disclosure:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from crypto.primitives.sealed import OVERHEAD
 from jobs.kinds.charge import charge
 from jobs.kinds.reported.parameters import hybrid_mining
 from jobs.plan.answer import Answer
@@ -17,7 +18,9 @@ from jobs.plan.session_plan import session_plan
 from jobs.spec.job import JobSpec
 from link.traffic import Traffic
 from mining.joint.hybrid.budget import central
+from mining.joint.hybrid.pacing import WINDOW
 from mining.joint.hybrid.parameters import SET_LENGTH, HybridMining
+from mining.joint.hybrid.room import REPORT_MEMORY
 from mining.joint.hybrid.sizes import PhaseSizes, SearchSizes, expected, hybrid_traffic
 from mining.joint.spent import Spent
 
@@ -26,7 +29,7 @@ _UNSEAL: Final = 0.7  # and of one taken off
 _PERTURB: Final = 0.006  # of a record perturbed
 _HASH: Final = 6e-6  # of a value that is held against a hashed report
 _BUDGET_S: Final = 0.4  # to find the largest local ε, once at every party
-_COPIES: Final = 4  # of a phase's reports: received, permuted, opened, sent
+_COPIES: Final = 4  # of a phase's own reports: perturbed, packed, sealed, sent
 _COVARIANCES: Final = 3  # matrices of all candidates that the analyst holds at once
 
 
@@ -104,12 +107,16 @@ def _phase_s(phase: PhaseSizes, task: HybridMining, speeds: Speeds) -> float:
 
 
 def _memory(figures: _Figures, party: str) -> int:
-    """Rows; reports of the largest phase, of all parties where they come together; covariances at the analyst."""
-    task = figures.task
-    gathers = party in (task.analyst, *task.shufflers)
-    width = figures.sizes.phases[0].report_bytes + 48 * len(task.shufflers)
-    reports = max(phase.reports if gathers else phase.groups[party] for phase in figures.sizes.phases)
-    found = NODE_BYTES + figures.rows[party] * ROW_BYTES + _COPIES * reports * width
+    """Rows; own reports of the largest phase; others' that wait or are shuffled; covariances at the analyst."""
+    task, phases = figures.task, figures.sizes.phases
+    width = phases[0].report_bytes + OVERHEAD * len(task.shufflers)
+    found = NODE_BYTES + figures.rows[party] * ROW_BYTES
+    found += _COPIES * max(phase.groups[party] for phase in phases) * width
+    others = _COPIES * max(phase.reports for phase in phases) * width
+    if party in task.shufflers:
+        found += min(others, REPORT_MEMORY + 2 * WINDOW * len(figures.rows))
+    elif party == task.analyst:
+        found += min(others, 2 * WINDOW * len(figures.rows))
     if party == task.analyst:
         found += _COVARIANCES * 8 * max(phase.candidates for phase in figures.sizes.phases) ** 2
     return found

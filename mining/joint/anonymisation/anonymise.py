@@ -46,6 +46,7 @@ from mining.joint.anonymisation.release_check import check_classes, check_models
 from mining.joint.anonymisation.row_form import Assembled
 from mining.joint.anonymisation.rows import Counter, cell_losses, packed_rows
 from mining.joint.anonymisation.search import Search
+from mining.joint.hybrid.room import DEFAULT_ROOM, Room
 from mining.joint.models.totals import total_counts, total_rows
 from mining.joint.tally import no_sum
 
@@ -72,13 +73,16 @@ class JointRelease:
     boxes: Boxes | None = None
 
 
-async def anonymise(session: Session, table: TableRows, task: JointAnonymisation) -> JointRelease:
+async def anonymise(
+    session: Session, table: TableRows, task: JointAnonymisation, room: Room = DEFAULT_ROOM
+) -> JointRelease:
     """Runs one party's part.
 
     Args:
         session: A lane of the job's session.
         table: This party's rows; perhaps none.
         task: The public parameters, equal at all parties.
+        room: What the sealed rows may take at this party, where it shuffles.
 
     Raises:
         ConfigurationError: No node satisfies, or a model is not offered for several parties.
@@ -124,7 +128,7 @@ async def anonymise(session: Session, table: TableRows, task: JointAnonymisation
         cells = await session.compute(_released_cells, counter, found)
     site = session.parties.index(session.me) if task.origin == "shown" else 0
     packed = await session.compute(packed_rows, table, coding, counter, cells, site)
-    whole = await assemble(session.lane("assembly"), task, packed, bound)
+    whole = await assemble(session.lane("assembly"), task, packed, bound, room)
     if whole is not None:
         missing = n_rows - len(whole.cells)
         own = np.repeat(cells, counter.weights)

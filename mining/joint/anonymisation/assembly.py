@@ -17,6 +17,7 @@ Source:     Bittau et al., "Prochlo: Strong Privacy for Analytics in the Crowd",
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
 from dataclasses import replace
 from typing import Final, NamedTuple
 
@@ -32,6 +33,8 @@ from mining.joint.anonymisation.parameters import JointAnonymisation
 from mining.joint.anonymisation.release_check import check_contained
 from mining.joint.anonymisation.row_form import Assembled, Form
 from mining.joint.hybrid.openings import open_document, receive_document
+from mining.joint.hybrid.pacing import CHUNK
+from mining.joint.hybrid.room import Room
 from mining.joint.hybrid.shuffle import Phase, agree_on_route, collect_shuffled, send_reports, shuffle_first
 
 ROWS: Final = replace(LISTS, most=1 << 27)  # of a party
@@ -65,6 +68,7 @@ async def assemble(
     task: JointAnonymisation,
     own: Rows,
     bound: int,
+    room: Room,
 ) -> Assembled | None:
     """Brings the released rows together.
 
@@ -73,6 +77,7 @@ async def assemble(
         task: The public parameters.
         own: This party's released rows, as `rows.packed_rows` writes them.
         bound: How many rows each party has at most.
+        room: What the sealed rows may take at this party, where it shuffles.
 
     Returns:
         All released rows, to a learner; None to anybody else.
@@ -82,20 +87,23 @@ async def assemble(
         MalformedMessage: The collector opened something else than rows.
     """
     form = Form.of(task)
-    route = await agree_on_route(session.lane("keys"), Hops(task.collector, (task.shuffler,)))
+    route = await agree_on_route(session.lane("keys"), Hops(task.collector, (task.shuffler,)), room)
     lane, phase = session.lane("rows"), Phase(0, dict.fromkeys(session.parties, bound), form.size, 1)
     if session.me == task.collector:
-        others, lost = await collect_shuffled(lane, route, phase)
-        if lost:
+        kept = [own]
+
+        async def take(rows: Rows) -> None:
+            kept.append(rows[rows[:, 0] == 1])
+
+        if await collect_shuffled(lane, route, phase, take):
             raise ProtocolViolation(
                 "rows got lost between the parties, so that classes may be too small; check the versions of all nodes, "
                 "and run the job again"
             )
-        whole = form.sorted(np.concatenate([own, others[others[:, 0] == 1]]))
+        whole = form.sorted(np.concatenate(kept))
         await open_document(session.lane("release"), "release", whole.tobytes(), len(whole), task.learners)
     else:
-        padded = np.zeros((bound, form.size), np.uint8)
-        padded[: len(own)] = own
+        padded = _padded(own, bound)
         if session.me == task.shuffler:
             await shuffle_first(lane, route, phase, padded)
         else:
@@ -117,3 +125,12 @@ async def assemble(
         ) from None
     await session.compute(check_contained, task, own, whole)
     return assembled
+
+
+async def _padded(own: Rows, bound: int) -> AsyncIterator[Rows]:
+    """A party's rows, and behind them so many dummies that there are `bound` rows, piece by piece."""
+    for start in range(0, bound, CHUNK):
+        piece = np.zeros((min(CHUNK, bound - start), own.shape[1]), np.uint8)
+        rows = own[start : start + CHUNK]
+        piece[: len(rows)] = rows
+        yield piece

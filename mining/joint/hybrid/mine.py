@@ -49,7 +49,9 @@ from mining.joint.hybrid.budget import PhaseBudget, central, is_kept, phase_budg
 from mining.joint.hybrid.findings import findings
 from mining.joint.hybrid.openings import MAX_DOCUMENT, open_document, receive_document, receive_estimates
 from mining.joint.hybrid.own_records import TALLIED, OwnRecords, own_records
+from mining.joint.hybrid.pacing import Pace, paced
 from mining.joint.hybrid.parameters import HybridMining
+from mining.joint.hybrid.room import DEFAULT_ROOM, Room
 from mining.joint.hybrid.shuffle import (
     LABEL,
     Phase,
@@ -116,7 +118,9 @@ async def _computed(lane: Session, pieces: Iterator[T]) -> AsyncIterator[T]:
         yield piece
 
 
-async def mine(session: Session, data: Rows, task: HybridMining, least_count: int = 1) -> EstimatedOutcome:
+async def mine(
+    session: Session, data: Rows, task: HybridMining, least_count: int = 1, room: Room = DEFAULT_ROOM
+) -> EstimatedOutcome:
     """Runs this party's part.
 
     Args:
@@ -124,6 +128,7 @@ async def mine(session: Session, data: Rows, task: HybridMining, least_count: in
         data: This party's rows; perhaps none. Items that the catalogue does not name are left out of them.
         task: The public parameters, equal at all parties.
         least_count: This party's own floor for a least support that the job names.
+        room: What sealed reports may take at this party, where it shuffles.
 
     Raises:
         ConfigurationError: The catalogue has too few items, or min_support does not fit the number of records.
@@ -131,12 +136,12 @@ async def mine(session: Session, data: Rows, task: HybridMining, least_count: in
         PolicyDenied: The least support is below this party's floor.
         ProtocolViolation: A peer broke the rules; in particular the analyst, if it asks for what was not agreed.
     """
-    search = await _begin(session, data, task, least_count)
+    search = await _begin(session, data, task, least_count, room)
     found = await (_analyse(search) if session.me == task.analyst else _answer(search))
     return EstimatedOutcome(search.n_rows, search.spent, found)
 
 
-async def _begin(session: Session, data: Rows, task: HybridMining, least_count: int) -> _Search:
+async def _begin(session: Session, data: Rows, task: HybridMining, least_count: int, room: Room) -> _Search:
     """Steps 0 and 1."""
     shape = task.plan(min(task.epsilon, task.most_local))  # phases and their shares do not depend on ε
     own = await session.compute(own_records, data, task.catalogue, shape, session.randomness("phases"))
@@ -160,7 +165,7 @@ async def _begin(session: Session, data: Rows, task: HybridMining, least_count: 
         sizes,
         spent,
         [] if task.model == "local" else phase_budgets(task, sizes),
-        None if task.model == "local" else await agree_on_route(session.lane("route"), task),
+        None if task.model == "local" else await agree_on_route(session.lane("route"), task, room),
     )
 
 
@@ -210,17 +215,22 @@ async def _collect(search: _Search, tally: _Tally, number: int) -> None:
     lane, mechanism = tally.lane, tally.mechanism
     phase = search.phase(number, mechanism)
     if search.route is not None:
-        rows, _ = await collect_shuffled(lane, search.route, phase)
-        reports, _ = await lane.compute(reports_in, rows, mechanism)
-        await tally.add(reports)
+
+        async def take(rows: NDArray[np.uint8]) -> None:
+            reports, _ = await lane.compute(reports_in, rows, mechanism)
+            await tally.add(reports)
+
+        await collect_shuffled(lane, search.route, phase, take)
         return
-    # All at once: what waited to be read would fill the room of its sender, which would be named for it.
+    # All at once: what waited to be read would hold up its sender.
     await together(_collect_from(peer, phase, tally) for peer in lane.others)
 
 
 async def _collect_from(peer: str, phase: Phase, tally: _Tally) -> None:
     """The reports that a party opens, some at a time, as they come."""
-    async for rows in tally.lane.receive_opened_pieces(peer, LABEL, phase.groups[peer], phase.plain):
+    number, size = phase.groups[peer], phase.plain
+    pace = Pace(tally.lane, peer, number, size)
+    async for rows in pace.each(tally.lane.receive_opened_pieces(peer, LABEL, number, size)):
         reports, valid = await tally.lane.compute(reports_in, rows, tally.mechanism)
         if not valid.all():
             raise MalformedMessage(
@@ -258,6 +268,7 @@ async def _send(search: _Search, lane: Session, phase: Phase, reports: AsyncIter
     task, route = search.task, search.route
     pieces = _rows(lane, reports)
     if route is None:
+        pieces = paced(lane, task.analyst, pieces, phase.plain)
         await lane.open_pieces(LABEL, pieces, phase.groups[lane.me], task.analyst)
     elif lane.me == task.shufflers[0]:
         await shuffle_first(lane, route, phase, pieces)

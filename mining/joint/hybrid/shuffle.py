@@ -9,6 +9,9 @@
        or was there before, and does as the one before it; the last one opens the reports to the analyst      open
     5  the analyst takes off the innermost layer
 
+No party needs memory for all reports. Senders wait for their receivers (`pacing`), shufflers keep on the disk what does
+not fit memory (`spool`), and the analyst adds reports up as they come.
+
 The first shuffler needs no layer: each party's session with it is sealed to it already. Each layer is HPKE
 (`crypto.primitives.sealed`) under a context that names session, phase and hop; keys are drawn for the session.
 
@@ -26,24 +29,28 @@ Source:     Bittau et al., "Prochlo: Strong Privacy for Analytics in the Crowd",
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterable, AsyncIterator, Coroutine, Mapping, Sequence
+import asyncio
+from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 
 from crypto.primitives.hashing import encode_labels
 from crypto.primitives.sealed import KEY_BYTES, OVERHEAD, Rows, new_private_key, open_rows, public_key_of, seal_rows
-from ldp.shuffling.batch import TAG_KEY_BYTES, first_seen, shuffled, tags_of
+from ldp.shuffling.batch import TAG_KEY_BYTES
 from link.errors import ProtocolViolation
 from link.session import Session
 from link.tasks import together
 from mining.joint.hybrid.budget import hidden
+from mining.joint.hybrid.pacing import CHUNK, Pace, paced
 from mining.joint.hybrid.parameters import Hops
+from mining.joint.hybrid.room import DEFAULT_ROOM, Room
+from mining.joint.hybrid.scratch_file import SECRET_BYTES
+from mining.joint.hybrid.spool import Kept, Spool
 from protos.v1.hybrid_pb2 import ReportKey, SealedRows, ShuffledChain, ShuffledCounts
 
 LABEL: Final = "reports"
-CHUNK: Final = 4096  # reports in one message, and in one piece of work: half a second of one core
 DROPPED: Final = ("wrong_size", "over_share", "replayed", "unreadable")
 
 
@@ -55,11 +62,13 @@ class Route:
         task: Names analyst and shufflers.
         keys: Public keys of those that take a layer off.
         own: This party's private key, where it is one of them.
+        room: What reports may take at this party, where it shuffles.
     """
 
     task: Hops
     keys: Mapping[str, bytes]
     own: bytes | None
+    room: Room = DEFAULT_ROOM
 
     @property
     def openers(self) -> tuple[str, ...]:
@@ -87,7 +96,7 @@ class Phase(NamedTuple):
     n: int
 
 
-async def agree_on_route(session: Session, task: Hops) -> Route:
+async def agree_on_route(session: Session, task: Hops, room: Room = DEFAULT_ROOM) -> Route:
     """Step 1: fresh keys of all that take layers off."""
     openers = (*task.shufflers[1:], task.analyst)
     own, keys = None, dict[str, bytes]()
@@ -98,7 +107,7 @@ async def agree_on_route(session: Session, task: Hops) -> Route:
     for party in openers:
         if party != session.me:
             keys[party] = (await session.recv(party, ReportKey, _check_key)).public_key
-    return Route(task, keys, own)
+    return Route(task, keys, own, room)
 
 
 async def send_reports(session: Session, route: Route, phase: Phase, reports: Rows | AsyncIterable[Rows]) -> None:
@@ -110,9 +119,10 @@ async def send_reports(session: Session, route: Route, phase: Phase, reports: Ro
         phase: The phase.
         reports: This party's, shape (`phase.groups[me]`, `phase.plain`), or pieces of these.
     """
-    async for chunk in _in_chunks(reports):
+    to = route.task.shufflers[0]
+    async for chunk in paced(session, to, _in_chunks(reports), route.size(phase.plain, 0)):
         sealed = await sealed_rows(session, route, phase, chunk)
-        await session.send(route.task.shufflers[0], SealedRows(data=sealed.tobytes()))
+        await session.send(to, SealedRows(data=sealed.tobytes()))
 
 
 async def shuffle_first(session: Session, route: Route, phase: Phase, reports: Rows | AsyncIterable[Rows]) -> None:
@@ -120,36 +130,40 @@ async def shuffle_first(session: Session, route: Route, phase: Phase, reports: R
 
     Raises:
         ProtocolViolation: Too few reports are left to hide among.
+        ResourceError: The disk has no room for them.
     """
-    size, counts, done = route.size(phase.plain, 0), ShuffledCounts(), 0
-    senders = [party for party in session.parties if party not in (session.me, route.task.analyst)]
+    size, counts, adding, done = route.size(phase.plain, 0), ShuffledCounts(), asyncio.Lock(), 0
+    senders = (session.me, *(party for party in session.parties if party not in (session.me, route.task.analyst)))
+    spool = _spool(session, route, size, sum(phase.groups[party] for party in senders))
 
-    async def own() -> Rows:
-        sealed = [await sealed_rows(session, route, phase, chunk) async for chunk in _in_chunks(reports)]
-        return _joined(sealed, size)
-
-    async def share(rows: Coroutine[Any, Any, Rows]) -> Rows:
+    async def add(number: int) -> None:
         nonlocal done
-        found = await rows
+        party = senders[number]
+        if number:
+            pieces = _share(session, party, phase.groups[party], size, counts)
+        else:
+            pieces = _sealed(session, route, phase, reports, counts)
+        async for rows in pieces:
+            async with adding:
+                await session.compute(spool.add, number, rows)
         done += 1
-        session.progress("shuffling reports", done, len(senders) + 1)
-        return found
+        session.progress("shuffling reports", done, len(senders))
 
-    # All at once: what waited to be read would fill the room of its sender, which would be named for it.
-    theirs = (_take_share(session, party, phase.groups[party], size, counts) for party in senders)
-    found = await together(share(rows) for rows in (own(), *theirs))
-    taken = dict(zip((session.me, *senders), found, strict=True))
-    counts.received += len(taken[session.me])
-    kept = await session.compute(_without_replays, session.randomness("tags").bytes(TAG_KEY_BYTES), taken, counts)
-    left = {party: len(rows) for party, rows in kept.items()} | {route.task.analyst: phase.groups[route.task.analyst]}
-    if hidden(list(left.values()), route.task) < phase.n:
-        short = next(party for party in senders if left[party] < phase.groups[party])
-        raise ProtocolViolation(
-            f"{short} sent fewer reports that can be used than it had announced, so that too few are left to hide "
-            "among; check that node, and run the job again",
-            party=short,
-        )
-    await hand_on(session, route, 0, np.concatenate(list(kept.values())), [], counts)
+    try:
+        # All at once: what waited to be read would hold up its sender.
+        await together(map(add, range(len(senders))))
+        kept = await session.compute(spool.kept, len(senders))
+        left = dict(zip(senders, kept.by_sender, strict=True))
+        if hidden([*left.values(), phase.groups[route.task.analyst]], route.task) < phase.n:
+            short = next(party for party in senders[1:] if left[party] < phase.groups[party])
+            raise ProtocolViolation(
+                f"{short} sent fewer reports that can be used than it had announced, so that too few are left to hide "
+                "among; check that node, and run the job again",
+                party=short,
+            )
+        await hand_on(session, route, 0, spool, kept, [], counts)
+    finally:
+        spool.close()
 
 
 async def shuffle_next(session: Session, route: Route, phase: Phase) -> None:
@@ -158,90 +172,127 @@ async def shuffle_next(session: Session, route: Route, phase: Phase) -> None:
     Raises:
         ProtocolViolation: The counts do not agree with each other or with what came, or too few reports are left to
             hide among.
+        ResourceError: The disk has no room for them.
     """
-    shufflers = route.task.shufflers
-    hop = shufflers.index(session.me)
-    before = shufflers[hop - 1]
+    hop = route.task.shufflers.index(session.me)
     chain = await _take_chain(session, route, phase, hop)
-    counts, size = ShuffledCounts(received=chain[-1].forwarded), route.size(phase.plain, hop)
-    pieces = []
-    for start in range(0, chain[-1].forwarded, CHUNK):
-        expected = size * min(CHUNK, chain[-1].forwarded - start)
-        data = (await session.recv(before, SealedRows, lambda m, n=expected: _check_size(m, n))).data  # type: ignore[misc]
-        pieces.append(np.frombuffer(data, np.uint8).reshape(-1, size))
-    opened = await _opened(session, route, phase, hop - 1, pieces, size)
-    counts.unreadable = chain[-1].forwarded - len(opened)
-    key = session.randomness("tags").bytes(TAG_KEY_BYTES)
-    kept = (await session.compute(_without_replays, key, {before: opened}, counts))[before]
-    # Whose were dropped is not seen here: those of the largest parties may all be left. A report always hides itself.
-    largest = sorted(phase.groups.values())[-route.task.colluding - 1 :]
-    if max(1, len(kept) + phase.groups[route.task.analyst] - sum(largest)) < phase.n:
-        raise ProtocolViolation(
-            "so many reports came repeated or broken that too few are left to hide among; check the versions of all "
-            "nodes, and run the job again"
-        )
-    await hand_on(session, route, hop, kept, chain, counts)
+    forwarded, size = chain[-1].forwarded, route.size(phase.plain, hop)
+    counts = ShuffledCounts(received=forwarded, unreadable=forwarded)
+    spool = _spool(session, route, size - OVERHEAD, forwarded)
+    try:
+        came = _handed_on(session, route.task.shufflers[hop - 1], forwarded, size)
+        async for opened in _opened(session, route, phase, hop - 1, came):
+            counts.unreadable -= len(opened)
+            await session.compute(spool.add, 0, opened)
+        kept = await session.compute(spool.kept, 1)
+        # Whose were dropped is not seen here: those of the largest parties may all be left. A report hides itself.
+        largest = sorted(phase.groups.values())[-route.task.colluding - 1 :]
+        if max(1, sum(kept.by_sender) + phase.groups[route.task.analyst] - sum(largest)) < phase.n:
+            raise ProtocolViolation(
+                "so many reports came repeated or broken that too few are left to hide among; check the versions of "
+                "all nodes, and run the job again"
+            )
+        await hand_on(session, route, hop, spool, kept, chain, counts)
+    finally:
+        spool.close()
 
 
-async def collect_shuffled(session: Session, route: Route, phase: Phase) -> tuple[Rows, int]:
+async def collect_shuffled(
+    session: Session, route: Route, phase: Phase, take: Callable[[Rows], Awaitable[None]]
+) -> int:
     """Step 5, at the analyst.
 
+    Args:
+        session: The phase's lane.
+        route: The way.
+        phase: The phase.
+        take: Gets the other parties' reports, shape (n, `phase.plain`), piece by piece.
+
     Returns:
-        The other parties' reports, shape (n, `phase.plain`), and how many got lost on the way.
+        How many reports got lost on the way.
 
     Raises:
         ProtocolViolation: The counts do not agree with each other or with what came.
     """
-    hops = len(route.task.shufflers)
+    hops, last = len(route.task.shufflers), route.task.shufflers[-1]
     chain = await _take_chain(session, route, phase, hops)
     forwarded, size = chain[-1].forwarded, route.size(phase.plain, hops)
-    rows = await session.receive_opened(route.task.shufflers[-1], LABEL, np.uint8, (forwarded, size))
-    pieces = [rows[start : start + CHUNK] for start in range(0, forwarded, CHUNK)]
-    opened = await _opened(session, route, phase, hops - 1, pieces, size)
-    announced = sum(size for party, size in phase.groups.items() if party != session.me)
-    return opened, announced - len(opened)
+    lost = sum(number for party, number in phase.groups.items() if party != session.me)
+    rows = Pace(session, last, forwarded, size).each(session.receive_opened_pieces(last, LABEL, forwarded, size))
+    async for opened in _opened(session, route, phase, hops - 1, _in_chunks(rows)):
+        lost -= len(opened)
+        await take(opened)
+    return lost
 
 
 # -- what shufflers share ---------------------------------------------------------------------------------------------
-async def _take_share(session: Session, party: str, announced: int, size: int, counts: ShuffledCounts) -> Rows:
+def _spool(session: Session, route: Route, size: int, expected: int) -> Spool:
+    key, secret = session.randomness("tags").bytes(TAG_KEY_BYTES), session.randomness("spool").bytes(SECRET_BYTES)
+    return Spool(route.room, size, expected, key, secret)
+
+
+async def _sealed(
+    session: Session, route: Route, phase: Phase, reports: Rows | AsyncIterable[Rows], counts: ShuffledCounts
+) -> AsyncIterator[Rows]:
+    """The first shuffler's own reports."""
+    async for chunk in _in_chunks(reports):
+        counts.received += len(chunk)
+        yield await sealed_rows(session, route, phase, chunk)
+
+
+async def _share(
+    session: Session, party: str, announced: int, size: int, counts: ShuffledCounts
+) -> AsyncIterator[Rows]:
     """A party's reports, no more than it has announced."""
-    pieces, left = [], announced
-    for _ in range(0, announced, CHUNK):
+    left, pace = announced, Pace(session, party, announced, size)
+    for start in range(0, announced, CHUNK):
         data = (await session.recv(party, SealedRows)).data
         whole, broken = divmod(len(data), size)
         taken = min(whole, left)
-        pieces.append(np.frombuffer(data, np.uint8, taken * size).reshape(-1, size))
         left -= taken
         counts.received += whole + (broken > 0)
         counts.wrong_size += broken > 0
         counts.over_share += whole - taken
-    return _joined(pieces, size)
+        yield np.frombuffer(data, np.uint8, taken * size).reshape(-1, size)
+        await pace.took(min(CHUNK, announced - start))
 
 
-def _without_replays(key: bytes, taken: Mapping[str, Rows], counts: ShuffledCounts) -> dict[str, Rows]:
-    """By sender what was not there before; of equal reports the first stays."""
-    tags = tags_of([row.data for rows in taken.values() for row in rows], key)
-    fresh = first_seen(tags, lambda each: np.zeros(len(each), np.bool_))
-    counts.replayed += int(np.count_nonzero(~fresh))
-    bounds = np.cumsum([len(rows) for rows in taken.values()])[:-1]
-    return {party: rows[new] for (party, rows), new in zip(taken.items(), np.split(fresh, bounds), strict=True)}
+async def _handed_on(session: Session, before: str, forwarded: int, size: int) -> AsyncIterator[Rows]:
+    """What the shuffler before hands on."""
+    pace = Pace(session, before, forwarded, size)
+    for start in range(0, forwarded, CHUNK):
+        number = min(CHUNK, forwarded - start)
+        message = await session.recv(before, SealedRows, lambda each, n=number * size: _check_size(each, n))  # type: ignore[misc]
+        yield np.frombuffer(message.data, np.uint8).reshape(-1, size)
+        await pace.took(number)
 
 
 async def hand_on(
-    session: Session, route: Route, hop: int, rows: Rows, chain: Sequence[ShuffledCounts], counts: ShuffledCounts
+    session: Session,
+    route: Route,
+    hop: int,
+    spool: Spool,
+    kept: Kept,
+    chain: Sequence[ShuffledCounts],
+    counts: ShuffledCounts,
 ) -> None:
     """In secret order to the next shuffler, or to the analyst."""
-    counts.forwarded = len(rows)
-    order = session.randomness("order")
-    rows = await session.compute(shuffled, rows, order)
+    counts.replayed, counts.forwarded = kept.replayed, sum(kept.by_sender)
     shufflers = route.task.shufflers
     to = shufflers[hop + 1] if hop + 1 < len(shufflers) else route.task.analyst
     await session.send(to, ShuffledChain(hops=[*chain, counts]))
+    pieces = paced(session, to, _in_order(session, spool), spool.size)
     if to == route.task.analyst:
-        await session.open(LABEL, rows, (to,))
+        await session.open_pieces(LABEL, pieces, counts.forwarded, to)
         return
-    for start in range(0, len(rows), CHUNK):
-        await session.send(to, SealedRows(data=rows[start : start + CHUNK].tobytes()))
+    async for chunk in _in_chunks(pieces):
+        await session.send(to, SealedRows(data=chunk.tobytes()))
+
+
+async def _in_order(session: Session, spool: Spool) -> AsyncIterator[Rows]:
+    pieces = spool.in_secret_order(session.randomness("order"))
+    while (rows := await session.compute(next, pieces, None)) is not None:
+        yield rows
 
 
 async def _take_chain(session: Session, route: Route, phase: Phase, hop: int) -> list[ShuffledCounts]:
@@ -275,7 +326,9 @@ def seal(rows: Rows, contexts: Sequence[tuple[bytes, bytes]]) -> Rows:
     return rows
 
 
-async def _opened(session: Session, route: Route, phase: Phase, hop: int, pieces: Sequence[Rows], size: int) -> Rows:
+async def _opened(
+    session: Session, route: Route, phase: Phase, hop: int, pieces: AsyncIterable[Rows]
+) -> AsyncIterator[Rows]:
     """The rows of all pieces that can be read, without their layer."""
     assert route.own is not None
     key, context = route.own, _context(session, phase, hop)
@@ -284,7 +337,15 @@ async def _opened(session: Session, route: Route, phase: Phase, hop: int, pieces
         messages, readable = open_rows(rows, key, context)
         return messages[readable]
 
-    return _joined(await session.map(peel, pieces), size - OVERHEAD)
+    waiting: list[Rows] = []
+    async for piece in pieces:
+        waiting.append(piece)
+        if len(waiting) == session.workers:
+            for rows in await session.map(peel, waiting):
+                yield rows
+            waiting = []
+    for rows in await session.map(peel, waiting):
+        yield rows
 
 
 async def _in_chunks(reports: Rows | AsyncIterable[Rows]) -> AsyncIterator[Rows]:
@@ -307,10 +368,6 @@ async def _in_chunks(reports: Rows | AsyncIterable[Rows]) -> AsyncIterator[Rows]
 def _context(session: Session, phase: Phase, hop: int) -> bytes:
     """What a layer is for: this session, this phase, this hop."""
     return encode_labels("comine shuffled records", session.id, phase.number, hop)
-
-
-def _joined(pieces: Sequence[Rows], size: int) -> Rows:
-    return np.concatenate([np.empty((0, size), np.uint8), *pieces])
 
 
 def _check_key(message: ReportKey) -> None:

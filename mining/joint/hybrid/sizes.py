@@ -18,8 +18,8 @@ import numpy as np
 from crypto.primitives.sealed import KEY_BYTES, OVERHEAD
 from link.traffic import Traffic
 from mining.joint.hybrid.budget import least_group, search_plan
+from mining.joint.hybrid.pacing import CHUNK, windows_told
 from mining.joint.hybrid.parameters import HybridMining
-from mining.joint.hybrid.shuffle import CHUNK
 from mining.joint.spent import Spent
 
 if TYPE_CHECKING:
@@ -129,7 +129,7 @@ def hybrid_traffic(traffic: Traffic, task: HybridMining, sizes: SearchSizes) -> 
     """Enters `hybrid.mine`.
 
     Rounds: 1 for the records, 1 for keys where several shuffle; for each phase 1 for candidates, 1 for reports and 1
-    for each shuffler; 1 for the result.
+    for each shuffler, and 2 for each window of reports beyond two (`pacing`) of each hop; 1 for the result.
     """
     parties, analyst = traffic.parties, task.analyst
     for party in parties:
@@ -140,8 +140,8 @@ def hybrid_traffic(traffic: Traffic, task: HybridMining, sizes: SearchSizes) -> 
     traffic.rounds += 1 + (len(openers) > 1)  # the analyst waits for no keys but those of shufflers
     for phase in sizes.phases:
         document_traffic(traffic, analyst, parties, phase.asked)
-        _reports_traffic(traffic, task, phase)
-        traffic.rounds += 2 + len(task.shufflers)
+        windows = _reports_traffic(traffic, task, phase)
+        traffic.rounds += 2 + len(task.shufflers) + 2 * windows
     document_traffic(traffic, analyst, task.learners, sizes.result_bytes)
     traffic.rounds += any(party != analyst for party in task.learners)
 
@@ -151,14 +151,26 @@ def document_traffic(traffic: Traffic, sender: str, to: Iterable[str], size: int
     traffic.send(sender, to, size, messages=2)
 
 
-def _reports_traffic(traffic: Traffic, task: HybridMining, phase: PhaseSizes) -> None:
-    """Enters a phase's reports on their way to the analyst: to it, or to the first shuffler and on from each."""
+def _reports_traffic(traffic: Traffic, task: HybridMining, phase: PhaseSizes) -> int:
+    """Enters a phase's reports on their way to the analyst: to it, or to the first shuffler and on from each.
+
+    Returns:
+        For how many windows of reports senders wait, hop by hop.
+    """
     route = (*task.shufflers, task.analyst)
     layers = len(task.shufflers)  # of the analyst, and of each shuffler but the first
+    told, size = [0], phase.report_bytes + OVERHEAD * layers
     for party, reports in phase.groups.items():
-        if party != task.analyst:
-            traffic.send(party, route[0], reports * (phase.report_bytes + OVERHEAD * layers), reports // CHUNK + 1)
+        if party not in (task.analyst, route[0]):
+            told.append(windows_told(reports, size))
+            traffic.send(party, route[0], reports * size, reports // CHUNK + 1)
+            traffic.send(route[0], party, 0, told[-1])
+    windows = max(told)
     forwarded = sum(size for party, size in phase.groups.items() if party != task.analyst)
     for hop, (shuffler, to) in enumerate(pairwise(route)):
-        size = forwarded * (phase.report_bytes + OVERHEAD * (layers - hop))
-        traffic.send(shuffler, to, size, forwarded // CHUNK + 1)
+        size = phase.report_bytes + OVERHEAD * (layers - hop)
+        hop_told = windows_told(forwarded, size)
+        traffic.send(shuffler, to, forwarded * size, forwarded // CHUNK + 1)
+        traffic.send(to, shuffler, 0, hop_told)
+        windows += hop_told
+    return windows

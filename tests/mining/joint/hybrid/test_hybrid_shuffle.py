@@ -14,9 +14,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from crypto.primitives.sealed import OVERHEAD, Rows, new_private_key, open_rows
+from link.chunks import CHUNK_BYTES
 from link.session import Session
-from mining.joint.hybrid import shuffle
+from mining.joint.hybrid import pacing, shuffle
 from mining.joint.hybrid.disclosure import openings
+from mining.joint.hybrid.room import DEFAULT_ROOM, Room
 from mining.joint.hybrid.shuffle import (
     Phase,
     Route,
@@ -58,6 +60,7 @@ def through(
     seed: int = 0,
     observe: Callable[[Frame], None] | None = None,
     ahead_bytes: Mapping[str, int] | None = None,
+    room: Room = DEFAULT_ROOM,
 ) -> Got:
     """What the analyst gets of the reports of all others; `parts` are what deviating parties do in place of theirs."""
     task = shuffled(shufflers, colluding=colluding)
@@ -65,12 +68,18 @@ def through(
     phase = Phase(0, groups, SIZE, n)
 
     async def role(session: Session) -> Got | None:
-        route = await agree_on_route(session.lane("route"), task)
+        route = await agree_on_route(session.lane("route"), task, room)
         lane, own = session.lane("phase"), rows(reports.get(session.me, ()))
         if parts is not None and session.me in parts:
             await parts[session.me](lane, route, phase, own)  # type: ignore[misc]
         elif session.me == task.analyst:
-            return await collect_shuffled(lane, route, phase)
+            came: list[Rows] = []
+
+            async def take(reports: Rows) -> None:
+                came.append(reports)
+
+            lost = await collect_shuffled(lane, route, phase, take)
+            return np.concatenate([rows([]), *came]), lost
         elif session.me == shufflers[0]:
             await shuffle_first(lane, route, phase, own)
         else:
@@ -100,8 +109,10 @@ def test_the_analyst_gets_all_reports_and_nothing_is_lost(
 
 
 def test_reports_are_read_as_they_come(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The first shuffler has room for four of a hundred messages of each party, and seals its own last of all."""
+    """The first shuffler has room for five of a hundred messages of each party, of which two windows of two may wait,
+    and seals its own last of all."""
     monkeypatch.setattr(shuffle, "CHUNK", 1)
+    monkeypatch.setattr(pacing, "window_of", lambda size: 2 if size > SIZE + OVERHEAD else CHUNK_BYTES)
     seal, sent = shuffle.sealed_rows, asyncio.Event()
     waited = {"south", "east"}
 
@@ -115,10 +126,13 @@ def test_reports_are_read_as_they_come(monkeypatch: pytest.MonkeyPatch) -> None:
         waited.discard(session.me)
         if not waited:
             sent.set()
+        if session.me == "east":
+            await shuffle_next(session, route, phase)
 
     monkeypatch.setattr(shuffle, "sealed_rows", sealed)
     reports = {"south": range(100), "east": range(100, 200), "west": range(200, 203)}
-    got, lost = through(reports, parts={"south": sends, "east": sends}, ahead_bytes={"west": 4 * 1024})
+    parts, room = {"south": sends, "east": sends}, {"west": 4 * 1024}
+    got, lost = through(reports, ("west", "east"), parts=parts, ahead_bytes=room)
     assert sorted(values(got)) == list(range(203))
     assert lost == 0
 
@@ -279,8 +293,9 @@ def hands_on(change: Callable[[ShuffledCounts], None], less: int = 0) -> Part:
     async def part(session: Session, route: Route, phase: Phase, own: Rows) -> None:
         genuine = shuffle.hand_on
 
-        async def lying(session, route, hop, rows, chain, counts):  # type: ignore[no-untyped-def]
-            kept, counts.forwarded = rows[less:], len(rows) - less
+        async def lying(session, route, hop, spool, found, chain, counts):  # type: ignore[no-untyped-def]
+            kept = np.concatenate([*spool.in_secret_order(session.randomness("order"))])[less:]
+            counts.forwarded = len(kept)
             change(counts)
             told = [*chain, counts]
             to = route.task.analyst if len(route.task.shufflers) == 1 else route.task.shufflers[1]
