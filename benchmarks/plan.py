@@ -18,7 +18,7 @@ from benchmarks.measure import run_process
 from benchmarks.settings import Settings
 from benchmarks.table import Table
 from coordinator.demo.loopback import LoopbackFederation
-from coordinator.demo.story import JOB, SEPARATOR, as_file, households
+from coordinator.demo.story import BASKETS, JOB, as_file, households
 from link.errors import ConfigurationError
 from mining.data.transactions import Transactions
 from mining.public_sizes import measured
@@ -108,7 +108,9 @@ def demo() -> Iterator[LoopbackFederation]:
             sources[party] = place / f"{party}.txt"
             sources[party].write_text(as_file(baskets), encoding="utf-8")
         public = {party: measured(Transactions.from_rows(baskets)) for party, baskets in households().items()}
-        made = LoopbackFederation.prepare(place, "policies", sources, separator=SEPARATOR, public=public)
+        made = LoopbackFederation.prepare(
+            place, "policies", sources, written=dict.fromkeys(sources, BASKETS), public=public
+        )
         (place / "job.toml").write_text(JOB, encoding="utf-8")
         with made.running():
             asyncio.run(made.ready())

@@ -20,6 +20,7 @@ from link.files.printable import one_line
 
 _COMMANDS: Final = {
     "init": "party.init",
+    "quickstart": "comine.quickstart.command",
     "demo": "coordinator.cli.demo",
     "doctor": "coordinator.cli.doctor",
     "simulate": "coordinator.cli.simulate",

@@ -63,7 +63,7 @@ def write_folder(out: Path, transactions: Transactions, document: HidingDocument
 
     def fill(draft: Path) -> None:
         draft.mkdir(parents=True)
-        rows = _rows(transactions)
+        rows = lists_of_items(transactions)
         pq.write_table(pa.table({"items": rows}), draft / PARQUET, compression="zstd")
         if (transactions.lengths > 0).all():  # a record cannot be empty
             with (draft / CSV).open("w", encoding="utf-8", newline="") as file:
@@ -74,7 +74,8 @@ def write_folder(out: Path, transactions: Transactions, document: HidingDocument
     write_whole(out, fill, holds_earlier)
 
 
-def _rows(transactions: Transactions) -> pa.ListArray:
+def lists_of_items(transactions: Transactions) -> pa.ListArray:
+    """The items of each row, as a column of Parquet."""
     names: Sequence[str] = transactions.items
     items = pa.DictionaryArray.from_arrays(pa.array(transactions.indices), pa.array(names, pa.string()))
     return pa.ListArray.from_arrays(pa.array(transactions.offsets.astype(np.int32)), items.cast(pa.string()))

@@ -29,6 +29,7 @@ COORDINATOR: Final = "coordinator"
 _STOP_S: Final = 15  # a node ends within 10 s of SIGTERM
 _READY_S: Final = 30.0
 _RETRY_S: Final = 0.1
+_BASKETS: Final = {"format": "basket"}
 _HOST: Final = "127.0.0.1"
 _PORTS: Final = range(20_000, 32_768)
 
@@ -54,7 +55,7 @@ class LoopbackFederation:
         dataset: str,
         sources: Mapping[str, Path],
         *,
-        separator: str | None = None,
+        written: Mapping[str, Mapping[str, str]] | None = None,
         public: Mapping[str, PublicSizes] | None = None,
     ) -> LoopbackFederation:
         """Makes the authority, the certificates and all configuration files.
@@ -62,8 +63,8 @@ class LoopbackFederation:
         Args:
             folder: Created if need be.
             dataset: The name under which every party serves its data.
-            sources: Each party's basket file.
-            separator: Between the items of a line; blanks by default.
+            sources: Each party's file.
+            written: By party how its file is written, as keys of `[[dataset]]`; as baskets by default.
             public: By party, what it publishes of its size; nothing by default.
 
         Raises:
@@ -72,7 +73,7 @@ class LoopbackFederation:
         """
         federation = cls(folder, tuple(sources))
         try:
-            federation._write(dataset, sources, separator, public or {})
+            federation._write(dataset, sources, written or {}, public or {})
         except OSError as error:
             raise ResourceError(f"{folder} cannot be written ({error.strerror}); choose another folder") from None
         return federation
@@ -178,7 +179,7 @@ class LoopbackFederation:
         self,
         dataset: str,
         sources: Mapping[str, Path],
-        separator: str | None,
+        written: Mapping[str, Mapping[str, str]],
         public: Mapping[str, PublicSizes],
     ) -> None:
         authority = Authority.create()
@@ -196,7 +197,9 @@ class LoopbackFederation:
             (home / "federation.toml").write_text(f'[federation]\nname = "loopback"\n{own}{members}')
             if party:
                 publish = public.get(name, NOTHING).coarse().as_toml()
-                text = _party_file(name, addresses[name], credentials, dataset, sources[name], separator, publish)
+                text = _party_file(
+                    name, addresses[name], credentials, dataset, sources[name], written.get(name, _BASKETS), publish
+                )
                 (home / "party.toml").write_text(text)
 
 
@@ -219,9 +222,9 @@ def free_addresses(number: int) -> list[str]:
 
 
 def _party_file(
-    name: str, address: str, tls: str, dataset: str, source: Path, separator: str | None, publish: str
+    name: str, address: str, tls: str, dataset: str, source: Path, written: Mapping[str, str], publish: str
 ) -> str:
-    between = "" if separator is None else f"separator = {json.dumps(separator, ensure_ascii=False)}\n"
+    how = "".join(f"{key} = {_quoted(value)}\n" for key, value in written.items())
     return f"""\
 [party]
 name = "{name}"
@@ -234,15 +237,19 @@ federation = "federation.toml"
 [[dataset]]
 name = "{dataset}"
 kind = "transactions"
-source = {json.dumps(str(source), ensure_ascii=False)}
-format = "basket"
-{between}
+source = {_quoted(str(source))}
+{how}
 {publish}
 [policy]
 approve = "auto"
 tasks = ["itemsets", "rules"]
 max_unions = 100_000            # nobody's data: here jobs may be tried as often as one likes
 """
+
+
+def _quoted(text: str) -> str:
+    """The text as TOML writes it."""
+    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
 def _last_line(log: Path) -> str:

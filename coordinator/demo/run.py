@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import asyncio
 import shutil
-import signal
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from types import FrameType
 from typing import Any, Final
 
 from rich.console import Console
 from rich.table import Table
 
 from coordinator.demo.loopback import LoopbackFederation
-from coordinator.demo.story import INSURERS, JOB, SEPARATOR, Basket, alone, as_file, found_in, households, pooled
+from coordinator.demo.story import BASKETS, INSURERS, JOB, Basket, alone, as_file, found_in, households, pooled
+from coordinator.interrupt import run_interruptibly, signals_interrupt
 from coordinator.jobs.runner import run_job
 from jobs.loading import load_job
 from jobs.results.result import Result
@@ -62,10 +60,10 @@ def run_demo(out: Path) -> None:
     federation = _prepare(out.resolve(), baskets)
     _show_parties(console, baskets, len(rows))
 
-    with _stoppable(), federation.running():
+    with signals_interrupt(), federation.running():
         console.print("\nStarted three nodes, each with its own data, key and port …")
         spec = load_job(federation.folder / "coordinator" / "job.toml")
-        result, seconds = asyncio.run(_mine(federation, spec))
+        result, seconds = run_interruptibly(_mine(federation, spec))
         result.save(federation.folder / "result")
     console.print(f"… ran the job among them over gRPC with mutual TLS in {seconds:.2f} s, and stopped them.\n")
 
@@ -106,26 +104,11 @@ def _prepare(folder: Path, baskets: Mapping[str, Sequence[Basket]]) -> LoopbackF
         (folder / name / "policies.txt").write_text(as_file(own), encoding="utf-8")
         sources[name] = Path("policies.txt")
     public = {name: measured(Transactions.from_rows(own)) for name, own in baskets.items()}
-    federation = LoopbackFederation.prepare(folder, DATASET, sources, separator=SEPARATOR, public=public)
+    federation = LoopbackFederation.prepare(
+        folder, DATASET, sources, written=dict.fromkeys(sources, BASKETS), public=public
+    )
     (folder / "coordinator" / "job.toml").write_text(JOB, encoding="utf-8")
     return federation
-
-
-class _stoppable:  # noqa: N801 - used as a statement
-    """While it lasts, SIGTERM and SIGHUP end the demo as Ctrl-C does, so that the nodes are stopped."""
-
-    _SIGNALS = (signal.SIGTERM, signal.SIGHUP)
-
-    def __enter__(self) -> None:
-        self._before = {number: signal.signal(number, self._interrupt) for number in self._SIGNALS}
-
-    def __exit__(self, *_: object) -> None:
-        for number, handler in self._before.items():
-            signal.signal(number, handler)
-
-    @staticmethod
-    def _interrupt(number: int, frame: FrameType | None) -> None:  # noqa: ARG004
-        raise KeyboardInterrupt  # SIGINT itself may be ignored, as in a shell's background
 
 
 def _show_parties(console: Console, baskets: Mapping[str, Sequence[Basket]], total: int) -> None:

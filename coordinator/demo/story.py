@@ -29,6 +29,8 @@ Itemset = frozenset[str]
 MIN_SUPPORT: Final = Decimal("0.01")
 MIN_CONFIDENCE: Final = Decimal("0.3")
 SEPARATOR: Final = ";"
+BASKETS: Final = {"format": "basket", "separator": SEPARATOR}
+"""How an insurer's file is written, as keys of `[[dataset]]`."""
 
 _ABSENT: Final = 3
 _READER: Final = f"""

@@ -51,6 +51,7 @@ COMMANDS = [
     "pki show",
     "pki sign",
     "query",
+    "quickstart",
     "schema",
     "shuffle",
     "shuffle collect",

@@ -62,6 +62,7 @@ READ: Final[dict[str, tuple[str, ...]]] = {
         "coordinator.cli.explain:_page",
         "coordinator.demo.story:households",
         "coordinator.demo.run:_make_room",
+        "comine.quickstart.run:_is_earlier",
         "coordinator.frequency.files:_rewrite",
         "coordinator.frequency.reading:collection_as_data",
         "coordinator.demo.local_process:_listening",

@@ -1,8 +1,9 @@
 """The tutorials are run as they are written: their files are made, their commands run, their output appears.
 
-A fence tells what a block is: `toml NAME` or `ini NAME` is a file, `sh` is commands that end well (`sh exits 30`: with
-that code), `sh serve` is nodes, each in a terminal of its own, and `text` is lines of output in order, … for anything.
-Blocks in other languages are for reading. Ports become free ones, and the machines of `.example` this one.
+A fence tells what a block is: `toml NAME`, `ini NAME` or `csv NAME` is a file, `sh` is commands that end well (`sh
+exits 30`: with that code), `sh serve` is nodes, each in a terminal of its own, and `text` is lines of output in order,
+… for anything. Blocks in other languages are for reading. Ports become free ones, and the machines of `.example` this
+one.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from tests.integration.processes import Process
 from tests.party.files import free_ports
 
 ROOT = Path(__file__).resolve().parents[2]
-BLOCK = re.compile(r"^( *)```(toml|ini|sh|text)(?:[ ]([^\n]*))?\n(.*?)^\1```$", re.MULTILINE | re.DOTALL)
+BLOCK = re.compile(r"^( *)```(toml|ini|csv|sh|text)(?:[ ]([^\n]*))?\n(.*?)^\1```$", re.MULTILINE | re.DOTALL)
 PORT = re.compile(r"\b71\d\d\b")
 MACHINE = re.compile(r"\b[a-z]+\.example(?=:)")
 
@@ -43,7 +44,7 @@ class Reader:
         text = MACHINE.sub("127.0.0.1", PORT.sub(lambda port: others[port[0]], text))
         for indent, kind, more, body in BLOCK.findall(text):
             body = re.sub(f"^{indent}", "", body, flags=re.MULTILINE)
-            if kind in ("toml", "ini") and more:
+            if kind in ("toml", "ini", "csv") and more:
                 (self.place / more).write_text(body)
             elif kind == "sh" and more == "serve":
                 self.serve(body)
@@ -125,6 +126,7 @@ def reader(tmp_path: Path) -> Iterator[Reader]:
     [
         "three-organisations",
         "across-machines",
+        "quickstart",
         "three-tables",
         "rows-and-columns",
         "frequency-service",
@@ -140,3 +142,10 @@ def test_a_tutorial_does_what_it_says(reader: Reader, page: str) -> None:
             pytest.skip(f"there is no {tool}, which the tutorial uses")
     reader.follow(ROOT / "docs/tasks" / f"{page}.md")
     reader.leave()
+
+
+def test_the_quickstart_has_few_commands() -> None:
+    """From a bare machine to a result and one more job."""
+    page = (ROOT / "docs/tasks/quickstart.md").read_text(encoding="utf-8")
+    blocks = re.findall(r"^```(?:sh|sh serve|console)\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
+    assert len([line for block in blocks for line in block.splitlines()]) <= 8

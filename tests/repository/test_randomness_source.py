@@ -14,6 +14,7 @@ SOURCE = "crypto/primitives/randomness.py"
 OTHER_SOURCES = {"secrets", "random", "uuid", "numpy.random", "np.random", "os.urandom", "os.getrandom"}
 WORDS = re.compile("|".join(rf"\b{name.rpartition('.')[2]}\b" for name in OTHER_SOURCES))
 PUBLIC = {
+    "comine/quickstart/run.py": "secrets.token_hex",
     "coordinator/jobs/client.py": "secrets.token_bytes",  # a challenge
     "coordinator/jobs/runner.py": "secrets.token_bytes",  # a job's nonce
     "jobs/results/destination.py": "secrets.token_hex",  # names of drafts, as the rest

@@ -1,0 +1,129 @@
+"""The parties of a quickstart: a party for each file, or three to whom the rows of one file are dealt."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from comine.quickstart.task import DATASET
+from coordinator.anonymisation.rule_hiding import lists_of_items
+from coordinator.demo.story import BASKETS, as_file, households
+from link.errors import ConfigurationError, InputDataError
+from link.pki.identity import NAME
+from mining.data.transactions import Transactions
+from mining.public_sizes import PublicSizes
+from party.config import DatasetSection
+from party.data.dataset_check import check_dataset
+from party.data.source_format import guess_format
+from party.data.sources import read_dataset
+
+_PARTS: Final = ("north", "south", "east")
+_TAKEN: Final = frozenset({"all", "authority", "ca", "coordinator", "result"})
+_MOST: Final = 16  # nodes on one machine
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """The data of a party.
+
+    Attributes:
+        name: The party.
+        path: The file, absolute, or relative to the folder of the party.
+        settings: How it is written: keys of `[[dataset]]`.
+        data: Its rows.
+        public: What may be published of their size.
+    """
+
+    name: str
+    path: Path
+    settings: dict[str, str]
+    data: Transactions
+    public: PublicSizes
+
+
+def of_files(files: Sequence[str], folder: Path, tell: Callable[[str], None]) -> list[Source]:
+    """The parties of these files; without any, those of the demo.
+
+    Args:
+        files: As they were named.
+        folder: Where a folder is made for each party that needs a file of its own.
+        tell: Called with sentences for people.
+
+    Raises:
+        InputDataError: A file is missing, or cannot be read as transactions.
+        ConfigurationError: There are too many files, or there are none and the demo's data are not installed.
+    """
+    if len(files) > _MOST:
+        raise ConfigurationError(f"a quickstart takes at most {_MOST} files, a node for each; give fewer")
+    if not files:
+        tell("no files were named: here are the households of three insurers, the data of comine demo")
+        return [_insurer(name, as_file(baskets), folder, tell) for name, baskets in households().items()]
+    names = _names([Path(file) for file in files])
+    found = [_read(name, Path(file), _looks(file, tell), tell) for name, file in zip(names, files, strict=True)]
+    return found if len(found) > 1 else _dealt(found[0], folder, tell)
+
+
+def _looks(file: str, tell: Callable[[str], None]) -> dict[str, str]:
+    guess = guess_format(file)
+    tell(f"{file}: taken as {guess.format}, since {guess.reason}")
+    return guess.settings
+
+
+def _read(name: str, path: Path, settings: dict[str, str], tell: Callable[[str], None]) -> Source:
+    section = DatasetSection.model_validate({"name": DATASET, "kind": "transactions", "source": str(path), **settings})
+    checked = check_dataset(section, in_place_of_items=None)
+    if checked.problem:
+        raise InputDataError(checked.problem)
+    data = read_dataset(section, ())
+    assert isinstance(data, Transactions)  # which is the kind of the section
+    if not data.n_rows:
+        raise InputDataError(f"{path} holds no transaction; name a file with some")
+    tell(f"  {name}: {data.n_rows:,} transactions with {data.n_items:,} distinct items")
+    for hint in checked.hints:
+        tell(f"  hint: {hint.sentence}")
+    return Source(name, path.absolute(), settings, data, checked.publishable)
+
+
+def _dealt(whole: Source, folder: Path, tell: Callable[[str], None]) -> list[Source]:
+    """The rows of one file in three parts: the first, fourth, … for the first party, and so on."""
+    if whole.data.n_rows < len(_PARTS):
+        raise InputDataError(f"{whole.path} has too few rows for {len(_PARTS)} parties; name a file for each party")
+    tell(
+        f"one file was named, so its rows are DEALT to {len(_PARTS)} made-up parties, every third row to each; "
+        "name several files to have a party for each"
+    )
+    found = []
+    for place, name in enumerate(_PARTS):
+        part = whole.data.chosen(np.arange(whole.data.n_rows) % len(_PARTS) == place)
+        (folder / name).mkdir(parents=True)
+        path = folder / name / "rows.parquet"
+        pq.write_table(pa.table({"items": lists_of_items(part)}), path)
+        read = _read(name, path, {"format": "parquet"}, tell)
+        found.append(Source(name, Path(path.name), read.settings, read.data, read.public))
+    return found
+
+
+def _insurer(name: str, text: str, folder: Path, tell: Callable[[str], None]) -> Source:
+    (folder / name).mkdir(parents=True)
+    path = folder / name / "policies.txt"
+    path.write_text(text, encoding="utf-8")
+    read = _read(name, path, BASKETS, tell)
+    return Source(name, Path(path.name), read.settings, read.data, read.public)
+
+
+def _names(paths: Sequence[Path]) -> list[str]:
+    """A name for each file's party, after the file where that can be."""
+    found: list[str] = []
+    for number, path in enumerate(paths, 1):
+        name = re.sub("[^a-z0-9]+", "-", path.name.partition(".")[0].lower()).strip("-")[:40].strip("-")
+        usual = NAME.fullmatch(name) is not None and name not in _TAKEN and not name.isdecimal()
+        name = name if usual else f"party-{number}"
+        found.append(name if name not in found else f"{name}-{number}")
+    return found
