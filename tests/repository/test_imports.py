@@ -16,7 +16,7 @@ LIBRARIES = {"duckdb", "jinja2", "pandas", "polars", "pyspark", "rbcl", "scipy",
 COMMANDS = {  # which load what they run
     *(f"party/{name}.py" for name in ("check", "cli", "inbox_cli", "init")),
     *(str(path.relative_to(ROOT)) for path in (ROOT / "coordinator" / "cli").rglob("*.py")),
-    *(f"comine/{name}.py" for name in ("__init__", "__main__", "command")),
+    *(f"comine/{name}.py" for name in ("__init__", "__main__", "command", "quickstart/command")),
 }
 LATE = {  # what brings one of the libraries, or numpy to a coordinator that only shows what a job discloses
     "anonymize/estimators/perturbing.py",
