@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -20,7 +19,7 @@ from mining.partitioned.runner import Anywhere
 from mining.partitioned.spark.runner import OnSpark
 from mining.reference.pooled import brute_force
 from protos.v1 import control_pb2 as control
-from tests.mining.partitioned.deadly_kernels import Endless
+from tests.mining.partitioned.deadly_kernels import Endless, lives
 from tests.mining.partitioned.spark_server import SparkServer
 from tests.party.nodes import DATA, Nodes, running, weekly
 
@@ -84,58 +83,56 @@ async def finds_what_pooled_rows_hold(nodes: Nodes, **itemsets: Any) -> bytes:
 
 
 def test_three_engines_in_one_job(server: SparkServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    async def test() -> None:
-        async with running(tmp_path, prepare=three_engines(tmp_path, server.url)) as nodes:
-            job_id = await finds_what_pooled_rows_hold(nodes)
-            while f"comine-{job_id.hex()}".encode() not in events_of(server):  # noqa: ASYNC110 - it writes them later
-                await asyncio.sleep(0.1)
-            await finds_what_pooled_rows_hold(nodes, universe="hidden")
-            total, killed = OnSpark.total, list[int]()
-
-            def bereft(self: OnSpark, *those: Any) -> Any:
-                if not killed:
-                    killed.append(1)
-                    server.kill_executor()
-                return total(self, *those)
-
-            monkeypatch.setattr(OnSpark, "total", bereft)
-            await finds_what_pooled_rows_hold(nodes)
-            assert killed
-
-    asyncio.run(test())
-
-
-def test_cancelled_jobs_and_a_lost_cluster(
-    server: SparkServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    """One federation goes through it all, since a session on a cluster takes longer to begin than a job."""
     begun, total = tmp_path / "begun", OnSpark.total
 
     async def test() -> None:
         async with running(tmp_path, prepare=three_engines(tmp_path, server.url)) as nodes:
-            with monkeypatch.context() as patch:
-                patch.setattr(OnSpark, "total", lambda self, view, _: total(self, view, Anywhere(Endless(begun))))
-                job_id = await nodes.begin(weekly())
-                while not (begun.exists() and (process := begun.read_text())):  # noqa: ASYNC110
-                    await asyncio.sleep(0.01)
-                await nodes.clients[NORTH].cancel(job_id, "enough")
-                ends = await nodes.ends(job_id)
-                assert {end.state for end in ends.values()} <= {control.CANCELLED, control.FAILED}
-                while _lives(int(process)):  # noqa: ASYNC110
-                    await asyncio.sleep(0.01)
-            await finds_what_pooled_rows_hold(nodes)
-
-            def lost(self: OnSpark, *those: Any) -> Any:
-                server.kill()
-                return total(self, *those)
-
-            with monkeypatch.context() as patch:
-                patch.setattr(OnSpark, "total", lost)
-                _, ends = await nodes.run(weekly(name="lost"))
-                for end in ends.values():
-                    assert (end.state, end.error_code, end.error_party) == (control.FAILED, ResourceError.code, NORTH)
-                assert "the engine spark at 127.0.0.1:" in nodes.logs[NORTH].getvalue()
+            await one_is_cancelled(nodes)
+            await one_loses_an_executor(nodes)
+            await one_loses_the_cluster(nodes)
             server.start()
-            await finds_what_pooled_rows_hold(nodes)
+            job_id = await finds_what_pooled_rows_hold(nodes)
+            while f"comine-{job_id.hex()}".encode() not in events_of(server):  # noqa: ASYNC110 - it writes them later
+                await asyncio.sleep(0.1)
+
+    async def one_is_cancelled(nodes: Nodes) -> None:
+        with monkeypatch.context() as patch:
+            patch.setattr(OnSpark, "total", lambda self, view, _: total(self, view, Anywhere(Endless(begun))))
+            job_id = await nodes.begin(weekly())
+            while not (begun.exists() and (process := begun.read_text())):  # noqa: ASYNC110
+                await asyncio.sleep(0.01)
+            await nodes.clients[NORTH].cancel(job_id, "enough")
+            ends = await nodes.ends(job_id)
+            assert {end.state for end in ends.values()} <= {control.CANCELLED, control.FAILED}
+            while lives(int(process)):  # noqa: ASYNC110
+                await asyncio.sleep(0.01)
+
+    async def one_loses_an_executor(nodes: Nodes) -> None:
+        killed = list[int]()
+
+        def bereft(self: OnSpark, *those: Any) -> Any:
+            if not killed:
+                killed.append(1)
+                server.kill_executor()
+            return total(self, *those)
+
+        with monkeypatch.context() as patch:
+            patch.setattr(OnSpark, "total", bereft)
+            await finds_what_pooled_rows_hold(nodes, universe="hidden")
+            assert killed
+
+    async def one_loses_the_cluster(nodes: Nodes) -> None:
+        def lost(self: OnSpark, *those: Any) -> Any:
+            server.kill()
+            return total(self, *those)
+
+        with monkeypatch.context() as patch:
+            patch.setattr(OnSpark, "total", lost)
+            _, ends = await nodes.run(weekly(name="lost"))
+        for end in ends.values():
+            assert (end.state, end.error_code, end.error_party) == (control.FAILED, ResourceError.code, NORTH)
+        assert "the engine spark at 127.0.0.1:" in nodes.logs[NORTH].getvalue()
 
     asyncio.run(test())
 
@@ -149,11 +146,3 @@ def test_a_simulation_counts_on_a_cluster(server: SparkServer, tmp_path: Path) -
     found = comine.simulate(contents, files, format="parquet", engine="spark", spark=server.url).finding
     assert found is not None
     assert {frozenset(items): count for items, count in found.itemsets} == brute_force(POOLED, LEAST)  # type: ignore[attr-defined]
-
-
-def _lives(process: int) -> bool:
-    try:
-        os.kill(process, 0)
-    except ProcessLookupError:
-        return False
-    return True

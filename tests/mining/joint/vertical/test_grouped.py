@@ -27,9 +27,8 @@ from tests.crypto.protocols.products_world import assert_views_alike
 from tests.crypto.protocols.two_party_world import shapes_of
 from tests.errors import fails
 from tests.examples import examples, slowly
-from tests.mining.joint.oracle import pooled_supports
 from tests.mining.joint.vertical.test_vertical_resume import attempt, found
-from tests.mining.joint.vertical.vertical_world import ENGINES, Name, mine_all, quick_keys
+from tests.mining.joint.vertical.vertical_world import ENGINES, Name, assert_mined, mine_all, quick_keys
 from tests.world import run_parties
 
 __all__ = ["quick_keys"]
@@ -118,7 +117,7 @@ def task_of(grid: Grid, least: int, **more) -> VerticalMining:
 
 @pytest.mark.parametrize("disclose", ["candidates", "supports", "frequent"])
 @given(grids(), st.integers(1, 6), st.data())  # each of them a whole job
-@examples(3, 12)
+@examples(2, 6)
 def test_equals_mining_the_joined_table(disclose: str, grid: Grid, least: int, data: st.DataObject) -> None:
     parties, joined = grid.parties, grid.joined
     learners = tuple(data.draw(st.lists(st.sampled_from(parties), min_size=1, unique=True)))
@@ -130,36 +129,21 @@ def test_equals_mining_the_joined_table(disclose: str, grid: Grid, least: int, d
         with fails("E101"):
             run(grid, task)
         return
-    expected = pooled_supports({"all": joined}, task.min_support)
-    for party, result in run(grid, task).items():
-        assert result.n_rows == len(joined)
-        if party not in learners:
-            assert result.itemsets is None
-            continue
-        assert result.itemsets is not None
-        assert result.itemsets.counted == (disclose != "frequent")
-        rows = {frozenset(itemset): count for itemset, count in result.itemsets.rows()}
-        if disclose == "frequent":
-            assert set(rows) == set(expected)
-        else:
-            assert rows == expected
+    assert_mined(run(grid, task), joined, task)
 
 
 @pytest.mark.parametrize("engine", ENGINES)
 @given(grids(), st.integers(1, 4))
-@examples(1, 6, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@examples(1, 4, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @pytest.mark.usefixtures("quick_keys")
 def test_every_engine_equals_mining_the_joined_table(engine: Name, grid: Grid, least: int) -> None:
     joined = grid.joined
     if not joined:
         return
     task = task_of(grid, min(least, len(joined)), engine=engine)
-    for result in run(grid, task).values():
-        assert result.n_rows == len(joined)
-        assert result.strategy == f"level-wise, {engine}"
-        assert result.itemsets is not None
-        rows = {frozenset(itemset): count for itemset, count in result.itemsets.rows()}
-        assert rows == pooled_supports({"all": joined}, task.min_support)
+    results = run(grid, task)
+    assert {result.strategy for result in results.values()} == {f"level-wise, {engine}"}
+    assert_mined(results, joined, task)
 
 
 # -- from tables, with the alignment -----------------------------------------------------------------------------------
@@ -188,7 +172,8 @@ def mine_tables(
 
 
 @given(grids(), st.integers(1, 4))
-@examples(2, 8)
+@examples(1, 5, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@pytest.mark.usefixtures("few_fakes")
 def test_tables_are_aligned_and_mined(grid: Grid, least: int) -> None:
     joined = grid.joined
     task = task_of(grid, min(least, max(1, len(joined))), engine="ot")
@@ -196,10 +181,7 @@ def test_tables_are_aligned_and_mined(grid: Grid, least: int) -> None:
         with fails("E101"):
             mine_tables(tables_of(grid), task)
         return
-    for result in mine_tables(tables_of(grid), task).values():
-        assert result.itemsets is not None
-        rows = {frozenset(itemset): count for itemset, count in result.itemsets.rows()}
-        assert rows == pooled_supports({"all": joined}, task.min_support)
+    assert_mined(mine_tables(tables_of(grid), task), joined, task)
 
 
 # -- what ends a job ---------------------------------------------------------------------------------------------------

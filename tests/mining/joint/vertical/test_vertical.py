@@ -19,7 +19,7 @@ from mining.joint.vertical.parameters import Mode, VerticalMining
 from protos.v1.link_pb2 import Frame
 from tests.errors import fails
 from tests.examples import examples
-from tests.mining.joint.oracle import pooled_supports
+from tests.mining.joint.vertical.vertical_world import assert_mined
 from tests.world import run_parties
 
 Bits = Mapping[str, Sequence[bool]]
@@ -82,16 +82,4 @@ def test_equals_mining_the_joined_table(disclose: str, everywhere: bool, case, l
         for row in range(n)
         if common[row]
     ]
-    expected = pooled_supports({"all": joined}, task.min_support)
-    for party, result in run(columns, task).items():
-        assert result.n_rows == len(joined)
-        if party not in learners:
-            assert result.itemsets is None
-            continue
-        assert result.itemsets is not None
-        assert result.itemsets.counted == (disclose != "frequent")
-        rows = {frozenset(itemset): count for itemset, count in result.itemsets.rows()}
-        if disclose == "frequent":
-            assert set(rows) == set(expected)
-        else:
-            assert rows == expected
+    assert_mined(run(columns, task), joined, task)

@@ -21,6 +21,7 @@ from mining.joint.vertical.engines.paillier import products as paillier
 from mining.joint.vertical.mine import mine_aligned
 from mining.joint.vertical.parameters import COORDINATOR, VerticalMining
 from protos.v1.link_pb2 import Frame
+from tests.mining.joint.oracle import Rows, pooled_supports
 from tests.paillier_world import full_key, quick_source
 from tests.world import run_parties
 
@@ -67,6 +68,24 @@ def mine_all(
     return run_parties(
         parties, role, declared=declared, observe=observe, seed=seed, transport=transport, deadline_s=240
     )
+
+
+def assert_mined(
+    results: Mapping[str, JointItemsets],
+    joined: Rows,
+    task: VerticalMining,
+) -> None:
+    """Those who learn something learn what mining the joined table finds, with counts where these are disclosed."""
+    expected = pooled_supports({"all": joined}, task.min_support)
+    for party, result in results.items():
+        assert result.n_rows == len(joined)
+        if party not in task.learners:
+            assert result.itemsets is None
+            continue
+        assert result.itemsets is not None
+        assert result.itemsets.counted == (task.disclose != "frequent")
+        rows = {frozenset(itemset): count for itemset, count in result.itemsets.rows()}
+        assert rows == (expected if result.itemsets.counted else dict.fromkeys(expected))
 
 
 def bits_of(frames: Iterable[Frame]) -> NDArray[np.uint8]:
