@@ -53,7 +53,7 @@ from tests.client.node import Node as Service
 from tests.examples import examples
 from tests.fuzz.mutations import mutated, otherwise
 from tests.party.nodes import weekly
-from tests.party.services.frequency.storing import GRR, a_round, collection
+from tests.party.services.frequency.storage.storing import GRR, a_round, collection
 
 EXAMPLES = int(os.environ.get("COMINE_FUZZ_EXAMPLES", "15"))
 FUZZED = examples(

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from ldp.registry import oracle
 from ldp.reports import Reports
 from party.services.frequency.storage import folding
-from tests.party.services.frequency.storing import opened, pseudonyms, store_in
+from tests.party.services.frequency.storage.storing import opened, pseudonyms, store_in
 
 CLIENTS = 1 << 15
 MECHANISM = oracle("grr", CLIENTS, 1.0)

@@ -24,7 +24,7 @@ from party.services.frequency.storage.store import FrequencyStore
 from protos.v1.frequency_pb2 import COUNTED, DUPLICATE, OVER_QUOTA
 from tests.errors import fails
 from tests.examples import examples
-from tests.party.services.frequency.storing import GRR, opened, pseudonyms, reports, store_in, tally
+from tests.party.services.frequency.storage.storing import GRR, opened, pseudonyms, reports, store_in, tally
 
 QUOTAS = {"fleet": 40, "device": 1}
 

@@ -17,7 +17,7 @@ from protos.v1 import frequency_pb2 as pb
 from tests.party.nodes import refused
 from tests.party.services.frequency.nodes import batch, running
 from tests.party.services.frequency.specs import spec_of
-from tests.party.services.frequency.storing import collection, store_in
+from tests.party.services.frequency.storage.storing import collection, store_in
 
 LABELS = ["a very rare label", "another"]
 TABLES = ("collections", "periods", "rounds", "segments", "taken", "refusals")

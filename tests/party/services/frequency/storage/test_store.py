@@ -17,7 +17,7 @@ from party.services.frequency.storage import writer
 from party.services.frequency.storage.records import Counters
 from party.services.frequency.storage.store import FrequencyStore
 from tests.errors import fails
-from tests.party.services.frequency.storing import (
+from tests.party.services.frequency.storage.storing import (
     GRR,
     a_round,
     collection,

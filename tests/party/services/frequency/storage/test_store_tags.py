@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from party.services.frequency.storage.participants import SUBMITTERS, Claim, Participants, summary
 from party.services.frequency.storage.tags import KEY_BYTES, Tagger, TagSet
 from protos.v1.frequency_pb2 import COUNTED, DUPLICATE, OVER_QUOTA
-from tests.party.services.frequency.storing import pseudonyms
+from tests.party.services.frequency.storage.storing import pseudonyms
 
 NOBODY = np.empty(0, np.uint64), np.empty(0, SUBMITTERS)
 
