@@ -59,7 +59,6 @@ from crypto.primitives.ristretto255 import POINT_BYTES, UNIFORM_BYTES, Points, f
 from crypto.protocols.alignment.common_rows import (
     KEY,
     Rows,
-    check_different,
     find,
     open_common,
     open_size,
@@ -308,7 +307,7 @@ async def _begin(
     lane: Session, secrets: PairwiseSecrets, identifiers: Sequence[bytes], bound: int | None
 ) -> tuple[Points, int]:
     """H of this party's identifiers, shape (m, 32), and the public length of every party's list."""
-    check_different(identifiers)
+    await lane.compute(session_points, lane, identifiers)  # refuses what is given twice
     length = await agree_on_length(lane.lane("length"), secrets, len(identifiers), bound, key=KEY)
     return await _hashed(lane, identifiers), length + room_of(len(lane.parties))
 

@@ -6,7 +6,6 @@ Of two parties it opens which places of the other's list hold what is common; of
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -20,16 +19,6 @@ TWICE: Final = "the identifiers of rows that are aligned must be different"
 
 Rows = NDArray[np.int64]
 """Numbers of a party's rows: places in the identifiers that it gave."""
-
-
-def check_different(identifiers: Sequence[bytes]) -> None:
-    """Refuses what is given twice.
-
-    Raises:
-        ValueError: An identifier is.
-    """
-    if len(set(identifiers)) != len(identifiers):
-        raise ValueError(TWICE)
 
 
 async def open_common(lane: Session, label: str, ours: NDArray[np.bool_], theirs: NDArray[np.bool_]) -> None:

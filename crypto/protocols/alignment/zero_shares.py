@@ -30,16 +30,15 @@ reconstruction); pads here are sums of two functions' values, where there shares
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator, Sequence
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 
 from crypto.primitives.point_hash import Points, Words
 from crypto.protocols.alignment.common_rows import Rows, find, open_size, receive_size, strings
 from crypto.protocols.transfers.extension_seeds import prepare_receiving, prepare_sending
-from crypto.protocols.transfers.oprf import Indices, KeyHolder, PartKey, Parts, hashed, part_keys, received_rows
+from crypto.protocols.transfers.oprf import Indices, KeyHolder, PartKey, hashed, part_keys, received_rows
 from crypto.protocols.transfers.programmable_oprf import receive_all_programmed, send_programmed
 from link.session import Session
 from link.tasks import together
@@ -100,7 +99,7 @@ async def _shares(lane: Session, peers: Sequence[str], points: Points, length: i
         async for key in part_keys(hop.lane("values"), peer, seeds, length):
             yield key
 
-    async def evaluated() -> AsyncIterator[tuple[Indices, Sequence[Words]]]:
+    async def others_functions() -> AsyncIterator[tuple[Indices, Sequence[Words]]]:
         async for part in received_rows(lane, await _holders(lane, peers), points, length):
             yield part
 
@@ -112,15 +111,16 @@ async def _shares(lane: Session, peers: Sequence[str], points: Points, length: i
         return total
 
     shares = np.empty((len(points), 1), np.uint64)
-    keys, rows = [own_keys(peer) for peer in peers], evaluated()
-    for _ in range(Parts.of(length).number):
-        (numbers, theirs), own = await asyncio.gather(anext(rows), together(map(_next, keys)))
+    parts: list[AsyncIterator[Any]] = [others_functions(), *map(own_keys, peers)]
+    while (part := await together(map(_next, parts)))[0] is not None:
+        (numbers, theirs), *own = part
         shares[numbers] = await lane.compute(summed, points[numbers], own, theirs)
     return shares
 
 
-async def _next(keys: AsyncIterator[PartKey]) -> PartKey:
-    return await anext(keys)
+async def _next(parts: AsyncIterator[Any]) -> Any:
+    """The next part; None after the last."""
+    return await anext(parts, None)
 
 
 async def _holders(lane: Session, peers: Sequence[str]) -> Sequence[KeyHolder]:

@@ -213,8 +213,8 @@ async def received_rows(
     for done, numbers in enumerate(by_part):
         part, ends = await session.compute(stored, points[numbers])
         found = await together(map(part.evaluated, holders, ends, streams))
-        yield numbers, found
         session.progress(session.path, done + 1, parts.number)
+        yield numbers, found
 
 
 @dataclass(frozen=True, repr=False)

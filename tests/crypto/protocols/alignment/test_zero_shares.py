@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from itertools import combinations
 from typing import Any
 
@@ -220,17 +221,38 @@ def test_frames_are_the_same_but_for_uniform_bytes():
     assert len(shapes) == 1
 
 
-def collect(held: Held, seed: int) -> tuple[Any, list[Any], dict[str, PartKey], dict[str, Sent], dict[str, bytes]]:
-    """A run: the merger's points, and what it reads; by lane keys, streams, and seeds of receivers' stores."""
+@dataclass(frozen=True)
+class Run:
+    """What a run's parties know.
+
+    Attributes:
+        points: The merger's.
+        read: What the merger reads from each of the others.
+        keys: By lane.
+        sents: By lane streams and stores.
+        seeds: By lane that of the receiver's store, or of the programmed one.
+    """
+
+    points: Any
+    read: list[Any]
+    keys: dict[str, PartKey]
+    sents: dict[str, Sent]
+    seeds: dict[str, bytes]
+
+
+def collect(held: Held, seed: int) -> Run:
+    """A run, and what its parties know at its end."""
+    points: list[Any] = []
     read: list[Any] = []
     keys: dict[str, PartKey] = {}
     sents: dict[str, Sent] = {}
     frames: list[Frame] = []
     receive, answer = zero_shares.receive_all_programmed, oprf.answer_check
 
-    async def reading(lane: Session, holders: Any, points: Any, *args: Any) -> Any:
-        read.extend([points, *await receive(lane, holders, points, *args)])
-        return read[1:]
+    async def reading(lane: Session, holders: Any, own: Any, *args: Any) -> Any:
+        points.append(own)
+        read.extend(await receive(lane, holders, own, *args))
+        return read
 
     async def part_keys(session: Session, *args: Any) -> Any:
         async for key in oprf.part_keys(session, *args):
@@ -247,47 +269,70 @@ def collect(held: Held, seed: int) -> tuple[Any, list[Any], dict[str, PartKey], 
         patched.setattr(oprf, "answer_check", answering)
         run(held, bound=64, seed=seed, frames=frames)
     seeds = {f.lane: StoreSeed.FromString(f.body).seed for f in frames if f.type.endswith(".StoreSeed")}
-    return read[0], read[1:], keys, sents, seeds
+    return Run(points[0], read, keys, sents, seeds)
 
 
-def test_colluders_do_not_learn_who_else_holds_what_one_of_them_lacks():
-    """Merger and south against east, who would learn it if shares of zero did not depend on who holds a point.
+def pad(name: str, peer: str, run: Run, points: Any) -> Any:
+    """The pad with a peer as one party computes it by all that it knows, also at points that it does not hold."""
+    (key,) = (key for path, key in run.keys.items() if f"/{name} for {peer}/" in path)
+    ((path, sent),) = ((path, sent) for path, sent in run.sents.items() if f"/{peer} for {name}/" in path)
+    evaluated = okvs.read(key.layout, rows_from(sent.streams), key.layout.places(points, run.seeds[path]))
+    rows = [evaluated, key.rows_at(points)] if peer < name else [key.rows_at(points), evaluated]
+    return hashed(rows, points, zero_shares.WORD_BYTES).view("<u8")
 
-    They follow the protocol and use all that they know: the key that south holds, and its streams in the function that
-    it evaluates, also at points that it does not hold. At common points they can compute east's share. At those of the
-    merger's that south lacks, what comes from east differs from what they compute in uniform bits, whether east holds
-    them or not.
+
+@pytest.mark.parametrize("parties", [3, 4])
+def test_colluders_do_not_learn_who_else_holds_what_one_of_them_lacks(parties):
+    """The merger and south, who would learn it if shares of zero did not depend on who holds a point.
+
+    They follow the protocol and use all that they know. At common points the sum of what the merger reads from the
+    honest is that of south's pads with them. At points of the merger's that south lacks, it differs from what they can
+    compute in uniform bits, whether all others, one of them or nobody holds them; and so does each part of the sum.
     """
+    honest = NAMES[2:parties]
     held = {
-        "north": [*COMMON, *sample("x", 20), *sample("y", 20)],
-        "south": [*COMMON, *sample("s", 20)],
-        "east": [*COMMON, *sample("x", 20)],
+        "north": [*COMMON, *sample("x", 19), *sample("y", 19), *sample("z", 19)],
+        "south": [*COMMON, *sample("s", 19)],
+        **{name: [*COMMON, *sample("x", 19)] for name in honest},
     }
-    differences: list[Any] = []
-    for seed in range(8):
-        points, read, keys, sents, seeds = collect(held, seed)
-        (key,) = (key for path, key in keys.items() if "/south for east/" in path)
-        ((path, sent),) = ((path, sent) for path, sent in sents.items() if "/east for south/" in path)
-        places = key.layout.places(points, seeds[path])
-        rows = [okvs.read(key.layout, rows_from(sent.streams), places), key.rows_at(points)]
-        computed = hashed(rows, points, zero_shares.WORD_BYTES).view("<u8")
-        _, from_east = read
-        left = from_east ^ computed
-        assert not left[: len(COMMON)].any()
-        left = left[len(COMMON) :]
-        assert left.all()
-        differences.append(np.unpackbits(left.view(np.uint8).reshape(2, 20, 8), axis=2))
-    for found in np.array(differences).swapaxes(0, 1):
-        assert_fair(found.reshape(-1, 64))
+    held["east"] += sample("z", 19)
+    different: list[Any] = []
+    for seed in range(6):
+        found = collect(held, seed)
+        _, *read = found.read
+        pads = [pad("south", name, found, found.points) for name in honest]
+        total = np.bitwise_xor.reduce([*read, *pads])
+        assert not total[: len(COMMON)].any()
+        assert total[len(COMMON) :].all()
+        for words in (total, *(one ^ other for one, other in zip(read, pads, strict=True))):
+            left = words[len(COMMON) :].reshape(3, 19)
+            different.append(np.unpackbits(left.view(np.uint8).reshape(3, 19, 8), axis=2))
+    for bits_of_kind in np.array(different).reshape(6, -1, 3, 19, 64).transpose(1, 2, 0, 3, 4).reshape(-1, 6 * 19, 64):
+        assert_fair(bits_of_kind)
+
+
+def test_what_all_but_one_of_the_honest_hold_looks_random_to_the_merger():
+    """North and south hold it, and east; west does not. What comes from east is no share that they can compute."""
+    held = {name: [*COMMON, *sample("x", 40)] for name in NAMES[:4]}
+    held["west"] = COMMON
+    different = []
+    for seed in range(4):
+        found = collect(held, seed)
+        _, *read = found.read
+        pads = [pad("south", name, found, found.points) for name in ("east", "west")]
+        for one, other in zip(read, pads, strict=True):
+            assert (one ^ other)[len(COMMON) :].all()
+            different.append(np.unpackbits((one ^ other)[len(COMMON) :].view(np.uint8), axis=1))
+    assert_fair(np.concatenate(different))
 
 
 def test_stores_of_all_senders_are_the_same_but_for_what_masks_their_hashes():
     """The last 256 rows and those that fill up the last block of the store's own."""
-    _, _, _, sents, seeds = collect({name: sample("row", 40) for name in THREE}, 0)
-    paths = [path for path in sents if path.endswith("for north/values/function")]
-    one, other = (sents[path] for path in paths)
+    found = collect({name: sample("row", 40) for name in THREE}, 0)
+    paths = [path for path in found.sents if path.endswith("for north/values/function")]
+    one, other = (found.sents[path] for path in paths)
     whole = Parts.of(64).layout.rows // 128 * 128 // 8
-    assert len({seeds[path] for path in paths}) == 1
+    assert len({found.seeds[path] for path in paths}) == 1
     assert np.array_equal(one.messages[:, :whole], other.messages[:, :whole])
     assert not (one.messages[:, -32:] == other.messages[:, -32:]).all(axis=1).any()
     assert not (one.streams == other.streams).all(axis=1).any()

@@ -1,4 +1,4 @@
-"""Jobs of two parties whose lists are long, by their bound: what pooled tables give, and nothing else is sent."""
+"""Jobs of parties whose lists are long, by their bound: what pooled tables give, and nothing else is sent."""
 
 from __future__ import annotations
 
@@ -45,8 +45,22 @@ def test_an_alignment_finds_what_pooled_tables_have_in_common(a: list[int], b: l
     assert set(at["a"]) == set(ids["a"]) & set(ids["b"])
 
 
-def job(bound: int, **tables: Any) -> JobSpec:
-    named = {"name": "j", "task": "itemsets", "parties": ["a", "b"], "dataset": "people", "partition": "vertical"}
+@few
+@given(a=held, b=held, c=held, seed=st.integers(0, 99))
+def test_an_alignment_of_three_finds_what_pooled_tables_have_in_common(
+    a: list[int], b: list[int], c: list[int], seed: int
+) -> None:
+    ids = {"a": ids_of(a), "b": ids_of(b), "c": ids_of(c)}
+    found = run(ids, LONG, seed=seed)
+    common = set(ids["a"]) & set(ids["b"]) & set(ids["c"])
+    at = {party: places(ids[party], each.rows) for party, each in found.items() if each.rows is not None}
+    assert at["a"] == at["b"] == at["c"]
+    assert set(at["a"]) == common
+    assert {each.n_common for each in found.values()} == {len(common)}
+
+
+def job(bound: int, parties: str = "ab", **tables: Any) -> JobSpec:
+    named = {"name": "j", "task": "itemsets", "parties": [*parties], "dataset": "people", "partition": "vertical"}
     contents = {"job": {**named, "recipients": ["all"]}, "align": {"bound": bound}, **tables}
     return job_of(contents, "the test", Path())
 
@@ -80,6 +94,22 @@ def test_itemsets_over_columns_are_those_of_the_joined_table(a: dict[int, str], 
     assert all(count == len(common) for count in sets.values())
     if whole and common:
         assert whole in sets
+
+
+def test_itemsets_over_three_parties_columns_are_those_of_the_joined_table() -> None:
+    tables = {
+        party: {person: "xy"[person % place == 0] for person in range(first, 40)}
+        for place, (party, first) in enumerate({"a": 0, "b": 5, "c": 9}.items(), 2)
+    }
+    found = []
+    for bound in (LONG_LISTS, LONG_LISTS // 2):
+        spec = job(bound, "abc", itemsets={"min_support": "1"})
+        result = asyncio.run(simulate_job(spec, tables_of(tables), seed=1))
+        assert result.n_rows == 31
+        itemsets = result.finding.itemsets
+        found.append((itemsets.items, [(each.tolist(), counts.tolist()) for each, counts in itemsets.levels]))
+    assert found[0] == found[1]
+    assert len(found[0][1]) == 3
 
 
 # -- what is seen ------------------------------------------------------------------------------------------------------
