@@ -103,7 +103,7 @@ def test_itemsets_over_three_parties_columns_are_those_of_the_joined_table() -> 
     }
     found = []
     for bound in (LONG_LISTS, LONG_LISTS // 2):
-        spec = job(bound, "abc", itemsets={"min_support": "1"})
+        spec = job(bound, "abc", itemsets={"min_support": "0.2"})
         result = asyncio.run(simulate_job(spec, tables_of(tables), seed=1))
         assert result.n_rows == 31
         itemsets = result.finding.itemsets
