@@ -29,6 +29,7 @@ _COMMANDS: Final = {
     "explain": "coordinator.cli.explain",
     "schema": "coordinator.cli.schema",
     "pki": "coordinator.cli.pki",
+    "federation": "coordinator.cli.federation",
     "job": "coordinator.cli.job",
     "audit": "coordinator.cli.audit",
     "frequency": "coordinator.cli.frequency",

@@ -14,10 +14,10 @@ from typing import Final
 from jobs.federation import Federation, check_address
 from jobs.spec.toml import validate
 from link.errors import ConfigurationError, ResourceError
+from link.files.toml_text import quoted
 from link.pki.identity import check_name
 from mining.public_sizes import PublicSizes
 from party.config import PartyConfig
-from party.data.source_format import quoted
 
 PARTY_FILE: Final = "party.toml"
 FEDERATION_FILE: Final = "federation.toml"

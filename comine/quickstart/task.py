@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
@@ -10,6 +9,7 @@ from itertools import chain, pairwise
 from typing import Final
 
 from link.errors import UsageError
+from link.files.toml_text import quoted
 from mining.data.transactions import Transactions
 from mining.miner import EnumerationLimit, frequent_itemsets
 from mining.thresholds import minimum_count
@@ -69,7 +69,7 @@ measures = ["confidence", "lift"]
 [job]
 name = "quickstart"
 task = "{self.task}"
-parties = {json.dumps(list(parties))}
+parties = {quoted(list(parties))}
 dataset = "{DATASET}"
 recipients = ["coordinator"]
 deadline = "10m"

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from coordinator.cli import jobs_kept
+from coordinator.cli.job_new import new
 from coordinator.cli.options import HERE, AsJson, FederationFile
 from coordinator.cli.plan import plan
 from coordinator.cli.resume import resume
@@ -30,6 +31,7 @@ def job() -> None:
     """Joint jobs."""
 
 
+app.command()(new)
 app.command()(plan)
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import json
 import socket
 import subprocess
 import sys
@@ -21,6 +20,7 @@ from coordinator.doctor import examine
 from crypto.primitives.randomness import Randomness
 from jobs.federation import Credentials, Federation
 from link.errors import InternalError, PeerError, ResourceError
+from link.files.toml_text import quoted
 from link.pki.authority import Authority, write_identity
 from link.pki.identity import Identity
 from mining.public_sizes import NOTHING, PublicSizes
@@ -224,7 +224,7 @@ def free_addresses(number: int) -> list[str]:
 def _party_file(
     name: str, address: str, tls: str, dataset: str, source: Path, written: Mapping[str, str], publish: str
 ) -> str:
-    how = "".join(f"{key} = {_quoted(value)}\n" for key, value in written.items())
+    how = "".join(f"{key} = {quoted(value)}\n" for key, value in written.items())
     return f"""\
 [party]
 name = "{name}"
@@ -237,7 +237,7 @@ federation = "federation.toml"
 [[dataset]]
 name = "{dataset}"
 kind = "transactions"
-source = {_quoted(str(source))}
+source = {quoted(str(source))}
 {how}
 {publish}
 [policy]
@@ -245,11 +245,6 @@ approve = "auto"
 tasks = ["itemsets", "rules"]
 max_unions = 100_000            # nobody's data: here jobs may be tried as often as one likes
 """
-
-
-def _quoted(text: str) -> str:
-    """The text as TOML writes it."""
-    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
 def _last_line(log: Path) -> str:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, ClassVar, Final, Literal, NamedTuple
 
 from jobs.data import Data, DataKind
 from jobs.kinds.finding import Finding
+from jobs.kinds.key import Key
 from jobs.plan.answer import Answer
 from jobs.plan.plan import Plan
 from jobs.privacy_account import Charge
@@ -115,6 +116,15 @@ class Kind(ABC):
     perturbs: ClassVar[bool] = False
     noisy_rows: ClassVar[bool] = False
     finding: ClassVar[type[Finding] | None]
+
+    def template(self, key: Key, parties: tuple[str, ...]) -> str:
+        """The commented tables of a new job, `[job]` apart, for `comine job new`; empty of a kind that writes none.
+
+        Args:
+            key: One of its own.
+            parties: Of the job, two or more.
+        """
+        return ""
 
     def takes_blocks(self, spec: JobSpec) -> bool:
         """Whether parties' rows may lie in blocks for this job."""

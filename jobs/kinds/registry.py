@@ -21,7 +21,11 @@ def kind_of(spec: JobSpec) -> Kind:
     Raises:
         ConfigurationError: No kind does what the job asks for, or the plug-in that does cannot be loaded.
     """
-    key = _key(spec)
+    return kind_at(_key(spec))
+
+
+def kind_at(key: Key) -> Kind:
+    """The kind of a key; errors as in `kind_of`."""
     if (package := BUILT_IN.get(key)) is not None:
         return _kind(package)
     if (plugin := added().get(key)) is not None:

@@ -15,10 +15,11 @@ from typing import Final
 import numpy as np
 
 from link.errors import InputDataError
+from link.files.toml_text import quoted
 from mining.data.transactions import Transactions
 from mining.limits import MAX_ITEM_BYTES
 from party.config import DatasetSection
-from party.data.source_format import ID_WORDS, ITEM_WORDS, Guess, guess_format, quoted
+from party.data.source_format import ID_WORDS, ITEM_WORDS, Guess, guess_format
 
 MAX_EXAMPLES: Final = 5
 _NEARLY_ALL: Final = 0.95

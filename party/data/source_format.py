@@ -5,10 +5,8 @@ from __future__ import annotations
 import csv
 import gzip
 import itertools
-import json
 import re
 import zlib
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Literal
@@ -62,11 +60,6 @@ class Guess:
         """The keys that `[[dataset]]` needs for it."""
         given = {"format": self.format, "separator": self.separator, "id": self.id, "item": self.item}
         return {key: value for key, value in given.items() if value is not None}
-
-
-def quoted(value: str | Sequence[str]) -> str:
-    """The text, or list of texts, as TOML writes it."""
-    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
 def guess_format(source: str, kind: DataKind = "transactions") -> Guess:

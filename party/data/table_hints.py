@@ -7,11 +7,11 @@ from typing import Final
 
 import numpy as np
 
+from link.files.toml_text import quoted
 from mining.data.discretisation import number_of
 from mining.data.row_ids import AT_ONCE, IdNormalisation
 from mining.data.tables import Table
 from party.data.dataset_hints import Hint, has_hidden, long_names, read_alike, some
-from party.data.source_format import quoted
 
 MANY_NUMBERS: Final = 20  # distinct numbers of a column, above which hardly one is meant as an item
 _NEARLY_ALL: Final = 0.95

@@ -18,8 +18,8 @@ from hypothesis import strategies as st
 
 from jobs.federation import Federation
 from jobs.spec.toml import read_toml, validate
+from link.files.toml_text import quoted
 from party.config import PartyConfig
-from party.data.source_format import quoted
 from party.data.sources import read_dataset
 from party.init_files import render_federation, render_party, write_files
 from party.services.frequency.policy import FrequencySection

@@ -86,6 +86,7 @@ READ: Final[dict[str, tuple[str, ...]]] = {
         "party.services.anonymization.service:_parts",
         "party.services.anonymization.worker:_write_rows",
         "party.services.anonymization.worker:main",
+        "jobs.new_federation:render",
         "party.init_files:render_federation",
         "party.init_files:render_party",
     ),

@@ -7,9 +7,11 @@ from typing import Final
 
 from jobs.data import Data
 from jobs.kinds.alignment.parameters import row_alignment
+from jobs.kinds.alignment.template import TEMPLATE
 from jobs.kinds.alignment.unions import of_alignment
 from jobs.kinds.columns.plan import estimate_vertical
 from jobs.kinds.data import table_of
+from jobs.kinds.key import Key
 from jobs.kinds.kind import ALL, EXACT, Disclosure, Facet, Kind, Resources, Unions
 from jobs.kinds.words import watched
 from jobs.plan.answer import Answer
@@ -26,6 +28,9 @@ class Alignment(Kind):
 
     data = "table"
     finding = None
+
+    def template(self, key: Key, parties: tuple[str, ...]) -> str:
+        return TEMPLATE
 
     def tables(self, spec: JobSpec) -> Mapping[str, frozenset[str]]:
         return {"align": ALL, "plan": ALL}

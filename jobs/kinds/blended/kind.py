@@ -8,6 +8,7 @@ from typing import Final
 from jobs.data import Data
 from jobs.kinds.blended.parameters import blended_mining
 from jobs.kinds.blended.plan import estimate_blended
+from jobs.kinds.blended.template import template
 from jobs.kinds.itemsets_kind import (
     CATALOGUE,
     ITEMSETS,
@@ -17,6 +18,7 @@ from jobs.kinds.itemsets_kind import (
     estimates,
     rows_taken,
 )
+from jobs.kinds.key import Key
 from jobs.kinds.kind import Disclosure, Resources
 from jobs.kinds.words import excluded, watched
 from jobs.plan.answer import Answer
@@ -34,6 +36,9 @@ class Blended(EstimatesKind):
 
     in_blocks = True
     perturbs = True
+
+    def template(self, key: Key, parties: tuple[str, ...]) -> str:
+        return template(key, parties)
 
     def tables(self, spec: JobSpec) -> Mapping[str, frozenset[str]]:
         budget = {"model", "epsilon", "delta", "analyst", "opted_in"}

@@ -11,9 +11,11 @@ from jobs.kinds.alignment.unions import of_alignment
 from jobs.kinds.columns.engine import engine_reason, helper_of, is_dealt_by_coordinator
 from jobs.kinds.columns.parameters import check_groups, column_groups, itemisation, vertical_mining
 from jobs.kinds.columns.plan import estimate_vertical
+from jobs.kinds.columns.template import template
 from jobs.kinds.data import table_of
 from jobs.kinds.itemsets_finding import FoundItemsets
 from jobs.kinds.itemsets_kind import ITEMSETS, ItemsetsKind, check_exact, found_itemsets
+from jobs.kinds.key import Key
 from jobs.kinds.kind import ALL, EXACT, Disclosure, Facet, Resources, Unions
 from jobs.kinds.rows.kind import mining_watched
 from jobs.kinds.words import cut_to_top, exact_result, excluded
@@ -40,6 +42,9 @@ class Columns(ItemsetsKind):
     data = "table"
     finding = FoundItemsets
     resumes = True
+
+    def template(self, key: Key, parties: tuple[str, ...]) -> str:
+        return template(key)
 
     def tables(self, spec: JobSpec) -> Mapping[str, frozenset[str]]:
         how = {"disclose", "max_candidates", "engine", "cuts", "quantiles"}

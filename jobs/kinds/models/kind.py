@@ -8,12 +8,14 @@ from typing import Final
 from jobs.data import Data
 from jobs.kinds.alignment.parameters import check_alignment
 from jobs.kinds.alignment.unions import of_alignment
+from jobs.kinds.key import Key
 from jobs.kinds.kind import ALL, EXACT, Disclosure, Facet, Kind, Resources, Unions
 from jobs.kinds.models.finding import FoundModel
 from jobs.kinds.models.learning import check_tables, collusion, how, learn_model, learned, openings
 from jobs.kinds.models.parameters import model_parameters
 from jobs.kinds.models.plan import estimate_model
 from jobs.kinds.models.tables import MODEL_TABLES, check_columns
+from jobs.kinds.models.template import template
 from jobs.kinds.words import watched
 from jobs.plan.answer import Answer
 from jobs.plan.plan import Plan
@@ -44,6 +46,9 @@ class Models(Kind):
 
     def takes_blocks(self, spec: JobSpec) -> bool:
         return not spec.is_vertical
+
+    def template(self, key: Key, parties: tuple[str, ...]) -> str:
+        return template(key)
 
     def tables(self, spec: JobSpec) -> Mapping[str, frozenset[str]]:
         own = {MODEL_TABLES[spec.job.task]: ALL, "columns": ALL}

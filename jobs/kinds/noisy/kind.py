@@ -18,10 +18,12 @@ from jobs.kinds.itemsets_kind import (
     estimates,
     rows_taken,
 )
+from jobs.kinds.key import Key
 from jobs.kinds.kind import Disclosure, Resources
 from jobs.kinds.noisy.cut_rows import cut_rows
 from jobs.kinds.noisy.parameters import distributed_mining
 from jobs.kinds.noisy.plan import estimate_noisy, exact_counterpart
+from jobs.kinds.noisy.template import template
 from jobs.kinds.words import estimated_result, excluded, watched
 from jobs.plan.answer import Answer
 from jobs.plan.plan import Plan
@@ -39,6 +41,9 @@ class Noisy(EstimatesKind):
 
     in_blocks = True
     noisy_rows = True
+
+    def template(self, key: Key, parties: tuple[str, ...]) -> str:
+        return template(key)
 
     def tables(self, spec: JobSpec) -> Mapping[str, frozenset[str]]:
         budget = {"model", "epsilon", "delta", "colluding", "noise", "contributions"}

@@ -7,12 +7,14 @@ from typing import Final
 
 from jobs.data import Data
 from jobs.kinds.alignment.unions import of_alignment
+from jobs.kinds.key import Key
 from jobs.kinds.kind import ALL, EXACT, Disclosure, Facet, Kind, Resources, Unions
 from jobs.kinds.release.anonymising import anonymise_rows, collusion, learned, openings
 from jobs.kinds.release.finding import FoundRelease
 from jobs.kinds.release.parameters import check_partition, joint_anonymisation
 from jobs.kinds.release.plan import estimate_anonymization
 from jobs.kinds.release.table import INSIDER_K
+from jobs.kinds.release.template import template
 from jobs.kinds.words import watched
 from jobs.plan.answer import Answer
 from jobs.plan.plan import Plan
@@ -40,6 +42,9 @@ class Release(Kind):
     data = "table"
     in_blocks = True
     finding = FoundRelease
+
+    def template(self, key: Key, parties: tuple[str, ...]) -> str:
+        return template(key)
 
     def tables(self, spec: JobSpec) -> Mapping[str, frozenset[str]]:
         own = {"anonymize": ALL, "trust": frozenset({"compute"})}

@@ -18,9 +18,11 @@ from jobs.kinds.itemsets_kind import (
     estimates,
     rows_taken,
 )
+from jobs.kinds.key import Key
 from jobs.kinds.kind import Disclosure, Resources
 from jobs.kinds.reported.parameters import hybrid_mining
 from jobs.kinds.reported.plan import estimate_reported
+from jobs.kinds.reported.template import template
 from jobs.kinds.words import estimated_result, excluded, watched
 from jobs.plan.answer import Answer
 from jobs.plan.plan import Plan
@@ -39,6 +41,9 @@ class Reported(EstimatesKind):
 
     in_blocks = True
     perturbs = True
+
+    def template(self, key: Key, parties: tuple[str, ...]) -> str:
+        return template(key, parties)
 
     def tables(self, spec: JobSpec) -> Mapping[str, frozenset[str]]:
         budget = {"model", "epsilon", "analyst", "search"}

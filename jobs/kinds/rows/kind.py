@@ -8,9 +8,11 @@ from typing import Final
 from jobs.data import Data
 from jobs.kinds.itemsets_finding import FoundItemsets
 from jobs.kinds.itemsets_kind import CATALOGUE, ITEMSETS, ROWS, ItemsetsKind, check_exact, found_itemsets, rows_taken
+from jobs.kinds.key import Key
 from jobs.kinds.kind import ALL, EXACT, Disclosure, Resources, Unions
 from jobs.kinds.rows.parameters import horizontal_mining
 from jobs.kinds.rows.plan import estimate_rows
+from jobs.kinds.rows.template import template
 from jobs.kinds.words import cut_to_top, exact_result, excluded, watched
 from jobs.plan.answer import Answer
 from jobs.plan.plan import Plan
@@ -34,6 +36,9 @@ class Rows(ItemsetsKind):
     data = "transactions"
     in_blocks = True
     finding = FoundItemsets
+
+    def template(self, key: Key, parties: tuple[str, ...]) -> str:
+        return template(key, parties)
 
     def tables(self, spec: JobSpec) -> Mapping[str, frozenset[str]]:
         how = {"disclose", "strategy", "prefer", "thin", "union", "lambda", "max_candidates"}

@@ -1,0 +1,37 @@
+"""The commented tables of a joint release."""
+
+from __future__ import annotations
+
+from jobs.kinds.key import Key
+from jobs.kinds.templates import ALIGN
+
+_TABLES = """
+[anonymize]
+quasi_identifiers = ["age", "sex"]  # these are generalised
+sensitive = ["diagnosis"]       # these are published as they are, and models look at them
+# insensitive = []              # these too, without a model; all other columns do not leave
+max_suppression = 0.02          # the greatest share of the rows that is left out
+{more}
+[anonymize.model]
+k = 5                           # rows that look alike, at least
+# p = 2                         # different sensitive values among them
+
+[anonymize.columns]
+age = {{ kind = "numeric" }}
+diagnosis = {{ values = ["cold", "flu", "ulcer"] }}
+
+[anonymize.hierarchies]         # how each quasi-identifier may be generalised
+age = {{ builder = "intervals", widths = [10, 50], range = [0, 99] }}
+sex = [["f", "*"], ["m", "*"]]  # or the path of a file of CSV, a leaf a line
+"""
+_ROWS = """\
+# algorithm = "optimal"         # or "samarati", "mondrian"
+# insider_k = 2                 # of each class, the others of a party hold no rows or so many
+"""
+
+
+def template(key: Key) -> str:
+    """The tables of a job of a key, `[job]` apart."""
+    if key.partition == "vertical":
+        return ALIGN + _TABLES.format(more="")
+    return _TABLES.format(more=_ROWS)
