@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from crypto.primitives.sealed import OVERHEAD
 from jobs.kinds.columns.plan import estimate_vertical
 from jobs.kinds.release.parameters import joint_anonymisation
 from jobs.kinds.release.plan_range import Setting, cost_range
@@ -14,6 +15,9 @@ from jobs.plan.session_plan import session_plan, with_limits
 from jobs.spec.job import JobSpec
 from mining.joint.anonymisation.parameters import MOST_CELLS, JointAnonymisation
 from mining.joint.anonymisation.public_lattice import possible_classes
+from mining.joint.anonymisation.row_form import Form
+from mining.joint.hybrid.pacing import WINDOW
+from mining.joint.hybrid.room import REPORT_MEMORY
 
 _SEARCHED = (
     "Which nodes are examined depends on the rows: at least the one that shows nothing, at most all {nodes:,} of at "
@@ -41,6 +45,8 @@ _HIDDEN = (
     "Some party hides its number of rows: it may have none, and without [union] bound nothing says how much the job "
     "costs at most."
 )
+_COPIES = 4  # of rows in their packed form
+_CELL_BYTES = 48  # of a cell of a release, as text and as it is signed
 _ONLY_ALIGNED = (
     "The figures are those of the alignment alone, which is the smaller part. Which nodes are examined depends on the "
     "rows: each table that is computed takes some hundred bytes for every common row, and the joined rows are sent "
@@ -56,6 +62,7 @@ def estimate_anonymization(spec: JobSpec, answers: Mapping[str, Answer], latency
         )
     answers = {name: answers[name] for name in spec.job.parties}
     published = [answer.n_rows for answer in answers.values() if answer.n_rows is not None]
+    n_rows = sum(published) * len(answers) // len(published) if published else None
     task = joint_anonymisation(spec)
     setting = Setting.of(task, answers, latency_s, spec.plan.bytes_per_s)
     traffic, seconds, most = cost_range(task, setting)
@@ -69,8 +76,8 @@ def estimate_anonymization(spec: JobSpec, answers: Mapping[str, Answer], latency
         answers,
         traffic,
         seconds,
-        dict.fromkeys(answers, NODE_BYTES),
-        n_rows=sum(published) * len(answers) // len(published) if published else None,
+        {name: _memory(task, name, n_rows or 0, len(answers)) for name in answers},
+        n_rows=n_rows,
         strategy=task.algorithm,
         is_least=True,
         rounds_at_most=None if most is None else most.rounds,
@@ -79,6 +86,17 @@ def estimate_anonymization(spec: JobSpec, answers: Mapping[str, Answer], latency
         assumptions=[*others, *sentences, f"A message takes {1000 * latency_s:.1f} ms between parties."],
     )
     return plan if most is None else with_limits(plan, most.sent, most.received)
+
+
+def _memory(task: JointAnonymisation, party: str, n_rows: int, parties: int) -> int:
+    """All released rows at learners, and sealed ones on their way at the shuffler; combinations are few beside them."""
+    size, found = Form.of(task).size, NODE_BYTES
+    if party in task.learners:
+        columns = len(task.quasi_identifiers) + len(task.carried)
+        found += n_rows * (_COPIES * size + _CELL_BYTES * columns)
+    if party == task.shuffler:
+        found += min(_COPIES * n_rows * (size + OVERHEAD), REPORT_MEMORY + 2 * WINDOW * parties)
+    return found
 
 
 def _course(task: JointAnonymisation) -> str:

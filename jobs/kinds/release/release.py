@@ -62,9 +62,8 @@ class Anonymized:
         """The canonical bytes: equal for equal releases."""
         columns = {}
         for name, column in zip(self.table.column_names, self.table.columns, strict=True):
-            values, codes = np.unique(np.array(column.to_pylist(), object).astype(str), return_inverse=True)
-            written = base64.b64encode(codes.reshape(-1).astype("<u4").tobytes()).decode()
-            columns[name] = {"values": values.tolist(), "codes": written}
+            values, codes = _in_order(column)
+            columns[name] = {"values": values, "codes": base64.b64encode(codes.astype("<u4").tobytes()).decode()}
         contents = {
             "schema": SCHEMA,
             "n_rows": self.n_rows,
@@ -139,6 +138,16 @@ def _generalised(task: JointAnonymisation, found: JointRelease, cells: NDArray[n
 
 def _taken(texts: tuple[str, ...], codes: NDArray[np.int64]) -> pa.Array:
     return pa.array(texts, pa.string()).take(pa.array(codes))
+
+
+def _in_order(column: pa.ChunkedArray) -> tuple[list[str], NDArray[np.int64]]:
+    """The distinct texts of a column in ascending order, and the place of each cell among them."""
+    encoded = column.combine_chunks().dictionary_encode()
+    texts: list[str] = encoded.dictionary.to_pylist()
+    order = sorted(range(len(texts)), key=texts.__getitem__)
+    places = np.empty(len(order), np.int64)
+    places[order] = np.arange(len(order))
+    return [texts[each] for each in order], places[encoded.indices.to_numpy()]
 
 
 def _column(written: Mapping[str, Any], rows: int) -> pa.Array:

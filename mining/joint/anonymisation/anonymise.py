@@ -44,7 +44,7 @@ from mining.joint.anonymisation.public_lattice import PublicLattice
 from mining.joint.anonymisation.public_losses import open_losses
 from mining.joint.anonymisation.release_check import check_classes, check_models, places
 from mining.joint.anonymisation.row_form import Assembled
-from mining.joint.anonymisation.rows import Counter, cell_losses, packed_rows
+from mining.joint.anonymisation.rows import Counter, ReleasedRows, cell_losses
 from mining.joint.anonymisation.search import Search
 from mining.joint.hybrid.room import DEFAULT_ROOM, Room
 from mining.joint.models.totals import total_counts, total_rows
@@ -127,8 +127,8 @@ async def anonymise(
         node, released, keys, statistics = found.node, found.released, found.keys, dict(found.statistics)
         cells = await session.compute(_released_cells, counter, found)
     site = session.parties.index(session.me) if task.origin == "shown" else 0
-    packed = await session.compute(packed_rows, table, coding, counter, cells, site)
-    whole = await assemble(session.lane("assembly"), task, packed, bound, room)
+    released_rows = ReleasedRows.of(table, coding, counter, cells, site)
+    whole = await assemble(session.lane("assembly"), task, released_rows, bound, room)
     if whole is not None:
         missing = n_rows - len(whole.cells)
         own = np.repeat(cells, counter.weights)

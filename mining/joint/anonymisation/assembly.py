@@ -17,7 +17,7 @@ Source:     Bittau et al., "Prochlo: Strong Privacy for Analytics in the Crowd",
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from dataclasses import replace
 from typing import Final, NamedTuple
 
@@ -32,6 +32,7 @@ from link.session import Session
 from mining.joint.anonymisation.parameters import JointAnonymisation
 from mining.joint.anonymisation.release_check import check_contained
 from mining.joint.anonymisation.row_form import Assembled, Form
+from mining.joint.anonymisation.rows import ReleasedRows
 from mining.joint.hybrid.openings import open_document, receive_document
 from mining.joint.hybrid.pacing import CHUNK
 from mining.joint.hybrid.room import Room
@@ -66,7 +67,7 @@ async def public_bound(session: Session, secrets: PairwiseSecrets, task: JointAn
 async def assemble(
     session: Session,
     task: JointAnonymisation,
-    own: Rows,
+    own: ReleasedRows,
     bound: int,
     room: Room,
 ) -> Assembled | None:
@@ -75,7 +76,7 @@ async def assemble(
     Args:
         session: A lane of its own.
         task: The public parameters.
-        own: This party's released rows, as `rows.packed_rows` writes them.
+        own: This party's released rows; in memory they are at learners alone.
         bound: How many rows each party has at most.
         room: What the sealed rows may take at this party, where it shuffles.
 
@@ -89,8 +90,10 @@ async def assemble(
     form = Form.of(task)
     route = await agree_on_route(session.lane("keys"), Hops(task.collector, (task.shuffler,)), room)
     lane, phase = session.lane("rows"), Phase(0, dict.fromkeys(session.parties, bound), form.size, 1)
+    held = await session.compute(own.all) if session.me in task.learners else None
     if session.me == task.collector:
-        kept = [own]
+        assert held is not None  # the collector is a learner
+        kept = [held]
 
         async def take(rows: Rows) -> None:
             kept.append(rows[rows[:, 0] == 1])
@@ -103,12 +106,12 @@ async def assemble(
         whole = form.sorted(np.concatenate(kept))
         await open_document(session.lane("release"), "release", whole.tobytes(), len(whole), task.learners)
     else:
-        padded = _padded(own, bound)
+        padded = _padded(session, own.pieces() if held is None else iter([held]), bound, form.size)
         if session.me == task.shuffler:
             await shuffle_first(lane, route, phase, padded)
         else:
             await send_reports(lane, route, phase, padded)
-        if session.me not in task.learners:
+        if held is None:
             return None
         most = len(session.parties) * bound
         document = await receive_document(
@@ -123,14 +126,15 @@ async def assemble(
         raise MalformedMessage(
             f"{task.collector} opened rows that cannot be read; check that node", party=task.collector
         ) from None
-    await session.compute(check_contained, task, own, whole)
+    await session.compute(check_contained, task, held, whole)
     return assembled
 
 
-async def _padded(own: Rows, bound: int) -> AsyncIterator[Rows]:
+async def _padded(session: Session, pieces: Iterator[Rows], bound: int, size: int) -> AsyncIterator[Rows]:
     """A party's rows, and behind them so many dummies that there are `bound` rows, piece by piece."""
-    for start in range(0, bound, CHUNK):
-        piece = np.zeros((min(CHUNK, bound - start), own.shape[1]), np.uint8)
-        rows = own[start : start + CHUNK]
-        piece[: len(rows)] = rows
-        yield piece
+    left = bound
+    while (rows := await session.compute(next, pieces, None)) is not None:
+        left -= len(rows)
+        yield rows
+    for start in range(0, left, CHUNK):
+        yield np.zeros((min(CHUNK, left - start), size), np.uint8)

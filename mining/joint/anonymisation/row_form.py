@@ -91,10 +91,18 @@ class Form:
                 continue
             if any(number > each.most_bytes for number in numbers):
                 raise ValueError("a cell is too long")
-            written = [row.tobytes() for row in part[:, 4:]]
-            carried[each.name] = [text[:length].decode() for text, length in zip(written, numbers, strict=True)]
+            carried[each.name] = _cells(part)
         sites = head["site"].astype(np.int64) if shown else None
         return Assembled(head["cell"].astype(np.int64), sites, carried)
+
+
+def _cells(rows: Rows) -> list[str]:
+    """What `_texts` wrote; equal texts are one object, so that each takes its room once."""
+    whole = rows.view(np.dtype((np.void, rows.shape[1]))).reshape(-1)
+    distinct, places = np.unique(whole, return_inverse=True)
+    written = [each.tobytes() for each in distinct]
+    texts = [each[4 : 4 + int.from_bytes(each[:4], "little")].decode() for each in written]
+    return [texts[place] for place in places.reshape(-1).tolist()]
 
 
 def _texts(texts: list[str], most: int) -> Rows:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -173,25 +173,47 @@ class RowPacking:
         return self.form.pack(rows, cells, np.flatnonzero(cells >= 0), self.site)
 
 
-def packed_rows(table: TableRows, coding: Coding, counter: Counter, cells: Cells, site: int) -> Rows:
-    """A party's released rows, ready to be sealed, in their order, shape (rows, bytes).
+@dataclass(frozen=True, eq=False)
+class ReleasedRows:
+    """A party's released rows, ready to be sealed, in their order; they are written where the party's rows lie.
 
-    Args:
-        table: The rows.
-        coding: Of their cells.
-        counter: Of the same rows.
-        cells: Class of each distinct tuple, −1 where it is not released.
-        site: What a row says of its party.
+    Attributes:
+        table: The party's rows.
+        packing: How they are written.
+        number: How many are released.
     """
-    form = Form.of(counter.task)
-    sizes = tuple(len(each.leaves) for each in counter.task.hierarchies)
-    packing = RowPacking(coding, form, sizes, counter.words, cells, site)
-    found = np.empty((int(counter.weights[cells >= 0].sum()), form.size), np.uint8)
-    start = 0
-    for part in table.only(coding.columns).parts(packing):
-        found[start : start + len(part)] = part
-        start += len(part)
-    return found
+
+    table: TableRows
+    packing: RowPacking
+    number: int
+
+    @classmethod
+    def of(cls, table: TableRows, coding: Coding, counter: Counter, cells: Cells, site: int) -> ReleasedRows:
+        """The rows of some classes.
+
+        Args:
+            table: The rows.
+            coding: Of their cells.
+            counter: Of the same rows.
+            cells: Class of each distinct tuple, −1 where it is not released.
+            site: What a row says of its party.
+        """
+        sizes = tuple(len(each.leaves) for each in counter.task.hierarchies)
+        packing = RowPacking(coding, Form.of(counter.task), sizes, counter.words, cells, site)
+        return cls(table.only(coding.columns), packing, int(counter.weights[cells >= 0].sum()))
+
+    def pieces(self) -> Iterator[Rows]:
+        """The rows, some at a time."""
+        return self.table.parts(self.packing)
+
+    def all(self) -> Rows:
+        """All of them, shape (rows, bytes)."""
+        found = np.empty((self.number, self.packing.form.size), np.uint8)
+        start = 0
+        for part in self.pieces():
+            found[start : start + len(part)] = part
+            start += len(part)
+        return found
 
 
 def label_losses(leaf_counts: NDArray[np.int64], unit: int) -> NDArray[np.int64]:

@@ -19,7 +19,8 @@ ROWS = 60
 
 
 def organisations(folder: Path, cells: Cells) -> Organisations:
-    """A federation whose nodes hold tables beside their baskets; they ask for k of at least 3."""
+    """A federation whose nodes hold tables beside their baskets; they ask for k of at least 3. Those of all but the
+    first lie in blocks."""
     made = Organisations.create(folder, {name: [["a"]] for name in PARTIES[:3]})
     for place, party in enumerate(PARTIES[:3]):
         own = {name: column[20 * place : 20 * place + 20] for name, column in cells.items()}
@@ -29,7 +30,7 @@ def organisations(folder: Path, cells: Cells) -> Organisations:
         rules = f'tasks = ["anonymize"]\nmin_count = 3\ncolumns = {RELEASED}'
         allowed = config.read_text().replace('tasks = ["itemsets", "rules"]', rules)
         dataset = f'[[dataset]]\nname = "people"\nkind = "table"\nsource = "{party}.csv"\nformat = "csv"\nid = []\n'
-        config.write_text(allowed + dataset)
+        config.write_text(allowed + dataset + 'engine = "processes"\n' * (place > 0))
     return made
 
 
@@ -59,10 +60,15 @@ def test_a_release_among_nodes(tmp_path: Path, algorithm: str, recipients: tuple
         made.stop()
     result = json.loads((tmp_path / "out/result.json").read_text())
     assert result["n_rows"] == ROWS
+    assert [path.parts[-3] for path in sorted(tmp_path.glob("state/*/blocks/people"))] == ["east", "south"]
+    tables = [word for party in PARTIES[:3] for word in ("--party", f"{party}={party}.csv")]
+    pooled = command("simulate", "job.toml", *tables, "--out", "here", cwd=tmp_path)  # with all rows in memory
+    assert pooled.code == 0, pooled.err
     to_coordinator = recipients != ("south",)
     assert (tmp_path / "out/release.csv").exists() == to_coordinator
     own = tmp_path / "state" / "south" / "results" / result["job_id"]
     assert verify(own).ok
+    assert (own / "release.json").read_bytes() == (tmp_path / "here/release.json").read_bytes()
     assert (own.parents[2] / "east/results" / result["job_id"]).exists() == (recipients == ("all",))
     assert command("audit", "verify", "out", "state/south", "--ca", "pki/ca.crt", cwd=tmp_path).code == 0
     if not to_coordinator:

@@ -27,7 +27,7 @@ from mining.joint.anonymisation.coding import Coding
 from mining.joint.anonymisation.disclosure import openings
 from mining.joint.anonymisation.parameters import JointAnonymisation
 from mining.joint.anonymisation.rows import Counter as RowCounter
-from mining.joint.anonymisation.rows import packed_rows
+from mining.joint.anonymisation.rows import ReleasedRows
 from mining.joint.hybrid.room import DEFAULT_ROOM
 from mining.partitioned.tables.rows import PartitionedTable
 from protos.v1.link_pb2 import Frame
@@ -95,7 +95,7 @@ def test_counts_and_released_rows_are_those_of_memory(
         counter = RowCounter.counted(rows, coding, wanted)
         node = {0: seed % 4, 1: seed % 3, 2: seed % 2}
         tuples = np.arange(len(counter.weights))
-        packed = packed_rows(rows, coding, counter, np.where(tuples % 3 > 0, tuples, -1), 1)
+        packed = ReleasedRows.of(rows, coding, counter, np.where(tuples % 3 > 0, tuples, -1), 1).all()
         counts = [counter.counts(node), *(counter.histogram(node, name) for name in counter.values)]
         arrays: list[NDArray[Any]] = [counter.tuples, *counter.occurring(), *counts, packed]
         found.append([each.tolist() for each in arrays])
@@ -162,6 +162,6 @@ def test_kernels_can_be_pickled() -> None:
     travelled = RowCounter.counted(Pickled(own), coding, wanted)
     assert (counter.tuples == travelled.tuples).all()
     cells = np.where(np.arange(len(counter.weights)) % 3 > 0, np.arange(len(counter.weights)), -1)
-    packed = packed_rows(own, coding, counter, cells, 1)
-    assert (packed == packed_rows(Pickled(own), coding, counter, cells, 1)).all()
+    packed = ReleasedRows.of(own, coding, counter, cells, 1).all()
+    assert (packed == ReleasedRows.of(Pickled(own), coding, counter, cells, 1).all()).all()
     assert len(packed) == int(counter.weights[cells >= 0].sum())
