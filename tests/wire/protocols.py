@@ -47,7 +47,9 @@ from crypto.protocols.transfers.oblivious_transfer import (
 from crypto.protocols.transfers.oprf import receive_values, send_values
 from crypto.protocols.transfers.programmable_oprf import receive_programmed, send_programmed
 from crypto.protocols.union.joint_prf import pseudonyms
+from crypto.protocols.union.prefix_union import prefix_union
 from crypto.protocols.union.set_union import set_union
+from crypto.protocols.union.shared_or import pairs_of
 from link.disclosure import Declared
 from link.session import Session
 from protos.v1.link_pb2 import Frame
@@ -134,6 +136,11 @@ async def _set_union(session: Session) -> None:
     await set_union(
         session, await agree(session), _elements(session), merger=NORTH, max_element_bytes=60, label="opened"
     )
+
+
+async def _prefix_union(session: Session) -> None:
+    secrets, pairs = await agree(session), pairs_of(session.lane("pairs"))
+    await prefix_union(session, secrets, pairs, _elements(session), max_element_bytes=60, label="opened")
 
 
 async def _joint_prf(session: Session) -> None:
@@ -290,6 +297,7 @@ PROTOCOLS: Final = {
     "ring sum": Run(_ring_sum),
     "masked maximum": Run(_masked_maximum),
     "set union": Run(_set_union),
+    "union by prefixes": Run(_prefix_union),
     "joint pseudonyms": Run(_joint_prf),
     "joint pseudonyms that withstand one": Run(_joint_prf_of_one),
     "alignment": Run(_alignment),

@@ -184,6 +184,48 @@ def classes(own: Sequence[bytes], bound: int | None, max_element_bytes: int, fil
     return (SETS.of(len(own), bound), width)
 
 
+def over_limits(own: Sequence[bytes], bound: int | None, max_element_bytes: int) -> tuple[bool, bool]:
+    """Whether a party's set holds too many elements, and whether one is too long."""
+    size, width = classes(own, bound, max_element_bytes)
+    return size == MOST_CLASSES[0], width == MOST_CLASSES[1]
+
+
+def refuse_over_limits(
+    over: tuple[bool, bool], label: str, bound: int | None, max_element_bytes: int, fill: Fill = "lists", *, key: str
+) -> None:
+    """Ends the job where some party's set is over a limit.
+
+    Args:
+        over: Whether one holds too many elements, and whether one holds too long an element.
+        label: Of the union.
+        bound: The job's bound.
+        max_element_bytes: The longest element that the job allows.
+        fill: What is filled up.
+        key: The job's key that sets the bound, for people.
+
+    Raises:
+        OverLimit: One is, whose is not revealed.
+    """
+    too_many, too_long = over
+    if too_many:
+        allowed = over_bound(SETS, bound, key)
+        raise shareable(
+            OverLimit(
+                f"some party, and nobody learns which, brings more elements to the union '{label}' than {allowed}"
+            )
+        )
+    if too_long:
+        longest = longest_allowed(max_element_bytes, fill)
+        raised = max_element_bytes < _LONGEST_NAME
+        advice = "raise [union] max_item_bytes in the job, or shorten the name" if raised else "shorten the name"
+        raise shareable(
+            OverLimit(
+                f"some party, and nobody learns which, has a name of more than {longest} bytes, "
+                f"the most that the union '{label}' takes; {advice}"
+            )
+        )
+
+
 def sizes_of(
     largest: tuple[int, int],
     parties: int,
@@ -201,23 +243,8 @@ def sizes_of(
         OverLimit: Some party's set is over a limit, whose is not revealed; or the lists would be too long.
     """
     size, width = largest
-    if size == MOST_CLASSES[0]:
-        allowed = over_bound(SETS, bound, key)
-        raise shareable(
-            OverLimit(
-                f"some party, and nobody learns which, brings more elements to the union '{label}' than {allowed}"
-            )
-        )
-    if width == MOST_CLASSES[1]:
-        longest = longest_allowed(max_element_bytes, fill)
-        raised = max_element_bytes < _LONGEST_NAME
-        advice = "raise [union] max_item_bytes in the job, or shorten the name" if raised else "shorten the name"
-        raise shareable(
-            OverLimit(
-                f"some party, and nobody learns which, has a name of more than {longest} bytes, "
-                f"the most that the union '{label}' takes; {advice}"
-            )
-        )
+    over = (size == MOST_CLASSES[0], width == MOST_CLASSES[1])
+    refuse_over_limits(over, label, bound, max_element_bytes, fill, key=key)
     sizes = ListSizes(
         parties,
         blocks.blocks_needed(max_element_bytes) if fill == "union" else LENGTH_CLASSES[width],

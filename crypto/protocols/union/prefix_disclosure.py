@@ -1,0 +1,71 @@
+"""What a union by prefixes reveals to whom: its lines of the job's statement, as data."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from crypto.primitives.unordered_code import word_bits
+from crypto.protocols.sums import masked_maximum
+from crypto.protocols.union.lists import longest_allowed
+from crypto.protocols.union.prefix_union import DENSE_BITS, FIRST_BITS, LIMITS, SPARSE_BITS
+from crypto.protocols.union.size_classes import SETS
+from link.disclosure import Declared, Learned
+
+_PREFIXES: Final = (
+    1 << DENSE_BITS
+) + 5  # of each element, in step 1: 16 of the last question, and a third of 16 before
+_LENGTHS: Final = 4  # that are asked for each element: 1, and of one in seven 8 more, of few of these again
+_NAMES: Final = 2
+_REPEATED: Final = 16  # looks at the last few elements: two meet in all of them with a chance of 2^-48
+
+
+def most_opened(elements: int, max_element_bytes: int) -> int:
+    """The most bits that a union of so many elements opens, but for a chance below 2^-40.
+
+    Args:
+        elements: Of the union.
+        max_element_bytes: As given to `prefix_union`.
+    """
+    longest = longest_allowed(max_element_bytes)
+    length, name = word_bits(longest.bit_length()), word_bits(8 * longest)
+    each = _PREFIXES + _LENGTHS * length + _NAMES * name
+    return (1 << FIRST_BITS) + elements * each + _REPEATED * ((length << SPARSE_BITS) + 2 * name)
+
+
+def declared(
+    parties: Sequence[str], elements: int, max_element_bytes: int, label: str = "union", *, unions: int = 1
+) -> list[Declared]:
+    """The statement's lines for what unions under one label open.
+
+    Args:
+        parties: All parties of the job, who all learn the unions.
+        elements: The most that each union may hold, such as the sum of the bounds.
+        max_element_bytes: As given to `prefix_union`.
+        label: As given to `prefix_union`.
+        unions: How many there may be.
+    """
+    what = "the elements of the union of all parties' sets, bit by bit"
+    most = unions * most_opened(elements, max_element_bytes)
+    return [
+        masked_maximum.declared(parties, unions * sum(LIMITS)),
+        Declared(label, frozenset(parties), what, most, "in the course of the union"),
+    ]
+
+
+def leakage(parties: Sequence[str], *, bound: int | None = None) -> list[Learned]:
+    """Who learns what in a union of semi-honest parties, beside the union itself; no group of them learns more.
+
+    Args:
+        parties: All parties of the job.
+        bound: The job's bound.
+    """
+    everyone, two = tuple(parties), len(parties) == 2
+    most = SETS.most if bound is None else SETS.rounded(bound)
+    whose = "the other has" if two else "some other party, not which one, has"
+    lines = [Learned(everyone, "size", f"whether {whose} more than {most} elements, or one that is too long")]
+    if two:
+        only = "every element that only the other holds"
+        hidden = "the union hides only which of a party's own elements the other holds"
+        lines.append(Learned(everyone, "membership", only, f"{only}: {hidden}"))
+    return lines
