@@ -51,7 +51,7 @@ _START_BYTES: Final = (128 + _LABEL_BITS) // 8  # a counter block and a label's 
 np.empty(31 << 20, np.uint8)
 
 Seeds = NDArray[np.uint8]
-"""Shape (blocks, nodes, 16): a level of every block's tree; `seed_blocks(k)` of them."""
+"""Shape (blocks, nodes, 16): a level of every block's tree; as many as the choices take."""
 
 Packed = NDArray[np.uint8]
 
