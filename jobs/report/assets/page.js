@@ -21,12 +21,12 @@ function element(name, className, ...children) {
   return made;
 }
 
-/** Runs `task` once, as soon as the element is nearly in view; at the latest when the page is idle. */
+/** Runs `task` once, as soon as the element is nearly in view; at the latest when the page is idle, or after two seconds. */
 function whenNear(place, task) {
   let waiting = true;
   const once = () => { if (waiting) { waiting = false; watcher.disconnect(); task(); } };
   const watcher = new IntersectionObserver((entries) => { if (entries.some((entry) => entry.isIntersecting)) once(); }, { rootMargin: "400px" });
   watcher.observe(place);
   window.addEventListener("beforeprint", once);
-  if ("requestIdleCallback" in window) requestIdleCallback(once); else setTimeout(once, 500);
+  if ("requestIdleCallback" in window) requestIdleCallback(once, { timeout: 2000 }); else setTimeout(once, 500);
 }
