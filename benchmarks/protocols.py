@@ -22,10 +22,13 @@ import grpc
 from benchmarks.settings import PARTIES
 from crypto.params import STANDARD_128
 from crypto.primitives.randomness import Randomness
+from crypto.protocols.sums.masked_maximum import LABEL as LIMITS_LABEL
 from crypto.protocols.sums.pairwise import PairwiseSecrets, agree
 from crypto.protocols.sums.ring_sum import ring_sum
 from crypto.protocols.sums.secure_sum import secure_sum
+from crypto.protocols.union.prefix_union import prefix_union
 from crypto.protocols.union.set_union import set_union
+from crypto.protocols.union.shared_or import pairs_of
 from link.core import Terms, Transport
 from link.disclosure import Declared
 from link.executor import ThreadExecutor
@@ -40,7 +43,9 @@ from mining.joint.horizontal.mine import mine
 from mining.joint.parameters import HorizontalMining
 from protos.v1.secure_sum_pb2 import AgreementKey
 
-DECLARED = (Declared("bench", frozenset(PARTIES), "benchmark values", 1 << 40, "now"),)
+DECLARED = tuple(
+    Declared(label, frozenset(PARTIES), "benchmark values", 1 << 40, "now") for label in ("bench", LIMITS_LABEL)
+)
 ELEMENT_BYTES = 16
 
 Work = Callable[[], Awaitable[Any]]
@@ -51,7 +56,7 @@ class Plan:
     """What the parties do together.
 
     Attributes:
-        protocol: "sum", "ring", "union" or "joint".
+        protocol: "sum", "ring", "union", "prefixes" or "joint".
         size: Values of a sum, elements of each party's set; unused by "joint".
         bound: The public bound of a union.
         repeats: How often; the first run warms up where there are several.
@@ -124,6 +129,17 @@ def _work(plan: Plan, session: Session, secrets: PairwiseSecrets, attempt: int) 
             secrets,
             elements,
             merger=PARTIES[0],
+            bound=plan.bound,
+            label="bench",
+            max_element_bytes=ELEMENT_BYTES,
+        )
+    if plan.protocol == "prefixes":
+        elements = _set_of(session.me, plan.size, attempt)
+        return lambda: prefix_union(
+            session.lane("union"),
+            secrets,
+            pairs_of(session.lane("pairs")),
+            elements,
             bound=plan.bound,
             label="bench",
             max_element_bytes=ELEMENT_BYTES,

@@ -36,4 +36,18 @@ def run(settings: Settings) -> list[Table]:
         settings.tell(f"union, {how}")
         timing = go(plan)
         table.add(how, timing.seconds, bound, timing.seconds / bound, timing.bytes_sent / 1e6, timing.rounds)
-    return [table]
+    return [table, _by_prefixes(settings, elements)]
+
+
+def _by_prefixes(settings: Settings, elements: int) -> Table:
+    """The same sets; base transfers between every two parties are part of the time."""
+    plan = Plan("prefixes", elements, bound=elements, repeats=settings.repeats)
+    table = Table(
+        f"Union by prefixes of {len(PARTIES)} parties, {elements:,} elements each, one third common",
+        ("how", "seconds", "MB sent", "rounds"),
+    )
+    for how, go in (("three processes over loopback TLS", in_processes), ("one process", in_memory)):
+        settings.tell(f"union by prefixes, {how}")
+        timing = go(plan)
+        table.add(how, timing.seconds, timing.bytes_sent / 1e6, timing.rounds)
+    return table
