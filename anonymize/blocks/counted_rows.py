@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Iterator, Sequence
-from itertools import pairwise
+from itertools import chain, pairwise
 from pathlib import Path
 from typing import Final
 
@@ -26,6 +26,8 @@ Counts = NDArray[np.int64]
 
 MOST_ROWS: Final = 1 << 19  # that are held before they are merged
 _HELD_ROWS: Final = 1 << 19  # of all runs together while these are merged
+_BATCH_ROWS: Final = 1 << 10  # that are read of a run at once: runs hold a few of these each
+MOST_RUNS: Final = 256  # that are merged at once
 _COUNT: Final = "rows"
 
 
@@ -35,10 +37,11 @@ class CountedRows:
     Args:
         scratch: A folder for runs; they are removed with it.
         most: Rows that are held before they are merged.
+        at_once: Runs that are merged at once; more take several passes.
     """
 
-    def __init__(self, scratch: Path, most: int = MOST_ROWS) -> None:
-        self._scratch, self._most = scratch, most
+    def __init__(self, scratch: Path, most: int = MOST_ROWS, at_once: int = MOST_RUNS) -> None:
+        self._scratch, self._most, self._at_once = scratch, most, at_once
         self._held: list[tuple[pa.Table, Counts]] = []
         self._runs: list[Path] = []
         self._names: list[str] = []
@@ -66,6 +69,11 @@ class CountedRows:
             return
         if self._held:
             self._spill(*self._merged())
+        while len(self._runs) > self._at_once:
+            first = self._runs[: self._at_once]
+            self._runs = [*self._runs[self._at_once :], self._written(merged(first))]
+            for path in first:
+                path.unlink()
         for table, counts in merged(self._runs):
             yield table.rename_columns(self._names), counts
 
@@ -74,13 +82,20 @@ class CountedRows:
         return _distinct(pa.concat_tables(tables), np.concatenate(counts))[:2]
 
     def _spill(self, table: pa.Table, counts: Counts) -> None:
+        numbered = table.rename_columns(list(map(str, range(table.num_columns))))
+        self._runs.append(self._written(iter([(numbered, counts)])))
+        self._held, self._names = [], table.column_names
+
+    def _written(self, parts: Iterator[tuple[pa.Table, Counts]]) -> Path:
+        """A run of rows that come in order."""
         with tempfile.NamedTemporaryFile(dir=self._scratch, suffix=".arrow", delete=False) as place:
             path = Path(place.name)
-        counted = table.rename_columns(list(map(str, range(table.num_columns)))).append_column(_COUNT, pa.array(counts))
-        with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_stream(sink, counted.schema) as stream:
-            stream.write_table(counted, max_chunksize=1 << 14)
-        self._runs.append(path)
-        self._held, self._names = [], table.column_names
+        counted = (table.append_column(_COUNT, pa.array(counts)) for table, counts in parts)
+        first = next(counted)
+        with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_stream(sink, first.schema) as stream:
+            for table in chain([first], counted):
+                stream.write_table(table, max_chunksize=_BATCH_ROWS)
+        return path
 
 
 class _Run:

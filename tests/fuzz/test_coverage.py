@@ -213,7 +213,7 @@ READ: Final[dict[str, tuple[str, ...]]] = {
         "jobs.anonymization.in_blocks:expected_bytes",
     ),
     "files sorted-run": (
-        "anonymize.blocks.counted_rows:CountedRows._spill",
+        "anonymize.blocks.counted_rows:CountedRows._written",
         "anonymize.blocks.counted_rows:_Run.__init__",
     ),
     "files sqlite": (

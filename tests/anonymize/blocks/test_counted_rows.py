@@ -15,6 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from anonymize.blocks import counted_rows
 from anonymize.blocks.counted_rows import CountedRows
 
 CELLS: dict[str, tuple[pa.DataType, st.SearchStrategy[Any]]] = {
@@ -48,11 +49,11 @@ def _written(cell: object) -> str:
     return "0.0" if isinstance(cell, float) and cell == 0 else repr(cell)
 
 
-@pytest.mark.parametrize("most", [1, 4, 1000])
+@pytest.mark.parametrize(("most", "at_once"), [(1, 2), (1, 1000), (4, 3), (1000, 1000)])
 @given(blocks=tables())
-def test_rows_are_counted_in_order(most: int, blocks: list[pa.Table]) -> None:
+def test_rows_are_counted_in_order(most: int, at_once: int, blocks: list[pa.Table]) -> None:
     with tempfile.TemporaryDirectory() as scratch:
-        counted = CountedRows(Path(scratch), most)
+        counted = CountedRows(Path(scratch), most, at_once)
         for block in blocks:
             counted.add(block)
         found: list[tuple[str, ...]] = []
@@ -66,3 +67,22 @@ def test_rows_are_counted_in_order(most: int, blocks: list[pa.Table]) -> None:
     expected = as_sorted(pa.concat_tables(blocks))
     assert found == expected
     assert max(Counter(distinct).values(), default=1) == 1  # of equal rows in several runs there is one sum
+
+
+def test_few_rows_of_each_run_are_in_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of 24 runs with 8,000 rows each, merged eight at a time, 8 · 1,536 rows are held at most."""
+    counted, held = CountedRows(tmp_path, 7_999, at_once=8), []
+    for run in range(24):
+        counted.add(pa.table({"number": pa.array(range(run, 8_000 * 24, 24))}))
+    monkeypatch.setattr(counted_rows, "_HELD_ROWS", 1)
+    distinct = counted_rows._distinct
+
+    def seen(rows: pa.Table, counts: counted_rows.Counts) -> tuple[pa.Table, counted_rows.Counts, counted_rows.Counts]:
+        held.append(rows.num_rows)
+        return distinct(rows, counts)
+
+    monkeypatch.setattr(counted_rows, "_distinct", seen)
+    numbers = [number for table, _ in counted.sorted() for number in table.column("number").to_pylist()]
+    assert numbers == list(range(8_000 * 24))
+    assert max(held) <= 8 * 1_536
+    assert len(list(tmp_path.iterdir())) == 3
