@@ -84,7 +84,7 @@ class Connection:
         deadline_s: float = DEADLINE_S,
         attempts: int = ATTEMPTS,
     ) -> Self:
-        """A connection with the files that `comine pki issue NAME --role client` made.
+        """A connection with the files that `comine pki request NAME --role client` and `comine pki sign` made.
 
         Raises:
             ConfigurationError: A file is missing, or others can read the key, or the certificate has another role.
@@ -93,8 +93,8 @@ class Connection:
         identity = Identity.load(ca, certificate, key)
         if identity.role != "client":
             raise ConfigurationError(
-                f"{certificate} is a {identity.role}'s certificate, and reports come from clients; have one issued by: "
-                "comine pki issue NAME --role client"
+                f"{certificate} is a {identity.role}'s certificate, and reports come from clients; ask for one with: "
+                "comine pki request NAME --role client"
             )
         return cls(identity, party, address, deadline_s=deadline_s, attempts=attempts)
 

@@ -40,7 +40,7 @@ def load_federation(path: Path) -> tuple[Federation, Identity]:
     identity = credentials.identity(federation.pins)
     if identity.role != "coordinator":
         raise ConfigurationError(
-            f"{credentials.certificate} is a {identity.role}'s certificate; have one issued with: comine pki issue "
+            f"{credentials.certificate} is a {identity.role}'s certificate; ask for one with: comine pki request "
             "NAME --role coordinator"
         )
     return federation, identity

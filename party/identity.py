@@ -20,7 +20,7 @@ def check_identity(identity: Identity, config: PartyConfig) -> None:
     name, certificate = config.party.name, config.tls.certificate
     if identity.role != "party":
         raise IdentityError(
-            f"{certificate} is a {identity.role}'s certificate; issue one with: comine pki issue {name} --role party"
+            f"{certificate} is a {identity.role}'s certificate; ask for one with: comine pki request {name}"
         )
     if identity.name != name:
         raise IdentityError(

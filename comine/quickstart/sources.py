@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from comine.quickstart.tables import columns_of, rows_of_table
 from comine.quickstart.task import DATASET
 from coordinator.anonymisation.rule_hiding import lists_of_items
 from coordinator.demo.story import BASKETS, as_file, households
@@ -65,15 +66,28 @@ def of_files(files: Sequence[str], folder: Path, tell: Callable[[str], None]) ->
     if not files:
         tell("no files were named: here are the households of three insurers, the data of comine demo")
         return [_insurer(name, as_file(baskets), folder, tell) for name, baskets in households().items()]
-    names = _names([Path(file) for file in files])
-    found = [_read(name, Path(file), _looks(file, tell), tell) for name, file in zip(names, files, strict=True)]
-    return found if len(found) > 1 else _dealt(found[0], folder, tell)
+    if len(files) == 1:
+        return _dealt(Path(files[0]), folder, tell)
+    paths = [Path(file) for file in files]
+    looks = [_looks(path, tell) for path in paths]
+    if len({columns_of(table) for _, table in looks if table is not None}) > 1:
+        tell(
+            "hint: the tables have different columns, and here each row stays by itself; rows about the same people "
+            "are joined by a job over columns: comine job new --task rules --partition vertical"
+        )
+    return [
+        _read(name, path, settings, tell) if table is None else _written(name, table, folder, tell)
+        for name, path, (settings, table) in zip(_names(paths), paths, looks, strict=True)
+    ]
 
 
-def _looks(file: str, tell: Callable[[str], None]) -> dict[str, str]:
-    guess = guess_format(file)
-    tell(f"{file}: taken as {guess.format}, since {guess.reason}")
-    return guess.settings
+def _looks(path: Path, tell: Callable[[str], None]) -> tuple[dict[str, str], Transactions | None]:
+    """How a file is written, and its rows where it is a table."""
+    guess = guess_format(str(path))
+    table = rows_of_table(path, guess.separator, tell) if guess.format == "csv" else None
+    if table is None:
+        tell(f"{path}: taken as {guess.format}, since {guess.reason}")
+    return guess.settings, table
 
 
 def _read(name: str, path: Path, settings: dict[str, str], tell: Callable[[str], None]) -> Source:
@@ -91,23 +105,27 @@ def _read(name: str, path: Path, settings: dict[str, str], tell: Callable[[str],
     return Source(name, path.absolute(), settings, data, checked.publishable)
 
 
-def _dealt(whole: Source, folder: Path, tell: Callable[[str], None]) -> list[Source]:
+def _dealt(path: Path, folder: Path, tell: Callable[[str], None]) -> list[Source]:
     """The rows of one file in three parts: the first, fourth, … for the first party, and so on."""
-    if whole.data.n_rows < len(_PARTS):
-        raise InputDataError(f"{whole.path} has too few rows for {len(_PARTS)} parties; name a file for each party")
+    settings, table = _looks(path, tell)
+    whole = _read("in all", path, settings, tell).data if table is None else table
+    if whole.n_rows < len(_PARTS):
+        raise InputDataError(f"{path} has too few rows for {len(_PARTS)} parties; name a file for each party")
     tell(
         f"one file was named, so its rows are DEALT to {len(_PARTS)} made-up parties, every third row to each; "
         "name several files to have a party for each"
     )
-    found = []
-    for place, name in enumerate(_PARTS):
-        part = whole.data.chosen(np.arange(whole.data.n_rows) % len(_PARTS) == place)
-        (folder / name).mkdir(parents=True)
-        path = folder / name / "rows.parquet"
-        pq.write_table(pa.table({"items": lists_of_items(part)}), path)
-        read = _read(name, path, {"format": "parquet"}, tell)
-        found.append(Source(name, Path(path.name), read.settings, read.data, read.public))
-    return found
+    dealt = np.arange(whole.n_rows) % len(_PARTS)
+    return [_written(name, whole.chosen(dealt == place), folder, tell) for place, name in enumerate(_PARTS)]
+
+
+def _written(name: str, data: Transactions, folder: Path, tell: Callable[[str], None]) -> Source:
+    """A party whose rows are put into its folder."""
+    (folder / name).mkdir(parents=True)
+    path = folder / name / "rows.parquet"
+    pq.write_table(pa.table({"items": lists_of_items(data)}), path)
+    read = _read(name, path, {"format": "parquet"}, tell)
+    return Source(name, Path(path.name), read.settings, read.data, read.public)
 
 
 def _insurer(name: str, text: str, folder: Path, tell: Callable[[str], None]) -> Source:

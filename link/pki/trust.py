@@ -63,8 +63,8 @@ class Trust:
         revoked = self.revocations.revoked_on(certificate.serial_number) if self.revocations is not None else None
         if revoked is not None and (at is None or at >= revoked):
             raise IdentityError(
-                f"the certificate of {name} was revoked on {revoked:%Y-%m-%d %H:%M} UTC; {name} needs a new one, by "
-                f"comine pki issue {name} --force at the authority",
+                f"the certificate of {name} was revoked on {revoked:%Y-%m-%d %H:%M} UTC; {name} needs a new one: "
+                f"comine pki request {name} --force there, and comine pki sign at the authority",
                 party=name,
             )
         pinned = self.pins.get(f"{role}/{name}")

@@ -85,3 +85,14 @@ def test_wrong_command_lines_and_folders(comine: Comine, tmp_path: Path) -> None
     assert (ran.code, "something other than an earlier quickstart" in ran.err) == (10, True)
     assert comine("quickstart", "a.dat", "missing.dat").code == 10
     assert {path.name for path in tmp_path.iterdir()} == {"a.dat", "mine"}
+
+
+def test_a_table_gives_items_of_its_cells(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("name;city;smoker\nann;Rome;yes\nbob;Oslo;\ncy;Rome;no\nAnn;Rome;yes\n")
+    (tmp_path / "b.csv").write_text("bread,milk\nbread,butter\nmilk,butter\n")  # lists of two items
+    said: list[str] = []
+    table, baskets = of_files([str(tmp_path / name) for name in ("a.csv", "b.csv")], tmp_path / "out", said.append)
+    expected = [{"city=Rome", "smoker=yes"}, {"city=Oslo"}, {"city=Rome", "smoker=no"}, {"city=Rome", "smoker=yes"}]
+    assert rows_of(table.data) == expected
+    assert any(line.endswith("differ too much: name") for line in said)
+    assert rows_of(baskets.data) == [{"bread", "milk"}, {"bread", "butter"}, {"milk", "butter"}]

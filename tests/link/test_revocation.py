@@ -88,7 +88,9 @@ def test_a_running_member_learns_of_a_revocation_without_a_restart(pki, member):
     _ship(pki, member)
     today = f"{dt.datetime.now(dt.UTC):%Y-%m-%d}"
     for believe in (lambda: _believes(trust), lambda: check_peer(trust, _call(NORTH))):
-        with pytest.raises(IdentityError, match=rf"certificate of north was revoked on {today} .*pki issue") as refused:
+        with pytest.raises(
+            IdentityError, match=rf"certificate of north was revoked on {today} .*pki request"
+        ) as refused:
             believe()
         assert refused.value.party == "north"
         assert refused.value.exit_code == 20

@@ -100,7 +100,7 @@ def test_revoking_takes_hold_in_running_nodes(world: Organisations) -> None:
 
     revoke(pki, "east")
     ship(folder, "hub")  # the coordinator refuses east, though east would take the job
-    refused(run(world), "the certificate of east was revoked on", "comine pki issue east")
+    refused(run(world), "the certificate of east was revoked on", "comine pki request east")
     doctor = comine("doctor", "--federation", "federation.toml", cwd=folder)
     refused_rows = [line for line in doctor.out.splitlines() if line.startswith("east\t")]
     assert doctor.code == 20
