@@ -19,6 +19,7 @@ from jobs.kinds.conformance import CHECKS, Check, Example
 from jobs.kinds.models.tables import ColumnSection
 from jobs.kinds.registry import kind_of, kinds, plugin_of
 from jobs.loading import job_of, load_job
+from jobs.new_job import key_of, render
 from jobs.plan.forecast import forecast
 from jobs.proposed import job_from_canonical
 from jobs.report.job_file import job_file
@@ -354,3 +355,15 @@ def test_a_model_may_bound_epsilon_alone(tmp_path: Path, monkeypatch: pytest.Mon
     assert PrivacySection.model_validate({"model": "pure-noise", "epsilon": "1"}).delta is None
     with pytest.raises(ValidationError, match="needs delta"):
         PrivacySection.model_validate({"model": "laplace", "epsilon": "1"})
+
+
+def test_a_new_job_of_it_is_written_by_its_template(tmp_path: Path) -> None:
+    text, kind = render(key_of("basket-sizes", None, "exact"), PARTIES, "baskets")
+    assert isinstance(kind, BasketSizes)
+    (tmp_path / "job.toml").write_text(text)
+    assert load_job(tmp_path / "job.toml").job.parties == PARTIES
+
+
+def test_a_kind_without_a_template_says_so() -> None:
+    with fails("E100"):
+        render(key_of("basket-sizes", None, "laplace"), PARTIES, "baskets")

@@ -13,6 +13,7 @@ from crypto.protocols.sums.pairwise import agree
 from crypto.protocols.sums.secure_sum import declared, secure_sum
 from jobs.data import Data
 from jobs.kinds.data import transactions_of
+from jobs.kinds.key import Key
 from jobs.kinds.kind import ALL, EXACT, Disclosure, Facet, Kind, Resources, Unions
 from jobs.kinds.words import watched
 from jobs.plan.answer import Answer
@@ -28,6 +29,10 @@ from tests.extensions.basket_sizes.finding import Sizes
 from tests.extensions.basket_sizes.tables import BasketSizesSection, BasketSizesSpec
 
 LABEL: Final = "sizes"
+TEMPLATE: Final = """
+[basket_sizes]
+longest = 20                    # rows with so many items or more are counted together
+"""
 
 
 class BasketSizes(Kind):
@@ -36,6 +41,9 @@ class BasketSizes(Kind):
     specification = BasketSizesSpec
     data = "transactions"
     finding = Sizes
+
+    def template(self, key: Key, parties: tuple[str, ...]) -> str:
+        return TEMPLATE if key.model == "exact" else ""
 
     def tables(self, spec: JobSpec) -> Mapping[str, frozenset[str]]:
         return {"basket_sizes": ALL}
