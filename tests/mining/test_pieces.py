@@ -17,7 +17,6 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from link.errors import InputDataError
 from mining.data import csv_text, table_readers, table_sources, text_files, text_sources
 from mining.data.loading import load_table, load_transactions
 from mining.data.transactions import Transactions
@@ -124,23 +123,22 @@ def test_parquet_and_databases(tmp_path: Path, rows: list[list[str]], size: int)
 
 @pytest.mark.parametrize("size", [1, 3, 20, 1 << 20])
 @pytest.mark.parametrize(
-    ("form", "content", "words"),
+    ("form", "content"),
     [
-        ("long", "id,item\n" + "1,a\n" * 40 + "1,a,b\n" + "1,a\n" * 9, "at line 42: every line must have the 2 cells"),
-        ("long", "id,item\n" + '1,"a\nb"\n' * 20 + "1\n", "at line 42: every line must have the 2 cells"),
-        ("long", "id,item\n" + "1,a\n" * 40 + ",a\n", 'empty cell in column "id", line 42'),
-        ("wide", "id,a\n" + "1,1\n" * 40 + "1,2\n", 'neither 0 nor 1 in column "a", line 42'),
-        ("csv", "a,b\n" * 41 + '"a"b\n' + "c\n" * 5, "near line 42"),
-        ("basket", "a b\n" * 41 + "a\rb\n", "line 42: a carriage return stands alone"),
-        ("basket", "ä b\n" * 41 + "\udcff\n", "line 42 holds a byte that is not"),
-        ("basket", "ä b\n" * 41 + "\0\n", "line 42 holds a zero byte"),
+        ("long", "id,item\n" + "1,a\n" * 40 + "1,a,b\n" + "1,a\n" * 9),
+        ("long", "id,item\n" + '1,"a\nb"\n' * 20 + "1\n"),
+        ("long", "id,item\n" + "1,a\n" * 40 + ",a\n"),
+        ("wide", "id,a\n" + "1,1\n" * 40 + "1,2\n"),
+        ("csv", "a,b\n" * 41 + '"a"b\n' + "c\n" * 5),
+        ("basket", "a b\n" * 41 + "a\rb\n"),
+        ("basket", "ä b\n" * 41 + "\udcff\n"),
+        ("basket", "ä b\n" * 41 + "\0\n"),
     ],
 )
-def test_faults_are_told_with_their_line(tmp_path: Path, form: str, content: str, words: str, size: int) -> None:
+def test_faults_are_told_with_their_line(tmp_path: Path, form: str, content: str, size: int) -> None:
     (tmp_path / "data").write_bytes(content.encode("utf-8", "surrogateescape"))
-    with pieces_of(size), pytest.raises(InputDataError) as caught:
+    with pieces_of(size), fails("E101"):
         load_transactions(tmp_path / "data", form)
-    assert words in caught.value.message
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)

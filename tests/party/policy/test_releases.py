@@ -97,23 +97,13 @@ def test_columns_that_are_refused_in_a_policy(columns: dict[str, Any]) -> None:
 
 # -- what is withheld -------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize(
-    ("pattern", "column"),
-    [
-        ("note=*", "note"),
-        ("note=x", "note"),
-        ("n*", "note"),
-        ("*hiv*", "age"),
-        ("[mn]ote=?", "note"),
-        ("age=*", "age"),
-        ("ill=hiv", "ill"),
-        ("*", "age"),
-    ],
+    "pattern",
+    ["note=*", "note=x", "n*", "*hiv*", "[mn]ote=?", "age=*", "ill=hiv", "*"],
 )
-def test_no_release_has_a_column_of_which_items_are_withheld(pattern: str, column: str) -> None:
+def test_no_release_has_a_column_of_which_items_are_withheld(pattern: str) -> None:
     rules = policy(withhold=["unknown=*", pattern])
-    with pytest.raises(PolicyDenied) as caught:
+    with fails("E300"):
         decide(rules, facts(job()))
-    assert f"withholds '{pattern}' (rule withhold), which may be in the column '{column}'" in caught.value.message
     with fails("E300", party="north"):
         decide(policy(columns=None, withhold=[pattern]), facts(vertical_job(PARTIES[:2])))
 

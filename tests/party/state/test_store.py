@@ -17,7 +17,6 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from jobs.privacy_account import Charge
-from link.errors import ComineError, ConfigurationError, ResourceError
 from party.jobs.job import MOVES
 from party.state.ledger import Entry, Ledger, charges
 from party.state.store import Record, Store
@@ -273,24 +272,20 @@ def damaged(path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("spoil", "error", "words"),
+    ("spoil", "code"),
     [
-        (lambda path: path.write_bytes(b"this is no database" * 99), ConfigurationError, "is damaged"),
-        (damaged, ConfigurationError, "is damaged"),
-        (foreign, ConfigurationError, "is not the job database of a party"),
-        (newer, ConfigurationError, "its schema is 99, this version has 10"),
-        (lambda path: path.mkdir(), ResourceError, "cannot be opened (Is a directory)"),
+        (lambda path: path.write_bytes(b"this is no database" * 99), "E100"),
+        (damaged, "E100"),
+        (foreign, "E100"),
+        (newer, "E100"),
+        (lambda path: path.mkdir(), "E103"),
     ],
 )
-def test_a_database_that_is_not_ours_or_not_whole_is_one_sentence(
-    tmp_path: Path, spoil: Any, error: type[ComineError], words: str
-) -> None:
+def test_a_database_that_is_not_ours_or_not_whole_is_one_sentence(tmp_path: Path, spoil: Any, code: str) -> None:
     path = tmp_path / "node.db"
     spoil(path)
-    with pytest.raises(error) as caught:
+    with fails(code):
         Store.open(path).all()
-    assert words in caught.value.message
-    assert "\n" not in caught.value.message
 
 
 def test_no_sentence_advises_a_folder_without_the_history_that_limits_count() -> None:
