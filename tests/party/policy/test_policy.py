@@ -107,12 +107,7 @@ def test_a_policy_without_rules_allows() -> None:
 
 
 @pytest.mark.parametrize(
-    "changes",
-    [
-        {"parties": ["south", "east"]},
-        {"parties": ["north", "far"]},
-        {"dataset": "sales"},
-    ],
+    "changes", [{"parties": ["south", "east"]}, {"parties": ["north", "far"]}, {"dataset": "sales"}]
 )
 def test_a_job_that_does_not_fit_the_node(changes: dict[str, Any]) -> None:
     with fails("E100", party="north") as caught:
@@ -121,220 +116,80 @@ def test_a_job_that_does_not_fit_the_node(changes: dict[str, Any]) -> None:
 
 
 CATALOGUE = {"universe": "all.txt", "catalogue": ["beer", "hiv-1"]}
-REFUSED: list[tuple[dict[str, Any], JobSpec, dict[str, Any], str]] = [
-    ({"coordinators": ["hub"]}, job(), {}, "takes no jobs of 'analyst', only of 'hub' .rule coordinators"),
-    ({"tasks": ["rules"]}, job(), {}, "allows only 'rules'.*rule tasks"),
-    ({"datasets": ["visits"]}, job(), {}, "does not open the dataset 'baskets'.*rule datasets"),
-    ({"peers": ["south"]}, job(), {}, "does not allow jobs together with 'east', only with 'south' .rule peers"),
-    ({"min_parties": 4}, job(), {}, "at least 4 parties .rule min_parties"),
-    ({"min_support": Decimal("0.02")}, job(), {}, "min_support of at least 0.02.*rule min_support"),
-    ({"min_count": 10}, job(itemsets={"min_support": 9}), {}, "a count of at least 10 .rule min_count"),
-    ({"min_count": 10}, job(), {}, "as a count of at least 10.*rule min_count"),
-    ({"max_length": 3}, job(), {}, "max_length of at most 3 .rule max_length., and the job has none"),
-    ({"max_length": 3}, job(itemsets={"max_length": 4}), {}, "and the job has 4"),
-    ({"withhold": ["hiv*"]}, job(), {}, r'rule withhold.; add to the job\'s \[itemsets\]: exclude = \["hiv\*"\]'),
-    (
-        {"withhold": ["hiv*", "b?"]},
-        job(itemsets={"exclude": ["b?", "x"]}),
-        {},
-        r'exclude = \["b\?", "x", "hiv\*"\]',
-    ),
-    ({"withhold": ["hiv*"]}, job(itemsets={"exclude": ["HIV*"]}), {}, "rule withhold"),
-    ({"withhold": ["hiv*"]}, job(itemsets=CATALOGUE), {}, "rule withhold"),
-    ({"withhold": ["hiv-2*"]}, job(itemsets=CATALOGUE), {}, "rule withhold"),  # a catalogue in which nothing matches
-    (
-        {"withhold": ["ward=7"]},
-        columns("south", itemsets={"exclude": ["ward=7"], "cuts": {"ward": [5, 10]}}),
-        {},
-        "withholds 'ward=7' .rule withhold., which may be in the column 'ward'.*intervals",
-    ),
-    (
-        {"max_candidates": 1000},
-        job(),
-        {},
-        "max_candidates of at most 1000 .rule max_candidates., and the job has 5000000",
-    ),
-    (
-        {"disclose": ["frequent"]},
-        job(),
-        {},
-        "allows disclose = 'frequent' only, and the job has 'supports' .rule disclose.",
-    ),
-    (
-        {"min_count": 2},
-        job(itemsets={"min_support": 10, "disclose": "candidates"}),
-        {},
-        "has a floor .rule min_count., and disclose = 'candidates' opens supports below it; take 'supports'",
-    ),
-    (
-        {"min_support": Decimal("0.001")},
-        job(itemsets={"min_support": Decimal("0.1"), "disclose": "candidates"}),
-        {},
-        "has a floor .rule min_support.",
-    ),
-    (
-        {"min_count": 10},
-        job(itemsets={"min_support": 10, "universe": "all-items"}),
-        {},
-        "has a floor .rule min_count., and universe = 'all-items' names items below it; take 'hidden-all'",
-    ),
-    (
-        {"min_count": 2},
-        columns("south", itemsets={"min_support": 10, "disclose": "candidates"}),
-        {},
-        "has a floor .rule min_count.",
-    ),
-    (
-        {"min_count": 10},
-        columns("south", itemsets={"min_support": 10, "quantiles": {"income": 4}}),
-        {},
-        "has a floor .rule min_count., and quantiles cut at numbers of single rows",
-    ),
+REFUSED: list[tuple[dict[str, Any], JobSpec, dict[str, Any]]] = [
+    ({"coordinators": ["hub"]}, job(), {}),
+    ({"tasks": ["rules"]}, job(), {}),
+    ({"datasets": ["visits"]}, job(), {}),
+    ({"peers": ["south"]}, job(), {}),
+    ({"min_parties": 4}, job(), {}),
+    ({"min_support": Decimal("0.02")}, job(), {}),
+    ({"min_count": 10}, job(itemsets={"min_support": 9}), {}),
+    ({"min_count": 10}, job(), {}),
+    ({"max_length": 3}, job(), {}),
+    ({"max_length": 3}, job(itemsets={"max_length": 4}), {}),
+    ({"withhold": ["hiv*"]}, job(), {}),
+    ({"withhold": ["hiv*", "b?"]}, job(itemsets={"exclude": ["b?", "x"]}), {}),
+    ({"withhold": ["hiv*"]}, job(itemsets={"exclude": ["HIV*"]}), {}),
+    ({"withhold": ["hiv*"]}, job(itemsets=CATALOGUE), {}),
+    ({"withhold": ["hiv-2*"]}, job(itemsets=CATALOGUE), {}),  # a catalogue in which nothing matches
+    ({"withhold": ["ward=7"]}, columns("south", itemsets={"exclude": ["ward=7"], "cuts": {"ward": [5, 10]}}), {}),
+    ({"max_candidates": 1000}, job(), {}),
+    ({"disclose": ["frequent"]}, job(), {}),
+    ({"min_count": 2}, job(itemsets={"min_support": 10, "disclose": "candidates"}), {}),
+    ({"min_support": Decimal("0.001")}, job(itemsets={"min_support": Decimal("0.1"), "disclose": "candidates"}), {}),
+    ({"min_count": 10}, job(itemsets={"min_support": 10, "universe": "all-items"}), {}),
+    ({"min_count": 2}, columns("south", itemsets={"min_support": 10, "disclose": "candidates"}), {}),
+    ({"min_count": 10}, columns("south", itemsets={"min_support": 10, "quantiles": {"income": 4}}), {}),
     (
         {"min_support": Decimal("0.001")},
         columns("south", itemsets={"disclose": "frequent", "quantiles": {"income": 2, "age": 9}}),
         {},
-        "has a floor .rule min_support., and quantiles cut",
     ),
-    (
-        {"compute": ["north", "east"]},
-        job(),
-        {},
-        "does not trust 'south' to be a computing party, only 'north' and 'east' .rule compute.; set .trust. compute",
-    ),
-    (
-        {"compute": ["north"]},
-        columns("south", "east", itemsets={"disclose": "candidates", "engine": "replicated"}),
-        {},
-        "does not trust 'south' to be a computing party",
-    ),
-    (
-        {"engines": ["paillier", "replicated"]},
-        columns("south"),
-        {},
-        "allows engine = 'paillier' and 'replicated' only, and the job takes 'ot' .rule engines",
-    ),
-    (
-        {"engines": ["ot"]},
-        columns("south", trust={"helper": "coordinator"}),
-        {},
-        "engine = 'ot' only, and the job takes 'replicated'",
-    ),
-    (
-        {"helpers": []},
-        columns("south", itemsets={"engine": "replicated"}),
-        {},
-        "lets nobody help the computing parties, and in this job 'coordinator' does .rule helpers",
-    ),
+    ({"compute": ["north", "east"]}, job(), {}),
+    ({"compute": ["north"]}, columns("south", "east", itemsets={"disclose": "candidates", "engine": "replicated"}), {}),
+    ({"engines": ["paillier", "replicated"]}, columns("south"), {}),
+    ({"engines": ["ot"]}, columns("south", trust={"helper": "coordinator"}), {}),
+    ({"helpers": []}, columns("south", itemsets={"engine": "replicated"}), {}),
     (
         {"column_groups": "refuse"},
         columns("south", "east", groups={"a": ["north", "east"], "b": ["south"]}, align={"mode": "union"}),
         {},
-        "allows no groups of parties that hold the same columns .rule column_groups.",
     ),
-    (
-        {"helpers": ["coordinator", "west"]},
-        columns("south", "east", trust={"helper": "east"}),
-        {},
-        "lets only 'coordinator' and 'west' help the computing parties, and in this job 'east' does",
-    ),
-    (
-        {"max_union_bound": 64},
-        columns("south", align={"bound": 65}),
-        {},
-        "asks for .align. bound of at most 64.*has 65",
-    ),
-    (
-        {"tasks": ["align"], "max_union_bound": 64},
-        columns("south", task="align"),
-        {},
-        "asks for .align. bound of at most 64.*the job has none",
-    ),
-    (
-        {"tasks": ["align"], "max_jobs": 1},
-        columns("south", task="align"),
-        {"earlier": [started(1, "north", "south")]},
-        "allows 1 jobs within 30d on 'baskets' .rule max_jobs",
-    ),
-    ({"min_count": 10}, columns("south", itemsets={"min_support": 9}), {}, "a count of at least 10 .rule min_count"),
-    ({"withhold": ["ward=*"]}, columns("south"), {}, r'rule withhold.; .* exclude = \["ward=\*"\]'),
-    ({"max_deadline": "29m"}, job(), {}, "a deadline of at most 29m .rule max_deadline., and the job has 30m"),
-    ({"max_union_bound": 64}, job(), {}, "bound of at most 64 .rule max_union_bound., and the job has none"),
-    ({"max_union_bound": 64}, job(union={"bound": 65}), {}, "the job has 65"),
-    ({}, job(), {"expiry": NOW + 8 * DAY}, "expire within 7d .rule max_expiry"),
-    ({"max_expiry": "1h"}, job(), {"expiry": NOW + 3600 + 301}, "expire within 1h .rule max_expiry"),
-    (
-        {"party_sets": "fixed"},
-        job(parties=["north", "south"]),
-        {"earlier": [started(9), started(1, "north", "south")]},
-        "the parties east, north, south in every job on 'baskets'.*rule party_sets",
-    ),
-    (
-        {"max_jobs": 2},
-        job(),
-        {"earlier": [started(40), started(29), started(1)]},
-        r"allows 2 jobs within 30d on 'baskets' .rule max_jobs.; the next may start after 2001-09-10 01:46 UTC",
-    ),
-    ({"max_jobs": 1, "max_jobs_period": "2h"}, job(), {"earlier": [started(0.05)]}, "1 jobs within 2h"),
-    (
-        {"models": ["local", "shuffle"]},
-        private("distributed"),
-        {},
-        "the privacy models 'local' and 'shuffle' only, and the job has 'distributed' .rule models",
-    ),
-    ({"models": ["local"]}, job(), {}, "and the job has 'exact' .rule models"),
-    (
-        {"max_epsilon": Decimal("0.5")},
-        private("distributed"),
-        {},
-        "allows epsilon up to 0.5 .rule max_epsilon., and the job may spend 1$",
-    ),
-    (
-        {"max_delta": Decimal("1e-7")},
-        private("shuffle"),
-        {},
-        "allows delta up to 1e-7 .rule max_delta., and the job may spend 1e-6",
-    ),
-    ({"max_local_epsilon": Decimal(4)}, private("shuffle"), {}, "local epsilon up to 4 .* the job may spend 8"),
-    ({"max_local_epsilon": Decimal("0.9")}, private("local"), {}, "local epsilon up to 0.9 .* the job may spend 1"),
-    (
-        {"analysts": ["south", "east"]},
-        private("local"),
-        {},
-        "lets only 'south' and 'east' see reports .rule analysts., not 'north'; set .privacy. analyst in the job",
-    ),
-    (
-        {"shufflers": ["south"]},
-        private("shuffle"),
-        {},
-        "lets only 'south' shuffle reports .rule shufflers., not 'east'; set .privacy. shufflers",
-    ),
-    ({"withhold": ["hiv*"]}, private("distributed"), {}, "rule withhold"),
-    ({"max_candidates": 9}, private("shuffle"), {}, "rule max_candidates"),
-    ({"min_support": Decimal("0.02")}, private("local"), {}, "min_support of at least 0.02.*rule min_support"),
-    (
-        {"approval": [{"parties": ["south", "east"], "decide": "refuse"}]},
-        job(),
-        {},
-        "takes no jobs of 'analyst' for the task 'itemsets'.*rule approval",
-    ),
-    (
-        {"max_unions": 2},
-        job(),
-        {"unions": 2},
-        "allows 2 unions or alignments of three or more parties on the rows of 'baskets' .*max_unions",
-    ),
-    ({"max_unions": 2}, columns("south", "east"), {"unions": 3}, "rule max_unions"),
+    ({"helpers": ["coordinator", "west"]}, columns("south", "east", trust={"helper": "east"}), {}),
+    ({"max_union_bound": 64}, columns("south", align={"bound": 65}), {}),
+    ({"tasks": ["align"], "max_union_bound": 64}, columns("south", task="align"), {}),
+    ({"tasks": ["align"], "max_jobs": 1}, columns("south", task="align"), {"earlier": [started(1, "north", "south")]}),
+    ({"min_count": 10}, columns("south", itemsets={"min_support": 9}), {}),
+    ({"withhold": ["ward=*"]}, columns("south"), {}),
+    ({"max_deadline": "29m"}, job(), {}),
+    ({"max_union_bound": 64}, job(), {}),
+    ({"max_union_bound": 64}, job(union={"bound": 65}), {}),
+    ({}, job(), {"expiry": NOW + 8 * DAY}),
+    ({"max_expiry": "1h"}, job(), {"expiry": NOW + 3600 + 301}),
+    ({"party_sets": "fixed"}, job(parties=["north", "south"]), {"earlier": [started(9), started(1, "north", "south")]}),
+    ({"max_jobs": 2}, job(), {"earlier": [started(40), started(29), started(1)]}),
+    ({"max_jobs": 1, "max_jobs_period": "2h"}, job(), {"earlier": [started(0.05)]}),
+    ({"models": ["local", "shuffle"]}, private("distributed"), {}),
+    ({"models": ["local"]}, job(), {}),
+    ({"max_epsilon": Decimal("0.5")}, private("distributed"), {}),
+    ({"max_delta": Decimal("1e-7")}, private("shuffle"), {}),
+    ({"max_local_epsilon": Decimal(4)}, private("shuffle"), {}),
+    ({"max_local_epsilon": Decimal("0.9")}, private("local"), {}),
+    ({"analysts": ["south", "east"]}, private("local"), {}),
+    ({"shufflers": ["south"]}, private("shuffle"), {}),
+    ({"withhold": ["hiv*"]}, private("distributed"), {}),
+    ({"max_candidates": 9}, private("shuffle"), {}),
+    ({"min_support": Decimal("0.02")}, private("local"), {}),
+    ({"approval": [{"parties": ["south", "east"], "decide": "refuse"}]}, job(), {}),
+    ({"max_unions": 2}, job(), {"unions": 2}),
+    ({"max_unions": 2}, columns("south", "east"), {"unions": 3}),
 ]
 
 
-@pytest.mark.parametrize(("rules", "spec", "changes", "sentence"), REFUSED)
-def test_a_refusal_names_the_party_and_the_rule(
-    rules: dict[str, Any], spec: JobSpec, changes: dict[str, Any], sentence: str
-) -> None:
-    with pytest.raises(PolicyDenied, match=sentence) as caught:
+@pytest.mark.parametrize(("rules", "spec", "changes"), REFUSED)
+def test_a_refusal_names_the_party_and_the_rule(rules: dict[str, Any], spec: JobSpec, changes: dict[str, Any]) -> None:
+    with fails("E300", party="north") as caught:
         judge(policy(**rules), spec, **changes)
-    assert caught.value.party == "north"
     assert "north" in caught.value.message
     (refusal,) = [v for v in verdicts(policy(**rules), facts(spec, **changes)) if v.refusal]
     assert refusal.refusal in caught.value.message
@@ -436,7 +291,7 @@ def test_the_first_approval_rule_that_fits_decides(given: dict[str, Any], decisi
 
 @given(st.data())
 def test_decide_refuses_exactly_where_a_verdict_does(data: st.DataObject) -> None:
-    rules, spec, changes, _ = data.draw(st.sampled_from([*REFUSED, *((*allowed, "") for allowed in ALLOWED)]))
+    rules, spec, changes = data.draw(st.sampled_from([*REFUSED, *ALLOWED]))
     merged: dict[str, Any] = dict(rules)
     for more, *_ in data.draw(st.lists(st.sampled_from(REFUSED), max_size=4)):
         merged |= more
@@ -476,12 +331,7 @@ def test_decide_refuses_exactly_where_a_verdict_does(data: st.DataObject) -> Non
         judge(policy(**merged), spec, **changes)
 
 
-@given(
-    last=st.integers(0, 50),
-    now=st.integers(0, 50),
-    least=st.integers(1, 20),
-    same=st.booleans(),
-)
+@given(last=st.integers(0, 50), now=st.integers(0, 50), least=st.integers(1, 20), same=st.booleans())
 def test_changed_data_must_have_changed_by_enough_rows(last: int, now: int, least: int, same: bool) -> None:
     rules, earlier = policy(min_new_rows=least), started(1, n_rows=last, data_digest=b"a")
     content: dict[str, Any] = {"me": "north", "n_rows": now, "data_digest": b"a" if same else b"b"}
@@ -495,10 +345,7 @@ def test_changed_data_must_have_changed_by_enough_rows(last: int, now: int, leas
         assert caught.value.party == "north"
 
 
-@given(
-    asked=st.decimals("0.0001", 1, places=4),
-    floor=st.decimals("0.0001", 1, places=4),
-)
+@given(asked=st.decimals("0.0001", 1, places=4), floor=st.decimals("0.0001", 1, places=4))
 def test_a_fraction_is_judged_by_the_fraction_alone(asked: Decimal, floor: Decimal) -> None:
     spec, rules = job(itemsets={"min_support": asked}), policy(min_support=floor, min_count=10)
     if asked >= floor:
