@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from jobs.spec.job import JobSpec
-from link.errors import PolicyDenied
 from party.examination import examine
 from party.policy.policy import decide, verdicts
 from party.policy.policy_input import PolicyInput, Verdict
@@ -55,29 +54,18 @@ def test_without_a_rule_on_columns_any_may_be_released(spec: JobSpec) -> None:
 
 
 @pytest.mark.parametrize(
-    ("columns", "sentence"),
+    "columns",
     [
-        (
-            {name: roles for name, roles in COLUMNS.items() if name != "note"},
-            "the policy of north lets only 'age' and 'town' and 'sex' and 'ill' leave, not 'note' (rule columns)",
-        ),
-        (
-            COLUMNS | {"note": ["quasi_identifiers", "sensitive"]},
-            "the policy of north lets 'note' leave as quasi_identifiers or sensitive only, not as insensitive "
-            "(rule columns)",
-        ),
-        (
-            COLUMNS | {"age": ["sensitive"]},
-            "the policy of north lets 'age' leave as sensitive only, not as quasi_identifiers (rule columns)",
-        ),
+        {name: roles for name, roles in COLUMNS.items() if name != "note"},
+        COLUMNS | {"note": ["quasi_identifiers", "sensitive"]},
+        COLUMNS | {"age": ["sensitive"]},
     ],
 )
-def test_a_release_has_the_columns_that_are_allowed_in_their_roles(columns: dict[str, Any], sentence: str) -> None:
+def test_a_release_has_the_columns_that_are_allowed_in_their_roles(columns: dict[str, Any]) -> None:
     for spec in (job(), vertical_job(PARTIES[:2])):
         for approve in ("auto", "manual"):
-            with pytest.raises(PolicyDenied) as caught:
+            with fails("E300"):
                 decide(policy(columns=columns, approve=approve), facts(spec))
-            assert caught.value.message == sentence
 
 
 def test_all_columns_as_they_are_with_one_that_is_generalised() -> None:
