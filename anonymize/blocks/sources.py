@@ -61,7 +61,8 @@ class ParquetBlocks:
 
     def blocks(self, columns: Sequence[str]) -> Iterator[pa.Table]:
         """Row groups are read in batches, so that they may be of any size."""
-        with self._reported(), pq.ParquetFile(self._path) as file:
+        # Buffers that are filled ahead stay until the file is closed: in the end all of it would lie in memory.
+        with self._reported(), pq.ParquetFile(self._path, pre_buffer=False) as file:
             for batch in file.iter_batches(BLOCK_ROWS, columns=list(columns)):
                 block = pa.Table.from_batches([batch])
                 block.validate(full=True)
