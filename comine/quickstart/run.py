@@ -160,7 +160,8 @@ def _show(result: Result) -> None:
     if result.spec.job.task == "rules":
         rules.sort(key=lambda row: (-row["lift"], len(row["antecedent"])))
         columns = {"antecedent": _set, "consequent": _set, "confidence": "{:.3f}".format, "lift": "{:.2f}".format}
-        _table(f"{len(rules):,} rules; those of the highest lift:", rules, columns)
+        found = "1 association rule" if len(rules) == 1 else f"{len(rules):,} association rules"
+        _table(f"{found}; those of the highest lift:", rules, columns)
     for sentence in cautions(result):
         note(sentence)
 
