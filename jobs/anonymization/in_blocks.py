@@ -9,9 +9,6 @@ from importlib import import_module
 from pathlib import Path
 from typing import Final
 
-import pyarrow as pa
-import pyarrow.parquet as pq
-
 from anonymize.blocks.identifying import rare, repeated, warnings
 from anonymize.blocks.publishing import publish_blocks
 from anonymize.blocks.release import BlockRelease
@@ -36,11 +33,10 @@ from jobs.results.folder import write_whole
 from jobs.results.manifest import seal
 from link.errors import ConfigurationError
 from link.memory_limit import memory_limit
+from mining.partitioned.encoding.expected import Rates, expected_bytes
 
 _SHARE: Final = 0.5  # of the memory, that rows may take which are read into it
-_OF_TEXT: Final = 12  # bytes of memory for each of a CSV file
-_OF_PACKED: Final = 6 * _OF_TEXT  # of a compressed one
-_OF_CELL: Final = 64  # for each cell of a Parquet file
+_RATES: Final = Rates(64, 12, 72)
 
 
 def lies_in_blocks(spec: AnonymizeSection, folder: Path) -> bool:
@@ -63,19 +59,9 @@ def lies_in_blocks(spec: AnonymizeSection, folder: Path) -> bool:
         return True
     if spec.engine == "memory" or spec.algorithm not in FULL_DOMAIN or spec.is_database:
         return False
-    return expected_bytes(folder / spec.source, spec.format) > _SHARE * memory_limit()
-
-
-def expected_bytes(path: Path, form: str | None) -> int:
-    """Bytes that the rows of a file take in memory, about; 0 where that is not known."""
-    try:
-        if not is_parquet(path, form):
-            packed = path.suffix in (".gz", ".bz2", ".zst")
-            return path.stat().st_size * (_OF_PACKED if packed else _OF_TEXT)
-        with pq.ParquetFile(path) as file:
-            return int(file.metadata.num_rows * file.metadata.num_columns * _OF_CELL)
-    except (OSError, ValueError, pa.ArrowException):
-        return 0  # what reads it says what is wrong
+    path = folder / spec.source
+    form = "parquet" if is_parquet(path, spec.format) else "csv"
+    return expected_bytes(path, form, _RATES) > _SHARE * memory_limit()
 
 
 @dataclass(frozen=True, eq=False)

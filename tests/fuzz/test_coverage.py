@@ -210,7 +210,6 @@ READ: Final[dict[str, tuple[str, ...]]] = {
     "files block-parquet": (
         "anonymize.blocks.sources:ParquetBlocks.__init__",
         "anonymize.blocks.sources:ParquetBlocks.blocks",
-        "jobs.anonymization.in_blocks:expected_bytes",
     ),
     "files sorted-run": (
         "anonymize.blocks.counted_rows:CountedRows._written",
