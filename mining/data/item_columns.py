@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
-from typing import Any, Final, TypeVar
+from functools import partial
+from typing import Any, Final, NamedTuple, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,7 +16,7 @@ from link.errors import ConfigurationError, shareable
 from mining.data.bitmaps import Bitmaps, mark, words
 from mining.data.coded_cells import Codes
 from mining.data.discretisation import Cuts, interval_names, interval_of, number_of, quantile_cuts
-from mining.data.tables import Column, Table
+from mining.data.tables import Table
 from mining.data.transactions import matching
 from mining.limits import MAX_ITEM_BYTES
 
@@ -46,38 +48,87 @@ class Itemisation:
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class ItemColumns:
+class ItemRows(ABC):
     """Rows of items in columns: of each column, a row has one item or none.
-
-    The cells stay where the table has them, whatever rows and items are chosen: millions of rows are read in batches.
 
     Attributes:
         items: Distinct, in ascending order of UTF-8 bytes.
         columns: By item, the column of the table that it is of.
-        cells: By column of the table, the code of each of the table's rows.
-        numbers: By column of the table, the position in `items` of each code's item, −1 where it has none; the last
-            one, which is that of code −1, is −1.
-        rows: Which of the table's rows these are, in their order, −1 for one that is absent; None: all.
+        numbers: By column of the table, the position in `items` of the item of each of its values, −1 where it has
+            none; the last one, which is that of an empty cell, is −1.
         n_rows: Number of rows, those without items among them.
     """
 
     items: tuple[str, ...]
     columns: tuple[str, ...]
-    cells: tuple[Codes, ...]
     numbers: tuple[NDArray[np.int32], ...]
-    rows: NDArray[np.int64] | None
     n_rows: int
-
-    @classmethod
-    def of(cls, items: tuple[str, ...], columns: tuple[str, ...], codes: NDArray[np.int32]) -> ItemColumns:
-        """From the positions of items, shape (columns of the table, rows)."""
-        numbers = np.append(np.arange(len(items), dtype=np.int32), np.int32(-1))
-        return cls(items, columns, tuple(codes), (numbers,) * len(codes), None, codes.shape[1])
 
     @property
     def n_items(self) -> int:
         """Number of items, those that no row holds among them."""
         return len(self.items)
+
+    @abstractmethod
+    def counts(self) -> NDArray[np.int64]:
+        """Number of rows that hold each item."""
+
+    @abstractmethod
+    def bitmaps(self) -> Bitmaps:
+        """Shape (n_items, words(n_rows)): bit r of an item's row says whether row r holds the item.
+
+        Takes an eighth of a byte for each item and row: `select` the frequent items first.
+        """
+
+    def select(self, numbers: NDArray[np.int64]) -> Self:
+        """The same rows with some of the items only.
+
+        Args:
+            numbers: Positions in `items`, ascending.
+        """
+        target = np.full(self.n_items + 1, -1, np.int32)
+        target[numbers] = np.arange(len(numbers), dtype=np.int32)
+        chosen = numbers.tolist()
+        return replace(
+            self,
+            items=tuple(self.items[number] for number in chosen),
+            columns=tuple(self.columns[number] for number in chosen),
+            numbers=tuple(target[each] for each in self.numbers),
+        )
+
+    def without(self, patterns: Sequence[str]) -> Self:
+        """The same rows without the items that match a pattern, as in `fnmatch.fnmatchcase`."""
+        removed = matching(self.items, patterns)
+        if not removed:
+            return self
+        kept = (number for number, item in enumerate(self.items) if item not in removed)
+        return self.select(np.fromiter(kept, np.int64))
+
+    def nameable(self) -> Self:
+        """The same rows without items whose names are longer than any that may be named."""
+        kept = [number for number, item in enumerate(self.items) if len(item.encode()) <= MAX_ITEM_BYTES]
+        return self if len(kept) == self.n_items else self.select(np.array(kept, np.int64))
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class ItemColumns(ItemRows):
+    """Rows of items in memory.
+
+    The cells stay where the table has them, whatever rows and items are chosen: millions of rows are read in batches.
+
+    Attributes:
+        cells: By column of the table, the code of each of the table's rows.
+        rows: Which of the table's rows these are, in their order, −1 for one that is absent; None: all.
+    """
+
+    cells: tuple[Codes, ...]
+    rows: NDArray[np.int64] | None
+
+    @classmethod
+    def of(cls, items: tuple[str, ...], columns: tuple[str, ...], codes: NDArray[np.int32]) -> ItemColumns:
+        """From the positions of items, shape (columns of the table, rows)."""
+        numbers = np.append(np.arange(len(items), dtype=np.int32), np.int32(-1))
+        return cls(items, columns, (numbers,) * len(codes), codes.shape[1], tuple(codes), None)
 
     def codes(self) -> NDArray[np.int32]:
         """Shape (columns of the table, rows): the position in `items` of a cell's item; −1 where it has none."""
@@ -104,40 +155,8 @@ class ItemColumns:
         here = rows if self.rows is None else _taken(self.rows, rows)
         return replace(self, rows=here, n_rows=len(rows))
 
-    def select(self, numbers: NDArray[np.int64]) -> ItemColumns:
-        """The same rows with some of the items only.
-
-        Args:
-            numbers: Positions in `items`, ascending.
-        """
-        target = np.full(self.n_items + 1, -1, np.int32)
-        target[numbers] = np.arange(len(numbers), dtype=np.int32)
-        chosen = numbers.tolist()
-        return replace(
-            self,
-            items=tuple(self.items[number] for number in chosen),
-            columns=tuple(self.columns[number] for number in chosen),
-            numbers=tuple(target[each] for each in self.numbers),
-        )
-
-    def without(self, patterns: Sequence[str]) -> ItemColumns:
-        """The same rows without the items that match a pattern, as in `fnmatch.fnmatchcase`."""
-        removed = matching(self.items, patterns)
-        if not removed:
-            return self
-        kept = (number for number, item in enumerate(self.items) if item not in removed)
-        return self.select(np.fromiter(kept, np.int64))
-
-    def nameable(self) -> ItemColumns:
-        """The same rows without items whose names are longer than any that may be named."""
-        kept = [number for number, item in enumerate(self.items) if len(item.encode()) <= MAX_ITEM_BYTES]
-        return self if len(kept) == self.n_items else self.select(np.array(kept, np.int64))
-
     def bitmaps(self) -> Bitmaps:
-        """Shape (n_items, words(n_rows)): bit r of an item's row says whether row r holds the item.
-
-        Takes an eighth of a byte for each item and row: `select` the frequent items first.
-        """
+        """Which row holds which item; see `ItemRows`."""
         packed = np.zeros((self.n_items, words(self.n_rows)), np.uint64)
         at_once = max(1, _AT_ONCE_BYTES // (8 * max(self.n_items, 1)))  # words
         at_once = min(at_once, _AT_ONCE // 64) * 64
@@ -171,29 +190,69 @@ def item_columns(table: Table, how: Itemisation, rows: NDArray[np.int64] | None 
         rows: Positions of rows, in any order; −1 for a row that is absent, which holds nothing and is no part of
             quantiles. All rows in their order by default.
     """
-    names: list[str] = []
-    columns: list[str] = []
-    numbers: list[NDArray[np.int32]] = []
-    for column in table.columns:
-        if column.name in how.numeric:
-            values, places = _intervals(column, rows, how)
-        else:
-            values, places = column.values.to_pylist(), np.arange(len(column.values), dtype=np.int32)
-        numbers.append(np.where(places < 0, np.int32(-1), places + np.int32(len(names))))
-        names += [f"{column.name}={value}" for value in values]
-        columns += [column.name] * len(values)
-    order = sorted(range(len(names)), key=names.__getitem__)
-    rank = np.full(len(names) + 1, -1, np.int32)
-    rank[order] = np.arange(len(names), dtype=np.int32)
-    found = ItemColumns(
-        tuple(names[index] for index in order),
-        tuple(columns[index] for index in order),
-        tuple(column.codes for column in table.columns),
-        tuple(np.append(rank[each], np.int32(-1)) for each in numbers),
-        rows,
-        table.n_rows if rows is None else len(rows),
-    )
+    named = [
+        named_values(
+            column.name, column.values.to_pylist(), partial(_held, column.codes, rows, len(column.values)), how
+        )
+        for column in table.columns
+    ]
+    n_rows = table.n_rows if rows is None else len(rows)
+    found = ItemColumns(*numbered(named), n_rows, tuple(column.codes for column in table.columns), rows)
     return found.without(how.exclude).nameable()
+
+
+class NamedValues(NamedTuple):
+    """The items that the values of a column make.
+
+    Attributes:
+        column: Its name.
+        names: What stands behind the equals sign, distinct.
+        places: By value, which of the names it has, −1 for none.
+    """
+
+    column: str
+    names: list[str]
+    places: NDArray[np.int32]
+
+
+def named_values(
+    column: str, values: list[str], held: Callable[[], NDArray[np.int64]], how: Itemisation
+) -> NamedValues:
+    """What the values of a column make: themselves, or intervals where the job puts its numbers into some.
+
+    Args:
+        column: Its name.
+        values: Distinct.
+        held: Gives in how many rows each value is.
+        how: What the job says of items.
+    """
+    if column not in how.numeric:
+        return NamedValues(column, values, np.arange(len(values), dtype=np.int32))
+    read = [number_of(text) for text in values]
+    is_number = np.array([number is not None for number in read], bool)
+    numbers = [Decimal(0) if number is None else number for number in read]  # counted for no row where it is none
+    cuts = how.cuts.get(column)
+    if cuts is None:
+        cuts = quantile_cuts(numbers, held() * is_number, how.quantiles[column])
+    table = np.fromiter((interval_of(number, cuts) for number in numbers), np.int32, len(numbers))
+    return NamedValues(column, interval_names(cuts), np.where(is_number, table, np.int32(-1)))
+
+
+def numbered(
+    named: Sequence[NamedValues],
+) -> tuple[tuple[str, ...], tuple[str, ...], tuple[NDArray[np.int32], ...]]:
+    """Items of columns, in ascending order: `items`, `columns` and `numbers` of `ItemRows`."""
+    names = [f"{each.column}={name}" for each in named for name in each.names]
+    columns = [each.column for each in named for _ in each.names]
+    order = sorted(range(len(names)), key=names.__getitem__)
+    rank = np.full(len(names) + 1, -1, np.int32)  # its last is that of none
+    rank[order] = np.arange(len(names), dtype=np.int32)
+    numbers = list[NDArray[np.int32]]()
+    start = 0
+    for each in named:
+        numbers.append(np.append(rank[np.where(each.places < 0, -1, each.places + start)], np.int32(-1)))
+        start += len(each.names)
+    return tuple(names[place] for place in order), tuple(columns[place] for place in order), tuple(numbers)
 
 
 def check_columns(columns: Mapping[str, Collection[str]], numeric: Iterable[str]) -> None:
@@ -248,16 +307,3 @@ def _held(codes: Codes, rows: NDArray[np.int64] | None, values: int) -> NDArray[
         some = codes[part] if rows is None else _taken(codes, rows[part])
         held += np.bincount(some.astype(np.int64) + 1, minlength=values + 1)
     return held[1:]
-
-
-def _intervals(column: Column, rows: NDArray[np.int64] | None, how: Itemisation) -> tuple[list[str], NDArray[np.int32]]:
-    """The intervals of a column of numbers, and which one each of its values is in; −1 for what is no number."""
-    read = [number_of(text) for text in column.values.to_pylist()]
-    is_number = np.array([number is not None for number in read], bool)
-    numbers = [Decimal(0) if number is None else number for number in read]  # counted for no row where it is none
-    cuts = how.cuts.get(column.name)
-    if cuts is None:
-        held = _held(column.codes, rows, len(read)) * is_number
-        cuts = quantile_cuts(numbers, held, how.quantiles[column.name])
-    table = np.fromiter((interval_of(number, cuts) for number in numbers), np.int32, len(numbers))
-    return interval_names(cuts), np.where(is_number, table, np.int32(-1))

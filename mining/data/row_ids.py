@@ -6,6 +6,7 @@ Millions of ids stay in Arrow's buffers, some dozens of bytes each; only those t
 from __future__ import annotations
 
 import unicodedata
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal, overload
@@ -56,8 +57,54 @@ class IdNormalisation:
 AS_THEY_ARE: Final = IdNormalisation()
 
 
-class RowIds(Sequence[bytes]):
-    """The ids of rows as byte strings, `encode_fields` of the UTF-8 cells, which is injective; made as they are read.
+class Ids(Sequence[bytes], ABC):
+    """The ids of rows as byte strings, by `encode_fields` of the UTF-8 cells, an injection; made as they are read."""
+
+    __slots__ = ()
+
+    @overload
+    def __getitem__(self, key: int) -> bytes: ...
+
+    @overload
+    def __getitem__(self, key: slice) -> list[bytes]: ...
+
+    @abstractmethod
+    def __getitem__(self, key: int | slice) -> bytes | list[bytes]: ...
+
+    def __iter__(self) -> Iterator[bytes]:
+        for start in range(0, len(self), AT_ONCE):
+            yield from self[start : start + AT_ONCE]
+
+    @abstractmethod
+    def empty(self) -> int:
+        """How many rows have an empty cell in a column of the id."""
+
+    def repeated(self) -> int:
+        """How many rows have the id of an earlier one.
+
+        Only ids whose hashes are not all different are compared: eight bytes a row instead of byte strings.
+        """
+        hashes = np.empty(len(self), np.int64)
+        for places in _parts(len(self)):
+            part = slice(places.start, places.stop)
+            hashes[part] = _hashes(self[part])
+        hashes.sort()
+        alike = np.unique(hashes[1:][hashes[1:] == hashes[:-1]])
+        del hashes
+        if not len(alike):
+            return 0
+        seen: set[bytes] = set()
+        repeated = 0
+        for places in _parts(len(self)):
+            found = self[places.start : places.stop]
+            doubtful = np.flatnonzero(np.isin(_hashes(found), alike)).tolist()
+            seen.update(found[place] for place in doubtful)
+            repeated += len(doubtful)
+        return repeated - len(seen)
+
+
+class RowIds(Ids):
+    """The ids of rows in memory.
 
     Args:
         cells: By column of the id, the cells of all rows: Arrow's large strings without nulls, at least one column.
@@ -85,38 +132,12 @@ class RowIds(Sequence[bytes]):
         texts = [self._normalisation.apply(column[key].as_py()) for column in self._cells]
         return encode_fields(*[text.encode() for text in texts])
 
-    def __iter__(self) -> Iterator[bytes]:
-        for start in range(0, len(self), AT_ONCE):
-            yield from self[start : start + AT_ONCE]
-
     def empty(self) -> int:
         """How many rows have an empty cell in a column of the id."""
         return sum(
             int(np.logical_or.reduce([_lengths(column) == 0 for column in self._normalised(places)]).sum())
             for places in _parts(len(self))
         )
-
-    def repeated(self) -> int:
-        """How many rows have the id of an earlier one.
-
-        Only ids whose hashes are not all different are compared: eight bytes a row instead of byte strings.
-        """
-        hashes = np.empty(len(self), np.int64)
-        for places in _parts(len(self)):
-            part = slice(places.start, places.stop)
-            hashes[part] = np.fromiter(map(hash, self[part]), np.int64, len(places))
-        alike = _values_of_several(hashes)
-        if not len(alike):
-            return 0
-        seen: set[bytes] = set()
-        repeated = 0
-        for places in _parts(len(self)):
-            part = slice(places.start, places.stop)
-            doubtful = np.flatnonzero(np.isin(hashes[part], alike)).tolist()
-            found = self[part] if doubtful else []
-            seen.update(found[place] for place in doubtful)
-            repeated += len(doubtful)
-        return repeated - len(seen)
 
     def _normalised(self, places: range) -> list[pa.Array]:
         """The cells of some rows, in the form by which they are compared."""
@@ -131,10 +152,26 @@ class RowIds(Sequence[bytes]):
         return [pa.array([apply(text) for text in column.to_pylist()], pa.large_string()) for column in cells]
 
 
+def check_has_ids(columns: Sequence[str]) -> None:
+    """Refuses a table without ids.
+
+    Args:
+        columns: The names of those of ids.
+
+    Raises:
+        InputDataError: There is none.
+    """
+    if not columns:
+        raise InputDataError(
+            "The dataset has no column of ids, by which rows are found at all parties; name it by id in the "
+            "dataset's section."
+        )
+
+
 def checked_ids(
     cells: Sequence[pa.Array], columns: Sequence[str], normalisation: IdNormalisation = AS_THEY_ARE
 ) -> RowIds:
-    """The ids of rows, all distinct.
+    """The ids of rows in memory, all distinct.
 
     Args:
         cells: By column of the id, the cells of all rows, as `RowIds` takes them.
@@ -142,10 +179,25 @@ def checked_ids(
         normalisation: What is done to cells first.
 
     Raises:
+        InputDataError: As of `check_ids`.
+    """
+    ids = RowIds(cells, normalisation)
+    check_ids(ids, columns, normalisation)
+    return ids
+
+
+def check_ids(ids: Ids, columns: Sequence[str], normalisation: IdNormalisation) -> None:
+    """Refuses ids that do not tell rows apart.
+
+    Args:
+        ids: Of all rows.
+        columns: The names of their columns, for errors.
+        normalisation: What was done to cells first.
+
+    Raises:
         InputDataError: Rows have an empty cell in a column of the id, or share an id. The sentence counts them and
             names no id.
     """
-    ids = RowIds(cells, normalisation)
     named = " and ".join(f'"{column}"' for column in columns)
     empty = ids.empty()
     if empty:
@@ -156,7 +208,6 @@ def checked_ids(
         what = "1 row has the id" if repeated == 1 else f"{repeated} rows have the ids"
         since = "" if normalisation.is_identity else " once ids are in the form that the job's [align] asks for"
         raise InputDataError(f"{what} of an earlier row in column {named}{since}; every row needs an id of its own.")
-    return ids
 
 
 def _parts(number: int) -> Iterator[range]:
@@ -180,10 +231,8 @@ def _lengths(column: pa.Array) -> NDArray[np.int64]:
     return lengths
 
 
-def _values_of_several(numbers: NDArray[np.int64]) -> NDArray[np.int64]:
-    """The numbers that occur more than once."""
-    ordered = np.sort(numbers)
-    return np.unique(ordered[1:][ordered[1:] == ordered[:-1]])
+def _hashes(ids: Sequence[bytes]) -> NDArray[np.int64]:
+    return np.fromiter(map(hash, ids), np.int64, len(ids))
 
 
 def _folded(text: str) -> str:

@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from mining.data.row_ids import AS_THEY_ARE, IdNormalisation, Ids
 from mining.data.tables import Table
 
 N = TypeVar("N", bound=np.generic)
@@ -41,6 +42,16 @@ class TableRows(Protocol):
         Args:
             columns: Of `column_names`, distinct.
             ids: Whether the columns of ids are kept.
+        """
+
+    def row_ids(self, normalisation: IdNormalisation = AS_THEY_ARE) -> Ids:
+        """The rows' ids in an injective encoding; of blocks, they are read when they are asked for.
+
+        Args:
+            normalisation: What is done to ids first, equal at all parties of a job.
+
+        Raises:
+            InputDataError: There is no column of ids, or rows have no id or share one; the sentence says how many.
         """
 
     def value_counts(self, column: str) -> tuple[pa.Array, NDArray[np.int64]]:

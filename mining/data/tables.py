@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from link.errors import InputDataError
 from mining.data.coded_cells import CodedCells, Codes, checked_texts
-from mining.data.row_ids import AS_THEY_ARE, IdNormalisation, RowIds, checked_ids
+from mining.data.row_ids import AS_THEY_ARE, IdNormalisation, RowIds, check_has_ids, checked_ids
 from mining.data.transactions import matching
 
 N = TypeVar("N", bound=np.generic)
@@ -182,11 +182,7 @@ class Table:
         Raises:
             InputDataError: There is no column of ids, or rows have no id or share one; the sentence says how many.
         """
-        if not self.ids:
-            raise InputDataError(
-                "The dataset has no column of ids, by which rows are found at all parties; name it by id in the "
-                "dataset's section."
-            )
+        check_has_ids(self.id_columns)
         return checked_ids(self.ids, self.id_columns, normalisation)
 
     def digest(self) -> bytes:

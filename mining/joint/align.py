@@ -24,9 +24,11 @@ from crypto.protocols.sums.pairwise import agree
 from link.disclosure import Declared, Learned
 from link.session import Session
 from mining.data.row_ids import AS_THEY_ARE, IdNormalisation
+from mining.data.table_rows import TableRows
 from mining.data.tables import Table
 
 POSITION: Final = "position"
+_AT_ONCE: Final = 1 << 20  # rows whose ids are looked up
 # under which the protocol opens what it finds
 LABELS: Final[Mapping[Mode, str]] = {"intersection": "intersection", "cardinality": "cardinality", "union": "positions"}
 
@@ -62,7 +64,7 @@ class AlignedRows:
     rows: NDArray[np.int64] | None
 
 
-async def align(session: Session, table: Table, task: RowAlignment) -> AlignedRows:
+async def align(session: Session, table: TableRows, task: RowAlignment) -> AlignedRows:
     """Runs this party's part.
 
     Args:
@@ -92,7 +94,7 @@ async def align(session: Session, table: Table, task: RowAlignment) -> AlignedRo
     return found
 
 
-def positions_of(table: Table, rows: NDArray[np.int64]) -> pa.Table:
+def positions_of(table: TableRows, rows: NDArray[np.int64]) -> pa.Table:
     """A party's aligned rows by their ids, for its own use.
 
     Args:
@@ -104,12 +106,23 @@ def positions_of(table: Table, rows: NDArray[np.int64]) -> pa.Table:
         column of the ids has that name, underscores before `position` set them apart.
     """
     places = np.flatnonzero(rows >= 0)
-    numbers = pa.array(rows[places])
     name = POSITION
     while name in table.id_columns:
         name = f"_{name}"
-    ids = {column: cells.take(numbers) for column, cells in zip(table.id_columns, table.ids, strict=True)}
-    return pa.table({**ids, name: pa.array(places)})
+    seen, pieces = table.only((), ids=True), list[pa.Table]()
+    for start in range(0, max(len(places), 1), _AT_ONCE):
+        some = places[start : start + _AT_ONCE]
+        pieces.append(pa.table([*_ids_of(seen, rows[some]), pa.array(some)], [*table.id_columns, name]))
+    return pa.concat_tables(pieces)
+
+
+def _ids_of(table: TableRows, rows: NDArray[np.int64]) -> list[pa.Array]:
+    """The ids of some rows, column by column."""
+    order = np.argsort(rows)
+    back = np.empty(len(rows), np.int64)
+    back[order] = np.arange(len(rows))
+    found = zip(*table.parts(_Taken(rows[order])), strict=True)
+    return [pa.concat_arrays(cells).take(pa.array(back)) for cells in found]
 
 
 def openings(task: RowAlignment, parties: Sequence[str]) -> tuple[Declared, ...]:
@@ -132,3 +145,15 @@ def collusion(parties: Sequence[str]) -> str:
         f"no {len(parties) - 2} parties together can link an id that none of them holds to those who hold it; with the "
         "merger among them they learn how many of their own ids the others hold"
     )
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class _Taken:
+    """The ids of those of a block's rows that are among some, which ascend."""
+
+    rows: NDArray[np.int64]
+
+    def __call__(self, table: Table, first: int) -> list[pa.Array]:
+        start, stop = np.searchsorted(self.rows, (first, first + table.n_rows))
+        numbers = pa.array(self.rows[start:stop] - first)
+        return [cells.take(numbers) for cells in table.ids]

@@ -10,7 +10,7 @@ from jobs.kinds.alignment.parameters import row_alignment
 from jobs.kinds.alignment.template import TEMPLATE
 from jobs.kinds.alignment.unions import of_alignment
 from jobs.kinds.columns.plan import estimate_vertical
-from jobs.kinds.data import table_of
+from jobs.kinds.data import table_rows_of
 from jobs.kinds.key import Key
 from jobs.kinds.kind import ALL, EXACT, Disclosure, Facet, Kind, Resources, Unions
 from jobs.kinds.words import watched
@@ -27,6 +27,7 @@ class Alignment(Kind):
     """The rows that several parties have in common, and nothing else."""
 
     data = "table"
+    in_blocks = True
     finding = None
 
     def template(self, key: Key, parties: tuple[str, ...]) -> str:
@@ -39,7 +40,7 @@ class Alignment(Kind):
         row_alignment(spec)
 
     async def run(self, session: Session, spec: JobSpec, data: Data, resources: Resources) -> Outcome:
-        table, task = table_of(spec, data, session.me), row_alignment(spec)
+        table, task = table_rows_of(spec, data, session.me), row_alignment(spec)
         found = await align.align(session, table, task)
         if found.rows is None:
             return Outcome(found.n_common, task.mode)

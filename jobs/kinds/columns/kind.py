@@ -12,7 +12,7 @@ from jobs.kinds.columns.engine import engine_reason, helper_of, is_dealt_by_coor
 from jobs.kinds.columns.parameters import check_groups, column_groups, itemisation, vertical_mining
 from jobs.kinds.columns.plan import estimate_vertical
 from jobs.kinds.columns.template import template
-from jobs.kinds.data import table_of
+from jobs.kinds.data import table_rows_of
 from jobs.kinds.itemsets_finding import FoundItemsets
 from jobs.kinds.itemsets_kind import ITEMSETS, ItemsetsKind, check_exact, found_itemsets
 from jobs.kinds.key import Key
@@ -40,6 +40,7 @@ class Columns(ItemsetsKind):
     """Itemsets and rules over columns of the same rows at several parties, exact."""
 
     data = "table"
+    in_blocks = True
     finding = FoundItemsets
     resumes = True
 
@@ -58,7 +59,7 @@ class Columns(ItemsetsKind):
         vertical_mining(spec)
 
     async def run(self, session: Session, spec: JobSpec, data: Data, resources: Resources) -> Outcome:
-        table, task = table_of(spec, data, session.me), await session.compute(vertical_mining, spec)
+        table, task = table_rows_of(spec, data, session.me), await session.compute(vertical_mining, spec)
         found = await vertical.mine(session, table, task, resources.least_count, resources.dealings, resources.keeper)
         return Outcome(found.n_rows, found.strategy, found_itemsets(spec, found.itemsets, found.rules))
 

@@ -44,9 +44,6 @@ class Models(Kind):
     in_blocks = True
     finding = FoundModel
 
-    def takes_blocks(self, spec: JobSpec) -> bool:
-        return not spec.is_vertical
-
     def template(self, key: Key, parties: tuple[str, ...]) -> str:
         return template(key)
 

@@ -7,18 +7,19 @@ from typing import Any, assert_never
 
 from jobs.data import Data
 from jobs.kinds.alignment.parameters import row_alignment
-from jobs.kinds.data import table_of, table_rows_of
+from jobs.kinds.data import table_rows_of
 from jobs.kinds.models.model import Model
 from jobs.kinds.models.parameters import columns_of, model_parameters
 from jobs.spec.job import JobSpec
 from link.disclosure import Declared, Learned
 from link.errors import InputDataError
 from link.session import Session
+from mining.data.table_rows import TableRows
 from mining.data.tables import Table
 from mining.joint import align
 from mining.joint.collusion import collusion as collusion_of_sums
 from mining.joint.models import decision_tree, kmeans, naive_bayes
-from mining.joint.models.aligned import AlignedAttributes, coded, one_holder_each
+from mining.joint.models.aligned import AlignedAttributes, held_attributes, one_holder_each
 from mining.joint.models.totals import Learnt
 from mining.models.attributes import Attribute, Categorical, LabelledRows, coded_columns
 from mining.models.coded_tables import LabelledTable, PointsTable
@@ -50,7 +51,7 @@ async def learn_model(session: Session, spec: JobSpec, data: Data) -> tuple[int,
         ComineError: As the protocols say.
     """
     if spec.is_vertical:
-        n_rows, model = await _from_columns(session, spec, table_of(spec, data, session.me))
+        n_rows, model = await _from_columns(session, spec, table_rows_of(spec, data, session.me))
     else:
         n_rows, model = await _from_rows(session, spec, table_rows_of(spec, data, session.me))
     return n_rows, model if session.me in spec.learners else None
@@ -90,12 +91,13 @@ def _points(table: Table | PartitionedTable, attributes: tuple[Attribute, ...]) 
     return PointsTable(table, attributes)
 
 
-async def _from_columns(session: Session, spec: JobSpec, table: Table) -> tuple[int, Model | None]:
+async def _from_columns(session: Session, spec: JobSpec, table: TableRows) -> tuple[int, Model | None]:
     task, common = await session.compute(model_parameters, spec), row_alignment(spec)
-    held = await session.compute(coded, table, columns_of(task))
+    held = await session.compute(held_attributes, table, columns_of(task))
     placed = (await align.align(session, table, common)).rows
     assert placed is not None  # which only a cardinality does not reveal
-    aligned = await session.compute(AlignedAttributes.of, held, placed, everywhere=common.mode == "intersection")
+    everywhere = common.mode == "intersection"
+    aligned = await session.compute(AlignedAttributes.of, table, held, placed, everywhere=everywhere)
     session = session.lane("model")
     found: Learnt[Any]
     match task:

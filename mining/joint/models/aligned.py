@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +19,8 @@ from link.disclosure import Declared
 from link.errors import ConfigurationError, shareable
 from link.session import Session
 from mining.data.bitmaps import words
+from mining.data.coded_cells import Codes as ShortCodes
+from mining.data.table_rows import TableRows
 from mining.data.tables import Table
 from mining.joint.models.totals import no_rows, total_rows
 from mining.joint.vertical.aligned import Conjunctions, pack_bits
@@ -28,7 +30,10 @@ from mining.joint.vertical.engines.transfers.products import TransferProducts
 from mining.joint.vertical.mine import pair_up
 from mining.joint.vertical.names import open_names
 from mining.lattice import Sets
-from mining.models.attributes import Attribute, Codes, column_of
+from mining.models.attributes import Attribute, Codes, Numeric, column_of
+from mining.models.coded_tables import checked
+
+_AT_ONCE: Final = 1 << 18  # rows
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -36,35 +41,58 @@ class AlignedAttributes:
     """What one party brings into a joint model of columns that lie at several parties.
 
     Attributes:
-        cells: By attribute that this party holds, its rows' codes over the common positions; any where it has no row.
+        cells: By attribute that this party holds, its rows' codes over the common positions, in the shortest type that
+            has room for them; any where it has no row.
         n_positions: Number of positions, equal at all parties.
         presence: Shape (positions,): which positions this party has a row for. None where every position has a row at
             every party.
     """
 
-    cells: Mapping[str, Codes]
+    cells: Mapping[str, ShortCodes]
     n_positions: int
     presence: NDArray[np.bool_] | None = None
 
     @classmethod
-    def of(cls, held: Mapping[str, Codes], rows: NDArray[np.int64], *, everywhere: bool) -> AlignedAttributes:
+    def of(
+        cls, table: TableRows, attributes: Sequence[Attribute], rows: NDArray[np.int64], *, everywhere: bool
+    ) -> AlignedAttributes:
         """A table's columns in common order.
 
         Args:
-            held: By attribute that this party holds, the codes of all its rows, as of `coded`.
+            table: The party's table.
+            attributes: Those that it holds, as of `held_attributes`.
             rows: By position the row of the table; −1 where this party has none.
             everywhere: Whether no party has such positions.
         """
         here = rows >= 0
-        cells = {}
-        for name, all_codes in held.items():
-            cells[name] = np.zeros(len(rows), np.int64)
-            cells[name][here] = all_codes[rows[here]]
+        places = np.full(table.n_rows, -1, np.int32)
+        places[rows[here]] = np.flatnonzero(here)
+        kinds = [_type_of(each) for each in attributes]
+        cells = {each.name: np.zeros(len(rows), kind) for each, kind in zip(attributes, kinds, strict=True)}
+        seen = table.only([each.name for each in attributes])
+        first = 0
+        for block in seen.parts(_Coded(tuple(attributes), tuple(kinds))) if attributes else ():
+            own = places[first : first + len(block[0])]
+            for codes, found in zip(block, cells.values(), strict=True):
+                found[own[own >= 0]] = codes[own >= 0]
+            first += len(own)
         return cls(cells, len(rows), None if everywhere else here)
 
 
-def coded(table: Table, attributes: Sequence[Attribute]) -> dict[str, Codes]:
-    """The codes of all rows of a table, by attribute of a model; a party need not hold all of these, nor any.
+@dataclass(frozen=True, slots=True)
+class _Coded:
+    """The codes of a block's rows, by attribute."""
+
+    attributes: tuple[Attribute, ...]
+    kinds: tuple[type[np.signedinteger[Any]], ...]
+
+    def __call__(self, table: Table, _first: int) -> list[ShortCodes]:
+        each = zip(self.attributes, self.kinds, strict=True)
+        return [attribute.codes(column_of(table, attribute)).astype(kind) for attribute, kind in each]
+
+
+def held_attributes(table: TableRows, attributes: Sequence[Attribute]) -> list[Attribute]:
+    """The attributes of a model that a table has, whose cells were all looked at; perhaps none.
 
     To be called before rows are aligned: were only common rows looked at, a party with a few ids would learn of these
     people, from whether the job fails, whether they have a value that it does not name.
@@ -73,10 +101,12 @@ def coded(table: Table, attributes: Sequence[Attribute]) -> dict[str, Codes]:
         InputDataError: A cell is not what its attribute allows.
     """
     held = [attribute for attribute in attributes if attribute.name in table.column_names]
-    return {attribute.name: attribute.codes(column_of(table, attribute)) for attribute in held}
+    if held:
+        checked(table, tuple(held))
+    return held
 
 
-async def find_holders(session: Session, held: Mapping[str, Codes], attributes: Sequence[Attribute]) -> dict[str, str]:
+async def find_holders(session: Session, held: Collection[str], attributes: Sequence[Attribute]) -> dict[str, str]:
     """Every party opens to all which columns of the model it holds, label `columns`; returns by attribute its party.
 
     Args:
@@ -176,7 +206,7 @@ class Conditions:
         bitmaps = np.zeros((len(mine), words(n)), np.uint64)
         for place, number in enumerate(mine.tolist()):
             attribute, holds = conditions[number]
-            bitmaps[place] = pack_bits(holds(aligned.cells[attribute]) & here)
+            bitmaps[place] = pack_bits(_bits(holds, aligned.cells[attribute]) & here)
         return cls(Conjunctions(bitmaps, pack_bits(here)), n, aligned.presence is None, holder, own)
 
     @property
@@ -262,6 +292,21 @@ async def begin(
     if not n_rows:
         raise no_rows()
     return Begun(secrets, n_rows, engine, numbered)
+
+
+def _type_of(attribute: Attribute) -> type[np.signedinteger[Any]]:
+    """The shortest type of an attribute's codes."""
+    most = attribute.steps if isinstance(attribute, Numeric) else attribute.size
+    return next(kind for kind in (np.int8, np.int16, np.int32, np.int64) if most <= np.iinfo(kind).max)
+
+
+def _bits(holds: Callable[[Codes], NDArray[np.bool_]], cells: ShortCodes) -> NDArray[np.bool_]:
+    """A condition's bits, which it finds in codes of full length: some at a time."""
+    found = np.empty(len(cells), bool)
+    for start in range(0, len(cells), _AT_ONCE):
+        part = slice(start, start + _AT_ONCE)
+        found[part] = holds(cells[part].astype(np.int64))
+    return found
 
 
 def equals(place: int, codes: Codes) -> NDArray[np.bool_]:

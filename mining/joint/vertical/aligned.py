@@ -11,11 +11,14 @@ from crypto.protocols.alignment import alignment
 from crypto.protocols.sums.pairwise import PairwiseSecrets
 from link.session import Session
 from mining.data.bitmaps import Bitmaps, words
-from mining.data.item_columns import ItemColumns, check_columns, item_columns
+from mining.data.item_blocks import item_blocks
+from mining.data.item_columns import ItemRows, check_columns, item_columns
+from mining.data.table_rows import TableRows
 from mining.data.tables import Table
 from mining.joint.vertical.grouped.groups import check_group_columns
 from mining.joint.vertical.names import open_names
 from mining.joint.vertical.parameters import VerticalMining
+from mining.thresholds import minimum_count
 
 _BLOCK_BYTES = 64 << 20
 
@@ -30,7 +33,7 @@ class Aligned:
             every party.
     """
 
-    columns: ItemColumns
+    columns: ItemRows
     presence: NDArray[np.uint64] | None
 
     @property
@@ -39,7 +42,7 @@ class Aligned:
         return self.columns.n_rows
 
 
-async def align(session: Session, secrets: PairwiseSecrets, table: Table, task: VerticalMining) -> Aligned:
+async def align(session: Session, secrets: PairwiseSecrets, table: TableRows, task: VerticalMining) -> Aligned:
     """Brings this party's rows into the common order.
 
     Args:
@@ -68,7 +71,21 @@ async def align(session: Session, secrets: PairwiseSecrets, table: Table, task: 
         rows = await alignment.intersection(session, secrets, ids, merger=task.merger, bound=task.bound)
         presence = None
     session.progress("alignment", 1, 1)
-    return Aligned(await session.compute(item_columns, table, task.itemisation, rows), presence)
+    return Aligned(await session.compute(_items, table, task, rows), presence)
+
+
+def _items(table: TableRows, task: VerticalMining, rows: NDArray[np.int64]) -> ItemRows:
+    """The items of the rows in common order; those of a table in blocks without such as cannot be frequent."""
+    if isinstance(table, Table):
+        return item_columns(table, task.itemisation, rows)
+    return item_blocks(table, task.itemisation, rows, 1 if task.groups else _least(task, len(rows)))
+
+
+def _least(task: VerticalMining, n_positions: int) -> int:
+    """No item of fewer rows of a party is frequent."""
+    if isinstance(task.min_support, int):
+        return task.min_support
+    return minimum_count(task.min_support, n_positions) if task.mode == "intersection" else 1
 
 
 @dataclass(frozen=True, eq=False, repr=False)

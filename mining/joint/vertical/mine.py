@@ -38,7 +38,7 @@ from crypto.protocols.sums.secure_sum import secure_sum
 from link.errors import ConfigurationError, InputDataError, ProtocolViolation, shareable
 from link.session import Session
 from mining.candidates import join, most_candidates
-from mining.data.tables import Table
+from mining.data.table_rows import TableRows
 from mining.itemsets import Itemsets
 from mining.joint.parameters import JointItemsets
 from mining.joint.progress import KEEPS_NOTHING, MAX_LEVELS, KeptLevel, LevelKeeper, common_levels
@@ -61,7 +61,7 @@ from mining.thresholds import agreed_count
 
 async def mine(
     session: Session,
-    table: Table,
+    table: TableRows,
     task: VerticalMining,
     least_count: int = 1,
     dealings: Dealings | None = None,

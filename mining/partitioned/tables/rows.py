@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import TypeVar
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from mining.data.row_ids import AS_THEY_ARE, IdNormalisation, check_has_ids, check_ids
 from mining.data.tables import Table
 from mining.partitioned.runner import Anywhere, Runner
-from mining.partitioned.tables.blocks import TableView
+from mining.partitioned.tables.blocks import TableBlock, TableView
+from mining.partitioned.tables.ids import StoredIds
 
 N = TypeVar("N", bound=np.generic)
 R = TypeVar("R")
@@ -23,6 +26,7 @@ class PartitionedTable:
     Args:
         runner: Where it is counted.
         view: What is seen of it.
+        sources: The blocks, as the runner has them: their ids are read here.
         value_counts: Gives the distinct texts of a column of all rows, and in how many rows each is, as the encoder
             counted.
         digest: Equal where the encoded rows are equal, in the same order.
@@ -32,10 +36,12 @@ class PartitionedTable:
         self,
         runner: Runner[TableView, Table],
         view: TableView,
+        sources: Sequence[Callable[[], TableBlock]],
         value_counts: Callable[[str], tuple[pa.Array, NDArray[np.int64]]],
         digest: bytes,
     ) -> None:
         self._runner, self._view, self._value_counts, self._digest = runner, view, value_counts, digest
+        self._sources = sources
 
     @property
     def id_columns(self) -> tuple[str, ...]:
@@ -59,7 +65,21 @@ class PartitionedTable:
         kept = n_ids if ids else 0
         places = (*view.places[:kept], *(place[name] for name in columns))
         seen = TableView(view.id_columns[:kept], tuple(columns), places)
-        return PartitionedTable(self._runner, seen, self._value_counts, self._digest)
+        return PartitionedTable(self._runner, seen, self._sources, self._value_counts, self._digest)
+
+    def row_ids(self, normalisation: IdNormalisation = AS_THEY_ARE) -> StoredIds:
+        """The rows' ids in an injective encoding; see `mining.data.table_rows.TableRows`.
+
+        Raises:
+            InputDataError: There is no column of ids, rows have no id or share one, or a block is damaged.
+        """
+        check_has_ids(self.id_columns)
+        n_ids = len(self.id_columns)
+        view = TableView(self.id_columns, (), self._view.places[:n_ids])
+        blocks = [partial(_seen, view, source) for source in self._sources]
+        ids = StoredIds(blocks, self._runner.lengths, normalisation)
+        check_ids(ids, self.id_columns, normalisation)
+        return ids
 
     def value_counts(self, column: str) -> tuple[pa.Array, NDArray[np.int64]]:
         """The distinct texts of a column, and in how many rows each is; see `mining.data.table_rows.TableRows`.
@@ -87,3 +107,7 @@ class PartitionedTable:
 
     def __repr__(self) -> str:
         return f"PartitionedTable(rows={self.n_rows}, ids={list(self.id_columns)}, columns={list(self.column_names)})"
+
+
+def _seen(view: TableView, source: Callable[[], TableBlock]) -> Table:
+    return view.of(source())

@@ -129,7 +129,7 @@ class StoredTable:
         sources = [partial(TableBlock, self.folder / name) for name in self.names]
         places = tuple(range(len(self.id_columns) + len(self.columns)))
         view = TableView(self.id_columns, self.columns, places)
-        return PartitionedTable(engine(sources, self.lengths), view, self.value_counts, self.digest)
+        return PartitionedTable(engine(sources, self.lengths), view, sources, self.value_counts, self.digest)
 
     def item_rows(
         self,

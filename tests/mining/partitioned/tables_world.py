@@ -38,7 +38,7 @@ def partitioned(table: Table, cuts: Sequence[int], folder: Path, engine: Engine 
     places = tuple(range(len(table.ids) + len(table.columns)))
     view = TableView(table.id_columns, table.column_names, places)
     lengths = [stop - start for start, stop in pairwise(cuts)]
-    return PartitionedTable(engine(sources, lengths), view, table.value_counts, table.digest())
+    return PartitionedTable(engine(sources, lengths), view, sources, table.value_counts, table.digest())
 
 
 def cells(table: Table, _first: int = 0) -> list[list[str]]:

@@ -82,13 +82,3 @@ def test_what_does_not_fit_ends_a_job_as_in_memory(
         blocks = partitioned(own, evenly(12, parts), tmp_path / str(parts))
         found.append(_ended(spec, {"north": blocks, "south": other}))
     assert set(found) == {found[0]}
-
-
-def test_columns_in_blocks_are_refused(tmp_path: Path) -> None:
-    spec = job("naive-bayes", PARTIES[:2], partition="vertical")
-    rows = people(6, 0)
-    ids = [f"p{place}" for place in range(6)]
-    held = table({name: rows[name] for name in ("class", "smoker", "town", "age", "weight")}, ids)
-    blocks = partitioned(held, [0, 3, 6], tmp_path)
-    code, party, _ = _ended(spec, {"north": blocks, "south": table({"height": rows["height"]}, ids)})
-    assert (code, party) == ("E100", "north")

@@ -34,7 +34,7 @@ from crypto.protocols.union.set_union import set_union
 from link.errors import ProtocolViolation
 from link.session import Session
 from link.tasks import together
-from mining.data.item_columns import ItemColumns
+from mining.data.item_columns import ItemRows
 from mining.joint.item_names import decoded
 from mining.joint.vertical.grouped.groups import ColumnGroup, Groups, group_of
 from mining.joint.vertical.names import open_names_to, receive_names
@@ -82,11 +82,11 @@ class GroupItems:
     sizes: Mapping[str, int]
     _session: Session
     _groups: Groups
-    _columns: ItemColumns
+    _columns: ItemRows
     _members: _Members | None
 
     @classmethod
-    async def of(cls, session: Session, groups: Groups, columns: ItemColumns, min_count: int) -> GroupItems:
+    async def of(cls, session: Session, groups: Groups, columns: ItemRows, min_count: int) -> GroupItems:
         """Numbers the items of all groups.
 
         Args:
