@@ -80,7 +80,7 @@ def _kinds(header: Sequence[str], id_columns: Sequence[str]) -> list[pa.DataType
 def table_from_parquet(path: Path, id_columns: Sequence[str]) -> Table:
     """A Parquet file with a column for each column; cells that are no text as `_texts` writes them."""
     where = str(path)
-    with parquet_errors(path), pq.ParquetFile(path) as file:
+    with parquet_errors(path), pq.ParquetFile(path, pre_buffer=False) as file:
         names = file.schema_arrow.names
         check_names(names, id_columns, where)
         for field in file.schema_arrow:
