@@ -6,6 +6,7 @@ import json
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
+from decimal import Decimal
 from fractions import Fraction
 from typing import Final
 
@@ -16,6 +17,8 @@ DAY_S: Final = 86_400
 LEAST_DAYS: Final = Fraction(1, DAY_S)
 KEPT_DAYS: Final = 400
 """So long a device remembers what it has spent; no budget can be for longer."""
+
+_MOST_DIGITS: Final = 400  # before or after the point; floats have 308 before it
 
 Number = int | float | str | Fraction
 """A number; text such as "0.1" is taken exactly, as is the float that is nearest to it."""
@@ -108,8 +111,10 @@ class Budget:
 
 def _number(value: Number, name: str) -> Fraction:
     try:
+        if isinstance(value, str) and "/" not in value and abs(Decimal(value).adjusted()) > _MOST_DIGITS:
+            raise ValueError("a fraction of so many digits would fill memory")
         number = Fraction(value)
-    except (ValueError, TypeError, OverflowError, ZeroDivisionError):
+    except (ValueError, TypeError, ArithmeticError):
         raise ConfigurationError(f"a budget's {name} is a finite number, not {value!r}") from None
     if isinstance(value, bool) or number < 0:
         raise ConfigurationError(f"a budget's {name} is a number that is not below 0, not {value!r}")

@@ -207,6 +207,8 @@ def test_the_owners_limits_count(tmp_path: Path) -> None:
         {"epsilon": -1},
         {"epsilon": float("nan")},
         {"epsilon": "much"},
+        {"epsilon": "1e999999999"},
+        {"max_epsilon": "1e-999999999"},
         {"days": 0},
         {"days": 401},
         {"max_epsilon": float("inf")},
