@@ -135,10 +135,12 @@ def learned(task: RowAlignment, parties: Sequence[str]) -> tuple[Learned, ...]:
     return tuple(alignment_disclosure.leakage(task.mode, parties, task.merger, task.bound))
 
 
-def collusion(parties: Sequence[str]) -> str:
-    """Which parties may work together without learning more, in words."""
+def collusion(parties: Sequence[str], mode: Mode, bound: int | None) -> str:
+    """Which parties may work together without learning more, in words; `mode` and `bound` as in `RowAlignment`."""
     if len(parties) == 2:
         return "none is needed: each of the two parties is alone"
+    if not alignment_disclosure.shows_groups(mode, len(parties), bound):
+        return f"no {len(parties) - 1} parties together learn more of rows than each of them alone"
     if len(parties) == 3:
         return "no party alone can link an id that it does not hold to those who hold it"
     return (

@@ -60,7 +60,7 @@ class Alignment(Kind):
             watched(spec, result),
             align.openings(task, parties),
             align.learned(task, parties),
-            align.collusion(parties),
+            align.collusion(parties, task.mode, task.bound),
         )
 
     def estimate(

@@ -177,16 +177,17 @@ def collusion(spec: JobSpec) -> str:
         return opened
     if len(parties) == 2:
         return "none is needed: each of the two parties is alone"
+    rows = align.collusion(parties, spec.alignment.mode, spec.alignment.bound)
     if spec.k_means is not None:
         first, second = spec.compute
         hidden = (
             f"distances withstand all parties but {first} and {second}; these two together could learn the sum over "
             "the others of each distance's parts"
         )
-        return f"{hidden}; of the alignment, {align.collusion(parties)}"
+        return f"{hidden}; of the alignment, {rows}"
     first, second = parties[:2]
     hidden = (
         f"products over two parties withstand either of them, and those over more all parties but {first} and "
         f"{second}, which together could learn each product's count"
     )
-    return f"{hidden}; {opened}; of the alignment, {align.collusion(parties)}"
+    return f"{hidden}; {opened}; of the alignment, {rows}"

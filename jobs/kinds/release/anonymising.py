@@ -123,5 +123,5 @@ def learned(spec: JobSpec) -> tuple[Learned, ...]:
 def collusion(spec: JobSpec) -> str:
     """Which parties may work together without learning more, in words."""
     if spec.is_vertical:
-        return vertical.collusion(joint_anonymisation(spec), spec.job.parties)
+        return vertical.collusion(joint_anonymisation(spec), spec.job.parties, row_alignment(spec))
     return disclosure.collusion(joint_anonymisation(spec), spec.job.parties)

@@ -86,7 +86,7 @@ def collusion(task: VerticalMining, parties: tuple[str, ...]) -> str:
     products = chosen_engine(task).collusion(task, parties)
     if task.disclose != "candidates":
         products += f"; sums that stay hidden withstand all parties but {first} and {second} together"
-    return f"{products}; {align.collusion(parties)}"
+    return f"{products}; {align.collusion(parties, task.mode, task.bound)}"
 
 
 def _holders(task: VerticalMining) -> str:

@@ -98,7 +98,7 @@ def learned(task: JointAnonymisation, parties: Sequence[str], alignment: RowAlig
     return tuple(lines)
 
 
-def collusion(task: JointAnonymisation, parties: Sequence[str]) -> str:
+def collusion(task: JointAnonymisation, parties: Sequence[str], alignment: RowAlignment) -> str:
     """Which parties may work together without learning more, in words."""
     if len(parties) == 2:
         return "none is needed: each of the two parties is alone"
@@ -106,5 +106,5 @@ def collusion(task: JointAnonymisation, parties: Sequence[str]) -> str:
     return (
         f"counts withstand all parties but {first} and {second}, which together could learn them; rows withstand all "
         f"but {task.collector} and {task.shuffler}, which together read all parties' published parts of all common "
-        f"rows; of the alignment, {align.collusion(parties)}"
+        f"rows; of the alignment, {align.collusion(parties, alignment.mode, alignment.bound)}"
     )

@@ -13,11 +13,12 @@ from hypothesis import strategies as st
 
 from coordinator.jobs.simulate import simulate_job
 from crypto.protocols.alignment.alignment import LONG_LISTS
+from crypto.protocols.union.size_classes import LISTS
 from jobs.loading import job_of
 from jobs.spec.job import JobSpec
 from mining.data.table_readers import table_from_arrow
 from mining.data.tables import Table
-from mining.joint.align import RowAlignment, learned, openings
+from mining.joint.align import RowAlignment, collusion, learned, openings
 from protos.v1.link_pb2 import Frame, Opening
 from tests.examples import examples
 from tests.mining.joint.vertical.test_align import places, run
@@ -133,6 +134,25 @@ def test_what_is_opened_and_learnt_is_what_the_group_would_open() -> None:
     short = RowAlignment("a", bound=LONG_LISTS // 2)
     sides = [[line.what for line in learned(task, ("a", "b"))] for task in (LONG, short)]
     assert len(sides[0]) == len(sides[1])
+
+
+def test_what_a_merger_counts_is_stated_where_lists_may_be_short_and_nowhere_else() -> None:
+    """Of long lists of three parties nobody learns how much some of them have in common."""
+    tasks = {
+        (mode, bound): RowAlignment("a", mode, bound=bound)
+        for mode in ("intersection", "cardinality")
+        for bound in (None, LONG_LISTS // 2, LONG_LISTS)
+    }
+    counts = {key: [line.exact for line in learned(task, "abc") if line.kind == "count"] for key, task in tasks.items()}
+    assert {key: len(lines) for key, lines in counts.items()} == {
+        key: 0 if key == ("intersection", LONG_LISTS) else 2 for key in counts
+    }
+    (least,) = {line.split(":")[0] for line in counts["intersection", None]}
+    assert least == "if no party has more than 896 rows"
+    assert LISTS.rounded(896) < LONG_LISTS <= LISTS.rounded(897)
+    together = collusion("abc", "intersection", LONG_LISTS)
+    assert together == "no 2 parties together learn more of rows than each of them alone"
+    assert all("no party alone" in collusion("abc", mode, None) for mode in ("intersection", "cardinality", "union"))
 
 
 def test_two_jobs_on_the_same_rows_repeat_nothing() -> None:
