@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 PACKAGES := protos link crypto anonymize ldp mining jobs client party coordinator comine
 
-.PHONY: help setup demo test test-slow check collected bench bench-peers protos lock clean
+.PHONY: help setup demo test test-slow spark check collected bench bench-peers protos lock clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -24,13 +24,14 @@ demo: setup  ## three organisations mine rules together over real data: separate
 	$(BIN)/comine demo
 
 # A worker that dies ends the run: pytest-xdist would give its file to others, again and again, or wait for ever.
-PYTEST = PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest --numprocesses=3 --dist=loadfile --no-loadscope-reorder \
+WORKERS = 3
+PYTEST = PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest --numprocesses=$(WORKERS) --dist=loadfile --no-loadscope-reorder \
   --max-worker-restart=0
 
 TESTS = not slow
 
 test: setup  ## all checks, and all tests but those marked slow
-	$(MAKE) --no-print-directory --jobs=2 --output-sync check collected
+	$(MAKE) --no-print-directory --jobs=3 --output-sync check collected $(MORE)
 	$(PYTEST) -m "$(TESTS)"
 
 # At first pytest compiles all tests: here once, beside the checks, and not at each worker.
@@ -38,9 +39,12 @@ collected: setup
 	-PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest --collect-only --quiet --quiet > /dev/null
 
 # Most of these wait: for processes that start and die, for gaps and deadlines to pass.
-test-slow: setup  ## the tests marked slow: containers, tutorials, crashes of whole processes, large data, all examples
-	-$(MAKE) --no-print-directory .venv-spark/.installed  # without it, the tests with Spark are skipped
-	COMINE_ALL_EXAMPLES=1 $(PYTEST) --numprocesses=5 -m "slow or costly"
+test-slow: WORKERS = 5
+test-slow: setup spark  ## the tests marked slow: containers, tutorials, crashes of whole processes, large data, all examples
+	COMINE_ALL_EXAMPLES=1 $(PYTEST) -m "slow or costly"
+
+spark:  # without it, the tests with Spark are skipped
+	-$(MAKE) --no-print-directory .venv-spark/.installed
 
 check: setup  ## format, lint, types, layers
 	$(BIN)/ruff format --check .

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import functools
 import gc
 import os
 import pathlib
-import re
 import signal
 from collections.abc import Iterator
 
@@ -19,12 +17,12 @@ from crypto.protocols.union import lists as union_lists
 from crypto.protocols.union import set_union
 from crypto.protocols.union.lists import common_fakes
 from jobs.kinds.rows import plan_sizes
-from tests.examples import USUAL, few_at_first
+from tests.examples import FEW, few_at_first
 from tests.remembered import remember_groups_work
 
 # Machines are shared, and no test is timed. Integration takes the same examples every time, as Hypothesis advises, so
 # that it judges the change and not the draw; `make test` draws others at every run.
-hypothesis.settings.register_profile("comine", deadline=None, derandomize="CI" in os.environ, max_examples=USUAL)
+hypothesis.settings.register_profile("comine", deadline=None, derandomize="CI" in os.environ, max_examples=FEW)
 hypothesis.settings.load_profile("comine")
 
 # A run in a shell's background ignores Ctrl-C, and one under nohup ignores SIGHUP, which the commands that tests start
@@ -37,11 +35,11 @@ if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
 # Tests and what they import stay until the end: a quarter of the time of a collection is spent on finding that out.
 gc.disable()
 
-FEW = 200.0  # an ε at which every pair of parties has exactly one common fake
+ONE_FAKE = 200.0  # an ε at which every pair of parties has exactly one common fake
 
 # Files of twelve seconds and more, the longest first, and such as mostly wait beside such as mostly compute.
-# `make test` and `make test-slow` give whole files to their workers, in order: one of these that began late would keep
-# one worker busy when the others are done, and while all wait the processors would rest.
+# A run gives whole files to its workers, in order: one of these that began late would keep one worker busy when the
+# others are done, and while all wait the processors would rest.
 LONGEST = (
     "containers/test_containers.py",
     "integration/faults/test_cut_lines.py",
@@ -131,22 +129,6 @@ LONGEST = (
 )
 
 
-MARKED = "slow or costly"  # what `make test-slow` runs
-MARKS = re.compile(r"\b(slow|slowly|costly|examples|max_examples)\b")  # where a file has such tests
-
-
-@functools.cache
-def may_be_marked(file: pathlib.Path) -> bool:
-    """Whether a file may have tests that are slow or costly."""
-    return MARKS.search(file.read_text(encoding="utf-8")) is not None
-
-
-def pytest_ignore_collect(collection_path: pathlib.Path, config: pytest.Config) -> bool | None:
-    """Spares the workers of `make test-slow` the files of which they would run nothing."""
-    wanted = config.option.markexpr != MARKED or collection_path.suffix != ".py" or may_be_marked(collection_path)
-    return None if wanted else True
-
-
 def pytest_collection_finish() -> None:
     """From here on what is left is collected again, except all that has been loaded."""
     gc.freeze()
@@ -166,9 +148,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     ranks = {tests / name: rank for rank, name in enumerate(LONGEST)}
     items.sort(key=lambda item: ranks.get(item.path, len(ranks)))
     few_at_first(items)
-    unseen = {i.path for i in items if i.get_closest_marker("slow") or i.get_closest_marker("costly")}
-    if unseen := {path for path in unseen if not may_be_marked(path)}:
-        raise pytest.UsageError(f"make test-slow would not see the tests in {unseen}: see MARKS in tests/conftest.py")
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -186,7 +165,7 @@ def few_fakes(monkeypatch: pytest.MonkeyPatch) -> None:
     For tests of what happens around a union at nodes, and of no number that a union tells.
     """
     for module in (union_lists, set_union, union_costs, alignment, plan_sizes):
-        monkeypatch.setattr(module, "common_fakes", lambda _: common_fakes(FEW))
+        monkeypatch.setattr(module, "common_fakes", lambda _: common_fakes(ONE_FAKE))
 
 
 @pytest.fixture(scope="session")

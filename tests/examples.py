@@ -13,10 +13,7 @@ ALL = "COMINE_ALL_EXAMPLES" in os.environ
 """Whether properties that cost much take all their examples, as `make test-slow` lets them."""
 
 FEW = 25
-"""Examples of a property in `make test`, unless it says less. They are others at every run outside of CI."""
-
-USUAL = 50 if ALL else FEW
-"""Examples of a property that says nothing."""
+"""Examples of a property that says nothing, and the most in `make test`. They are others at every run outside of CI."""
 
 Test = TypeVar("Test", bound=Callable[..., Any])
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import subprocess
 import sys
@@ -14,8 +13,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.examples import FEW, few_at_first
 from tests.examples import examples as examples_of
+from tests.examples import few_at_first
 
 ROOT = Path(__file__).parents[2]
 MAKEFILE = (ROOT / "Makefile").read_text()
@@ -28,20 +27,13 @@ def test_a_run_whose_worker_dies_ends_and_has_failed(tmp_path: Path) -> None:
             f"import os\ndef test_one(): pass\ndef test_two(): {number} != 1 or os._exit(3)\ndef test_three(): pass\n"
         )
         (tmp_path / f"test_{number}.py").write_text(source)
-    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *recipe.replace("\\\n", " ").split()]
+    options = recipe.replace("\\\n", " ").replace("$(WORKERS)", "3").split()
+    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *options]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=120)
     # pytest-xdist says which test ran, unless it learns of the death by giving the dead worker another file.
     told = {1: r"crashed while running 'test_1\.py::test_two'", 3: r"cannot send \(already closed\?\)"}
     assert done.returncode in told
     assert re.search(told[done.returncode], done.stdout)
-
-
-@pytest.mark.parametrize(("every", "taken"), [({"COMINE_ALL_EXAMPLES": "1"}, 50), ({}, FEW)], ids=["slow", "quick"])
-def test_properties_that_say_nothing_take_all_examples_in_test_slow(every: dict[str, str], taken: int) -> None:
-    source = "import hypothesis, tests.conftest; print(hypothesis.settings.default.max_examples)"
-    rest = {name: value for name, value in os.environ.items() if name != "COMINE_ALL_EXAMPLES"}
-    told = subprocess.run([sys.executable, "-c", source], cwd=ROOT, env=rest | every, capture_output=True, text=True)
-    assert told.stdout.split() == [str(taken)], told.stderr
 
 
 def test_who_asks_for_many_examples_gets_them() -> None:
