@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from itertools import combinations
+from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.linalg import hadamard
 
 from crypto.primitives.xor_sharing import reconstruct_bits
+from crypto.protocols.union import shared_or as module
 from crypto.protocols.union.shared_or import pairs_of, shared_or
+from link.session import Session
 from protos.v1.link_pb2 import Frame
 from protos.v1.oblivious_transfer_pb2 import EncryptedMessages
 from tests.crypto.protocols.set_union_world import NAMES
@@ -58,26 +62,54 @@ def test_shares_of_all_but_one_are_uniform_whatever_the_bits_are(n, value):
             assert abs(ones(np.bitwise_xor.reduce(some)) - MANY / 2) < 6 * SIGMA
 
 
-@pytest.mark.parametrize("honest", NAMES[:3])
-@pytest.mark.parametrize("value", [0, 1])
-def test_what_the_others_get_from_one_party_is_uniform_given_their_own_bits(honest, value):
-    """Corrections beside every bit of the colluders, who hold what could correlate with them."""
-    random = np.random.default_rng(1)
-    bits = {name: random.integers(0, 2, MANY, np.uint8) for name in NAMES[:3]} | {
-        honest: np.full(MANY, value, np.uint8)
-    }
+def unpacked(packed: list[np.ndarray]) -> np.ndarray:
+    return np.unpackbits(np.concatenate(packed), bitorder="little")[:MANY]
+
+
+def view_of_all_but(honest: str, bits: dict[str, np.ndarray], seed: int) -> list[np.ndarray]:
+    """All that the others have of one party, each MANY bits: what they chose of its messages or offered to it, its
+    corrections, and the shares of all."""
+    had: dict[tuple[str, str, int], list[np.ndarray]] = {}
     frames: list[Frame] = []
-    shares = shares_of(bits, frames=frames)
-    known = [bits[name] for name in bits if name != honest]
-    known += [np.unpackbits(shares[n].planes[0], bitorder="little")[:MANY] for n in bits if n != honest]
-    sent = [f for f in frames if f.sender == honest and f.type == EncryptedMessages.DESCRIPTOR.full_name]
-    assert len(sent) == len(NAMES[:3]) - 1 - NAMES.index(honest)
-    for frame in sent:
-        message = EncryptedMessages()
-        message.ParseFromString(frame.body)
-        came = np.unpackbits(np.frombuffer(message.data, np.uint8), bitorder="little")[:MANY]
-        for other in (np.zeros(MANY, np.uint8), *known):
-            assert abs(int((came ^ other).sum()) - MANY / 2) < 6 * SIGMA
+
+    def kept(transfers: Any) -> Any:
+        async def keeping(lane: Session, peer: str, *args: Any) -> Any:
+            async for each in transfers(lane, peer, *args):
+                for number, part in enumerate(each if isinstance(each, tuple) else (each,)):
+                    had.setdefault((lane.me, peer, number), []).append(part)
+                yield each
+
+        return keeping
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(module, "receive_random", kept(module.receive_random))
+        patched.setattr(module, "send_random", kept(module.send_random))
+        shares = shares_of(bits, seed, frames)
+    found = [unpacked(parts) for (name, peer, _), parts in sorted(had.items()) if name != honest and peer == honest]
+    for frame in sorted(frames, key=lambda frame: frame.receiver):
+        if frame.sender == honest and frame.type == EncryptedMessages.DESCRIPTOR.full_name:
+            found.append(unpacked([np.frombuffer(EncryptedMessages.FromString(frame.body).data, np.uint8)]))
+    return [*found, *(unpacked([share.planes[0]]) for share in shares.values())]
+
+
+@pytest.mark.parametrize("honest", NAMES[:3])
+def test_no_sum_of_what_all_others_have_tells_a_bit_that_the_or_does_not(honest):
+    """Two worlds in which one bit of the others is 1, and the third party's bits are 0, or 1. By the others' bits every
+    XOR of bits of their view, shares of the third included, is 1 as often in both: 7 standard deviations."""
+    random = np.random.default_rng(1)
+    one, other = (name for name in NAMES[:3] if name != honest)
+    patterns = random.integers(1, 4, MANY)
+    biases: list[list[np.ndarray]] = []
+    for value in (0, 1):
+        own = {one: (patterns & 1).astype(np.uint8), other: (patterns >> 1).astype(np.uint8)}
+        bits = {name: own.get(name, np.full(MANY, value, np.uint8)) for name in NAMES[:3]}
+        view = view_of_all_but(honest, bits, seed=value)
+        assert len(view) == 7  # two of each of the others, and all shares
+        cells = sum(bit.astype(np.int64) << place for place, bit in enumerate(view))
+        counts = [np.bincount(cells[patterns == pattern], minlength=1 << len(view)) for pattern in (1, 2, 3)]
+        biases.append([hadamard(len(each)) @ each / each.sum() for each in counts])
+    for first, second, pattern in zip(*biases, (1, 2, 3), strict=True):
+        assert (np.abs(first - second) < 7 * np.sqrt(2 / (patterns == pattern).sum())).all()
 
 
 def test_what_is_sent_depends_on_the_number_of_bits_alone():
