@@ -14,6 +14,7 @@ from jobs.kinds.packages import TASKS
 from jobs.spec.toml import TomlTable, read_toml, validate
 from jobs.spec.values import DataName, Duration, Fraction
 from link.errors import ConfigurationError
+from mining.data.databases import FILE_URLS, SERVER_URLS
 from mining.joint.hybrid.room import LEAST_REPORT_MEMORY, REPORT_MEMORY
 from mining.partitioned.encoding.expected import MEMORY_SHARE
 from mining.public_sizes import NOTHING, PublicSizes
@@ -28,9 +29,7 @@ from party.services.shuffler.policy import ShufflerSection
 
 AUDIT_LOG: Final = "audit.log"  # in the state folder
 AUDIT_KEY: Final = "audit.key"
-FILE_URLS: Final = ("sqlite:///", "duckdb:///")
 _WITHOUT_JOBS: Final = frozenset({"frequency", "shuffler"})  # tables of services to clients
-SERVER_URLS: Final = ("postgresql://", "postgres://")
 SPARK_URL: Final = "sc://"
 
 

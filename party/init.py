@@ -88,8 +88,8 @@ def init(
 def _described(source: str, data_format: str | None, settings: Settings, out: Path) -> Settings:
     """The keys that say where the data are and how they are written, as `party.toml` has them."""
     from link.files.toml_text import quoted
-    from party.config import FILE_URLS, SERVER_URLS
-    from party.data.source_format import guess_format
+    from mining.data.databases import FILE_URLS, SERVER_URLS
+    from mining.data.source_format import guess_format
 
     is_url = source.startswith((*FILE_URLS, *SERVER_URLS))
     scheme = next((scheme for scheme in FILE_URLS if source.startswith(scheme)), "")

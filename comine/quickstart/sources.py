@@ -18,11 +18,11 @@ from coordinator.anonymisation.rule_hiding import lists_of_items
 from coordinator.demo.story import BASKETS, as_file, households
 from link.errors import ConfigurationError, InputDataError
 from link.pki.identity import NAME
+from mining.data.source_format import guess_format
 from mining.data.transactions import Transactions
 from mining.public_sizes import PublicSizes
 from party.config import DatasetSection
 from party.data.dataset_check import check_dataset
-from party.data.source_format import guess_format
 from party.data.sources import read_dataset
 
 _PARTS: Final = ("north", "south", "east")

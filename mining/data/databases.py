@@ -15,6 +15,8 @@ from link.errors import ConfigurationError, InputDataError
 if TYPE_CHECKING:
     import duckdb
 
+FILE_URLS: Final = ("sqlite:///", "duckdb:///")
+SERVER_URLS: Final = ("postgresql://", "postgres://")
 FETCH: Final = 1 << 16  # rows at a time
 
 
@@ -40,14 +42,14 @@ class Database:
             ConfigurationError: It is no such URL.
             InputDataError: The file is not there.
         """
-        scheme, found, rest = url.partition("://")
-        if found and scheme in ("postgres", "postgresql"):
+        if url.startswith(SERVER_URLS):
             return cls("postgres", url=url)
-        if not (found and scheme in ("sqlite", "duckdb") and rest.startswith("/")):
+        if not url.startswith(FILE_URLS):
             raise ConfigurationError(
                 "The source of a dataset of format sql must be a URL sqlite:///PATH, duckdb:///PATH or postgres://..."
             )
-        path = Path(rest[1:])
+        scheme, _, rest = url.partition(":///")
+        path = Path(rest)
         if not os.path.isfile(path):  # which no name makes fail
             raise InputDataError(f"There is no database file {path}; check the path in the dataset's source.")
         return cls("sqlite" if scheme == "sqlite" else "duckdb", path)

@@ -24,8 +24,8 @@ BATCH_ROWS: Final = 1 << 16
 
 
 @dataclass(frozen=True, slots=True)
-class ParquetForm:
-    """In which of the three forms a Parquet file has transactions.
+class TransactionForm:
+    """In which of the three forms typed columns have transactions.
 
     Attributes:
         kind: The form.
@@ -36,23 +36,39 @@ class ParquetForm:
     columns: tuple[str, ...]
 
     @classmethod
-    def of(cls, path: Path, id_column: str, item_column: str) -> ParquetForm:
-        """Long where it has both columns, else lists where it has one column of lists, else wide.
+    def of_file(cls, path: Path, id_column: str, item_column: str) -> TransactionForm:
+        """That of a Parquet file; see `of`."""
+        return cls.of(pq.read_schema(path), id_column, item_column, str(path))
+
+    @classmethod
+    def of(cls, schema: pa.Schema, id_column: str, item_column: str, where: str) -> TransactionForm:
+        """Long where there are both columns, else lists where there is one column of lists, else wide.
 
         Raises:
             InputDataError: Two columns have one name.
         """
-        schema = pq.read_schema(path)
         lists = [field.name for field in schema if _is_list(field.type)]
         names = schema.names
         twice = [name for name in names if names.count(name) > 1]
         if twice:
-            raise InputDataError(f'{path} has more than one column named "{twice[0]}"; rename all but one.')
+            raise InputDataError(f'{where} has more than one column named "{twice[0]}"; rename all but one.')
         if {id_column, item_column} <= set(names) and item_column not in lists:
             return cls("long", (id_column, item_column))
         if len(lists) == 1:
             return cls("lists", (lists[0],))
         return cls("wide", tuple(name for name in names if name != id_column))
+
+    def transactions(self, batches: Iterable[pa.RecordBatch], where: str) -> Transactions:
+        """The transactions of all batches, which have the columns of this form.
+
+        Raises:
+            InputDataError: Cells are not what the form needs.
+        """
+        if self.kind == "long":
+            return _from_long(batches, *self.columns, where)
+        if self.kind == "lists":
+            return _from_lists(batches, self.columns[0], where)
+        return _from_wide(batches, self.columns, where)
 
 
 @contextmanager
@@ -72,16 +88,10 @@ def parquet_errors(path: Path) -> Iterator[None]:
 
 def from_parquet(path: Path, id_column: str, item_column: str) -> Transactions:
     """A Parquet file, in whichever of the three forms."""
-    where = str(path)
     with parquet_errors(path):
-        form = ParquetForm.of(path, id_column, item_column)
+        form = TransactionForm.of_file(path, id_column, item_column)
         with pq.ParquetFile(path, pre_buffer=False) as file:
-            batches = file.iter_batches(BATCH_ROWS, columns=list(form.columns))
-            if form.kind == "long":
-                return _from_long(batches, id_column, item_column, where)
-            if form.kind == "lists":
-                return _from_lists(batches, form.columns[0], where)
-            return _from_wide(batches, form.columns, where)
+            return form.transactions(file.iter_batches(BATCH_ROWS, columns=list(form.columns)), str(path))
 
 
 def from_sql(url: str, query: str, id_column: str, item_column: str) -> Transactions:

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from link.errors import ConfigurationError, InputDataError
+from mining.data.hints import Hint, hints, other_format
 from mining.data.rows import Rows
 from mining.data.table_rows import TableRows
 from mining.data.tables import Table, lengths_of
@@ -31,7 +32,6 @@ from mining.public_sizes import NOTHING, PublicSizes, least_measured, measured
 from mining.thresholds import minimum_count
 from party.config import DatasetSection
 from party.data.block_folders import blocks_of
-from party.data.dataset_hints import Hint, hints, other_format
 from party.data.engine import engine_of
 from party.data.engine_costs import EngineCost, engine_costs, unfit
 from party.data.hidden_rules import HidingSection

@@ -7,8 +7,9 @@ from pathlib import Path
 from typing import Literal
 
 from link.memory_limit import memory_limit
+from mining.data.databases import FILE_URLS
 from mining.partitioned.encoding.expected import expected_bytes
-from party.config import FILE_URLS, DatasetSection
+from party.config import DatasetSection
 
 
 def engine_of(dataset: DatasetSection, memory_share: Decimal) -> Literal["memory", "processes", "spark"]:

@@ -9,7 +9,8 @@ from typing import Final
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
 from link.errors import ConfigurationError
-from party.config import FILE_URLS, SPARK_URL, DatasetSection
+from mining.data.databases import FILE_URLS
+from party.config import SPARK_URL, DatasetSection
 from party.services.queries.policy import audited_twice
 
 _PLACES: Final = frozenset({"host", "hostaddr", "port", "dbname", "service"})  # of what a URL may say behind its ?

@@ -1,4 +1,4 @@
-"""Signs that a table is not what its owner means; as in `dataset_hints`, items are named in examples alone."""
+"""Signs that a table is not what its owner means; as in `mining.data.hints`, items are named in examples alone."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ import numpy as np
 
 from link.files.toml_text import quoted
 from mining.data.discretisation import number_of
+from mining.data.hints import Hint, has_hidden, long_names, read_alike, some
 from mining.data.row_ids import AT_ONCE, IdNormalisation
 from mining.data.tables import Table
-from party.data.dataset_hints import Hint, has_hidden, long_names, read_alike, some
 
 MANY_NUMBERS: Final = 20  # distinct numbers of a column, above which hardly one is meant as an item
 _NEARLY_ALL: Final = 0.95

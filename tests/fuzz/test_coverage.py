@@ -192,9 +192,9 @@ READ: Final[dict[str, tuple[str, ...]]] = {
         "mining.data.csv_text:line_of_record",
         "mining.data.csv_text:read_header",
         "mining.data.text_sources:from_records",
-        "party.data.source_format:_guess_columns",
-        "party.data.source_format:_guess_text",
-        "party.data.source_format:_head",
+        "mining.data.source_format:_guess_columns",
+        "mining.data.source_format:_guess_text",
+        "mining.data.source_format:_head",
     ),
     "files table": (
         "anonymize.reading:_ragged",

@@ -67,11 +67,11 @@ from link.pki.requests import make_request, read_request
 from link.pki.signing import judge, sign
 from link.pki.trust import Trust
 from mining.data.loading import load_table, load_transactions
+from mining.data.source_format import guess_format
 from mining.joint.blended.mine import _unpacked as unpack_named
 from mining.joint.distributed.selection import _unpacked as unpack_names
 from mining.joint.progress import KeptLevel
 from party.config import PartyConfig
-from party.data.source_format import guess_format
 from party.services.frequency.schedule import _read as read_schedule
 from party.services.frequency.schedule import _result as packed_release
 from party.services.frequency.schedule import release_of

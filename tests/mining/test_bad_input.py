@@ -16,10 +16,10 @@ import pytest
 from anonymize.verification.rows import read_csv
 from link.errors import InputDataError
 from mining.data.loading import FORMATS, load_table, load_transactions
+from mining.data.source_format import guess_format
 from mining.data.transactions import Transactions
 from mining.hiding.hide import sanitise
 from mining.hiding.sensitive import SensitiveRule, Thresholds
-from party.data.source_format import guess_format
 from tests.errors import fails
 
 TEXTS = {

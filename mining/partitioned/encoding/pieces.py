@@ -36,7 +36,7 @@ def shares(source: TransactionSource, number: int) -> list[tuple[int, ...] | Non
     if source.format != "parquet":
         return [None]
     with table_sources.parquet_errors(existing(source.path)):
-        if table_sources.ParquetForm.of(source.path, source.id_column, source.item_column).kind == "long":
+        if table_sources.TransactionForm.of_file(source.path, source.id_column, source.item_column).kind == "long":
             return [None]
         groups = pq.read_metadata(source.path).num_row_groups
     bounds = np.linspace(0, groups, min(number, max(groups, 1)) + 1).astype(int).tolist()
@@ -93,7 +93,7 @@ def gathered(found: Iterable[tuple[NDArray[np.int64], pa.Array]]) -> Iterator[Tr
 def _from_parquet(source: TransactionSource, share: tuple[int, ...] | None, scratch: Path) -> Iterator[Transactions]:
     path, where = existing(source.path), str(source.path)
     with table_sources.parquet_errors(path):
-        form = table_sources.ParquetForm.of(path, source.id_column, source.item_column)
+        form = table_sources.TransactionForm.of_file(path, source.id_column, source.item_column)
         with pq.ParquetFile(path, pre_buffer=False) as file:
             batches = file.iter_batches(table_sources.BATCH_ROWS, row_groups=share, columns=list(form.columns))
             if form.kind == "long":

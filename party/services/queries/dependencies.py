@@ -14,8 +14,8 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from mining.data.hints import Hint
 from mining.data.tables import Column, Table
-from party.data.dataset_hints import Hint
 from party.services.queries.conditions import column_of, read_column
 from party.services.queries.policy import QueriesSection
 

@@ -11,11 +11,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Literal
 
-from jobs.data import DataKind
 from link.errors import InputDataError
 from mining.data.csv_text import improper
+from mining.data.databases import FILE_URLS, SERVER_URLS
 from mining.data.text_files import existing
-from party.config import FILE_URLS, SERVER_URLS
 
 Format = Literal["basket", "long", "wide", "csv", "parquet", "sql"]
 
@@ -62,7 +61,7 @@ class Guess:
         return {key: value for key, value in given.items() if value is not None}
 
 
-def guess_format(source: str, kind: DataKind = "transactions") -> Guess:
+def guess_format(source: str, kind: Literal["transactions", "table"] = "transactions") -> Guess:
     """What the source looks like.
 
     Args:

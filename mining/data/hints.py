@@ -10,16 +10,15 @@ import unicodedata
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from itertools import islice
-from typing import Final
+from typing import Final, Protocol
 
 import numpy as np
 
 from link.errors import InputDataError
 from link.files.toml_text import quoted
+from mining.data.source_format import ID_WORDS, ITEM_WORDS, Guess, guess_format
 from mining.data.transactions import Transactions
 from mining.limits import MAX_ITEM_BYTES
-from party.config import DatasetSection
-from party.data.source_format import ID_WORDS, ITEM_WORDS, Guess, guess_format
 
 MAX_EXAMPLES: Final = 5
 _NEARLY_ALL: Final = 0.95
@@ -47,7 +46,35 @@ class Hint:
     examples: tuple[str, ...] = ()
 
 
-def hints(data: Transactions, dataset: DatasetSection) -> tuple[Hint, ...]:
+class Declared(Protocol):
+    """How data are said to be written: a `[[dataset]]`, or the file of a simulation."""
+
+    @property
+    def kind(self) -> str:
+        """`transactions` or `table`."""
+
+    @property
+    def source(self) -> str:
+        """A file, or the URL of a database."""
+
+    @property
+    def format(self) -> str:
+        """As of `mining.data.loading`."""
+
+    @property
+    def separator(self) -> str | None:
+        """Between items or cells, where it is not the format's own."""
+
+    @property
+    def id_column(self) -> str:
+        """Column that numbers transactions."""
+
+    @property
+    def item(self) -> str:
+        """Column of the items."""
+
+
+def hints(data: Transactions, dataset: Declared) -> tuple[Hint, ...]:
     """The signs that are found.
 
     Args:
@@ -55,6 +82,11 @@ def hints(data: Transactions, dataset: DatasetSection) -> tuple[Hint, ...]:
         dataset: How it was read.
     """
     return tuple(hint for look in _LOOKS if (hint := look(data, dataset)) is not None)
+
+
+def misread(data: Transactions, dataset: Declared) -> tuple[Hint, ...]:
+    """The signs that the data were not read as they are written; see `hints`, which look at each item, too."""
+    return tuple(hint for look in _MISREAD if (hint := look(data, dataset)) is not None)
 
 
 def long_names(items: Iterable[str]) -> Hint | None:
@@ -66,7 +98,7 @@ def long_names(items: Iterable[str]) -> Hint | None:
     return Hint("long-names", f"{sentence}; shorten them in the source where they should count")
 
 
-def other_format(dataset: DatasetSection) -> str:
+def other_format(dataset: Declared) -> str:
     """What transactions that cannot be read as declared look like instead; empty where that is not known."""
     if dataset.kind == "table" or dataset.format in ("wide", "parquet"):  # columns of these are items, not to be named
         return ""
@@ -75,7 +107,7 @@ def other_format(dataset: DatasetSection) -> str:
     return f"; it looks like {advice}, since {guess.reason}" if guess is not None and advice else ""
 
 
-def _emptiness(data: Transactions, _dataset: DatasetSection) -> Hint | None:
+def _emptiness(data: Transactions, _dataset: Declared) -> Hint | None:
     if not data.n_rows:
         return Hint("empty", "there is no transaction; check the source, and the query where there is one")
     if not data.n_occurrences:
@@ -83,11 +115,11 @@ def _emptiness(data: Transactions, _dataset: DatasetSection) -> Hint | None:
     return None
 
 
-def _long_names(data: Transactions, _dataset: DatasetSection) -> Hint | None:
+def _long_names(data: Transactions, _dataset: Declared) -> Hint | None:
     return long_names(data.items)
 
 
-def _header(data: Transactions, dataset: DatasetSection) -> Hint | None:
+def _header(data: Transactions, dataset: Declared) -> Hint | None:
     """A first line whose words occur nowhere else, and name columns or stand above numbers."""
     if not _is_list(dataset) or data.n_rows < 2:
         return None
@@ -106,7 +138,7 @@ def _header(data: Transactions, dataset: DatasetSection) -> Hint | None:
     return Hint("header", sentence, some(words))
 
 
-def _separator(data: Transactions, dataset: DatasetSection) -> Hint | None:
+def _separator(data: Transactions, dataset: Declared) -> Hint | None:
     """Items that hold what separates items elsewhere: lines were not taken apart, or not fully."""
     if not _is_list(dataset) or not data.n_items:
         return None
@@ -123,7 +155,7 @@ def _separator(data: Transactions, dataset: DatasetSection) -> Hint | None:
     return None
 
 
-def _ids(data: Transactions, dataset: DatasetSection) -> Hint | None:
+def _ids(data: Transactions, dataset: Declared) -> Hint | None:
     """A number that nearly every row has for itself among its items; or, in the long form, an id for each line."""
     if data.n_rows < _FEW_ROWS or not data.n_occurrences:
         return None
@@ -146,7 +178,7 @@ def _ids(data: Transactions, dataset: DatasetSection) -> Hint | None:
     )
 
 
-def _alike(data: Transactions, _dataset: DatasetSection) -> Hint | None:
+def _alike(data: Transactions, _dataset: Declared) -> Hint | None:
     """Items that a person would read as the same."""
     several = read_alike(data.items)
     if not several:
@@ -168,7 +200,7 @@ def _as_read(item: str) -> str:
     return " ".join(unicodedata.normalize("NFC", visible).casefold().split())
 
 
-def _edges(data: Transactions, dataset: DatasetSection) -> Hint | None:
+def _edges(data: Transactions, dataset: Declared) -> Hint | None:
     """Items with blanks around them."""
     edged = [item for item in data.items if item != item.strip()]
     if not edged:
@@ -183,7 +215,7 @@ def _edges(data: Transactions, dataset: DatasetSection) -> Hint | None:
     return Hint("blanks", f"{sentence}; remove them from the source{other}", some(edged))
 
 
-def _invisible(data: Transactions, _dataset: DatasetSection) -> Hint | None:
+def _invisible(data: Transactions, _dataset: Declared) -> Hint | None:
     """Items with characters that nobody sees and that make them other items all the same."""
     marked = [item for item in data.items if _BYTE_ORDER_MARK in item]
     if marked:
@@ -205,7 +237,7 @@ def _is_hidden(sign: str) -> bool:
     return sign in _INVISIBLE or sign in _NO_BREAK or unicodedata.category(sign) == "Cc"
 
 
-def _is_list(dataset: DatasetSection) -> bool:
+def _is_list(dataset: Declared) -> bool:
     """Whether a line of the source lists items, without names of columns."""
     return dataset.format in ("basket", "csv")
 
@@ -215,14 +247,14 @@ def some(items: Iterable[str]) -> tuple[str, ...]:
     return tuple(islice(items, MAX_EXAMPLES))
 
 
-def _guess(dataset: DatasetSection) -> Guess | None:
+def _guess(dataset: Declared) -> Guess | None:
     try:
         return guess_format(dataset.source)
     except InputDataError:
         return None
 
 
-def _settings(guess: Guess | None, dataset: DatasetSection) -> str:
+def _settings(guess: Guess | None, dataset: Declared) -> str:
     """The lines of `[[dataset]]` by which a guess differs from it."""
     if guess is None:
         return ""
@@ -233,5 +265,6 @@ def _settings(guess: Guess | None, dataset: DatasetSection) -> str:
     return ", ".join(f"{key} = {quoted(value)}" for key, value in wanted.items())
 
 
-_Look = Callable[[Transactions, DatasetSection], Hint | None]
-_LOOKS: Final[tuple[_Look, ...]] = (_emptiness, _header, _separator, _ids, _alike, _edges, _invisible, _long_names)
+_Look = Callable[[Transactions, Declared], Hint | None]
+_MISREAD: Final[tuple[_Look, ...]] = (_emptiness, _header, _separator, _ids)
+_LOOKS: Final[tuple[_Look, ...]] = (*_MISREAD, _alike, _edges, _invisible, _long_names)

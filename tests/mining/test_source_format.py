@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from link.errors import InputDataError
 from link.files.toml_text import quoted
 from mining.data.loading import load_transactions
-from party.data.source_format import Guess, guess_format
+from mining.data.source_format import Guess, guess_format
 from tests.errors import fails
 
 WORD = st.text("abcdefgh", min_size=1, max_size=6)
