@@ -18,7 +18,7 @@ from __future__ import annotations
 
 TYPE_CHECKING = False  # that of typing takes longer to load than all of this
 if TYPE_CHECKING:
-    from comine.api import Federation, load_model, simulate
+    from comine.api import DataWarning, Federation, load_model, simulate
     from comine.handle import JobHandle
     from comine.planned import Plan
     from jobs.anonymization.api import Anonymized, anonymize
@@ -33,6 +33,7 @@ __version__: str
 __all__ = [
     "Anonymized",
     "ComineError",
+    "DataWarning",
     "Federation",
     "JobHandle",
     "Model",
@@ -50,6 +51,7 @@ __all__ = [
 _HOMES = {
     "Anonymized": "jobs.anonymization.api",
     "ComineError": "link.errors",
+    "DataWarning": "comine.api",
     "Federation": "comine.api",
     "JobHandle": "comine.handle",
     "Model": "jobs.kinds.models.model",

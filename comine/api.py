@@ -2,39 +2,39 @@
 
 from __future__ import annotations
 
+import html
 import os
-from collections.abc import Iterable, Mapping, Sequence
+import warnings
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from decimal import Decimal
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-import pyarrow as pa
-
+from comine.given import Given, data_of
 from comine.handle import JobHandle
 from comine.planned import Plan
+from comine.progress import shown_progress
+from coordinator.cli.terminal.live import notes
 from coordinator.interrupt import run_interruptibly
 from coordinator.jobs.background import start_driver
 from coordinator.jobs.party_files import Engine, party_files
 from coordinator.jobs.planner import plan_job
-from coordinator.jobs.runner import run_job, submit_job
+from coordinator.jobs.runner import RUN_EXPIRES_S, run_job, submit_job
 from coordinator.jobs.simulate import check_parties, simulate_job
+from coordinator.jobs.simulation_hints import simulation_hints
 from coordinator.jobs.store import Store
 from coordinator.member import load_federation
-from jobs.data import Data
 from jobs.federation import Federation as FederationFile
 from jobs.kinds.models.document import MODEL_FILE, read_model
-from jobs.kinds.models.model import ArrowTable, Model
+from jobs.kinds.models.model import Model
 from jobs.kinds.registry import kind_of
 from jobs.loading import job_of, load_job
 from jobs.results.result import Result
 from jobs.spec.job import JobSpec
 from link.errors import ConfigurationError, InputDataError
-from link.files.printable import is_text, one_line, why_not_read
+from link.files.printable import why_not_read
 from link.pki.identity import Identity
-from mining.data.table_readers import table_from_arrow
-from mining.data.tables import Table
-from mining.data.transactions import Transactions
 
 if TYPE_CHECKING:
     from comine.handle import JobHandle
@@ -42,8 +42,11 @@ if TYPE_CHECKING:
     from coordinator.jobs.store import JobFolder
 
 
-Job = str | os.PathLike[str] | Mapping[str, Any] | JobSpec
-Given = str | os.PathLike[str] | Data | Iterable[Iterable[str]] | ArrowTable
+Job = str | os.PathLike[str] | Mapping[str, object] | JobSpec
+
+
+class DataWarning(UserWarning):
+    """Data of a simulation look as if they were misread, or its least support is hardly what is meant."""
 
 
 def simulate(
@@ -54,30 +57,52 @@ def simulate(
     format: str | None = None,  # noqa: A002 - the word of the configuration file
     separator: str | None = None,
     id: str | Sequence[str] | None = None,  # noqa: A002 - the word of the configuration file
+    item: str = "item",
     engine: str = "auto",
     memory_share: float | str | Decimal | None = None,
     spark: str | None = None,
+    progress: bool | None = False,
 ) -> Result:
     """Runs a job with all its parties in this process, with the very code of the nodes.
 
     Args:
         job: Path of a job file, or its contents as a mapping.
-        data: By party, its transactions: the path of a file, an iterable of rows of item strings, or encoded
-            transactions. For a job with partition = "vertical", or one that learns a model, its table: the path of a
-            file, or a table of pandas, polars, pyarrow or another library that hands over Arrow's.
+        data: By party, its transactions: the path of a file; rows of items, which are text or whole numbers; encoded
+            transactions; or a table of pandas, polars, pyarrow or another library that hands over Arrow's, with a row
+            for each item, a column of lists, or a column of 0 and 1 for each item, as mlxtend has them. For a job with
+            partition = "vertical", or one that learns a model, its table: the path of a file, or a table of these
+            libraries.
         seed: Repeats all random draws; such a run keeps no secrets.
         format: Format of the files among `data`: basket by default, and csv for tables.
         separator: What separates items or cells in them, where the format leaves it open.
         id: The column of ids, "id" by default, or the columns of a composite id. Rows that a model is learnt from need
             none.
+        item: The column of items, where transactions have a row for each item.
         engine: Where the rows of files are counted: "memory"; "processes", in blocks on the disk, for files that exceed
             the memory; "spark"; or "auto", in memory where all files together are expected to take at most the share.
             A script that has processes keeps its work behind `if __name__ == "__main__":`.
         memory_share: Of this process's memory; 0.25 by default.
         spark: The cluster of the engine "spark", as `sc://HOST:PORT`.
+        progress: Whether to show how far each party is; None: in terminals and notebooks.
+
+    Warns:
+        DataWarning: The data or the least support are hardly what is meant.
 
     Raises:
         ComineError: The job, the data or the run is at fault; the message says what to do.
+
+    Example:
+        >>> job = {
+        ...     "job": {"name": "weekly", "task": "itemsets", "parties": ["north", "south"], "dataset": "baskets"},
+        ...     "itemsets": {"min_support": 0.5},
+        ... }
+        >>> north = [["bread", "milk"], ["bread"]]
+        >>> south = pandas.DataFrame({"bread": [1, 0], "milk": [1, 1]})  # one-hot, as mlxtend has it
+        >>> comine.simulate(job, {"north": north, "south": south}).itemsets()[["itemset", "count"]]
+               itemset  count
+        0      [bread]      3
+        1       [milk]      3
+        2  [bread, milk]    2
     """
     spec = _specification(job)
     check_parties(spec, data)
@@ -85,15 +110,14 @@ def simulate(
     ids = [id] if isinstance(id, str) else list(kind_of(spec).default_ids(spec) if id is None else id)
     kind = kind_of(spec).data
     form = format or ("csv" if kind == "table" else "basket")
-    with party_files(spec, files, form, separator, ids, Engine.of(engine, memory_share, spark)) as encoded:
+    with party_files(spec, files, form, separator, ids, Engine.of(engine, memory_share, spark), item) as encoded:
         for name, given in data.items():
-            if isinstance(given, Transactions | Table):
-                encoded[name] = given
-            elif kind == "table" and hasattr(given, "__arrow_c_stream__"):
-                encoded[name] = table_from_arrow(_arrow(name, given), ids, f"the data of {name}")
-            elif not isinstance(given, str | os.PathLike):
-                encoded[name] = _encode(name, given)
-        return run_interruptibly(simulate_job(spec, encoded, seed=seed))
+            if not isinstance(given, str | os.PathLike):
+                encoded[name] = data_of(name, given, kind, ids, item)
+        for sentence in simulation_hints(spec, encoded, files, form, separator, ids, item):
+            warnings.warn(sentence, DataWarning, stacklevel=2)
+        with shown_progress(spec.job.parties, progress) as watcher:
+            return run_interruptibly(simulate_job(spec, encoded, seed=seed, watcher=watcher))
 
 
 def load_model(path: str | os.PathLike[str]) -> Model:
@@ -153,18 +177,24 @@ class Federation:
         Store.of(self._file).save_plan(spec.digest, contents)
         return Plan.from_data(contents)
 
-    def run(self, job: Job) -> Result:
-        """Runs a job at the nodes of its parties, and waits for ten minutes where people there have to approve it.
+    def run(self, job: Job, *, wait: float = RUN_EXPIRES_S, progress: bool | None = None) -> Result:
+        """Runs a job at the nodes of its parties.
 
         Args:
             job: Path of a job file, or its contents as a mapping.
+            wait: Seconds for which people at the parties may think, where they have to approve it.
+            progress: Whether to show how far each party is; by default in terminals and notebooks.
 
         Raises:
             ComineError: The job failed; the error is the one that began it.
         """
         spec = _specification(job)
         addresses = self._file.select(spec.job.parties)
-        return run_interruptibly(run_job(spec, self._identity, addresses, store=Store.of(self._file)))
+        store = Store.of(self._file)
+        with shown_progress(spec.job.parties, progress) as watcher:
+            return run_interruptibly(
+                run_job(spec, self._identity, addresses, watcher, store=store, expires_s=wait, on_move=notes())
+            )
 
     def submit(self, job: Job, *, expires_s: float = 7 * 24 * 3600) -> JobHandle:
         """Proposes a job and leaves it to a process in the background, which outlives this one.
@@ -206,6 +236,13 @@ class Federation:
     def _handle(self, folder: JobFolder) -> JobHandle:
         return JobHandle(folder, self._path, self._identity, self._file.select(folder.record().spec.job.parties))
 
+    def _repr_html_(self) -> str:
+        rows = "".join(
+            f"<tr><th>{html.escape(name)}</th><td><code>{html.escape(address)}</code></td></tr>"
+            for name, address in self._file.addresses.items()
+        )
+        return f"<b>{html.escape(self._file.federation.name)}</b><table>{rows}</table>"
+
     def __repr__(self) -> str:
         return f"Federation({self._file.federation.name!r}, parties={', '.join(self.parties)})"
 
@@ -220,40 +257,3 @@ def _specification(job: Job) -> JobSpec:
             f"a job is the path of a job file or its contents as a mapping, not of type {type(job).__name__}"
         )
     return load_job(Path(job))
-
-
-def _arrow(party: str, given: object) -> pa.Table:
-    try:
-        return pa.table(given)
-    except UnicodeEncodeError:
-        raise InputDataError(
-            f"the data of {party} hold half a character (a lone surrogate); correct or leave it out", party=party
-        ) from None
-    except (pa.ArrowException, TypeError, ValueError) as error:
-        raise InputDataError(f"the data of {party} cannot be read as a table: {one_line(str(error))}") from None
-
-
-def _encode(party: str, rows: object) -> Transactions:
-    if not isinstance(rows, Iterable):
-        raise InputDataError(
-            f"the data of {party} is neither the path of a file nor an iterable of rows, but of type "
-            f"{type(rows).__name__}",
-            party=party,
-        )
-    encoded = []
-    for number, row in enumerate(rows, 1):
-        items = None if isinstance(row, str) or not isinstance(row, Iterable) else list(row)
-        if items is None or not all(isinstance(item, str) for item in items):
-            raise InputDataError(
-                f"row {number} of {party} is not a collection of item strings; give each transaction as a list of "
-                "its items",
-                party=party,
-            )
-        if not all(map(is_text, items)):
-            raise InputDataError(
-                f"row {number} of {party} has an item with half a character (a lone surrogate); correct it, or leave "
-                "it out",
-                party=party,
-            )
-        encoded.append(items)
-    return Transactions.from_rows(encoded)

@@ -52,7 +52,8 @@ def run(
 
     expires_s = duration(expires, "--expires")
     spec, identity, addresses, store = _prepared(job_toml, federation, out, predict=predict)
-    with live_progress(spec.job.parties) as watcher:
+    planned = store.load_plan(spec.digest) or {}
+    with live_progress(spec.job.parties, planned.get("seconds")) as watcher:
         result = run_interruptibly(
             run_job(spec, identity, addresses, watcher, store=store, expires_s=expires_s, on_move=notes())
         )

@@ -43,7 +43,8 @@ def watch(job: JobId, federation: FederationFile = HERE, as_json: AsJson = False
     from link.errors import JobCancelled, ResourceError
 
     folder, identity, addresses = kept(federation, job)
-    with live_progress(tuple(addresses)) as watcher:
+    planned = folder.record().plan or {}
+    with live_progress(tuple(addresses), planned.get("seconds")) as watcher:
 
         async def watching() -> Record:
             showing = None
@@ -267,6 +268,7 @@ def _result(federation: Path, asked: str) -> tuple[Result, JobFolder]:
 
 def _show(document: JobDocument) -> None:
     from coordinator.cli.terminal.console import write, write_table
+    from coordinator.cli.terminal.steps import Steps
     from link.files.printable import one_line
 
     ends = f", until {document.until}" if document.until is not None else ""
@@ -275,11 +277,12 @@ def _show(document: JobDocument) -> None:
     )
     if document.error is not None:
         write(f"error\t{document.error.message} ({document.error.code})\n")
+    steps = Steps()
     rows = [
         [
             party,
             each.state,
-            each.step + (f" {each.done}/{each.total}" if each.total else ""),
+            steps.line(party, each.step, each.done, each.total) if each.step else "",
             _traffic(each),
             each.approved_by or "",
             each.problem or each.waits_for,

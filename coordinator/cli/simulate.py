@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Final
 
 import typer
 
 from coordinator.cli.options import AsJson
 from coordinator.cli.terminal.completion import parties_of_job
+
+_SETTING: Final = re.compile(r"\b(format|separator|id|item) = (?=\")")  # of a [[dataset]], which here is an option
 
 
 def simulate(
@@ -34,6 +37,7 @@ def simulate(
         list[str] | None,
         typer.Option("--id", metavar="COLUMN", help="Column of ids, id by default; once for each of a composite id."),
     ] = None,
+    item: Annotated[str, typer.Option("--item", metavar="COLUMN", help="Column of items.", show_default=True)] = "item",
     engine: Annotated[
         str,
         typer.Option("--engine", help="Where rows are counted: auto, memory, processes or spark.", show_default=True),
@@ -55,10 +59,12 @@ def simulate(
     as_json: AsJson = False,
 ) -> None:
     """Run a job with all its parties in this process, with the very code of the nodes."""
+    from coordinator.cli.terminal.console import note
     from coordinator.cli.terminal.live import live_progress
     from coordinator.interrupt import run_interruptibly
     from coordinator.jobs.party_files import Engine, party_files
     from coordinator.jobs.simulate import check_parties, simulate_job
+    from coordinator.jobs.simulation_hints import simulation_hints
     from jobs.kinds.registry import kind_of
     from jobs.loading import load_job
     from jobs.results.destination import check_result_folder
@@ -79,9 +85,11 @@ def simulate(
         data_format = "csv" if kind == "table" else "basket"
     ids = list(kind_of(spec).default_ids(spec)) if ids is None else ids
     with (
-        party_files(spec, sources, data_format, separator, ids, counted) as data,
+        party_files(spec, sources, data_format, separator, ids, counted, item) as data,
         live_progress(spec.job.parties) as watcher,
     ):
+        for sentence in simulation_hints(spec, data, sources, data_format, separator, ids, item):
+            note("hint: " + _SETTING.sub(r"--\1 ", sentence))
         result = run_interruptibly(simulate_job(spec, data, seed=seed, watcher=watcher))
     from coordinator.cli.terminal.present import present
 

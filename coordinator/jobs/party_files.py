@@ -11,12 +11,14 @@ from decimal import Decimal, InvalidOperation
 from pathlib import Path
 from typing import Final, TypeVar
 
+from coordinator.jobs.simulation_hints import Read
 from jobs.data import Data
 from jobs.kinds.data import check_takes_blocks
 from jobs.kinds.registry import kind_of
 from jobs.spec.job import JobSpec
 from link.errors import ConfigurationError, InputDataError
 from link.memory_limit import memory_limit
+from mining.data.hints import other_format
 from mining.data.loading import check_options, check_table_options, load_table, load_transactions
 from mining.partitioned.cores import Cores
 from mining.partitioned.encoding.expected import MEMORY_SHARE, expected_bytes
@@ -86,7 +88,12 @@ def _wrong_share(given: object) -> ConfigurationError:
 
 
 def load_files(
-    spec: JobSpec, sources: Mapping[str, Path], data_format: str, separator: str | None, ids: Sequence[str]
+    spec: JobSpec,
+    sources: Mapping[str, Path],
+    data_format: str,
+    separator: str | None,
+    ids: Sequence[str],
+    item: str = "item",
 ) -> dict[str, Data]:
     """The data of each party in memory.
 
@@ -96,6 +103,7 @@ def load_files(
         data_format: One of `mining.data.loading.FORMATS` or `TABLE_FORMATS`, the same for all.
         separator: What separates items or cells, where the format leaves it open.
         ids: The column that numbers transactions, or the columns that together name a row of a table.
+        item: The column of items, in the long form.
 
     Raises:
         ConfigurationError: The format is unknown or of another kind, or the separator or ids do not fit it.
@@ -107,7 +115,13 @@ def load_files(
     def load(party: str) -> Data:
         if kind == "table":
             return load_table(sources[party], data_format, separator=separator, id_columns=ids)
-        return load_transactions(sources[party], data_format, separator=separator, id_column=ids[0])
+        try:
+            return load_transactions(
+                sources[party], data_format, separator=separator, id_column=ids[0], item_column=item
+            )
+        except InputDataError as error:
+            other = other_format(Read(str(sources[party]), data_format, separator, ids[0], item))
+            raise InputDataError(f"{error.message.removesuffix('.')}{other}") from None
 
     return _for_each(sources, load)
 
@@ -120,6 +134,7 @@ def party_files(
     separator: str | None,
     ids: Sequence[str],
     engine: Engine,
+    item: str = "item",
 ) -> Iterator[dict[str, Data]]:
     """The data of each party, where an engine counts them; what they take on the disk is gone afterwards.
 
@@ -130,6 +145,7 @@ def party_files(
         separator: As there.
         ids: As there.
         engine: Where rows are counted.
+        item: As of `load_files`.
 
     Raises:
         ConfigurationError: As there; or the job cannot be counted by that engine.
@@ -142,7 +158,7 @@ def party_files(
         expected = sum(expected_bytes(path, data_format) for path in sources.values()) if in_blocks else 0
         name = "processes" if expected > engine.memory_share * memory_limit() else "memory"
     if name == "memory":
-        yield load_files(spec, sources, data_format, separator, ids)
+        yield load_files(spec, sources, data_format, separator, ids, item)
         return
     for party in sources:
         check_takes_blocks(spec, party, on_cluster=name == "spark")
@@ -158,7 +174,7 @@ def party_files(
         return
     check_options(data_format, separator)
     places = {
-        party: TransactionSource(str(path.absolute()), data_format, separator, id_column=ids[0])
+        party: TransactionSource(str(path.absolute()), data_format, separator, id_column=ids[0], item_column=item)
         for party, path in sources.items()
     }
     if name == "processes":

@@ -5,20 +5,24 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Literal, Self, overload
 
 import pyarrow as pa
 
 from jobs.kinds.finding import Finding
 from jobs.kinds.registry import kind_of
+from jobs.results.frames import FrameForm, frame_of
 from jobs.spec.job import JobSpec
 from jobs.statement import statement
 from link.costs import Costs
 from link.errors import ConfigurationError
 
 if TYPE_CHECKING:
+    import pandas
     import pyarrow as pa
 
+    from jobs.kinds.models.model import Model
+    from jobs.kinds.release.release import Anonymized
     from jobs.plan import Plan
     from link.pki.identity import Identity
     from protos.v1.control_pb2 import SignedApproval, SignedProposal
@@ -100,41 +104,78 @@ class ResultRecord:
         """
         return {} if self.finding is None else self.finding.tables(self.spec)
 
-    def itemsets(self) -> Any:
-        """The frequent itemsets: a pandas DataFrame where pandas is installed, a pyarrow Table otherwise.
+    @overload
+    def itemsets(self, form: Literal["pandas", "mlxtend"]) -> pandas.DataFrame: ...
+    @overload
+    def itemsets(self, form: Literal["arrow"]) -> pa.Table: ...
+    @overload
+    def itemsets(self, form: None = None) -> pandas.DataFrame | pa.Table: ...
+    def itemsets(self, form: FrameForm | None = None) -> pandas.DataFrame | pa.Table:
+        """The frequent itemsets.
+
+        Args:
+            form: "pandas", a data frame with a list of items in each row; "arrow", the same of pyarrow; "mlxtend", a
+                data frame with mlxtend's columns, its `itemsets` as frozensets. Without it, pandas' where pandas is
+                installed, Arrow's otherwise.
 
         Raises:
-            ConfigurationError: The job's recipients do not include the coordinator, or its task finds no itemsets.
+            ConfigurationError: The job's recipients do not include the coordinator, its task finds no itemsets, or
+                pandas is asked for and not installed.
+
+        Example:
+            >>> result.itemsets("mlxtend").query("support > 0.6")
+                support  itemsets
+            0  0.666667   (bread)
+            1  0.666667    (milk)
         """
-        self._found("itemsets")
-        return _frame(self.tables["itemsets"])
+        found = self._found("itemsets")
+        return frame_of(self.tables["itemsets"], form, found.n_rows)
 
-    def rules(self) -> Any:
-        """The association rules, as `itemsets` gives its table.
+    @overload
+    def rules(self, form: Literal["pandas", "mlxtend"]) -> pandas.DataFrame: ...
+    @overload
+    def rules(self, form: Literal["arrow"]) -> pa.Table: ...
+    @overload
+    def rules(self, form: None = None) -> pandas.DataFrame | pa.Table: ...
+    def rules(self, form: FrameForm | None = None) -> pandas.DataFrame | pa.Table:
+        """The association rules.
+
+        Args:
+            form: As of `itemsets`; mlxtend's columns are `antecedents` and `consequents`, frozensets, their supports,
+                and its names of measures.
 
         Raises:
-            ConfigurationError: The task was not "rules", or the coordinator is no recipient.
+            ConfigurationError: The task was not "rules", the coordinator is no recipient, or pandas is asked for and
+                not installed.
+
+        Example:
+            >>> result.rules("mlxtend")[["antecedents", "consequents", "confidence"]]
+              antecedents consequents  confidence
+            0      (milk)     (bread)         0.5
+            1     (bread)      (milk)         0.5
         """
         if self.spec.rules is None:
             raise ConfigurationError('this job has no rules; use task = "rules" with a [rules] table')
-        self._found("itemsets")
-        return _frame(self.tables["rules"])
+        found = self._found("itemsets")
+        return frame_of(self.tables["rules"], form, found.n_rows)
 
-    def model(self) -> Any:
-        """The model, a `jobs.kinds.models.model.Model`, which can `predict`.
+    def model(self) -> Model:
+        """The model, which can `predict`.
 
         Raises:
             ConfigurationError: The job's recipients do not include the coordinator, or its task learns no model.
         """
-        return self._found("model").value
+        found: Model = self._found("model").value
+        return found
 
-    def release(self) -> Any:
-        """The release of a job that anonymises, a `jobs.kinds.release.release.Anonymized`, with its rows as a `table`.
+    def release(self) -> Anonymized:
+        """The release of a job that anonymises, with its rows as a `table`.
 
         Raises:
             ConfigurationError: The job's recipients do not include the coordinator, or its task releases nothing.
         """
-        return self._found("release").value
+        found: Anonymized = self._found("release").value
+        return found
 
     @property
     def size(self) -> str:
@@ -179,15 +220,3 @@ def cautions(result: ResultRecord) -> list[str]:
     if result.finding is None:
         return []
     return kind_of(result.spec).cautions(result.spec, result.strategy, result.finding)
-
-
-def _frame(table: pa.Table) -> Any:
-    try:
-        import pandas
-    except ImportError:
-        return table
-    columns = {
-        field.name: column.to_pylist() if pa.types.is_list(field.type) else column.to_numpy()
-        for field, column in zip(table.schema, table.columns, strict=True)
-    }
-    return pandas.DataFrame(columns)

@@ -65,7 +65,7 @@ class TransactionForm:
             InputDataError: Cells are not what the form needs.
         """
         if self.kind == "long":
-            return _from_long(batches, *self.columns, where)
+            return _from_long(batches, self.columns[0], self.columns[1], where)
         if self.kind == "lists":
             return _from_lists(batches, self.columns[0], where)
         return _from_wide(batches, self.columns, where)

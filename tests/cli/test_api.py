@@ -70,7 +70,7 @@ def test_a_job_file_inside_a_running_event_loop(tmp_path: Path) -> None:
     ("data", "sentence"),
     [
         ({**ROWS, "east": ["bread milk"]}, "row 1 of east"),
-        ({**ROWS, "east": [["bread", 7]]}, "row 1 of east"),
+        ({**ROWS, "east": [["bread", 7.5]]}, "row 1 of east"),
         ({**ROWS, "east": [7]}, "row 1 of east"),
         ({**ROWS, "east": 7}, "the data of east is neither .* but of type int"),
         (

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import sys
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 
 from coordinator.cli.terminal.console import note
+from coordinator.cli.terminal.steps import Steps, about
 from coordinator.jobs.lifecycle import Job, State
 from coordinator.jobs.progress import Watcher, unwatched
 from link.files.printable import enumeration
@@ -15,8 +17,13 @@ from link.files.quantities import size
 
 
 @contextmanager
-def live_progress(parties: Sequence[str]) -> Iterator[Watcher]:
-    """Shows a line per party for as long as the context lasts, where standard error is a terminal."""
+def live_progress(parties: Sequence[str], planned_s: float | None = None) -> Iterator[Watcher]:
+    """Shows a line per party for as long as the context lasts, where standard error is a terminal.
+
+    Args:
+        parties: Of the job.
+        planned_s: How long the whole job is expected to take, by its plan; what is left of that is shown, too.
+    """
     if not sys.stderr.isatty():
         yield unwatched
         return
@@ -36,11 +43,12 @@ def live_progress(parties: Sequence[str]) -> Iterator[Watcher]:
             name: progress.add_task("waiting", total=None, party=name, sent=size(0), received=size(0))
             for name in parties
         }
+        steps, ends = Steps(), None if planned_s is None else time.monotonic() + planned_s
 
         def watcher(party: str, step: str, done: int, total: int, bytes_sent: int, bytes_received: int) -> None:
             progress.update(
                 tasks[party],
-                description=step or "waiting",
+                description=steps.line(party, step, done, total) + _left(ends),
                 completed=done,
                 total=total or None,
                 sent=size(bytes_sent),
@@ -48,6 +56,12 @@ def live_progress(parties: Sequence[str]) -> Iterator[Watcher]:
             )
 
         yield watcher
+
+
+def _left(ends: float | None) -> str:
+    """What is left of the time that the plan gives the job."""
+    left = 0.0 if ends is None else ends - time.monotonic()
+    return f"; the plan leaves the job {about(left)}" if left > 0 else ""
 
 
 def notes() -> Callable[[Job], None]:

@@ -309,3 +309,21 @@ def test_an_unforeseen_fault_shows_no_traceback(
     assert ran.code == 70
     assert "KeyError (E700" in ran.err
     assert "private" not in ran.err
+
+
+def test_files_that_were_misread_are_hinted_at(comine: Comine, baskets: list[str], tmp_path: Path) -> None:
+    for name, rows in ROWS.items():
+        (tmp_path / f"{name}.dat").write_text("".join(";".join(row) + "\n" for row in [*rows, ["bread", "milk"]]))
+    ran = comine("simulate", "job.toml", *baskets)
+    assert ran.code == 0
+    assert ran.err.count("hint: the data of ") == 3
+    assert 'most items hold a comma, semicolon, bar or tab; if that separates items, write --format "csv", ' in ran.err
+    assert '--separator ";"' in ran.err
+
+
+def test_a_file_in_another_format_is_told_with_that_format(comine: Comine, baskets: list[str], tmp_path: Path) -> None:
+    for name in ROWS:
+        (tmp_path / f"{name}.dat").write_text("receipt;article\n1;bread\n1;milk\n2;milk\n")
+    ran = comine("simulate", "job.toml", *baskets, "--format", "long")
+    assert ran.code == 10
+    assert 'it looks like separator = ";", id = "receipt", item = "article", since' in ran.err
