@@ -24,6 +24,7 @@ JOB: Final = "the job, or what is installed, alone"
 PROPOSED: Final = "judged before rows are looked at, but for `new rows`"
 ROOM: Final = "memory and disk of the node"
 CLUSTER: Final = "a fault of the engine that the party runs"
+NO_NODE: Final = "no node with a job: simulations, and who looks at a source beforehand"
 OTHERS: Final = "told as a peer's fault, and never of own rows"
 PLACES: Final[dict[str, str]] = {
     **dict.fromkeys(
@@ -105,6 +106,8 @@ PLACES: Final[dict[str, str]] = {
     "mining.partitioned.spark.cluster": CLUSTER,
     "mining.partitioned.spark.runner": CLUSTER,
     "mining.partitioned.spark.secrecy": JOB,
+    "mining.data.frames": NO_NODE,
+    "mining.data.source_format": NO_NODE,
     "mining.joint.hybrid.mine": OTHERS,
     "mining.joint.hybrid.scratch_file": ROOM,
 }
