@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from mining.data.arrow_arrays import lists, numbers, text, texts
 from mining.lattice import Sets, is_ascending, lexicographic_order
 
 Level = tuple[Sets, NDArray[np.int64]]
@@ -116,9 +117,9 @@ class Itemsets:
         return pa.table(
             {
                 "itemset": self._lists(),
-                "length": pa.array(self._lengths(), pa.int32()),
-                "count": pa.array(counts, pa.int64(), mask=unknown),
-                "support": pa.array(counts / max(self.n_rows, 1), pa.float64(), mask=unknown),
+                "length": numbers(self._lengths()),
+                "count": numbers(counts, unknown),
+                "support": numbers(counts / max(self.n_rows, 1), unknown),
             }
         )
 
@@ -129,11 +130,11 @@ class Itemsets:
         known, a tab and its count; lines in ascending order of bytes, each ended by a newline.
         """
         table = self.canonical().to_arrow()
-        lines = pc.binary_join(table["itemset"], " ")
+        lines = pc.binary_join(table["itemset"], text(" "))
         if self.counted:
-            lines = pc.binary_join_element_wise(lines, pc.cast(table["count"], pa.string()), "\t")
-        text = "".join(f"{line}\n" for line in sorted(lines.to_pylist()))
-        return hashlib.sha256(text.encode()).hexdigest()
+            lines = pc.binary_join_element_wise(lines, pc.cast(table["count"], pa.string()), text("\t"))
+        listed = "".join(f"{line}\n" for line in sorted(lines.to_pylist()))
+        return hashlib.sha256(listed.encode()).hexdigest()
 
     def _lengths(self) -> NDArray[np.int32]:
         return np.repeat(
@@ -142,6 +143,5 @@ class Itemsets:
 
     def _lists(self) -> pa.ListArray:
         flat = np.concatenate([np.empty(0, np.int32), *(sets.ravel() for sets, _ in self.levels)])
-        offsets = np.concatenate([[0], np.cumsum(self._lengths())]).astype(np.int32)
-        values = pa.array(self.items, pa.string()).take(pa.array(flat))
-        return pa.ListArray.from_arrays(offsets, values)
+        offsets = np.concatenate([[0], np.cumsum(self._lengths())])
+        return lists(offsets, texts(self.items).take(numbers(flat)))

@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from jobs.report.text import visible
+from mining.data.arrow_arrays import as_numpy, lists, numbers, text, texts, truths
 
 MOST_ROWS: Final = 50_000
 _DIGITS: Final = 6
@@ -38,7 +39,7 @@ def page_data(
         counted: Whether supports are known.
         estimated: Whether they are estimates.
     """
-    names = pa.array(items, pa.string())
+    names = texts(items)
     data: dict[str, Any] = {
         "counted": counted,
         "estimated": estimated,
@@ -62,9 +63,9 @@ def embedded(data: Any) -> str:
 
 def _json(data: Any) -> str:
     if isinstance(data, pa.Array):
-        numbers = pc.fill_null(pc.cast(data, pa.string()), "null")
-        together = pa.ListArray.from_arrays(np.array([0, len(numbers)], np.int32), numbers)
-        return f"[{pc.binary_join(together, ',')[0].as_py()}]"
+        written = pc.fill_null(pc.cast(data, pa.string()), text("null"))
+        together = lists(np.array([0, len(written)]), written)
+        return f"[{pc.binary_join(together, text(','))[0].as_py()}]"
     if isinstance(data, dict):
         return "{" + ",".join(f"{json.dumps(name)}:{_json(value)}" for name, value in data.items()) + "}"
     return json.dumps(data, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
@@ -73,7 +74,7 @@ def _json(data: Any) -> str:
 def top(table: pa.Table, by: str, number: int, least_items: int = 1) -> list[dict[str, Any]]:
     """The rows of the highest value of a column, the highest first."""
     if least_items > 1:
-        table = table.filter(pc.greater_equal(table["length"], least_items))
+        table = table.filter(pc.greater_equal(table["length"], numbers(np.array([least_items]))[0]))
     chosen = pc.select_k_unstable(table, min(number, len(table)), [(by, "descending")])
     rows: list[dict[str, Any]] = table.take(chosen).to_pylist()
     return rows
@@ -95,9 +96,9 @@ def _numbered(table: pa.Table, names: pa.Array) -> pa.Table:
     """The table with each item replaced by its position in `names`, by which lists are quicker to choose and write."""
     for place, column in enumerate(table.columns):
         if pa.types.is_list(column.type):
-            lists = column.combine_chunks()
-            offsets = pc.subtract(lists.offsets, lists.offsets[0])
-            positions = pa.ListArray.from_arrays(offsets, pc.index_in(lists.flatten(), value_set=names))
+            found = column.combine_chunks()
+            offsets = pc.subtract(found.offsets, found.offsets[0])
+            positions = pa.ListArray.from_arrays(offsets, pc.index_in(found.flatten(), value_set=names))
             table = table.set_column(place, table.column_names[place], positions)
     return table
 
@@ -108,14 +109,14 @@ def _most_frequent(table: pa.Table, number: int) -> pa.Table:
     if surplus <= 0 or table["count"].null_count:
         return table.slice(0, number)
     shown = np.ones(len(table), bool)
-    shown[np.argpartition(table["count"].to_numpy(), surplus)[:surplus]] = False
-    return table.filter(pa.array(shown))
+    shown[np.argpartition(as_numpy(table["count"]), surplus)[:surplus]] = False
+    return table.filter(truths(shown))
 
 
 def _itemsets(table: pa.Table) -> dict[str, Any]:
     found = {**_lists(table["itemset"]), "count": _counts(table["count"])}
     if "low" in table.column_names:
-        found |= {name: _rounded(table[name].to_numpy()) for name in ("support", "low", "high")}
+        found |= {name: _rounded(as_numpy(table[name])) for name in ("support", "low", "high")}
     return found
 
 
@@ -138,7 +139,7 @@ def _counts(column: pa.ChunkedArray) -> pa.Array | None:
 def _measures(table: pa.Table) -> dict[str, pa.Array]:
     if table["count"].null_count:
         return {}
-    return {name: _rounded(table[name].to_numpy()) for name in table.column_names[_FIRST_MEASURE:]}
+    return {name: _rounded(as_numpy(table[name])) for name in table.column_names[_FIRST_MEASURE:]}
 
 
 def _lists(column: pa.ChunkedArray) -> dict[str, pa.Array]:
@@ -154,4 +155,4 @@ def _rounded(values: NDArray[np.float64]) -> pa.Array:
     with np.errstate(divide="ignore", invalid="ignore"):
         scale = 10.0 ** np.clip(_DIGITS - 1 - np.floor(np.log10(np.abs(values))), 0, 300)
         short = np.where(finite & (values != 0), np.round(values * scale) / scale, 0.0)
-    return pa.array(short, mask=~finite)
+    return numbers(short, ~finite)

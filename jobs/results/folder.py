@@ -7,6 +7,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
@@ -17,11 +18,12 @@ from jobs.results.destination import ALIGNMENT, PARTIES, beside, check_destinati
 from jobs.results.manifest import seal
 from jobs.results.record import ResultRecord
 from jobs.results.tables import csv_chunks, write_csv
+from mining.data.arrow_arrays import lists, numbers, texts
 
 
 def prepare() -> None:
     """Has Arrow set up its writers, so that the first folder need not wait for them."""
-    table = pa.table({"items": pa.array([["a"]]), "support": pa.array([1])})
+    table = pa.table({"items": lists(np.array([0, 1]), texts(["a"])), "support": numbers(np.array([1]))})
     pq.write_table(table, pa.BufferOutputStream(), compression="zstd")
     for _ in csv_chunks(table):
         pass

@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from link.files.spreadsheet import as_json, quoted
+from mining.data.arrow_arrays import text, texts
 
 BATCH_ROWS: Final = 1 << 17  # keeps each batch far below the 2 GiB of an Arrow string array
 
@@ -28,8 +29,8 @@ def csv_chunks(table: pa.Table) -> Iterator[bytes | memoryview]:
     yield (",".join(map(quoted, table.column_names)) + "\n").encode()
     for batch in table.to_batches(max_chunksize=BATCH_ROWS):
         cells = [_cells(column) for column in batch.columns]
-        cells[-1] = pc.binary_join_element_wise(cells[-1], "\n", "", null_handling="replace", null_replacement="")
-        lines = pc.binary_join_element_wise(*cells, ",", null_handling="replace", null_replacement="")
+        cells[-1] = pc.binary_join_element_wise(cells[-1], text("\n"), text(""), null_handling="replace", null_replacement="")
+        lines = pc.binary_join_element_wise(*cells, text(","), null_handling="replace", null_replacement="")
         yield _text(lines)
 
 
@@ -44,17 +45,17 @@ def _cells(column: pa.Array) -> pa.Array:
         return _json_arrays(column)
     if not pa.types.is_string(column.type):
         return pc.cast(column, pa.string())
-    texts = column.dictionary_encode()
-    return pa.array([quoted(text) for text in texts.dictionary.to_pylist()], pa.string()).take(texts.indices)
+    distinct = column.dictionary_encode()
+    return texts(map(quoted, distinct.dictionary.to_pylist())).take(distinct.indices)
 
 
 def _json_arrays(column: pa.ListArray) -> pa.StringArray:
     """Each list of strings as a JSON array in quotes; each distinct string is made JSON once."""
     strings = column.flatten().dictionary_encode()
-    quotes = [as_json(text).replace('"', '""') for text in strings.dictionary.to_pylist()]
+    quotes = texts(as_json(each).replace('"', '""') for each in strings.dictionary.to_pylist())
     offsets = pc.subtract(column.offsets, column.offsets[0])
-    lists = pa.ListArray.from_arrays(offsets, pa.array(quotes, pa.string()).take(strings.indices))
-    return pc.binary_join_element_wise('"[', pc.binary_join(lists, ", "), ']"', "")
+    lists = pa.ListArray.from_arrays(offsets, quotes.take(strings.indices))
+    return pc.binary_join_element_wise(text('"['), pc.binary_join(lists, text(", ")), text(']"'), text(""))
 
 
 def _text(lines: pa.StringArray) -> memoryview:

@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from link.errors import ConfigurationError
+from mining.data.arrow_arrays import numbers
 from mining.itemsets import Itemsets
 from mining.rules.growth import MAX_RULES, Family, Numbers, RuleGrowth, Splits
 from mining.rules.measure_names import DEFAULT_MEASURES
@@ -71,14 +72,14 @@ class Rules:
 
     def _numbers(self, family: Family) -> dict[str, pa.Array]:
         counts = family.counts
-        numbers = RuleCounts(counts[self.whole], counts[self.antecedent], counts[self.consequent], self.itemsets.n_rows)
+        found = RuleCounts(counts[self.whole], counts[self.antecedent], counts[self.consequent], self.itemsets.n_rows)
         columns = {
-            "count": pa.array(numbers.both, pa.int64()),
-            "antecedent_count": pa.array(numbers.antecedent, pa.int64()),
-            "consequent_count": pa.array(numbers.consequent, pa.int64()),
-            "support": pa.array(numbers.support, pa.float64()),
+            "count": numbers(found.both),
+            "antecedent_count": numbers(found.antecedent),
+            "consequent_count": numbers(found.consequent),
+            "support": numbers(found.support),
         }
-        return columns | {name: pa.array(MEASURES[name](numbers), pa.float64()) for name in self.measures}
+        return columns | {name: numbers(MEASURES[name](found)) for name in self.measures}
 
     def _nulls(self) -> dict[str, pa.Array]:
         counts = dict.fromkeys(("count", "antecedent_count", "consequent_count"), pa.nulls(len(self), pa.int64()))

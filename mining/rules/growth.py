@@ -15,6 +15,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from link.errors import ConfigurationError
+from mining.data import arrow_arrays
 from mining.itemsets import Itemsets
 from mining.lattice import subset_positions
 
@@ -50,7 +51,7 @@ class Family:
         self.counts: Numbers = np.concatenate([np.empty(0, np.int64), *(counts for _, counts in levels)])
         self.flat = np.concatenate([np.empty(0, np.int32), *(sets.ravel() for sets, _ in levels)])
         self.first: Numbers = np.concatenate([[0], np.cumsum(self.length)])
-        self._texts = pa.array(itemsets.items, pa.string())
+        self._texts = arrow_arrays.texts(itemsets.items)
 
     def below(self) -> Numbers:
         """At first[s] + d, for itemset s of two items or more, the number of s without its d-th item.
@@ -108,7 +109,7 @@ class Family:
     def lists(self, numbers: Numbers) -> pa.ListArray:
         """The itemsets of these numbers as lists of strings."""
         items, offsets = self.items_of(numbers)
-        return pa.ListArray.from_arrays(offsets.astype(np.int32), self._texts.take(pa.array(items)))
+        return arrow_arrays.lists(offsets, self._texts.take(arrow_arrays.numbers(items)))
 
 
 @dataclass(frozen=True, eq=False, slots=True)
