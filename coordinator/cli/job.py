@@ -100,7 +100,6 @@ def _prepared(
 ) -> tuple[JobSpec, Identity, Mapping[str, str], Store]:
     """The job, the coordinator, the parties' addresses and the store of jobs; with a plan of the job, if wanted."""
     from coordinator.interrupt import run_interruptibly
-    from coordinator.jobs.planner import plan_job
     from coordinator.jobs.store import Store
     from coordinator.member import load_federation
     from jobs.loading import load_job
@@ -113,6 +112,8 @@ def _prepared(
         check_result_folder(out)
     store = Store.of(known)
     if predict:
+        from coordinator.jobs.planner import plan_job
+
         store.save_plan(spec.digest, run_interruptibly(plan_job(spec, identity, addresses)).as_data())
     return spec, identity, addresses, store
 

@@ -5,24 +5,25 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+from importlib import import_module
 from typing import TYPE_CHECKING, ClassVar, Final, Literal, NamedTuple
 
-from jobs.data import Data, DataKind
 from jobs.kinds.finding import Finding
 from jobs.kinds.key import Key
-from jobs.plan.answer import Answer
-from jobs.plan.plan import Plan
 from jobs.privacy_account import Charge
-from jobs.results.outcome import Outcome
 from jobs.spec.job import JobSpec
-from link.disclosure import Declared, Learned
-from link.session import Session
 from mining.joint.hybrid.room import DEFAULT_ROOM, Room
-from mining.joint.parameters import HorizontalMining
 from mining.joint.progress import KEEPS_NOTHING, LevelKeeper
 
 if TYPE_CHECKING:
     from crypto.protocols.products.outside_dealer import Dealings
+    from jobs.data import Data, DataKind
+    from jobs.plan.answer import Answer
+    from jobs.plan.plan import Plan
+    from jobs.results.outcome import Outcome
+    from link.disclosure import Declared, Learned
+    from link.session import Session
+    from mining.joint.parameters import HorizontalMining
 
 Facet = Literal["itemsets", "model", "release", "rows in common", "column groups", "other"]
 """What a job opens, in the words of policies; "other" is for kinds of other distributions alone."""
@@ -98,6 +99,9 @@ class Kind(ABC):
 
     Attributes:
         specification: The model of its job files; a model derived from `JobSpec` where the kind has a table of its own.
+        computation: The module whose function `run` is one party's part. It is loaded where a job runs: coordinators,
+            who load kinds too, compute nothing. A kind may have a method `run` instead.
+        planning: The module whose function `estimate` plans a job, loaded where one is planned; or it has the method.
         data: The kind of data that parties bring.
         resumes: Whether parties keep what is disclosed on the way, so that another attempt can go on from there.
         in_blocks: Whether parties' rows may lie in blocks, as `mining.data.rows.Rows` or
@@ -109,6 +113,8 @@ class Kind(ABC):
     """
 
     specification: ClassVar[type[JobSpec]] = JobSpec
+    computation: ClassVar[str]
+    planning: ClassVar[str]
     data: ClassVar[DataKind]
     resumes: ClassVar[bool] = False
     in_blocks: ClassVar[bool] = False
@@ -143,7 +149,6 @@ class Kind(ABC):
             InputDataError: A hierarchy is wrong.
         """
 
-    @abstractmethod
     async def run(self, session: Session, spec: JobSpec, data: Data, resources: Resources) -> Outcome:
         """Runs one party's part.
 
@@ -151,16 +156,19 @@ class Kind(ABC):
             ConfigurationError: The data are not of the kind that the job needs.
             ComineError: The job failed, as its protocols say.
         """
+        outcome: Outcome = await import_module(self.computation).run(session, spec, data, resources)
+        return outcome
 
     @abstractmethod
     def disclosure(self, spec: JobSpec) -> Disclosure:
         """What a job discloses, from its specification alone."""
 
-    @abstractmethod
     def estimate(
         self, spec: JobSpec, answers: Mapping[str, Answer], latency_s: float, *others: str, compare: bool
     ) -> Plan:
         """What a job will cost and disclose; arguments as in `jobs.plan.estimate`."""
+        plan: Plan = import_module(self.planning).estimate(spec, answers, latency_s, *others, compare=compare)
+        return plan
 
     @abstractmethod
     def charge(self, spec: JobSpec) -> Charge:

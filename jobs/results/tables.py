@@ -29,7 +29,9 @@ def csv_chunks(table: pa.Table) -> Iterator[bytes | memoryview]:
     yield (",".join(map(quoted, table.column_names)) + "\n").encode()
     for batch in table.to_batches(max_chunksize=BATCH_ROWS):
         cells = [_cells(column) for column in batch.columns]
-        cells[-1] = pc.binary_join_element_wise(cells[-1], text("\n"), text(""), null_handling="replace", null_replacement="")
+        cells[-1] = pc.binary_join_element_wise(
+            cells[-1], text("\n"), text(""), null_handling="replace", null_replacement=""
+        )
         lines = pc.binary_join_element_wise(*cells, text(","), null_handling="replace", null_replacement="")
         yield _text(lines)
 

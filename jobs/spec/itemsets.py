@@ -10,7 +10,7 @@ from pydantic import AfterValidator, Field, field_validator, model_validator
 
 from jobs.spec.values import ColumnName, Cuts, Fraction, Section, Support, one_of
 from mining.joint.parameters import Disclose, Prefer
-from mining.joint.vertical.engines.registry import AUTO, OWN, engine_names
+from mining.joint.vertical.engines.names import AUTO, OWN_NAMES, engine_names
 from mining.rules.measure_names import DEFAULT_MEASURES, MEASURE_NAMES
 
 MOST_STARS: Final = 10  # with many in each of many patterns, a node would be busy for seconds before it reads a row
@@ -79,7 +79,7 @@ class ItemsetsSection(Section):
     lambda_: Fraction = Field(default=Decimal("0.8"), alias="lambda")
     max_candidates: int = Field(default=5_000_000, ge=1, le=200_000_000)
     exclude: tuple[Pattern, ...] = Field(default=(), max_length=1000)
-    engine: Annotated[str, AfterValidator(_engine)] = Field(default=AUTO, examples=[AUTO, *OWN])
+    engine: Annotated[str, AfterValidator(_engine)] = Field(default=AUTO, examples=[AUTO, *OWN_NAMES])
     cuts: dict[ColumnName, Cuts] = Field(default_factory=dict, max_length=1000)
     quantiles: dict[ColumnName, Parts] = Field(default_factory=dict, max_length=1000)
 

@@ -38,7 +38,9 @@ def texts(values: Iterable[str]) -> pa.StringArray:
     ends = np.cumsum([0, *map(len, encoded)], dtype=np.int64)
     if ends[-1] > _MOST_BYTES:
         raise OverflowError("the texts of one column have 2 GiB or more")
-    return pa.StringArray.from_buffers(len(encoded), pa.py_buffer(ends.astype(np.int32)), pa.py_buffer(b"".join(encoded)))
+    return pa.StringArray.from_buffers(
+        len(encoded), pa.py_buffer(ends.astype(np.int32)), pa.py_buffer(b"".join(encoded))
+    )
 
 
 def text(value: str) -> pa.StringScalar:

@@ -21,16 +21,18 @@ import hashlib
 import json
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
 from link.disclosure import Declared, Learned
 from link.errors import MalformedMessage, ProtocolViolation
 from link.files.json_text import read_json
-from link.session import Session
-from mining.joint.tally import Counts
 from mining.lattice import Sets
+
+if TYPE_CHECKING:
+    from link.session import Session
+    from mining.joint.tally import Counts
 
 MAX_ATTEMPTS: Final = 5  # of a job: each aligns anew, and an alignment with noise spends its ε again
 MAX_LEVELS: Final = 64  # beyond which nothing is kept

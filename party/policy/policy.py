@@ -22,7 +22,7 @@ from jobs.spec.job import JobSpec
 from link.errors import ConfigurationError, PolicyDenied
 from link.files.quantities import seconds
 from mining.joint.hybrid.parameters import DEFAULT_K
-from mining.joint.vertical.engines.registry import OWN
+from mining.joint.vertical.engines.names import OWN_NAMES
 from party.policy.model_rules import min_count_of_model
 from party.policy.plugin_rules import added_kinds, can_judge
 from party.policy.policy_input import Earlier, PolicyInput, Verdict, listed
@@ -289,9 +289,9 @@ def _compute(policy: PolicySection, facts: PolicyInput) -> Verdict | None:
 
 def _engines(policy: PolicySection, facts: PolicyInput) -> Verdict | None:
     engine, refusal = kind_of(facts.spec).engine(facts.spec), None
-    if engine is None or (policy.engines is None and engine in OWN):
+    if engine is None or (policy.engines is None and engine in OWN_NAMES):
         return None
-    allowed = tuple(OWN) if policy.engines is None else policy.engines  # no plug-in computes unless it is named
+    allowed = OWN_NAMES if policy.engines is None else policy.engines  # no plug-in computes unless it is named
     if engine not in allowed:
         refusal = f"allows engine = {listed(allowed)} only, and the job takes '{engine}' (rule engines)"
     return Verdict("engines", ", ".join(allowed), refusal)

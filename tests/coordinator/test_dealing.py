@@ -7,7 +7,7 @@ import numpy as np
 
 from coordinator.jobs.dealing import JobDealer
 from crypto.primitives.randomness import Randomness
-from crypto.protocols.products.dealer import dealt_products
+from crypto.protocols.products.dealt_products import dealt_products
 from crypto.protocols.products.outside_dealer import Wanted
 from protos.v1.control_pb2 import DealRequest
 from tests.errors import fails

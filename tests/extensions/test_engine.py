@@ -20,7 +20,8 @@ from jobs.spec.job import JobSpec
 from jobs.statement import statement
 from link.errors import ConfigurationError
 from mining.joint.vertical.choice import allowed_engines, choose_engine
-from mining.joint.vertical.engines.registry import GROUP, OWN, engine_named, engine_names
+from mining.joint.vertical.engines.names import GROUP, OWN_NAMES, engine_names
+from mining.joint.vertical.engines.registry import OWN, engine_named
 from mining.joint.vertical.parameters import VerticalMining
 from party.policy.policy import decide
 from party.policy.policy_input import PolicyInput
@@ -123,4 +124,5 @@ def test_it_takes_no_name_of_comines_own(tmp_path: Path, monkeypatch: pytest.Mon
     bring(tmp_path, monkeypatch, "twin_module", "", {GROUP: {"ot": HOME, "auto": HOME}}, "twin")
     assert engine_named("ot") is OWN["ot"]
     assert engine_names().count("ot") == 1
+    assert tuple(OWN) == OWN_NAMES
     assert kind_of(job("auto")).engine(job("auto")) in OWN

@@ -22,6 +22,7 @@ LATE = {  # what brings one of the libraries, or numpy to a coordinator that onl
     "anonymize/estimators/perturbing.py",
     "anonymize/estimators/recoding.py",
     "jobs/kinds/noisy/parameters.py",
+    "jobs/loading.py",
     "ldp/sets/size_histogram.py",
     "mining/joint/disclosure.py",
     "mining/joint/hybrid/budget.py",

@@ -29,7 +29,8 @@ from crypto.protocols.paillier.kept import KeptColumns, KeptRows, evaluate_kept,
 from crypto.protocols.products import dealer
 from crypto.protocols.products.class_counts import class_counts
 from crypto.protocols.products.ot_matrix import all_pairs, pair_products
-from crypto.protocols.products.outside_dealer import Dealer, OutsideProducts
+from crypto.protocols.products.outside_dealer import Dealer
+from crypto.protocols.products.outside_products import OutsideProducts
 from crypto.protocols.products.replicated_counts import spanning_counts
 from crypto.protocols.products.shared_products import pair_up, spanning_products
 from crypto.protocols.sums.masked_maximum import masked_maximum

@@ -37,13 +37,13 @@ from crypto.primitives.ring_matrix import matrix_product, random_matrix, row_blo
 from crypto.primitives.sharing import AdditiveShare
 from crypto.protocols.comparison.lifting import lift_sums
 from crypto.protocols.comparison.two_party import TwoParty
+from crypto.protocols.products.dealt_products import WORD, dealt_products
 from crypto.protocols.products.ot_matrix import Pairs
 from crypto.protocols.sums.pairwise import PairwiseSecrets
 from link.randomness import RandomStream
 from link.session import Session
 from protos.v1.products_pb2 import DealtProducts, MaskedColumns
 
-WORD: Final = np.uint32
 _PURPOSE: Final = "masks of columns"
 
 
@@ -71,24 +71,6 @@ def columns_used(pairs: Pairs) -> tuple[int, int]:
     """How many different columns each holder has in the pairs."""
     first, second = (len(np.unique(side)) for side in pairs.T)
     return first, second
-
-
-def dealt_products(first: RandomStream, second: RandomStream, rows: int, columns: tuple[int, int]) -> Words:
-    """What the second holder gets: A·Bᵀ less the first's part of it.
-
-    Args:
-        first: The stream in common with the first holder.
-        second: The one in common with the second.
-        rows: Length of the columns.
-        columns: How many each holder has.
-    """
-    total: Words = np.zeros(columns, WORD)
-    for start, stop in row_blocks(rows, sum(columns)):
-        a = random_matrix(first, (columns[0], stop - start), WORD)
-        b = random_matrix(second, (columns[1], stop - start), WORD)
-        total += matrix_product(a, b, WORD)
-    total -= random_matrix(first, columns, WORD)
-    return total
 
 
 async def pair_products(

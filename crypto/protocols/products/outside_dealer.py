@@ -3,7 +3,8 @@
 It draws a seed for each of two holders, who get them beforehand over channels of their own. Of every product (`dealer`)
 the holders derive a *label* from the session and the lane; under it the streams of masks follow from the seeds. The
 second holder asks the dealer for what it is to get: label, rows, and how many columns each holder has. That is a
-function of the two seeds and the request, so the dealer keeps no account, and may be asked again.
+function of the two seeds and the request, so the dealer keeps no account, and may be asked again. The holders' side is
+`outside_products`.
 
 The streams depend on the whole request. A holder that asks under one label for another shape gets what is of no use:
 masks of other products stay unknown to it.
@@ -19,20 +20,13 @@ import asyncio
 from dataclasses import dataclass
 from typing import Final, Protocol
 
-import numpy as np
-
-from crypto.primitives.columns import Columns
-from crypto.primitives.hashing import derive_key, encode_labels
+from crypto.primitives.hashing import derive_key
 from crypto.primitives.masks import Words
 from crypto.primitives.randomness import KEY_BYTES, Randomness
 from crypto.primitives.ring_matrix import MAX_ROWS
-from crypto.primitives.sharing import AdditiveShare
-from crypto.protocols.comparison.two_party import TwoParty
-from crypto.protocols.products.dealer import WORD, columns_used, dealt_products, products_of_dealt
-from crypto.protocols.products.ot_matrix import Pairs
-from link.errors import InternalError, LimitExceeded, MalformedMessage
+from crypto.protocols.products.dealt_products import dealt_products
+from link.errors import LimitExceeded, MalformedMessage
 from link.randomness import RandomStream
-from link.session import Session
 
 LABEL_BYTES: Final = 32
 MAX_PRODUCTS: Final = 1 << 28  # of one request: 1 GB
@@ -112,41 +106,3 @@ class _Here:
 
     async def products(self, wanted: Wanted) -> Words:
         return await asyncio.to_thread(self.dealer.products, wanted)
-
-
-class OutsideProducts:
-    """One holder's products under one dealer; sees to it that no mask serves twice."""
-
-    __slots__ = ("_asked", "_dealings")
-
-    def __init__(self, dealings: Dealings) -> None:
-        if len(dealings.seed) != KEY_BYTES:
-            raise ValueError(f"a dealer's seed has {KEY_BYTES} bytes, not {len(dealings.seed)}")
-        self._dealings, self._asked = dealings, set[bytes]()
-
-    async def pair_products(
-        self, session: Session, parties: TwoParty, columns: Columns, rows: int, pairs: Pairs
-    ) -> AdditiveShare:
-        """Shares of how many rows have both columns of a pair set; both holders call this, on a lane of their own.
-
-        Arguments, result and errors are those of `dealer.pair_products`, but for
-
-        Raises:
-            InternalError: Products were asked for on this lane before.
-        """
-        label = derive_key(session.id, "dealt products", encode_labels(session.path), size=LABEL_BYTES)
-        if label in self._asked:
-            raise InternalError(
-                "products were dealt twice on one lane; two columns under one mask would show their difference"
-            )
-        self._asked.add(label)
-        wanted = Wanted(label, rows, columns_used(pairs))
-
-        async def rest(shape: tuple[int, int]) -> Words:
-            products = await self._dealings.products(wanted)
-            if products.shape != shape or products.dtype != np.dtype(WORD):
-                raise MalformedMessage("the dealer's products have another shape than was asked for")
-            return products
-
-        masks = wanted.masks(self._dealings.seed)
-        return await products_of_dealt(session, parties, masks, rest, columns, rows, pairs)

@@ -9,13 +9,10 @@ from jobs.data import Data
 from jobs.kinds.alignment.parameters import row_alignment
 from jobs.kinds.alignment.template import TEMPLATE
 from jobs.kinds.alignment.unions import of_alignment
-from jobs.kinds.columns.plan import estimate_vertical
 from jobs.kinds.data import table_rows_of
 from jobs.kinds.key import Key
 from jobs.kinds.kind import ALL, EXACT, Disclosure, Facet, Kind, Resources, Unions
 from jobs.kinds.words import watched
-from jobs.plan.answer import Answer
-from jobs.plan.plan import Plan
 from jobs.privacy_account import Charge
 from jobs.results.outcome import Outcome
 from jobs.spec.job import JobSpec
@@ -26,6 +23,7 @@ from mining.joint import align
 class Alignment(Kind):
     """The rows that several parties have in common, and nothing else."""
 
+    planning = "jobs.kinds.columns.plan"
     data = "table"
     in_blocks = True
     finding = None
@@ -62,11 +60,6 @@ class Alignment(Kind):
             align.learned(task, parties),
             align.collusion(parties, task.mode, task.bound),
         )
-
-    def estimate(
-        self, spec: JobSpec, answers: Mapping[str, Answer], latency_s: float, *others: str, compare: bool
-    ) -> Plan:
-        return estimate_vertical(spec, answers, latency_s, *others, compare=compare)
 
     def charge(self, spec: JobSpec) -> Charge:
         return EXACT

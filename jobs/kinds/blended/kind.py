@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from jobs.data import Data
 from jobs.kinds.blended.parameters import blended_mining
 from jobs.kinds.blended.plan import estimate_blended
 from jobs.kinds.blended.template import template
@@ -15,25 +14,21 @@ from jobs.kinds.itemsets_kind import (
     ROWS,
     EstimatesKind,
     check_itemsets,
-    estimates,
-    rows_taken,
 )
 from jobs.kinds.key import Key
-from jobs.kinds.kind import Disclosure, Resources
+from jobs.kinds.kind import Disclosure
 from jobs.kinds.words import excluded, watched
 from jobs.plan.answer import Answer
 from jobs.plan.plan import Plan
 from jobs.privacy_account import Charge
-from jobs.results.outcome import Outcome
 from jobs.spec.job import JobSpec
-from link.session import Session
 from mining.joint.blended import disclosure
-from mining.joint.blended.mine import mine
 
 
 class Blended(EstimatesKind):
     """Items from noisy counts of trusted parties and perturbed records of the others."""
 
+    computation = "jobs.kinds.blended.run"
     in_blocks = True
     perturbs = True
 
@@ -47,12 +42,6 @@ class Blended(EstimatesKind):
     def check(self, spec: JobSpec) -> None:
         check_itemsets(spec)
         blended_mining(spec)
-
-    async def run(self, session: Session, spec: JobSpec, data: Data, resources: Resources) -> Outcome:
-        rows = await rows_taken(session, spec, data)
-        task = await session.compute(blended_mining, spec)
-        found = await mine(session, rows, task, resources.least_count)
-        return estimates(found, "blended")
 
     def disclosure(self, spec: JobSpec) -> Disclosure:
         task, parties = blended_mining(spec), spec.job.parties

@@ -5,7 +5,7 @@ from __future__ import annotations
 from jobs.kinds.columns.parameters import vertical_mining
 from jobs.spec.job import JobSpec
 from mining.joint.vertical.choice import choose_engine, chosen_engine, is_dealt
-from mining.joint.vertical.engines.registry import AUTO
+from mining.joint.vertical.engines.names import AUTO
 
 
 def engine_reason(spec: JobSpec) -> str:

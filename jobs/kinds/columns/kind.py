@@ -5,40 +5,35 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import Final
 
-from jobs.data import Data
 from jobs.kinds.alignment.parameters import check_alignment
 from jobs.kinds.alignment.unions import of_alignment
 from jobs.kinds.columns.engine import engine_reason, helper_of, is_dealt_by_coordinator
 from jobs.kinds.columns.parameters import check_groups, column_groups, itemisation, vertical_mining
-from jobs.kinds.columns.plan import estimate_vertical
 from jobs.kinds.columns.template import template
-from jobs.kinds.data import table_rows_of
 from jobs.kinds.itemsets_finding import FoundItemsets
-from jobs.kinds.itemsets_kind import ITEMSETS, ItemsetsKind, check_exact, found_itemsets
+from jobs.kinds.itemsets_kind import ITEMSETS, ItemsetsKind, check_exact
 from jobs.kinds.key import Key
-from jobs.kinds.kind import ALL, EXACT, Disclosure, Facet, Resources, Unions
+from jobs.kinds.kind import ALL, EXACT, Disclosure, Facet, Unions
 from jobs.kinds.rows.kind import mining_watched
 from jobs.kinds.words import cut_to_top, exact_result, excluded
-from jobs.plan.answer import Answer
-from jobs.plan.plan import Plan
 from jobs.privacy_account import Charge
-from jobs.results.outcome import Outcome
 from jobs.spec.job import JobSpec
 from link.disclosure import Learned
 from link.errors import ConfigurationError
 from link.files.printable import enumeration
-from link.session import Session
 from mining.data.item_columns import check_columns
 from mining.joint.vertical import disclosure
-from mining.joint.vertical import mine as vertical
 from mining.joint.vertical.choice import chosen_engine
-from mining.joint.vertical.engines.registry import AUTO, engine_named
+from mining.joint.vertical.engines.names import AUTO
+from mining.joint.vertical.engines.registry import engine_named
 from mining.joint.vertical.grouped.groups import check_group_columns
 
 
 class Columns(ItemsetsKind):
     """Itemsets and rules over columns of the same rows at several parties, exact."""
 
+    computation = "jobs.kinds.columns.run"
+    planning = "jobs.kinds.columns.plan"
     data = "table"
     in_blocks = True
     finding = FoundItemsets
@@ -58,11 +53,6 @@ class Columns(ItemsetsKind):
         _check_helper(spec)
         vertical_mining(spec)
 
-    async def run(self, session: Session, spec: JobSpec, data: Data, resources: Resources) -> Outcome:
-        table, task = table_rows_of(spec, data, session.me), await session.compute(vertical_mining, spec)
-        found = await vertical.mine(session, table, task, resources.least_count, resources.dealings, resources.keeper)
-        return Outcome(found.n_rows, found.strategy, found_itemsets(spec, found.itemsets, found.rules))
-
     def disclosure(self, spec: JobSpec) -> Disclosure:
         task, parties = vertical_mining(spec), spec.job.parties
         return Disclosure(
@@ -72,11 +62,6 @@ class Columns(ItemsetsKind):
             (*cut_to_top(spec), *disclosure.learned(task, parties), *_quantiles(spec), *excluded(spec)),
             disclosure.collusion(task, parties),
         )
-
-    def estimate(
-        self, spec: JobSpec, answers: Mapping[str, Answer], latency_s: float, *others: str, compare: bool
-    ) -> Plan:
-        return estimate_vertical(spec, answers, latency_s, *others, compare=compare)
 
     def charge(self, spec: JobSpec) -> Charge:
         return EXACT

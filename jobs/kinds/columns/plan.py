@@ -21,7 +21,7 @@ from mining.joint.vertical.choice import chosen_engine
 _NOT_MINED = "the figures are those of the alignment, and mining is not among them."
 
 
-def estimate_vertical(
+def estimate(
     spec: JobSpec, answers: Mapping[str, Answer], latency_s: float, *others: str, compare: bool = True
 ) -> Plan:
     """What a vertical job will cost and disclose; arguments as in `estimate`."""

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from crypto.protocols.sums.costs import agreement_traffic, sum_traffic
 from crypto.protocols.sums.secure_sum import word_for
-from jobs.kinds.columns.plan import estimate_vertical
+from jobs.kinds.columns.plan import estimate as estimate_columns
 from jobs.kinds.models.learning import how
 from jobs.kinds.models.parameters import ModelParameters, model_parameters
 from jobs.plan.answer import Answer
@@ -29,7 +29,7 @@ _ONLY_ROWS = (
 def estimate_model(spec: JobSpec, answers: Mapping[str, Answer], latency_s: float, *others: str) -> Plan:
     """What the job will cost and disclose; arguments as in `estimate`."""
     if spec.is_vertical:
-        return estimate_vertical(spec, answers, latency_s, *others, _ONLY_ROWS).model_copy(
+        return estimate_columns(spec, answers, latency_s, *others, _ONLY_ROWS).model_copy(
             update={"strategy": f"{how(spec)}, {spec.alignment.mode}"}
         )
     answers = {name: answers[name] for name in spec.job.parties}

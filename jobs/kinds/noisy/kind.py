@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from jobs.data import Data
 from jobs.kinds.estimates_finding import FoundEstimates
 from jobs.kinds.finding import Finding
 from jobs.kinds.itemsets_kind import (
@@ -15,11 +14,9 @@ from jobs.kinds.itemsets_kind import (
     EstimatesKind,
     check_colluding,
     check_itemsets,
-    estimates,
-    rows_taken,
 )
 from jobs.kinds.key import Key
-from jobs.kinds.kind import Disclosure, Resources
+from jobs.kinds.kind import Disclosure
 from jobs.kinds.noisy.cut_rows import cut_rows
 from jobs.kinds.noisy.parameters import distributed_mining
 from jobs.kinds.noisy.plan import estimate_noisy, exact_counterpart
@@ -28,17 +25,15 @@ from jobs.kinds.words import estimated_result, excluded, watched
 from jobs.plan.answer import Answer
 from jobs.plan.plan import Plan
 from jobs.privacy_account import Charge
-from jobs.results.outcome import Outcome
 from jobs.spec.job import JobSpec
-from link.session import Session
 from mining.joint.distributed import disclosure
-from mining.joint.distributed.mine import mine
 from mining.joint.parameters import HorizontalMining
 
 
 class Noisy(EstimatesKind):
     """Itemsets from sums to which the parties add noise."""
 
+    computation = "jobs.kinds.noisy.run"
     in_blocks = True
     noisy_rows = True
 
@@ -53,12 +48,6 @@ class Noisy(EstimatesKind):
         check_itemsets(spec)
         check_colluding(spec)
         distributed_mining(spec)
-
-    async def run(self, session: Session, spec: JobSpec, data: Data, resources: Resources) -> Outcome:
-        rows = await rows_taken(session, spec, data)
-        task = await session.compute(distributed_mining, spec)
-        found = await mine(session, rows, task, resources.least_count)
-        return estimates(found, "level-wise")
 
     def disclosure(self, spec: JobSpec) -> Disclosure:
         task, parties = distributed_mining(spec), spec.job.parties

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from crypto.primitives.sealed import OVERHEAD
-from jobs.kinds.columns.plan import estimate_vertical
+from jobs.kinds.columns.plan import estimate as estimate_columns
 from jobs.kinds.release.parameters import joint_anonymisation
 from jobs.kinds.release.plan_range import Setting, cost_range
 from jobs.plan.answer import Answer
@@ -57,7 +57,7 @@ _ONLY_ALIGNED = (
 def estimate_anonymization(spec: JobSpec, answers: Mapping[str, Answer], latency_s: float, *others: str) -> Plan:
     """What the job will cost and disclose; arguments as in `estimate`."""
     if spec.is_vertical:
-        return estimate_vertical(spec, answers, latency_s, *others, _ONLY_ALIGNED).model_copy(
+        return estimate_columns(spec, answers, latency_s, *others, _ONLY_ALIGNED).model_copy(
             update={"strategy": spec.anonymization.algorithm, "is_least": True}
         )
     answers = {name: answers[name] for name in spec.job.parties}

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from decimal import Decimal
 from typing import Final
 
-from jobs.data import Data
 from jobs.kinds.finding import Finding
 from jobs.kinds.itemsets_kind import (
     CATALOGUE,
@@ -15,11 +14,9 @@ from jobs.kinds.itemsets_kind import (
     EstimatesKind,
     check_colluding,
     check_itemsets,
-    estimates,
-    rows_taken,
 )
 from jobs.kinds.key import Key
-from jobs.kinds.kind import Disclosure, Resources
+from jobs.kinds.kind import Disclosure
 from jobs.kinds.reported.parameters import hybrid_mining
 from jobs.kinds.reported.plan import estimate_reported
 from jobs.kinds.reported.template import template
@@ -27,18 +24,16 @@ from jobs.kinds.words import estimated_result, excluded, watched
 from jobs.plan.answer import Answer
 from jobs.plan.plan import Plan
 from jobs.privacy_account import LARGEST_LOCAL, Charge
-from jobs.results.outcome import Outcome
 from jobs.spec.job import JobSpec
 from link.errors import ConfigurationError
-from link.session import Session
 from mining.joint.hybrid import disclosure
-from mining.joint.hybrid.mine import mine
 from mining.joint.hybrid.parameters import SET_LENGTH
 
 
 class Reported(EstimatesKind):
     """Itemsets from perturbed records that are reported to an analyst, under local privacy or through shufflers."""
 
+    computation = "jobs.kinds.reported.run"
     in_blocks = True
     perturbs = True
 
@@ -59,12 +54,6 @@ class Reported(EstimatesKind):
                 f"[privacy] '{spec.analyst}' is analyst and shuffler, so it would see whose report is whose"
             )
         hybrid_mining(spec)
-
-    async def run(self, session: Session, spec: JobSpec, data: Data, resources: Resources) -> Outcome:
-        rows = await rows_taken(session, spec, data)
-        task = await session.compute(hybrid_mining, spec)
-        found = await mine(session, rows, task, resources.least_count, resources.room)
-        return estimates(found, task.search)
 
     def disclosure(self, spec: JobSpec) -> Disclosure:
         task, parties = hybrid_mining(spec), spec.job.parties

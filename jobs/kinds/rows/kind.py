@@ -5,26 +5,19 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from jobs.data import Data
 from jobs.kinds.itemsets_finding import FoundItemsets
-from jobs.kinds.itemsets_kind import CATALOGUE, ITEMSETS, ROWS, ItemsetsKind, check_exact, found_itemsets, rows_taken
+from jobs.kinds.itemsets_kind import CATALOGUE, ITEMSETS, ROWS, ItemsetsKind, check_exact
 from jobs.kinds.key import Key
-from jobs.kinds.kind import ALL, EXACT, Disclosure, Resources, Unions
+from jobs.kinds.kind import ALL, EXACT, Disclosure, Unions
 from jobs.kinds.rows.parameters import horizontal_mining
-from jobs.kinds.rows.plan import estimate_rows
 from jobs.kinds.rows.template import template
 from jobs.kinds.words import cut_to_top, exact_result, excluded, watched
-from jobs.plan.answer import Answer
-from jobs.plan.plan import Plan
 from jobs.privacy_account import Charge
-from jobs.results.outcome import Outcome
 from jobs.spec.job import JobSpec
 from link.disclosure import Learned
 from link.errors import ConfigurationError
-from link.session import Session
 from mining.joint.collusion import collusion as opened_sums
 from mining.joint.disclosure import learned, openings
-from mining.joint.horizontal import mine as horizontal
 from mining.joint.parameters import HorizontalMining
 
 _UNIONS: Final = frozenset({"items", "candidates", "itemsets"})  # labels under which unions are opened
@@ -33,6 +26,8 @@ _UNIONS: Final = frozenset({"items", "candidates", "itemsets"})  # labels under 
 class Rows(ItemsetsKind):
     """Itemsets and rules over rows that parties hold for themselves, exact."""
 
+    computation = "jobs.kinds.rows.run"
+    planning = "jobs.kinds.rows.plan"
     data = "transactions"
     in_blocks = True
     finding = FoundItemsets
@@ -55,12 +50,6 @@ class Rows(ItemsetsKind):
             raise ConfigurationError('partition = "hybrid" needs a [privacy] table with model; the table is missing')
         horizontal_mining(spec)
 
-    async def run(self, session: Session, spec: JobSpec, data: Data, resources: Resources) -> Outcome:
-        transactions = await rows_taken(session, spec, data)
-        task = await session.compute(horizontal_mining, spec)
-        found = await horizontal.mine(session, transactions, task, resources.least_count)
-        return Outcome(found.n_rows, found.strategy, found_itemsets(spec, found.itemsets, found.rules))
-
     def disclosure(self, spec: JobSpec) -> Disclosure:
         task, parties = horizontal_mining(spec), spec.job.parties
         declared = openings(task, parties)
@@ -72,11 +61,6 @@ class Rows(ItemsetsKind):
             (*cut_to_top(spec), *learned(task, parties), *excluded(spec)),
             _collusion(spec),
         )
-
-    def estimate(
-        self, spec: JobSpec, answers: Mapping[str, Answer], latency_s: float, *others: str, compare: bool
-    ) -> Plan:
-        return estimate_rows(spec, answers, latency_s, *others, compare=compare)
 
     def charge(self, spec: JobSpec) -> Charge:
         return EXACT

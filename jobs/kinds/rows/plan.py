@@ -18,7 +18,7 @@ from mining.joint.parameters import HorizontalMining
 from mining.joint.sizes import Step, Vote, steps
 
 
-def estimate_rows(
+def estimate(
     spec: JobSpec, answers: Mapping[str, Answer], latency_s: float, *others: str, compare: bool = True
 ) -> Plan:
     """What the job will cost and disclose; arguments as in `jobs.plan.estimate`."""

@@ -17,7 +17,8 @@ from typing import Final
 
 from link.files.printable import enumeration
 from mining.joint.vertical.engines.engine import Engine
-from mining.joint.vertical.engines.registry import AUTO, OWN, engine_named
+from mining.joint.vertical.engines.names import AUTO
+from mining.joint.vertical.engines.registry import OWN, engine_named
 from mining.joint.vertical.grouped.groups import ColumnGroup, Groups
 from mining.joint.vertical.parameters import COORDINATOR, Expectation, Mode, VerticalMining
 from mining.joint.vertical.sizes import EngineCost, engine_costs

@@ -1,7 +1,7 @@
 """Engines by the names that jobs and policies use.
 
-Other distributions bring engines, classes of `Engine`, as entry points of the group `comine.engines`, by their names.
-They are loaded when a job names them, take no name that is in use here, and are never what `auto` takes.
+Engines of other distributions (`names`), classes of `Engine`, are loaded when a job names them, and are never what
+`auto` takes.
 """
 
 from __future__ import annotations
@@ -10,14 +10,13 @@ from typing import Final
 
 from link.errors import ConfigurationError
 from link.files.printable import enumeration
-from link.plugins import load_class, names
+from link.plugins import load_class
 from mining.joint.vertical.engines.engine import Engine
+from mining.joint.vertical.engines.names import AUTO, GROUP, engine_names
 from mining.joint.vertical.engines.paillier.engine import Paillier
 from mining.joint.vertical.engines.replicated.engine import Replicated
 from mining.joint.vertical.engines.transfers.engine import Transfers
 
-GROUP: Final = "comine.engines"
-AUTO: Final = "auto"
 OWN: Final[dict[str, Engine]] = {engine.name: engine for engine in (Paillier(), Transfers(), Replicated())}
 """The engines of comine itself. Of those that are equally quick and send equally much, `auto` takes the last."""
 
@@ -36,8 +35,3 @@ def engine_named(name: str) -> Engine:
             f"there is no engine '{name}' on this machine; take one of {enumeration(engine_names())}"
         )
     return brought()
-
-
-def engine_names() -> tuple[str, ...]:
-    """The names of all engines, those of other distributions last; none of these is loaded."""
-    return (*OWN, *(name for name in names(GROUP) if name not in OWN and name != AUTO))

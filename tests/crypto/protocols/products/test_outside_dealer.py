@@ -12,16 +12,16 @@ from crypto.primitives.masks import Words
 from crypto.primitives.randomness import Randomness
 from crypto.primitives.sharing import reconstruct
 from crypto.protocols.comparison.two_party import TwoParty
-from crypto.protocols.products.dealer import WORD
+from crypto.protocols.products.dealt_products import WORD
 from crypto.protocols.products.ot_matrix import all_pairs
 from crypto.protocols.products.outside_dealer import (
     LABEL_BYTES,
     MAX_PRODUCTS,
     Dealer,
     Dealings,
-    OutsideProducts,
     Wanted,
 )
+from crypto.protocols.products.outside_products import OutsideProducts
 from link.session import Session
 from protos.v1.link_pb2 import Frame
 from tests.crypto.protocols.products_world import assert_views_alike, packed, pair_counts, table

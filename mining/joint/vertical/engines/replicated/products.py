@@ -10,7 +10,8 @@ from crypto.primitives.columns import Columns
 from crypto.primitives.replicated_sharing import Holders3
 from crypto.protocols.comparison.two_party import TwoParty
 from crypto.protocols.products.chains import Itemset
-from crypto.protocols.products.outside_dealer import Dealings, OutsideProducts
+from crypto.protocols.products.outside_dealer import Dealings
+from crypto.protocols.products.outside_products import OutsideProducts
 from crypto.protocols.products.replicated_counts import spanning_counts
 from crypto.protocols.sums.pairwise import PairwiseSecrets
 from link.session import Session
