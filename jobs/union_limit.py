@@ -1,32 +1,29 @@
 """How large the unions of a job may be: each party puts its key on the lists of all, so n parties work n² times.
 
-A list holds as many places as the size class of the job's bound, and fakes for each other party; a place is as wide as
-the longest name. Where a job says no bound, its few parties learn how long lists are when it runs; of many parties a
-bound is asked for, so that all know beforehand.
+That is so of unions under encryption: those of pseudonyms and of rows. A list holds as many places as the size class
+of the job's bound, and fakes for each other party. Where a job says no bound, its few parties learn how long lists are
+when it runs; of many parties a bound is asked for, so that all know beforehand.
 """
 
 from __future__ import annotations
 
 from typing import Final
 
-from crypto.primitives.blocks import blocks_needed
-from crypto.protocols.union.lists import EPSILON_COMMON, common_fakes, spare_for_common_fakes, widened
+from crypto.protocols.union.lists import EPSILON_COMMON, common_fakes, spare_for_common_fakes
 from crypto.protocols.union.size_classes import SETS
 from jobs.kinds.registry import kind_of
 from jobs.spec.job import JobSpec
 
 MOST_PLACES: Final = 1 << 22  # in the lists of all parties: about six minutes of work for each party's machine
 MOST_UNBOUNDED: Final = 16  # parties
-USUAL_WIDTH: Final = 8  # blocks of a name of the usual length, which a place may have
 
 
 def too_large_unions(spec: JobSpec) -> str | None:
     """Why a job's unions would cost too much, or nobody knows how much, and what to change; None where they do not."""
     given = kind_of(spec).unions(spec)
-    if not given.taken or (given.bound is None and len(spec.job.parties) <= MOST_UNBOUNDED):
+    if not (given.taken and given.encrypted) or (given.bound is None and len(spec.job.parties) <= MOST_UNBOUNDED):
         return None
-    width = _width(spec) if given.named and given.bound is not None else 1
-    if given.bound is not None and _places(spec, given.bound) * width <= MOST_PLACES:
+    if given.bound is not None and _places(spec, given.bound) <= MOST_PLACES:
         return None
     or_else = f"take {given.otherwise}"
     if given.bound is None:
@@ -34,13 +31,9 @@ def too_large_unions(spec: JobSpec) -> str | None:
             f"a union of more than {MOST_UNBOUNDED} parties needs {given.key}: each works on the lists of all, so that "
             f"its work grows with the square of their number; set a bound, or {or_else}"
         )
-    places, lower = f"{MOST_PLACES // width} places", "the bound"
-    if width > 1:
-        places += f" for names of up to {spec.union.max_item_bytes} bytes"
-        lower += " or max_item_bytes"
     return (
         f"{given.key} = {given.bound}: the lists of {len(spec.job.parties)} parties, with fakes for each other, would "
-        f"have more than {places}; lower {lower}, or {or_else}"
+        f"have more than {MOST_PLACES} places; lower the bound, or {or_else}"
     )
 
 
@@ -56,8 +49,3 @@ def _places(spec: JobSpec, bound: int) -> int:
     """Of the lists of all parties."""
     parties = len(spec.job.parties)
     return parties * (SETS.rounded(bound) + spare_for_common_fakes(parties, common_fakes(EPSILON_COMMON)))
-
-
-def _width(spec: JobSpec) -> int:
-    """How often a place is as wide as a usual name, where the job allows longer ones."""
-    return -(-widened(blocks_needed(spec.union.max_item_bytes)) // USUAL_WIDTH)

@@ -16,7 +16,6 @@ from crypto.protocols.union import costs as union_costs
 from crypto.protocols.union import lists as union_lists
 from crypto.protocols.union import set_union
 from crypto.protocols.union.lists import common_fakes
-from jobs.kinds.rows import plan_sizes
 from tests.examples import FEW, few_at_first
 from tests.remembered import remember_groups_work
 
@@ -164,7 +163,7 @@ def few_fakes(monkeypatch: pytest.MonkeyPatch) -> None:
 
     For tests of what happens around a union at nodes, and of no number that a union tells.
     """
-    for module in (union_lists, set_union, union_costs, alignment, plan_sizes):
+    for module in (union_lists, set_union, union_costs, alignment):
         monkeypatch.setattr(module, "common_fakes", lambda _: common_fakes(ONE_FAKE))
 
 

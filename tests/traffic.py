@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Protocol
 
 from crypto.protocols.comparison.two_party import TwoParty
@@ -40,9 +40,9 @@ def assert_planned(traffic: Traffic, costs: Mapping[str, Costs], rounds: range =
 
 def costs_of(parties: tuple[str, ...], part: Part, **options: Any) -> dict[str, Costs]:
     """What each party sends and gets below the lane that the part is given, and the rounds that it adds."""
-    sent, received = Counter[str](), Counter[str]()
+    frames, rounds = list[Frame](), dict[str, int]()
 
-    async def role(session: Session) -> int:
+    async def role(session: Session) -> None:
         secrets, pairs = await agree(session), dict[str, TwoParty]()
         for peer in session.others:
             both = tuple(name for name in parties if name in (session.me, peer))
@@ -50,14 +50,21 @@ def costs_of(parties: tuple[str, ...], part: Part, **options: Any) -> dict[str, 
         lane = session.lane("work")
         before = lane.costs.rounds
         await part(lane, secrets, pairs)
-        return lane.costs.rounds - before
+        rounds[session.me] = lane.costs.rounds - before
 
-    def observe(frame: Frame) -> None:
-        if frame.lane.startswith("/work"):
+    run_parties(parties, role, observe=frames.append, deadline_s=240, **options)
+    return costs_below(parties, "/work", frames, rounds)
+
+
+def costs_below(
+    parties: Iterable[str], lane: str, frames: Iterable[Frame], rounds: Mapping[str, int]
+) -> dict[str, Costs]:
+    """What each party sends and gets on a lane and below it, with the rounds that were counted."""
+    sent, received = Counter[str](), Counter[str]()
+    for frame in frames:
+        if frame.lane.startswith(lane):
             names = sum(map(len, (frame.sender, frame.receiver, frame.lane, frame.type)))
             size = len(frame.body) + len(frame.session) + names + FRAME_OVERHEAD_BYTES
             sent[frame.sender] += size
             received[frame.receiver] += size
-
-    rounds = run_parties(parties, role, observe=observe, deadline_s=240, **options)
     return {party: Costs(sent[party], received[party], rounds[party], 0.0) for party in parties}

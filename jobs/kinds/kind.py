@@ -73,15 +73,15 @@ class Disclosure(NamedTuple):
 
 
 class Unions(NamedTuple):
-    """The secure set unions and alignments of a job, of which each shows its merger something with noise.
+    """The unions and alignments of a job; each encrypted one shows its merger something with noise.
 
     Attributes:
-        taken: Whether the job may take a secure set union.
+        taken: Whether the job may take a union.
         merges: How often, at the most, the job shows its merger how much two others have in common.
         key: Of the job file, that bounds their lists.
         bound: What the job sets there; None where it sets none.
-        named: Whether lists are as wide as the longest name that the job allows.
-        otherwise: What the job can take so that it takes no union.
+        encrypted: Whether it may take one whose lists all parties encrypt, with fakes.
+        otherwise: What the job can take so that it takes no such union.
         instead: What the job can take so that it shows nothing of that kind.
     """
 
@@ -89,7 +89,7 @@ class Unions(NamedTuple):
     merges: int
     key: str = "[union] bound"
     bound: int | None = None
-    named: bool = False
+    encrypted: bool = True
     otherwise: str = "a catalogue"
     instead: str = "a catalogue"
 

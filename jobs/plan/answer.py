@@ -15,15 +15,13 @@ class SetSize:
 
     Attributes:
         elements: Its size.
-        blocks: Blocks of its longest element.
+        element_bytes: Of an element, on average.
         novelty: The share of a further party's elements that no other has.
-        common: Fakes that it will have in common with others, as a share of the most that can be.
     """
 
     elements: int
-    blocks: int = 1
+    element_bytes: int = 4
     novelty: float = 0.0
-    common: float = 0.5
 
 
 @dataclass(frozen=True)

@@ -54,8 +54,8 @@ def of_unions(machine_s: Mapping[str, float]) -> list[str]:
         return []
     return [
         f"Unions take up to {max(machine_s.values()):.2f} s of a party's machine, {total:.2f} s of all "
-        f"{len(machine_s)} together: each works on the lists of all, with fakes for each other, so that its work grows "
-        "with the square of their number."
+        f"{len(machine_s)} together: as much again with each other party and, where pseudonyms are united on the lists "
+        "of all, with fakes for each other, with the square of their number."
     ]
 
 
@@ -75,7 +75,7 @@ def advice(spec: JobSpec) -> list[str]:
 def _of_candidates(spec: JobSpec, found: Expected) -> list[str]:
     lines = [
         "How many candidates there are is what is published of frequent itemsets, the middle of it by number of rows; "
-        "where the parties' rows differ much in kind, it may be far off. Names of items are taken to have 16 "
+        "where the parties' rows differ much in kind, it may be far off. Names of items are taken to have 12 "
         "bytes, 33 at the most."
     ]
     if found.beyond is not None:

@@ -14,17 +14,16 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from fractions import Fraction
 from math import comb, exp, log, sqrt
 from typing import Final, Literal
 
 from crypto.params import STANDARD_128
-from crypto.protocols.union.lists import length_class
 from jobs.kinds.registry import kind_of
 from jobs.plan.answer import Answer, ColumnSizes, ItemsetSizes, SetSize
 from jobs.plan.privacy import published_left
 from jobs.spec.job import JobSpec
+from mining.joint.horizontal.level_wise import INDEX_BYTES
 from mining.joint.horizontal.one_shot import index_width
 from mining.joint.parameters import HorizontalMining, most_mined
 from mining.pairs import n_pairs
@@ -41,8 +40,7 @@ _SHORTER: Final = 3  # times as many of a length as of one item more, below the 
 _STEEP: Final = 2  # the exponent by which itemsets may grow below the lowest support that is published
 _BELOW: Final = 2.5  # how far below that a plan looks
 _NEW: Final[Mapping[End, float]] = {"least": 0.0, "likely": 0.15, "most": 1.0}
-_COMMON: Final[Mapping[End, float]] = {"least": 1.0, "likely": 0.5, "most": 0.0}  # of fakes, which merge
-_BLOCKS: Final[Mapping[End, int]] = {"least": 1, "likely": 1, "most": 2}  # of the longest name of an item
+_NAME_BYTES: Final[Mapping[End, int]] = {"least": 3, "likely": 12, "most": 33}  # of an item
 _MAXIMAL: Final[Mapping[End, float]] = {"least": 0.1, "likely": 0.6, "most": 1.0}  # of frequent itemsets
 _MOST_ITEMS: Final = 20_000  # of a party over columns: the time of a plan is bounded
 _COLUMNS, _COLUMN_BYTES, _ITEM_BYTES = 10, 16, 24  # of a table, where only its sizes are published
@@ -201,19 +199,18 @@ def _horizontal(task: HorizontalMining, public: PublicSizes, joint: Numbers, own
         numbers.pop()
     longer = tuple(_set(number, end) for number in own[1:] if number)
     closure = sum(each.elements for each in longer)
-    longest = 1 + len(longer)
-    index_bytes = longest * index_width(max(1, min(numbers[0], STANDARD_128.max_elements)))
+    longest = {"least": 2, "likely": 1 + (1 + len(longer)) / 2, "most": 1 + len(longer)}[end]
+    index_bytes = round(longest * index_width(max(1, min(numbers[0], STANDARD_128.max_elements))))
     return ItemsetSizes(
         candidates=_candidates(task, numbers, end),
         frequent=tuple(numbers),
-        items=replace(_set(own[0], end), blocks=_BLOCKS[end]),
+        items=_set(own[0], end, _NAME_BYTES[end]),
         held=_held(public, end),
         rules=_rules(numbers, end),
         itemsets=SetSize(
             round(closure * (1.0 if task.union == "all" else _MAXIMAL[end])),
-            length_class([bytes(index_bytes)]),
+            index_bytes,
             _NEW[end],
-            _COMMON[end],
         )
         if closure <= most_mined(task)
         else None,
@@ -222,18 +219,18 @@ def _horizontal(task: HorizontalMining, public: PublicSizes, joint: Numbers, own
     )
 
 
-def _set(elements: float, end: End) -> SetSize:
+def _set(elements: float, end: End, element_bytes: int = INDEX_BYTES) -> SetSize:
     """A set that a union can hold: with a larger one the job would end."""
-    return SetSize(min(round(elements), STANDARD_128.max_elements), 1, _NEW[end], _COMMON[end])
+    return SetSize(min(round(elements), STANDARD_128.max_elements), element_bytes, _NEW[end])
 
 
 def _held(public: PublicSizes, end: End) -> SetSize | None:
     """All items that occur; where that is not published, at least those that are frequent at the lowest support."""
     if public.items is not None:
-        return _set(_of(public.items, end) or 0, end)
+        return _set(_of(public.items, end) or 0, end, _NAME_BYTES[end])
     if end == "most":
         return None
-    return _set(_known(public.frequent[-1][1], end)[0], end)
+    return _set(_known(public.frequent[-1][1], end)[0], end, _NAME_BYTES[end])
 
 
 def _candidates(task: HorizontalMining, frequent: Sequence[int], end: End) -> tuple[int, ...]:

@@ -12,6 +12,7 @@ from crypto.protocols.comparison.costs import comparison_work
 from crypto.protocols.sums.secure_sum import word_for
 from crypto.protocols.union.costs import UnionSizes, union_work
 from crypto.protocols.union.joint_prf_costs import prf_work
+from crypto.protocols.union.prefix_costs import AskedBits
 from jobs.plan.answer import Answer
 from jobs.plan.calibration import MEASURED_ROWS
 from link.traffic import Traffic
@@ -66,6 +67,8 @@ def seconds(
     total += sum(_step_s(step, task, sizes.n_rows, speeds) for step in taken)
     if task.is_shared and any(isinstance(step, Vote) for step in taken):
         total += AGREEMENT * max(speeds[name].multiply_s for name in task.compute)
+    if task.unites_items or task.hides_names or any(isinstance(step, Union) for step in taken):
+        total += (len(answers) - 1) * AGREEMENT / 2 * max(speed.multiply_s for speed in speeds.values())
     return total + max(_counting_s(sizes, answer) for answer in answers.values())
 
 
@@ -89,8 +92,8 @@ def memory(task: HorizontalMining, answer: Answer, sizes: MiningSizes, n_parties
 
 def _step_s(step: Step, task: HorizontalMining, n_rows: int, speeds: Speeds) -> float:
     match step:
-        case Union(sizes=union):
-            return union_s(union, speeds, task.merger)
+        case Union(asked):
+            return max(prefix_union_machine_s(asked, speeds).values())
         case Hidden(hidden):
             return _hidden_s(hidden, speeds, task.merger)
         case _:
@@ -138,18 +141,23 @@ def unions_machine_s(task: HorizontalMining, sizes: MiningSizes, speeds: Speeds)
     found = dict.fromkeys(speeds, 0.0)
     for step in steps(task, sizes):
         match step:
-            case Union(sizes=union):
-                unions = [union]
+            case Union(asked):
+                taken = [prefix_union_machine_s(asked, speeds)]
             case Hidden(hidden):
-                unions = [hidden.positions, *([hidden.names] if hidden.names is not None else [])]
-                for name, seconds in _pseudonyms_machine_s(hidden, speeds).items():
-                    found[name] += seconds
+                taken = [_pseudonyms_machine_s(hidden, speeds), union_machine_s(hidden.positions, speeds, task.merger)]
+                if hidden.names is not None:
+                    taken.append(prefix_union_machine_s(hidden.names, speeds))
             case _:
                 continue
-        for union in unions:
-            for name, seconds in union_machine_s(union, speeds, task.merger).items():
+        for of_union in taken:
+            for name, seconds in of_union.items():
                 found[name] += seconds
     return found
+
+
+def prefix_union_machine_s(asked: AskedBits, speeds: Speeds) -> dict[str, float]:
+    """By party, seconds that a union by prefixes takes of its machine: half a transfer with each other, bit by bit."""
+    return {name: asked.total * (len(speeds) - 1) * speed.transfer_s / 2 for name, speed in speeds.items()}
 
 
 def union_machine_s(sizes: UnionSizes, speeds: Speeds, merger: str) -> dict[str, float]:
@@ -179,8 +187,8 @@ def union_s(sizes: UnionSizes, speeds: Speeds, merger: str) -> float:
 def _hidden_s(sizes: HiddenSizes, speeds: Speeds, merger: str) -> float:
     """All lists of pseudonyms are on their way at once, and every party works all the time. Then come two unions."""
     pseudonyms_s = max(_pseudonyms_machine_s(sizes, speeds).values())
-    unions = [sizes.positions, *([sizes.names] if sizes.names is not None else [])]
-    return pseudonyms_s + sum(union_s(union, speeds, merger) for union in unions)
+    names_s = 0.0 if sizes.names is None else max(prefix_union_machine_s(sizes.names, speeds).values())
+    return pseudonyms_s + union_s(sizes.positions, speeds, merger) + names_s
 
 
 def _pseudonyms_machine_s(sizes: HiddenSizes, speeds: Speeds) -> dict[str, float]:
@@ -219,14 +227,13 @@ def moving_s(traffic: Traffic, party: str, speed: Speed, bytes_per_s: float | No
 
 
 def _list_bytes(step: Step) -> int:
-    """Bytes of a union's lists or of a hidden universe's, whichever of its lists are longest."""
+    """Bytes of the bits of a question, or of a hidden universe's lists, whichever are longest."""
     match step:
-        case Union(sizes=union):
-            points = union.lists.total * union.lists.blocks
+        case Union(asked):
+            return max(asked.questions)
         case Hidden(hidden):
-            unions = [hidden.positions, *([hidden.names] if hidden.names is not None else [])]
-            pseudonyms = hidden.positions.lists.parties * hidden.pseudonyms.length
-            points = max(pseudonyms, *(each.lists.total * each.lists.blocks for each in unions))
+            positions = hidden.positions.lists
+            points = max(positions.parties * hidden.pseudonyms.length, positions.total * positions.blocks)
+            return points * STANDARD_128.point_bytes
         case _:
             return 0
-    return points * STANDARD_128.point_bytes

@@ -7,8 +7,11 @@ from __future__ import annotations
 
 from typing import Final
 
-from crypto.protocols.union.disclosure import leakage, size_classes
-from crypto.protocols.union.size_classes import SETS
+from crypto.protocols.sums import masked_maximum
+from crypto.protocols.union.lists import MOST_CLASSES
+from crypto.protocols.union.prefix_disclosure import leakage, most_opened
+from crypto.protocols.union.prefix_union import LIMITS
+from crypto.protocols.union.size_classes import LISTS, SETS
 from link.disclosure import Declared, Learned
 from mining.joint.parameters import MAX_ONE_SHOT_LENGTH, HorizontalMining, most_mined
 from mining.thresholds import FLOOR
@@ -23,7 +26,8 @@ LOCALLY_FREQUENT: Final = (
     "counts, but only its class of 1, 2, 3, 4, 6, 8, 12, 16, 24, ...; where parties differ in size, jobs with another "
     "lambda may reveal whose it is"
 )
-_MAX_UNION = 100_000_000  # elements, where no public bound is given
+_MAX_ITEMS = 100_000_000  # whose counts are summed at level 1, where no catalogue says how many there are
+_INDEX_BYTES = 4  # of a position, at the most: of an item in the dictionary, or of a candidate in its level
 
 
 def may_be_one_shot(task: HorizontalMining) -> bool:
@@ -42,8 +46,8 @@ def openings(task: HorizontalMining, parties: tuple[str, ...]) -> tuple[Declared
     everyone = frozenset(parties)
     learners, outsiders = frozenset(task.learners), everyone - frozenset(task.learners)
     levels = min(task.max_length or MAX_ONE_SHOT_LENGTH, MAX_ONE_SHOT_LENGTH)
-    sums = task.max_candidates * (levels + 1) + (len(task.catalogue) if task.catalogue else _MAX_UNION)
-    union_size = len(parties) * SETS.rounded(task.bound) if task.bound else _MAX_UNION
+    sums = task.max_candidates * (levels + 1) + (len(task.catalogue) if task.catalogue else _MAX_ITEMS)
+    united = len(parties) * SETS.rounded(task.bound or SETS.most)  # elements of a union
     found = [
         Declared("rows", everyone, "number of transactions of all parties together", 1, "at the start"),
     ]
@@ -64,24 +68,28 @@ def openings(task: HorizontalMining, parties: tuple[str, ...]) -> tuple[Declared
 
         found += hidden_openings(task, parties)
     elif task.universe != "catalogue":
-        found.append(Declared("items", everyone, f"names of {_items(task)}", union_size, "before level 1"))
+        most, what = most_opened(united, task.max_item_bytes), f"names of {_items(task)}, bit by bit"
+        found.append(Declared("items", everyone, what, most, "before level 1"))
     if task.thin and may_be_level_wise(task):
-        what = "the candidates that are locally frequent at some party"
-        found.append(Declared("candidates", everyone, what, union_size * levels, "before each level"))
+        what = "the candidates that are locally frequent at some party, bit by bit"
+        most = levels * most_opened(united, _INDEX_BYTES)
+        found.append(Declared("candidates", everyone, what, most, "before each level"))
     if may_be_one_shot(task):
         bit = "whether every party's local enumeration is bounded (to each party, the AND over all others)"
         found.append(Declared("enumeration_bounded", everyone, bit, 1, "after the local mining"))
-        found.append(Declared("itemsets", everyone, _carried(task), union_size, "after the local mining"))
-    if unions := _most_unions(task, levels):
-        found.append(size_classes(parties, unions=unions, lists=int(task.hides_names)))
+        most = most_opened(united, levels * _INDEX_BYTES)
+        found.append(Declared("itemsets", everyone, f"{_carried(task)}, bit by bit", most, "after the local mining"))
+    if words := _most_words(task, levels):
+        found.append(masked_maximum.declared(parties, words))
     return tuple(found)
 
 
-def _most_unions(task: HorizontalMining, levels: int) -> int:
-    """The most set unions of a run, however it goes."""
-    of_items = 2 if task.hides_names else int(task.universe != "catalogue")
+def _most_words(task: HorizontalMining, levels: int) -> int:
+    """The most words of masked maxima in a run, however it goes."""
     thinned = levels - 1 if task.thin and may_be_level_wise(task) else 0
-    return of_items + thinned + may_be_one_shot(task)
+    by_prefixes = (task.universe != "catalogue") + thinned + may_be_one_shot(task)
+    of_pseudonyms = sum(MOST_CLASSES) + LISTS.beyond if task.hides_names else 0
+    return by_prefixes * sum(LIMITS) + of_pseudonyms
 
 
 def learned(task: HorizontalMining, parties: tuple[str, ...]) -> tuple[Learned, ...]:
@@ -227,5 +235,5 @@ def _if_two(parties: tuple[str, ...], consequence: str) -> str:
 
 
 def _of_union(task: HorizontalMining, parties: tuple[str, ...], what: str) -> list[Learned]:
-    """What the secure set union reveals beside the union itself."""
-    return [line.of(f"the union of {what}") for line in leakage(parties, task.merger, bound=task.bound)]
+    """What a union by prefixes reveals beside the union itself."""
+    return [line.of(f"the union of {what}") for line in leakage(parties, bound=task.bound)]

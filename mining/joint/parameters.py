@@ -55,7 +55,8 @@ class HorizontalMining:
         union: Which locally frequent itemsets the union of the one-shot strategy carries.
         lambda_: Mixes the proportional local threshold with the even one, in [0, 1).
         max_candidates: The most candidates of one level, and of the one-shot strategy's closure.
-        bound: The public size to which every set of a union is filled up; None: the size class of the largest one.
+        bound: The most elements of every set of a union, rounded up to a size class, and the size of lists under
+            pseudonyms; None: no bound, and these lists have the size class of the largest one.
         max_item_bytes: The longest name of an item in a union.
         rules: The rules that are decided on shares, where no support is opened; otherwise they follow from supports.
     """
@@ -82,6 +83,11 @@ class HorizontalMining:
     def hides_names(self) -> bool:
         """Whether items are counted under pseudonyms, and only the frequent ones named."""
         return self.universe in ("hidden", "hidden-all")
+
+    @property
+    def unites_items(self) -> bool:
+        """Whether level 1 begins with a union of names of items."""
+        return self.universe in ("frequent-items", "all-items")
 
     @property
     def is_shared(self) -> bool:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 from crypto.protocols.comparison.costs import agreement_traffic as two_party_traffic
 from crypto.protocols.sums.costs import agreement_traffic, sum_traffic
-from crypto.protocols.union.costs import UnionSizes, union_traffic
+from crypto.protocols.union.prefix_costs import AskedBits, pairs_traffic, prefix_union_traffic
 from link.traffic import Traffic
 from mining.joint.horizontal.hidden_sizes import HiddenSizes, hidden_traffic
 from mining.joint.horizontal.hidden_universe import VOTE
@@ -41,12 +41,12 @@ class MiningSizes:
 
     n_rows: int
     universe: int
-    items: UnionSizes | None
+    items: AskedBits | None
     hidden: HiddenSizes | None = None
-    one_shot: UnionSizes | None = None
+    one_shot: AskedBits | None = None
     closure: int = 0
     candidates: tuple[int, ...] = ()
-    thinned: tuple[UnionSizes, ...] = ()
+    thinned: tuple[AskedBits, ...] = ()
     tried: bool = False
     frequent: tuple[int, ...] = ()
     rules: tuple[int, ...] = ()
@@ -64,9 +64,9 @@ class MiningSizes:
 
 @dataclass(frozen=True)
 class Union:
-    """A secure set union."""
+    """A union by prefixes."""
 
-    sizes: UnionSizes
+    asked: AskedBits
 
 
 @dataclass(frozen=True)
@@ -146,10 +146,15 @@ def mining_traffic(traffic: Traffic, task: HorizontalMining, sizes: MiningSizes)
     sum_traffic(traffic, _WORD_BYTES)  # of rows
     if sizes.tried:
         sum_traffic(traffic, _WORD_BYTES)  # whether enumerations are bounded
-    for step in steps(task, sizes):
+    taken = steps(task, sizes)
+    if task.unites_items or any(_unites_by_prefixes(step) for step in taken):
+        pairs_traffic(traffic, task.compute if task.is_shared else ())
+        if not task.unites_items:
+            traffic.rounds += 2  # as the first union begins; that of items finds it done
+    for step in taken:
         match step:
-            case Union(union):
-                union_traffic(traffic, union, task.merger)
+            case Union(asked):
+                prefix_union_traffic(traffic, asked)
             case Hidden(hidden):
                 hidden_traffic(traffic, task.merger, hidden)
             case Vote(_, candidates, _, _) if task.is_shared:
@@ -160,6 +165,10 @@ def mining_traffic(traffic: Traffic, task: HorizontalMining, sizes: MiningSizes)
                 supports_traffic(traffic, task, itemsets, most)
             case RuleSteps():
                 rules_traffic(traffic, task, step)
+
+
+def _unites_by_prefixes(step: Step) -> bool:
+    return isinstance(step, Union) or (isinstance(step, Hidden) and step.sizes.names is not None)
 
 
 def capped_sums(task: HorizontalMining, n_parties: int, n_rows: int) -> SumRange:

@@ -35,10 +35,14 @@ def vertical(parties: tuple[str, ...], mode: str, bound: int | None = None) -> J
 
 
 def _takes_unions(spec: JobSpec) -> bool:
-    return kind_of(spec).unions(spec).taken
+    found = kind_of(spec).unions(spec)
+    return found.taken and found.encrypted
 
 
-@pytest.mark.parametrize("options", [{}, {"universe": "hidden"}, {"universe": "all-items"}, {"strategy": "one-shot"}])
+HIDDEN = {"universe": "hidden"}
+
+
+@pytest.mark.parametrize("options", [HIDDEN, {"universe": "hidden-all"}])
 def test_many_parties_need_a_bound(options: dict[str, Any]) -> None:
     with fails("E100"):
         weekly(MANY, **options)
@@ -49,29 +53,20 @@ def test_many_parties_need_a_bound(options: dict[str, Any]) -> None:
     vertical(MANY, "union", 64)
 
 
-def test_what_needs_no_union_needs_no_bound(tmp_path: Path) -> None:
+def test_what_takes_no_encrypted_union_needs_no_bound() -> None:
     assert not _takes_unions(weekly(MANY, **CATALOGUE))
     for mode in ("intersection", "cardinality"):
         vertical(MANY, mode)
         vertical(MANY, mode, 10_000_000)
-    with fails("E100"):  # to thin takes one
-        weekly(MANY, **CATALOGUE, thin=True)
-    (tmp_path / "c.txt").write_text("a\nb\n")
-    contents = {
-        "job": {"name": "j", "task": "itemsets", "parties": [*MANY], "dataset": "baskets"},
-        "itemsets": {"min_support": "0.1", "universe": "c.txt", "strategy": "level-wise"},
-    }
-    assert not _takes_unions(job_of(contents, "the test", tmp_path))
-    contents["itemsets"]["thin"] = True  # type: ignore[index]
-    with fails("E100"):
-        job_of(contents, "the test", tmp_path)
+    for options in ({}, {"universe": "all-items"}, {"strategy": "one-shot"}, {**CATALOGUE, "thin": True}):
+        assert not _takes_unions(weekly(MANY, **options))
 
 
 @given(st.integers(2, 64), st.integers(1, 1 << 24))
 def test_lists_of_all_parties_have_a_limit(number: int, bound: int) -> None:
     parties = tuple(f"p{place}" for place in range(number))
     total = UnionSizes.expected(dict.fromkeys(parties, 1), 1, 1, bound, {}).lists.total
-    for make in (lambda: weekly(parties, bound=bound), lambda: vertical(parties, "union", bound)):
+    for make in (lambda: weekly(parties, bound=bound, **HIDDEN), lambda: vertical(parties, "union", bound)):
         if total <= MOST_PLACES:
             make()
         else:
@@ -87,7 +82,7 @@ def test_no_bound_is_longer_than_a_list_can_be() -> None:
 
 
 def test_a_node_refuses_what_a_coordinator_did_not() -> None:
-    spec = weekly(MANY, bound=64)
+    spec = weekly(MANY, bound=64, **HIDDEN)
     forged = spec.model_copy(update={"union": spec.union.model_copy(update={"bound": None})})
     with fails("E100"):
         job_from_canonical(forged.canonical())
@@ -95,12 +90,14 @@ def test_a_node_refuses_what_a_coordinator_did_not() -> None:
 
 @pytest.mark.parametrize("numbers", slowly([[8, 16, 32], [32, 64]], now=[0]), ids=str)
 def test_a_plan_says_what_unions_take_of_all_machines(numbers: list[int]) -> None:
-    """Twice the parties: four times the work of each, as fakes for each other fill the lists."""
+    """Twice the parties: four times the work of each where fakes for each other fill the lists, else twice the work."""
     works = []
     for number in numbers:
         parties = tuple(f"p{place}" for place in range(number))
         plan = estimate(
-            weekly(parties, bound=8, strategy="level-wise"), {n: answer(n, items=6) for n in parties}, 0.001
+            weekly(parties, bound=8, strategy="level-wise", **HIDDEN),
+            {n: answer(n, items=6) for n in parties},
+            0.001,
         )
         (line,) = (each for each in plan.assumptions if each.startswith("Unions take"))
         assert f"of all {number} together" in line
@@ -126,19 +123,3 @@ def test_a_plan_says_what_it_costs_to_hide_all_names() -> None:
         return float(line.split()[4])
 
     assert said("hidden-all") > 20 * said("frequent-items")
-
-
-def test_longer_names_leave_fewer_places() -> None:
-    """As many blocks in all, beyond those of names of the usual length."""
-    parties = tuple(f"p{number}" for number in range(3))
-
-    def job(most: int, bound: int) -> JobSpec:
-        spec = weekly(parties, bound=bound)
-        union = spec.union.model_copy(update={"max_item_bytes": most})
-        return job_from_canonical(spec.model_copy(update={"union": union}).canonical())
-
-    job(128, 1 << 20)
-    job(4096, 1 << 14)
-    with fails("E100"):
-        job(4096, 1 << 16)
-    job(16, 1 << 20)

@@ -98,6 +98,7 @@ HELPERS = {
     "union.size_classes",
     "union.prefixes",
     "union.prefix_disclosure",
+    "union.prefix_costs",
     "union.joint_prf_costs",
     "alignment.costs",
     "alignment.common_rows",

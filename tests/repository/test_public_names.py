@@ -29,11 +29,10 @@ BESIDE_THEIR_MODULE = {  # names that mean something only with it
     "anonymize.hierarchies.builders": {"bins", "flat", "grouping", "intervals", "order", "prefix"},
     "anonymize.hierarchies.files": {"from_csv", "to_csv"},
     "anonymize.replacement.ppir": {"LEAK"},
-    "crypto.primitives.blocks": {"BLOCK_BYTES", "encode"},  # how the audit log's evidence is computed again
-    "jobs.audit.key": {"AuditKey", "result_mac"},
+    "jobs.audit.key": {"AuditKey", "result_mac"},  # how the audit log's evidence is computed again
     "jobs.kinds.packed_itemsets": {"digest"},
     "jobs.kinds.packed_tables": {"packed_tables"},
-    "link.disclosure": {"opening_mac", "session_key"},
+    "link.disclosure": {"session_key"},
     "ldp.accounting.batches": {"Batch", "collection", "least_batch"},
     "ldp.accounting.central_noise": {"confident_threshold", "partition_threshold", "sigma_for"},
     "ldp.accounting.composition": {"optimal"},

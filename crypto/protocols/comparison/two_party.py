@@ -87,13 +87,21 @@ class TwoParty:
         """Whether this is the first holder."""
         return self.me == self.holders[0]
 
-    async def prepare(self) -> None:
-        """Agrees upon both directions, if that has not been done; both holders call it, in a task beside other work.
+    async def prepare(self, sender: str | None = None) -> None:
+        """Agrees upon directions, where that has not been done; both holders call it, in a task beside other work.
+
+        Args:
+            sender: The holder that sends, where only one direction is needed.
 
         Raises:
             MalformedMessage: The peer's part of the agreement is not as it must be.
         """
-        await beside(self._as_sender(), self._as_receiver())
+        if sender is None:
+            await beside(self._as_sender(), self._as_receiver())
+        elif sender == self.me:
+            await self._as_sender()
+        else:
+            await self._as_receiver()
 
     async def sending(self, session: Session) -> SenderSeeds:
         """Seeds of a computation in which this party is the sender; the other asks with `receiving` on the same lane.

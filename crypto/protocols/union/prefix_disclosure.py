@@ -12,12 +12,10 @@ from crypto.protocols.union.prefix_union import DENSE_BITS, FIRST_BITS, LIMITS, 
 from crypto.protocols.union.size_classes import SETS
 from link.disclosure import Declared, Learned
 
-_PREFIXES: Final = (
-    1 << DENSE_BITS
-) + 5  # of each element, in step 1: 16 of the last question, and a third of 16 before
-_LENGTHS: Final = 4  # that are asked for each element: 1, and of one in seven 8 more, of few of these again
+_PREFIXES: Final = (1 << DENSE_BITS) + 5  # of each element, in step 1: 8 of the last question, and fewer than 5 before
+_LENGTHS: Final = 6  # that are asked for each element: 1, and of one in eight 32 more, of few of these again
 _NAMES: Final = 2
-_REPEATED: Final = 16  # looks at the last few elements: two meet in all of them with a chance of 2^-48
+_REPEATED: Final = 16  # looks at the last few elements: two meet in all of them with a chance of 2^-80
 
 
 def most_opened(elements: int, max_element_bytes: int) -> int:

@@ -13,9 +13,9 @@ Steps:
                   exactly if there is one element, and then it is this
     4             the prefixes of several elements are extended, and 2 to 4 repeated, until there is none
 
-Rounds: n + 1 for each question, and 1. Questions: two or three of step 1 up to some thousand elements, and about
-    2·(1 + log_8 |∪|) of steps 2 and 3.
-Bits: about 21 + 1.9·12 + 1.2·(8L + 6) at the most, for each element of L bytes.
+Rounds: n + 1 for each question, and 1. Questions: one or two of step 1 up to some thousand elements, and about
+    2·(1 + log_32 |∪|) of steps 2 and 3.
+Bits: 4,096, and about 13 + 5·12 + 1.2·(8L + 6) at the most, for each element of L bytes.
 Output: the union in ascending order, to all parties.
 
 Adversary: semi-honest. Nothing protects sets or the result against a party that deviates.
@@ -52,10 +52,10 @@ from crypto.protocols.union.size_classes import SETS
 from link.errors import ProtocolViolation
 from link.session import Session
 
-FIRST_BITS: Final = 6  # of the shortest prefixes that are asked for
-DENSE_BITS: Final = 4  # by which prefixes are extended while many of them are in use
-SPARSE_BITS: Final = 3  # by which prefixes of several elements are extended
-_IN_USE: Final = 4  # one in so many at the most, before names are asked for
+FIRST_BITS: Final = 12  # of the shortest prefixes that are asked for
+DENSE_BITS: Final = 3  # by which prefixes are extended while many of them are in use
+SPARSE_BITS: Final = 5  # by which prefixes of several elements are extended
+IN_USE: Final = 4  # one in so many at the most, before names are asked for
 
 LIMITS: Final = (1, 1)
 """Two questions of the masked maximum: is some set over its bound, some element too long?"""
@@ -112,7 +112,7 @@ async def prefix_union(
 
     while True:
         prefixes = prefixes.only(await ask(prefixes.in_use()) == 1)  # 1
-        if prefixes.number * _IN_USE <= 1 << prefixes.bits:
+        if prefixes.number * IN_USE <= 1 << prefixes.bits:
             break
         prefixes = _within(prefixes, most, lane).extended(DENSE_BITS)
     union: list[bytes] = []

@@ -53,6 +53,17 @@ def pairs_of(session: Session) -> dict[str, TwoParty]:
     return found
 
 
+async def prepared(session: Session, pairs: Mapping[str, TwoParty]) -> None:
+    """Agrees upon all that ORs need: of every two parties, the one that comes first in the job sends.
+
+    Args:
+        session: Of these parties.
+        pairs: From `pairs_of`.
+    """
+    place = session.parties.index
+    await together(pair.prepare(min(session.me, peer, key=place)) for peer, pair in pairs.items())
+
+
 async def shared_or(session: Session, pairs: Mapping[str, TwoParty], bits: NDArray[np.uint8]) -> XorShare:
     """This party's share of the OR over all parties of each of some bits.
 
@@ -81,7 +92,8 @@ async def shared_or(session: Session, pairs: Mapping[str, TwoParty], bits: NDArr
         return np.concatenate([zero for zero, _ in pads]), np.concatenate([turned for _, turned in pads])
 
     async def product_with(peer: str, chosen: Packed) -> Packed:
-        corrections = await lanes[peer].recv_array(peer, EncryptedMessages, np.uint8, negated.shape)  # <- 2, 3, …
+        lane = session.lane(f"corrections {' and '.join(pairs[peer].holders)}")
+        corrections = await lane.recv_array(peer, EncryptedMessages, np.uint8, negated.shape)  # <- 2, 3, …
         return chosen ^ (corrections & negated)
 
     choices, pads = await beside(together(map(choose, before)), together(map(offer, after)))
@@ -90,7 +102,9 @@ async def shared_or(session: Session, pairs: Mapping[str, TwoParty], bits: NDArr
         products = await together(product_with(*each) for each in zip(before, choices, strict=True))
         share = np.bitwise_xor.reduce(products)
     for peer, (zero, turned) in zip(after, pads, strict=True):
-        await lanes[peer].send_array(peer, EncryptedMessages, turned ^ share)  # -> 2, 3, …
+        # A lane that begins here counts the rounds of what the share waited for.
+        lane = session.lane(f"corrections {' and '.join(pairs[peer].holders)}")
+        await lane.send_array(peer, EncryptedMessages, turned ^ share)  # -> 2, 3, …
         share = zero
     planes = share[None, : -(-len(bits) // 8)]
     return ~XorShare(planes, len(bits), session.me, session.parties)

@@ -28,6 +28,8 @@ from mining.joint.vertical.engines.names import AUTO
 from mining.joint.vertical.engines.registry import engine_named
 from mining.joint.vertical.grouped.groups import check_group_columns
 
+_OF_UNION: Final = ", and of each union nearly how many elements all its sets hold together"
+
 
 class Columns(ItemsetsKind):
     """Itemsets and rules over columns of the same rows at several parties, exact."""
@@ -57,7 +59,7 @@ class Columns(ItemsetsKind):
         task, parties = vertical_mining(spec), spec.job.parties
         return Disclosure(
             exact_result(spec),
-            mining_watched(spec, unions=self.unions(spec).taken),
+            mining_watched(spec, _OF_UNION if self.unions(spec).taken else ""),
             disclosure.openings(task, parties),
             (*cut_to_top(spec), *disclosure.learned(task, parties), *_quantiles(spec), *excluded(spec)),
             disclosure.collusion(task, parties),

@@ -20,6 +20,7 @@ from mining.joint.collusion import collusion as opened_sums
 from mining.joint.disclosure import learned, openings
 from mining.joint.parameters import HorizontalMining
 
+_OF_UNION: Final = "nearly how many elements it has, or how long their names are together"
 _UNIONS: Final = frozenset({"items", "candidates", "itemsets"})  # labels under which unions are opened
 
 
@@ -56,7 +57,7 @@ class Rows(ItemsetsKind):
         unions = any(line.label in _UNIONS for line in declared)
         return Disclosure(
             exact_result(spec),
-            mining_watched(spec, unions=unions),
+            mining_watched(spec, f", and of each union {_OF_UNION}" if unions else ""),
             declared,
             (*cut_to_top(spec), *learned(task, parties), *excluded(spec)),
             _collusion(spec),
@@ -69,14 +70,11 @@ class Rows(ItemsetsKind):
         return spec.itemsets.disclose != "candidates"
 
     def unions(self, spec: JobSpec) -> Unions:
-        """Where items are counted under pseudonyms, two unions may be of the very same items.
-
-        These are all that are placed, and those that are frequent. Other unions of one job are of different things.
-        """
+        """Only pseudonyms are united under encryption; all other unions reveal nothing but themselves."""
         task, parties = horizontal_mining(spec), spec.job.parties
         taken = any(line.label in _UNIONS for line in openings(task, parties))
-        merges = 0 if len(parties) == 2 or not taken else 2 if task.hides_names else 1
-        return Unions(taken, merges, bound=spec.union.bound, named=True)
+        merges = int(task.hides_names and len(parties) > 2)
+        return Unions(taken, merges, bound=spec.union.bound, encrypted=task.hides_names)
 
     def refusals(self, spec: JobSpec) -> frozenset[str]:
         return frozenset() if spec.itemsets.catalogue is None else frozenset({"strangers"})
@@ -85,30 +83,37 @@ class Rows(ItemsetsKind):
         return horizontal_mining(spec)
 
 
-def mining_watched(spec: JobSpec, *, unions: bool) -> Learned:
-    """What the coordinator sees of exact mining."""
+def mining_watched(spec: JobSpec, of_unions: str) -> Learned:
+    """What the coordinator sees of exact mining.
+
+    Args:
+        spec: The job.
+        of_unions: What it sees of unions, in the same sentence.
+    """
     reveals = "which reveal the number of candidates and the greatest length of a frequent itemset"
-    if unions:
-        reveals += ", and of each union nearly how many elements all its sets hold together"
-    return watched(spec, "N", reveals, how="strategy")
+    return watched(spec, "N", f"{reveals}{of_unions}", how="strategy")
 
 
 def _collusion(spec: JobSpec) -> str:
-    parties, union = spec.job.parties, "a merger that colludes learns more of who shares what"
-    first, second = spec.compute
-    if spec.itemsets.disclose == "candidates":
-        if len(parties) == 2:
-            return opened_sums(parties)
-        return f"{opened_sums(parties)}; the unions withstand single parties, and {union}"
-    if len(parties) == 2:
+    parties = spec.job.parties
+    if len(parties) == 2 and spec.itemsets.disclose != "candidates":
         return "none is needed: each of the two parties is alone"
+    if len(parties) == 2:
+        return opened_sums(parties)
+    union = "of the unions, all parties but one learn only what none of them holds, and is the last one's"
+    if horizontal_mining(spec).hides_names:
+        union += "; the union of pseudonyms withstands single parties, and a merger that colludes learns more of who "
+        union += "shares what"
+    if spec.itemsets.disclose == "candidates":
+        return f"{opened_sums(parties)}; {union}"
+    first, second = spec.compute
     together = "the third party's count" if len(parties) == 3 else "the sum over the others"
     hidden = (
         f"sums that stay hidden withstand all parties but {first} and {second}; these two together could learn "
         f"{together} of every candidate"
     )
     opened = "" if spec.itemsets.disclose == "frequent" else f"; {opened_sums(parties)}"
-    return f"{hidden}{opened}; the unions withstand single parties, and {union}"
+    return f"{hidden}{opened}; {union}"
 
 
 KIND: Final = Rows()

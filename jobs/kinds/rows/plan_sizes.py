@@ -8,16 +8,8 @@ from fractions import Fraction
 from itertools import accumulate
 from typing import Final
 
-from crypto.primitives.blocks import blocks_needed
-from crypto.protocols.union.costs import UnionSizes
-from crypto.protocols.union.lists import (
-    EPSILON_COMMON,
-    MAX_BLOCKS,
-    ListSizes,
-    common_fakes,
-    spare_for_common_fakes,
-    widened,
-)
+from crypto.protocols.union.lists import MAX_BLOCKS
+from crypto.protocols.union.prefix_costs import AskedBits
 from crypto.protocols.union.size_classes import SETS
 from jobs.plan.answer import Answer, ItemsetSizes, SetSize
 from mining.candidates import most_after
@@ -32,6 +24,8 @@ from mining.pairs import n_pairs
 from mining.thresholds import minimum_count
 
 _MANY_ROWS: Final = 1 << 40  # where nobody says how many there are
+
+ChooseSet = Callable[[ItemsetSizes], SetSize | None]
 
 
 @dataclass(frozen=True)
@@ -80,8 +74,8 @@ def expected(task: HorizontalMining, answers: Mapping[str, Answer]) -> Expected 
     if task.rules is not None:
         found = replace(found, rules=_numbers(answers, lambda each: each.rules))
     if tried and all(each.itemsets is not None for each in sized.values()):
-        union = _union(task, answers, lambda each: each.itemsets)
-        closure = _union(task, answers, lambda each: each.closure).elements
+        union = _union(answers, lambda each: each.itemsets, INDEX_BYTES * MAX_ONE_SHOT_LENGTH)
+        closure = _united(answers, lambda each: each.closure)
         return Expected(replace(found, one_shot=union, closure=closure), n_rows, strategy)
     counted, beyond = [], None
     for length, number in enumerate(candidates[1:], 2):
@@ -91,7 +85,7 @@ def expected(task: HorizontalMining, answers: Mapping[str, Answer]) -> Expected 
             break
         counted.append(number)
     if thins(task, len(answers), least):
-        thinned = tuple(_thinned(task, answers, place, number) for place, number in enumerate(counted))
+        thinned = tuple(_thinned(answers, place, number) for place, number in enumerate(counted))
     else:
         thinned = ()
     frequent = found.frequent[: 1 + len(counted)]
@@ -107,19 +101,23 @@ def allowed(task: HorizontalMining, parties: Sequence[str]) -> list[MiningSizes]
     first = MiningSizes(_most_rows(task), universe, None)
     if task.hides_names:
         most = dict.fromkeys(parties, capacity)
-        hidden = HiddenSizes.of(most, most, min(universe, MAX_BLOCKS), blocks_needed(task.max_item_bytes), task.bound)
+        hidden = HiddenSizes.of(
+            most, most, min(universe, MAX_BLOCKS), task.max_item_bytes, task.bound, task.max_item_bytes
+        )
         first = replace(first, hidden=hidden)
     elif task.catalogue is None:
-        first = replace(first, items=_largest(task, parties, task.max_item_bytes))
+        first = replace(first, items=AskedBits.expected(universe, task.max_item_bytes, task.max_item_bytes))
     candidates = (min(n_pairs(universe), task.max_candidates), *(task.max_candidates for _ in range(3, levels + 1)))
     candidates = candidates[: max(levels - 1, 0)]
-    longest = _largest(task, parties, INDEX_BYTES)
-    thinned = tuple(replace(longest, elements=min(longest.elements, number)) for number in candidates if task.thin)
+    united = len(parties) * capacity
+    thinned = tuple(
+        AskedBits.expected(min(united, number), INDEX_BYTES, INDEX_BYTES) for number in candidates if task.thin
+    )
     rules = tuple(line.maximum for line in rules_openings(task, tuple(parties)))
     first = replace(first, frequent=(universe, *candidates), rules=rules)
     found = [replace(first, candidates=candidates, thinned=thinned)]
     if may_be_one_shot(task):
-        union = _largest(task, parties, INDEX_BYTES * levels)
+        union = AskedBits.expected(united, INDEX_BYTES * levels, INDEX_BYTES * levels)
         closure = most_enumerated(task)
         found.append(replace(first, one_shot=union, closure=closure, tried=True, frequent=(universe, closure)))
     return found
@@ -138,7 +136,8 @@ def _level_1(task: HorizontalMining, answers: Mapping[str, Answer], found: Minin
         return replace(found, universe=len(task.catalogue))
     if task.hides_names:
         return replace(found, hidden=_hidden(task, answers, found.frequent_of(1)))
-    items = _union(task, answers, lambda each: each.held if task.universe == "all-items" else each.items)
+    chosen: ChooseSet = lambda each: each.held if task.universe == "all-items" else each.items  # noqa: E731
+    items = _union(answers, chosen, task.max_item_bytes)
     return replace(found, items=items, universe=items.elements)
 
 
@@ -176,19 +175,18 @@ def _middle(answers: Mapping[str, Answer], of: Callable[[ItemsetSizes], float]) 
     return (value + published[place + 1][0]) / 2 if reached[place] == half else value
 
 
-def _union(
-    task: HorizontalMining, answers: Mapping[str, Answer], choose_set: Callable[[ItemsetSizes], SetSize | None]
-) -> UnionSizes:
+def _united(answers: Mapping[str, Answer], choose_set: ChooseSet) -> int:
     """The union of one set of each party; who hides its own is taken to hold as much as the others on average."""
     published = {name: choose_set(sizes) or SetSize(0) for name, sizes in _sized(answers).items()}
     average = round(sum(each.elements for each in published.values()) / len(published))
-    held = {name: published[name].elements if name in published else average for name in answers}
-    most = max(held.values())
+    held = [published[name].elements if name in published else average for name in answers]
     novelty = _middle(answers, lambda each: (choose_set(each) or SetSize(0)).novelty)
-    united = most + round(novelty * (sum(held.values()) - most))
-    blocks_each = max(1, *(each.blocks for each in published.values()))
-    common = _middle(answers, lambda each: (choose_set(each) or SetSize(0)).common)
-    return UnionSizes.expected(held, united, blocks_each, task.bound, common=common)
+    return max(held) + round(novelty * (sum(held) - max(held)))
+
+
+def _union(answers: Mapping[str, Answer], choose_set: ChooseSet, max_element_bytes: int) -> AskedBits:
+    element_bytes = round(_middle(answers, lambda each: (choose_set(each) or SetSize(0)).element_bytes))
+    return AskedBits.expected(_united(answers, choose_set), element_bytes, max_element_bytes)
 
 
 def _hidden(task: HorizontalMining, answers: Mapping[str, Answer], frequent: int) -> HiddenSizes:
@@ -203,30 +201,16 @@ def _hidden(task: HorizontalMining, answers: Mapping[str, Answer], frequent: int
         {name: held.get(name, max(held.values())) for name in answers},
         {name: placed.get(name, max(placed.values())) for name in answers},
         frequent,
-        max(1, *(sizes.items.blocks for sizes in published.values())),
+        round(_middle(answers, lambda each: each.items.element_bytes)),
         task.bound,
+        task.max_item_bytes,
     )
 
 
-def _thinned(task: HorizontalMining, answers: Mapping[str, Answer], place: int, candidates: int) -> UnionSizes:
+def _thinned(answers: Mapping[str, Answer], place: int, candidates: int) -> AskedBits:
     """The union of those of so many candidates that are locally frequent somewhere."""
 
     def at_level(sizes: ItemsetSizes) -> SetSize:
-        found = sizes.levels[place] if place < len(sizes.levels) else SetSize(0)
-        return found if found.elements <= candidates else replace(found, elements=candidates)
+        return sizes.levels[place] if place < len(sizes.levels) else SetSize(0)
 
-    union = _union(task, answers, at_level)
-    return replace(union, elements=min(union.elements, candidates))
-
-
-def _largest(task: HorizontalMining, parties: Sequence[str], element_bytes: int) -> UnionSizes:
-    """The union of the longest lists that there can be, whose elements have up to so many bytes."""
-    blocks_each = widened(blocks_needed(element_bytes))
-    room = spare_for_common_fakes(len(parties), common_fakes(EPSILON_COMMON))
-    if task.bound is None:
-        most = max(1, MAX_BLOCKS // blocks_each - room)
-    else:
-        most = SETS.rounded(task.bound)
-        blocks_each = max(1, min(blocks_each, MAX_BLOCKS // (most + room)))
-    lists = ListSizes(len(parties), blocks_each, most, room)
-    return UnionSizes(lists, lists.total, lists.most_elements)
+    return AskedBits.expected(min(candidates, _united(answers, at_level)), INDEX_BYTES, INDEX_BYTES)

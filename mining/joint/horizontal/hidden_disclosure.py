@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from crypto.protocols.union import joint_prf
+from crypto.protocols.union import joint_prf, prefix_disclosure
 from crypto.protocols.union.disclosure import leakage
 from crypto.protocols.union.lists import MAX_BLOCKS
 from crypto.protocols.union.size_classes import SETS
@@ -18,7 +18,13 @@ def hidden_openings(task: HorizontalMining, parties: tuple[str, ...]) -> tuple[D
     what = f"pseudonyms of {which}, among random ones"
     return (
         Declared(POSITIONS, everyone, what, most, "before level 1"),
-        Declared(ITEMS, everyone, "names of the frequent items", most, "after level 1"),
+        Declared(
+            ITEMS,
+            everyone,
+            "names of the frequent items, bit by bit",
+            prefix_disclosure.most_opened(most, task.max_item_bytes),
+            "after level 1",
+        ),
     )
 
 
@@ -39,7 +45,7 @@ def hidden_learned(task: HorizontalMining, parties: tuple[str, ...]) -> tuple[Le
         short = f"the support of {which}, under a pseudonym that its holders know"
         lines.append(Learned(task.learners, "count", short, f"{what}; so how many these are"))
     of_pseudonyms = leakage(parties, task.merger, bound=task.bound, fill="union", reveals_sizes=task.bound is None)
-    of_frequent = leakage(parties, task.merger, fill="merged", reveals_sizes=False)
+    of_frequent = prefix_disclosure.leakage(parties)
     lines += [line.of("the items") for line in joint_prf.leakage(parties, task.bound)]
     lines += [line.of("the union of pseudonyms") for line in of_pseudonyms]
     lines += [line.of("the union of frequent items") for line in of_frequent]

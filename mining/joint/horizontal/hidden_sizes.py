@@ -9,6 +9,7 @@ from crypto.primitives.blocks import blocks_needed
 from crypto.protocols.union.costs import UnionSizes, union_traffic
 from crypto.protocols.union.joint_prf import PSEUDONYM_BYTES
 from crypto.protocols.union.joint_prf_costs import PrfSizes, prf_traffic
+from crypto.protocols.union.prefix_costs import AskedBits, prefix_union_traffic
 from link.traffic import Traffic
 from mining.joint.horizontal.hidden_universe import withstood
 
@@ -25,7 +26,7 @@ class HiddenSizes:
 
     pseudonyms: PrfSizes
     positions: UnionSizes
-    names: UnionSizes | None
+    names: AskedBits | None
 
     @classmethod
     def of(
@@ -33,8 +34,9 @@ class HiddenSizes:
         items: Mapping[str, int],
         positions: Mapping[str, int],
         frequent: int,
-        blocks_each: int,
+        name_bytes: int,
         bound: int | None,
+        max_item_bytes: int,
     ) -> HiddenSizes:
         """Sizes that are exact where these numbers are.
 
@@ -42,13 +44,13 @@ class HiddenSizes:
             items: By party, its different items.
             positions: By party, how many of them are placed: those that reach its local threshold, or all.
             frequent: Frequent items altogether.
-            blocks_each: Blocks of the longest name of a frequent item.
+            name_bytes: Of the name of a frequent item, on average.
             bound: The job's bound; None where all learn the size class of the longest list.
+            max_item_bytes: The longest name that the job allows.
         """
         pseudonym = blocks_needed(PSEUDONYM_BYTES)
         placed = UnionSizes.expected(positions, 0, pseudonym, bound, fill="union")
-        capacity = dict.fromkeys(items, frequent)
-        names = UnionSizes.expected(capacity, frequent, blocks_each, frequent, fill="merged") if frequent else None
+        names = AskedBits.expected(frequent, name_bytes, max_item_bytes) if frequent else None
         return cls(PrfSizes.of(items, bound, withstood(len(items))), placed, names)
 
 
@@ -57,4 +59,4 @@ def hidden_traffic(traffic: Traffic, merger: str, sizes: HiddenSizes) -> None:
     prf_traffic(traffic, sizes.pseudonyms)
     union_traffic(traffic, sizes.positions, merger)
     if sizes.names is not None:
-        union_traffic(traffic, sizes.names, merger)
+        prefix_union_traffic(traffic, sizes.names)

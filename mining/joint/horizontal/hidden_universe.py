@@ -7,10 +7,10 @@ Steps:
                     (`hidden-all`). Every party's set is filled up with random pseudonyms, and so is the union: its
                     length is public beforehand
     C  level 1      every party counts, position by position, the item behind it; 0 where it knows none
-    D  names        a set union of the names of the items at frequent positions, said by those who hold them
+    D  names        a union by prefixes of the names of the items at frequent positions, said by those who hold them
     E  supports     of these, where the job discloses them: now in the order of the names
 
-Rounds: those of `joint_prf`, of two set unions, of a tally and of a sum.
+Rounds: those of `joint_prf`, of both unions, of a tally and of a sum.
 Output: the frequent items and, to the learners, their supports.
 Adversary and collusion: those of the protocols it consists of.
 Leakage: `hidden_disclosure`. A position is of no use to a party that does not hold its item, since nobody can compute
@@ -25,6 +25,7 @@ from typing import Final
 import numpy as np
 
 from crypto.protocols.union.joint_prf import PSEUDONYM_BYTES, pseudonyms
+from crypto.protocols.union.prefix_union import prefix_union
 from crypto.protocols.union.set_union import set_union
 from link.errors import ProtocolViolation
 from mining.data.rows import Rows
@@ -96,15 +97,14 @@ def withstood(parties: int) -> int:
 async def frequent_names(tally: HorizontalTally, mine: list[str], number: int) -> tuple[str, ...]:
     """The names of all frequent items. As many are frequent as all know, so this bounds every party's set."""
     session = tally.session
-    union = await set_union(
+    union = await prefix_union(
         session.lane(ITEMS),
         tally.secrets,
+        tally.pairs,
         encoded(mine),
-        merger=tally.task.merger,
         max_element_bytes=tally.task.max_item_bytes,
         bound=number,
         label=ITEMS,
-        fill="merged",
     )
     if len(union) != number:
         raise ProtocolViolation(

@@ -13,11 +13,15 @@ Source:     Kantarcioglu & Clifton, Privacy-preserving distributed mining of ass
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 
 from crypto.protocols.comparison.two_party import TwoParty, beside
 from crypto.protocols.sums.pairwise import agree
+from crypto.protocols.union.shared_or import pairs_of, prepared
 from link.session import Session
+from link.tasks import together
 from mining.counting import count_itemsets
 from mining.data.rows import Rows
 from mining.itemsets import Itemsets
@@ -51,12 +55,25 @@ async def mine(
         PolicyDenied: The least support is below this party's floor.
         ProtocolViolation: What was opened cannot be sums of counts.
     """
-    if not task.is_shared or session.me not in task.compute:
-        return await _mine(session, data, task, least_count, None)
-    two_party = TwoParty(session.lane("two-party"), task.compute)
-    # The computing parties agree upon what comparisons need while the first steps wait for messages.
-    found, _ = await beside(_mine(session, data, task, least_count, two_party), two_party.prepare())
+    pairs, two_party = pairs_of(session.lane("pairs")), None
+    if task.is_shared and session.me in task.compute:
+        two_party = TwoParty(session.lane("two-party"), task.compute)
+        pairs[two_party.peer] = two_party
+    # The parties agree upon what comparisons and the union of items need while the first steps wait for messages.
+    found, _ = await beside(
+        _mine(session, data, task, least_count, two_party, pairs), _agreed(session, task, two_party, pairs)
+    )
     return found
+
+
+async def _agreed(
+    session: Session, task: HorizontalMining, two_party: TwoParty | None, pairs: Mapping[str, TwoParty]
+) -> None:
+    """What is needed in any case; a union that comes later agrees upon the rest."""
+    needed = [] if two_party is None else [two_party.prepare()]
+    if task.unites_items:
+        needed.append(prepared(session, pairs))
+    await together(needed)
 
 
 async def _mine(
@@ -65,9 +82,10 @@ async def _mine(
     task: HorizontalMining,
     least_count: int,
     two_party: TwoParty | None,
+    pairs: Mapping[str, TwoParty],
 ) -> JointItemsets:
     secrets = await agree(session.lane("keys"))
-    tally = await HorizontalTally.open(session, secrets, two_party, task, data.n_rows, least_count)
+    tally = await HorizontalTally.open(session, secrets, two_party, pairs, task, data.n_rows, least_count)
     items = await frequent_items(tally, data)
     strategy = choose(task, items.data.n_items, len(session.parties), tally.min_count)
     longer: list[Level] | None = None

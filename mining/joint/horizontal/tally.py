@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,7 +11,7 @@ from crypto.protocols.comparison.two_party import TwoParty
 from crypto.protocols.sums.masked_maximum import masked_maximum
 from crypto.protocols.sums.pairwise import PairwiseSecrets
 from crypto.protocols.sums.secure_sum import secure_sum
-from crypto.protocols.union.set_union import set_union
+from crypto.protocols.union.prefix_union import prefix_union
 from link.errors import InputDataError, shareable
 from link.session import Session
 from mining.joint.horizontal.strategy import thins
@@ -27,10 +27,12 @@ class HorizontalTally(Tally):
     Attributes:
         task: The public parameters.
         threshold: τ, this party's local threshold: an itemset of support ≥ c reaches some party's.
+        pairs: What this party agrees upon with each of the others, for unions.
     """
 
     task: HorizontalMining
     threshold: int
+    pairs: Mapping[str, TwoParty]
 
     @property
     def thins(self) -> bool:
@@ -43,6 +45,7 @@ class HorizontalTally(Tally):
         session: Session,
         secrets: PairwiseSecrets,
         two_party: TwoParty | None,
+        pairs: Mapping[str, TwoParty],
         task: HorizontalMining,
         rows: int,
         least_count: int,
@@ -53,6 +56,7 @@ class HorizontalTally(Tally):
             session: The lane of the mining run.
             secrets: Pairwise secrets of this session.
             two_party: At a computing party, where sums stay shared.
+            pairs: With each of the others, for unions.
             task: The public parameters.
             rows: Transactions of this party.
             least_count: This party's own floor for c.
@@ -77,7 +81,7 @@ class HorizontalTally(Tally):
         if least_count > 1 and of_own_items and tells_of_rows(min_count, len(session.parties)):
             raise shareable(shows_rows(session.me, least_count))
         threshold = local_threshold(task.min_support, rows, min_count, len(session.parties), task.lambda_, n_rows)
-        return cls(session, secrets, two_party, task, n_rows, min_count, threshold)
+        return cls(session, secrets, two_party, task, n_rows, min_count, threshold, pairs)
 
     async def all_agree(self, name: str, agreed: bool) -> bool:
         """The AND over all parties of one bit each; see `masked_maximum`.
@@ -98,11 +102,11 @@ class HorizontalTally(Tally):
             label: Under which it is opened.
             max_element_bytes: The longest element that the job allows, public.
         """
-        return await set_union(
+        return await prefix_union(
             self.session.lane(name),
             self.secrets,
+            self.pairs,
             elements,
-            merger=self.task.merger,
             bound=self.task.bound,
             label=label,
             max_element_bytes=max_element_bytes,

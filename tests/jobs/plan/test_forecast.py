@@ -241,10 +241,11 @@ def test_a_plan_says_how_many_unions_were_made_before() -> None:
     estimates = publishing(SIZES)
     for name, merge in zip(PARTIES, (3, 3, 1), strict=True):
         estimates[name].merge = merge
-    for spec, off in ((JOBS["level-wise"], "1.6"), (JOBS["hidden"], "1.4")):
-        (line,) = [each for each in forecast(spec, estimates, 0.001).assumptions if "union or alignment" in each]
-        assert "union or alignment 1 of the rows of east, union or alignment 3 of the rows of north and south" in line
-        assert f"the mean that north can take would be off by {off}." in line
+    (line,) = [each for each in forecast(JOBS["hidden"], estimates, 0.001).assumptions if "union or alignment" in each]
+    assert "union or alignment 1 of the rows of east, union or alignment 3 of the rows of north and south" in line
+    assert "the mean that north can take would be off by 1.6." in line
+    quiet = forecast(JOBS["level-wise"], estimates, 0.001).assumptions
+    assert not any("union or alignment" in each for each in quiet)
     spec = weekly(min_support="0.01", universe="the catalogue", catalogue=["a", "b"], strategy="level-wise")
     quiet = forecast(spec, estimates, 0.001).assumptions
     assert not any("union or alignment" in each for each in quiet)

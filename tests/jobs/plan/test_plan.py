@@ -166,14 +166,15 @@ def test_slower_machines_and_networks_take_longer() -> None:
 
 
 def test_only_the_computing_parties_pace_comparisons() -> None:
-    spec = weekly(strategy="level-wise")
+    catalogue = {"universe": "the catalogue", "catalogue": ["a", "b"], "strategy": "level-wise"}
+    spec = weekly(**catalogue)
     base = estimate(spec, answers(), LATENCY_S)
     for party, counts in {"north": True, "south": True, "east": False}.items():
         slow = answers()
         slow[party] = slower(slow[party], transfer_s=100)
         plan = estimate(spec, slow, LATENCY_S)
         assert (plan.seconds > base.seconds) is counts
-        opened = weekly(strategy="level-wise", disclose="candidates")
+        opened = weekly(**catalogue, disclose="candidates")
         assert estimate(opened, slow, LATENCY_S).seconds == estimate(opened, answers(), LATENCY_S).seconds
     assert base.parties["north"].memory_bytes > base.parties["east"].memory_bytes
 

@@ -181,7 +181,7 @@ def test_a_party_that_disagrees_learns_whether_all_others_agree(
     async def role(session):
         secrets = await agree(session.lane("keys"))
         task = task_for(DATA, Decimal("0.2"), strategy="one-shot")
-        return await HorizontalTally(session, secrets, None, task, 1, 1, 1).all_agree("bounded", agreed[session.me])
+        return await HorizontalTally(session, secrets, None, task, 1, 1, 1, {}).all_agree("bounded", agreed[session.me])
 
     monkeypatch.setattr(masked_maximum, "secure_sum", sum_of)
     line = Declared("enumeration_bounded", frozenset(agreed), "a bit", 1, "now")

@@ -25,6 +25,7 @@ from crypto.protocols.union.lists import (
     common_fakes,
     spare_for_common_fakes,
 )
+from crypto.protocols.union.prefix_costs import AskedBits
 from crypto.protocols.union.size_classes import LISTS, SETS
 from jobs.kinds.rows.parameters import horizontal_mining
 from jobs.loading import job_of
@@ -50,6 +51,7 @@ class Seen:
     merged: dict[str, int] = field(default_factory=dict)
     elements: dict[str, int] = field(default_factory=dict)
     opened: dict[tuple[str, str], int] = field(default_factory=dict)
+    asked: dict[str, dict[str, int]] = field(default_factory=dict)
 
     def observe(self, frame: Frame) -> None:
         lane = frame.lane.removeprefix("/task/")
@@ -63,8 +65,15 @@ class Seen:
                 opening = Opening.FromString(frame.body)
                 if opening.label == SIZES:
                     self.words.setdefault(lane, {})[frame.sender] = np.frombuffer(opening.values, "<u8")
+                elif "/union/question" in lane:
+                    self.asked.setdefault(union, {})[lane] = opening.number
                 else:
                     self.opened[lane, opening.label] = opening.number
+
+    def by_prefixes(self, name: str) -> AskedBits | None:
+        """Of candidates, the union is what is decided on."""
+        elements = self.decided(name.removesuffix("/thin"))
+        return AskedBits(tuple(self.asked[name].values()), elements) if name in self.asked else None
 
     def union(self, name: str, bound: int | None) -> UnionSizes | None:
         if name not in self.merged:
@@ -81,13 +90,12 @@ class Seen:
         return [int(np.count_nonzero(part)) for part in np.split(total, np.cumsum(most)[:-1])]
 
     def hidden(self, bound: int | None) -> HiddenSizes | None:
-        """The second union's bound is the number of frequent items."""
         positions = self.union("positions", bound)
         if positions is None:
             return None
         (size,) = self.largest("pseudonyms/joint-prf/length", LISTS.beyond)
         prf = PrfSizes(LISTS.capacity(size, bound), withstood(positions.lists.parties))
-        return HiddenSizes(prf, positions, self.union("items", self.elements.get("items")))
+        return HiddenSizes(prf, positions, self.by_prefixes("items"))
 
     def decided(self, lane: str) -> int:
         """The candidates of a ballot: where sums stay shared, as many as bits are opened."""
@@ -99,18 +107,18 @@ class Seen:
 
     def sizes(self, n_rows: int, frequent: tuple[int, ...], bound: int | None) -> MiningSizes:
         levels = [f"level-{length}" for length in range(2, 30)]
-        levels = [level for level in levels if self.decided(level) or f"{level}/thin" in self.merged]
+        levels = [level for level in levels if self.decided(level) or f"{level}/thin" in self.asked]
         hidden = self.hidden(bound)
         return MiningSizes(
             n_rows=n_rows,
             universe=self.decided("level-1"),
-            items=None if hidden is not None else self.union("items", bound),
+            items=None if hidden is not None else self.by_prefixes("items"),
             hidden=hidden,
-            one_shot=self.union("itemsets", bound),
+            one_shot=self.by_prefixes("itemsets"),
             closure=self.decided("one-shot"),
             candidates=tuple(self.decided(level) for level in levels),
-            thinned=tuple(union for level in levels if (union := self.union(f"{level}/thin", bound)) is not None),
-            tried="itemsets" in self.merged,
+            thinned=tuple(union for level in levels if (union := self.by_prefixes(f"{level}/thin")) is not None),
+            tried="itemsets" in self.asked,
             frequent=frequent,
             rules=self.rules(),
         )
@@ -146,7 +154,7 @@ def compare(
     traffic.session({name: len(own.certificate_pem) for name, own in identities(spec.job.parties).items()})
     # A chain is one shorter where a step is begun by who need not wait: for the last word of a union, for a sum of
     # which it holds the other share, for supports that only others learn.
-    shorter = len(seen.merged) + bool(sizes.hidden) + len(seen.opened)
+    shorter = len(seen.merged) + len(seen.asked) + bool(sizes.hidden) + len(seen.opened)
     costs = {name: run.costs for name, run in zip(runs, ended, strict=True)}
     assert_planned(traffic, costs, rounds=range(-shorter, 1))
 

@@ -80,7 +80,7 @@ def run(
         two_party = TwoParty(session.lane("two-party"), task.compute) if session.me in task.compute else None
         rows = Transactions.from_rows(data[session.me])
         secrets = await agree(session.lane("keys"))
-        tally = await HorizontalTally.open(session.lane("task"), secrets, two_party, task, rows.n_rows, 1)
+        tally = await HorizontalTally.open(session.lane("task"), secrets, two_party, {}, task, rows.n_rows, 1)
         counts = count_itemsets(rows.onto(known.items), [sets for sets, _ in known.levels])
         assert task.rules is not None
         return await decide_rules(tally, known, counts, task.rules)
