@@ -14,6 +14,7 @@ from typing import Annotated, Any, Final, cast
 import typer
 import typer.core
 
+from comine.value_names import name_values
 from coordinator.cli.terminal.outlet import outlet
 from link.errors import ComineError, ConfigurationError, InternalError, JobCancelled, ResourceError, UsageError
 from link.files.printable import one_line
@@ -84,7 +85,9 @@ def _command(name: str) -> Any:
         app.add_typer(module.app, name=name)
     else:
         app.command(name)(getattr(module, name))
-    return typer.main.get_group(app).commands[name]
+    found = typer.main.get_group(app).commands[name]
+    name_values(found)
+    return found
 
 
 def _typer(**settings: Any) -> typer.Typer:

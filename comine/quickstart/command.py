@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from coordinator.cli.terminal.completion import words
+
 
 def quickstart(
     files: Annotated[
@@ -17,7 +19,9 @@ def quickstart(
             show_default=False,
         ),
     ] = None,
-    task: Annotated[str, typer.Option("--task", help="rules or itemsets.")] = "rules",
+    task: Annotated[
+        str, typer.Option("--task", help="rules or itemsets.", autocompletion=words("rules", "itemsets"))
+    ] = "rules",
     min_support: Annotated[
         str | None,
         typer.Option("--min-support", help="A fraction of all rows, or a count; by default what suits the data."),

@@ -22,6 +22,7 @@ from coordinator.jobs.runner import run_job
 from coordinator.jobs.store import Store
 from jobs.federation import Federation
 from jobs.loading import load_job
+from jobs.report.tables import most_useful
 from jobs.results.record import cautions
 from jobs.results.result import Result
 from jobs.spec.job import JobSpec
@@ -148,9 +149,9 @@ def _unwritable(folder: Path, error: OSError) -> ResourceError:
 
 def _show(result: Result) -> None:
     """The most useful rows: itemsets of several items by support, rules by lift."""
-    itemsets, rules = (_rows(result.tables.get(name)) for name in ("itemsets", "rules"))
-    several = sorted((row for row in itemsets if row["length"] > 1), key=lambda row: (-row["count"], -row["length"]))
-    shown = several or sorted(itemsets, key=lambda row: -row["count"])
+    itemsets, rules = (_rows(result, name) for name in ("itemsets", "rules"))
+    several = [row for row in itemsets if row["length"] > 1]
+    shown = several or itemsets
     what = "those of several items" if several else "all of a single item"
     _table(
         f"{len(itemsets):,} frequent itemsets in {result.n_rows:,} rows; {what}:",
@@ -158,7 +159,6 @@ def _show(result: Result) -> None:
         {"itemset": _set, "count": "{:,}".format, "support": "{:.4f}".format},
     )
     if result.spec.job.task == "rules":
-        rules.sort(key=lambda row: (-row["lift"], len(row["antecedent"])))
         columns = {"antecedent": _set, "consequent": _set, "confidence": "{:.3f}".format, "lift": "{:.2f}".format}
         found = "1 association rule" if len(rules) == 1 else f"{len(rules):,} association rules"
         _table(f"{found}; those of the highest lift:", rules, columns)
@@ -183,8 +183,8 @@ def _table(title: str, rows: Sequence[dict[str, Any]], columns: Mapping[str, Cal
     write("\n")
 
 
-def _rows(table: Any) -> list[dict[str, Any]]:
-    return [] if table is None else list(table.to_pylist())
+def _rows(result: Result, name: str) -> list[dict[str, Any]]:
+    return most_useful(result.tables[name]).to_pylist() if name in result.tables else []
 
 
 def _set(items: Iterable[str]) -> str:

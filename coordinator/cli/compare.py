@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from coordinator.cli.options import AsJson
-from coordinator.cli.terminal.completion import parties_of_job, privacy_models
+from coordinator.cli.terminal.completion import parties_of_job, privacy_models, words
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -54,7 +54,12 @@ def compare(
     ] = 1,
     out: Annotated[Path | None, typer.Option("--out", help="Folder for the result.")] = None,
     data_format: Annotated[
-        str | None, typer.Option("--format", help="basket (default), csv, long, wide or parquet.")
+        str | None,
+        typer.Option(
+            "--format",
+            help="basket (default), csv, long, wide or parquet.",
+            autocompletion=words("basket", "csv", "long", "wide", "parquet"),
+        ),
     ] = None,
     separator: Annotated[
         str | None, typer.Option("--separator", help="What separates items; blanks in basket files by default.")

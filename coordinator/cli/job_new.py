@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from coordinator.cli.options import HERE, FederationFile
+from coordinator.cli.terminal.completion import privacy_models, words
 
 if TYPE_CHECKING:
     from coordinator.jobs.descriptions import Asked
@@ -19,15 +20,26 @@ def new(
     task: Annotated[
         str,
         typer.Option(
-            "--task", help="itemsets, rules, align, naive-bayes, decision-tree, k-means, anonymize, or an added one."
+            "--task",
+            help="itemsets, rules, align, naive-bayes, decision-tree, k-means, anonymize, or an added one.",
+            autocompletion=words("itemsets", "rules", "align", "naive-bayes", "decision-tree", "k-means", "anonymize"),
         ),
     ],
     partition: Annotated[
         str | None,
-        typer.Option("--partition", help="horizontal, vertical or hybrid; by default the first that the task has."),
+        typer.Option(
+            "--partition",
+            help="horizontal, vertical or hybrid; by default the first that the task has.",
+            autocompletion=words("horizontal", "vertical", "hybrid"),
+        ),
     ] = None,
     model: Annotated[
-        str, typer.Option("--model", help="Privacy model: exact, distributed, local, shuffle or blended.")
+        str,
+        typer.Option(
+            "--model",
+            help="Privacy model: exact, distributed, local, shuffle or blended.",
+            autocompletion=privacy_models,
+        ),
     ] = "exact",
     party: Annotated[
         list[str] | None, typer.Option("--party", help="A party; once for each. By default all of the federation.")

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from coordinator.cli.options import HERE, AsJson, FederationFile
+from coordinator.cli.terminal.completion import job_names
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -19,7 +20,12 @@ if TYPE_CHECKING:
     from link.pki.identity import Identity
 
 JobId = Annotated[
-    str, typer.Argument(metavar="ID", help="The job's id, the first 4 or more digits of it, or its name (the latest).")
+    str,
+    typer.Argument(
+        metavar="ID",
+        help="The job's id, the first 4 or more digits of it, or its name (the latest).",
+        autocompletion=job_names,
+    ),
 ]
 
 

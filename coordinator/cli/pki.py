@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from coordinator.cli.options import AsJson
+from coordinator.cli.terminal.completion import words
 
 if TYPE_CHECKING:
     from link.pki.identity import Role
@@ -23,7 +24,15 @@ _Name = Annotated[str, typer.Argument(help="Name of the party, coordinator or cl
 _Hosts = Annotated[
     list[str] | None, typer.Option("--host", help="A host name or address of the node; may be repeated.")
 ]
-_AsRole = Annotated[str | None, typer.Option("--role", help="party, coordinator or client.", show_default="party")]
+_AsRole = Annotated[
+    str | None,
+    typer.Option(
+        "--role",
+        help="party, coordinator or client.",
+        show_default="party",
+        autocompletion=words("party", "coordinator", "client"),
+    ),
+]
 _Force = Annotated[bool, typer.Option("--force", help="Replace existing files.")]
 
 

@@ -9,7 +9,7 @@ from typing import Annotated, Final
 import typer
 
 from coordinator.cli.options import AsJson
-from coordinator.cli.terminal.completion import parties_of_job
+from coordinator.cli.terminal.completion import parties_of_job, words
 
 _SETTING: Final = re.compile(r"\b(format|separator|id|item) = (?=\")")  # of a [[dataset]], which here is an option
 
@@ -26,7 +26,9 @@ def simulate(
     data_format: Annotated[
         str | None,
         typer.Option(
-            "--format", help="basket (default), csv, long, wide or parquet; of tables, csv (default) or parquet."
+            "--format",
+            help="basket (default), csv, long, wide or parquet; of tables, csv (default) or parquet.",
+            autocompletion=words("basket", "csv", "long", "wide", "parquet"),
         ),
     ] = None,
     separator: Annotated[
@@ -40,7 +42,12 @@ def simulate(
     item: Annotated[str, typer.Option("--item", metavar="COLUMN", help="Column of items.", show_default=True)] = "item",
     engine: Annotated[
         str,
-        typer.Option("--engine", help="Where rows are counted: auto, memory, processes or spark.", show_default=True),
+        typer.Option(
+            "--engine",
+            help="Where rows are counted: auto, memory, processes or spark.",
+            show_default=True,
+            autocompletion=words("auto", "memory", "processes", "spark"),
+        ),
     ] = "auto",
     memory_share: Annotated[
         str | None,

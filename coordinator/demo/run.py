@@ -6,7 +6,7 @@ import shutil
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from rich.console import Console
 from rich.table import Table
@@ -16,6 +16,7 @@ from coordinator.demo.story import BASKETS, INSURERS, JOB, Basket, alone, as_fil
 from coordinator.interrupt import run_interruptibly, signals_interrupt
 from coordinator.jobs.runner import run_job
 from jobs.loading import load_job
+from jobs.report.tables import most_useful
 from jobs.results.result import Result
 from jobs.spec.job import JobSpec
 from jobs.statement import statement
@@ -125,8 +126,8 @@ def _show_parties(console: Console, baskets: Mapping[str, Sequence[Basket]], tot
 
 
 def _show_itemsets(console: Console, result: Result) -> None:
-    found = _rows(result.tables.get("itemsets"))
-    several = sorted((row for row in found if row["length"] > 1), key=lambda row: -row["count"])
+    found = most_useful(result.tables["itemsets"]).to_pylist()
+    several = [row for row in found if row["length"] > 1]
     table = _table(f"{len(found)} frequent itemsets; those of several items:", "itemset")
     table.add_column("households", justify="right")
     table.add_column("support", justify="right")
@@ -137,7 +138,7 @@ def _show_itemsets(console: Console, result: Result) -> None:
 
 
 def _show_rules(console: Console, result: Result) -> None:
-    found = sorted(_rows(result.tables.get("rules")), key=lambda row: (-row["lift"], len(row["antecedent"])))
+    found = most_useful(result.tables["rules"]).to_pylist()
     table = _table(f"{len(found)} rules; those of highest lift:", "who has", "also has")
     table.add_column("confidence", justify="right")
     table.add_column("lift", justify="right")
@@ -191,10 +192,6 @@ def _show_costs(console: Console, result: Result) -> None:
 
 def _table(title: str, *heads: str) -> Table:
     return Table(*heads, title=title, title_justify="left", title_style="bold")
-
-
-def _rows(table: Any) -> list[dict[str, Any]]:
-    return [] if table is None else list(table.to_pylist())
 
 
 def _set(items: Iterable[str]) -> str:

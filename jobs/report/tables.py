@@ -71,6 +71,16 @@ def _json(data: Any) -> str:
     return json.dumps(data, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
 
 
+def most_useful(table: pa.Table) -> pa.Table:
+    """The rows of itemsets or rules in the order in which people look for them.
+
+    Itemsets stand by their counts, the longer first of equals; rules by their lift, or without it by their counts, the
+    shorter first of equals. Where counts are not disclosed the longest itemsets come first.
+    """
+    columns = [name for name in ("lift", "count", "length") if name in table.column_names]
+    return table.take(pc.sort_indices(table, sort_keys=[(name, "descending") for name in columns]))
+
+
 def top(table: pa.Table, by: str, number: int, least_items: int = 1) -> list[dict[str, Any]]:
     """The rows of the highest value of a column, the highest first."""
     if least_items > 1:

@@ -11,7 +11,12 @@ from pathlib import Path
 import pytest
 import shellingham
 
+from coordinator.jobs.runner import draft
+from coordinator.jobs.store import Store
+from coordinator.member import read_federation
+from jobs.loading import load_job
 from link.errors import BY_CODE
+from link.pki.authority import Authority
 from tests.cli.conftest import Comine, write_job
 
 SHELLS = ["bash", "zsh", "fish"]
@@ -124,3 +129,23 @@ def test_completion_loads_nothing_heavy() -> None:
     loaded = {line.rpartition("|")[2].strip() for line in done.stderr.splitlines()}
     assert "typer" in loaded
     assert not {"numpy", "pyarrow", "grpc", "duckdb", "cryptography"} & loaded  # Typer itself brings pydantic
+
+
+def test_the_words_of_an_option_are_completed(tmp_path: Path) -> None:
+    assert ask("bash", "comine pki issue a --role co", tmp_path) == ["coordinator"]
+    assert ask("bash", "comine simulate job.toml --format ", tmp_path) == ["basket", "csv", "long", "wide", "parquet"]
+    assert ask("bash", "comine job new --task naive", tmp_path) == ["naive-bayes"]
+    assert ask("bash", "comine job new --model lo", tmp_path) == ["local"]
+
+
+def test_the_jobs_of_the_coordinator_are_completed(tmp_path: Path) -> None:
+    assert ask("bash", "comine job status ", tmp_path) == [""]  # there is no federation
+    write_job(tmp_path)
+    file = tmp_path / "federation.toml"
+    coordinator = '[coordinator]\nca = "ca.crt"\ncertificate = "a.crt"\nkey = "a.key"\n'
+    file.write_text(f'[federation]\nname = "f"\n{coordinator}[[party]]\nname = "north"\naddress = "h:1"\n')
+    store = Store.of(read_federation(file))
+    record = draft(load_job(tmp_path / "job.toml"), Authority.create().issue("analyst", role="coordinator"), 600)
+    store.create(record).unlock()
+    assert ask("bash", "comine job status wee", tmp_path) == ["weekly-baskets"]
+    assert ask("bash", f"comine job watch {record.id.hex()[:4]}", tmp_path) == [record.id.hex()[:12]]

@@ -2,11 +2,38 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Final
 
 import typer
 
 _PATIENCE_S: Final = 1.0  # of somebody who has pressed the tabulator
+
+
+def words(*known: str) -> Callable[[str], list[str]]:
+    """Offers, of the few words that an option takes, those that begin as typed."""
+
+    def begun(incomplete: str) -> list[str]:
+        return [word for word in known if word.startswith(incomplete)]
+
+    return begun
+
+
+def job_names(context: typer.Context, incomplete: str) -> list[str]:
+    """Names and ids of the coordinator's jobs that begin as typed; a name once, for its latest job."""
+    from pathlib import Path
+
+    from coordinator.jobs.status import job_list
+    from coordinator.jobs.store import Store
+    from coordinator.member import read_federation
+    from link.errors import ComineError
+
+    try:
+        found = job_list(Store.of(read_federation(Path(context.params.get("federation") or "federation.toml")))).jobs
+    except ComineError:
+        return []
+    names = dict.fromkeys(line.name for line in found if " " not in line.name and line.name.isprintable())
+    return [each for each in (*names, *(line.job_id[:12] for line in found)) if each.startswith(incomplete)]
 
 
 def error_codes(incomplete: str) -> list[str]:

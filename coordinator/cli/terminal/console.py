@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import contextlib
 import json
+import re
 import sys
-from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+from link.files.spreadsheet import as_text
 
 if TYPE_CHECKING:
     from rich.table import Table
+
+_FIGURE: Final = re.compile(r"[-−]?[\d,]+(\.\d+)?([eE][-+]?\d+)?( ?(%|[kMGT]?B|s))?|–|")
 
 
 def note(sentence: str) -> None:
@@ -38,10 +43,10 @@ def write_bytes(chunks: Iterable[bytes | memoryview]) -> None:
 
 
 def write_table(heads: Sequence[str], rows: Iterable[Sequence[str]], title: str | None = None) -> None:
-    """A table: ruled on a terminal, columns between tabs in a pipe."""
+    """A table: ruled on a terminal; columns between tabs in a pipe, none of which a spreadsheet takes for a formula."""
     if not sys.stdout.isatty():
         for row in (heads, *rows):
-            write("\t".join(map(_harmless, row)) + "\n")
+            write("\t".join(as_text(_harmless(cell)) for cell in row) + "\n")
         return
     from rich.console import Console
 
@@ -53,10 +58,22 @@ def ruled(heads: Sequence[str], rows: Iterable[Sequence[str]], title: str | None
     from rich.table import Table
     from rich.text import Text
 
-    table = Table(*heads, title=title, title_justify="left")
-    for row in rows:
+    lines = list(rows)
+    table = Table(title=title, title_justify="left", title_style="bold")
+    for place, head in enumerate(heads):
+        table.add_column(head, justify="right" if lines and all(map(_is_figure, _column(lines, place))) else "left")
+    for row in lines:
         table.add_row(*(Text(_harmless(cell)) for cell in row))  # not as markup, which items may look like
     return table
+
+
+def _column(rows: Iterable[Sequence[str]], place: int) -> Iterator[str]:
+    return (row[place] for row in rows)
+
+
+def _is_figure(cell: str) -> bool:
+    """Whether a cell is a number, which is read from its end."""
+    return _FIGURE.fullmatch(cell) is not None
 
 
 def _harmless(text: str) -> str:

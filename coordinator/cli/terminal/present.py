@@ -8,12 +8,17 @@ from typing import Any, Final
 
 from coordinator.cli.terminal.console import note, write, write_bytes, write_json, write_table
 from jobs.kinds.registry import kind_of
+from jobs.report.tables import most_useful
 from jobs.results.record import cautions
 from jobs.results.result import Result
 
 _SHOWN: Final = 20
 _DECIMALS: Final = 4
 _COLUMNS: Final = 6  # that fit a terminal
+_BY: Final = {  # by what the rows that are shown are the first
+    "itemsets": (("count", "most frequent"), ("length", "longest")),
+    "rules": (("lift", "of highest lift"), ("count", "most frequent")),
+}
 _ONLY_IN_FILES: Final = frozenset({"antecedent_count", "consequent_count"})
 
 
@@ -66,8 +71,10 @@ def _show_first(result: Result) -> None:
     for name, table in result.tables.items():
         empty = {column for column in table.column_names if table[column].null_count == len(table) > 0}
         columns = [column for column in table.column_names if column not in _ONLY_IN_FILES | empty][:_COLUMNS]
-        rows = [[_cell(row[column]) for column in columns] for row in table.slice(0, _SHOWN).to_pylist()]
-        more = f" (the first {_SHOWN} of {len(table):,})" if len(table) > _SHOWN else ""
+        known = most_useful(table) if name in _BY else table
+        rows = [[_cell(row[column]) for column in columns] for row in known.slice(0, _SHOWN).to_pylist()]
+        by = next((f" {words}" for column, words in _BY.get(name, ()) if column in columns), "")
+        more = f": the {_SHOWN}{by} of {len(table):,}" if len(table) > _SHOWN else ""
         write_table(columns, rows, f"{name}{more}")
 
 
