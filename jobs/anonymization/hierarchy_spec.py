@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import itertools
-from decimal import Decimal
 from typing import Annotated, Final, Literal
 
 from pydantic import BeforeValidator, Field, model_validator
 
-from jobs.spec.values import Fraction, Section
+from jobs.spec.values import Fraction, Section, plain_number
 
 MOST_BINS: Final = 10_000
 
@@ -113,11 +112,6 @@ class FlatEntry(Section):
     """The value, then `*`."""
 
     builder: Literal["flat"]
-
-
-def plain_number(number: Decimal) -> int | float:
-    """A decimal as the int or float that is written so."""
-    return int(number) if number == int(number) else float(number)
 
 
 def _tagged(value: object) -> object:

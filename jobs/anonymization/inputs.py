@@ -31,10 +31,10 @@ from jobs.anonymization.hierarchy_spec import (
     IntervalsEntry,
     OrderEntry,
     PrefixEntry,
-    plain_number,
 )
 from jobs.anonymization.model_entry import ColumnEntry
 from jobs.anonymization.spec import AnonymizeSection, parameters, read_spec, sole_column
+from jobs.spec.values import plain_number
 from link.errors import ConfigurationError, InputDataError
 
 

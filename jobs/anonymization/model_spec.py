@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, Self
 from pydantic import ConfigDict, Field, ModelWrapValidatorHandler, create_model, model_validator
 
 import anonymize
-from jobs.anonymization.hierarchy_spec import plain_number
 from jobs.anonymization.model_entry import ColumnEntry, Entry, one_or_many, outside
-from jobs.spec.values import ColumnName, Fraction, Section
+from jobs.spec.values import ColumnName, Fraction, Section, plain_number
 from link.errors import ConfigurationError
 
 if TYPE_CHECKING:

@@ -23,12 +23,12 @@ def _few_stars(pattern: str) -> str:
 
 
 def engine_name(value: str) -> str:
-    """The name of an engine that is on this machine."""
-    return one_of(engine_names(), value)
+    """The name of an engine that is on this machine; others than our own are looked for where it is none of these."""
+    return value if value in OWN_NAMES else one_of(engine_names(), value)
 
 
 def _engine(value: str) -> str:
-    return one_of((AUTO, *engine_names()), value)
+    return value if value in (AUTO, *OWN_NAMES) else one_of((AUTO, *engine_names()), value)
 
 
 Pattern = Annotated[str, Field(min_length=1, max_length=200), AfterValidator(_few_stars)]  # of `fnmatch.fnmatchcase`

@@ -42,6 +42,11 @@ def one_of(known: Sequence[str], value: str) -> str:
     return value
 
 
+def plain_number(number: Decimal) -> int | float:
+    """A decimal as the int or float that is written so."""
+    return int(number) if number == int(number) else float(number)
+
+
 def exact_decimal(value: object) -> object:
     """A number of few digits as an exact decimal; what is none is returned as it is.
 

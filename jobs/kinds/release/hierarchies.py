@@ -9,8 +9,9 @@ from typing import Any
 from anonymize.hierarchies import builders
 from anonymize.hierarchies.files import from_csv, from_json, rows_of
 from anonymize.hierarchies.hierarchy import Hierarchy
-from jobs.anonymization.hierarchy_spec import BinsEntry, FileEntry, IntervalsEntry, plain_number
+from jobs.anonymization.hierarchy_spec import BinsEntry, FileEntry, IntervalsEntry
 from jobs.spec.toml import validate
+from jobs.spec.values import plain_number
 from link.errors import ComineError, ConfigurationError
 
 

@@ -10,6 +10,7 @@ import numpy as np
 from anonymize.hierarchies.hierarchy import Hierarchy
 from anonymize.models import SensitiveLevels
 from jobs.anonymization.inputs import requirements_of
+from jobs.anonymization.spec import AnonymizeSection
 from jobs.kinds.release.table import INSIDER_K, JointAnonymizeSection, JointColumnSection
 from jobs.spec.job import JobSpec
 from link.errors import ConfigurationError
@@ -39,7 +40,7 @@ def joint_anonymisation(spec: JobSpec) -> JointAnonymisation:
     trees = {
         name: Hierarchy.of(name, section.hierarchies[name]) for name in section.sensitive if name in section.hierarchies
     }
-    requirements = requirements_of(section.pooled, trees)
+    requirements = requirements_of(_pooled(section), trees)
     assert requirements is not None  # k at least
     carried = (
         *_carried(section, section.sensitive, "sensitive"),
@@ -157,3 +158,17 @@ def _check_values(task: JointAnonymisation) -> None:
                 )
     totals = {name: np.ones(len(each), np.int64) for name, each in values.items() if each is not None}
     SensitiveTests.of(task, totals, max(map(len, totals.values()), default=1))  # what does not suit a column ends here
+
+
+def _pooled(section: JointAnonymizeSection) -> AnonymizeSection:
+    """The configuration by which the same rows would be anonymised in one place."""
+    return AnonymizeSection(
+        source="the parties",
+        quasi_identifiers=section.quasi_identifiers,
+        sensitive=section.sensitive,
+        insensitive=section.insensitive,
+        algorithm=section.algorithm,
+        max_suppression=section.max_suppression,
+        model=section.model,
+        levels=section.levels,
+    )

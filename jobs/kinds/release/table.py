@@ -8,7 +8,6 @@ from typing import Annotated, Final, Literal
 from pydantic import Field, WithJsonSchema, model_validator
 
 from jobs.anonymization.model_spec import Kind, LevelsSection, ModelSection
-from jobs.anonymization.spec import AnonymizeSection
 from jobs.spec.values import ColumnName, Fraction, Section
 
 DEFAULT_BYTES: Final = 64
@@ -150,17 +149,3 @@ class JointAnonymizeSection(Section):
         if self.model.k is None:
             raise ValueError("[anonymize.model] k is missing; every class needs a least size")
         return self
-
-    @property
-    def pooled(self) -> AnonymizeSection:
-        """The configuration by which the same rows would be anonymised in one place."""
-        return AnonymizeSection(
-            source="the parties",
-            quasi_identifiers=self.quasi_identifiers,
-            sensitive=self.sensitive,
-            insensitive=self.insensitive,
-            algorithm=self.algorithm,
-            max_suppression=self.max_suppression,
-            model=self.model,
-            levels=self.levels,
-        )
