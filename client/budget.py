@@ -109,11 +109,21 @@ class Budget:
             raise InputDataError("the budget in the client's folder is damaged; restore the folder") from None
 
 
+def exact(written: str) -> Fraction:
+    """A number as it is written.
+
+    Raises:
+        ValueError: It is none, or has more digits than any that is meant; of `1e999999999` they would fill the memory.
+        ArithmeticError: It is none.
+    """
+    if "/" not in written and abs(Decimal(written).adjusted()) > _MOST_DIGITS:
+        raise ValueError("a number of so many digits")
+    return Fraction(written)
+
+
 def _number(value: Number, name: str) -> Fraction:
     try:
-        if isinstance(value, str) and "/" not in value and abs(Decimal(value).adjusted()) > _MOST_DIGITS:
-            raise ValueError("a fraction of so many digits would fill memory")
-        number = Fraction(value)
+        number = exact(value) if isinstance(value, str) else Fraction(value)
     except (ValueError, TypeError, ArithmeticError):
         raise ConfigurationError(f"a budget's {name} is a finite number, not {value!r}") from None
     if isinstance(value, bool) or number < 0:

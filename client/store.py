@@ -12,7 +12,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from client.budget import DAY_S, KEPT_DAYS
+from client.budget import DAY_S, KEPT_DAYS, exact
 from client.database import Database
 from client.pseudonym import PSEUDONYM_BYTES, SECRET_BYTES
 from crypto.primitives.randomness import Randomness
@@ -157,7 +157,7 @@ class ClientStore(Database):
         """What was charged after a time."""
         rows = self.execute("SELECT epsilon FROM charges WHERE at > ?", after)
         with self._translated():
-            return sum((Fraction(epsilon) for (epsilon,) in rows), Fraction(0))
+            return sum((exact(epsilon) for (epsilon,) in rows), Fraction(0))
 
     def charge(self, at: float, collection: bytes, epsilon: Fraction, now: float) -> None:
         """Notes a charge, and forgets those that count for no budget any more, `now` being certain to be past."""

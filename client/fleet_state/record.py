@@ -25,7 +25,7 @@ from typing import Final, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from client.budget import DAY_S, KEPT_DAYS
+from client.budget import DAY_S, KEPT_DAYS, exact
 from client.database import Database
 from client.pseudonym import PSEUDONYM_BYTES
 from link.errors import ConfigurationError, ResourceError
@@ -187,7 +187,7 @@ class FleetRecord(Database):
             found = self.execute(f"{columns} AND collection = ? ORDER BY step, row", collection)
         for step, at, epsilon, clients in found:
             with self._translated():
-                charged = Charged(step, at, Fraction(epsilon), _rows(clients))
+                charged = Charged(step, at, exact(epsilon), _rows(clients))
             yield charged
 
     def put(self, leaving: Leaving, *reports: tuple[Fraction, Rows, Rows]) -> None:

@@ -6,6 +6,7 @@ import stat
 import subprocess
 import sys
 from contextlib import closing
+from fractions import Fraction
 from pathlib import Path
 
 import pytest
@@ -28,6 +29,16 @@ def test_a_transaction_keeps_other_processes_away_though_its_file_is_opened_agai
                 ClientStore.open_file(path)
             other = subprocess.run([sys.executable, "-c", WRITE, str(path)], capture_output=True, text=True, timeout=60)
             assert "database is locked" in other.stderr
+
+
+@pytest.mark.parametrize("damaged", ["1e999999999", "1e-999999999", "much", "1/0"])
+def test_a_charge_is_no_number_that_fills_the_memory(tmp_path: Path, damaged: str) -> None:
+    path = tmp_path / "client.db"
+    with closing(ClientStore.open_file(path)) as store:
+        store.charge(10.0, b"c", Fraction(1), 0.0)
+        store.execute("UPDATE charges SET epsilon = ?", damaged)
+        with fails("E100"):
+            store.spent(0.0)
 
 
 def test_a_file_that_is_there_is_made_private_and_a_folder_is_told(tmp_path: Path) -> None:

@@ -276,6 +276,16 @@ def test_a_budget_goes_on_in_the_next_process(tmp_path: Path) -> None:
     assert [(each.counted, each.over_budget) for each in done] == [(60, 0), (60, 0), (0, 60), (0, 60)]
 
 
+@pytest.mark.parametrize("damaged", ["1e999999999", "1e-999999999", "much", "1/0"])
+def test_what_was_spent_is_no_number_that_fills_the_memory(tmp_path: Path, damaged: str) -> None:
+    node = Node(homepages(MECHANISM), homepages(MECHANISM, name="other"))
+    process(tmp_path, node, budget=Budget("2.5")).report(Direct(node), "homepages", VALUES)
+    with contextlib.closing(sqlite3.connect(tmp_path / "fleet.secret.db", isolation_level=None)) as record:
+        record.execute("UPDATE reports SET epsilon = ?", (damaged,))
+    with fails("E100"):
+        process(tmp_path, node, budget=Budget("2.5")).report(Direct(node), "other", VALUES)
+
+
 def test_a_ledger_of_steps_goes_on_in_the_next_process(tmp_path: Path) -> None:
     """Three steps share ε = 1; a node that gives the same step other periods gets no more than that."""
     third = oracle("olh", DOMAIN, 0.33)
