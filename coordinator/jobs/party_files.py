@@ -27,6 +27,7 @@ from mining.partitioned.rows import PartitionedRows
 from mining.partitioned.sources import AnySource, Stored, by_processes, encoding_of
 from mining.partitioned.spark.cluster import Cluster
 from mining.partitioned.spark.encoding import SparkEncoding
+from mining.partitioned.tables.expected import expected_table
 
 ENGINES: Final = ("auto", "memory", "processes", "spark")
 TAG: Final = "comine-simulate"  # of work on a cluster, before a party's name
@@ -155,7 +156,7 @@ def party_files(
     engine.check(data_format)
     name, in_blocks = engine.name, kind_of(spec).takes_blocks(spec)
     if name == "auto":
-        expected = sum(expected_bytes(path, data_format) for path in sources.values()) if in_blocks else 0
+        expected = _expected(spec, sources, data_format, separator, ids) if in_blocks else 0
         name = "processes" if expected > engine.memory_share * memory_limit() else "memory"
     if name == "memory":
         yield load_files(spec, sources, data_format, separator, ids, item)
@@ -165,10 +166,7 @@ def party_files(
     _check_ids(spec, ids)
     if kind_of(spec).data == "table":
         check_table_options(data_format, separator)
-        tables = {
-            party: TableSource(str(path.absolute()), data_format, separator, id_columns=tuple(ids))
-            for party, path in sources.items()
-        }
+        tables = _tables(sources, data_format, separator, ids)
         with tempfile.TemporaryDirectory(prefix="comine-") as folder:
             yield dict(_in_blocks(tables, Path(folder)))
         return
@@ -186,6 +184,24 @@ def party_files(
         yield {party: _on_cluster(cluster, place, party) for party, place in places.items()}
     finally:
         cluster.close()
+
+
+def _expected(
+    spec: JobSpec, sources: Mapping[str, Path], data_format: str, separator: str | None, ids: Sequence[str]
+) -> int:
+    """Bytes of memory that all files together are expected to take."""
+    if kind_of(spec).data == "table":
+        return sum(expected_table(each).peak for each in _tables(sources, data_format, separator, ids).values())
+    return sum(expected_bytes(path, data_format) for path in sources.values())
+
+
+def _tables(
+    sources: Mapping[str, Path], data_format: str, separator: str | None, ids: Sequence[str]
+) -> dict[str, TableSource]:
+    return {
+        party: TableSource(str(path.absolute()), data_format, separator, id_columns=tuple(ids))
+        for party, path in sources.items()
+    }
 
 
 def _check_ids(spec: JobSpec, ids: Sequence[str]) -> None:

@@ -118,14 +118,20 @@ def _check(data: bytes, path: Path, lines: int) -> None:
         raise InputDataError(f"{path} is not text: line {line} holds a zero byte; check the format and encoding.")
 
 
+def is_packed(file: BinaryIO, path: Path) -> bool:
+    """Whether a file is compressed by gzip; it is at its beginning, before and after."""
+    found = file.read(len(_GZIP_MAGIC)) == _GZIP_MAGIC or path.suffix == ".gz"
+    file.seek(0)
+    return found
+
+
 @contextmanager
 def _opened(path: Path) -> Iterator[tuple[bytes, BinaryIO]]:
     """What is in a file, decompressed and without a byte order mark: some bytes, and those behind them."""
     existing(path)
     try:
         with path.open("rb") as file:
-            packed = file.read(len(_GZIP_MAGIC)) == _GZIP_MAGIC or path.suffix == ".gz"
-            file.seek(0)
+            packed = is_packed(file, path)
             if packed and not file.read(1):
                 raise EOFError
             file.seek(0)

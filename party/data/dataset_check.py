@@ -35,8 +35,9 @@ from party.data.block_folders import blocks_of
 from party.data.engine import engine_of
 from party.data.engine_costs import EngineCost, engine_costs, unfit
 from party.data.hidden_rules import HidingSection
+from party.data.places import source_of, transactions_at
 from party.data.scratch import scratch_folder
-from party.data.sources import read_dataset, source_of, transactions_at
+from party.data.sources import read_dataset
 from party.data.spark_blocks import SparkBlocks
 from party.data.table_hints import table_hints
 from party.policy.rules import PolicySection

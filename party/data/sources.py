@@ -23,14 +23,13 @@ from mining.data.tables import Table
 from mining.data.transactions import Transactions
 from mining.partitioned.cores import Cores
 from mining.partitioned.encoding.expected import MEMORY_SHARE
-from mining.partitioned.encoding.source import TableSource, TransactionSource
 from mining.partitioned.rows import PartitionedRows
-from mining.partitioned.sources import AnySource
 from mining.partitioned.tables.rows import PartitionedTable
 from party.config import DatasetSection
 from party.data.block_folders import BlockFolders, remove_stale
 from party.data.engine import engine_of
 from party.data.hidden_rules import without_rules
+from party.data.places import source_of, transactions_at
 from party.data.spark_blocks import Loading, SparkBlocks
 
 BLOCKS: Final = "blocks"  # in the state folder
@@ -226,20 +225,6 @@ def _given_back(lending: asyncio.Future[Sequence[L]]) -> None:
     for rows in lending.result():
         if rows is not None:
             rows.close()
-
-
-def source_of(dataset: DatasetSection) -> AnySource:
-    """Where the rows of a dataset are."""
-    if dataset.kind == "table":
-        return TableSource(dataset.source, dataset.format, dataset.separator, dataset.query, dataset.id)
-    return transactions_at(dataset)
-
-
-def transactions_at(dataset: DatasetSection) -> TransactionSource:
-    """Where the rows of a dataset of transactions are."""
-    return TransactionSource(
-        dataset.source, dataset.format, dataset.separator, dataset.query, dataset.id_column, dataset.item
-    )
 
 
 def _stamp(place: str) -> Stamp:

@@ -27,7 +27,8 @@ from mining.public_sizes import NOTHING, PublicSizes, measured
 from party.config import DatasetSection, PartyConfig
 from party.data.block_folders import blocks_of
 from party.data.engine import engine_of
-from party.data.sources import BLOCKS, read_dataset, source_of
+from party.data.places import source_of
+from party.data.sources import BLOCKS, read_dataset
 from party.policy.judge import Judge
 from party.policy.privacy_budget import amounts
 from party.state.node_audit import NodeAudit

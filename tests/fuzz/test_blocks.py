@@ -21,10 +21,11 @@ from mining.data.transactions import Transactions
 from mining.partitioned.cores import Cores
 from mining.partitioned.encoding import encode
 from mining.partitioned.encoding.encode import Encoding
-from mining.partitioned.encoding.source import TransactionSource
+from mining.partitioned.encoding.source import TableSource, TransactionSource
 from mining.partitioned.encoding.writing import write_blocks
 from mining.partitioned.in_process import InProcess
 from mining.partitioned.stored import StoredRows
+from mining.partitioned.tables.expected import expected_table
 from party.config import DatasetSection
 from party.data.engine import engine_of, estimated_bytes
 from tests.fuzz.mutations import mutated
@@ -141,6 +142,9 @@ def test_the_memory_of_a_source_is_estimated(form: str, folder: Path, data: st.D
     )
     assert estimated_bytes(dataset) >= 0
     assert engine_of(dataset, Decimal("0.5")) in ("memory", "processes")
+    if source.format in ("csv", "parquet"):
+        found = expected_table(TableSource(source.place, source.format))
+        assert found.peak >= found.kept >= 0
 
 
 @FUZZED

@@ -169,7 +169,10 @@ READ: Final[dict[str, tuple[str, ...]]] = {
     ),
     "blocks parquet": ("mining.partitioned.encoding.pieces:_from_parquet",),
     "blocks long": ("mining.partitioned.encoding.grouping:_sorted",),
-    "blocks test_the_memory_of_a_source_is_estimated": ("mining.partitioned.encoding.expected:expected_bytes",),
+    "blocks test_the_memory_of_a_source_is_estimated": (
+        "mining.partitioned.encoding.expected:expected_bytes",
+        "mining.partitioned.tables.expected:_of_text",
+    ),
     "blocks test_stored_blocks_are_the_same_or_refused": (
         "mining.partitioned.encoding.writing:read_table",
         "mining.partitioned.stored:StoredRows.open",

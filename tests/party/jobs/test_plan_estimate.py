@@ -18,7 +18,8 @@ from mining.partitioned.cores import Cores
 from mining.public_sizes import FLOOR
 from party.config import PartyConfig
 from party.data.block_folders import BlockFolders
-from party.data.sources import BLOCKS, source_of
+from party.data.places import source_of
+from party.data.sources import BLOCKS
 from party.jobs.estimate import local_plan
 from party.policy.judge import Judge
 from party.state.node_database import FILE
