@@ -90,7 +90,7 @@ pytestmark = pytest.mark.filterwarnings(
 EXAMPLES = int(os.environ.get("COMINE_FUZZ_EXAMPLES", "0"))
 FUZZED = examples(
     EXAMPLES or 10,
-    EXAMPLES or 60,
+    EXAMPLES or 30,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow, HealthCheck.data_too_large],
 )
 

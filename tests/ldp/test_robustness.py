@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from itertools import product
 from typing import Any
 
 import numpy as np
@@ -21,7 +20,6 @@ from ldp.numeric.vectors import SampledVector
 from ldp.rappor.mechanism import Rappor
 from ldp.registry import ORACLES, oracle, settable
 from link.errors import ComineError, ConfigurationError, InputDataError
-from tests.examples import slowly
 
 # A sketch's work for an estimate grows with its functions, and its table with its buckets.
 SMALL = {"flh": {"functions": 16}, "cms": {"functions": 8, "buckets": 64}, "hcms": {"functions": 8, "buckets": 64}}
@@ -54,7 +52,7 @@ def check_blanket(blanket: Blanket | None, epsilon: float) -> None:
 
 
 @pytest.mark.parametrize("name", ORACLES)
-@pytest.mark.parametrize(("epsilon", "d"), slowly(product([0.01, 1, 10], [2, 3, 1000, 1_000_000]), now=[0, 3, 5, 10]))
+@pytest.mark.parametrize(("epsilon", "d"), [(0.01, 2), (0.01, 1_000_000), (1, 3), (10, 1000)])
 def test_every_oracle_works_at_every_size(name: str, d: int, epsilon: float) -> None:
     found = oracle(name, d, epsilon, **SMALL.get(name, {}))
     assert 0 < found.exact_epsilon <= epsilon

@@ -85,7 +85,7 @@ def grown(table: Table, k: int, p: int, h: int) -> tuple[Clustering, list[Growin
     return clustering, classes, rest.tolist()
 
 
-@examples(6, 40)
+@examples(6, 20)
 @given(st.integers(0, 10_000), st.integers(60, 110), st.integers(3, 7), st.integers(1, 3), st.integers(1, 3))
 def test_every_step_is_best(seed: int, n: int, k: int, p: int, h: int) -> None:
     table = patients(n, seed)

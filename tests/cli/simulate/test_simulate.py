@@ -18,7 +18,6 @@ import pytest
 
 from mining.reference.pooled import brute_force
 from tests.cli.conftest import ROWS, Comine, write_job
-from tests.examples import slowly
 
 POOLED = [row for rows in ROWS.values() for row in rows]
 
@@ -71,12 +70,11 @@ def test_rows_in_blocks_give_the_same(comine: Comine, baskets: list[str], tmp_pa
     assert comine("simulate", "job.toml", *baskets, "--memory-share", "half").code == 10
 
 
-@pytest.mark.parametrize("option", slowly([[], ["--json"]], now=[0]))
-def test_a_pipe_gets_utf_8_whatever_the_locale(baskets: list[str], tmp_path: Path, option: list[str]) -> None:
+def test_a_pipe_gets_utf_8_whatever_the_locale(baskets: list[str], tmp_path: Path) -> None:
     for name in ROWS:
         (tmp_path / f"{name}.dat").write_text("pão 日本\n", encoding="utf-8")
     ran = subprocess.run(
-        [sys.executable, "-m", "comine", "simulate", "job.toml", *baskets, *option],
+        [sys.executable, "-m", "comine", "simulate", "job.toml", *baskets],
         cwd=tmp_path,
         env={**os.environ, "PYTHONIOENCODING": "ascii"},
         capture_output=True,

@@ -42,7 +42,7 @@ from mining.joint.anonymisation.parameters import Carried, JointAnonymisation, Q
 from mining.joint.hybrid import shuffle
 from protos.v1.link_pb2 import Frame, Opening
 from tests.errors import fails
-from tests.examples import examples, slowly
+from tests.examples import examples
 from tests.mining.joint.anonymisation.anonymisation_world import (
     ILLS,
     PARTIES,
@@ -146,13 +146,11 @@ def test_rules_on_the_parties_parts_of_a_class(split: Split, share: str, insider
     check_least_loss(split, task(split[2], k=3, **changes))
 
 
-@pytest.mark.parametrize("name", slowly(MODELS, now=[0, 4, 6]))
+@pytest.mark.parametrize("name", ["p", "recursive", "t ordered"])
 @given(divided(12), SHARES)
 @examples(1, 2)
 def test_models_of_sensitive_values(name: str, split: Split, share: str) -> None:
-    cells, _, parties = split
-    if name.startswith(("H", "alpha of")) and set(cells["ill"]) != set(ILLS):
-        return  # the library wants all of their values to occur
+    _, _, parties = split
     carried = (
         Carried("ill", "sensitive", "tree", tuple(sorted(ILLS)), 5),
         Carried("note", "insensitive", "tree", None, 6),
@@ -465,17 +463,11 @@ def test_a_release_without_rows_and_one_quasi_identifier() -> None:
 
 # -- the Adult table --------------------------------------------------------------------------------------------------
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("share", "insider_k", "node", "rows"),
-    [
-        ("0", 2, (0, 4, 1, 2, 3, 2, 0, 0), 30162),
-        ("0.02", 1, (0, 3, 0, 2, 2, 1, 1, 0), 29656),
-    ],
-)
-def test_the_adult_table(shared_data: Path, share: str, insider_k: int, node: tuple[int, ...], rows: int) -> None:
-    cells, owners, wanted = adult(shared_data, max_suppression=Decimal(share), insider_k=insider_k)
+def test_the_adult_table(shared_data: Path) -> None:
+    """Nothing suppressed; `test_oblivious` suppresses a fiftieth."""
+    cells, owners, wanted = adult(shared_data, insider_k=2)
     found = joint(cells, owners, PARTIES[:3], wanted)["north"]
-    assert found.node == node
+    assert found.node == (0, 4, 1, 2, 3, 2, 0, 0)
     assert found.rows is not None
-    assert len(found.rows.cells) == rows
+    assert len(found.rows.cells) == 30_162
     assert found.statistics["left_out"] == 0

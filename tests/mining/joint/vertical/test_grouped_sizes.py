@@ -23,7 +23,6 @@ from mining.joint.vertical.grouped.sizes import GroupSizes
 from mining.joint.vertical.run_sizes import Level, RunSizes, mining_traffic
 from mining.joint.vertical.split import Split
 from mining.thresholds import minimum_count
-from tests.examples import slowly
 from tests.mining.joint.vertical.test_vertical_run_sizes import cells_of, job, names_of
 from tests.mining.joint.vertical.vertical_world import quick_keys
 from tests.traffic import assert_planned
@@ -94,15 +93,11 @@ def sizes_of(spec: JobSpec, data: Mapping[str, Table], result: Result) -> RunSiz
 @pytest.mark.usefixtures("quick_keys")
 @pytest.mark.parametrize(
     ("engine", "chosen", "disclose"),
-    slowly(
-        [
-            ("ot", ("clinics", "registry"), "supports"),
-            ("replicated", ("clinics", "registry"), "frequent"),
-            ("paillier", ("clinics", "registry"), "candidates"),
-            ("ot", ("clinics", "labs", "registry"), "supports"),
-        ],
-        now=[0, 1],
-    ),
+    [
+        ("ot", ("clinics", "labs", "registry"), "supports"),
+        ("replicated", ("clinics", "registry"), "frequent"),
+        ("paillier", ("clinics", "registry"), "candidates"),
+    ],
 )
 def test_a_job_sends_what_is_planned(engine: str, chosen: tuple[str, ...], disclose: str) -> None:
     groups = {name: GROUPS[name] for name in chosen}

@@ -154,10 +154,6 @@ def quick_retries(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.slow
-def test_a_kill_loses_nothing_and_counts_nothing_twice(tmp_path: Path) -> None:
-    check(tmp_path, "grr", rounds=5, seed=1)
-
-
-@pytest.mark.slow
-def test_many_kills_lose_nothing_and_count_nothing_twice(tmp_path: Path) -> None:
-    check(tmp_path, "olh", rounds=25, seed=2)
+@pytest.mark.parametrize(("mechanism", "rounds"), [("grr", 3), ("olh", 7)])
+def test_kills_lose_nothing_and_count_nothing_twice(tmp_path: Path, mechanism: str, rounds: int) -> None:
+    check(tmp_path, mechanism, rounds, seed=rounds)
