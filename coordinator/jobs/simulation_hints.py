@@ -8,7 +8,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Final
 
-from jobs.data import Data
+from jobs.data import Data, data_kind
 from jobs.kinds.registry import kind_of
 from jobs.spec.job import JobSpec
 from mining.data.hints import misread
@@ -60,14 +60,17 @@ def simulation_hints(
         ids: Columns of ids.
         item: The column of items.
     """
+    takes = kind_of(spec).data
     for party, given in data.items():
+        if data_kind(given) != takes:
+            continue  # which the job refuses
         if isinstance(given, Transactions):
             source = str(files.get(party, ""))
             read = Read(source, data_format if source else _HANDED_OVER, separator, ids[0], item)
             yield from (f"the data of {party}: {hint.sentence}" for hint in misread(given, read))
         elif not given.n_rows:
             yield f"the data of {party}: there is no row; check the source"
-    if spec.itemsets_ is not None and kind_of(spec).data == "transactions":
+    if spec.itemsets_ is not None and takes == "transactions":
         yield from _count(spec.itemsets.min_support_, sum(given.n_rows for given in data.values()))
 
 

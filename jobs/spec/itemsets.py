@@ -8,7 +8,7 @@ from typing import Annotated, Final, Literal
 
 from pydantic import AfterValidator, Field, field_validator, model_validator
 
-from jobs.spec.values import ColumnName, Cuts, Fraction, Section, Support, one_of
+from jobs.spec.values import ColumnName, Cuts, Fraction, Section, Support, as_share, one_of
 from mining.joint.parameters import Disclose, Prefer
 from mining.joint.vertical.engines.names import AUTO, OWN_NAMES, engine_names
 from mining.rules.measure_names import DEFAULT_MEASURES, MEASURE_NAMES
@@ -154,5 +154,5 @@ class RulesSection(Section):
     @classmethod
     def _share(cls, value: Decimal) -> Decimal:
         if not (value.is_finite() and 0 <= value <= 1):
-            raise ValueError(f"{value} must be between 0 and 1")
+            raise ValueError(f"{value} must be between 0 and 1{as_share(value)}")
         return value

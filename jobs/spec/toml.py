@@ -49,7 +49,7 @@ def read_toml(path: Path) -> dict[str, Any]:
     try:
         text = path.read_bytes().decode("utf-8-sig")
     except FileNotFoundError:
-        raise ConfigurationError(f"{path} does not exist") from None
+        raise ConfigurationError(f"{path} does not exist; {_like(path)}") from None
     except IsADirectoryError:
         raise ConfigurationError(f"{path} is a folder, not a TOML file") from None
     except UnicodeDecodeError:
@@ -59,11 +59,19 @@ def read_toml(path: Path) -> dict[str, Any]:
     try:
         return tomllib.loads(text, parse_float=Decimal)
     except tomllib.TOMLDecodeError as error:
-        raise ConfigurationError(f"{path} is not valid TOML: {error}") from None
+        advice = "correct it there, or name another file"
+        raise ConfigurationError(f"{path} is not valid TOML: {error}; {advice}") from None
     except RecursionError:
         raise ConfigurationError(f"{path} is not valid TOML: it is nested too deeply") from None
     except (ValueError, ArithmeticError):
         raise ConfigurationError(f"{path} is not valid TOML: a number is too long") from None
+
+
+def _like(path: Path) -> str:
+    """The file beside it that may be meant, as the end of a sentence."""
+    beside = [each.name for each in path.parent.iterdir() if each.suffix == path.suffix] if path.parent.is_dir() else []
+    found = get_close_matches(path.name, beside, 1)
+    return f"is {path.with_name(found[0])} meant?" if found else "check the path"
 
 
 def validate(model: type[Model], contents: Any, where: str) -> Model:
@@ -80,7 +88,8 @@ def validate(model: type[Model], contents: Any, where: str) -> Model:
 
 def _sentence(error: ValidationError, model: type[BaseModel]) -> str:
     faults = error.errors(include_url=False, include_input=False)
-    first = faults[0]
+    unknown = (fault for fault in faults if fault["type"] == "extra_forbidden")  # perhaps what is missing, misspelt
+    first = next(unknown, faults[0])
     keys = [str(part) for part in first["loc"] if part != "[key]"]  # which stands after a key that is wrong itself
     *tables, key = [*keys, first["ctx"]["key"]] if first["type"] == _WRITTEN else keys or [""]
     place = f"[{'.'.join(tables)}] {key}".strip() if tables else key

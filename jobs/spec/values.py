@@ -19,15 +19,23 @@ def _support(value: object) -> object:
     """Distinguishes fractions (decimals, and strings in JSON) from counts (integers)."""
     if isinstance(value, bool):
         raise ValueError("must be a fraction such as 0.01 or a count such as 5")
+    if isinstance(value, str) and value.endswith("%"):
+        raise ValueError(f"'{value}' must be a fraction such as 0.05, or a whole number of transactions")
     value = value if isinstance(value, int) else exact_decimal(value)
     if isinstance(value, Decimal):
         if not (value.is_finite() and 0 < value <= 1):
-            raise ValueError(f"{value} must be a fraction above 0 and at most 1, or a whole number of transactions")
+            wanted = "a fraction above 0 and at most 1, or a whole number of transactions"
+            raise ValueError(f"{value} must be {wanted}{as_share(value)}")
     elif not isinstance(value, int):
         raise ValueError("must be a fraction such as 0.01 or a count such as 5")
     elif value < 1:
         raise ValueError(f"{value} must be a fraction above 0 and at most 1, or a count of at least 1")
     return value
+
+
+def as_share(value: Decimal) -> str:
+    """What may be meant by a number above 1 in the place of a fraction, as the end of a sentence."""
+    return f"; {value} % is {(value / 100).normalize():f}" if 1 < value <= 100 else ""
 
 
 def one_of(known: Sequence[str], value: str) -> str:

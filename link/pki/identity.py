@@ -294,7 +294,8 @@ def _read(path: Path) -> bytes:
     try:
         return path.read_bytes()
     except OSError as error:
-        raise ConfigurationError(f"{path} cannot be read ({error.strerror}); check its path") from None
+        advice = "check its path, or get a certificate with comine pki request"
+        raise ConfigurationError(f"{path} cannot be read ({error.strerror}); {advice}") from None
 
 
 def _read_key(path: Path) -> bytes:

@@ -20,6 +20,7 @@ from party.policy.rules import Rules
 from tests.errors import fails
 from tests.examples import examples
 
+pytestmark = pytest.mark.filterwarnings("ignore::comine.api.DataWarning")  # some parties have no rows, and are to
 PARTIES = ("north", "south", "east")
 ROWS = st.lists(st.lists(st.sampled_from(["ab", "ac", "b", "cab", "hiv-1", "hiv-2"]), max_size=4), max_size=6)
 PATTERNS = st.lists(st.sampled_from(["a*", "?b", "hiv*", "hiv-[1]", "*", "none"]), unique=True, max_size=3)
