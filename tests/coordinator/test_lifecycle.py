@@ -274,7 +274,7 @@ EVENTS: st.SearchStrategy[Event] = st.one_of(
 
 
 @given(st.lists(st.one_of(EVENTS, EVENTS.filter(lambda e: not isinstance(e, Ended | CancelAsked))), max_size=30))
-@settings(max_examples=300)
+@settings(max_examples=150)
 def test_replaying_events_gives_the_same_job(events: list[Event]) -> None:
     assert after(*events) == after(*events)
 
@@ -323,4 +323,4 @@ class AnyOrder(RuleBasedStateMachine):
 
 
 TestAnyOrder = AnyOrder.TestCase
-TestAnyOrder.settings = settings(max_examples=150, stateful_step_count=25, deadline=None)
+TestAnyOrder.settings = settings(max_examples=75, stateful_step_count=25, deadline=None)

@@ -78,7 +78,7 @@ def test_sums_as_worked_out(queries: list[Query], allowed: list[bool]) -> None:
 QUERIES = st.lists(st.sets(st.integers(0, 7), min_size=1).map(lambda s: tuple(sorted(s))), max_size=14)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=75, deadline=None)
 @given(QUERIES, st.integers(0, 2**32))
 def test_sums_are_denied_exactly_where_a_value_would_be_determined(queries: list[Query], seed: int) -> None:
     auditor, answered = sums(8, seed), []
@@ -167,7 +167,7 @@ VALUES = st.lists(st.integers(0, 4), min_size=6, max_size=6)
 SETS = st.lists(st.sets(st.integers(0, 5), min_size=1).map(lambda s: tuple(sorted(s))), max_size=10)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=75, deadline=None)
 @given(VALUES, VALUES, SETS)
 def test_maxima_tell_no_value_and_denials_nothing(first: list[int], second: list[int], queries: list[Query]) -> None:
     runs = []

@@ -30,7 +30,7 @@ def node_of(release):
     return tuple(release.node.values())
 
 
-@settings(max_examples=150)
+@settings(max_examples=100)
 @given(problems(), requirements(), shares, st.sampled_from(LOSSES))
 def test_algorithms_agree_with_brute_force(problem, required, share, loss) -> None:
     table, hierarchies = problem

@@ -113,7 +113,7 @@ def mixed_tables(draw):
     return Table.of(data, Roles((), names, ("s", "v"), ()), kinds=kinds), hierarchies
 
 
-@settings(max_examples=200)
+@settings(max_examples=100)
 @given(mixed_tables(), requirements(), st.sampled_from(MODES))
 def test_partitions_are_those_of_the_recursion(problem, required, mode) -> None:
     table, hierarchies = problem
@@ -171,7 +171,7 @@ points = st.integers(1, 3).flatmap(
 )
 
 
-@settings(max_examples=150)
+@settings(max_examples=75)
 @given(points, st.integers(1, 5))
 def test_bounds_of_class_sizes(drawn, k) -> None:
     d, where = drawn

@@ -190,7 +190,7 @@ MODELS: list[Model] = [
 ]
 
 
-@settings(max_examples=400)
+@settings(max_examples=200)
 @given(
     st.lists(st.tuples(st.sampled_from("xyz"), st.sampled_from("abcde")), min_size=1, max_size=24),
     st.sampled_from(MODELS),

@@ -169,7 +169,7 @@ def places(document: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...
             yield from places(value, (*path, key))
 
 
-@settings(max_examples=300, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.data())
 def test_no_certificate_makes_the_verifier_stumble(folder: Path, data: st.DataObject) -> None:
     path = folder / "certificate.json"

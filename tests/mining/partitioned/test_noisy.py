@@ -32,7 +32,7 @@ given_rows = st.lists(st.lists(st.sampled_from(ITEMS), max_size=8), max_size=12)
 
 
 @given(given_rows, st.integers(1, 8), st.integers(1, 3), st.data())
-@examples(30, 200)
+@examples(25, 100)
 def test_truncated_sums_are_those_of_all_rows(
     rows: list[list[str]], most: int, width: int, draw: st.DataObject
 ) -> None:

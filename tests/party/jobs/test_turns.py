@@ -119,7 +119,7 @@ def test_only_so_many_wait(monkeypatch: pytest.MonkeyPatch) -> None:
     asked(queue, (4, "bob"), (4, "bob"))
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(st.data())
 def test_everybody_is_served_and_nobody_twice_before_who_holds_less(data: st.DataObject) -> None:
     most = data.draw(st.integers(1, 4))
@@ -149,7 +149,7 @@ def test_everybody_is_served_and_nobody_twice_before_who_holds_less(data: st.Dat
 PARTIES = ("east", "north", "south", "west")
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=75, deadline=None)
 @given(
     jobs=st.lists(st.sets(st.sampled_from(PARTIES), min_size=2), min_size=1, max_size=12),
     most=st.tuples(*(st.integers(1, 2) for _ in PARTIES)),

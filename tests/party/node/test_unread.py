@@ -15,7 +15,7 @@ from tests.examples import examples
 END = ("10.0.0.1", 1)
 
 
-@examples(25, 200)
+@examples(25, 100)
 @given(
     st.lists(st.tuples(st.integers(0, 8 << 20), st.integers(0, 2 << 20), st.floats(0, 30)), max_size=30),
     st.integers(0, MOST_UNREAD),
@@ -37,7 +37,7 @@ def test_whatever_was_read_and_however_long_ago_a_flood_is_found(
     assert 2 * MOST_UNREAD - WASTED_A_S <= flood <= waiting + 2 * MOST_UNREAD
 
 
-@examples(25, 200)
+@examples(25, 100)
 @given(
     st.lists(st.tuples(st.integers(0, WASTED_A_S), st.floats(0.1, 100)), min_size=1, max_size=60),
     st.integers(0, 4 << 20),
@@ -75,7 +75,7 @@ def test_a_message_excuses_nothing_that_comes_with_it_or_after_it() -> None:
     assert unread.look({END: flood})[END] == 32 << 20
 
 
-@examples(25, 200)
+@examples(25, 100)
 @given(st.lists(st.tuples(st.integers(0, 8 << 20), st.integers(0, AROUND), st.floats(0, 1)), max_size=60))
 def test_messages_that_are_read_leave_nothing_however_many_there_are(messages: list[tuple[int, int, float]]) -> None:
     clock = Clock()
@@ -96,7 +96,7 @@ def test_connections_that_have_ended_are_forgotten_and_another_at_the_same_end_b
     assert unread.look({END: 6 << 20}) == {END: 6 << 20}
 
 
-@examples(25, 200)
+@examples(25, 100)
 @given(st.lists(st.tuples(st.sampled_from("abc"), st.integers(0, 40 << 20)), max_size=12))
 def test_of_each_holder_the_fullest_connections_are_ended_and_no_more_than_must_be(held: list[tuple[str, int]]) -> None:
     ends = {("10.0.0.1", number): holder for number, (holder, _) in enumerate(held)}

@@ -72,7 +72,7 @@ def test_what_is_no_query_is_refused_with_the_place(text: str) -> None:
 PIECES = ["sum", "(", ")", "where", "a", "=", "1", "and", "or", "not", "in", "'x'", ",", "between"]
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(st.text(max_size=40) | st.lists(st.sampled_from(PIECES)).map(" ".join))
 def test_no_text_does_anything_but_parse_or_be_refused(text: str) -> None:
     with contextlib.suppress(UsageError):
@@ -131,7 +131,7 @@ def is_met(condition: Condition, row: dict[str, str]) -> bool:
             }[sign]
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(ROWS, CONDITION)
 def test_conditions_are_met_by_the_right_rows(rows: list[tuple[str, str]], condition: Condition) -> None:
     data = table(a=[a for a, _ in rows], b=[b for _, b in rows])
