@@ -91,7 +91,7 @@ def parties_and_rows(draw: st.DrawFn) -> dict[str, list[bytes]]:
     return {name: list(dict.fromkeys([*draw(some), *everywhere])) for name in NAMES[: draw(st.integers(2, 5))]}
 
 
-many = examples(4, 15, suppress_health_check=[HealthCheck.too_slow])
+many = examples(4, 10, suppress_health_check=[HealthCheck.too_slow])
 worlds = {"held": parties_and_rows(), "place": st.integers(0, 4), "bound": st.sampled_from([None, 12, 19])}
 
 

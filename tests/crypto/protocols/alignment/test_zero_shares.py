@@ -93,7 +93,7 @@ def parties_and_rows(draw: st.DrawFn) -> dict[str, list[bytes]]:
     return {name: list(dict.fromkeys([*draw(some), *everywhere])) for name in NAMES[: draw(st.integers(3, 6))]}
 
 
-many = examples(4, 40, suppress_health_check=[HealthCheck.too_slow])
+many = examples(4, 12, suppress_health_check=[HealthCheck.too_slow])
 
 
 # -- what comes out ----------------------------------------------------------------------------------------------------
@@ -103,7 +103,7 @@ def test_it_is_the_intersection_in_one_order(held, place, bound, seed):
     assert_aligned(held, merger=tuple(held)[place % len(held)], bound=bound, seed=seed)
 
 
-@examples(2, 10, suppress_health_check=[HealthCheck.too_slow])
+@examples(2, 5, suppress_health_check=[HealthCheck.too_slow])
 @given(held=parties_and_rows())
 def test_it_finds_the_rows_that_the_protocol_over_a_group_finds(held):
     ours = run(held)

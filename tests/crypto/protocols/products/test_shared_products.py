@@ -90,7 +90,7 @@ def test_several_stretches_groups_and_windows(monkeypatch: pytest.MonkeyPatch) -
     assert reconstruct([out["a"], out["b"]]).tolist() == itemset_counts(columns, itemsets)
 
 
-@examples(6, 30)
+@examples(6, 12)
 @given(rows=st.integers(0, 300), least=st.integers(1, 100), kept=st.integers(1, 1 << 12), seed=st.integers(0, 2**32))
 def test_blocks_of_rows_add_up(rows: int, least: int, kept: int, seed: int) -> None:
     columns = table(PARTIES[:3], (2, 2, 2), rows, 0.8, seed)

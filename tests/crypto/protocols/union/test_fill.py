@@ -42,7 +42,7 @@ def capacity_of(sets: dict[str, set[bytes]], bound: int | None) -> int:
 
 letters = st.text("abcdefghij", max_size=10)
 cases = st.lists(letters, min_size=2, max_size=5).map(lambda drawn: random_looking(*drawn))
-quick = examples(4, 20, suppress_health_check=[HealthCheck.too_slow])
+quick = examples(4, 12, suppress_health_check=[HealthCheck.too_slow])
 
 
 @quick

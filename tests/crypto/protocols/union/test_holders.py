@@ -37,7 +37,7 @@ View = Counter[tuple[object, ...]]
 
 PARTIES = NAMES[:4]
 MANY = [b"%06d" % number for number in range(200)]
-some = examples(3, 12, suppress_health_check=[HealthCheck.too_slow])
+some = examples(3, 8, suppress_health_check=[HealthCheck.too_slow])
 
 
 @pytest.fixture(autouse=True)

@@ -24,7 +24,7 @@ from tests.crypto.protocols.set_union_world import FEW, NAMES, Run, in_union, me
 from tests.errors import fails
 from tests.examples import examples, slowly
 
-pooled_settings = examples(5, 15, suppress_health_check=[HealthCheck.too_slow])
+pooled_settings = examples(5, 10, suppress_health_check=[HealthCheck.too_slow])
 elements = st.one_of(
     st.text(max_size=40).map(str.encode),
     st.binary(max_size=120),

@@ -31,7 +31,7 @@ from tests.mining.joint.anonymisation.anonymisation_world import (
 )
 from tests.mining.joint.anonymisation.vertical_anonymisation_world import COLUMNS, joint, released, shared_people
 
-QUICK = examples(1, 5, suppress_health_check=[HealthCheck.too_slow])
+QUICK = examples(1, 3, suppress_health_check=[HealthCheck.too_slow])
 
 
 def classes_of(cells: Cells, node: tuple[int, ...]) -> np.ndarray:

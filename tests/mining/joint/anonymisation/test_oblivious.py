@@ -59,7 +59,7 @@ CARRIED = (
 
 # -- equal to the pooled release --------------------------------------------------------------------------------------
 @given(divided(), SHARES, st.integers(2, 5))
-@examples(2, 8)
+@examples(2, 5)
 def test_the_node_is_that_of_the_pooled_rows(split: Split, share: str, k: int) -> None:
     cells, owners, parties = split
     wanted = task(parties, k=k, max_suppression=Decimal(share), disclose="node")

@@ -61,7 +61,7 @@ def run(data: dict[str, Aligned], task: VerticalMining, observe: list[Frame] | N
 @pytest.mark.parametrize("disclose", ["candidates", "supports", "frequent"])
 @pytest.mark.parametrize("everywhere", [True, False])
 @given(tables(), st.integers(1, 6), st.data())  # each of them a whole job
-@examples(2, 8)
+@examples(1, 4)
 def test_equals_mining_the_joined_table(disclose: str, everywhere: bool, case, least: int, data: st.DataObject) -> None:
     found, presence, n = case
     if everywhere:
