@@ -7,6 +7,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from mining.data.arrow_arrays import as_numpy
 from mining.data.transactions import Transactions, occurrence_keys, offsets_of, ranked, rows_of_keys
 
 
@@ -21,7 +22,7 @@ class Codes:
         encoded = texts.dictionary_encode()
         numbers = self._numbers
         own = [numbers.setdefault(text, len(numbers)) for text in encoded.dictionary.to_pylist()]
-        codes: NDArray[np.int32] = np.array(own, np.int32)[encoded.indices.to_numpy(zero_copy_only=False)]
+        codes: NDArray[np.int32] = np.array(own, np.int32)[as_numpy(encoded.indices)]
         return codes
 
     @property

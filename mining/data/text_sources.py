@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from link.errors import InputDataError
+from mining.data.arrow_arrays import texts
 from mining.data.csv_text import improper, line_of_record, lines_of, read_cells, read_header
 from mining.data.gathering import LongPieces, RowPieces
 from mining.data.transactions import Transactions
@@ -174,7 +175,7 @@ def _split_at_blanks(block: bytes) -> tuple[NDArray[np.int64], pa.StringArray]:
     begins[1:] &= ~visible[:-1]
     starts = np.flatnonzero(begins)
     if not len(starts):
-        return np.empty(0, np.int64), pa.array([], pa.string())
+        return np.empty(0, np.int64), texts([])
     before = np.cumsum(visible, dtype=np.int32)
     offsets = np.append(before[starts] - 1, before[-1]).astype(np.int32)
     items = pa.StringArray.from_buffers(len(starts), pa.py_buffer(offsets), pa.py_buffer(text[visible]))
@@ -187,7 +188,7 @@ def _split_at(block: bytes, separator: str) -> tuple[NDArray[np.int64], pa.Strin
     """Items per line that is not empty, and all items; empty ones are dropped."""
     lines = [line for line in (line.removesuffix(b"\r") for line in block.split(b"\n")) if line]
     if not lines:
-        return np.empty(0, np.int64), pa.array([], pa.string())
+        return np.empty(0, np.int64), texts([])
     cells = pc.split_pattern(pa.array(lines, pa.string()), separator)
     items = cells.flatten()
     held = pc.not_equal(items, "")
