@@ -10,7 +10,7 @@ from typing import Final
 from crypto.protocols.sums import masked_maximum
 from crypto.protocols.union.lists import MOST_CLASSES
 from crypto.protocols.union.prefix_disclosure import leakage, most_opened
-from crypto.protocols.union.prefix_union import LIMITS
+from crypto.protocols.union.prefixes import LIMITS
 from crypto.protocols.union.size_classes import LISTS, SETS
 from link.disclosure import Declared, Learned
 from mining.joint.parameters import MAX_ONE_SHOT_LENGTH, HorizontalMining, most_mined

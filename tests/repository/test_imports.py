@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+import re
+from collections.abc import Callable, Iterator
 from functools import cache
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
@@ -31,6 +32,16 @@ LATE = {  # what brings one of the libraries, or numpy to a coordinator that onl
     "party/services/anonymization/worker.py",
     "party/services/frequency/estimates.py",
 }
+COORDINATOR = (  # what `comine job run` loads for a job over rows
+    *("comine.command", "coordinator.cli.job", "coordinator.cli.terminal.live", "coordinator.cli.terminal.present"),
+    *("coordinator.interrupt", "coordinator.jobs.runner", "coordinator.member", "jobs.loading", "jobs.kinds.rows.kind"),
+)
+NOT_COORDINATOR = re.compile(
+    r"(party|ldp|anonymize\.(hierarchies|models)"
+    r"|mining\.(partitioned|miner|data\.(tables|loading)|joint\.(horizontal|vertical\.engines\.registry))"
+    r"|crypto\.protocols\.(transfers|comparison|paillier)"
+    r"|jobs\.(data|plan\.estimate|kinds\.(data|[a-z]+\.(plan|run)|(?!rows\.)[a-z]+\.kind)))(\..+)?"
+)
 
 
 @cache
@@ -76,8 +87,10 @@ def imported(module: str, tree: ast.AST, modules: set[str]) -> Iterator[str]:
                     yield package
 
 
-def graph(root: Path, packages: tuple[str, ...]) -> dict[str, set[str]]:
-    """By module those that it needs."""
+def graph(
+    root: Path, packages: tuple[str, ...], part: Callable[[ast.Module], ast.Module] = lambda tree: tree
+) -> dict[str, set[str]]:
+    """By module those that it needs, or that a part of it needs."""
     paths = {
         ".".join(path.relative_to(root).with_suffix("").parts).removesuffix(".__init__"): path
         for package in packages
@@ -85,12 +98,39 @@ def graph(root: Path, packages: tuple[str, ...]) -> dict[str, set[str]]:
     }
     names = set(paths)
     return {
-        module: ({*imported(module, parsed(path), names)} & paths.keys()) - {module} for module, path in paths.items()
+        module: ({*imported(module, part(parsed(path)), names)} & paths.keys()) - {module}
+        for module, path in paths.items()
     }
 
 
 def test_no_files_import_each_other() -> None:
     assert len([*TopologicalSorter(graph(ROOT, (*PACKAGES, "protos"))).static_order()]) > 800
+
+
+def when_loaded(tree: ast.Module) -> ast.Module:
+    """What of a module is run when it is imported, and not only for types."""
+    found, left = list[ast.stmt](), [*tree.body]
+    while left:
+        node = left.pop()
+        if isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING":
+            left += node.orelse
+        elif not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            found.append(node)
+            left += [inner for inner in ast.iter_child_nodes(node) if isinstance(inner, ast.stmt)]
+    return ast.Module([node for node in found if isinstance(node, ast.Import | ast.ImportFrom)], [])
+
+
+def test_a_coordinator_loads_nothing_that_only_parties_or_other_jobs_need() -> None:
+    """Of a job over rows: no protocol, no plan, no engine, no data, no other kind."""
+    needs = graph(ROOT, (*PACKAGES, "protos"), when_loaded)
+    loaded, left = set[str](), [*COORDINATOR]
+    while left:
+        module = left.pop()
+        if module not in loaded:
+            loaded.add(module)
+            left += needs[module]
+    assert "jobs.results.folder" in loaded
+    assert sorted(filter(NOT_COORDINATOR.fullmatch, loaded)) == []
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from typing import Final
 from crypto.primitives.unordered_code import word_bits
 from crypto.protocols.sums import masked_maximum
 from crypto.protocols.union.lists import longest_allowed
-from crypto.protocols.union.prefix_union import DENSE_BITS, FIRST_BITS, LIMITS, SPARSE_BITS
+from crypto.protocols.union.prefixes import DENSE_BITS, FIRST_BITS, LIMITS, SPARSE_BITS
 from crypto.protocols.union.size_classes import SETS
 from link.disclosure import Declared, Learned
 

@@ -32,7 +32,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from itertools import pairwise
-from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -45,20 +44,12 @@ from crypto.protocols.comparison.two_party import TwoParty
 from crypto.protocols.sums.masked_maximum import masked_maximum
 from crypto.protocols.sums.pairwise import PairwiseSecrets
 from crypto.protocols.union.lists import KEY, check_limits, longest_allowed, over_limits, refuse_over_limits
-from crypto.protocols.union.prefixes import MOST_BITS, Prefixes
+from crypto.protocols.union.prefixes import DENSE_BITS, FIRST_BITS, IN_USE, LIMITS, MOST_BITS, SPARSE_BITS, Prefixes
 from crypto.protocols.union.shared_or import MOST_BITS as MOST_AT_ONCE
 from crypto.protocols.union.shared_or import shared_or
 from crypto.protocols.union.size_classes import SETS
 from link.errors import ProtocolViolation
 from link.session import Session
-
-FIRST_BITS: Final = 12  # of the shortest prefixes that are asked for
-DENSE_BITS: Final = 3  # by which prefixes are extended while many of them are in use
-SPARSE_BITS: Final = 5  # by which prefixes of several elements are extended
-IN_USE: Final = 4  # one in so many at the most, before names are asked for
-
-LIMITS: Final = (1, 1)
-"""Two questions of the masked maximum: is some set over its bound, some element too long?"""
 
 Bits = NDArray[np.uint8]
 

@@ -15,7 +15,14 @@ from numpy.typing import NDArray
 from crypto.primitives.point_hash import Points
 
 MOST_BITS: Final = 128  # of a point
+FIRST_BITS: Final = 12  # of the shortest prefixes that are asked for
+DENSE_BITS: Final = 3  # by which prefixes are extended while many of them are in use
+SPARSE_BITS: Final = 5  # by which prefixes of several elements are extended
+IN_USE: Final = 4  # one in so many at the most, before names are asked for
 _WORD: Final = 64
+
+LIMITS: Final = (1, 1)
+"""Two questions of the masked maximum: is some set over its bound, some element too long?"""
 
 Bits = NDArray[np.uint8]
 

@@ -7,7 +7,7 @@ import hashlib
 import pytest
 
 from crypto.protocols.sums.pairwise import agree
-from crypto.protocols.union import prefix_union as module
+from crypto.protocols.union import prefixes
 from crypto.protocols.union.prefix_costs import AskedBits, pairs_traffic, prefix_union_traffic
 from crypto.protocols.union.prefix_disclosure import declared, most_opened
 from crypto.protocols.union.prefix_union import prefix_union
@@ -78,7 +78,7 @@ def test_what_is_expected_is_what_is_asked_for(elements: int, length: int) -> No
 def test_expectations_of_the_largest_unions_are_numbers() -> None:
     for elements in (0, 1, 1 << 24, 1 << 34):
         asked = AskedBits.expected(elements, 20, 33)
-        assert asked.questions[0] == 1 << module.FIRST_BITS
+        assert asked.questions[0] == 1 << prefixes.FIRST_BITS
         assert asked.total <= most_opened(elements, 33)
 
 

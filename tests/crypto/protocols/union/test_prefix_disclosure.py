@@ -10,7 +10,7 @@ import pytest
 
 from crypto.primitives.unordered_code import word_bits
 from crypto.protocols.union import prefix_disclosure
-from crypto.protocols.union.prefix_union import DENSE_BITS, FIRST_BITS, IN_USE, SPARSE_BITS
+from crypto.protocols.union.prefixes import DENSE_BITS, FIRST_BITS, IN_USE, SPARSE_BITS
 
 CHILDREN = 1 << SPARSE_BITS
 DEEPEST = 40  # elements under one prefix that are told apart here; of more there are none but for a chance of 2^-150
