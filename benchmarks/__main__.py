@@ -16,6 +16,7 @@ from benchmarks import (
     anonymize,
     anonymize_clustering,
     auditing,
+    columns_at_size,
     distributed,
     engines,
     frequency,
@@ -65,6 +66,7 @@ SECTIONS: dict[str, Callable[[Settings], list[Table]]] = {
     "link": wide_area.run,
     "local": local.run,
     "large": large_rows.run,
+    "columns-at-size": columns_at_size.run,
     "job": job.run,
     "memory": memory.run,
     "sizing": sizing.run,
@@ -87,7 +89,7 @@ def main() -> None:
         type=int,
         nargs="+",
         metavar="N",
-        help=f"of section 'large'; {' and '.join(map(str, ROWS))} by default",
+        help=f"of sections 'large' and 'columns-at-size'; {' and '.join(map(str, ROWS))} by default",
     )
     given = parser.parse_args()
     names = [name for name in given.only.split(",") if name] or list(SECTIONS)

@@ -16,6 +16,7 @@ from pathlib import Path
 
 from benchmarks.settings import Settings
 from benchmarks.table import Table
+from jobs.kinds.columns.plan_figures import VerticalFigures
 from jobs.loading import job_of
 from jobs.plan import Plan
 from jobs.plan.answer import Answer, ColumnSizes, ItemsetSizes, SetSize
@@ -126,7 +127,11 @@ def columns() -> Table:
     """What the parties do together of a job over columns."""
     table = Table("Parties over columns", ("parties", *(f"{rows:,} rows" for rows in COLUMN_ROWS)))
     for number in COLUMN_PARTIES:
-        table.add(str(number), *(cell(lambda: over_columns(number, rows)) for rows in COLUMN_ROWS))  # noqa: B023
+        figures = [over_columns(number, rows) for rows in COLUMN_ROWS]
+        table.add(
+            str(number),
+            *(f"{cell(lambda: each[:2])}, {size(each[2])}" for each in figures),  # noqa: B023
+        )
     return table
 
 
@@ -145,16 +150,18 @@ def over_rows(parties: int, items: int, rows: int = ROWS[0]) -> tuple[Plan, int]
     return plan, max(party.memory_bytes for party in plan.parties.values()) - in_memory
 
 
-def over_columns(parties: int, rows: int) -> tuple[Plan, int]:
-    """The same of a job over columns, all rows common to all.
+def over_columns(parties: int, rows: int) -> tuple[Plan, int, int]:
+    """The same of a job over columns, all rows common to all: with tables in memory, and with tables in blocks.
 
     Raises:
         ConfigurationError: No job is as large.
     """
     spec = job(parties, {"partition": "vertical"}, itemsets={"min_support": "0.001", "max_length": 2})
     classes = ((0, 0, 20, 0, 0, 0, 0, 0), (0,) * 8)
-    plan = planned(spec, rows, ItemsetSizes((20, 190), (20, 10), SetSize(20), columns=ColumnSizes(10, 16, 24, classes)))
-    return plan, max(party.memory_bytes for party in plan.parties.values())
+    sizes = ItemsetSizes((20, 190), (20, 10), SetSize(20), columns=ColumnSizes(10, 16, 24, classes))
+    figures = VerticalFigures.of(spec, answers(spec, rows, sizes), LATENCY_S)
+    memory, blocks = (max(each.values()) for each in (figures.memory_bytes, figures.block_bytes))
+    return planned(spec, rows, sizes), memory, blocks
 
 
 def job(parties: int, settings: dict[str, str], **sections: object) -> JobSpec:
@@ -166,9 +173,13 @@ def job(parties: int, settings: dict[str, str], **sections: object) -> JobSpec:
 
 def planned(spec: JobSpec, rows: int, sizes: ItemsetSizes) -> Plan:
     """The plan of parties that are all alike."""
+    return estimate(spec, answers(spec, rows, sizes), LATENCY_S, compare=False)
+
+
+def answers(spec: JobSpec, rows: int, sizes: ItemsetSizes) -> dict[str, Answer]:
+    """What parties that are all alike say of themselves."""
     speed = speed_message(SPEED)
-    answers = {name: Answer(name, speed, CERTIFICATE_BYTES, rows, sizes) for name in spec.job.parties}
-    return estimate(spec, answers, LATENCY_S, compare=False)
+    return {name: Answer(name, speed, CERTIFICATE_BYTES, rows, sizes) for name in spec.job.parties}
 
 
 def cell(figures: Callable[[], tuple[Plan, int]]) -> str:

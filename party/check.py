@@ -122,7 +122,12 @@ def dataset_lines(dataset: DatasetCheck, *, show_items: bool) -> list[str]:
         lines.append(f"{'':<23} plans know no sizes of it; to publish these coarse ones, paste under its [[dataset]]:")
         lines += [f"{'':<25} {line}" for line in publishable.splitlines()]
     if dataset.costs:
-        lines.append(f"{'':<23} engine {dataset.engine}; a level of {CANDIDATES:,} candidates takes about:")
+        what = (
+            "to look once at all ids and cells takes about, with the memory of a job over columns:"
+            if isinstance(profile, TableProfile)
+            else f"a level of {CANDIDATES:,} candidates takes about:"
+        )
+        lines.append(f"{'':<23} engine {dataset.engine}; {what}")
         for cost in dataset.costs:
             fits = "" if cost.fits else ", for which there is no room here"
             lines.append(f"{'':<25} {cost.engine:<10} {cost.seconds:>8.1f} s, {size(cost.memory)} of memory{fits}")

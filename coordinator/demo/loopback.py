@@ -64,7 +64,7 @@ class LoopbackFederation:
             folder: Created if need be.
             dataset: The name under which every party serves its data.
             sources: Each party's file.
-            written: By party how its file is written, as keys of `[[dataset]]`; as baskets by default.
+            written: By party what its file is and how it is written, as keys of `[[dataset]]`; baskets by default.
             public: By party, what it publishes of its size; nothing by default.
 
         Raises:
@@ -224,7 +224,7 @@ def free_addresses(number: int) -> list[str]:
 def _party_file(
     name: str, address: str, tls: str, dataset: str, source: Path, written: Mapping[str, str], publish: str
 ) -> str:
-    how = "".join(f"{key} = {quoted(value)}\n" for key, value in written.items())
+    how = "".join(f"{key} = {quoted(value)}\n" for key, value in {"kind": "transactions", **written}.items())
     return f"""\
 [party]
 name = "{name}"
@@ -236,7 +236,6 @@ federation = "federation.toml"
 {tls}
 [[dataset]]
 name = "{dataset}"
-kind = "transactions"
 source = {quoted(str(source))}
 {how}
 {publish}

@@ -39,6 +39,7 @@ from party.data.places import source_of, transactions_at
 from party.data.scratch import scratch_folder
 from party.data.sources import read_dataset
 from party.data.spark_blocks import SparkBlocks
+from party.data.table_costs import table_costs, unfit_table
 from party.data.table_hints import table_hints
 from party.policy.rules import PolicySection
 from party.services.anonymization.check import check_releases
@@ -157,7 +158,7 @@ class DatasetCheck:
         hints: Signs of mistakes.
         problem: Why it cannot be read or used.
         engine: Where jobs count its rows.
-        costs: Of the engines that transactions may have.
+        costs: Of the engines that it may have.
     """
 
     name: str
@@ -195,7 +196,7 @@ def check_dataset(
     if engine == "spark":
         return _check_on_cluster(dataset, withheld, in_place_of_items)
     folder = state or Path(tempfile.gettempdir())
-    if problem := unfit(dataset, memory_share, folder):
+    if problem := (unfit_table if dataset.kind == "table" else unfit)(dataset, memory_share, folder):
         return DatasetCheck(dataset.name, dataset.format, problem=problem)
     if engine == "processes":
         return _check_blocks(dataset, withheld, in_place_of_items, state, kept)
@@ -215,7 +216,8 @@ def check_dataset(
         looked = table_hints(data)
         if dataset.queries is not None:
             looked += dependencies(dataset.queries, data)
-        return DatasetCheck(dataset.name, dataset.format, TableProfile.of(data), public, publishes, looked)
+        profile, costs = TableProfile.of(data), table_costs(dataset, data, folder)
+        return DatasetCheck(dataset.name, dataset.format, profile, public, publishes, looked, costs=costs)
     found = hints(data, dataset)
     if policy is not None and dataset.hiding is not None:
         found += _found_below(data.n_rows, dataset.hiding, policy)
@@ -248,7 +250,8 @@ def _check_blocks(
             profile: Profile | TableProfile
             costs: tuple[EngineCost, ...] = ()
             if isinstance(stored, StoredTable):
-                profile = TableProfile.of(stored.rows(InProcess))
+                table = stored.rows(InProcess)
+                profile, costs = TableProfile.of(table), table_costs(dataset, table, folder)
                 if dataset.anonymization is not None:
                     check_releases(dataset, dataset.anonymization)
                 rows = stored.item_rows(least_measured(profile.rows), Processes)

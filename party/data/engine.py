@@ -9,10 +9,9 @@ from typing import Literal
 from link.memory_limit import memory_limit
 from mining.data.databases import FILE_URLS
 from mining.partitioned.encoding.expected import expected_bytes
-from mining.partitioned.encoding.source import TableSource
 from mining.partitioned.tables.expected import expected_table
 from party.config import DatasetSection
-from party.data.places import source_of
+from party.data.places import table_at
 
 
 def engine_of(dataset: DatasetSection, memory_share: Decimal) -> Literal["memory", "processes", "spark"]:
@@ -31,9 +30,8 @@ def engine_of(dataset: DatasetSection, memory_share: Decimal) -> Literal["memory
 
 def estimated_bytes(dataset: DatasetSection) -> int:
     """What a source is expected to take in memory; 0 where nothing is known of it."""
-    source = source_of(dataset)
-    if isinstance(source, TableSource) and not dataset.is_url:
-        return expected_table(source).peak
+    if dataset.kind == "table" and not dataset.is_url:
+        return expected_table(table_at(dataset)).peak
     if not dataset.is_url:
         return expected_bytes(Path(dataset.source), dataset.format)
     scheme = next((scheme for scheme in FILE_URLS if dataset.source.startswith(scheme)), None)

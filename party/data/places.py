@@ -10,8 +10,13 @@ from party.config import DatasetSection
 def source_of(dataset: DatasetSection) -> AnySource:
     """Where the rows of a dataset are."""
     if dataset.kind == "table":
-        return TableSource(dataset.source, dataset.format, dataset.separator, dataset.query, dataset.id)
+        return table_at(dataset)
     return transactions_at(dataset)
+
+
+def table_at(dataset: DatasetSection) -> TableSource:
+    """Where the rows of a dataset that is a table are."""
+    return TableSource(dataset.source, dataset.format, dataset.separator, dataset.query, dataset.id)
 
 
 def transactions_at(dataset: DatasetSection) -> TransactionSource:

@@ -23,7 +23,7 @@ from crypto.protocols.union.size_classes import LISTS
 from link.traffic import Traffic
 
 _COUNT_BYTES = 8
-_PLACE_BYTES: Final = 70  # about: points, values of lists or shares, their order, and what is common
+PLACE_BYTES: Final = 70  # about: points, values of lists or shares, their order, and what is common
 _PART_BYTES: Final = 450  # about, with each peer: rows of one part's store, three times, and how it is solved
 _BASE_MULTIPLICATIONS: Final = 3 * block_count(1)  # about, of either party
 
@@ -132,7 +132,7 @@ def intersection_work(sizes: AlignmentSizes, parties: Collection[str], merger: s
 def function_bytes(sizes: AlignmentSizes) -> int:
     """Memory of a party whose lists are compared by pseudorandom functions, without the identifiers."""
     pairs = max(sizes.parties - 2, 1)
-    return sizes.length * _PLACE_BYTES + min(sizes.length, MOST_KEYS) * pairs * _PART_BYTES
+    return sizes.length * PLACE_BYTES + min(sizes.length, MOST_KEYS) * pairs * _PART_BYTES
 
 
 def cardinality_work(sizes: AlignmentSizes, parties: Collection[str]) -> dict[str, int]:

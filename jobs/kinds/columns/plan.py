@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Final
 
 from jobs.kinds.columns.parameters import mines, vertical_mining
 from jobs.kinds.columns.plan_engines import engine_variants, of_engines, why
@@ -12,12 +13,13 @@ from jobs.plan.alternatives import alternative, is_possible
 from jobs.plan.answer import Answer
 from jobs.plan.assumptions import of_network, of_unions
 from jobs.plan.plan import Alternative, Batch, Plan
-from jobs.plan.prices import union_machine_s
+from jobs.plan.prices import ENCODE_CELL_S, PROCESS_BYTES, union_machine_s
 from jobs.plan.session_plan import session_plan
 from jobs.spec.job import JobSpec
 from link.files.printable import enumeration
 from mining.joint.vertical.choice import chosen_engine
 
+_NOTABLE_BYTES: Final = 100 << 20
 _NOT_MINED = "the figures are those of the alignment, and mining is not among them."
 
 
@@ -48,7 +50,7 @@ def estimate(
             Batch.of(f"level-{length}", spec.itemsets.disclose, level.candidates, level.frequent)
             for length, level in enumerate(sizes.levels, 2)
         ],
-        assumptions=[*others, *_assumptions(spec, answers, figures.found, latency_s)],
+        assumptions=[*others, *_assumptions(spec, answers, figures.found, latency_s), *_of_blocks(figures)],
         alternatives=[
             *(_alternative(spec, *way, figures_of(way[1]), known=published) for way in _alignments(spec) if compare),
             *(
@@ -112,6 +114,23 @@ def _assumptions(spec: JobSpec, answers: Mapping[str, Answer], found: ExpectedCo
         lines += of_unions(union_machine_s(row_union(spec, found.sizes), speeds, spec.job.parties[0]))
     lines.append(of_network(spec, latency_s))
     return lines
+
+
+def _of_blocks(figures: VerticalFigures) -> list[str]:
+    """What tables in blocks take; nothing where tables are small."""
+    sizes = figures.found.sizes
+    saved = {name: number - figures.block_bytes[name] for name, number in figures.memory_bytes.items()}
+    if max(saved.values()) < _NOTABLE_BYTES:
+        return []
+    nodes = enumeration(
+        [f"{name} {figures.block_bytes[name] / 1e9:.1f} GB" for name, number in saved.items() if number > 0]
+    )
+    cells = max(sizes.rows[name] * (sizes.columns[name].number + 1) for name in saved)
+    return [
+        'Memory is that of nodes that read their tables into it. With tables in blocks (engine = "processes") a node '
+        f"needs less: {nodes}, beside up to {PROCESS_BYTES >> 20} MiB for each process; to encode the largest table "
+        f"once takes about {cells * ENCODE_CELL_S:.0f} s of a core, and the job as long as before."
+    ]
 
 
 def _of_mining(spec: JobSpec, found: ExpectedColumns) -> list[str]:

@@ -25,9 +25,11 @@ from jobs.plan.answer import Answer
 from jobs.plan.figures import SessionFigures
 from jobs.plan.prices import (
     AGREEMENT,
+    BLOCK_BYTES,
     CELL_BYTES,
     ID_BYTES,
     NODE_BYTES,
+    PLACE_BYTES,
     POINT_COPIES,
     VALUE_TRANSFERS,
     Speeds,
@@ -49,11 +51,13 @@ class VerticalFigures(SessionFigures):
 
     Attributes:
         found: What is expected of it.
-        memory_bytes: By party.
+        memory_bytes: By party, where its table is in memory.
+        block_bytes: By party, those of the node where its table lies in blocks.
     """
 
     found: ExpectedColumns
     memory_bytes: Mapping[str, int]
+    block_bytes: Mapping[str, int]
 
     @classmethod
     def of(cls, spec: JobSpec, answers: Mapping[str, Answer], latency_s: float) -> VerticalFigures:
@@ -71,8 +75,10 @@ class VerticalFigures(SessionFigures):
             _alignment_traffic(traffic, spec, found.sizes)
         traffic.session({name: answer.certificate_bytes for name, answer in answers.items()})
         seconds += session_s(traffic, speeds, latency_s, spec.plan.bytes_per_s)
-        memory = {name: _memory(spec, found.sizes, traffic, name) for name in answers}
-        return cls(traffic, seconds, found, memory)
+        beside = {name: _memory(spec, found.sizes, traffic, name) for name in answers}
+        memory = {name: number + _table_bytes(found.sizes, name) for name, number in beside.items()}
+        blocks = {name: number + BLOCK_BYTES + PLACE_BYTES * found.sizes.rows[name] for name, number in beside.items()}
+        return cls(traffic, seconds, found, memory, blocks)
 
 
 def _alignment_traffic(traffic: Traffic, spec: JobSpec, sizes: RunSizes) -> None:
@@ -137,14 +143,17 @@ def _pseudonyms_s(sizes: PrfSizes, held: Mapping[str, int], speeds: Speeds) -> f
     )
 
 
+def _table_bytes(sizes: RunSizes, party: str) -> int:
+    return sizes.rows[party] * (ID_BYTES + CELL_BYTES * sizes.columns[party].number)
+
+
 def _memory(spec: JobSpec, sizes: RunSizes, traffic: Traffic, party: str) -> int:
-    """Its table, lists of points or of values, bitmaps of items and of one level's conjunctions, and the engine's."""
+    """Lists of points or of values, bitmaps of items and of one level's conjunctions, and the engine's; no table."""
     lists = AlignmentSizes.of(sizes.rows, sizes.common, spec.alignment.bound)
     if spec.alignment.mode == "intersection" and lists.takes_functions:
         found = NODE_BYTES + function_bytes(lists)
     else:
         found = NODE_BYTES + POINT_COPIES * sum(sizes.rows.values()) * STANDARD_128.point_bytes
-    found += sizes.rows[party] * (ID_BYTES + CELL_BYTES * sizes.columns[party].number)
     if not mines(spec):
         return found
     task, batches = vertical_mining(spec), [itemsets for level in sizes.levels for itemsets in level.batches]

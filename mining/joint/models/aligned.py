@@ -294,6 +294,11 @@ async def begin(
     return Begun(secrets, n_rows, engine, numbered)
 
 
+def code_bytes(attributes: Sequence[Attribute]) -> int:
+    """Bytes of a row's codes."""
+    return sum(np.dtype(_type_of(each)).itemsize for each in attributes)
+
+
 def _type_of(attribute: Attribute) -> type[np.signedinteger[Any]]:
     """The shortest type of an attribute's codes."""
     most = attribute.steps if isinstance(attribute, Numeric) else attribute.size

@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 import comine
+from jobs.kinds.models import plan as module
 from jobs.plan.answer import Answer
 from jobs.plan.estimate import estimate
 from protos.v1.plan_pb2 import Speed
@@ -48,3 +49,12 @@ def test_a_plan_says_what_it_does_not_reckon(task: Task, partition: str, told: i
     assert (plan.n_rows is None) == (told is None)
     names = [each.name for each in plan.alternatives]
     assert names == (["union of rows"] if partition == "vertical" and task != "k-means" else [])
+
+
+def test_a_model_of_columns_takes_their_codes(monkeypatch: pytest.MonkeyPatch) -> None:
+    spec = job("naive-bayes", partition="vertical")
+    few, many = (estimate(spec, answers(900, rows), 0.001).parties[PARTIES[0]].memory_bytes for rows in (10**6, 10**7))
+    monkeypatch.setattr(module, "code_bytes", lambda _: 0)
+    without = estimate(spec, answers(900, 10**7), 0.001).parties[PARTIES[0]].memory_bytes
+    assert few < without < many
+    assert (many - without) % 10**7 == 0

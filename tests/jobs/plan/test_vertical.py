@@ -162,3 +162,12 @@ def test_a_plan_with_more_rows_than_can_be_aligned_says_so() -> None:
     for rows, said in ((10**8, True), (1 << 24, False)):
         plan = estimate(spec, answers({"north": rows, "south": 1000}, dict.fromkeys(("north", "south"), 3)), 0.001)
         assert any("16,777,216 rows of a party cannot be aligned" in line for line in plan.assumptions) == said
+
+
+def test_a_plan_of_large_tables_says_what_they_take_in_blocks() -> None:
+    spec = job(PARTIES[:2], align={"mode": "intersection"})
+    small, large = (estimate(spec, answers(dict.fromkeys(PARTIES[:2], rows)), 0.001) for rows in (10_000, 10_000_000))
+    assert not any("blocks" in line for line in small.assumptions)
+    (said,) = (line for line in large.assumptions if "blocks" in line)
+    assert "north 1.1 GB and south 1.1 GB" in said
+    assert large.parties["north"].memory_bytes > 1.2e9

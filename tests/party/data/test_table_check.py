@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+from decimal import Decimal
 from pathlib import Path
 
 import pytest
 
 from comine.command import run
 from party.config import DatasetSection
+from party.data import table_costs
 from party.data.dataset_check import DatasetCheck, TableProfile, check_dataset
+from party.data.table_costs import unfit_table
 from tests.party.files import write_federation
 
 
@@ -34,6 +37,30 @@ def test_sizes_are_those_of_the_table(tmp_path: Path) -> None:
         rows=40, ids=("id",), columns=2, items=4, empty_cells=10, rare_items=0, longest_item=3
     )
     assert found.hints == ()
+    assert [(cost.engine, cost.fits) for cost in found.costs] == [("memory", True), ("processes", True)]
+
+
+def test_what_a_table_takes_with_each_engine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A column of few values takes a byte a row, and the alignment of its ids 78."""
+    section = {"name": "people", "kind": "table", "source": str(tmp_path / "people.csv"), "format": "csv"}
+    dataset = DatasetSection.model_validate(section)
+    found = {}
+    for number in (2_000, 20_000):
+        found[number] = dict(_costs(checked(tmp_path, rows(["x", "y"] * (number // 2)))))
+    assert found[20_000]["memory"] - found[2_000]["memory"] > 18_000 * 78
+    with_blocks = checked(tmp_path, rows(["x", "y"] * 20), engine="processes")
+    assert with_blocks.engine == "processes"
+    assert dict(_costs(with_blocks)) == dict(_costs(checked(tmp_path, rows(["x", "y"] * 20))))
+    assert unfit_table(dataset, Decimal("0.25"), tmp_path) == ""
+    monkeypatch.setattr(table_costs, "memory_limit", lambda: 1 << 20)
+    problem = unfit_table(dataset, Decimal("0.25"), tmp_path)
+    assert "40 rows are expected to take" in problem
+    assert "fewer rows or columns" in problem
+    assert check_dataset(dataset).problem == problem
+
+
+def _costs(found: DatasetCheck) -> list[tuple[str, int]]:
+    return [(cost.engine, cost.memory) for cost in found.costs]
 
 
 @pytest.mark.parametrize(
@@ -85,6 +112,8 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     shown = capsys.readouterr().out
     assert "40 rows with 1 columns and 3 distinct items" in shown
     assert "ids in id; empty cells: 10 of 40" in shown
+    assert "with the memory of a job over columns:" in shown
+    assert "processes" in shown
     assert "Yes" not in shown
     assert run(["party", "check", str(toml), "--json", "--show-items"]) == 0
     (people,) = json.loads(capsys.readouterr().out)["datasets"]

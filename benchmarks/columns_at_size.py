@@ -1,0 +1,131 @@
+"""Alignment and itemsets of two parties over columns, at size: nodes in control groups, in memory and in blocks."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
+
+from benchmarks.measure import core_seconds_of, peak_mb_of, run_process
+from benchmarks.settings import Settings
+from benchmarks.table import Table
+from coordinator.demo.loopback import LoopbackFederation
+
+PARTIES: Final = ("north", "south")
+COLUMNS: Final = 15
+LIMIT: Final = 2 << 30
+_BATCH: Final = 1 << 18
+_READY_S: Final = 300.0
+_GROUPS: Final = Path("/sys/fs/cgroup")
+_JOB: Final = """[job]
+name = "columns at size"
+task = "itemsets"
+partition = "vertical"
+parties = ["north", "south"]
+dataset = "people"
+[itemsets]
+min_support = 0.02
+max_length = 2
+engine = "ot"
+"""
+
+
+def run(settings: Settings) -> list[Table]:
+    """Memory and time of both nodes, where rows lie in memory and where they lie in blocks."""
+    table = Table(
+        f"Two parties of {COLUMNS} columns each, four fifths of the rows in common, each node in {LIMIT >> 30} GiB",
+        ("rows, engine", "party", "node MB", "group MB", "core s", "s of the job", "itemsets"),
+        notes=["node = peak resident memory of the node; group = with its processes, files that the system keeps, too"],
+    )
+    for rows in settings.rows:
+        with tempfile.TemporaryDirectory(prefix="comine-bench-") as name:
+            sources = {party: Path(name) / f"{party}.parquet" for party in PARTIES}
+            settings.tell(f"{rows:,} rows for each party")
+            for place, source in enumerate(sources.values()):
+                write_people(source, rows, place)
+            found = set()
+            for engine in ("memory", "processes"):
+                settings.tell(f"{rows:,} rows, {engine}")
+                found.add(_measure(table, rows, engine, sources, Path(name) / engine))
+            if len(found) != 1:
+                table.notes.append(f"{rows:,} rows: results differ")
+    return [table]
+
+
+def write_people(path: Path, rows: int, place: int) -> None:
+    """A party's table: rows of so many people and a quarter more, drawn at random, in random order."""
+    random = np.random.default_rng(place)
+    people = np.sort(random.permutation(rows + rows // 4)[:rows])
+    people = people[random.permutation(rows)]
+    names = ["id", *(f"party{place}column{column}" for column in range(COLUMNS))]
+    with pq.ParquetWriter(path, pa.schema([(name, pa.string()) for name in names])) as writer:
+        for start in range(0, rows, _BATCH):
+            some = people[start : start + _BATCH]
+            ids = pa.array([f"person-{number:012}" for number in some.tolist()])
+            cells = [_cells(some, place, column) for column in range(COLUMNS)]
+            writer.write_table(pa.table([ids, *cells], names))
+
+
+def _cells(people: NDArray[np.int64], place: int, column: int) -> pa.Array:
+    values = 20 if column < COLUMNS // 3 else 100
+    codes = (people * 2654435761 + column * 40503 * (people % 97) + place * 7919) % values
+    texts = pa.array([f"v{value}" for value in range(values)])
+    return pa.DictionaryArray.from_arrays(pa.array(codes.astype(np.int32)), texts).cast(pa.string())
+
+
+def _measure(table: Table, rows: int, engine: str, sources: Mapping[str, Path], folder: Path) -> str:
+    """Runs the job and enters what it took; its itemsets, as they are in the result."""
+    written = {"kind": "table", "format": "parquet", "id": "id", "engine": engine}
+    federation = LoopbackFederation.prepare(folder, "people", sources, written=dict.fromkeys(sources, written))
+    (folder / "job.toml").write_text(_JOB, encoding="utf-8")
+    with federation.running():
+        asyncio.run(federation.ready(_READY_S))
+        nodes = {party: node.pid for party, node in federation.nodes.items()}
+        with _limited(nodes) as groups:
+            finished = run_process(
+                [
+                    *(sys.executable, "-P", "-m", "comine", "job", "run", folder / "job.toml"),
+                    *("--federation", federation.file, "--out", folder / "result"),
+                ]
+            )
+            itemsets = (folder / "result" / "itemsets.csv").read_text(encoding="utf-8")
+            for party, pid in nodes.items():
+                peak = (groups[party] / "memory.max_usage_in_bytes").read_text() if party in groups else None
+                table.add(
+                    *(f"{rows:,}, {engine}", party, peak_mb_of(pid), peak and int(peak) / 1e6),
+                    *(core_seconds_of(pid), finished.seconds, itemsets.count("\n") - 1),
+                )
+    result = json.loads((folder / "result" / "result.json").read_text(encoding="utf-8"))
+    return f"{result['n_rows']} {itemsets}"
+
+
+@contextmanager
+def _limited(nodes: Mapping[str, int]) -> Iterator[dict[str, Path]]:
+    """Control groups of `LIMIT` bytes each, by party; none where this machine does not let them be made."""
+    groups = dict[str, Path]()
+    try:
+        for party, pid in nodes.items():
+            group = _GROUPS / "memory" / f"comine-bench-{pid}"
+            group.mkdir()
+            groups[party] = group
+            (group / "memory.limit_in_bytes").write_text(str(LIMIT))
+            (group / "cgroup.procs").write_text(str(pid))
+    except OSError:
+        groups.clear()
+    try:
+        yield groups
+    finally:
+        for group in groups.values():
+            for pid in (group / "cgroup.procs").read_text().split():
+                (_GROUPS / "memory" / "cgroup.procs").write_text(pid)
+            group.rmdir()
