@@ -46,7 +46,14 @@ Job = str | os.PathLike[str] | Mapping[str, object] | JobSpec
 
 
 class DataWarning(UserWarning):
-    """Data of a simulation look as if they were misread, or its least support is hardly what is meant."""
+    """Data of a simulation look as if they were misread, or its least support is hardly what is meant.
+
+    Example:
+        >>> import warnings
+        >>> with warnings.catch_warnings():
+        ...     warnings.simplefilter("ignore", comine.DataWarning)
+        ...     result = comine.simulate(job, {"north": rows, "south": []})  # a party without rows, which is meant
+    """
 
 
 def simulate(
@@ -99,10 +106,10 @@ def simulate(
         >>> north = [["bread", "milk"], ["bread"]]
         >>> south = pandas.DataFrame({"bread": [1, 0], "milk": [1, 1]})  # one-hot, as mlxtend has it
         >>> comine.simulate(job, {"north": north, "south": south}).itemsets()[["itemset", "count"]]
-               itemset  count
-        0      [bread]      3
-        1       [milk]      3
-        2  [bread, milk]    2
+                 itemset  count
+        0        [bread]      3
+        1         [milk]      3
+        2  [bread, milk]      2
     """
     spec = _specification(job)
     check_parties(spec, data)
@@ -125,6 +132,11 @@ def load_model(path: str | os.PathLike[str]) -> Model:
 
     Raises:
         InputDataError: It cannot be read, or is no model of this version of comine.
+
+    Example:
+        >>> comine.simulate(learning, tables).save("result")
+        >>> comine.load_model("result").n_rows
+        12
     """
     file = Path(path)
     file = file / MODEL_FILE if os.path.isdir(file) else file  # which no name makes fail
@@ -143,6 +155,15 @@ class Federation:
 
     Attributes:
         parties: Names of all parties.
+
+    Example:
+        >>> federation = comine.Federation.connect("federation.toml")
+        >>> federation.parties
+        ('north', 'south', 'east')
+        >>> federation.plan("job.toml").job
+        'weekly'
+        >>> federation.run("job.toml", wait=60, progress=False).n_rows
+        180
     """
 
     def __init__(self, path: Path, file: FederationFile, identity: Identity) -> None:

@@ -35,6 +35,13 @@ class JobHandle:
 
     Attributes:
         id: In hex; `comine job watch ID` and the like know it.
+
+    Example:
+        >>> job = comine.Federation.connect("federation.toml").submit("job.toml")
+        >>> job.result(timeout=300).n_rows
+        180
+        >>> job.status().state
+        'succeeded'
     """
 
     def __init__(self, folder: JobFolder, federation: Path, identity: Identity, addresses: Mapping[str, str]) -> None:

@@ -11,7 +11,13 @@ from jobs.report.text import visible
 
 
 class Plan(jobs.plan.Plan):
-    """What a job is expected to cost each party and what it discloses, in the form `comine.plan/1`."""
+    """What a job is expected to cost each party and what it discloses, in the form `comine.plan/1`.
+
+    Example:
+        >>> plan = comine.Federation.connect("federation.toml").plan("job.toml")
+        >>> plan.rounds > 0, sorted(plan.parties)
+        (True, ['east', 'north', 'south'])
+    """
 
     def __repr__(self) -> str:
         return f"Plan({self.job!r}, {in_all(self)})"

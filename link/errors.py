@@ -48,6 +48,13 @@ class ComineError(Exception):
         shareable: Whether the sentence of this one may leave a party while a job has its rows; see `shareable`.
         reporter: The peer by whose word this party has it; None where it arose here. For this party's own logs: who may
             have lied, or passed on a lie.
+
+    Example:
+        >>> try:
+        ...     comine.load_model("nowhere")
+        ... except comine.ComineError as error:
+        ...     print(error.code, error.exit_code, error.message)
+        E101 10 the model nowhere cannot be read: No such file or directory
     """
 
     code: ClassVar[str] = "E700"

@@ -23,6 +23,13 @@ class Anonymized:
     Attributes:
         inputs: The configuration with all that it names.
         release: The rows, their classes, what was suppressed, and the work that was done.
+
+    Example:
+        >>> release = comine.anonymize("people.toml")
+        >>> release.table.num_rows
+        10
+        >>> release.save("release").statement  # the certificate's, in words
+        '...'
     """
 
     inputs: Inputs
@@ -60,6 +67,10 @@ def anonymize(config: str | os.PathLike[str]) -> Anonymized:
 
     Raises:
         ComineError: The configuration or the data is at fault, or the models cannot be met; the message says why.
+
+    Example:
+        >>> comine.anonymize("people.toml").table.column_names
+        ['age', 'town', 'illness']
     """
     inputs = load(Path(config))
     return Anonymized(inputs, run(inputs))

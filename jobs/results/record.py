@@ -124,9 +124,9 @@ class ResultRecord:
 
         Example:
             >>> result.itemsets("mlxtend").query("support > 0.6")
-                support  itemsets
-            0  0.666667   (bread)
-            1  0.666667    (milk)
+                support            itemsets
+            0  0.666667  frozenset({bread})
+            1  0.666667   frozenset({milk})
         """
         found = self._found("itemsets")
         return frame_of(self.tables["itemsets"], form, found.n_rows)
@@ -150,9 +150,9 @@ class ResultRecord:
 
         Example:
             >>> result.rules("mlxtend")[["antecedents", "consequents", "confidence"]]
-              antecedents consequents  confidence
-            0      (milk)     (bread)         0.5
-            1     (bread)      (milk)         0.5
+                      antecedents         consequents  confidence
+            0  frozenset({bread})   frozenset({milk})         0.5
+            1   frozenset({milk})  frozenset({bread})         0.5
         """
         if self.spec.rules is None:
             raise ConfigurationError('this job has no rules; use task = "rules" with a [rules] table')

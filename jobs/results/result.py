@@ -10,7 +10,14 @@ from jobs.results.record import ResultRecord
 
 
 class Result(ResultRecord):
-    """The result of one job; see `ResultRecord` for what is in it."""
+    """The result of one job; see `ResultRecord` for what is in it.
+
+    Example:
+        >>> result = comine.simulate(job, {"north": rows, "south": rows}, seed=1)
+        >>> result
+        Result('weekly', rules, 2 parties, 6 rows, 3 itemsets)
+        >>> result.save("result")
+    """
 
     def save(self, folder: Path | str) -> None:
         """Writes the result folder: tables, `result.json`, `report.html` and `manifest.json`; all or nothing.

@@ -30,6 +30,13 @@ class Transactions:
         items: The dictionary; distinct strings. Loaders give it in ascending order of UTF-8 bytes.
         offsets: Where each row starts in `indices`; n_rows + 1 numbers, the first 0.
         indices: Item numbers (positions in `items`), ascending and distinct inside a row.
+
+    Example:
+        >>> data = comine.Transactions.from_rows([["bread", "milk"], ["bread"], []])
+        >>> data
+        Transactions(rows=3, items=2, occurrences=3)
+        >>> data.item_counts().tolist()
+        [2, 1]
     """
 
     items: tuple[str, ...]

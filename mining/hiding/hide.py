@@ -88,6 +88,13 @@ def hide(
     Raises:
         ConfigurationError: A parameter is wrong, or hiding an itemset by confidence is asked for.
         InputDataError: A rule names an item that is in no row.
+
+    Example:
+        >>> data = comine.Transactions.from_rows([["bread", "milk"]] * 3 + [["bread"]])
+        >>> limits = comine.Thresholds(Decimal("0.5"), Decimal("0.5"))
+        >>> hidden = comine.hide(data, [comine.SensitiveRule(("bread",), ("milk",))], limits, method="confidence")
+        >>> hidden.transactions.n_rows, hidden.deleted
+        (4, 2)
     """
     work, before, after, solved = sanitise(data, sensitive, thresholds, method, scope, time_limit)
     result = work.result()

@@ -27,6 +27,10 @@ class SensitiveRule:
     Attributes:
         antecedent: X of X → Y.
         consequent: Y.
+
+    Example:
+        >>> comine.SensitiveRule(("bread",), ("milk",))
+        SensitiveRule(antecedent=('bread',), consequent=('milk',))
     """
 
     antecedent: tuple[str, ...]
@@ -78,6 +82,10 @@ class Thresholds:
     Attributes:
         min_support: As in a job: a fraction of the rows, or a count.
         min_confidence: Of rules.
+
+    Example:
+        >>> comine.Thresholds(Decimal("0.2"), Decimal("0.5")).least_count(50)
+        10
     """
 
     min_support: int | Decimal

@@ -33,6 +33,11 @@ class Model:
         task: Its public parameters.
         n_rows: Rows that it was learnt from.
         learnt: The model itself, with its numbers.
+
+    Example:
+        >>> model = comine.simulate(learning, tables).model()
+        >>> model.predict(tables["north"])[:3].tolist()
+        ['no', 'no', 'yes']
     """
 
     task: ModelParameters
