@@ -24,15 +24,11 @@ def serve(
 ) -> None:
     """Serve one party's data to joint jobs, within its policy, until SIGTERM or Ctrl-C."""
     import asyncio
-    import gc
     import os
 
     os.environ.setdefault("GRPC_VERBOSITY", "NONE")  # its own lines would wait for the reader
-    gc.disable()  # what is loaded stays: to look for what does not takes a fifth of the start
     from party.server import serve as serve_node
 
-    gc.freeze()
-    gc.enable()
     asyncio.run(serve_node(party_toml))
 
 
