@@ -7,6 +7,7 @@ from collections.abc import Iterable
 
 import jobs.plan
 from coordinator.cli.plan import costs, in_all, sections
+from jobs.plan.cost import cost
 from jobs.report.text import visible
 
 
@@ -25,8 +26,10 @@ class Plan(jobs.plan.Plan):
     def _repr_html_(self) -> str:
         heads, rows = costs(self)
         body = "".join(_row("td", row) for row in rows)
+        asked = [] if self.summary is None else self.summary.entries(self.coordinator, cost(self))
         return "".join(
             (
+                f"<table><tbody>{''.join(_row('td', entry) for entry in asked)}</tbody></table>",
                 f"<div><b><bdi>{_text(self.job)}</bdi></b> is expected to cost</div>",
                 f"<table><thead>{_row('th', heads)}</thead><tbody>{body}</tbody></table>",
                 f"<div>{_text(in_all(self))}; strategy {_text(self.strategy)}.</div>",

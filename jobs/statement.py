@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -24,6 +25,7 @@ class Statement:
     Attributes:
         adversary: The behaviour against which it holds.
         collusion: How many colluders it withstands.
+        worst: The worst that colluders could find out, in plain words.
         declared: Every label under which a party may open something; enforced while the job runs.
         learned: Who learns what: the result first, then what all parties learn, then what some do, then what the end
             of a job reveals of one party's rows.
@@ -32,6 +34,7 @@ class Statement:
 
     adversary: str
     collusion: str
+    worst: str
     declared: tuple[Declared, ...]
     learned: tuple[Learned, ...]
     beyond: tuple[str, ...]
@@ -39,7 +42,7 @@ class Statement:
     def as_data(self) -> list[dict[str, Any]]:
         """The statement as JSON values."""
         return [
-            {"adversary": self.adversary, "collusion": self.collusion},
+            {"adversary": self.adversary, "collusion": self.collusion, "worst": self.worst},
             *(
                 {"who": list(line.who), "kind": line.kind, "what": line.what, "detail": line.detail}
                 for line in self.learned
@@ -76,6 +79,16 @@ class Statement:
         ]
 
 
+def openings(disclosure: Iterable[Mapping[str, Any]]) -> list[str]:
+    """Of a statement as JSON values, in sentences, the labels under which nodes may open something."""
+    return [
+        f"{line['label']}: {line['what']}, to {enumeration(line['recipients'])}, at most {line['maximum']:,} "
+        f"values from each, {line['when']}."
+        for line in disclosure
+        if "label" in line
+    ]
+
+
 def statement(spec: JobSpec) -> Statement:
     """The statement of a job, from its specification alone: every party computes the same."""
     receivers = tuple(dict.fromkeys(r for name in spec.job.recipients for r in _expand(name, spec.job.parties)))
@@ -83,9 +96,10 @@ def statement(spec: JobSpec) -> Statement:
     return Statement(
         adversary="semi-honest: every party follows the protocol and may study all it sees",
         collusion=own.collusion,
+        worst=own.worst,
         declared=own.declared,
         learned=(
-            Learned(receivers, "result", own.result),
+            Learned(receivers, "result", own.result).main(),
             *sorted(own.learned, key=lambda line: _rank(line, spec.job.parties)),
             own.progress,
             *fitness.learned(spec, own.declared),

@@ -47,17 +47,23 @@ class Learned:
         kind: What sort of thing it is.
         what: It, in one short plain part of a sentence. Where it rounds, it says more than is disclosed, never less.
         detail: The same in its exact form, with all numbers and bounds; empty where `what` is exact.
+        brief: The same in the words of a job's summary; empty where the summary leaves it to the statement.
     """
 
     who: tuple[str, ...]
     kind: Literal["result", "size", "count", "membership"]
     what: str
     detail: str = ""
+    brief: str = ""
 
     @property
     def exact(self) -> str:
         """It in its exact form."""
         return self.detail or self.what
+
+    def main(self, brief: str = "") -> Learned:
+        """The same line as one that summaries name, in its own words or in fewer, which state no less."""
+        return replace(self, brief=brief or self.what)
 
     def of(self, subject: str) -> Learned:
         """The same line about one of several runs of a protocol in a job."""

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 File = Annotated[Path, typer.Argument(metavar="PARTY_TOML", help="The node's file, e.g. north.toml.")]
 JobId = Annotated[str, typer.Argument(metavar="JOB", help="The job's id, or its first four digits or more.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+Detail = Annotated[bool, typer.Option("--detail", help="The whole statement, the policy's rules, all figures.")]
 By = Annotated[str, typer.Option("--by", help="Who decides; sent to the others.", show_default=True)]
 OPERATOR = "operator"  # the user of this machine is nobody's business
 Yes = Annotated[bool, typer.Option("--yes", help="Do not ask again.")]
@@ -43,21 +44,18 @@ def inbox(
     _write(contents, as_json, lambda: list_text(contents, ruled=is_terminal()))
 
 
-def show(party_toml: File, job: JobId, as_json: AsJson = False) -> None:
-    """Show a job: what it discloses, what the policy says to it, what it costs, and what was before."""
-    from party.jobs.alignments import FOLDER, Alignments
-    from party.policy.inbox import find, shown
+def show(party_toml: File, job: JobId, detail: Detail = False, as_json: AsJson = False) -> None:
+    """Show a job: what is asked, who learns what, the worst case and the cost, and what has changed since the last."""
+    from party.policy.inbox import find
     from party.policy.inbox_text import show_text
 
     with _opened(party_toml) as (config, store, judge):
-        record = find(store, job)
-        alignment = Alignments(config.party.state_dir / FOLDER).find(record.job_id)
-        contents = shown(config.party.name, record, store, judge, _plan(config, record), alignment, time.time())
-    _write(contents, as_json, lambda: show_text(contents, str(party_toml)))
+        contents = _shown(config, find(store, job), store, judge)
+    _write(contents, as_json, lambda: show_text(contents, str(party_toml), detail=detail))
 
 
 def approve(party_toml: File, job: JobId, by: By = OPERATOR, yes: Yes = False, as_json: AsJson = False) -> None:
-    """Agree to a job: sign it with the party's key, so that its coordinator may start it."""
+    """Agree to a job, whose summary is shown first: sign it with the party's key, so that it may be started."""
     _decide(party_toml, job, by, yes, as_json, None)
 
 
@@ -93,7 +91,7 @@ def budget(
 def _decide(party_toml: Path, job: str, by: str, yes: bool, as_json: bool, reason: str | None) -> None:
     from link.errors import JobCancelled
     from party.policy.inbox import find, listed
-    from party.policy.inbox_text import SHORT, harmless
+    from party.policy.inbox_text import SHORT, harmless, summary_text
 
     who = _person(by)
     if reason is not None:
@@ -102,8 +100,10 @@ def _decide(party_toml: Path, job: str, by: str, yes: bool, as_json: bool, reaso
         record = find(store, job)
         verb = "approve" if reason is None else "deny"
         question = f"{verb} job {record.job_id.hex()[:SHORT]} of {record.coordinator} on {record.dataset}?"
-        if not yes and is_terminal() and not typer.confirm(harmless(question), err=True):
-            raise JobCancelled("nothing was decided")
+        if not yes and is_terminal():
+            typer.echo(summary_text(_shown(config, record, store, judge)), err=True, nl=False)
+            if not typer.confirm(harmless(question), err=True):
+                raise JobCancelled("nothing was decided")
         with _consent(config, store, judge) as consent:
             if reason is None:
                 consent.approve(record, who)
@@ -156,6 +156,15 @@ def _consent(config: PartyConfig, store: Store, judge: Judge) -> Iterator[Consen
         yield Consent(judge, identity, store, audit)
     finally:
         audit.close()
+
+
+def _shown(config: PartyConfig, record: Record, store: Store, judge: Judge) -> dict[str, Any]:
+    """All that a person needs to decide on a job."""
+    from party.jobs.alignments import FOLDER, Alignments
+    from party.policy.inbox import shown
+
+    alignment = Alignments(config.party.state_dir / FOLDER).find(record.job_id)
+    return shown(config.party.name, record, store, judge, _plan(config, record), alignment, time.time())
 
 
 def _plan(config: PartyConfig, record: Record) -> dict[str, Any] | None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from coordinator.cli.options import HERE, AsJson, FederationFile
+from link.files.printable import text_width
 from link.files.quantities import size
 
 if TYPE_CHECKING:
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 def plan(
     job_toml: Annotated[Path, typer.Argument(metavar="JOB", help="The job file.")],
     federation: FederationFile = HERE,
+    detail: Annotated[bool, typer.Option("--detail", help="The whole statement, all figures, and other ways.")] = False,
     as_json: AsJson = False,
 ) -> None:
     """Say what a job will cost each party and who will learn what; no data is moved and nobody is asked to agree."""
@@ -35,27 +37,32 @@ def plan(
     if as_json:
         write_json(found.as_data())
     else:
-        show_plan(found)
+        show_plan(found, detail=detail)
 
 
-def show_plan(plan: Plan) -> None:
-    """Writes a plan for people: the figures per party, who learns what, on what they rest, and other ways."""
-    from coordinator.cli.terminal.console import write, write_table
+def show_plan(plan: Plan, *, detail: bool) -> None:
+    """Writes a plan for people: its summary, and where asked the figures per party, who learns what, and other ways."""
+    from coordinator.cli.terminal.console import write, write_sentence, write_table
+    from jobs.plan.cost import cost
 
+    if plan.summary is not None:
+        write("".join(f"{line}\n" for line in plan.summary.lines(plan.coordinator, cost(plan), text_width())))
+    if not detail:
+        write("\nall else: --detail\n")
+        return
+    write("\n")
     write_table(*costs(plan), f"What '{plan.job}' is expected to cost")
     batches = [batch for batch in plan.batches if batch.candidates]
     took = plan.strategy if plan.n_rows is not None else f"{plan.strategy} (as the job has it)"
-    write(
-        f"\n{in_all(plan)}; strategy {took}"
-        + "".join(
-            f"; {batch.candidates:,} candidates at {batch.step}, {batch.opened:,} sums opened" for batch in batches
-        )
-        + ".\n"
+    course = "".join(
+        f"; {batch.candidates:,} candidates at {batch.step}, {batch.opened:,} sums opened" for batch in batches
     )
+    write("\n")
+    write_sentence(f"{in_all(plan)}; strategy {took}{course}.")
     for title, sentences in sections(plan).items():
         write(f"\n{title}\n")
         for sentence in sentences:
-            write(f"  - {sentence}\n")
+            write_sentence(sentence, "  - ")
     show_engines(plan)
     show_alternatives(plan)
 
@@ -75,8 +82,11 @@ def costs(plan: Plan) -> tuple[list[str], list[list[str]]]:
 
 def sections(plan: Plan) -> dict[str, list[str]]:
     """What a plan says in sentences, under their titles."""
+    from jobs.statement import openings
+
     sentences = {
         "Who learns what": plan.prose,
+        "What the nodes may open": openings(plan.disclosure),
         "What it costs each record": cost_of_records(plan),
         "To be thought of": plan.advice,
         "The figures rest on this": plan.assumptions,
@@ -117,7 +127,7 @@ def cost_of_records(plan: Plan) -> list[str]:
 
 def show_engines(plan: Plan) -> None:
     """Writes the engines of a vertical job beside one another, and why it takes the one that it takes."""
-    from coordinator.cli.terminal.console import write, write_table
+    from coordinator.cli.terminal.console import write, write_sentence, write_table
 
     if not plan.engines:
         return
@@ -131,7 +141,8 @@ def show_engines(plan: Plan) -> None:
             figures = [f"{each.seconds:.2f}", size(each.bytes_sent), str(each.rounds), size(each.memory_bytes)]
         rows.append([name, *figures, each.trust])
     write_table(heads, rows, "Engines compared")
-    write(f"\n{plan.engine_reason}\n")
+    write("\n")
+    write_sentence(plan.engine_reason or "")
     for each in plan.engines:
         if each.change:
             write(f"For {each.engine}: set {', '.join(each.change)}\n")
@@ -139,7 +150,7 @@ def show_engines(plan: Plan) -> None:
 
 def show_alternatives(plan: Plan) -> None:
     """Writes the other ways to do the job: their costs, and what their statements say instead."""
-    from coordinator.cli.terminal.console import write, write_table
+    from coordinator.cli.terminal.console import write, write_sentence, write_table
 
     if not plan.alternatives:
         return
@@ -148,7 +159,9 @@ def show_alternatives(plan: Plan) -> None:
     rows = [[each.name, *_costs(each)] for each in plan.alternatives]
     write_table(["alternative", "strategy", "seconds", "bytes", "rounds"], [as_written, *rows], "Other ways to do it")
     for each in plan.alternatives:
-        write(f"\n{each.name}: set {', '.join(each.change)}\n  {each.in_short}\n")
+        write("\n")
+        write_sentence(f"{each.name}: set {', '.join(each.change)}")
+        write_sentence(each.in_short, "  ")
 
 
 def _costs(alternative: Alternative) -> list[str]:

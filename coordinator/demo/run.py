@@ -19,8 +19,9 @@ from jobs.loading import load_job
 from jobs.report.tables import most_useful
 from jobs.results.result import Result
 from jobs.spec.job import JobSpec
-from jobs.statement import statement
+from jobs.summary import summary
 from link.errors import ConfigurationError, InternalError, ResourceError
+from link.files.printable import text_width
 from mining.data.transactions import Transactions
 from mining.public_sizes import measured
 
@@ -166,11 +167,9 @@ def _compare(console: Console, result: Result, baskets: Mapping[str, Sequence[Ba
 
 
 def _show_disclosure(console: Console, result: Result) -> None:
-    console.print("[bold]Who learnt what[/bold] (enforced while the job ran, and part of result.json)")
-    lines = Table.grid(padding=(0, 1))
-    for sentence in statement(result.spec).prose():
-        lines.add_row("•", sentence)
-    console.print(lines)
+    console.print("[bold]Who learnt what[/bold] (enforced while the job ran; the whole statement is in result.json)")
+    for line in summary(result.spec).lines(width=text_width()):
+        console.print(line, markup=False, soft_wrap=True)
     console.print()
 
 

@@ -48,7 +48,8 @@ async def plan_job(spec: JobSpec, identity: Identity, addresses: Mapping[str, st
         latency_s = max([await _latency_s(client) for client in clients.values()])
         # All at once: parties that share a machine measure what each of them gets of it.
         answers = await each(clients, lambda client: _ask(client, EstimateRequest(spec=spec.canonical())))
-        return await asyncio.to_thread(forecast, spec, answers, latency_s)
+        found = await asyncio.to_thread(forecast, spec, answers, latency_s)
+        return found.model_copy(update={"coordinator": identity.name})
 
 
 async def _latency_s(client: PartyClient) -> float:

@@ -8,6 +8,7 @@ from jobs.kinds.estimates_finding import FoundEstimates
 from jobs.kinds.kind import ALL, Facet, Kind, Unions
 from jobs.spec.job import UNIVERSES, JobSpec
 from link.errors import ConfigurationError
+from link.files.quantities import percent
 from mining.rules.measure_names import DEFAULT_MEASURES
 
 ITEMSETS: Final = frozenset({"min_support", "top_k", "max_length", "exclude"})
@@ -26,18 +27,22 @@ class ItemsetsKind(Kind):
 
     def lead(self, spec: JobSpec) -> tuple[str, str]:
         what = "Association rules" if spec.rules is not None else "Frequent itemsets"
-        return f"{what} over all rows", "mined together; no row left its owner"
+        over = "columns" if spec.is_vertical else "all rows"
+        return f"{what} over {over}", "mined together; no row left its owner"
+
+    def asks(self, spec: JobSpec) -> list[tuple[str, str]]:
+        asked, support = [], spec.itemsets.min_support_
+        if support is not None:
+            threshold = f"{support:,} transactions" if isinstance(support, int) else percent(support)
+            asked.append(("minimum support", threshold))
+        if spec.itemsets.top_k is not None:
+            asked.append(("top", f"{spec.itemsets.top_k:,}"))
+        if spec.rules is not None:
+            asked.append(("minimum confidence", percent(spec.rules.min_confidence)))
+        return asked
 
     def facts(self, spec: JobSpec, strategy: str) -> list[tuple[str, str]]:
-        facts, support = [], spec.itemsets.min_support_
-        if support is not None:
-            threshold = f"{support:,} transactions" if isinstance(support, int) else f"{support} of all transactions"
-            facts.append(("minimum support", threshold))
-        if spec.itemsets.top_k is not None:
-            facts.append(("most frequent", f"the first {spec.itemsets.top_k:,}"))
-        if spec.rules is not None:
-            facts.append(("minimum confidence", str(spec.rules.min_confidence)))
-        return [*facts, ("strategy", strategy)]
+        return [("strategy", strategy)]
 
     def rows_called(self, spec: JobSpec) -> str:
         return "transactions"

@@ -61,6 +61,7 @@ class Disclosure(NamedTuple):
         declared: Every label under which something may be opened.
         learned: Who learns what.
         collusion: Which parties may work together without learning more, in words.
+        worst: The worst that some of them could find out together, or one alone, in plain words.
         beyond: What keeps all promises and may still reveal something.
     """
 
@@ -69,6 +70,7 @@ class Disclosure(NamedTuple):
     declared: tuple[Declared, ...]
     learned: tuple[Learned, ...]
     collusion: str
+    worst: str
     beyond: tuple[str, ...] = ()
 
 
@@ -212,9 +214,13 @@ class Kind(ABC):
     def lead(self, spec: JobSpec) -> tuple[str, str]:
         """What a report is about, and what was done together, in words for its title."""
 
-    @abstractmethod
+    def asks(self, spec: JobSpec) -> list[tuple[str, str]]:
+        """What is asked for beside that: names of settings that matter most, and their values for people."""
+        return []
+
     def facts(self, spec: JobSpec, strategy: str) -> list[tuple[str, str]]:
-        """What was asked for and how it was done, for a report's list of facts."""
+        """How it was done, for a report's list of facts, where these come after what was asked for."""
+        return []
 
     def finds_positions(self, spec: JobSpec) -> bool:
         """Whether a result has the number of positions of rows, so that nobody learns how many rows are common."""

@@ -6,6 +6,7 @@ from jobs.spec.job import JobSpec
 from link.disclosure import Learned
 
 WATCHED = "the steps of the job or why it failed, and each party's bytes, rounds and seconds"
+_COURSE = "the course of the job"
 
 
 def watched(spec: JobSpec, rows: str, reveals: str = "", *, how: str = "") -> Learned:
@@ -20,11 +21,14 @@ def watched(spec: JobSpec, rows: str, reveals: str = "", *, how: str = "") -> Le
     rows = "" if spec.to_coordinator else f"{rows}, "
     what = f"{rows}{f'the {how} taken, ' if how else ''}{WATCHED}"
     if not reveals:
-        return Learned(("coordinator",), "size", what)
-    short = (
-        f"{rows}the job's progress or failure, each party's traffic and running time, and the sizes that these reveal"
-    )
-    return Learned(("coordinator",), "size", short, f"{what}, {reveals}")
+        line = Learned(("coordinator",), "size", what)
+    else:
+        short = (
+            f"{rows}the job's progress or failure, each party's traffic and running time, and the sizes that these "
+            "reveal"
+        )
+        line = Learned(("coordinator",), "size", short, f"{what}, {reveals}")
+    return line if spec.to_coordinator else line.main(f"no result; {rows}{_COURSE}")
 
 
 def cut_to_top(spec: JobSpec) -> tuple[Learned, ...]:
@@ -52,10 +56,10 @@ def exact_result(spec: JobSpec) -> str:
     rules = spec.rules is not None
     if spec.itemsets.disclose == "frequent":
         return "which itemsets are frequent" + (" and which association rules hold" if rules else "") + ", and N"
-    found = "all frequent itemsets with their supports"
+    found = "all frequent itemsets with supports"
     if spec.itemsets.top_k is not None:
         found = f"of all frequent itemsets {most_frequent(spec.itemsets.top_k)}, with supports"
-    return f"{found}{' and the association rules that follow' if rules else ''}, and N"
+    return f"{found}{', the association rules' if rules else ''}, and N"
 
 
 def estimated_result(spec: JobSpec, found: str, rows: str) -> str:

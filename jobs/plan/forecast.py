@@ -14,6 +14,7 @@ from jobs.kinds.registry import opens
 from jobs.plan.estimate import estimate
 from jobs.plan.plan import PartyPlan, Plan
 from jobs.plan.predicted import End, predicted
+from jobs.plan.supposed import supposed
 from jobs.spec.job import JobSpec
 from jobs.union_limit import blurred_merges
 from link.errors import ConfigurationError
@@ -40,7 +41,11 @@ def forecast(spec: JobSpec, published: Mapping[str, PartyEstimate], latency_s: f
         ConfigurationError: The job cannot run with parties as they likely are; the sentence says why.
     """
     likely = estimate(spec, predicted(spec, published, "likely"), latency_s, *others, *_grounds(spec, published))
-    if not any(published[name].sizes.rows for name in spec.job.parties):
+    hidden = not any(published[name].sizes.rows for name in spec.job.parties)
+    if hidden or likely.is_least:
+        with suppress(ConfigurationError):
+            likely = likely.model_copy(update={"supposed": supposed(spec, published, latency_s)})
+    if hidden:
         return likely
 
     def at(end: End) -> Plan | None:

@@ -9,6 +9,7 @@ from pydantic import Field, ValidationError
 
 from jobs.documents.budget import Amounts
 from jobs.documents.part import Part
+from jobs.documents.summary import Summary
 from jobs.plan.privacy import Privacy
 from link.costs import Costs
 from link.errors import InputDataError
@@ -71,6 +72,14 @@ class Alternative(Part):
     in_short: str = Field(description="Both in a line; what a union reveals beside its elements is one item of it.")
 
 
+class Supposed(Part):
+    """What a job would cost with parties of sizes that many have."""
+
+    bytes_sent: int = Field(ge=0, description="Of all parties together.")
+    seconds: float = Field(ge=0, description="Of the slowest party.")
+    condition: str = Field(description="On which sizes the figures rest.")
+
+
 class EngineFigures(Part):
     """What a vertical job would cost with one of the engines. Figures are null where nobody publishes sizes."""
 
@@ -105,8 +114,13 @@ class Plan(Part):
     )
     seconds_at_least: float | None = Field(default=None, ge=0, description="The same of the seconds.")
     seconds_at_most: float | None = Field(default=None, ge=0, description="The same of the seconds.")
+    supposed: Supposed | None = Field(
+        default=None, description="An order of magnitude, where no party publishes what it takes to know more."
+    )
     parties: dict[str, PartyPlan]
     batches: list[Batch] = Field(description="What is decided on, as far as sizes are published.")
+    coordinator: str | None = Field(default=None, description="Who asks; null where nobody has asked yet.")
+    summary: Summary | None = Field(default=None, description="The statement in short; null of earlier versions.")
     disclosure: list[dict[str, Any]] = Field(
         description="Who learns what; each entry is a line, `detail` its exact form where that is longer."
     )

@@ -10,6 +10,7 @@ from jobs.plan.plan import PartyPlan, Plan
 from jobs.plan.privacy import Privacy
 from jobs.spec.job import JobSpec
 from jobs.statement import statement
+from jobs.summary import summary
 from link.traffic import Traffic
 
 
@@ -52,6 +53,7 @@ def session_plan(
             )
             for name, answer in answers.items()
         },
+        summary=summary(spec),
         disclosure=declared.as_data(),
         prose=declared.prose(),
         privacy=privacy,

@@ -8,13 +8,16 @@ from typing import Any, Final, NamedTuple
 
 from google.protobuf.message import DecodeError
 
+from jobs.documents.summary import Entry
 from jobs.kinds.registry import kind_of
+from jobs.plan.cost import about
 from jobs.report import text
 from jobs.report.job_file import job_file
 from jobs.report.parameters import parameters
 from jobs.results.record import ResultRecord, cautions
 from jobs.spec.job import JobSpec
 from jobs.statement import statement
+from jobs.summary import summary
 from link.files.quantities import size
 from link.version import software_version
 from protos.v1.control_pb2 import Approval, Proposal, Release
@@ -62,6 +65,7 @@ def content(result: ResultRecord, written: datetime) -> dict[str, Any]:
         "facts": _facts(result, written),
         "costs": _costs(result),
         "assumptions": None if result.plan is None else result.plan.assumptions,
+        "summary": entries(result),
         "disclosure": _disclosure(spec),
         "consents": _consents(result),
         "receipts": _receipts(result),
@@ -76,6 +80,14 @@ def content(result: ResultRecord, written: datetime) -> dict[str, Any]:
         "written": text.moment(written),
         "software": software_version(),
     }
+
+
+def entries(result: ResultRecord) -> list[Entry]:
+    """The summary by which the parties agreed, with what the job has cost."""
+    asked = _consents(result)
+    sent = sum(costs.bytes_sent for costs in result.parties.values())
+    longest = max((costs.seconds for costs in result.parties.values()), default=0.0)
+    return summary(result.spec).entries(None if asked is None else asked["coordinator"], about(sent, longest))
 
 
 def figures(result: ResultRecord) -> list[tuple[str, str]]:
@@ -133,7 +145,7 @@ def _facts(result: ResultRecord, written: datetime) -> list[tuple[str, str]]:
         ("result for", _names(spec.job.recipients)),
         ("dataset", text.visible(spec.job.dataset)),
     ]
-    facts += kind_of(spec).facts(spec, result.strategy)
+    facts += [*kind_of(spec).asks(spec), *kind_of(spec).facts(spec, result.strategy)]
     if result.finding is not None:
         facts += result.finding.facts(spec)
     facts += [("rows that are cut", sentence) for sentence in cautions(result)]

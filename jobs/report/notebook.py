@@ -6,7 +6,7 @@ from itertools import islice
 from typing import Final
 
 from jobs.kinds.registry import kind_of
-from jobs.report.content import figures
+from jobs.report.content import entries, figures
 from jobs.report.render import render
 from jobs.report.tables import top
 from jobs.results.record import ResultRecord
@@ -33,5 +33,6 @@ def notebook(result: ResultRecord) -> str:
         itemsets=[] if itemsets is None else top(itemsets, "count" if counted else "length", _SHOWN, least_items=2),
         rules=[] if rules is None else top(rules, by, _SHOWN) if counted else rules.slice(0, _SHOWN).to_pylist(),
         by=by,
+        summary=entries(result),
         statement=statement(result.spec).prose(),
     )

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import shutil
+import textwrap
 from collections.abc import Sequence
 from typing import Final
 
 _MAX_SENTENCE: Final = 1000
+_LEAST_WIDTH, _MOST_WIDTH = 40, 100  # of lines of text
 
 
 def why_not_read(error: OSError | ValueError) -> str:
@@ -31,3 +34,27 @@ def enumeration(names: Sequence[str]) -> str:
     """Names as one says them: the last after "and"; there is one at least."""
     *some, last = names
     return f"{', '.join(some)} and {last}" if some else last
+
+
+def text_width() -> int:
+    """How many columns text may take: those of the terminal, within what one reads with ease; 80 without a terminal."""
+    return min(max(shutil.get_terminal_size((80, 24)).columns, _LEAST_WIDTH), _MOST_WIDTH)
+
+
+def wrapped(sentence: str, indent: str = "", further: str | None = None) -> list[str]:
+    """A sentence in lines of `text_width`.
+
+    Args:
+        sentence: It.
+        indent: Before its first line.
+        further: Before the others; as many blanks as `indent` has characters, unless said.
+    """
+    blanks = " " * len(indent) if further is None else further
+    return textwrap.wrap(
+        sentence,
+        text_width(),
+        initial_indent=indent,
+        subsequent_indent=blanks,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from decimal import Decimal
 from typing import Final
 
 _SECONDS: Final = {"s": 1, "m": 60, "h": 3600, "d": 24 * 3600}
@@ -20,6 +21,11 @@ def seconds(duration: str) -> int:
     if found is None:
         raise ValueError('must be a duration such as "90s", "30m", "2h" or "7d"')
     return int(found[1]) * _SECONDS[found[2]]
+
+
+def percent(share: Decimal) -> str:
+    """An exact share in percent, with all its digits."""
+    return f"{(100 * share).normalize():f} %"
 
 
 def size(number: float) -> str:

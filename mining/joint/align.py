@@ -26,6 +26,7 @@ from link.session import Session
 from mining.data.row_ids import AS_THEY_ARE, IdNormalisation
 from mining.data.table_rows import TableRows
 from mining.data.tables import Table
+from mining.joint.collusion import NOBODY_ELSE
 
 POSITION: Final = "position"
 _AT_ONCE: Final = 1 << 20  # rows whose ids are looked up
@@ -147,6 +148,16 @@ def collusion(parties: Sequence[str], mode: Mode, bound: int | None) -> str:
         f"no {len(parties) - 2} parties together can link an id that none of them holds to those who hold it; with the "
         "merger among them they learn how many of their own ids the others hold"
     )
+
+
+def worst(parties: Sequence[str], mode: Mode, bound: int | None) -> str:
+    """The worst that colluders could find out, in plain words; `mode` and `bound` as in `RowAlignment`."""
+    if len(parties) == 2:
+        return NOBODY_ELSE
+    if not alignment_disclosure.shows_groups(mode, len(parties), bound):
+        return collusion(parties, mode, bound)
+    some = "two parties" if len(parties) == 3 else f"{len(parties) - 1} parties"
+    return f"any {some} together could find out which ids the {'third' if len(parties) == 3 else 'last one'} has"
 
 
 @dataclass(frozen=True, eq=False, slots=True)

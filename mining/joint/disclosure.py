@@ -13,7 +13,7 @@ from crypto.protocols.union.prefix_disclosure import leakage, most_opened
 from crypto.protocols.union.prefixes import LIMITS
 from crypto.protocols.union.size_classes import LISTS, SETS
 from link.disclosure import Declared, Learned
-from mining.joint.parameters import MAX_ONE_SHOT_LENGTH, HorizontalMining, most_mined
+from mining.joint.parameters import MAX_ONE_SHOT_LENGTH, Disclose, HorizontalMining, most_mined
 from mining.thresholds import FLOOR
 
 _OFTEN_SOMEWHERE: Final = (
@@ -26,6 +26,7 @@ LOCALLY_FREQUENT: Final = (
     "counts, but only its class of 1, 2, 3, 4, 6, 8, 12, 16, 24, ...; where parties differ in size, jobs with another "
     "lambda may reveal whose it is"
 )
+_SOMEWHERE: Final = "what is frequent at some party, not at which"
 _MAX_ITEMS = 100_000_000  # whose counts are summed at level 1, where no catalogue says how many there are
 _INDEX_BYTES = 4  # of a position, at the most: of an item in the dictionary, or of a candidate in its level
 
@@ -96,12 +97,14 @@ def learned(task: HorizontalMining, parties: tuple[str, ...]) -> tuple[Learned, 
     """Who learns what, in words."""
     outsiders = tuple(p for p in parties if p not in task.learners)
     lines = [
-        Learned(parties, "result", "which itemsets are frequent"),
-        Learned(parties, "size", "the number N of all transactions" + _if_two(parties, "; so each the other's number")),
+        which_are_frequent(task.disclose, task.learners, parties),
+        Learned(
+            parties, "size", "the number N of all transactions" + _if_two(parties, "; so each the other's number")
+        ).main(_if_two(parties, "N, so the other's number of rows")),
         *_of_sums(task, parties),
     ]
     if outsiders and task.disclose != "frequent":
-        lines.append(Learned(outsiders, "membership", "which candidates are frequent, but no support"))
+        lines.append(Learned(outsiders, "membership", "which candidates are frequent, but no support").main())
     if task.rules is not None:
         from mining.joint.shared_rules import rules_learned
 
@@ -150,6 +153,12 @@ def _if_level_wise(task: HorizontalMining) -> str:
     return " (if level-wise is taken)" if may_be_one_shot(task) else ""
 
 
+def which_are_frequent(disclose: Disclose, learners: tuple[str, ...], parties: tuple[str, ...]) -> Learned:
+    """What all parties learn of any job; summaries need not say it where it goes without saying."""
+    line = Learned(parties, "result", "which itemsets are frequent")
+    return line if disclose != "frequent" and set(parties) <= set(learners) else line.main()
+
+
 def infrequent(parties: tuple[str, ...], what: str, *, opened: bool) -> Learned:
     """What is learned of candidates that are not frequent.
 
@@ -172,16 +181,21 @@ def _of_sums(task: HorizontalMining, parties: tuple[str, ...]) -> list[Learned]:
     if task.disclose == "candidates":
         what = "the support of every candidate, frequent or not, summed over all parties"
         return [
-            Learned(task.learners, "count", what + _if_two(parties, "; so the other's count of every candidate")),
+            Learned(task.learners, "count", what + _if_two(parties, "; so the other's count of every candidate")).main(
+                "the support of every candidate, frequent or not" + _if_two(parties, ", so the other's count of it")
+            ),
         ]
     lines = [infrequent(parties, "sum", opened=task.disclose == "supports")]
     if task.disclose == "supports":
         what = "the support of every frequent itemset, summed over all parties"
         lines.append(
-            Learned(task.learners, "count", what + _if_two(parties, "; so the other's count of every frequent itemset"))
+            Learned(
+                task.learners, "count", what + _if_two(parties, "; so the other's count of every frequent itemset")
+            ).main(_if_two(parties, "the support of every frequent itemset, so the other's count of it"))
         )
     else:
-        lines.append(Learned(parties, "count", "no support of any itemset, not even whether it is just above c"))
+        none = Learned(parties, "count", "no support of any itemset, not even whether it is just above c")
+        lines.append(none.main("no support of any itemset"))
     return lines
 
 
@@ -197,10 +211,11 @@ def _named(task: HorizontalMining, parties: tuple[str, ...]) -> Learned:
         return _of_some_party(parties, "the names of the items that are", when="")
     what = f"the names of {_items(task)}"
     if len(parties) > 2:
-        return Learned(parties, "membership", f"{what}, not whose they are")
+        brief = "the names of all items that occur, not whose they are"
+        return Learned(parties, "membership", f"{what}, not whose they are").main(brief)
     short = "the names of all items that occur at either party; what a party does not hold itself, the other does"
     detail = f"{what}, and of each that a party does not hold itself, that the other does"
-    return Learned(parties, "membership", short, detail)
+    return Learned(parties, "membership", short, detail).main("the names of all items that occur at either party")
 
 
 def _of_some_party(parties: tuple[str, ...], what: str, *, when: str, exactly: str = "") -> Learned:
@@ -216,7 +231,8 @@ def _of_some_party(parties: tuple[str, ...], what: str, *, when: str, exactly: s
     where = ", and of each that is not so at a party itself, that it is so at the other" if two else ", not at which"
     short = "; if not at a party itself, then at the other" if two else ", not at which"
     detail = f"{exactly or f'{what} locally frequent at some party'}{where}{need}{when}"
-    return Learned(parties, "membership", f"{what} locally frequent at some party{short}", detail)
+    brief = "what is frequent at the other" if two else _SOMEWHERE
+    return Learned(parties, "membership", f"{what} locally frequent at some party{short}", detail).main(brief)
 
 
 def _carried(task: HorizontalMining) -> str:

@@ -209,7 +209,9 @@ def rules_learned(task: DecidingRules, parties: tuple[str, ...]) -> tuple[Learne
     learning = receivers(task, parties)
     others = tuple(party for party in parties if party not in learning)
     lines = [
-        Learned(learning, "result", "which association rules hold, but no confidence and nothing of how near one is")
+        Learned(
+            learning, "result", "which association rules hold, but no confidence and nothing of how near one is"
+        ).main("which association rules hold, but no confidence")
     ]
     if others:
         lines.append(Learned(others, "membership", "nothing of the rules"))

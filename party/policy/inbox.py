@@ -12,6 +12,7 @@ from jobs.kinds.charge import charge
 from jobs.spec.diff import diff
 from jobs.spec.job import JobSpec
 from jobs.statement import statement
+from jobs.summary import summary
 from link.errors import ComineError, UsageError
 from party.policy.consent import proposal_of, spec_of
 from party.policy.judge import Judge
@@ -114,6 +115,7 @@ def shown(
         "started": clock(record.started),
         "ended": clock(record.ended),
         "error": _error(record),
+        "summary": summary(spec).model_dump(mode="json"),
         "disclosure": declared.as_data(),
         "statement": declared.prose(),
         "privacy": {

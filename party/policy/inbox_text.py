@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final
 
+from jobs.documents.summary import Summary
 from jobs.kinds.registry import read_spec
+from jobs.plan import Plan
+from jobs.plan.cost import cost
 from jobs.report.parameters import parameters
+from jobs.spec.diff import Change, value_text
+from jobs.statement import openings
+from link.files.printable import text_width, wrapped
 from link.files.quantities import size
 
 SHORT: Final = 12  # digits of a job id
-_LONG: Final = 300  # characters of a value that are shown
-
 _DECISIONS: Final = {"auto": "it is approved at once", "manual": "a person decides", "refuse": "it is refused"}
 
 
@@ -40,9 +43,14 @@ def list_text(contents: dict[str, Any], *, ruled: bool) -> str:
     return _lines(columns([heads, *rows]))
 
 
-def show_text(contents: dict[str, Any], party_toml: str) -> str:
-    """One job: what it is, what it discloses, what the policy says, what it costs, and what was before."""
-    return _lines(_show(contents, party_toml))
+def show_text(contents: dict[str, Any], party_toml: str, *, detail: bool) -> str:
+    """One job: its summary, and what has changed since the last one; where asked all that is known of it."""
+    return _lines(_show(contents, party_toml, detail=detail))
+
+
+def summary_text(contents: dict[str, Any]) -> str:
+    """What a person has to know of a job to decide on it."""
+    return _lines([*_summary(contents), "", *_changes(contents["changes"]), ""])
 
 
 def harmless(text: object) -> str:
@@ -50,46 +58,75 @@ def harmless(text: object) -> str:
     return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in str(text))
 
 
-def _show(contents: dict[str, Any], party_toml: str) -> Iterator[str]:
+def _show(contents: dict[str, Any], party_toml: str, *, detail: bool) -> Iterator[str]:
     job_id = contents["job_id"]
     yield f"{contents['name']}: {contents['state']}, until {_time(contents['expiry'])} UTC"
-    yield f"job {job_id}"
-    yield f"proposed by {contents['coordinator']} on {_time(contents['received'])} UTC"
+    yield ""
+    yield from _summary(contents)
+    yield ""
+    yield from _changes(contents["changes"])
+    policy = contents["policy"]
+    yield f"What the policy says now: {_DECISIONS[policy['decision']]}"
+    if policy["refusal"]:
+        yield from wrapped(policy["refusal"], "  ")
     if contents["decided"]:
         verb = "denied" if contents["reason"] else "approved"
         reason = f": {contents['reason']}" if contents["reason"] else ""
-        yield f"{verb} by {contents['decided_by']} on {_time(contents['decided'])} UTC{reason}"
+        yield from wrapped(f"{verb} by {contents['decided_by']} on {_time(contents['decided'])} UTC{reason}")
     if contents["error"] and contents["error"]["message"] != contents["reason"]:
-        yield f"ended: {contents['error']['message']} ({contents['error']['code']})"
+        yield from wrapped(f"ended: {contents['error']['message']} ({contents['error']['code']})")
     if contents["alignment"] is not None:
         yield f"the positions of this party's rows are in {contents['alignment']}"
-    yield from _titled("The job", columns(_parameters(parameters(read_spec(contents["job"], "the job")))))
-    yield from _titled("What it discloses", (f"- {sentence}" for sentence in contents["statement"]))
-    yield from _titled("What it may cost each record", _privacy(contents["privacy"]))
-    policy = contents["policy"]
-    rules = [(rule["rule"], rule["says"], rule["allowed"]) for rule in policy["rules"]]
-    yield from _titled(f"What the policy says now: {_DECISIONS[policy['decision']]}", columns(rules))
-    if policy["refusal"]:
-        yield f"  {policy['refusal']}"
-    if contents["plan"] is not None:
-        yield from _titled("What it is expected to cost, as computed here", _plan(contents["plan"], contents["party"]))
-    changes = contents["changes"]
+    if detail:
+        yield from _detail(contents)
+    if contents["state"] == "awaiting approval":
+        yield ""
+        for verb, more in (("approve", ""), ("deny", ' --reason "..."')):
+            yield f"comine party {verb} {party_toml} {job_id[:SHORT]}{more}"
+    if not detail:
+        yield ""
+        yield f"all else: comine party show {party_toml} {job_id[:SHORT]} --detail"
+
+
+def _summary(contents: dict[str, Any]) -> list[str]:
+    plan = contents["plan"]
+    costs = None if plan is None else cost(Plan.from_data(plan))
+    return Summary.model_validate(contents["summary"]).lines(contents["coordinator"], costs, text_width())
+
+
+def _changes(changes: dict[str, Any] | None) -> Iterator[str]:
+    """A line for each change since the last job that was approved."""
     if changes is None:
-        yield from _titled("Changes", ["none to compare with: no such job was approved before"])
-    else:
-        title = f"Changes since job {changes['since'][:SHORT]}, approved on {_time(changes['decided'])} UTC"
-        rows = [(c["key"], _value(c["before"]), "->", _value(c["after"])) for c in changes["changes"]]
-        yield from _titled(title, columns(rows) if rows else ["none"])
+        yield "Changes: none to compare with, as no such job was approved before"
+        return
+    since = f"since job {changes['since'][:SHORT]}, approved on {_time(changes['decided'])} UTC"
+    changed = [Change(**each) for each in changes["changes"]]
+    yield f"Changes {since}:{'' if changed else ' none'}"
+    for each in changed:
+        yield from wrapped(each.text, "  ", "    ")
+
+
+def _detail(contents: dict[str, Any]) -> Iterator[str]:
+    yield from _titled("The job", columns([("job id", contents["job_id"]), *_parameters(_tables(contents))]))
+    yield f"  proposed by {contents['coordinator']} on {_time(contents['received'])} UTC"
+    yield from _titled("What it discloses", contents["statement"], "- ")
+    yield from _titled("What the nodes may open", openings(contents["disclosure"]), "- ")
+    yield from _titled("What it may cost each record", _privacy(contents["privacy"]), "- ")
+    rules = [(rule["rule"], rule["says"], rule["allowed"]) for rule in contents["policy"]["rules"]]
+    yield from _titled("The policy", columns(rules))
+    if contents["plan"] is not None:
+        found = _plan(contents["plan"], contents["party"])
+        yield from _titled("What it is expected to cost, as computed here", found, "- ")
     earlier = [
         (_time(job["started"]), job["job_id"][:SHORT], job["state"], ",".join(job["parties"]), job["min_support"])
         for job in contents["earlier"]
     ]
     title = f"Earlier jobs on {contents['dataset']}"
     yield from _titled(title, columns(earlier) if earlier else ["none"])
-    if contents["state"] == "awaiting approval":
-        yield ""
-        for verb, more in (("approve", ""), ("deny", ' --reason "..."')):
-            yield f"comine party {verb} {party_toml} {job_id[:SHORT]}{more}"
+
+
+def _tables(contents: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    return parameters(read_spec(contents["job"], "the job"))
 
 
 def _parameters(tables: dict[str, dict[str, Any]]) -> Iterator[tuple[str, str]]:
@@ -99,7 +136,7 @@ def _parameters(tables: dict[str, dict[str, Any]]) -> Iterator[tuple[str, str]]:
             if key == "catalogue" and value:
                 yield f"{table}.{key}", f"{len(value)} items"
             elif value not in (None, [], ""):
-                yield f"{table}.{key}", _value(value)
+                yield f"{table}.{key}", value_text(value)
 
 
 def _privacy(privacy: dict[str, Any]) -> Iterator[str]:
@@ -123,28 +160,19 @@ def _plan(plan: dict[str, Any], party: str) -> Iterator[str]:
         most = f"{size(own['bytes_sent_at_most'])} sent, {size(own['bytes_received_at_most'])} received"
         yield f"at most {most}, {plan['rounds_at_most']} rounds"
     yield f"{least}{own['seconds']:.2g} s, {size(own['memory_bytes'])} of memory"
-    yield from (f"- {assumption}" for assumption in plan["assumptions"])
-
-
-def _value(value: Any) -> str:
-    if value is None:
-        return "not set"
-    if isinstance(value, list) and all(isinstance(each, str) for each in value):
-        text = ", ".join(value) or "none"
-    else:
-        text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-    return text if len(text) <= _LONG else f"{text[:_LONG]}…"
+    yield from plan["assumptions"]
 
 
 def _time(clock: str | None) -> str:
     return "" if clock is None else clock[:16].replace("T", " ")
 
 
-def _titled(title: str, lines: Iterable[str]) -> Iterator[str]:
+def _titled(title: str, lines: Iterable[str], bullet: str | None = None) -> Iterator[str]:
+    """Lines under a title: those of a table as they are, sentences wrapped behind a bullet."""
     yield ""
     yield title
     for line in lines:
-        yield f"  {line}"
+        yield from [f"  {line}"] if bullet is None else wrapped(line, f"  {bullet}")
 
 
 def columns(rows: Iterable[Sequence[str]]) -> list[str]:

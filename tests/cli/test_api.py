@@ -173,7 +173,13 @@ def test_a_plan_that_the_next_result_is_compared_with(tmp_path: Path) -> None:
         assert plan.spec_digest == job.digest.hex()
         shown = plan._repr_html_()
         assert "<bdi>&lt;i&gt;</bdi>" in shown
-        for words in ("<td>north</td>", "Who learns what", "The figures rest on this", f"{plan.rounds} rounds"):
+        for words in (
+            "<td>worst case</td>",
+            "<td>north</td>",
+            "Who learns what",
+            "The figures rest on this",
+            f"{plan.rounds} rounds",
+        ):
             assert words in shown
         assert f"{plan.rounds} rounds" in repr(plan)
         result = federation.run(job)

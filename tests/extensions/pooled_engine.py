@@ -40,6 +40,9 @@ class Pooled(Engine):
     def collusion(self, task: VerticalMining, parties: Sequence[str]) -> str:
         return f"{_counter(task, parties)} alone can read the columns of all parties"
 
+    def worst(self, task: VerticalMining, parties: Sequence[str]) -> str:
+        return self.collusion(task, parties)
+
 
 class PooledProducts:
     def __init__(self, counter: str) -> None:

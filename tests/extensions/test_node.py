@@ -84,7 +84,7 @@ def test_nodes_run_it_and_tell_what_it_has_cost_also_when_it_is_gone(
     ids: list[str] = []
     asyncio.run(main())
     file = tmp_path / "north.toml"
-    shown = CliRunner().invoke(app, ["show", str(file), ids[0]])
+    shown = CliRunner().invoke(app, ["show", str(file), ids[0], "--detail"])
     assert shown.exit_code == 0, shown.output
     assert "basket_sizes.longest" in shown.output
     uninstall(monkeypatch)

@@ -564,8 +564,17 @@ def test_show_tells_a_person_all_there_is_to_decide_on(
     ]
     assert shown["plan"]["schema"] == "comine.plan/1"
 
-    text = output("show", file, ids["second"].hex())
-    for words in ("awaiting approval", "->   0.15", "What it discloses", "a person decides", "succeeded"):
+    brief = output("show", file, ids["second"].hex())
+    changed = ("name: weekly → evil", "min_support: 20 % → 15 %", "exclude: x* added")
+    for words in ("awaiting approval", "\nasked        by analyst: ", "\nworst case ", "\ncost ", "a person decides"):
+        assert words in brief
+    assert all(f"\n  {change}" in brief for change in changed)
+    assert "What it discloses" not in brief
+    text = output("show", file, ids["second"].hex(), "--detail")
+    told = " ".join(text.split())
+    assert all(sentence in told for sentence in shown["statement"])
+    assert all(line["what"] in told for line in shown["disclosure"] if "label" in line)
+    for words in ("awaiting approval", "What it discloses", "a person decides", "succeeded"):
         assert words in text
     assert re.search(r"^  trust\.compute +north, south$", text, re.MULTILINE)
     assert not {"itemsets.engine", "itemsets.cuts", "itemsets.quantiles", "trust.helper"} & set(text.split())
@@ -612,7 +621,11 @@ def test_on_a_terminal_a_person_is_asked_once_more(
     monkeypatch.setattr("typer.confirm", lambda text, **_: (asked.append(text), next(answers))[1])
     file, job = str(tmp_path / "north.toml"), ids[0].hex()
     assert run(["party", "approve", file, job]) == 50
-    assert "nothing was decided" in capsys.readouterr().err
+    told = capsys.readouterr().err
+    assert "nothing was decided" in told
+    assert told.startswith("asked        by analyst: frequent itemsets")
+    assert "\nworst case " in told
+    assert "\nChanges: none to compare with" in told
     assert run(["party", "approve", file, job, "--json"]) == 0
     decided = json.loads(capsys.readouterr().out)
     assert (decided["schema"], decided["jobs"][0]["state"]) == ("comine.inbox/1", "approved")

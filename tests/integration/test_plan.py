@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -176,7 +177,7 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
         )
         (tmp_path / "coordinator.toml").write_text((tmp_path / "federation.toml").read_text() + own)
         found = []
-        for more in ([], ["--json"]):
+        for more in (["--detail"], [], ["--json"]):
             code = await asyncio.to_thread(run, [*command, *more])
             found.append((code, capsys.readouterr().out))
         return found
@@ -185,11 +186,15 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
         async with running(tmp_path, data=DATA, prepare=_publishing(tmp_path, *DATA)) as nodes:
             return await test(nodes)
 
-    (code, shown), (json_code, machine) = asyncio.run(with_nodes())
-    assert (code, json_code) == (0, 0)
-    assert shown.startswith("party\trows\tsends\tbetween\treceives\tseconds\tmemory\nnorth\t≈ 500\t")
+    (code, shown), (brief_code, brief), (json_code, machine) = asyncio.run(with_nodes())
+    assert (code, json_code, brief_code) == (0, 0, 0)
+    assert brief.splitlines()[-1] == "all else: --detail"
+    assert len(brief.splitlines()) <= 14
+    assert shown.startswith("asked        by ")
+    assert re.search(r"^cost {9}about [0-9.]+ kB and [0-9]+ s$", shown, re.MULTILINE)
+    assert "\nparty\trows\tsends\tbetween\treceives\tseconds\tmemory\nnorth\t≈ 500\t" in shown
     assert "Who learns what\n  - " in shown
-    assert "no row was looked at" in shown
+    assert "no row was looked at" in " ".join(shown.split())
     assert "In all likely " in shown
     assert "\nas written\tlevel-wise\t" in shown
     assert "not estimated" not in shown

@@ -187,7 +187,7 @@ def test_a_plan_tells_what_is_charged_and_what_is_left(tmp_path: Path, capsys: p
     assert left["north"] is not None
     assert left["north"].model_dump() == {"epsilon": "4", "delta": "0.00001", "local_epsilon": None}
     assert (left["south"], left["east"]) == (None, None)
-    show_plan(plan)
+    show_plan(plan, detail=True)
     told = " ".join(capsys.readouterr().out.split())
     assert "What it costs each record" in told
     assert "Each party's ledger is charged epsilon 1, delta 0.000001, local epsilon 8" in told

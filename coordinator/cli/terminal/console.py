@@ -9,6 +9,7 @@ import sys
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
+from link.files.printable import wrapped
 from link.files.spreadsheet import as_text
 
 if TYPE_CHECKING:
@@ -27,6 +28,11 @@ def note(sentence: str) -> None:
 def write(text: str) -> None:
     """A piece of the result, on standard output."""
     sys.stdout.write(text)
+
+
+def write_sentence(sentence: str, indent: str = "") -> None:
+    """A sentence, in lines as wide as a terminal has them."""
+    write("".join(f"{line}\n" for line in wrapped(sentence, indent)))
 
 
 def write_json(contents: Any) -> None:

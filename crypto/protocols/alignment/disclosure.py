@@ -69,16 +69,17 @@ def leakage(mode: Mode, parties: Sequence[str], merger: str, bound: int | None) 
     if mode == "union":
         union = union_disclosure.leakage(everyone, merger, bound=bound, fill="union", reveals_sizes=False)
         whether = "whether the other has a row there too" if len(everyone) == 2 else "who else has a row there"
+        placed = Learned(everyone, "result", f"at which positions their own rows are, but not {whether}")
         return [
-            Learned(everyone, "result", f"at which positions their own rows are, but not {whether}"),
+            placed.main("positions of their own rows, not who else has a row there"),
             *lines,
             *(line.of("the union of the ids' pseudonyms") for line in union),
         ]
     if mode == "intersection":
         who = "the other has too" if len(everyone) == 2 else "all others have too"
-        result = Learned(everyone, "result", f"which of their own rows {who}")
+        result = Learned(everyone, "result", f"which of their own rows {who}").main()
     else:
-        result = Learned(everyone, "result", "how many identifiers all parties hold")
+        result = Learned(everyone, "result", "how many identifiers all parties hold").main()
     if shows_groups(mode, len(everyone), bound):
         groups = union_disclosure.of_groups(merger, "identifiers", EPSILON_COMMON)
         if mode == "intersection" and bound is None:

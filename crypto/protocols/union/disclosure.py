@@ -13,6 +13,9 @@ from crypto.protocols.union.size_classes import LEAST, LISTS, SETS
 from link.disclosure import Declared, Learned
 
 _ONLY_THERE: Final = "every element that only the other holds"
+_HOW_LARGE: Final = "roughly how large the others' sets are"
+_SHARED: Final = "how many {what} parties share; of two others only roughly"
+_OVERLAP: Final = "how large the other's set is and how much of it is common"
 _KNOWN: Final = 0.44  # the deviation of a mean that separates c from c + 1 in 94 of 100 cases
 
 
@@ -85,14 +88,16 @@ def leakage(
     whose = "the other's set" if two else "the largest set of the other parties, not whose it is"
     if bound is None and reveals_sizes:
         detail = f"the least power of two, at least {LEAST}, that is not below the size of {whose}"
-        lines.append(Learned(everyone, "size", f"the size of {short}, up to a factor of two", detail))
+        size = Learned(everyone, "size", f"the size of {short}, up to a factor of two", detail)
+        lines.append(size if two else size.main(_HOW_LARGE))
     elif bound is not None and reveals_sizes:
         lines.append(Learned(everyone, "size", f"whether {SETS.rounded(bound)} is below the size of {whose}"))
     if fill != "union":
         counting = informed if fill == "lists" else (merger,)
         what = "the sum of the sizes of all sets"
         detail = "" if two else f"{what}, plus the numbers of common fakes of the pairs without the learner"
-        lines.append(Learned(counting, "size", what if two else f"nearly {what}", detail))
+        total = Learned(counting, "size", what if two else f"nearly {what}", detail)
+        lines.append(total if two or len(counting) < len(everyone) else total.main(_HOW_LARGE))
     if uninformed and fill == "lists":
         lines.append(Learned(uninformed, "size", "the number of different tuples in all lists, fakes included"))
     lines += _of_two(everyone, merger, fill) if two else of_groups(merger, "elements", epsilon_dup)
@@ -114,8 +119,8 @@ def of_groups(merger: str, what: str, epsilon: Decimal | float) -> list[Learned]
         "hold"
     )
     return [
-        Learned((merger,), "count", pairs, _of_pairs(what, epsilon)),
-        Learned((merger,), "count", groups, of_others),
+        Learned((merger,), "count", pairs, _of_pairs(what, epsilon)).main(_SHARED.format(what=what)),
+        Learned((merger,), "count", groups, of_others).main(_SHARED.format(what=what)),
     ]
 
 
@@ -139,14 +144,15 @@ def _of_two(parties: tuple[str, ...], merger: str, fill: Fill) -> list[Learned]:
     if fill == "lists":
         what = "the other's exact set size, the number of common elements, and every element that only the other holds"
         short = "the other's set size, the number of common elements, and each element that only the other holds"
-        return [Learned(parties, "membership", short, f"{what}: {hidden}")]
+        brief = "how large the other's sets are, and what of them only the other holds"
+        return [Learned(parties, "membership", short, f"{what}: {hidden}").main(brief)]
     if fill == "merged":
         return [
-            Learned((merger,), "count", "the other's exact set size and the number of common elements"),
-            Learned(parties, "membership", _ONLY_THERE, f"{_ONLY_THERE}: {hidden}"),
+            Learned((merger,), "count", "the other's exact set size and the number of common elements").main(_OVERLAP),
+            Learned(parties, "membership", _ONLY_THERE, f"{_ONLY_THERE}: {hidden}").main("what only the other holds"),
         ]
     return [
-        Learned((merger,), "count", "the number of common elements"),
+        Learned((merger,), "count", "the number of common elements").main(_OVERLAP),
         Learned(
             parties, "membership", f"{_ONLY_THERE}, among random ones", f"{_ONLY_THERE}, among random ones: {hidden}"
         ),

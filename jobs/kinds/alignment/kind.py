@@ -59,6 +59,7 @@ class Alignment(Kind):
             align.openings(task, parties),
             align.learned(task, parties),
             align.collusion(parties, task.mode, task.bound),
+            align.worst(parties, task.mode, task.bound),
         )
 
     def charge(self, spec: JobSpec) -> Charge:

@@ -52,6 +52,7 @@ class Blended(EstimatesKind):
             disclosure.openings(task, parties),
             (*disclosure.learned(task, parties), *excluded(spec)),
             disclosure.collusion(task),
+            disclosure.worst(task),
         )
 
     def estimate(

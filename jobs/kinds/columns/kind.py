@@ -63,6 +63,7 @@ class Columns(ItemsetsKind):
             disclosure.openings(task, parties),
             (*cut_to_top(spec), *disclosure.learned(task, parties), *_quantiles(spec), *excluded(spec)),
             disclosure.collusion(task, parties),
+            disclosure.worst(task, parties),
         )
 
     def charge(self, spec: JobSpec) -> Charge:
@@ -117,7 +118,8 @@ def _quantiles(spec: JobSpec) -> tuple[Learned, ...]:
         f"of {columns} the ends of each frequent interval, as the names of items have them: numbers in a single row or "
         f"in several, at one k-th, two k-ths, … of the rows {rows}; no floor, such as min_count, holds for them"
     )
-    return (Learned((*("coordinator",) * spec.to_coordinator, *spec.job.parties), "membership", what, detail),)
+    who = (*("coordinator",) * spec.to_coordinator, *spec.job.parties)
+    return (Learned(who, "membership", what, detail).main("where quantiles cut, which are numbers in single rows"),)
 
 
 def _check_helper(spec: JobSpec) -> None:

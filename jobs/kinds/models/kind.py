@@ -11,10 +11,10 @@ from jobs.kinds.alignment.unions import of_alignment
 from jobs.kinds.key import Key
 from jobs.kinds.kind import ALL, EXACT, Disclosure, Facet, Kind, Resources, Unions
 from jobs.kinds.models.finding import FoundModel
-from jobs.kinds.models.learning import check_tables, collusion, how, learn_model, learned, openings
+from jobs.kinds.models.learning import check_tables, collusion, how, learn_model, learned, openings, worst
 from jobs.kinds.models.parameters import model_parameters
 from jobs.kinds.models.plan import estimate_model
-from jobs.kinds.models.tables import MODEL_TABLES, check_columns
+from jobs.kinds.models.tables import MODEL_TABLES, KMeansSection, check_columns
 from jobs.kinds.models.template import template
 from jobs.kinds.words import watched
 from jobs.plan.answer import Answer
@@ -82,6 +82,7 @@ class Models(Kind):
             openings(spec),
             learned(spec),
             collusion(spec),
+            worst(spec),
         )
 
     def estimate(
@@ -119,6 +120,12 @@ class Models(Kind):
         what = {"naive-bayes": "Naive Bayes", "decision-tree": "Decision tree", "k-means": "Clusters"}[spec.job.task]
         over = "the columns" if spec.is_vertical else "all rows"
         return f"{what} over {over}", "learnt together; no row left its owner"
+
+    def asks(self, spec: JobSpec) -> list[tuple[str, str]]:
+        of_columns = ("columns", f"{len(spec.model.attributes)}")
+        if isinstance(spec.model, KMeansSection):
+            return [("clusters", str(spec.model.k)), of_columns]
+        return [("predicts", spec.model.target), of_columns]
 
     def facts(self, spec: JobSpec, strategy: str) -> list[tuple[str, str]]:
         return [("alignment", spec.alignment.mode)] if spec.is_vertical else []

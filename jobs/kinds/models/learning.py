@@ -17,7 +17,9 @@ from link.session import Session
 from mining.data.table_rows import TableRows
 from mining.data.tables import Table
 from mining.joint import align
+from mining.joint.collusion import NOBODY_ELSE
 from mining.joint.collusion import collusion as collusion_of_sums
+from mining.joint.collusion import worst as worst_of_sums
 from mining.joint.models import decision_tree, kmeans, naive_bayes
 from mining.joint.models.aligned import AlignedAttributes, held_attributes, one_holder_each
 from mining.joint.models.totals import Learnt
@@ -191,3 +193,17 @@ def collusion(spec: JobSpec) -> str:
         f"{second}, which together could learn each product's count"
     )
     return f"{hidden}; {opened}; of the alignment, {rows}"
+
+
+def worst(spec: JobSpec) -> str:
+    """The worst that colluders could find out, in plain words."""
+    parties = spec.job.parties
+    if not spec.is_vertical:
+        return worst_of_sums(parties, "part of every sum")
+    if len(parties) == 2:
+        return NOBODY_ELSE
+    if spec.k_means is not None:
+        first, second = spec.compute
+        return f"{first} and {second} together could compute the others' part of every row's distances"
+    first, second = parties[:2]
+    return f"{first} and {second} together could compute the count of every combination of values"

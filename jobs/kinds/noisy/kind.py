@@ -58,6 +58,7 @@ class Noisy(EstimatesKind):
             disclosure.openings(task, parties),
             (*disclosure.learned(task, parties), *excluded(spec)),
             disclosure.collusion(task, parties),
+            disclosure.worst(task, parties),
         )
 
     def estimate(

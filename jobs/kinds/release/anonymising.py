@@ -125,3 +125,10 @@ def collusion(spec: JobSpec) -> str:
     if spec.is_vertical:
         return vertical.collusion(joint_anonymisation(spec), spec.job.parties, row_alignment(spec))
     return disclosure.collusion(joint_anonymisation(spec), spec.job.parties)
+
+
+def worst(spec: JobSpec) -> str:
+    """The worst that colluders could find out, in plain words."""
+    if spec.is_vertical:
+        return vertical.worst(joint_anonymisation(spec), spec.job.parties)
+    return disclosure.worst(joint_anonymisation(spec), spec.job.parties)

@@ -9,7 +9,7 @@ from jobs.data import Data
 from jobs.kinds.alignment.unions import of_alignment
 from jobs.kinds.key import Key
 from jobs.kinds.kind import ALL, EXACT, Disclosure, Facet, Kind, Resources, Unions
-from jobs.kinds.release.anonymising import anonymise_rows, collusion, learned, openings
+from jobs.kinds.release.anonymising import anonymise_rows, collusion, learned, openings, worst
 from jobs.kinds.release.finding import FoundRelease
 from jobs.kinds.release.parameters import check_partition, joint_anonymisation
 from jobs.kinds.release.plan import estimate_anonymization
@@ -76,6 +76,7 @@ class Release(Kind):
             openings(spec),
             learned(spec),
             collusion(spec),
+            worst(spec),
             (_COMBINED,) if spec.is_vertical else (_COMBINED, _PERSONS),
         )
 
@@ -121,11 +122,15 @@ class Release(Kind):
     def lead(self, spec: JobSpec) -> tuple[str, str]:
         return "Anonymised rows", "anonymised together; no row left its owner but in the release"
 
+    def asks(self, spec: JobSpec) -> list[tuple[str, str]]:
+        section = spec.anonymization
+        insider_k = [] if spec.is_vertical else [("insider k", str(section.insider_k or INSIDER_K))]
+        return [("k", str(section.model.k)), *insider_k]
+
     def facts(self, spec: JobSpec, strategy: str) -> list[tuple[str, str]]:
         section = spec.anonymization
-        found = [("algorithm", section.algorithm), ("k", str(section.model.k))]
+        found: list[tuple[str, str]] = [("algorithm", section.algorithm)]
         if not spec.is_vertical:
-            found.append(("insider k", str(section.insider_k or INSIDER_K)))
             found.append(("insiders", f"up to {section.insiders} together" if section.insiders > 1 else "each alone"))
         return found
 

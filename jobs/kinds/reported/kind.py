@@ -64,6 +64,7 @@ class Reported(EstimatesKind):
             disclosure.openings(task, parties),
             (*disclosure.learned(task, parties), *excluded(spec)),
             disclosure.collusion(task),
+            disclosure.worst(task),
         )
 
     def estimate(

@@ -16,7 +16,9 @@ from jobs.privacy_account import Charge
 from jobs.spec.job import JobSpec
 from link.disclosure import Learned
 from link.errors import ConfigurationError
+from mining.joint.collusion import NOBODY_ELSE
 from mining.joint.collusion import collusion as opened_sums
+from mining.joint.collusion import worst as opened_at_worst
 from mining.joint.disclosure import learned, openings
 from mining.joint.parameters import HorizontalMining
 
@@ -61,6 +63,7 @@ class Rows(ItemsetsKind):
             declared,
             (*cut_to_top(spec), *learned(task, parties), *excluded(spec)),
             _collusion(spec),
+            _worst(spec),
         )
 
     def charge(self, spec: JobSpec) -> Charge:
@@ -114,6 +117,20 @@ def _collusion(spec: JobSpec) -> str:
     )
     opened = "" if spec.itemsets.disclose == "frequent" else f"; {opened_sums(parties)}"
     return f"{hidden}{opened}; {union}"
+
+
+def _worst(spec: JobSpec) -> str:
+    parties, disclose = spec.job.parties, spec.itemsets.disclose
+    if disclose == "candidates":
+        return opened_at_worst(parties, "count of every candidate")
+    if len(parties) == 2:
+        return NOBODY_ELSE if disclose == "frequent" else opened_at_worst(parties, "count of every frequent itemset")
+    first, second = spec.compute
+    third = "the third's count" if len(parties) == 3 else "the others' sum"
+    if disclose == "frequent":
+        return f"{first} and {second} together could compute {third} of every candidate"
+    known = opened_at_worst(parties, "count of every frequent itemset")
+    return f"{known}, {first} and {second} {'' if len(parties) == 3 else f'{third} '}of every candidate"
 
 
 KIND: Final = Rows()

@@ -21,6 +21,7 @@ from mining.joint.anonymisation.occurring import LABEL as KEYS
 from mining.joint.anonymisation.parameters import MOST_CELLS, JointAnonymisation
 from mining.joint.anonymisation.public_lattice import possible_classes
 from mining.joint.anonymisation.public_losses import levels_between
+from mining.joint.collusion import NOBODY_ELSE
 from mining.joint.hybrid.shuffle import LABEL as SHUFFLED
 from mining.joint.models.totals import rows_opening
 
@@ -131,12 +132,12 @@ def learned(task: JointAnonymisation, parties: Sequence[str]) -> tuple[Learned, 
     """Who learns what, in words."""
     everyone = tuple(parties)
     public = [
-        Learned(everyone, "size", "the number N of all rows"),
+        Learned(everyone, "size", "the number N of all rows").main(),
         common_length.leakage(everyone, "rows", task.bound),
     ]
     if compared_columns(task.requirements):
         what = "how many of all rows have each value of the columns that the model compares with"
-        public.append(Learned(everyone, "count", what))
+        public.append(Learned(everyone, "count", what).main("how many rows have each compared sensitive value"))
     if task.algorithm == "mondrian":
         refused = "" if _of_k_alone(task) else ", and along which quasi-identifiers a region could not be cut"
         lines = [
@@ -148,13 +149,15 @@ def learned(task: JointAnonymisation, parties: Sequence[str]) -> tuple[Learned, 
                 f"the regions of the release, and of how they were cut which of two neighbouring cuts it was{refused}; "
                 "no count of any region, and no median of a quasi-identifier along which a region was not "
                 f"cut{_trees(task)}",
-            ),
+            ).main("the regions of the release, their outermost values, and how each could be cut"),
             *public,
         ]
         return (*lines, *_of_origin(task, parties))
     lines = [
         Learned(task.learners, "result", "the release: its node, its classes and their rows"),
-        Learned(everyone, "result", "the node of the release and which classes it has"),
+        Learned(everyone, "result", "the node of the release and which classes it has").main(
+            "the node and the classes of the release"
+        ),
         *public,
         *learned_of_losses(task, everyone),
         *learned_of_left_out(task, everyone),
@@ -166,7 +169,8 @@ def learned(task: JointAnonymisation, parties: Sequence[str]) -> tuple[Learned, 
             "can that would have been chosen before the node of the release; nothing else of any other node but what "
             "is said of levels, and no count of any class"
         )
-        return (*lines, Learned(everyone, "membership", what, detail), *_of_origin(task, parties))
+        examined = Learned(everyone, "membership", what, detail).main("that no node preferred to it can be released")
+        return (*lines, examined, *_of_origin(task, parties))
     lines.append(learned_of_nodes(task, everyone))
     if task.max_suppression:
         what = "which nodes lose less than others, and between which public bounds the least loss lies"
@@ -183,7 +187,7 @@ def learned_of_nodes(task: JointAnonymisation, everyone: tuple[str, ...]) -> Lea
         f"of nodes that are examined, whether more than the allowed rows lie in classes below k = {task.k} or miss the "
         "model; no count of any class, and no class of a node that is not chosen"
     )
-    return Learned(everyone, "membership", what, detail)
+    return Learned(everyone, "membership", what, detail).main("which nodes cannot be released, and why")
 
 
 def learned_of_losses(task: JointAnonymisation, everyone: tuple[str, ...]) -> list[Learned]:
@@ -196,7 +200,7 @@ def learned_of_losses(task: JointAnonymisation, everyone: tuple[str, ...]) -> li
         f"(k = {task.k}); of each other level what all rows lose at it together, which may reveal how many rows each "
         "of its labels has"
     )
-    return [Learned(everyone, "count", what, detail)]
+    return [Learned(everyone, "count", what, detail).main("losses, which may show how many rows have a label")]
 
 
 def learned_of_left_out(task: JointAnonymisation, everyone: tuple[str, ...]) -> list[Learned]:
@@ -231,7 +235,8 @@ def _of_keys(task: JointAnonymisation, parties: Sequence[str]) -> list[Learned]:
     )
     found = leakage(parties, merger_of(parties), fill=FILL, reveals_sizes=False)
     of_unions = (line.of("the union of class keys of such a node") for line in found)
-    lines = [Learned(tuple(parties), "membership", what, detail), *of_unions]
+    brief = "at large nodes, which combinations of generalised values occur"
+    lines = [Learned(tuple(parties), "membership", what, detail).main(brief), *of_unions]
     unions = nodes_with_unions(task)
     if len(parties) > 2 and unions > 1:
         mean = (
@@ -268,13 +273,14 @@ def _of_origin(task: JointAnonymisation, parties: Sequence[str]) -> tuple[Learne
             "the other's number of rows, and its losses where these are opened, which may reveal how many rows with a "
             "label it has; of every released row whether it is the other's"
         )
-        lines.append(Learned(everyone, "membership", what, detail))
+        brief = "the other's number of rows, and which released rows are the other's"
+        lines.append(Learned(everyone, "membership", what, detail).main(brief))
     elif task.origin == "hidden":
         what = f"whose row is whose, of no row but one's own, unless {task.collector} and {task.shuffler} work together"
         lines.append(Learned(everyone, "membership", what))
     if task.origin == "shown":
         what = f"of every released row whose it is; a party has none in a class, or {task.k_site} at least"
-        lines.append(Learned(task.learners, "membership", what))
+        lines.append(Learned(task.learners, "membership", what).main("whose every released row is"))
     if task.insider_k <= 1:
         what = "of a class in which others have a single row, that row; insider_k = 2 prevents it"
     elif task.insiders == 1:
@@ -303,6 +309,16 @@ def collusion(task: JointAnonymisation, parties: Sequence[str]) -> str:
     if {task.collector, task.shuffler} == {first, second}:
         rows = ", and which released rows are whose"
     return f"{counts}{rows}{_together(task)}"
+
+
+def worst(task: JointAnonymisation, parties: Sequence[str]) -> str:
+    """The worst that colluders could find out, in plain words."""
+    if len(parties) == 2:
+        return NOBODY_ELSE
+    counts, rows = " and ".join(task.compute), f"{task.collector} and {task.shuffler}"
+    if set(task.compute) == {task.collector, task.shuffler}:
+        return f"{counts} together could compute the others' sum of every count, and see whose row is whose"
+    return f"{counts} together could compute the others' sum of every count; {rows} could see whose row is whose"
 
 
 def _together(task: JointAnonymisation) -> str:

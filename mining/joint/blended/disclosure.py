@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from link.disclosure import Declared, Learned
 from mining.joint.blended.parameters import MAX_NAMED, Blending
+from mining.joint.collusion import odds
 
 
 def openings(task: Blending, parties: tuple[str, ...]) -> tuple[Declared, ...]:
@@ -30,21 +31,21 @@ def learned(task: Blending, parties: tuple[str, ...]) -> tuple[Learned, ...]:
     budget = f"ε = {epsilon:g} and δ = {delta:g} of a record"
     trusted = " and ".join(task.opted_in)
     return (
-        Learned(parties, "size", "each party's number of records"),
+        Learned(parties, "size", "each party's number of records").main(),
         Learned(
             parties,
             "membership",
             f"noisy counts of the items that the trusted parties have often: {budget} of theirs",
             f"which items {trusted} {'has' if len(task.opted_in) == 1 else 'have'} often, with noisy counts: "
             f"{budget} of theirs, together with all counts",
-        ),
+        ).main("noisy counts of the items that the trusted parties have often"),
         Learned(
             (task.analyst,),
             "count",
             f"noisy counts of the trusted parties, and sums of the others' perturbed answers: {budget}",
             f"noisy counts of {trusted}, and of {' and '.join(others)} sums of perturbed answers, one of each record: "
             f"ε = {epsilon:g} of it",
-        ),
+        ).main("noisy counts of the trusted parties, and sums of the others' perturbed answers"),
         Learned(parties, "count", "no exact support, of no party"),
     )
 
@@ -55,3 +56,8 @@ def collusion(task: Blending) -> str:
         f"any number of parties: each one's noise hides its own records from all others together; the people of "
         f"{' and '.join(task.opted_in)} trust their own party"
     )
+
+
+def worst(task: Blending) -> str:
+    """The worst that colluders could find out, in plain words."""
+    return odds("all others together", task.epsilon, task.delta)

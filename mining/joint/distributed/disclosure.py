@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from link.disclosure import Declared, Learned
+from mining.joint.collusion import odds
 from mining.joint.distributed.parameters import DistributedMining
 from mining.joint.distributed.row_sizes import MOST_CLASSES
 
@@ -31,13 +32,13 @@ def learned(task: DistributedMining, parties: tuple[str, ...]) -> tuple[Learned,
         ", the items each party names" if task.catalogue is None else ""
     )
     lines = [
-        Learned(parties, "size", "the number N of all transactions, with noise"),
+        Learned(parties, "size", "the number N of all transactions, with noise").main("N with noise"),
         Learned(
             parties,
             "count",
             f"{short}: {budget}",
             f"{seen}, and what follows from these: {budget} for all of it together, whether the record is there or not",
-        ),
+        ).main(short),
         Learned(parties, "count", "no exact support, and of no party how much it adds to one"),
     ]
     if task.catalogue is None:
@@ -64,3 +65,15 @@ def collusion(task: DistributedMining, parties: tuple[str, ...]) -> str:
         who = f"any {task.colluding} parties that pool their noise"
     more = "" if task.colluding >= most else f"; more, up to {most}, see sums over the others with less noise"
     return f"the budget holds against {who}{more}"
+
+
+def worst(task: DistributedMining, parties: tuple[str, ...]) -> str:
+    """The worst that colluders could find out, in plain words."""
+    most = len(parties) - 1
+    who = "outsiders" if task.colluding == 0 else "any party" if task.colluding == 1 else f"{task.colluding} parties"
+    against = odds(who, task.epsilon, task.delta)
+    if task.colluding >= most:
+        return against
+    if len(parties) == 2:
+        return f"{against}; the other party sees less noise"
+    return f"{against}; {most} parties together see less noise"

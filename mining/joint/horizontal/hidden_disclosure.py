@@ -35,15 +35,23 @@ def hidden_learned(task: HorizontalMining, parties: tuple[str, ...]) -> tuple[Le
     whose = ", not whose they are, and no other names"
     if two:
         whose = " and no other names, and of each that a party does not hold itself, that the other does"
-    lines = [Learned(parties, "membership", f"the names of the frequent items{whose}")]
+    lines = [
+        Learned(parties, "membership", f"the names of the frequent items{whose}").main(
+            "the names of the frequent items" + ("" if two else ", not whose they are")
+        )
+    ]
     if task.universe == "hidden":
         what = f"of each item that a party holds itself, whether it is locally frequent at some party{where}"
-        lines.append(Learned(parties, "membership", what))
+        lines.append(Learned(parties, "membership", what).main("which own items are frequent at some party"))
     if task.disclose == "candidates":
         which = "every item" if task.universe == "hidden-all" else "every item that is locally frequent at some party"
         what = f"the support of {which}, under its pseudonym, which reveals its name to those who hold it"
         short = f"the support of {which}, under a pseudonym that its holders know"
-        lines.append(Learned(task.learners, "count", short, f"{what}; so how many these are"))
+        lines.append(
+            Learned(task.learners, "count", short, f"{what}; so how many these are").main(
+                "the support of every item, under a pseudonym that its holders know"
+            )
+        )
     of_pseudonyms = leakage(parties, task.merger, bound=task.bound, fill="union", reveals_sizes=task.bound is None)
     of_frequent = prefix_disclosure.leakage(parties)
     lines += [line.of("the items") for line in joint_prf.leakage(parties, task.bound)]

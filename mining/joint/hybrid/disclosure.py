@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from link.disclosure import Declared, Learned
+from mining.joint.collusion import odds
 from mining.joint.hybrid.parameters import HybridMining
 
 _MAX_RECORDS: Final = 1 << 40
@@ -34,12 +35,12 @@ def learned(task: HybridMining, parties: tuple[str, ...]) -> tuple[Learned, ...]
     """Who learns what, in words."""
     others = tuple(party for party in parties if party != task.analyst)
     lines = [
-        Learned(parties, "size", "each party's number of records"),
+        Learned(parties, "size", "each party's number of records").main(),
         Learned(
             parties,
             "membership",
             "which itemsets are asked about in each phase: those that seem frequent by the reports of the one before",
-        ),
+        ).main("which itemsets are asked about"),
         Learned(parties, "count", "nothing of items beyond the public catalogue, which records do not enter"),
     ]
     if task.model == "local":
@@ -48,7 +49,7 @@ def learned(task: HybridMining, parties: tuple[str, ...]) -> tuple[Learned, ...]
             f"a report of every record of each party, perturbed at its party: ε = {task.epsilon:g} of a record, "
             "against the analyst and all others together"
         )
-        return (*lines, Learned((task.analyst,), "membership", what, detail))
+        return (*lines, Learned((task.analyst,), "membership", what, detail).main())
     through = " and ".join(task.shufflers)
     central = f"ε = {task.epsilon:g} and δ = {task.delta:g} of a record"
     lines += [
@@ -58,7 +59,7 @@ def learned(task: HybridMining, parties: tuple[str, ...]) -> tuple[Learned, ...]
             f"a report of every record, perturbed and shuffled, and not whose it is: {central}",
             f"a report of every record, perturbed at its party and shuffled by {through}, and not whose it is: "
             f"{central}",
-        ),
+        ).main("a report of every record, perturbed and shuffled, not whose it is"),
         Learned(
             others,
             "membership",
@@ -69,7 +70,7 @@ def learned(task: HybridMining, parties: tuple[str, ...]) -> tuple[Learned, ...]
             "size",
             "how many sealed reports there are in each phase, and how many were dropped as broken or repeated; none "
             "can open one",
-        ),
+        ).main("how many sealed reports there are, none of which it can open"),
     ]
     return tuple(lines)
 
@@ -86,3 +87,12 @@ def collusion(task: HybridMining) -> str:
         f"{looks}, the analyst or another one, while one shuffler is not among them; so reports of the {largest} count "
         f"for nothing in ε. The analyst with {whom} sees each party's reports, of at most ε = {task.most_local:g} each"
     )
+
+
+def worst(task: HybridMining) -> str:
+    """The worst that colluders could find out, in plain words."""
+    another = "with another"
+    if task.model == "local":
+        return odds("all others together", task.epsilon, other=another)
+    whom = task.shufflers[0] if len(task.shufflers) == 1 else "all shufflers"
+    return odds(f"{task.analyst} and {whom} together", task.most_local, other=another)

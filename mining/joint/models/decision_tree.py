@@ -83,17 +83,22 @@ def learned(task: TreeParameters, parties: tuple[str, ...], *, vertical: bool) -
         f"at {looked_at}, how many of its rows have each class with each value of every attribute, chosen or not; "
         "counts may be as small as 1"
     )
-    if len(parties) == 2 and not vertical:
-        short += "; so also the other's"
+    others = "; so also the other's" if len(parties) == 2 and not vertical else ""
+    if others:
+        short += others
         what += "; so all of these for the other's rows"
     size = "the number of rows that all parties have in common" if vertical else "the number of all rows"
     lines = [
-        Learned(parties, "result", "the tree, with the number of rows of each class at each node"),
-        Learned(parties, "count", short, what),
-        Learned(parties, "size", size),
+        Learned(parties, "result", "the tree, with the number of rows of each class at each node").main(
+            "the tree with its counts"
+        ),
+        Learned(parties, "count", short, what).main(f"all counts at nodes that may be split, down to 1{others}"),
+        Learned(parties, "size", size).main("the number of common rows" if vertical else ""),
     ]
     if vertical:
-        lines.append(Learned(parties, "membership", "which party has which column of the model"))
+        lines.append(
+            Learned(parties, "membership", "which party has which column of the model").main("whose each column is")
+        )
         lines.append(Learned(parties, "membership", "of no row which nodes it reaches, but by one's own columns"))
     return tuple(lines)
 

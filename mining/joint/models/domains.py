@@ -94,9 +94,9 @@ def openings(parties: tuple[str, ...], merger: str, *, vertical: bool, bound: in
 def learned(parties: tuple[str, ...], merger: str, *, vertical: bool, bound: int | None = None) -> list[Learned]:
     """Who learns what, in words; arguments as for `openings`."""
     if vertical:
-        return [Learned(parties, "membership", "which values occur in each party's columns of the model")]
+        return [Learned(parties, "membership", "which values occur in each party's columns of the model").main()]
     whose = "and of each that a party does not have itself, that the other does" if len(parties) == 2 else "not at whom"
-    lines = [Learned(parties, "membership", f"which values occur in the columns of the model, {whose}")]
+    lines = [Learned(parties, "membership", f"which values occur in the columns of the model, {whose}").main()]
     found = leakage(parties, merger, bound=bound)
     return [*lines, *(line.of("the union of values") for line in found)]
 

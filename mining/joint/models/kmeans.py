@@ -109,16 +109,20 @@ def learned(parties: tuple[str, ...], learners: tuple[str, ...], *, vertical: bo
             short += "; so also of the other's rows"
             what += "; so number and mean of the other's rows in each cluster"
         return (
-            Learned(parties, "result", "the centroids, and the number of rows of each cluster"),
-            Learned(parties, "count", short, what),
-            Learned(parties, "size", "the number of all rows"),
+            Learned(parties, "result", "the centroids, and the number of rows of each cluster").main(),
+            Learned(parties, "count", short, what).main(),
+            Learned(parties, "size", "the number of all rows").main(),
             Learned(parties, "membership", "the cluster of one's own rows, and of no other"),
         )
     return (
-        Learned(learners, "result", "the centroids in all coordinates"),
-        Learned(parties, "membership", "in every iteration the cluster of every common row; no distance"),
-        Learned(parties, "membership", "which party has which column of the model"),
-        Learned(parties, "size", "the number of rows that all parties have in common"),
+        Learned(learners, "result", "the centroids in all coordinates").main(),
+        Learned(parties, "membership", "in every iteration the cluster of every common row; no distance").main(
+            "in every iteration the cluster of every common row"
+        ),
+        Learned(parties, "membership", "which party has which column of the model").main("whose each column is"),
+        Learned(parties, "size", "the number of rows that all parties have in common").main(
+            "the number of common rows"
+        ),
     )
 
 

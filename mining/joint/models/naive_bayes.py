@@ -85,9 +85,16 @@ def learned(
         short += "; so also the other's"
         what += "; so all of these for the other's rows"
     size = "the number of rows that all parties have in common" if vertical else "the number of all rows"
-    lines = [Learned(learners, "result", short, what), Learned(parties, "size", size)]
+    numbers = ", means and variances" if task.numeric else ""
+    others = "; so also the other's" if len(parties) == 2 and not vertical else ""
+    lines = [
+        Learned(learners, "result", short, what).main(f"the model: all counts{numbers}{others}"),
+        Learned(parties, "size", size).main("the number of common rows" if vertical else ""),
+    ]
     if vertical:
-        lines.append(Learned(parties, "membership", "which party has which column of the model"))
+        lines.append(
+            Learned(parties, "membership", "which party has which column of the model").main("whose each column is")
+        )
         lines.append(Learned(parties, "count", "of no row which class or value it has"))
     return tuple(lines)
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from crypto.protocols.alignment import disclosure as alignment_disclosure
 from link.disclosure import Declared, Learned
 from mining.joint import align, progress
-from mining.joint.disclosure import infrequent
+from mining.joint.collusion import NOBODY_ELSE
+from mining.joint.disclosure import infrequent, which_are_frequent
 from mining.joint.shared_rules import rules_learned, rules_openings
 from mining.joint.vertical.choice import chosen_engine, is_dealt
 from mining.joint.vertical.grouped import disclosure as grouped
@@ -47,27 +48,33 @@ def learned(task: VerticalMining, parties: tuple[str, ...]) -> tuple[Learned, ..
     """Who learns what, in words."""
     outsiders = tuple(p for p in parties if p not in task.learners)
     lines = [
-        Learned(parties, "result", "which itemsets are frequent"),
-        Learned(parties, "size", f"the number N of rows that all {_holders(task)} have in common"),
+        which_are_frequent(task.disclose, task.learners, parties),
+        Learned(parties, "size", f"the number N of rows that all {_holders(task)} have in common").main(
+            "the number N of common rows"
+        ),
         *_of_items(task, parties),
-        Learned(parties, "membership", "the names of all parties' columns"),
+        Learned(parties, "membership", "the names of all parties' columns").main("names of all columns"),
         *alignment_disclosure.leakage(task.mode, parties, task.merger, task.bound),
     ]
     if task.mode == "union":
         lines.append(Learned(parties, "size", _numbers(task)))
     if task.disclose == "candidates":
-        lines.append(Learned(task.learners, "count", _every_candidate(task)))
+        lines.append(
+            Learned(task.learners, "count", _every_candidate(task)).main(
+                "the support of every candidate, frequent or not"
+            )
+        )
     else:
         lines.append(infrequent(parties, "support", opened=task.disclose == "supports"))
     if task.disclose == "supports":
-        lines.append(Learned(task.learners, "count", "the support of every frequent itemset"))
+        lines.append(Learned(task.learners, "count", "the support of every frequent itemset").main())
     elif task.disclose == "frequent":
         what = "no support of any itemset"
         if task.mode == "intersection":
             what += " that spans parties; of an itemset of its own items alone each party counts the support itself"
-        lines.append(Learned(parties, "count", what))
+        lines.append(Learned(parties, "count", what).main("no support of any itemset that spans parties"))
     if outsiders and task.disclose != "frequent":
-        lines.append(Learned(outsiders, "membership", "which candidates are frequent, but no support"))
+        lines.append(Learned(outsiders, "membership", "which candidates are frequent, but no support").main())
     return (
         *lines,
         *chosen_engine(task).learned(task, parties),
@@ -89,6 +96,21 @@ def collusion(task: VerticalMining, parties: tuple[str, ...]) -> str:
     return f"{products}; {align.collusion(parties, task.mode, task.bound)}"
 
 
+def worst(task: VerticalMining, parties: tuple[str, ...]) -> str:
+    """The worst that colluders could find out, in plain words."""
+    first, second = in_job_order(parties, task.compute)
+    if is_dealt(task, parties):
+        return f"the {COORDINATOR} and either party together could read the other's columns"
+    if len(parties) == 2:
+        return NOBODY_ELSE
+    read = chosen_engine(task).worst(task, parties)
+    if read:
+        return read
+    if task.disclose == "candidates":
+        return align.worst(parties, task.mode, task.bound)
+    return f"{first} and {second} together could compute supports that stay hidden"
+
+
 def _holders(task: VerticalMining) -> str:
     return "groups" if task.groups else "parties"
 
@@ -96,7 +118,8 @@ def _holders(task: VerticalMining) -> str:
 def _of_items(task: VerticalMining, parties: tuple[str, ...]) -> list[Learned]:
     if task.groups:
         return grouped.learned(task.groups, parties)
-    return [Learned(parties, "membership", "the names of the frequent items and at which party each is")]
+    line = Learned(parties, "membership", "the names of the frequent items and at which party each is")
+    return [line.main("the names and party of each frequent item")]
 
 
 def _numbers(task: VerticalMining) -> str:

@@ -25,6 +25,7 @@ from jobs.spec.job import JobSpec
 from link.disclosure import Learned
 from link.session import Session
 from link.traffic import Traffic
+from mining.joint.collusion import worst
 from tests.extensions.basket_sizes.finding import Sizes
 from tests.extensions.basket_sizes.tables import BasketSizesSection, BasketSizesSpec
 
@@ -75,9 +76,16 @@ class BasketSizes(Kind):
         parties, longest = spec.job.parties, asked(spec).longest
         what = f"how many rows of all parties have 0, 1, … items, those with {longest} or more together"
         sums = declared(LABEL, parties, longest + 1, what="numbers of rows of all parties", when="at the end")
-        learned = Learned(parties, "result", f"the result, recipients or not: {what}")
+        learned = Learned(parties, "result", f"the result, recipients or not: {what}").main()
         collusion = "none is needed" if len(parties) == 2 else f"all parties but two: {len(parties) - 2}"
-        return Disclosure(what, watched(spec, "the number of rows"), (sums,), (learned,), collusion)
+        return Disclosure(
+            what,
+            watched(spec, "the number of rows"),
+            (sums,),
+            (learned,),
+            collusion,
+            worst(parties, "count of each size"),
+        )
 
     def estimate(
         self, spec: JobSpec, answers: Mapping[str, Answer], latency_s: float, *others: str, compare: bool
@@ -116,7 +124,7 @@ class BasketSizes(Kind):
     def lead(self, spec: JobSpec) -> tuple[str, str]:
         return "Sizes of baskets", "counted together; no row left its owner"
 
-    def facts(self, spec: JobSpec, strategy: str) -> list[tuple[str, str]]:
+    def asks(self, spec: JobSpec) -> list[tuple[str, str]]:
         return [("longest", str(asked(spec).longest))]
 
 

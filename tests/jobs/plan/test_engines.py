@@ -122,7 +122,7 @@ def test_all_engines_are_compared(n_parties: int, capsys: pytest.CaptureFixture[
     assert helper in by_name["replicated"].trust
     assert plan.engine_reason is not None
     assert plan.engine_reason.startswith('engine = "auto" takes ot')
-    show_plan(plan)
+    show_plan(plan, detail=True)
     shown = " ".join(capsys.readouterr().out.split())
     assert f'For replicated: set [itemsets] engine = "replicated", [trust] helper = "{helper}"' in shown
     assert "not allowed" in shown

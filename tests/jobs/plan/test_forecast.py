@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from functools import cache
 from itertools import combinations, product
 from pathlib import Path
@@ -19,6 +20,7 @@ from jobs.kinds.columns.plan_engines import engine_variants
 from jobs.kinds.rows.plan_alternatives import variants
 from jobs.loading import job_of
 from jobs.plan import Plan
+from jobs.plan.cost import cost
 from jobs.plan.forecast import forecast
 from jobs.plan.predicted import frequent_at, joined, predicted
 from jobs.proposed import job_from_canonical
@@ -183,7 +185,8 @@ def test_every_job_has_a_plan_with_a_range(name: str, hides: tuple[str, ...]) ->
     if hides != PARTIES:
         assert plan.parties["north"].n_rows == 20_000
         assert all(party.bytes_sent_at_least is not None for party in plan.parties.values())
-    show_plan(plan)
+    assert re.match("(about|very roughly|more than) [0-9.,]+ [kMGT]?B", cost(plan))
+    show_plan(plan, detail=True)
 
 
 @examples(5, 15)

@@ -62,3 +62,18 @@ def test_no_changes_mean_the_same_job_and_back_is_the_reverse(one: JobSpec, othe
 
 def _hashable(change: Change) -> Change:
     return Change(change.key, str(change.before), str(change.after))
+
+
+def test_a_change_is_a_line() -> None:
+    changed = {"min_support": Decimal("0.005"), "max_length": 3, "exclude": ["a*"]}
+    told = [each.text for each in diff(spec(), spec(changed, parties=["a", "c"]))]
+    assert told == [
+        "parties: c added; b removed",
+        "min_support: 1 % → 0.5 %",
+        "exclude: a* added",
+        "max_length: not set → 3",
+    ]
+    assert [each.text for each in diff(spec({"min_support": 20}), spec())] == ["min_support: 20 → 1 %"]
+    turned = Change("itemsets.exclude", ["a", "b"], ["b", "a"])
+    assert turned.text == "exclude: a, b → b, a"
+    assert Change("align.bound", 64, None).text == "align.bound: 64 → not set"

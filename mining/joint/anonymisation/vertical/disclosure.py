@@ -21,6 +21,7 @@ from mining.joint.anonymisation.parameters import JointAnonymisation
 from mining.joint.anonymisation.vertical.columns import column_names
 from mining.joint.anonymisation.vertical.contingency import MOST_CELLS
 from mining.joint.anonymisation.vertical.local_pruning import LABEL as LOCAL
+from mining.joint.collusion import NOBODY_ELSE
 
 _LOOKS: Final = 4  # at a node, at most: whether it is crowded and whether it can be released, twice by Samarati
 
@@ -68,9 +69,11 @@ def learned(task: JointAnonymisation, parties: Sequence[str], alignment: RowAlig
     what = "at which of its own levels a party's columns alone put more than the allowed rows into local classes below "
     lines = [
         *align.learned(alignment, parties),
-        Learned(everyone, "membership", "which party has which column of the job"),
+        Learned(everyone, "membership", "which party has which column of the job").main("whose each column is"),
         Learned(task.learners, "result", "the release: its node, its classes and their rows"),
-        Learned(everyone, "result", "the node of the release and which classes it has"),
+        Learned(everyone, "result", "the node of the release and which classes it has").main(
+            "the node and the classes of the release"
+        ),
         Learned(everyone, "membership", f"{what}k = {task.k}"),
         *learned_of_losses(task, everyone),
         *learned_of_left_out(task, everyone),
@@ -93,7 +96,7 @@ def learned(task: JointAnonymisation, parties: Sequence[str], alignment: RowAlig
             "for people whom one's own published columns single out in the release, what the others' columns show",
             "of people whose own published columns tell them apart in the release, what it shows of the others' "
             "columns: generalised, but for columns that are published as they are. The result says of how many rows",
-        )
+        ).main("others' columns of people that one's own single out")
     )
     return tuple(lines)
 
@@ -108,3 +111,10 @@ def collusion(task: JointAnonymisation, parties: Sequence[str], alignment: RowAl
         f"but {task.collector} and {task.shuffler}, which together read all parties' published parts of all common "
         f"rows; of the alignment, {align.collusion(parties, alignment.mode, alignment.bound)}"
     )
+
+
+def worst(task: JointAnonymisation, parties: Sequence[str]) -> str:
+    """The worst that colluders could find out, in plain words."""
+    if len(parties) == 2:
+        return NOBODY_ELSE
+    return f"{task.collector} and {task.shuffler} together could read all published columns of all common rows"

@@ -141,6 +141,10 @@ class Engine(ABC):
         """Which parties of three or more may work together without learning more, in words."""
         return "products withstand all other parties together"
 
+    def worst(self, task: VerticalMining, parties: Sequence[str]) -> str:
+        """What some of three or more parties could read together, in plain words; empty where it is no column."""
+        return ""
+
     def usual_helper(self, parties: Sequence[str]) -> str | None:
         """Who helps where the job names the engine, and no helper: nobody, or who is taken for granted then."""
         return None

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from crypto.protocols.union import disclosure as union_disclosure
 from crypto.protocols.union import joint_prf
 from crypto.protocols.union.lists import MAX_BLOCKS
@@ -43,7 +45,9 @@ def openings(groups: Groups, parties: tuple[str, ...], most_items: int) -> list[
 def learned(groups: Groups, parties: tuple[str, ...]) -> list[Learned]:
     """Who learns what, in words."""
     lines = [
-        Learned(parties, "membership", "the names of the frequent items and in which group each is, not at which party")
+        Learned(
+            parties, "membership", "the names of the frequent items and in which group each is, not at which party"
+        ).main("the names and group of each frequent item")
     ]
     if several(groups):
         lines.append(
@@ -64,12 +68,14 @@ def _of_members(group: ColumnGroup) -> list[Learned]:
     two = len(members) == 2
     what = "which of its own items some member has in enough of its own rows to be a candidate, not which member"
     again = "if the job goes on after a failure at level 1, again what unions of items reveal, with new noise"
-    lines = [Learned(members, "membership", what), Learned(members, "size", again)]
+    brief = "which of its own items some member has often"
+    lines = [Learned(members, "membership", what).main(brief), Learned(members, "size", again)]
     if two:
         what = "of each frequent item that it has in no row itself, that the other has it in all of these rows"
         lines.append(Learned(members, "membership", what))
     unions = union_disclosure.leakage(members, group.speaker, fill="union")
     names = union_disclosure.leakage(members, group.speaker, fill="merged", reveals_sizes=False)
-    return [line.of(subject) for line in (*lines, *joint_prf.leakage(members), *unions)] + [
+    further = [line.of(subject) for line in (*joint_prf.leakage(members), *unions)] + [
         line.of(f"the frequent items of the group '{group.name}'") for line in names
     ]
+    return [*(line.of(subject) for line in lines), *(replace(line, brief="") for line in further)]

@@ -79,6 +79,9 @@ class Replicated(Engine):
         one, two, three = holders_of(task, parties)
         return f"any two of {one}, {two} and {three} together can read the columns of all parties"
 
+    def worst(self, task: VerticalMining, parties: Sequence[str]) -> str:
+        return self.collusion(task, parties)
+
     def usual_helper(self, parties: Sequence[str]) -> str | None:
         """Two parties cannot replicate shares among three, so the coordinator deals."""
         return COORDINATOR if _is_dealt(parties) else None
