@@ -65,6 +65,7 @@ from crypto.protocols.alignment.common_rows import (
     own_rows,
     receive_common,
     receive_size,
+    rows_at,
     strings,
 )
 from crypto.protocols.alignment.oprf_intersection import exchange_values, in_common_order, session_points
@@ -178,11 +179,10 @@ async def union(
     """
     lane = session.lane("row-union")
     found = await pseudonyms(lane, secrets, identifiers, bound=bound, key=KEY)
-    row_of = {name.tobytes(): row for row, name in enumerate(found)}
     positions = await set_union(
         lane,
         secrets,
-        row_of,
+        [name.tobytes() for name in found],
         merger=merger,
         max_element_bytes=PSEUDONYM_BYTES,
         bound=bound,
@@ -190,7 +190,7 @@ async def union(
         fill="union",
         key=KEY,
     )
-    return np.array([row_of.get(position, -1) for position in positions], np.int64)
+    return await lane.compute(rows_at, positions, found)
 
 
 # -- two parties ------------------------------------------------------------------------------------------
