@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from crypto.protocols.alignment.disclosure import shows_groups
 from jobs.kinds.kind import Unions
 from jobs.spec.job import JobSpec
 
 
 def of_alignment(spec: JobSpec) -> Unions:
-    """An alignment has the fakes of a union."""
+    """An alignment has the fakes of a union, except where its lists are surely long."""
+    mode, bound = spec.alignment.mode, spec.alignment.bound
     return Unions(
-        taken=spec.alignment.mode == "union",
-        merges=0 if len(spec.job.parties) == 2 else 1,
+        taken=mode == "union",
+        merges=int(shows_groups(mode, len(spec.job.parties), bound)),
         key="[align] bound",
-        bound=spec.alignment.bound,
+        bound=bound,
         otherwise='mode = "intersection"',
         instead="two parties alone",
     )

@@ -16,6 +16,7 @@ from crypto.protocols.alignment.alignment import LONG_LISTS
 from crypto.protocols.union.size_classes import LISTS
 from jobs.loading import job_of
 from jobs.spec.job import JobSpec
+from jobs.union_limit import blurred_merges
 from mining.data.table_readers import table_from_arrow
 from mining.data.tables import Table
 from mining.joint.align import RowAlignment, collusion, learned, openings
@@ -150,6 +151,10 @@ def test_what_a_merger_counts_is_stated_where_lists_may_be_short_and_nowhere_els
     (least,) = {line.split(":")[0] for line in counts["intersection", None]}
     assert least == "if no party has more than 896 rows"
     assert LISTS.rounded(896) < LONG_LISTS <= LISTS.rounded(897)
+    blurred = [
+        blurred_merges(job(bound, "abc", itemsets={"min_support": "1"})) for bound in (LONG_LISTS // 2, LONG_LISTS)
+    ]
+    assert blurred == [1, 0]
     together = collusion("abc", "intersection", LONG_LISTS)
     assert together == "no 2 parties together learn more of rows than each of them alone"
     assert all("no party alone" in collusion("abc", mode, None) for mode in ("intersection", "cardinality", "union"))
