@@ -243,7 +243,16 @@ class Document(BaseModel):
 
 
 class Certificate(Document):
-    """The whole of `certificate.json`."""
+    """The whole of `certificate.json`.
+
+    Example:
+        Of a table with the ages and illnesses of six people:
+
+        >>> models = Requirements((KAnonymity(2),))
+        >>> certificate = publish_folder("release", mondrian(table, models), table, models)
+        >>> certificate.rows, certificate.suppressed, certificate.model.k
+        (6, 0, 2)
+    """
 
     WHAT: ClassVar = "certificate"
     WRONG: ClassVar = "is no"

@@ -81,6 +81,11 @@ class Histograms:
     Attributes:
         sizes: Shape (c,): records in each class.
         sensitive: By sensitive column, shape (c, m): records of each class with each value of the column's domain.
+
+    Example:
+        >>> classes = Histograms(numpy.array([4, 2]), {"illness": numpy.array([[2, 2], [2, 0]])})
+        >>> KAnonymity(3).satisfied(classes)
+        array([ True, False])
     """
 
     sizes: NDArray[np.int64]

@@ -39,6 +39,13 @@ class Release:
             [0, 1], 1 where suppressed; None where cells are not generalised.
         statistics: Counts of the work done: nodes checked, pruned, splits tried.
         details: What verification and reports need besides: moments, densities, nodes of local recoding.
+
+    Example:
+        Of a table with the ages and illnesses of six people:
+
+        >>> release = mondrian(table, Requirements((KAnonymity(2),)))
+        >>> release.algorithm, release.table.num_rows
+        ('mondrian', 6)
     """
 
     algorithm: str

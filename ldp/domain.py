@@ -28,6 +28,10 @@ class Domain:
 
     Raises:
         ConfigurationError: Fewer than two values, more than 2^24, or a label twice.
+
+    Example:
+        >>> Domain.of(["bread", "milk", "tea"]).codes(["milk", "bread"])
+        array([1, 0])
     """
 
     def __init__(self, size: int, labels: Sequence[str] | None = None) -> None:

@@ -24,6 +24,12 @@ class Estimate:
         counts: Shape (d,): estimated numbers of users with each value.
         variances: Shape (d,): of `counts`, by the mechanism's exact formula with the estimates, where not negative, in
             the place of the true counts.
+
+    Example:
+        >>> mechanism = oracle("grr", ["bread", "milk", "tea"], epsilon=16.0)
+        >>> estimate = Aggregator(mechanism).add(mechanism.privatise(["milk"] * 100)).estimate()
+        >>> estimate.n, estimate.top(1)[0][0], estimate.counts.shape
+        (100, 'milk', (3,))
     """
 
     domain: Domain

@@ -26,6 +26,11 @@ class FrequencyOracle(Mechanism[Estimate]):
     Args:
         domain: The domain, its size, or the texts of its values.
         epsilon: The privacy budget ε.
+
+    Example:
+        >>> mechanism = oracle("olh", 1024, epsilon=1.0)
+        >>> isinstance(mechanism, FrequencyOracle), mechanism.domain.size
+        (True, 1024)
     """
 
     def __init__(self, domain: DomainLike, epsilon: float) -> None:
@@ -81,6 +86,11 @@ class PureOracle(FrequencyOracle):
 
     Source: Wang, Blocki, Li and Jha, "Locally Differentially Private Protocols for Frequency Estimation", USENIX
     Security 2017, section 3: estimator (3), variance (4); the tally is the number of reports that support each value.
+
+    Example:
+        >>> mechanism = oracle("oue", 4, epsilon=1.0)
+        >>> float(mechanism.p), round(float(mechanism.q), 3)
+        (0.5, 0.269)
     """
 
     p: Fraction

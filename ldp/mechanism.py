@@ -39,6 +39,11 @@ class Mechanism(Checked, ABC, Generic[E]):
     Attributes:
         name: As commands name it.
         epsilon: The privacy budget ε that was asked for.
+
+    Example:
+        >>> mechanism = oracle("oue", 4, epsilon=1.0)
+        >>> mechanism.name, mechanism.with_params(epsilon=2.0).epsilon
+        ('oue', 2.0)
     """
 
     name: ClassVar[str]

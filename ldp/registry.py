@@ -84,7 +84,12 @@ def oracle(name: str, domain: DomainLike, epsilon: float, **parameters: Any) -> 
 
 
 def oracle_names() -> tuple[str, ...]:
-    """The names of all frequency oracles, those of other packages last."""
+    """The names of all frequency oracles, those of other packages last.
+
+    Example:
+        >>> oracle_names()[:3]
+        ('grr', 'sue', 'oue')
+    """
     return (*ORACLES, *brought())
 
 

@@ -25,6 +25,10 @@ class Field:
     Attributes:
         dtype: Of its numbers, as numpy names it; little-endian on the wire.
         width: How many numbers it has; None for one that is no array.
+
+    Example:
+        >>> Field("<u4").nbytes, Field("u1", width=16).nbytes
+        (4, 16)
     """
 
     dtype: str

@@ -37,6 +37,13 @@ class FullDomain(ModelAnonymizer):
 
     Attributes:
         node_: Level of each quasi-identifier.
+
+    Example:
+        Of a table with the ages and illnesses of six people:
+
+        >>> recoding = FullDomain(table.roles, hierarchies, k=2)
+        >>> recoding.fit_transform(table.data)["age"].to_pylist()[:3], recoding.node_
+        (['[30, 39]', '[30, 39]', '[40, 49]'], {'age': 1})
     """
 
     hierarchies: Mapping[str, Hierarchy]
@@ -115,6 +122,12 @@ class Mondrian(ModelAnonymizer):
         mode: "strict", "relaxed" or "hierarchical".
         hierarchies: Of quasi-identifiers of kind tree or code.
         publish: "ranges" or "centres".
+
+    Example:
+        Of a table with the ages and illnesses of six people:
+
+        >>> Mondrian(table.roles, k=2).fit_transform(table.data)["age"].to_pylist()[:3]
+        ['[31, 45]', '[31, 45]', '[31, 45]']
     """
 
     _: KW_ONLY

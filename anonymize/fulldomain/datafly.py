@@ -39,6 +39,13 @@ def datafly(
     Raises:
         ConfigurationError: Even the top fails, or a parameter is wrong.
         InputDataError: A hierarchy lacks values.
+
+    Example:
+        Of a table with the ages and illnesses of six people:
+
+        >>> release = datafly(table, hierarchies, Requirements((KAnonymity(2),)))
+        >>> release.node, release.table["age"].to_pylist()[:3]
+        ({'age': 1}, ['[30, 39]', '[30, 39]', '[40, 49]'])
     """
     problem = Problem.of(table, hierarchies, requirements, max_suppression)
     return release(problem, recode(problem, loss, suppression), suppressed)

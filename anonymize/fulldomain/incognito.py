@@ -53,6 +53,12 @@ def incognito(
     Raises:
         ConfigurationError: No node satisfies, or a parameter is wrong.
         InputDataError: A hierarchy lacks values.
+
+    Example:
+        Of a table with the ages and illnesses of six people:
+
+        >>> incognito(table, hierarchies, Requirements((KAnonymity(2),))).details["minimal_nodes"]
+        [(1,)]
     """
     problem = Problem.of(table, hierarchies, requirements, max_suppression)
     return release(problem, recode(problem, loss, suppression), suppressed)

@@ -37,6 +37,12 @@ def samarati(
     Raises:
         ConfigurationError: No node satisfies, or a parameter is wrong.
         InputDataError: A hierarchy lacks values.
+
+    Example:
+        Of a table with the ages and illnesses of six people:
+
+        >>> samarati(table, hierarchies, Requirements((KAnonymity(2),))).node
+        {'age': 1}
     """
     problem = Problem.of(table, hierarchies, requirements, max_suppression)
     return release(problem, recode(problem, loss, suppression), suppressed)

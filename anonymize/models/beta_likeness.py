@@ -28,6 +28,12 @@ class BetaLikeness(ReferenceModel):
         beta: Above 0.
         column: The sensitive column.
         enhanced: The limit for a value is min(β, −ln q), which keeps frequent values in bounds too.
+
+    Example:
+        Of a table with the ages and illnesses of six people:
+
+        >>> BetaLikeness(1, "illness").fitted(table).satisfied(classes)
+        array([ True, False])
     """
 
     beta: Rational

@@ -27,6 +27,12 @@ class DeltaDisclosure(ReferenceModel):
     Attributes:
         delta: Above 0.
         column: The sensitive column.
+
+    Example:
+        Of a table with the ages and illnesses of six people:
+
+        >>> DeltaDisclosure(2, "illness").fitted(table).satisfied(classes)
+        array([ True,  True])
     """
 
     delta: Rational

@@ -68,6 +68,12 @@ class EntropyDiversity(SingleColumnModel):
     Attributes:
         l: At least 1; it need not be whole.
         column: The sensitive column.
+
+    Example:
+        Of a table with the ages and illnesses of six people:
+
+        >>> EntropyDiversity(1.5, "illness").satisfied(classes)
+        array([ True, False])
     """
 
     l: float  # noqa: E741 - the paper's letter
@@ -121,6 +127,12 @@ class RecursiveDiversity(SingleColumnModel):
         c: Above 0.
         l: At least 1.
         column: The sensitive column.
+
+    Example:
+        Of a table with the ages and illnesses of six people:
+
+        >>> RecursiveDiversity(2, 2, "illness").satisfied(classes)
+        array([ True, False])
     """
 
     c: Rational

@@ -18,14 +18,25 @@ Claim = tuple[str, Any]
 
 
 class Protection(NamedTuple):
-    """What holds of a release and what does not, as sentences with the names of parameters in braces."""
+    """What holds of a release and what does not, as sentences with the names of parameters in braces.
+
+    Example:
+        >>> KAnonymity(5).protection.holds
+        "Anyone who knows a person's quasi-identifiers finds at least {k} rows that could be theirs."
+    """
 
     holds: str
     open: str
 
 
 class Model(Protocol):
-    """A condition on single classes; a release meets it if each of its classes does."""
+    """A condition on single classes; a release meets it if each of its classes does.
+
+    Example:
+        >>> model = KAnonymity(5)
+        >>> model.name, model.parameters, model.monotone
+        ('k-anonymity', {'k': 5}, True)
+    """
 
     @property
     def name(self) -> str:
@@ -113,7 +124,12 @@ class Model(Protocol):
 
 @dataclass(frozen=True)
 class ClassModel(ABC):
-    """What models share: a look for their columns, and refusal where the whole table as one class fails."""
+    """What models share: a look for their columns, and refusal where the whole table as one class fails.
+
+    Example:
+        >>> isinstance(KAnonymity(5), ClassModel), str(KAnonymity(5))
+        (True, 'k-anonymity (k = 5)')
+    """
 
     monotone: ClassVar[bool] = True
     monotone_with_suppression: ClassVar[bool] = False
@@ -166,7 +182,12 @@ class ClassModel(ABC):
 
 @dataclass(frozen=True)
 class SingleColumnModel(ClassModel):
-    """A model that looks at one sensitive column, `column`."""
+    """A model that looks at one sensitive column, `column`.
+
+    Example:
+        >>> TCloseness(0.2, "illness").columns
+        ('illness',)
+    """
 
     if TYPE_CHECKING:
 

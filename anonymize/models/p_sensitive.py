@@ -25,6 +25,12 @@ class PSensitive(ClassModel):
     Attributes:
         p: At least 1.
         columns: One sensitive column or several.
+
+    Example:
+        Of a table with the ages and illnesses of six people:
+
+        >>> PSensitive(2, ("illness",)).satisfied(classes)
+        array([ True, False])
     """
 
     p: int

@@ -125,6 +125,10 @@ def marketer(sizes: ArrayLike, population: ArrayLike) -> float:
 
     Raises:
         ConfigurationError: The two do not match, or there is no class.
+
+    Example:
+        >>> marketer([2, 3], [4, 30])
+        0.12
     """
     f = _sizes(sizes)
     return float((f / _population(f, population)).sum()) / int(f.sum())

@@ -63,6 +63,11 @@ class Integers(Strings):
 
     Attributes:
         width: Bits of a number, 1 … 64.
+
+    Example:
+        >>> universe = Integers(width=8)
+        >>> universe.decode(200), universe.bits
+        (200, 8)
     """
 
     width: int

@@ -100,7 +100,13 @@ def _likelihood(ones: list[Fraction], bits: int) -> Fraction:
 
 
 class SymmetricUnaryEncoding(UnaryEncoding):
-    """SUE: p = e^(ε/2) / (e^(ε/2) + 1) and q = 1 − p."""
+    """SUE: p = e^(ε/2) / (e^(ε/2) + 1) and q = 1 − p.
+
+    Example:
+        >>> mechanism = SymmetricUnaryEncoding(["bread", "milk"], epsilon=1.0)
+        >>> len(mechanism.privatise(["milk", "milk"]))
+        2
+    """
 
     name: ClassVar[str] = "sue"
 
