@@ -34,8 +34,8 @@ SHUFFLING, NOISE = ((PAGES / f"{name}.md").read_text() for name in ("shuffling-a
 
 EXAMPLES = """
     index frequency-oracles choosing sketches heavy-hitters context-aware attacks auditing numeric multidimensional
-    learning post-processing reconstruction set-mechanisms blending shuffling-accounting central-noise longitudinal rappor
-    sets streams
+    learning post-processing reconstruction set-mechanisms blending shuffling-accounting central-noise longitudinal
+    rappor sets streams
 """
 
 
