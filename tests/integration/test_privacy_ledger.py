@@ -162,10 +162,11 @@ def test_what_a_job_would_cost_is_shown_before_it_is_approved(
             spec = private("shuffle", delta="1e-6")
             job_id = await nodes.clients["north"].propose(spec)
             argument = [str(tmp_path / "north.toml"), job_id.hex()]
-            assert await asyncio.to_thread(run, ["party", "show", *argument]) == 0
+            assert await asyncio.to_thread(run, ["party", "show", *argument, "--detail"]) == 0
 
     asyncio.run(test())
-    told = capsys.readouterr().out
+    told = " ".join(capsys.readouterr().out.split())
+    assert "; ε = 1 and δ = 1e-06 of each record's budget" in told
     assert "epsilon 1 and delta 0.000001 towards anyone who sees the result, epsilon 8 towards anyone who sees" in told
     assert "left for all jobs on the dataset: epsilon 5, delta 0.00001" in told
     assert "privacy.epsilon" in told
