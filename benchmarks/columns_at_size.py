@@ -6,8 +6,9 @@ import asyncio
 import json
 import sys
 import tempfile
+import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
@@ -34,7 +35,7 @@ partition = "vertical"
 parties = ["north", "south"]
 dataset = "people"
 [itemsets]
-min_support = 0.02
+min_support = 0.05
 max_length = 2
 engine = "ot"
 """
@@ -77,7 +78,7 @@ def write_people(path: Path, rows: int, place: int) -> None:
 
 
 def _cells(people: NDArray[np.int64], place: int, column: int) -> pa.Array:
-    values = 20 if column < COLUMNS // 3 else 100
+    values = 4 if column < COLUMNS // 5 else 100
     codes = (people * 2654435761 + column * 40503 * (people % 97) + place * 7919) % values
     texts = pa.array([f"v{value}" for value in range(values)])
     return pa.DictionaryArray.from_arrays(pa.array(codes.astype(np.int32)), texts).cast(pa.string())
@@ -126,6 +127,15 @@ def _limited(nodes: Mapping[str, int]) -> Iterator[dict[str, Path]]:
         yield groups
     finally:
         for group in groups.values():
-            for pid in (group / "cgroup.procs").read_text().split():
-                (_GROUPS / "memory" / "cgroup.procs").write_text(pid)
+            for process in (group / "cgroup.procs").read_text().split():
+                (_GROUPS / "memory" / "cgroup.procs").write_text(process)
+            _remove(group)
+
+
+def _remove(group: Path) -> None:
+    """The system still looks through a group for a while that has become empty."""
+    for _ in range(100):
+        with suppress(OSError):
             group.rmdir()
+            return
+        time.sleep(0.1)

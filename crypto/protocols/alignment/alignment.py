@@ -123,6 +123,7 @@ async def intersection(
     if is_long(length):
         find_common = exchange_values if len(ring) == 2 else common_points
         rows = await find_common(lane, ring, points, length, label)
+        del points  # sixteen bytes a row
         return await lane.compute(in_common_order, identifiers, rows)
     hashed = await _hashed(lane, identifiers)
     if len(ring) == 2:

@@ -88,9 +88,9 @@ def session_points(lane: Session, identifiers: Sequence[bytes]) -> Points:
         ValueError: An identifier is given twice.
     """
     key = hashlib.sha256(encode_labels("points of identifiers", lane.id, lane.path)).digest()[:KEY_BYTES]
-    starts = range(0, len(identifiers), _AT_ONCE)
-    pieces = [points_of(identifiers[start : start + _AT_ONCE], key) for start in starts]
-    points = np.concatenate([np.empty((0, 2), np.uint64), *pieces])
+    points = np.empty((len(identifiers), 2), np.uint64)
+    for start in range(0, len(identifiers), _AT_ONCE):
+        points[start : start + _AT_ONCE] = points_of(identifiers[start : start + _AT_ONCE], key)
     heads = np.sort(points[:, 0])
     if (heads[1:] == heads[:-1]).any() and len(np.unique(points, axis=0)) != len(points):
         raise ValueError(TWICE)
