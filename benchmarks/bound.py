@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import cache
+from math import comb
 
 import numpy as np
 
@@ -12,8 +14,10 @@ from benchmarks.measure import best, cores
 from crypto.primitives import embedding
 from crypto.primitives.commutative import CommutativeKey
 from crypto.primitives.randomness import Randomness
-from crypto.protocols.union.lists import EPSILON_COMMON, common_fakes, length_class, spare_for_common_fakes
-from crypto.protocols.union.size_classes import SETS
+from crypto.protocols.union.lists import ListSizes
+from crypto.protocols.union.prefix_costs import AskedBits
+from jobs.plan.calibration import transfer_s
+from jobs.plan.prices import AGREEMENT
 from mining.data.transactions import Transactions
 from mining.thresholds import local_threshold, minimum_count
 
@@ -27,11 +31,13 @@ class Primitives:
     Attributes:
         multiply_s: A scalar multiplication of ristretto255.
         embed_s: What the embedding of a block adds to its first multiplication.
+        transfer_s: A random oblivious transfer of an extension, the sender's half and the receiver's.
         keystream_gb_s: Random bytes, in GB/s.
     """
 
     multiply_s: float
     embed_s: float
+    transfer_s: float
     keystream_gb_s: float
 
 
@@ -48,39 +54,40 @@ def primitives(batch: int = 2000) -> Primitives:
     return Primitives(
         multiply_s=multiply_s,
         embed_s=best(lambda: key.encrypt_blocks(blocks), 3) / batch - multiply_s,
+        transfer_s=transfer_s(),
         keystream_gb_s=words * 8 / best(lambda: random.uint64(words), 3) / 1e9,
     )
 
 
-def union_s(parties: int, listed: int, different: int) -> float:
-    """(n·(Σ|S_i| + |U|)·t_mul + Σ|S_i|·t_embed) / cores, fakes included in both sizes.
+def set_union_s(parties: int, capacity: int) -> float:
+    """(2n² + 1)·L·t_mul + n·L·t_embed, over all cores, for lists of L places, fakes included.
 
     Args:
         parties: n.
-        listed: Blocks of all lists.
-        different: Different blocks among them.
+        capacity: Elements that each list has room for.
     """
-    speed = primitives()
-    return (parties * (listed + different) * speed.multiply_s + listed * speed.embed_s) / cores()
+    length, speed = ListSizes.expected(dict.fromkeys(map(str, range(parties)), 0), capacity).length, primitives()
+    return length * ((2 * parties**2 + 1) * speed.multiply_s + parties * speed.embed_s) / cores()
 
 
-def list_length(elements: int, parties: int) -> int:
-    """The length of a list without a job's bound: the next power of two, and room for common fakes."""
-    return SETS.rounded(elements) + spare_for_common_fakes(parties, common_fakes(EPSILON_COMMON))
+def prefix_union_s(parties: int, union: Collection[bytes]) -> float:
+    """A transfer between every two parties for each bit, and their base transfers, over all cores.
+
+    Args:
+        parties: n.
+        union: The elements of the union.
+    """
+    mean, longest = (round(sum(map(len, union)) / max(1, len(union))), max(map(len, union), default=0))
+    bits, speed, pairs = AskedBits.expected(len(union), mean, longest).total, primitives(), comb(parties, 2)
+    return pairs * (bits * speed.transfer_s + AGREEMENT * speed.multiply_s) / cores()
 
 
 def items_union_s(slices: list[Transactions], support: Decimal) -> float:
-    """The group operations of the union of locally frequent items that a joint job begins with."""
+    """The transfers of the union of locally frequent items that a joint job begins with."""
     n_rows, parties = sum(data.n_rows for data in slices), len(slices)
     least = minimum_count(support, n_rows)
-    names: set[str] = set()
-    sizes = list[int]()
-    width = 1
+    names: set[bytes] = set()
     for data in slices:
         threshold = local_threshold(support, data.n_rows, least, parties, Decimal("0.8"), n_rows)
-        own = np.flatnonzero(data.item_counts() >= threshold)
-        names.update(data.items[index] for index in own)
-        width = max(width, length_class([data.items[index].encode() for index in own]))
-        sizes.append(len(own))
-    listed = parties * list_length(max(sizes), parties)  # all lists are as long as the longest
-    return union_s(parties, listed * width, (len(names) + listed - sum(sizes)) * width)
+        names.update(data.items[index].encode() for index in np.flatnonzero(data.item_counts() >= threshold))
+    return prefix_union_s(parties, names)

@@ -29,11 +29,11 @@ from crypto.params import STANDARD_128
 from crypto.primitives.bit_matrix import pack_bits
 from crypto.primitives.randomness import Randomness
 from crypto.protocols.comparison.multiplication import dot_product
-from crypto.protocols.comparison.two_party import TwoParty
+from crypto.protocols.comparison.two_party import TwoParty, pairs_of
 from crypto.protocols.products import dealer
 from crypto.protocols.products.ot_matrix import all_pairs, pair_products
 from crypto.protocols.products.replicated_counts import spanning_counts
-from crypto.protocols.products.shared_products import pair_up, spanning_products
+from crypto.protocols.products.shared_products import spanning_products
 from crypto.protocols.sums.pairwise import PairwiseSecrets, agree
 from crypto.protocols.transfers.extension_seeds import DEFAULT_FIELD_BITS
 from link.core import Terms
@@ -107,7 +107,7 @@ class Party:
         self.bits: NDArray[np.bool_] = random.random((task.columns, task.rows)) < DENSITY
         self.columns = pack_bits(self.bits)
         agreements = session.lane("agreements")
-        self.pairs = pair_up(agreements)
+        self.pairs = pairs_of(agreements)
         if session.me in HOLDERS:
             peer = HOLDERS[session.me == HOLDERS[0]]
             self.pairs[peer] = TwoParty(agreements.lane("holders"), HOLDERS, field_bits=task.field_bits)

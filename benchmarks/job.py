@@ -41,7 +41,7 @@ def run(settings: Settings) -> list[Table]:
         ),
         notes=[
             "× is the peer's whole process on the pooled rows divided by comine's on the distributed ones",
-            f"bound = slowest party's local mining alone + group operations of the union of items + {SESSION_S} s, "
+            f"bound = slowest party's local mining alone + transfers of the union of items + {SESSION_S} s, "
             "for a job that opens the sums of all candidates; job and bound are measured in turns, since the speed of "
             "a machine drifts, and of each the best counts",
             "supports: sums stay shared until they are compared, and those of frequent itemsets alone are opened; this "

@@ -22,13 +22,13 @@ import grpc
 from benchmarks.settings import PARTIES
 from crypto.params import STANDARD_128
 from crypto.primitives.randomness import Randomness
+from crypto.protocols.comparison.two_party import pairs_of
 from crypto.protocols.sums.masked_maximum import LABEL as LIMITS_LABEL
 from crypto.protocols.sums.pairwise import PairwiseSecrets, agree
 from crypto.protocols.sums.ring_sum import ring_sum
 from crypto.protocols.sums.secure_sum import secure_sum
 from crypto.protocols.union.prefix_union import prefix_union
 from crypto.protocols.union.set_union import set_union
-from crypto.protocols.union.shared_or import pairs_of
 from link.core import Terms, Transport
 from link.disclosure import Declared
 from link.executor import ThreadExecutor
@@ -123,7 +123,7 @@ async def take_part(
 def _work(plan: Plan, session: Session, secrets: PairwiseSecrets, attempt: int) -> Work:
     random = Randomness.from_os()
     if plan.protocol == "union":
-        elements = _set_of(session.me, plan.size, attempt)
+        elements = set_of(session.me, plan.size, attempt)
         return lambda: set_union(
             session.lane("union"),
             secrets,
@@ -131,10 +131,9 @@ def _work(plan: Plan, session: Session, secrets: PairwiseSecrets, attempt: int) 
             merger=PARTIES[0],
             bound=plan.bound,
             label="bench",
-            max_element_bytes=ELEMENT_BYTES,
         )
     if plan.protocol == "prefixes":
-        elements = _set_of(session.me, plan.size, attempt)
+        elements = set_of(session.me, plan.size, attempt)
         return lambda: prefix_union(
             session.lane("union"),
             secrets,
@@ -150,7 +149,7 @@ def _work(plan: Plan, session: Session, secrets: PairwiseSecrets, attempt: int) 
     return lambda: secure_sum(session.lane("sum"), secrets, values, label="bench")
 
 
-def _set_of(party: str, size: int, attempt: int) -> list[bytes]:
+def set_of(party: str, size: int, attempt: int) -> list[bytes]:
     """A set of which one third is common to all parties; another one in every attempt, as a node meets it first."""
     owners = ["all" if number % 3 == 0 else party for number in range(size)]
     names = (f"{attempt} {owner} {number}" for number, owner in enumerate(owners))

@@ -22,6 +22,7 @@ from benchmarks.settings import PARTIES, Settings
 from benchmarks.table import Table
 from crypto.primitives.bit_matrix import pack_bits
 from crypto.primitives.randomness import Randomness
+from crypto.protocols.comparison.two_party import pairs_of
 from crypto.protocols.products.outside_dealer import Dealer, Dealings
 from crypto.protocols.sums.pairwise import agree
 from link.core import Terms
@@ -32,7 +33,6 @@ from mining.joint.vertical.choice import chosen_engine
 from mining.joint.vertical.engines.engine import Setup
 from mining.joint.vertical.engines.products import Addends
 from mining.joint.vertical.engines.registry import OWN
-from mining.joint.vertical.mine import pair_up
 from mining.joint.vertical.parameters import COORDINATOR, Mode, VerticalMining
 from mining.joint.vertical.sizes import EngineCost, engine_costs, pairs_of_items
 
@@ -146,7 +146,7 @@ async def _products(cost: EngineCost, rows: int, columns: int) -> tuple[float, f
         terms = Terms(bytes(32), 1, bytes(32), HOLDERS, "engines")
         random = Randomness.from_os()
         session = await Session.establish(terms, party, hub.endpoint(party), random=random, executor=executor)
-        secrets, pairs = await agree(session), pair_up(session)
+        secrets, pairs = await agree(session), pairs_of(session)
         engine = chosen_engine(task).start(Setup(session.lane("engine"), task, secrets, pairs, dealings[party]))
         try:
             await engine.prepare(0)

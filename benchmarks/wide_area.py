@@ -13,7 +13,7 @@ from benchmarks.together import BITS_PER_S, LATENCY_S, over_tls, wide_area
 
 
 def run(settings: Settings) -> list[Table]:
-    """Secure sum, ring sum, union and a joint job, all parties in one process."""
+    """Secure sum, ring sum, unions and a joint job, all parties in one process."""
     table = Table(
         f"Wide area: {LATENCY_S * 1000:.0f} ms one way and {BITS_PER_S / 1e6:.0f} Mbit/s uplink per party, emulated",
         ("protocol", "loopback TLS s", "wide area s", "rounds", "MB sent", "rounds × latency s"),
@@ -23,7 +23,8 @@ def run(settings: Settings) -> list[Table]:
     plans = {
         f"secure sum of {size:,} values": Plan("sum", size),
         f"ring sum of {size:,} values": Plan("ring", size),
-        f"set union, {elements:,} elements per party": Plan("union", elements, bound=elements),
+        f"union by prefixes, {elements:,} names per party": Plan("prefixes", elements, bound=elements),
+        f"set union, {elements:,} pseudonyms per party": Plan("union", elements, bound=elements),
     }
     with tempfile.TemporaryDirectory(prefix="comine-bench-") as folder:
         for case in available(QUICK):

@@ -12,7 +12,6 @@ import hypothesis
 import pytest
 
 from crypto.protocols.alignment import alignment
-from crypto.protocols.union import costs as union_costs
 from crypto.protocols.union import lists as union_lists
 from crypto.protocols.union import set_union
 from crypto.protocols.union.lists import common_fakes
@@ -178,7 +177,7 @@ def few_fakes(monkeypatch: pytest.MonkeyPatch) -> None:
 
     For tests of what happens around a union at nodes, and of no number that a union tells.
     """
-    for module in (union_lists, set_union, union_costs, alignment):
+    for module in (union_lists, set_union, alignment):
         monkeypatch.setattr(module, "common_fakes", lambda _: common_fakes(ONE_FAKE))
 
 

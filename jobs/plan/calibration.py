@@ -109,10 +109,10 @@ def _alone(vector: np.ndarray, secret: dict[str, bytes]) -> tuple[float, ...]:
     columns = pack(data)
     counted = max(2, min(_ITEMS, int((2 * _MOST_WORDS / words(rows)) ** 0.5)))
     each = _repeated(lambda: count_along_columns(columns[:counted]), _COUNT_S / 3) / n_pairs(counted)
-    return mask, empty, full, row, row_pairs, each, _transfer_s()
+    return mask, empty, full, row, row_pairs, each, transfer_s()
 
 
-def _transfer_s() -> float:
+def transfer_s() -> float:
     """Both halves of an extension between two parties that this machine plays: random seeds are as good as agreed ones.
 
     Δ is zero, so that the sender's seeds are all of the receiver's but the first of each block.

@@ -10,8 +10,9 @@ from crypto.params import STANDARD_128
 from crypto.protocols.comparison.comparison import BLOCK
 from crypto.protocols.comparison.costs import comparison_work
 from crypto.protocols.sums.secure_sum import word_for
-from crypto.protocols.union.costs import UnionSizes, union_work
+from crypto.protocols.union.costs import union_work
 from crypto.protocols.union.joint_prf_costs import prf_work
+from crypto.protocols.union.lists import ListSizes
 from crypto.protocols.union.prefix_costs import AskedBits
 from jobs.plan.answer import Answer
 from jobs.plan.calibration import MEASURED_ROWS
@@ -164,7 +165,7 @@ def prefix_union_machine_s(asked: AskedBits, speeds: Speeds) -> dict[str, float]
     return {name: asked.total * (len(speeds) - 1) * speed.transfer_s / 2 for name, speed in speeds.items()}
 
 
-def union_machine_s(sizes: UnionSizes, speeds: Speeds, merger: str) -> dict[str, float]:
+def union_machine_s(sizes: ListSizes, speeds: Speeds, merger: str) -> dict[str, float]:
     """By party, seconds that a union takes of its machine."""
     return {
         name: work.embedded * speeds[name].embed_s + (work.encryptions + work.strips) * speeds[name].multiply_s
@@ -172,7 +173,7 @@ def union_machine_s(sizes: UnionSizes, speeds: Speeds, merger: str) -> dict[str,
     }
 
 
-def union_s(sizes: UnionSizes, speeds: Speeds, merger: str) -> float:
+def union_s(sizes: ListSizes, speeds: Speeds, merger: str) -> float:
     """Seconds of a set union, between those of parties on one machine, who share all work, and of parties in turn.
 
     In turn, all but the merger encrypt at once, then the merger blinds; of the strips two at a time are under way.
@@ -183,7 +184,7 @@ def union_s(sizes: UnionSizes, speeds: Speeds, merger: str) -> float:
     strips_s = {n: w.strips * speeds[n].multiply_s for n, w in work.items()}
     together = (sum(encryption_s.values()) + sum(strips_s.values())) / len(work)
     first = max(seconds for name, seconds in encryption_s.items() if name != merger)
-    blinding = encryption_s[merger] * (1 - sizes.lists.length * sizes.lists.blocks / work[merger].encryptions)
+    blinding = encryption_s[merger] * (1 - sizes.length / work[merger].encryptions)
     in_turn = first + blinding + ceil(len(work) / 2) * max(strips_s.values())
     return (together + in_turn) / 2
 
@@ -236,8 +237,8 @@ def _list_bytes(step: Step) -> int:
         case Union(asked):
             return max(asked.questions)
         case Hidden(hidden):
-            positions = hidden.positions.lists
-            points = max(positions.parties * hidden.pseudonyms.length, positions.total * positions.blocks)
+            positions = hidden.positions
+            points = max(positions.parties * hidden.pseudonyms.length, positions.total)
             return points * STANDARD_128.point_bytes
         case _:
             return 0

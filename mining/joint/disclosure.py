@@ -8,7 +8,6 @@ from __future__ import annotations
 from typing import Final
 
 from crypto.protocols.sums import masked_maximum
-from crypto.protocols.union.lists import MOST_CLASSES
 from crypto.protocols.union.prefix_disclosure import leakage, most_opened
 from crypto.protocols.union.prefixes import LIMITS
 from crypto.protocols.union.size_classes import LISTS, SETS
@@ -89,7 +88,7 @@ def _most_words(task: HorizontalMining, levels: int) -> int:
     """The most words of masked maxima in a run, however it goes."""
     thinned = levels - 1 if task.thin and may_be_level_wise(task) else 0
     by_prefixes = (task.universe != "catalogue") + thinned + may_be_one_shot(task)
-    of_pseudonyms = sum(MOST_CLASSES) + LISTS.beyond if task.hides_names else 0
+    of_pseudonyms = SETS.beyond + LISTS.beyond if task.hides_names else 0
     return by_prefixes * sum(LIMITS) + of_pseudonyms
 
 

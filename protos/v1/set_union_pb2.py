@@ -25,7 +25,7 @@ _sym_db = _symbol_database.Default()
 from protos.v1 import common_pb2 as protos_dot_v1_dot_common__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x19protos/v1/set_union.proto\x12\tcomine.v1\x1a\x16protos/v1/common.proto\"#\n\rEncryptedList\x12\x12\n\x04\x64\x61ta\x18\x01 \x01(\x0c\x42\x04\xa8\xdb\x18\x02\"(\n\x12\x46ullyEncryptedList\x12\x12\n\x04\x64\x61ta\x18\x01 \x01(\x0c\x42\x04\xa8\xdb\x18\x02\"\"\n\nMergedSize\x12\x14\n\x06tuples\x18\x01 \x01(\x04\x42\x04\xa8\xdb\x18\x04\"!\n\x0bMergedPiece\x12\x12\n\x04\x64\x61ta\x18\x01 \x01(\x0c\x42\x04\xa8\xdb\x18\x02\"#\n\tUnionSize\x12\x16\n\x08\x65lements\x18\x01 \x01(\x04\x42\x04\xa8\xdb\x18\x04\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x19protos/v1/set_union.proto\x12\tcomine.v1\x1a\x16protos/v1/common.proto\"#\n\rEncryptedList\x12\x12\n\x04\x64\x61ta\x18\x01 \x01(\x0c\x42\x04\xa8\xdb\x18\x02\"(\n\x12\x46ullyEncryptedList\x12\x12\n\x04\x64\x61ta\x18\x01 \x01(\x0c\x42\x04\xa8\xdb\x18\x02\"!\n\x0bMergedPiece\x12\x12\n\x04\x64\x61ta\x18\x01 \x01(\x0c\x42\x04\xa8\xdb\x18\x02\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -36,20 +36,12 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_ENCRYPTEDLIST'].fields_by_name['data']._serialized_options = b'\250\333\030\002'
   _globals['_FULLYENCRYPTEDLIST'].fields_by_name['data']._loaded_options = None
   _globals['_FULLYENCRYPTEDLIST'].fields_by_name['data']._serialized_options = b'\250\333\030\002'
-  _globals['_MERGEDSIZE'].fields_by_name['tuples']._loaded_options = None
-  _globals['_MERGEDSIZE'].fields_by_name['tuples']._serialized_options = b'\250\333\030\004'
   _globals['_MERGEDPIECE'].fields_by_name['data']._loaded_options = None
   _globals['_MERGEDPIECE'].fields_by_name['data']._serialized_options = b'\250\333\030\002'
-  _globals['_UNIONSIZE'].fields_by_name['elements']._loaded_options = None
-  _globals['_UNIONSIZE'].fields_by_name['elements']._serialized_options = b'\250\333\030\004'
   _globals['_ENCRYPTEDLIST']._serialized_start=64
   _globals['_ENCRYPTEDLIST']._serialized_end=99
   _globals['_FULLYENCRYPTEDLIST']._serialized_start=101
   _globals['_FULLYENCRYPTEDLIST']._serialized_end=141
-  _globals['_MERGEDSIZE']._serialized_start=143
-  _globals['_MERGEDSIZE']._serialized_end=177
-  _globals['_MERGEDPIECE']._serialized_start=179
-  _globals['_MERGEDPIECE']._serialized_end=212
-  _globals['_UNIONSIZE']._serialized_start=214
-  _globals['_UNIONSIZE']._serialized_end=249
+  _globals['_MERGEDPIECE']._serialized_start=143
+  _globals['_MERGEDPIECE']._serialized_end=176
 # @@protoc_insertion_point(module_scope)

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crypto.protocols.union.costs import UnionSizes
+from crypto.protocols.union.lists import ListSizes
 from jobs.kinds.registry import kind_of
 from jobs.loading import job_of
 from jobs.plan.answer import SetSize
@@ -65,7 +65,7 @@ def test_what_takes_no_encrypted_union_needs_no_bound() -> None:
 @given(st.integers(2, 64), st.integers(1, 1 << 24))
 def test_lists_of_all_parties_have_a_limit(number: int, bound: int) -> None:
     parties = tuple(f"p{place}" for place in range(number))
-    total = UnionSizes.expected(dict.fromkeys(parties, 1), 1, 1, bound, {}).lists.total
+    total = ListSizes.expected(dict.fromkeys(parties, 1), bound).total
     for make in (lambda: weekly(parties, bound=bound, **HIDDEN), lambda: vertical(parties, "union", bound)):
         if total <= MOST_PLACES:
             make()
@@ -102,7 +102,7 @@ def test_a_plan_says_what_unions_take_of_all_machines(numbers: list[int]) -> Non
         (line,) = (each for each in plan.assumptions if each.startswith("Unions take"))
         assert f"of all {number} together" in line
         assert "square" in line
-        sizes = UnionSizes.expected(dict.fromkeys(parties, 6), 12, 1, 8, {})
+        sizes = ListSizes.expected(dict.fromkeys(parties, 6), 8)
         works.append(max(union_machine_s(sizes, dict.fromkeys(parties, SPEED), parties[0]).values()))
     for fewer, twice in pairwise(works):
         assert twice / fewer == pytest.approx(4, rel=0.15)

@@ -92,6 +92,7 @@ HELPERS = {
     "sums.pairwise",
     "sums.costs",
     "union.lists",
+    "union.limits",
     "union.costs",
     "union.disclosure",
     "union.common_length",

@@ -23,7 +23,7 @@ from crypto.protocols.comparison.multiplication import multiply
 from crypto.protocols.comparison.shared_bits import open_bits
 from crypto.protocols.comparison.shared_lookup import look_up
 from crypto.protocols.comparison.shared_permutation import permute
-from crypto.protocols.comparison.two_party import TwoParty
+from crypto.protocols.comparison.two_party import TwoParty, pairs_of
 from crypto.protocols.paillier.dot import evaluate_opened, hold_opened
 from crypto.protocols.paillier.kept import KeptColumns, KeptRows, evaluate_kept, hold_kept
 from crypto.protocols.products import dealer
@@ -32,7 +32,7 @@ from crypto.protocols.products.ot_matrix import all_pairs, pair_products
 from crypto.protocols.products.outside_dealer import Dealer
 from crypto.protocols.products.outside_products import OutsideProducts
 from crypto.protocols.products.replicated_counts import spanning_counts
-from crypto.protocols.products.shared_products import pair_up, spanning_products
+from crypto.protocols.products.shared_products import spanning_products
 from crypto.protocols.sums.masked_maximum import masked_maximum
 from crypto.protocols.sums.pairwise import agree
 from crypto.protocols.sums.ring_sum import ring_sum
@@ -47,10 +47,9 @@ from crypto.protocols.transfers.oblivious_transfer import (
 )
 from crypto.protocols.transfers.oprf import receive_values, send_values
 from crypto.protocols.transfers.programmable_oprf import receive_programmed, send_programmed
-from crypto.protocols.union.joint_prf import pseudonyms
+from crypto.protocols.union.joint_prf import PSEUDONYM_BYTES, pseudonyms
 from crypto.protocols.union.prefix_union import prefix_union
 from crypto.protocols.union.set_union import set_union
-from crypto.protocols.union.shared_or import pairs_of
 from link.disclosure import Declared
 from link.session import Session
 from protos.v1.link_pb2 import Frame
@@ -135,7 +134,11 @@ async def _masked_maximum(session: Session) -> None:
 
 async def _set_union(session: Session) -> None:
     await set_union(
-        session, await agree(session), _elements(session), merger=NORTH, max_element_bytes=60, label="opened"
+        session,
+        await agree(session),
+        [each.ljust(PSEUDONYM_BYTES) for each in _elements(session)],
+        merger=NORTH,
+        label="opened",
     )
 
 
@@ -282,7 +285,7 @@ async def _replicated(session: Session) -> None:
 
 async def _shared_products(session: Session) -> None:
     itemsets = [{NORTH: 0, SOUTH: 1}, {NORTH: 1, SOUTH: 1, EAST: 2}]
-    secrets, pairs = await agree(session), pair_up(session.lane("pairs"))
+    secrets, pairs = await agree(session), pairs_of(session.lane("pairs"))
     await spanning_products(session.lane("work"), secrets, pairs, _columns(session), ROWS, itemsets, TWO)
 
 

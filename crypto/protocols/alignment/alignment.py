@@ -72,7 +72,7 @@ from crypto.protocols.alignment.oprf_intersection import exchange_values, in_com
 from crypto.protocols.alignment.zero_shares import common_points
 from crypto.protocols.sums.pairwise import PairwiseSecrets
 from crypto.protocols.union.common_length import agree_on_length
-from crypto.protocols.union.joint_prf import PSEUDONYM_BYTES, checked, pseudonyms
+from crypto.protocols.union.joint_prf import checked, pseudonyms
 from crypto.protocols.union.layers import KERNEL_POINTS, apply, apply_received, shuffled
 from crypto.protocols.union.lists import EPSILON_COMMON, common_fakes, spare_for_common_fakes
 from crypto.protocols.union.set_union import ring_from, route_of, set_union
@@ -185,10 +185,8 @@ async def union(
         secrets,
         [name.tobytes() for name in found],
         merger=merger,
-        max_element_bytes=PSEUDONYM_BYTES,
         bound=bound,
         label=label,
-        fill="union",
         key=KEY,
     )
     return await lane.compute(rows_at, positions, found)

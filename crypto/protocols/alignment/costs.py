@@ -16,8 +16,9 @@ from crypto.protocols.alignment.zero_shares import WORD_BYTES
 from crypto.protocols.sums.costs import maximum_traffic
 from crypto.protocols.transfers.costs import oprf_rounds, oprf_traffic, programming_traffic
 from crypto.protocols.transfers.extension_codes import block_count
-from crypto.protocols.union.costs import UnionSizes, union_traffic
+from crypto.protocols.union.costs import union_traffic
 from crypto.protocols.union.joint_prf_costs import PrfSizes, prf_traffic
+from crypto.protocols.union.lists import ListSizes
 from crypto.protocols.union.set_union import ring_from, route_of
 from crypto.protocols.union.size_classes import LISTS
 from link.traffic import Traffic
@@ -109,7 +110,7 @@ def cardinality_traffic(traffic: Traffic, sizes: AlignmentSizes, merger: str) ->
 def row_union_traffic(traffic: Traffic, rows: Mapping[str, int], *, merger: str, bound: int | None) -> None:
     """Enters `alignment.union`, where each party has so many rows."""
     prf_traffic(traffic, PrfSizes.of(rows, bound))
-    union_traffic(traffic, UnionSizes.expected(rows, 0, 1, bound, fill="union"), merger)
+    union_traffic(traffic, ListSizes.expected(rows, bound), merger)
 
 
 def intersection_work(sizes: AlignmentSizes, parties: Collection[str], merger: str) -> tuple[dict[str, int], int]:

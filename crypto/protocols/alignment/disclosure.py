@@ -67,7 +67,7 @@ def leakage(mode: Mode, parties: Sequence[str], merger: str, bound: int | None) 
     everyone = tuple(parties)
     lines = [common_length.leakage(everyone, "rows", bound)]
     if mode == "union":
-        union = union_disclosure.leakage(everyone, merger, bound=bound, fill="union", reveals_sizes=False)
+        union = union_disclosure.leakage(everyone, merger, bound=bound, reveals_sizes=False)
         whether = "whether the other has a row there too" if len(everyone) == 2 else "who else has a row there"
         placed = Learned(everyone, "result", f"at which positions their own rows are, but not {whether}")
         return [

@@ -154,6 +154,19 @@ class TwoParty:
         return f"<TwoParty of {self.holders[0]} and {self.holders[1]}>"
 
 
+def pairs_of(session: Session) -> dict[str, TwoParty]:
+    """By peer, this party's half of the agreement with it, made when it is first used; holders in the order of the job.
+
+    Args:
+        session: A lane of its own.
+    """
+    found = {}
+    for peer in session.others:
+        first, second = (party for party in session.parties if party in (session.me, peer))
+        found[peer] = TwoParty(session.lane(f"{first} and {second}"), (first, second))
+    return found
+
+
 async def beside(one: Coroutine[Any, Any, S], other: Coroutine[Any, Any, T]) -> tuple[S, T]:
     """Both at once; the first error ends the other."""
     results: list[Any] = await together([one, other])

@@ -146,15 +146,6 @@ def parts_of(itemsets: Sequence[Chain], rows: int, word: Word, earlier: str, lat
     return [part for part in parts if part.work]
 
 
-def pair_up(session: Session) -> dict[str, TwoParty]:
-    """An agreement with every other party, each made when it is first used; the earlier in the job comes first."""
-    pairs = {}
-    for peer in session.others:
-        first, second = (party for party in session.parties if party in (session.me, peer))
-        pairs[peer] = TwoParty(session.lane(f"{first} and {second}"), (first, second))
-    return pairs
-
-
 async def spanning_products(
     session: Session,
     secrets: PairwiseSecrets,
@@ -169,7 +160,7 @@ async def spanning_products(
     Args:
         session: The lane to use, fresh for this call.
         secrets: From `pairwise.agree` in this session.
-        pairs: From `pair_up`, or the like: an agreement with every party with which this one has an itemset, and at
+        pairs: From `pairs_of`, or the like: an agreement with every party with which this one has an itemset, and at
             the holders with each other.
         columns: This party's own, packed as in `ot_matrix`.
         rows: Length of the columns, public.

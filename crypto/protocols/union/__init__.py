@@ -1,1 +1,1 @@
-"""Secure set union, joint pseudonyms, and the size classes of the lists that go round in both."""
+"""Unions: by prefixes of names, under encryption of joint pseudonyms; and the size classes of lists."""

@@ -1,21 +1,20 @@
-"""What a secure set union reveals to whom: its lines of the job's statement, as data."""
+"""What a set union of pseudonyms reveals to whom: its lines of the job's statement, as data."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from decimal import Decimal
 from math import exp, sqrt
 from typing import Final
 
 from crypto.protocols.sums import masked_maximum
-from crypto.protocols.union.lists import EPSILON_COMMON, MOST_CLASSES, Fill
+from crypto.protocols.union.lists import EPSILON_COMMON
 from crypto.protocols.union.size_classes import LEAST, LISTS, SETS
 from link.disclosure import Declared, Learned
 
-_ONLY_THERE: Final = "every element that only the other holds"
 _HOW_LARGE: Final = "roughly how large the others' sets are"
 _SHARED: Final = "how many {what} parties share; of two others only roughly"
-_OVERLAP: Final = "how large the other's set is and how much of it is common"
+_OVERLAP: Final = "how much both sets have in common"
 _KNOWN: Final = 0.44  # the deviation of a mean that separates c from c + 1 in 94 of 100 cases
 
 
@@ -27,12 +26,10 @@ def size_classes(parties: Sequence[str], *, unions: int, lists: int = 0) -> Decl
         unions: How many set unions the job may take at the most.
         lists: How often it may agree on a length besides; see `common_length`.
     """
-    return masked_maximum.declared(parties, unions * sum(MOST_CLASSES) + lists * LISTS.beyond)
+    return masked_maximum.declared(parties, unions * SETS.beyond + lists * LISTS.beyond)
 
 
-def declared(
-    parties: Sequence[str], merger: str, maximum: int, label: str = "union", to: Iterable[str] | None = None
-) -> list[Declared]:
+def declared(parties: Sequence[str], merger: str, maximum: int, label: str = "union") -> list[Declared]:
     """The statement's lines for the values that a job's only union opens.
 
     Args:
@@ -40,14 +37,11 @@ def declared(
         merger: The party that decrypts last; it learns the union in any case.
         maximum: The most elements that the union may hold, such as the sum of the bounds.
         label: As given to `set_union`.
-        to: Who learns the union; all parties by default.
     """
-    receivers = frozenset(parties if to is None else to) - {merger}
+    what = "the pseudonyms of the union of all parties' sets, among random ones"
     return [
         size_classes(parties, unions=1),
-        Declared(
-            label, receivers, "the elements of the union of all parties' sets", maximum, "at the end of the union"
-        ),
+        Declared(label, frozenset(parties) - {merger}, what, maximum, "at the end of the union"),
     ]
 
 
@@ -57,8 +51,6 @@ def leakage(
     *,
     bound: int | None = None,
     epsilon_dup: Decimal | float = EPSILON_COMMON,
-    to: Iterable[str] | None = None,
-    fill: Fill = "lists",
     reveals_sizes: bool = True,
 ) -> list[Learned]:
     """Who learns what in a union of semi-honest parties, beside the union itself.
@@ -68,22 +60,10 @@ def leakage(
         merger: The party that merges and decrypts last.
         bound: The job's bound; None where all learn the size class of the largest set.
         epsilon_dup: ε of the number of common fakes of a pair.
-        to: Who learns the union; all parties by default.
-        fill: As given to `set_union`.
         reveals_sizes: Whether bound or size class reveal something; not where all know these numbers otherwise.
     """
-    everyone = tuple(parties)
-    receivers = set(everyone if to is None else to) | {merger}
-    informed = tuple(party for party in everyone if party in receivers)
-    uninformed = tuple(party for party in everyone if party not in receivers)
+    everyone, two = tuple(parties), len(parties) == 2
     lines = []
-    two = len(everyone) == 2
-    if fill != "union":
-        short = "the other's longest element" if two else "the longest element of the other parties"
-        whose = "the other's longest element" if two else "the longest element of all other parties, not whose it is"
-        what = f"roughly the length of {short}, and whether it is too long"
-        detail = f"the length class of {whose}, and whether it is too long"
-        lines.append(Learned(everyone, "size", what, detail))
     short = "the other's set" if two else "the largest set of the other parties"
     whose = "the other's set" if two else "the largest set of the other parties, not whose it is"
     if bound is None and reveals_sizes:
@@ -92,16 +72,15 @@ def leakage(
         lines.append(size if two else size.main(_HOW_LARGE))
     elif bound is not None and reveals_sizes:
         lines.append(Learned(everyone, "size", f"whether {SETS.rounded(bound)} is below the size of {whose}"))
-    if fill != "union":
-        counting = informed if fill == "lists" else (merger,)
-        what = "the sum of the sizes of all sets"
-        detail = "" if two else f"{what}, plus the numbers of common fakes of the pairs without the learner"
-        total = Learned(counting, "size", what if two else f"nearly {what}", detail)
-        lines.append(total if two or len(counting) < len(everyone) else total.main(_HOW_LARGE))
-    if uninformed and fill == "lists":
-        lines.append(Learned(uninformed, "size", "the number of different tuples in all lists, fakes included"))
-    lines += _of_two(everyone, merger, fill) if two else of_groups(merger, "elements", epsilon_dup)
-    return lines
+    if not two:
+        return [*lines, *of_groups(merger, "elements", epsilon_dup)]
+    only = "every element that only the other holds, among random ones"
+    hidden = "the union hides only which of a party's own elements the other holds"
+    return [
+        *lines,
+        Learned((merger,), "count", "the number of common elements").main(_OVERLAP),
+        Learned(everyone, "membership", only, f"{only}: {hidden}"),
+    ]
 
 
 def of_groups(merger: str, what: str, epsilon: Decimal | float) -> list[Learned]:
@@ -137,23 +116,3 @@ def deviation(unions: int, epsilon: Decimal | float = EPSILON_COMMON) -> float:
     """The standard deviation of the mean of a pair's numbers of common fakes in so many unions."""
     decay = exp(-float(epsilon))
     return sqrt(2 * decay / unions) / (1 - decay)
-
-
-def _of_two(parties: tuple[str, ...], merger: str, fill: Fill) -> list[Learned]:
-    hidden = "the union hides only which of a party's own elements the other holds"
-    if fill == "lists":
-        what = "the other's exact set size, the number of common elements, and every element that only the other holds"
-        short = "the other's set size, the number of common elements, and each element that only the other holds"
-        brief = "how large the other's sets are, and what of them only the other holds"
-        return [Learned(parties, "membership", short, f"{what}: {hidden}").main(brief)]
-    if fill == "merged":
-        return [
-            Learned((merger,), "count", "the other's exact set size and the number of common elements").main(_OVERLAP),
-            Learned(parties, "membership", _ONLY_THERE, f"{_ONLY_THERE}: {hidden}").main("what only the other holds"),
-        ]
-    return [
-        Learned((merger,), "count", "the number of common elements").main(_OVERLAP),
-        Learned(
-            parties, "membership", f"{_ONLY_THERE}, among random ones", f"{_ONLY_THERE}, among random ones: {hidden}"
-        ),
-    ]

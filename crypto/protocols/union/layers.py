@@ -8,9 +8,11 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from crypto.protocols.union.lists import PointTuples
 from link.errors import MalformedMessage
 from link.session import Session
+
+PointTuples = NDArray[np.uint8]
+"""Shape (m, b, 32): m tuples of b points each."""
 
 Kernel = Callable[[NDArray[np.uint8]], NDArray[np.uint8]]
 """Rows of points or blocks in, as many rows out; releases the interpreter's lock or is short."""

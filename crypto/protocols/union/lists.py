@@ -1,51 +1,35 @@
-"""The lists of a secure set union before the first key touches them: public sizes, fakes, encoding.
+"""The lists of a set union before the first key touches them: public sizes, fakes, encoding.
 
-Pure functions. A party's list holds its elements, the fakes that it has in common with each peer, and private fakes up
-to a length that everybody knows beforehand, all encoded as tuples of equally many blocks.
+Pure functions. A party's list holds its pseudonyms, random ones up to its capacity, the fakes that it has in common
+with each peer, and private fakes up to a length that everybody knows beforehand, each encoded as one block.
 """
 
 from __future__ import annotations
 
-from bisect import bisect_left
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
 from functools import cache
 from itertools import pairwise
-from typing import Final, Literal
+from typing import Final, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 from crypto.params import STANDARD_128
 from crypto.primitives import blocks
 from crypto.primitives.commutative import CommutativeKey
 from crypto.primitives.discrete_laplace import TruncatedDiscreteLaplace
-from crypto.protocols.union.size_classes import SETS, over_bound
-from link.errors import ConfigurationError, OverLimit, shareable
+from crypto.protocols.union.joint_prf import PSEUDONYM_BYTES
+from crypto.protocols.union.layers import PointTuples
+from crypto.protocols.union.size_classes import SETS
+from link.errors import ConfigurationError
 from link.randomness import RandomStream
 
 EPSILON_COMMON: Final = 0.5  # ε of the number of elements that exactly two parties hold, seen by a merger outside
 DELTA: Final = Fraction(1, 1 << 40)  # what the truncation of the common fakes' number may cost
-MAX_BLOCKS: Final = STANDARD_128.max_elements  # of one party's list: 512 MiB of points
 
-LENGTH_CLASSES: Final = (1, *sorted(size << j for size in (2, 3) for j in range(11)), blocks.MAX_BLOCKS)
-"""Blocks of an element: 1, 2, 3, 4, 6, 8, 12, … up to the most."""
-MOST_CLASSES: Final = (SETS.beyond, len(LENGTH_CLASSES))
-"""What a set over its bound counts as, and an element that is too long."""
-
-KEY: Final = "[union] bound"
-"""The job's key that usually sets the bound of a union."""
-
-_LONGEST_NAME: Final = 4096  # to which [union] max_item_bytes can be raised
-_RANDOM_BYTES: Final = 16  # of a random element, so that no two coincide
-
-PointTuples = NDArray[np.uint8]
-"""Shape (m, b, 32): m tuples of b points each."""
-
-Fill = Literal["lists", "merged", "union"]
-"""What is filled up to a public size; each includes what is listed before it."""
+_BLOCKS: Final = 1  # of a pseudonym
 
 
 @dataclass(frozen=True)
@@ -54,7 +38,7 @@ class OwnList:
 
     Attributes:
         key: The key.
-        tuples: Elements and fakes, shape (m, b, 30).
+        tuples: Pseudonyms and fakes, shape (m, 1, 30).
     """
 
     key: CommutativeKey
@@ -67,15 +51,24 @@ class ListSizes:
 
     Attributes:
         parties: How many there are.
-        blocks: Blocks per element.
         capacity: The most elements that a set may hold: the size class of the job's bound, or of the largest set.
         spare: Tuples on top of the capacity, so that common fakes always fit.
     """
 
     parties: int
-    blocks: int
     capacity: int
     spare: int
+
+    @classmethod
+    def expected(cls, held: Mapping[str, int], bound: int | None) -> Self:
+        """Sizes of the lists of sets of these sizes.
+
+        Args:
+            held: By party, the size of its set.
+            bound: The job's bound; None where all learn the size class of the largest set.
+        """
+        capacity = SETS.rounded(bound or max(held.values()))
+        return cls(len(held), capacity, spare_for_common_fakes(len(held), common_fakes(EPSILON_COMMON)))
 
     @property
     def length(self) -> int:
@@ -83,41 +76,19 @@ class ListSizes:
         return self.capacity + self.spare
 
     @property
-    def most_elements(self) -> int:
-        """The most elements that the union may hold."""
+    def elements(self) -> int:
+        """Elements of the union, with the random ones that fill it."""
         return self.parties * self.capacity
 
     @property
     def total(self) -> int:
-        """Tuples in all lists together."""
+        """Tuples in all lists together, and in the merged list."""
         return self.parties * self.length
 
     @property
     def shape(self) -> tuple[int, int, int]:
         """Shape of a party's list as points."""
-        return (self.length, self.blocks, STANDARD_128.point_bytes)
-
-
-def check_limits(
-    own: Sequence[bytes], label: str, bound: int | None, max_element_bytes: int, fill: Fill = "lists"
-) -> None:
-    """Refuses limits within which no list can be made; `classes` reports what a set has over them.
-
-    Raises:
-        ConfigurationError: The bound, or the longest element, is none.
-        ValueError: The union is to be filled, and its elements are not of one length of at least 16 bytes.
-    """
-    if bound is not None and not 1 <= bound <= MAX_BLOCKS:
-        raise shareable(
-            ConfigurationError(f"the bound of the union '{label}' must lie between 1 and {MAX_BLOCKS}, not {bound}")
-        )
-    if not 0 <= max_element_bytes <= blocks.MAX_ELEMENT_BYTES:
-        raise ConfigurationError(
-            f"the longest element of the union '{label}' must be allowed 0 to {blocks.MAX_ELEMENT_BYTES} bytes, "
-            f"not {max_element_bytes}"
-        )
-    if fill == "union" and (max_element_bytes < _RANDOM_BYTES or any(len(e) < max_element_bytes for e in own)):
-        raise ValueError(f"elements of a union that is filled up have one length of at least {_RANDOM_BYTES} bytes")
+        return (self.length, _BLOCKS, STANDARD_128.point_bytes)
 
 
 @cache
@@ -146,123 +117,10 @@ def spare_for_common_fakes(parties: int, fakes: TruncatedDiscreteLaplace) -> int
     return (parties - 1) * 2 * fakes.shift
 
 
-def length_class(elements: Iterable[bytes]) -> int:
-    """Blocks of the longest element, rounded up to a length class."""
-    return widened(blocks.blocks_needed(max(map(len, elements), default=0)))
-
-
-def widened(width: int) -> int:
-    """The least length class of at least so many blocks."""
-    return LENGTH_CLASSES[bisect_left(LENGTH_CLASSES, width)]
-
-
-def longest_allowed(max_element_bytes: int, fill: Fill = "lists") -> int:
-    """Bytes of the longest element that a union takes: what fits into the length class of the job's limit.
-
-    So jobs with one limit after the other reveal no more of the longest element than its length class, as unions do.
-    """
-    if fill == "union":  # all elements have this length, as is public
-        return max_element_bytes
-    return blocks.most_bytes(widened(blocks.blocks_needed(max_element_bytes)))
-
-
-def classes(own: Sequence[bytes], bound: int | None, max_element_bytes: int, fill: Fill = "lists") -> tuple[int, int]:
-    """The classes of a party's set, whose maxima over all parties are the lists' sizes; see `sizes_of`.
-
-    Returns:
-        The place of its size among the size classes, where there is no bound; the place of its longest element among
-        the length classes, where these are not fixed by the union's fill. The last number of `MOST_CLASSES` is for what
-        is over the limit.
-    """
-    longest = max(map(len, own), default=0)
-    if longest > longest_allowed(max_element_bytes, fill):
-        width = MOST_CLASSES[1]
-    elif fill == "union":
-        width = 0
-    else:
-        width = LENGTH_CLASSES.index(widened(blocks.blocks_needed(longest)))
-    return (SETS.of(len(own), bound), width)
-
-
-def over_limits(own: Sequence[bytes], bound: int | None, max_element_bytes: int) -> tuple[bool, bool]:
-    """Whether a party's set holds too many elements, and whether one is too long."""
-    size, width = classes(own, bound, max_element_bytes)
-    return size == MOST_CLASSES[0], width == MOST_CLASSES[1]
-
-
-def refuse_over_limits(
-    over: tuple[bool, bool], label: str, bound: int | None, max_element_bytes: int, fill: Fill = "lists", *, key: str
-) -> None:
-    """Ends the job where some party's set is over a limit.
-
-    Args:
-        over: Whether one holds too many elements, and whether one holds too long an element.
-        label: Of the union.
-        bound: The job's bound.
-        max_element_bytes: The longest element that the job allows.
-        fill: What is filled up.
-        key: The job's key that sets the bound, for people.
-
-    Raises:
-        OverLimit: One is, whose is not revealed.
-    """
-    too_many, too_long = over
-    if too_many:
-        allowed = over_bound(SETS, bound, key)
-        raise shareable(
-            OverLimit(
-                f"some party, and nobody learns which, brings more elements to the union '{label}' than {allowed}"
-            )
-        )
-    if too_long:
-        longest = longest_allowed(max_element_bytes, fill)
-        raised = max_element_bytes < _LONGEST_NAME
-        advice = "raise [union] max_item_bytes in the job, or shorten the name" if raised else "shorten the name"
-        raise shareable(
-            OverLimit(
-                f"some party, and nobody learns which, has a name of more than {longest} bytes, "
-                f"the most that the union '{label}' takes; {advice}"
-            )
-        )
-
-
-def sizes_of(
-    largest: tuple[int, int],
-    parties: int,
-    label: str,
-    bound: int | None,
-    max_element_bytes: int,
-    spare: int,
-    fill: Fill = "lists",
-    *,
-    key: str = KEY,
-) -> ListSizes:
-    """The sizes of all lists, from the maxima of all parties' classes; `key` of the job sets the bound, for people.
-
-    Raises:
-        OverLimit: Some party's set is over a limit, whose is not revealed; or the lists would be too long.
-    """
-    size, width = largest
-    over = (size == MOST_CLASSES[0], width == MOST_CLASSES[1])
-    refuse_over_limits(over, label, bound, max_element_bytes, fill, key=key)
-    sizes = ListSizes(
-        parties,
-        blocks.blocks_needed(max_element_bytes) if fill == "union" else LENGTH_CLASSES[width],
-        SETS.capacity(size, bound),
-        spare,
-    )
-    if sizes.length * sizes.blocks > MAX_BLOCKS:
-        lowered = f"{key} or max_item_bytes" if key == KEY else key
-        raise shareable(
-            OverLimit(f"the lists of this union would hold more than {MAX_BLOCKS} blocks; lower {lowered} in the job")
-        )
-    return sizes
-
-
-def filled(elements: Sequence[bytes], size: int, element_bytes: int, random: RandomStream) -> list[bytes]:
-    """The elements and as many random ones as make up `size`, in ascending order of their bytes."""
-    drawn = random.bytes(element_bytes * (size - len(elements)))
-    return sorted([*elements, *(drawn[start : start + element_bytes] for start in range(0, len(drawn), element_bytes))])
+def filled(elements: Sequence[bytes], size: int, random: RandomStream) -> list[bytes]:
+    """The pseudonyms and as many random ones as make up `size`, in ascending order of their bytes."""
+    drawn, step = random.bytes(PSEUDONYM_BYTES * (size - len(elements))), PSEUDONYM_BYTES
+    return sorted([*elements, *(drawn[start : start + step] for start in range(0, len(drawn), step))])
 
 
 def padded(
@@ -272,20 +130,20 @@ def padded(
     shared: Iterable[RandomStream],
     private: RandomStream,
 ) -> OwnList:
-    """A party's list under a fresh key: elements, common fakes, private fakes.
+    """A party's list under a fresh key: pseudonyms, common fakes, private fakes.
 
     Args:
-        elements: Different byte strings, at most the party's capacity.
+        elements: Different pseudonyms, as many as the party's capacity.
         sizes: What was agreed.
         fakes: Distribution of the number of fakes in common with a peer.
         shared: One stream per peer, which the peer draws from too; equal streams give equal fakes.
         private: The party's own stream.
     """
-    common = [blocks.fake(stream, fakes.sample(stream), sizes.blocks) for stream in shared]
+    common = [blocks.fake(stream, fakes.sample(stream), _BLOCKS) for stream in shared]
     missing = sizes.length - len(elements) - sum(map(len, common))
     key = CommutativeKey.generate(private)
-    fakes_alone = blocks.fake(private, missing, sizes.blocks)
-    return OwnList(key, np.concatenate([blocks.encode(elements, sizes.blocks), *common, fakes_alone]))
+    fakes_alone = blocks.fake(private, missing, _BLOCKS)
+    return OwnList(key, np.concatenate([blocks.encode(elements, _BLOCKS), *common, fakes_alone]))
 
 
 def distinct(tuples: Sequence[PointTuples]) -> PointTuples:
@@ -330,22 +188,21 @@ def _is_encoding(one: blocks.Tuples) -> bool:
     return True
 
 
-def sorted_elements(tuples: blocks.Tuples, max_element_bytes: int, *, fakes: bool, strangers: int = 0) -> list[bytes]:
-    """The elements of decrypted or opened tuples, in ascending order of their bytes.
+def sorted_elements(tuples: blocks.Tuples, *, fakes: bool, strangers: int = 0) -> list[bytes]:
+    """The pseudonyms in decrypted or opened tuples, in ascending order of their bytes.
 
     Args:
-        tuples: Shape (m, b, 30).
-        max_element_bytes: The longest element that the job allows.
+        tuples: Shape (m, 1, 30).
         fakes: Whether fakes may be among them; they are dropped.
         strangers: How many random tuples must be among them; they are dropped too.
 
     Raises:
-        ValueError: A tuple is malformed, too long, a fake where none may be, or there twice.
+        ValueError: A tuple is malformed, no pseudonym, a fake where none may be, or there twice.
     """
     decoded = blocks.decode(without_strangers(tuples, strangers))
     elements = sorted(element for element in decoded if element is not None)
     require(fakes or len(elements) == len(decoded), "element")
-    require(all(len(element) <= max_element_bytes for element in elements), "element")
+    require(all(len(element) == PSEUDONYM_BYTES for element in elements), "element")
     require(all(a != b for a, b in pairwise(elements)), "element")
     return elements
 

@@ -11,7 +11,7 @@ from crypto.primitives.unordered_code import word_bits
 from crypto.protocols.sums.costs import maximum_traffic
 from crypto.protocols.transfers.costs import rows_bytes, seeds_traffic
 from crypto.protocols.transfers.ot_extension import batches
-from crypto.protocols.union.lists import longest_allowed
+from crypto.protocols.union.limits import longest_allowed
 from crypto.protocols.union.prefixes import DENSE_BITS, FIRST_BITS, IN_USE, LIMITS, SPARSE_BITS
 from crypto.protocols.union.prefixes import MOST_BITS as MOST_POINT_BITS
 from crypto.protocols.union.shared_or import MOST_BITS

@@ -7,7 +7,7 @@ from typing import Final
 
 from crypto.primitives.unordered_code import word_bits
 from crypto.protocols.sums import masked_maximum
-from crypto.protocols.union.lists import longest_allowed
+from crypto.protocols.union.limits import longest_allowed
 from crypto.protocols.union.prefixes import DENSE_BITS, FIRST_BITS, LIMITS, SPARSE_BITS
 from crypto.protocols.union.size_classes import SETS
 from link.disclosure import Declared, Learned
@@ -51,17 +51,20 @@ def declared(
     ]
 
 
-def leakage(parties: Sequence[str], *, bound: int | None = None) -> list[Learned]:
+def leakage(parties: Sequence[str], *, bound: int | None = None, limits: bool = True) -> list[Learned]:
     """Who learns what in a union of semi-honest parties, beside the union itself; no group of them learns more.
 
     Args:
         parties: All parties of the job.
         bound: The job's bound.
+        limits: Whether a set may be over a limit; not where all know that none is.
     """
     everyone, two = tuple(parties), len(parties) == 2
     most = SETS.most if bound is None else SETS.rounded(bound)
     whose = "the other has" if two else "some other party, not which one, has"
-    lines = [Learned(everyone, "size", f"whether {whose} more than {most} elements, or one that is too long")]
+    lines = []
+    if limits:
+        lines.append(Learned(everyone, "size", f"whether {whose} more than {most} elements, or one that is too long"))
     if two:
         only = "every element that only the other holds"
         hidden = "the union hides only which of a party's own elements the other holds"

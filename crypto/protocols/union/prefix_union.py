@@ -43,7 +43,7 @@ from crypto.protocols.comparison.shared_bits import open_bits
 from crypto.protocols.comparison.two_party import TwoParty
 from crypto.protocols.sums.masked_maximum import masked_maximum
 from crypto.protocols.sums.pairwise import PairwiseSecrets
-from crypto.protocols.union.lists import KEY, check_limits, longest_allowed, over_limits, refuse_over_limits
+from crypto.protocols.union.limits import KEY, check_limits, longest_allowed, over_limits, refuse_over_limits
 from crypto.protocols.union.prefixes import DENSE_BITS, FIRST_BITS, IN_USE, LIMITS, MOST_BITS, SPARSE_BITS, Prefixes
 from crypto.protocols.union.shared_or import MOST_BITS as MOST_AT_ONCE
 from crypto.protocols.union.shared_or import shared_or
@@ -91,7 +91,7 @@ async def prefix_union(
     """
     lane = session.lane("union")
     own = await session.compute(lambda: sorted(set(elements)))
-    check_limits(own, label, bound, max_element_bytes)
+    check_limits(label, bound, max_element_bytes)
     over = over_limits(own, bound, max_element_bytes)
     largest = await masked_maximum(lane.lane("limits"), secrets, [int(each) for each in over], LIMITS)  # <-> 0
     refuse_over_limits((largest[0] == 1, largest[1] == 1), label, bound, max_element_bytes, key=key)

@@ -39,26 +39,12 @@ MOST_BITS: Final = 1 << 22  # at once, so that what is kept stays bounded
 Packed = NDArray[np.uint8]
 
 
-def pairs_of(session: Session) -> dict[str, TwoParty]:
-    """This party's half of the agreement with each of the others, by peer: made once, for all computations on bits.
-
-    Args:
-        session: A lane of its own, of the parties whose bits there will be.
-    """
-    me, parties = session.me, session.parties
-    found = {}
-    for peer in session.others:
-        first, second = sorted((me, peer), key=parties.index)
-        found[peer] = TwoParty(session.lane(f"{first} and {second}"), (first, second))
-    return found
-
-
 async def prepared(session: Session, pairs: Mapping[str, TwoParty]) -> None:
     """Agrees upon all that ORs need: of every two parties, the one that comes first in the job sends.
 
     Args:
         session: Of these parties.
-        pairs: From `pairs_of`.
+        pairs: From `two_party.pairs_of`.
     """
     place = session.parties.index
     await together(pair.prepare(min(session.me, peer, key=place)) for peer, pair in pairs.items())
@@ -69,7 +55,7 @@ async def shared_or(session: Session, pairs: Mapping[str, TwoParty], bits: NDArr
 
     Args:
         session: A lane of its own.
-        pairs: From `pairs_of`.
+        pairs: From `two_party.pairs_of`.
         bits: This party's, shape (m,), each 0 or 1; m is public, at most `MOST_BITS`.
 
     Raises:

@@ -80,10 +80,10 @@ class Columns(ItemsetsKind):
         return spec.itemsets.disclose != "candidates" or self.helper(spec) is not None
 
     def unions(self, spec: JobSpec) -> Unions:
-        """Items of a group of three or more are united twice, which shows its first member what two others share."""
+        """Pseudonyms of items of a group of three or more are united: its first member sees what two others share."""
         found = of_alignment(spec)
         larger = any(len(members) > 2 for members in spec.groups.values())
-        return found._replace(merges=found.merges + 2) if larger else found
+        return found._replace(merges=found.merges + 1) if larger else found
 
     def refusals(self, spec: JobSpec) -> frozenset[str]:
         return frozenset({"attempt", "ids", "cells"})

@@ -16,8 +16,8 @@ from crypto.protocols.alignment.costs import (
     row_union_traffic,
 )
 from crypto.protocols.sums.costs import agreement_traffic
-from crypto.protocols.union.costs import UnionSizes
 from crypto.protocols.union.joint_prf_costs import PrfSizes, prf_work
+from crypto.protocols.union.lists import ListSizes
 from jobs.kinds.alignment.parameters import row_alignment
 from jobs.kinds.columns.parameters import mines, vertical_mining
 from jobs.kinds.columns.plan_sizes import ExpectedColumns
@@ -34,6 +34,7 @@ from jobs.plan.prices import (
     VALUE_TRANSFERS,
     Speeds,
     comparison_s,
+    prefix_union_machine_s,
     session_s,
     union_s,
 )
@@ -105,9 +106,9 @@ def _alignment_s(spec: JobSpec, sizes: RunSizes, speeds: Speeds) -> float:
     return pseudonyms_s + union_s(row_union(spec, sizes), speeds, merger)
 
 
-def row_union(spec: JobSpec, sizes: RunSizes) -> UnionSizes:
+def row_union(spec: JobSpec, sizes: RunSizes) -> ListSizes:
     """The union of the rows' pseudonyms, which an alignment by union carries out."""
-    return UnionSizes.expected(sizes.rows, 0, 1, spec.alignment.bound, fill="union")
+    return ListSizes.expected(sizes.rows, spec.alignment.bound)
 
 
 def _mining_s(task: VerticalMining, sizes: RunSizes, speeds: Speeds) -> float:
@@ -131,7 +132,8 @@ def _groups_s(task: VerticalMining, sizes: RunSizes, speeds: Speeds) -> float:
         found, theirs = sizes.groups[group.name], {name: speeds[name] for name in group.members}
         seconds = _pseudonyms_s(found.pseudonyms, found.held, theirs) + union_s(found.positions, theirs, group.speaker)
         if found.names is not None:
-            seconds += union_s(found.names, theirs, group.speaker)
+            agreed_s = (len(theirs) - 1) * AGREEMENT / 2 * max(each.multiply_s for each in theirs.values())
+            seconds += agreed_s + max(prefix_union_machine_s(found.names, theirs).values())
         longest = max(longest, seconds)
     return longest
 

@@ -19,7 +19,9 @@ from numpy.typing import NDArray
 
 from crypto.params import STANDARD_128
 from crypto.protocols.products.chains import Itemset
-from crypto.protocols.union.costs import UnionSizes
+from crypto.protocols.union.joint_prf import PSEUDONYM_BYTES
+from crypto.protocols.union.lists import ListSizes
+from crypto.protocols.union.prefix_costs import AskedBits
 from jobs.kinds.columns.made_up_itemsets import Split, made_up
 from jobs.kinds.columns.parameters import mines, vertical_mining
 from jobs.plan.answer import Answer, ColumnSizes
@@ -29,6 +31,7 @@ from mining.candidates import most_after
 from mining.joint.vertical.grouped.sizes import GroupSizes
 from mining.joint.vertical.parameters import VerticalMining
 from mining.joint.vertical.run_sizes import Level, Names, RunSizes, batch_sizes
+from mining.limits import MAX_ITEM_BYTES
 from mining.pairs import n_pairs
 
 MOST_ITEMSETS: Final = 200_000  # of a length, that span parties and are distinguished; the time of a plan is bounded
@@ -77,7 +80,7 @@ class ExpectedColumns:
         if mines(spec):  # with fewer the job would end
             asked = spec.itemsets.min_support
             common = min(max(common, asked if isinstance(asked, int) else 1), MOST_ROWS)
-        positions = UnionSizes.expected(rows, 0, 1, spec.alignment.bound, fill="union").elements if union else common
+        positions = ListSizes.expected(rows, spec.alignment.bound).elements if union else common
         nothing = dict.fromkeys(answers, Names(0, 0))
         none_named, none = dict.fromkeys(holders, Names(0, 0)), dict.fromkeys(holders, 0)
         groups = {name: _group_sizes(each, 0, 0) for name, each in holders.items() if len(each) > 1}
@@ -136,7 +139,8 @@ def _holders(spec: JobSpec, parties: tuple[str, ...]) -> dict[str, tuple[str, ..
 def _group_sizes(members: tuple[str, ...], items: int, longest: int) -> GroupSizes:
     """Each member is taken to hold the frequent items of the group, and no others."""
     held = dict.fromkeys(members, items)
-    return GroupSizes(held, held, items, longest)
+    names = AskedBits.expected(items, PSEUDONYM_BYTES + longest, PSEUDONYM_BYTES + MAX_ITEM_BYTES) if items else None
+    return GroupSizes(held, held, names)
 
 
 def _numbered(items: Mapping[str, int], groups: Mapping[str, GroupSizes]) -> dict[str, int]:

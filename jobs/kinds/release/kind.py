@@ -23,7 +23,6 @@ from jobs.results.outcome import Outcome
 from jobs.spec.job import JobSpec
 from link.errors import ConfigurationError, InputDataError
 from link.session import Session
-from mining.joint.anonymisation.disclosure import nodes_with_unions
 
 _COMBINED: Final = (
     "what this release reveals together with other releases of the same rows: they combine, and a value that each of "
@@ -95,16 +94,10 @@ class Release(Kind):
         return True
 
     def unions(self, spec: JobSpec) -> Unions:
-        """A release unites the classes of one large node after the other.
-
-        The author of the job can choose hierarchies by which these are the same in many.
-        """
+        """A release over rows unites the classes of one large node after the other, which reveals only these."""
         if spec.is_vertical:
             return of_alignment(spec)
-        taken = spec.anonymization.keys == "union"
-        merges = nodes_with_unions(joint_anonymisation(spec)) if taken and len(spec.job.parties) > 2 else 0
-        none = 'keys = "none"'
-        return Unions(taken, merges, bound=spec.union.bound, otherwise=none, instead=none)
+        return Unions(spec.anonymization.keys == "union", 0, bound=spec.union.bound, encrypted=False)
 
     def refusals(self, spec: JobSpec) -> frozenset[str]:
         found = {"leaves", "values", "ids" if spec.is_vertical else "persons"}

@@ -8,7 +8,6 @@ from fractions import Fraction
 from itertools import accumulate
 from typing import Final
 
-from crypto.protocols.union.lists import MAX_BLOCKS
 from crypto.protocols.union.prefix_costs import AskedBits
 from crypto.protocols.union.size_classes import SETS
 from jobs.plan.answer import Answer, ItemsetSizes, SetSize
@@ -96,13 +95,13 @@ def expected(task: HorizontalMining, answers: Mapping[str, Answer]) -> Expected 
 def allowed(task: HorizontalMining, parties: Sequence[str]) -> list[MiningSizes]:
     """The largest sizes that the job's own limits allow, by strategy, whatever the parties hold."""
     levels = min(task.max_length or MAX_ONE_SHOT_LENGTH, MAX_ONE_SHOT_LENGTH)
-    capacity = SETS.rounded(task.bound or MAX_BLOCKS)
+    capacity = SETS.rounded(task.bound or SETS.most)
     universe = len(parties) * capacity if task.catalogue is None else len(task.catalogue)
     first = MiningSizes(_most_rows(task), universe, None)
     if task.hides_names:
         most = dict.fromkeys(parties, capacity)
         hidden = HiddenSizes.of(
-            most, most, min(universe, MAX_BLOCKS), task.max_item_bytes, task.bound, task.max_item_bytes
+            most, most, min(universe, SETS.most), task.max_item_bytes, task.bound, task.max_item_bytes
         )
         first = replace(first, hidden=hidden)
     elif task.catalogue is None:

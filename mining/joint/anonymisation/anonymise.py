@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 
 from anonymize.fulldomain.lattice import Node
 from anonymize.release import allowed_suppression
-from crypto.protocols.comparison.two_party import TwoParty
+from crypto.protocols.comparison.two_party import TwoParty, pairs_of
 from crypto.protocols.sums.pairwise import PairwiseSecrets, agree
 from link.errors import ConfigurationError, shareable
 from link.session import Session
@@ -105,9 +105,10 @@ async def anonymise(
     for column in compared:
         totals[column] = await _totals(session, secrets, counter, column, n_rows)
     values = {each.name: each.values for each in task.carried if each.values is not None}
-    two_party = None
+    two_party, pairs = None, pairs_of(session.lane("pairs"))
     if session.me in task.compute:
         two_party = TwoParty(session.lane("two-party"), task.compute)
+        pairs[two_party.peer] = two_party
     tests = SensitiveTests.of(task, totals, n_rows)
     node = boxes = hidden = keys = None
     unit, allowed = task.loss_unit(n_rows), 0
@@ -118,7 +119,7 @@ async def anonymise(
     else:
         losses = await open_losses(session.lane("losses"), secrets, two_party, task, counter.occurring(), n_rows)
         lane, allowed = session.lane("search"), allowed_suppression(task.max_suppression, n_rows)
-        examiner = Examiner(lane, secrets, two_party, task, counter, n_rows, allowed, unit, tests, losses)
+        examiner = Examiner(lane, secrets, two_party, pairs, task, counter, n_rows, allowed, unit, tests, losses)
         if task.disclose == "node":
             hidden = ObliviousSearch(examiner, PublicLattice(task, losses.least))
             found = await hidden.run()

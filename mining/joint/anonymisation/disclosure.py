@@ -10,13 +10,14 @@ import numpy as np
 
 from crypto.protocols.sums import masked_maximum
 from crypto.protocols.union import common_length
-from crypto.protocols.union.disclosure import deviation, leakage
-from crypto.protocols.union.lists import MOST_CLASSES
+from crypto.protocols.union.prefix_disclosure import leakage, most_opened
+from crypto.protocols.union.prefixes import LIMITS
+from crypto.protocols.union.size_classes import SETS
 from link.disclosure import Declared, Learned
 from mining.joint.anonymisation.assembly import ROWS
 from mining.joint.anonymisation.axes import TREES
 from mining.joint.anonymisation.conditions.models import compared_columns, offered
-from mining.joint.anonymisation.occurring import FILL, MOST_KEYED, merger_of
+from mining.joint.anonymisation.occurring import KEY_BYTES, MOST_KEYED
 from mining.joint.anonymisation.occurring import LABEL as KEYS
 from mining.joint.anonymisation.parameters import MOST_CELLS, JointAnonymisation
 from mining.joint.anonymisation.public_lattice import possible_classes
@@ -37,7 +38,7 @@ def openings(task: JointAnonymisation, parties: Sequence[str]) -> tuple[Declared
     found = [rows_opening(parties)]
     maxima = ROWS.beyond
     if task.keys == "union":
-        maxima += nodes_with_unions(task) * sum(MOST_CLASSES)
+        maxima += nodes_with_unions(task) * sum(LIMITS)
     found.append(masked_maximum.declared(parties, maxima))
     if task.algorithm == "mondrian":
         return (*found, *_of_values(task, everyone), *_of_regions(task, everyone, most), *_of_rows(task, most))
@@ -47,9 +48,10 @@ def openings(task: JointAnonymisation, parties: Sequence[str]) -> tuple[Declared
     most_classes = min(task.node_cells, MOST_CELLS) if task.disclose == "node" else MOST_CELLS
     if task.keys == "union":
         nodes = nodes_with_unions(task)
-        what = "which combinations of generalised values occur in any party's rows"
+        what = "which combinations of generalised values occur in any party's rows, bit by bit"
         when = "once per large node that may be better than the best"
-        found.append(Declared(KEYS, everyone - {merger_of(parties)}, what, nodes * most, when))
+        united = len(parties) * SETS.rounded(min(task.bound or SETS.most, SETS.most))
+        found.append(Declared(KEYS, everyone, what, nodes * most_opened(united, KEY_BYTES), when))
         most_classes = max(most_classes, most)
     what = "which possible classes of the chosen node are released"
     found.append(Declared("classes", everyone, what, most_classes, "at the end"))
@@ -176,7 +178,7 @@ def learned(task: JointAnonymisation, parties: Sequence[str]) -> tuple[Learned, 
         what = "which nodes lose less than others, and between which public bounds the least loss lies"
         lines.append(Learned(everyone, "membership", what))
     if task.keys == "union":
-        lines += _of_keys(task, parties)
+        lines += _of_keys(parties)
     return (*lines, *_of_origin(task, parties))
 
 
@@ -226,26 +228,16 @@ def learned_of_left_out(task: JointAnonymisation, everyone: tuple[str, ...]) -> 
     return lines
 
 
-def _of_keys(task: JointAnonymisation, parties: Sequence[str]) -> list[Learned]:
+def _of_keys(parties: Sequence[str]) -> list[Learned]:
     """What the unions of class keys reveal."""
     what = "at large nodes, which combinations of generalised values occur, even those of a single row"
     detail = (
         f"of nodes with more than {MOST_CELLS:,} possible classes that may be better than the best so far, which of "
         "these classes occur in any party's rows: combinations of generalised values, those of a single row among them"
     )
-    found = leakage(parties, merger_of(parties), fill=FILL, reveals_sizes=False)
-    of_unions = (line.of("the union of class keys of such a node") for line in found)
+    of_unions = (line.of("the union of class keys of such a node") for line in leakage(parties, limits=False))
     brief = "at large nodes, which combinations of generalised values occur"
-    lines = [Learned(tuple(parties), "membership", what, detail).main(brief), *of_unions]
-    unions = nodes_with_unions(task)
-    if len(parties) > 2 and unions > 1:
-        mean = (
-            f"over all such unions, of which there may be {unions:,}, the mean of each number of two other parties "
-            f"where the hierarchies make the classes of nodes alike: off by {deviation(unions):.2g} only"
-        )
-        short = "over all unions of class keys together, nearly how many classes each two other parties share"
-        lines.append(Learned((merger_of(parties),), "count", short, mean))
-    return lines
+    return [Learned(tuple(parties), "membership", what, detail).main(brief), *of_unions]
 
 
 def _trees(task: JointAnonymisation) -> str:

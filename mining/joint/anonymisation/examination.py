@@ -27,7 +27,7 @@ Source:     Jurczyk and Xiong, "Distributed anonymization: achieving privacy for
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -95,6 +95,7 @@ class Examiner:
         session: The lane of the search.
         secrets: Pairwise secrets of this session.
         two_party: This party's half of what the computing parties agree upon; None at the others.
+        pairs: With each of the others, for unions.
         task: The public parameters.
         counter: This party's rows.
         n_rows: N, of all parties.
@@ -108,6 +109,7 @@ class Examiner:
     session: Session
     secrets: PairwiseSecrets
     two_party: TwoParty | None
+    pairs: Mapping[str, TwoParty]
     task: JointAnonymisation
     counter: Counter
     n_rows: int
@@ -203,7 +205,7 @@ class Examiner:
             bound: The most rows that any party has, public.
         """
         lane = self.session.lane(f"keys {node}")
-        self.keys[node] = await occurring_keys(lane, self.secrets, self.counter, self._levels(node), bound)
+        self.keys[node] = await occurring_keys(lane, self.secrets, self.pairs, self.counter, self._levels(node), bound)
 
     async def is_less(self, name: str, one: Passed, other: Passed) -> bool:
         """Opens whether the loss of a node is less, or as small and the node comes first."""

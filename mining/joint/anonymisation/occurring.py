@@ -1,12 +1,11 @@
-"""The classes of a node that occur in some party's rows, by a secure set union of their keys.
+"""The classes of a node that occur in some party's rows, by a union of their keys.
 
 A node with more possible classes than can be compared is examined over those that occur, of which there are at most as
 many as rows. A key is the number of a class among the possible ones, the labels in mixed radix.
 
-Rounds:     those of a set union.
-Leakage:    to all, which combinations of generalised values occur, not at which party and not how often; to the merger
-            more (`crypto.protocols.union.disclosure`).
-Source:     the union is that of `crypto.protocols.union.set_union`.
+Rounds:     those of a union by prefixes.
+Leakage:    to all, which combinations of generalised values occur, not at which party, at how many, or how often.
+Source:     the union is that of `crypto.protocols.union.prefix_union`.
 """
 
 from __future__ import annotations
@@ -17,60 +16,59 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from crypto.protocols.comparison.two_party import TwoParty
 from crypto.protocols.sums.pairwise import PairwiseSecrets
-from crypto.protocols.union.lists import Fill
-from crypto.protocols.union.set_union import set_union
-from link.errors import MalformedMessage
+from crypto.protocols.union.prefix_union import prefix_union
+from crypto.protocols.union.size_classes import SETS
+from link.errors import ProtocolViolation
 from link.session import Session
 from mining.joint.anonymisation.parameters import JointAnonymisation
 from mining.joint.anonymisation.rows import Cells, Counter, label_losses
 
 LABEL: Final = "class keys"
-FILL: Final[Fill] = "merged"
 MOST_KEYED: Final = float(1 << 62)
 """Keys are numbers below it: nodes with more possible classes are left out."""
 
-_WIDTH: Final = 8  # bytes of a key, the most significant first
-
-
-def merger_of(parties: Sequence[str]) -> str:
-    """The party that merges the sets: the first of the job."""
-    return parties[0]
+KEY_BYTES: Final = 8  # the most significant first
 
 
 async def occurring_keys(
-    session: Session, secrets: PairwiseSecrets, counter: Counter, node: Mapping[int, int], bound: int
+    session: Session,
+    secrets: PairwiseSecrets,
+    pairs: Mapping[str, TwoParty],
+    counter: Counter,
+    node: Mapping[int, int],
+    bound: int,
 ) -> Cells:
     """The keys of all classes of a node that occur, ascending, shape (classes,).
 
     Args:
         session: A lane of its own.
         secrets: Pairwise secrets of this session.
+        pairs: From `shared_or.pairs_of` in this session.
         counter: This party's rows.
         node: Levels by the places of the quasi-identifiers.
         bound: The most rows that any party has, public.
 
     Raises:
-        MalformedMessage: A peer sent what is no group element, or the merger opened what is no key.
-        ProtocolViolation: What came out lacks this party's keys.
+        MalformedMessage: A peer's messages have another size.
+        ProtocolViolation: What came out lacks this party's keys, or holds what is no key.
     """
     own = np.unique(counter.keys(node)).astype(">u8").tobytes()
-    merger = merger_of(session.parties)
-    found = await set_union(
+    found = await prefix_union(
         session,
         secrets,
-        [own[start : start + _WIDTH] for start in range(0, len(own), _WIDTH)],
-        merger=merger,
-        max_element_bytes=_WIDTH,
-        bound=bound,
+        pairs,
+        [own[start : start + KEY_BYTES] for start in range(0, len(own), KEY_BYTES)],
+        max_element_bytes=KEY_BYTES,
+        bound=min(bound, SETS.most),
         label=LABEL,
-        fill=FILL,
     )
-    if any(len(key) != _WIDTH for key in found):
-        raise _no_key(merger)
+    if any(len(key) != KEY_BYTES for key in found):
+        raise _no_key(session)
     keys = np.frombuffer(b"".join(found), ">u8").astype(np.uint64)
     if (keys >= counter.task.cells(node)).any():
-        raise _no_key(merger)
+        raise _no_key(session)
     return keys.astype(np.int64)
 
 
@@ -102,5 +100,9 @@ def losses_of(task: JointAnonymisation, node: Sequence[int], keys: Cells, unit: 
     return total
 
 
-def _no_key(merger: str) -> MalformedMessage:
-    return MalformedMessage(f"{merger} opened keys of classes that there are not; check that node", party=merger)
+def _no_key(session: Session) -> ProtocolViolation:
+    return ProtocolViolation(
+        "the union of class keys has keys of classes that there are not, so a peer sent wrong bits or has another "
+        "version; check all nodes",
+        party=session.others[0] if len(session.others) == 1 else None,
+    )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from crypto.protocols.union import joint_prf, prefix_disclosure
 from crypto.protocols.union.disclosure import leakage
-from crypto.protocols.union.lists import MAX_BLOCKS
 from crypto.protocols.union.size_classes import SETS
 from link.disclosure import Declared, Learned
 from mining.joint.horizontal.hidden_universe import ITEMS, POSITIONS
@@ -13,7 +12,7 @@ from mining.joint.parameters import HorizontalMining
 
 def hidden_openings(task: HorizontalMining, parties: tuple[str, ...]) -> tuple[Declared, ...]:
     """The labels under which `hidden_items` opens something, those of the tally aside."""
-    everyone, most = frozenset(parties), len(parties) * SETS.rounded(task.bound or MAX_BLOCKS)
+    everyone, most = frozenset(parties), len(parties) * SETS.rounded(task.bound or SETS.most)
     which = "all items" if task.universe == "hidden-all" else "the items that are locally frequent at some party"
     what = f"pseudonyms of {which}, among random ones"
     return (
@@ -52,7 +51,7 @@ def hidden_learned(task: HorizontalMining, parties: tuple[str, ...]) -> tuple[Le
                 "the support of every item, under a pseudonym that its holders know"
             )
         )
-    of_pseudonyms = leakage(parties, task.merger, bound=task.bound, fill="union", reveals_sizes=task.bound is None)
+    of_pseudonyms = leakage(parties, task.merger, bound=task.bound, reveals_sizes=task.bound is None)
     of_frequent = prefix_disclosure.leakage(parties)
     lines += [line.of("the items") for line in joint_prf.leakage(parties, task.bound)]
     lines += [line.of("the union of pseudonyms") for line in of_pseudonyms]

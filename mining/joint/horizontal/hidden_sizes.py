@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from crypto.primitives.blocks import blocks_needed
-from crypto.protocols.union.costs import UnionSizes, union_traffic
-from crypto.protocols.union.joint_prf import PSEUDONYM_BYTES
+from crypto.protocols.union.costs import union_traffic
 from crypto.protocols.union.joint_prf_costs import PrfSizes, prf_traffic
+from crypto.protocols.union.lists import ListSizes
 from crypto.protocols.union.prefix_costs import AskedBits, prefix_union_traffic
 from link.traffic import Traffic
 from mining.joint.horizontal.hidden_universe import withstood
@@ -25,7 +24,7 @@ class HiddenSizes:
     """
 
     pseudonyms: PrfSizes
-    positions: UnionSizes
+    positions: ListSizes
     names: AskedBits | None
 
     @classmethod
@@ -48,8 +47,7 @@ class HiddenSizes:
             bound: The job's bound; None where all learn the size class of the longest list.
             max_item_bytes: The longest name that the job allows.
         """
-        pseudonym = blocks_needed(PSEUDONYM_BYTES)
-        placed = UnionSizes.expected(positions, 0, pseudonym, bound, fill="union")
+        placed = ListSizes.expected(positions, bound)
         names = AskedBits.expected(frequent, name_bytes, max_item_bytes) if frequent else None
         return cls(PrfSizes.of(items, bound, withstood(len(items))), placed, names)
 

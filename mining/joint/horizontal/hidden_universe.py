@@ -24,7 +24,7 @@ from typing import Final
 
 import numpy as np
 
-from crypto.protocols.union.joint_prf import PSEUDONYM_BYTES, pseudonyms
+from crypto.protocols.union.joint_prf import pseudonyms
 from crypto.protocols.union.prefix_union import prefix_union
 from crypto.protocols.union.set_union import set_union
 from link.errors import ProtocolViolation
@@ -74,10 +74,8 @@ async def hidden_items(tally: HorizontalTally, data: Rows) -> tuple[tuple[str, .
         tally.secrets,
         [pseudonym for pseudonym, count in zip(own, counts[held], strict=True) if count >= least],
         merger=task.merger,
-        max_element_bytes=PSEUDONYM_BYTES,
         bound=task.bound,
         label=POSITIONS,
-        fill="union",
     )
     behind = dict(zip(own, counts[held].tolist(), strict=True))
     counted = np.array([behind.get(position, 0) for position in positions], np.int64)

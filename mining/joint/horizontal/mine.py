@@ -17,9 +17,9 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from crypto.protocols.comparison.two_party import TwoParty, beside
+from crypto.protocols.comparison.two_party import TwoParty, beside, pairs_of
 from crypto.protocols.sums.pairwise import agree
-from crypto.protocols.union.shared_or import pairs_of, prepared
+from crypto.protocols.union.shared_or import prepared
 from link.session import Session
 from link.tasks import together
 from mining.counting import count_itemsets

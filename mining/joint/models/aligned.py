@@ -14,6 +14,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from crypto.protocols.comparison.two_party import pairs_of
 from crypto.protocols.sums.pairwise import PairwiseSecrets, agree
 from link.disclosure import Declared
 from link.errors import ConfigurationError, shareable
@@ -27,7 +28,6 @@ from mining.joint.vertical.aligned import Conjunctions, pack_bits
 from mining.joint.vertical.batches import set_addends
 from mining.joint.vertical.engines.products import Addends, Products
 from mining.joint.vertical.engines.transfers.products import TransferProducts
-from mining.joint.vertical.mine import pair_up
 from mining.joint.vertical.names import open_names
 from mining.lattice import Sets
 from mining.models.attributes import Attribute, Codes, Numeric, column_of
@@ -284,7 +284,7 @@ async def begin(
     """
     secrets = await agree(session.lane("keys"))
     holders = await find_holders(session.lane("columns"), aligned.cells, columns)
-    engine = TransferProducts(secrets, pair_up(session))
+    engine = TransferProducts(secrets, pairs_of(session))
     numbered = await session.compute(Conditions.of, session, aligned, conditions, holders)
     n_rows = await numbered.rows(session.lane("common"), engine)
     if not isinstance(n_rows, int):

@@ -1,17 +1,18 @@
 """Public domains of columns of texts, where the job does not give them: the values that occur at some party.
 
-`united` is for parties that hold rows: a secure set union of all values, so that nobody learns whose they are.
+`united` is for parties that hold rows: a union by prefixes of all values, so that nobody learns whose they are.
 `opened` is for parties that hold columns: each opens the values of its own.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
+from crypto.protocols.comparison.two_party import TwoParty
 from crypto.protocols.sums.pairwise import PairwiseSecrets
-from crypto.protocols.union.disclosure import declared, leakage
-from crypto.protocols.union.set_union import set_union
+from crypto.protocols.union.prefix_disclosure import declared, leakage
+from crypto.protocols.union.prefix_union import prefix_union
 from crypto.protocols.union.size_classes import SETS
 from link.disclosure import Declared, Learned
 from link.errors import ProtocolViolation
@@ -31,10 +32,10 @@ _LABEL: Final = "domains"
 async def united(
     session: Session,
     secrets: PairwiseSecrets,
+    pairs: Mapping[str, TwoParty],
     table: Table,
     names: Sequence[str],
     *,
-    merger: str,
     bound: int | None = None,
 ) -> tuple[Categorical, ...]:
     """The values that occur at any party, column by column, in ascending order of UTF-8 bytes.
@@ -42,10 +43,10 @@ async def united(
     Args:
         session: A lane of its own.
         secrets: Pairwise secrets of this session.
+        pairs: From `shared_or.pairs_of` in this session.
         table: This party's rows; perhaps none.
         names: The columns, public.
-        merger: The party that merges the sets.
-        bound: The most values that any party may have; None: the size class of the largest is disclosed.
+        bound: The most values that any party may have.
 
     Raises:
         ConfigurationError: Some party has more values than the bound allows, or a value is too long.
@@ -53,8 +54,8 @@ async def united(
         ProtocolViolation: What came out is no union of values of these columns.
     """
     own = encoded(_values(table, names))
-    union = await set_union(
-        session, secrets, own, merger=merger, bound=bound, label=_LABEL, max_element_bytes=MAX_ITEM_BYTES
+    union = await prefix_union(
+        session, secrets, pairs, own, bound=bound, label=_LABEL, max_element_bytes=MAX_ITEM_BYTES
     )
     return _by_column(session, decoded(union), names)
 
@@ -76,28 +77,28 @@ async def opened(session: Session, table: Table, names: Sequence[str]) -> tuple[
     return _by_column(session, sorted({value for values in by_party.values() for value in values}), names)
 
 
-def openings(parties: tuple[str, ...], merger: str, *, vertical: bool, bound: int | None = None) -> list[Declared]:
+def openings(parties: tuple[str, ...], *, vertical: bool, bound: int | None = None) -> list[Declared]:
     """The statement's lines for what is opened.
 
     Args:
         parties: Of the job.
-        merger: Of `united`.
         vertical: Whether parties hold columns; rows otherwise.
         bound: Of `united`.
     """
     if vertical:
         what = "the values of each party's columns of the model"
         return [Declared(_LABEL, frozenset(parties), what, MAX_VALUES + 1, "before the first counts")]
-    return declared(parties, merger, MAX_VALUES if bound is None else len(parties) * SETS.rounded(bound), _LABEL)
+    most = MAX_VALUES if bound is None else len(parties) * SETS.rounded(bound)
+    return declared(parties, most, MAX_ITEM_BYTES, _LABEL)
 
 
-def learned(parties: tuple[str, ...], merger: str, *, vertical: bool, bound: int | None = None) -> list[Learned]:
+def learned(parties: tuple[str, ...], *, vertical: bool, bound: int | None = None) -> list[Learned]:
     """Who learns what, in words; arguments as for `openings`."""
     if vertical:
         return [Learned(parties, "membership", "which values occur in each party's columns of the model").main()]
     whose = "and of each that a party does not have itself, that the other does" if len(parties) == 2 else "not at whom"
     lines = [Learned(parties, "membership", f"which values occur in the columns of the model, {whose}").main()]
-    found = leakage(parties, merger, bound=bound)
+    found = leakage(parties, bound=bound)
     return [*lines, *(line.of("the union of values") for line in found)]
 
 

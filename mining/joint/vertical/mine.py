@@ -31,7 +31,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from crypto.protocols.comparison.two_party import TwoParty, beside
+from crypto.protocols.comparison.two_party import beside, pairs_of
 from crypto.protocols.products.outside_dealer import Dealings
 from crypto.protocols.sums.pairwise import PairwiseSecrets, agree
 from crypto.protocols.sums.secure_sum import secure_sum
@@ -85,7 +85,7 @@ async def mine(
         PolicyDenied: The least support is below this party's floor.
         ProtocolViolation: What was opened cannot be sums of counts, or a peer has kept other results than this party.
     """
-    setup = Setup(session.lane("engine"), task, await agree(session.lane("keys")), pair_up(session), dealings)
+    setup = Setup(session.lane("engine"), task, await agree(session.lane("keys")), pairs_of(session), dealings)
     with closing(start_engine(chosen_engine(task), setup)) as engine:
         rows = align(session.lane("rows"), setup.secrets, table, task)
         aligned, _ = await beside(rows, engine.prepare(table.n_rows))
@@ -102,7 +102,7 @@ async def mine_aligned(
     keeper: LevelKeeper = KEEPS_NOTHING,
 ) -> JointItemsets:
     """As `mine`, once rows are in the common order."""
-    setup = Setup(session.lane("engine"), task, secrets, pair_up(session), dealings)
+    setup = Setup(session.lane("engine"), task, secrets, pairs_of(session), dealings)
     with closing(start_engine(chosen_engine(task), setup)) as engine:
         return await _mine(session, aligned, task, least_count, setup, engine, keeper)
 
@@ -136,15 +136,6 @@ async def _mine(
     if session.me not in task.learners:
         return JointItemsets(run.tally.n_rows, None, strategy)
     return JointItemsets(run.tally.n_rows, itemsets, strategy, rules)
-
-
-def pair_up(session: Session) -> dict[str, TwoParty]:
-    """By peer, this party's half of an agreement with it; holders in the order of the job."""
-    pairs = {}
-    for peer in session.others:
-        first, second = (party for party in session.parties if party in (session.me, peer))
-        pairs[peer] = TwoParty(session.lane(f"{first} and {second}"), (first, second))
-    return pairs
 
 
 @dataclass(frozen=True, slots=True)

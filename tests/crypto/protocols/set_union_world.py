@@ -14,6 +14,7 @@ from crypto.primitives.commutative import CommutativeKey
 from crypto.primitives.randomness import Randomness
 from crypto.protocols.sums.pairwise import PairwiseSecrets, agree
 from crypto.protocols.union.disclosure import declared
+from crypto.protocols.union.joint_prf import PSEUDONYM_BYTES
 from crypto.protocols.union.set_union import set_union
 from link.costs import Costs
 from link.session import Session
@@ -69,8 +70,18 @@ def sets_of(*sets: Collection[str]) -> dict[str, set[bytes]]:
     return {name: {item.encode() for item in items} for name, items in zip(NAMES, sets, strict=False)}
 
 
+def pseudonyms_of(*sets: Collection[str]) -> dict[str, set[bytes]]:
+    """Of names of up to 16 bytes."""
+    found = sets_of(*sets)
+    return {name: {item.ljust(PSEUDONYM_BYTES, b".") for item in items} for name, items in found.items()}
+
+
+def pooled(sets: Sets) -> set[bytes]:
+    return set().union(*sets.values())
+
+
 def options_with(options: dict[str, Any]) -> dict[str, Any]:
-    return {"epsilon_dup": FEW, "max_element_bytes": 300} | options
+    return {"epsilon_dup": FEW} | options
 
 
 def run_union(
@@ -95,7 +106,7 @@ def run_union(
     run_parties(
         tuple(sets),
         role,
-        declared=declared(tuple(sets), merger, 1 << 20, options.get("label", "union"), options.get("to")),
+        declared=declared(tuple(sets), merger, 1 << 20, options.get("label", "union")),
         seed=seed,
         observe=run.frames.append if transport == "memory" else None,
         deadline_s=240,
@@ -145,6 +156,6 @@ def points_of(frames: Collection[Frame]) -> list[bytes]:
     return [data[start : start + 32] for start in range(0, len(data), 32)]
 
 
-def tuples_of(frames: Collection[Frame], width: int) -> np.ndarray:
+def tuples_of(frames: Collection[Frame]) -> np.ndarray:
     data = b"".join(map(data_of, frames))
-    return np.frombuffer(data, np.uint8).reshape(-1, width, 32)
+    return np.frombuffer(data, np.uint8).reshape(-1, 1, 32)

@@ -100,7 +100,7 @@ def test_every_union_of_one_set_is_counted(way: str) -> None:
     data = dict.fromkeys(PARTIES, ROWS)
     spec, frames = job(data, min_support=1, bound=None, **WAYS[way]), list[Frame]()
     asyncio.run(run_job(spec, data, InlineExecutor(), observe=frames.append))
-    merged = Counter({frame.lane.split("/")[-2]: 1 for frame in frames if frame.type.endswith("MergedSize")})
+    merged = Counter({frame.lane.split("/")[-2]: 1 for frame in frames if frame.type.endswith("MergedPiece")})
     assert set(merged) <= {"positions"}
     assert blurred_merges(spec) == merged["positions"] == way.startswith("hidden")
 

@@ -15,12 +15,9 @@ import pytest
 from numpy.typing import NDArray
 
 from crypto.protocols.sums.masked_maximum import LABEL as SIZES
-from crypto.protocols.union.costs import UnionSizes
 from crypto.protocols.union.joint_prf_costs import PrfSizes
 from crypto.protocols.union.lists import (
     EPSILON_COMMON,
-    LENGTH_CLASSES,
-    MOST_CLASSES,
     ListSizes,
     common_fakes,
     spare_for_common_fakes,
@@ -36,7 +33,6 @@ from mining.joint.horizontal.hidden_sizes import HiddenSizes
 from mining.joint.horizontal.hidden_universe import withstood
 from mining.joint.sizes import MiningSizes, mining_traffic
 from protos.v1.link_pb2 import Frame, Opening
-from protos.v1.set_union_pb2 import MergedSize, UnionSize
 from tests.coordinator.simulation.whole_job import DATA, STRATEGIES, identities, job, run_job
 from tests.mining.joint.oracle import Rows
 from tests.traffic import assert_planned
@@ -47,8 +43,7 @@ class Seen:
     """What the frames of a run tell of its sizes."""
 
     words: dict[str, dict[str, NDArray[np.uint64]]] = field(default_factory=dict)
-    merged: dict[str, int] = field(default_factory=dict)
-    elements: dict[str, int] = field(default_factory=dict)
+    merged: set[str] = field(default_factory=set)
     opened: dict[tuple[str, str], int] = field(default_factory=dict)
     asked: dict[str, dict[str, int]] = field(default_factory=dict)
 
@@ -56,10 +51,8 @@ class Seen:
         lane = frame.lane.removeprefix("/task/")
         union = lane.split("/union/")[0]
         match frame.type.removeprefix("comine.v1."):
-            case "MergedSize":
-                self.merged[union] = MergedSize.FromString(frame.body).tuples
-            case "UnionSize":
-                self.elements[union] = UnionSize.FromString(frame.body).elements
+            case "MergedPiece":
+                self.merged.add(union)
             case "Opening":
                 opening = Opening.FromString(frame.body)
                 if opening.label == SIZES:
@@ -74,14 +67,14 @@ class Seen:
         elements = self.decided(name.removesuffix("/thin"))
         return AskedBits(tuple(self.asked[name].values()), elements) if name in self.asked else None
 
-    def union(self, name: str, bound: int | None) -> UnionSizes | None:
+    def union(self, name: str, bound: int | None) -> ListSizes | None:
         if name not in self.merged:
             return None
         (lane,) = (lane for lane in self.words if lane.startswith(f"{name}/union/"))
-        size, width = self.largest(lane, *MOST_CLASSES)
-        room = spare_for_common_fakes(len(self.words[lane]), common_fakes(EPSILON_COMMON))
-        lists = ListSizes(len(self.words[lane]), LENGTH_CLASSES[width], SETS.capacity(size, bound), room)
-        return UnionSizes(lists, self.merged[name], self.elements[name])
+        (size,) = self.largest(lane, SETS.beyond)
+        parties = len(self.words[lane])
+        room = spare_for_common_fakes(parties, common_fakes(EPSILON_COMMON))
+        return ListSizes(parties, SETS.capacity(size, bound), room)
 
     def largest(self, lane: str, *most: int) -> list[int]:
         """The masked maxima of a lane, out of what all parties have opened there."""
@@ -93,7 +86,7 @@ class Seen:
         if positions is None:
             return None
         (size,) = self.largest("pseudonyms/joint-prf/length", LISTS.beyond)
-        prf = PrfSizes(LISTS.capacity(size, bound), withstood(positions.lists.parties))
+        prf = PrfSizes(LISTS.capacity(size, bound), withstood(positions.parties))
         return HiddenSizes(prf, positions, self.by_prefixes("items"))
 
     def decided(self, lane: str) -> int:

@@ -27,6 +27,7 @@ from numpy.typing import NDArray
 
 from anonymize.fulldomain.lattice import Node
 from anonymize.release import allowed_suppression
+from crypto.protocols.comparison.two_party import pairs_of
 from crypto.protocols.sums.pairwise import agree
 from link.errors import ConfigurationError, shareable
 from link.session import Session
@@ -46,7 +47,6 @@ from mining.joint.anonymisation.vertical.insiders import rows_read_by
 from mining.joint.anonymisation.vertical.local_pruning import prune_locally, spread
 from mining.joint.models.totals import no_rows
 from mining.joint.tally import no_sum
-from mining.joint.vertical.mine import pair_up
 from mining.joint.vertical.parameters import in_job_order
 
 _FEW: Final = 2  # quasi-identifiers
@@ -98,7 +98,7 @@ async def anonymise_columns(
     totals = {}
     for column in compared_columns(task.requirements):
         totals[column] = await _totals(session.lane(f"values of {column}"), held, column)
-    pairs = pair_up(session.lane("pairs"))
+    pairs = pairs_of(session.lane("pairs"))
     two_party = None
     if session.me in task.compute:
         (peer,) = set(task.compute) - {session.me}
@@ -113,6 +113,7 @@ async def anonymise_columns(
         session.lane("search"),
         secrets,
         two_party,
+        pairs,
         task,
         counter,
         held.n_rows,

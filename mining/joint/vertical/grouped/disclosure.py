@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from crypto.protocols.sums import masked_maximum
 from crypto.protocols.union import disclosure as union_disclosure
-from crypto.protocols.union import joint_prf
-from crypto.protocols.union.lists import MAX_BLOCKS
-from crypto.protocols.union.size_classes import SETS
+from crypto.protocols.union import joint_prf, prefix_disclosure
+from crypto.protocols.union.joint_prf import PSEUDONYM_BYTES
+from crypto.protocols.union.prefixes import LIMITS
+from crypto.protocols.union.size_classes import LISTS, SETS
 from link.disclosure import Declared, Learned
 from mining.joint.vertical.grouped.groups import ColumnGroup, Groups
 from mining.joint.vertical.grouped.items import names_label, positions_label
 from mining.joint.vertical.grouped.repeated import LABEL, member_pairs
+from mining.limits import MAX_ITEM_BYTES
 
 
 def several(groups: Groups) -> Groups:
@@ -32,13 +35,16 @@ def openings(groups: Groups, parties: tuple[str, ...], most_items: int) -> list[
         what = "whether some id is at two parties of one column group, which ends the job"
         found.append(Declared(LABEL, frozenset(parties), what, 1, "after the alignment"))
     for group in several(groups):
-        members, most = frozenset(group.members), len(group.members) * SETS.rounded(MAX_BLOCKS)
+        members, most = frozenset(group.members), len(group.members) * SETS.rounded(SETS.most)
         what = f"pseudonyms of the items that some party of '{group.name}' has often enough, among random ones"
         found.append(Declared(positions_label(group.name), members, what, most, "before level 1"))
         what = f"pseudonyms and names of the frequent items of '{group.name}'"
-        found.append(Declared(names_label(group.name), members, what, most_items, "after level 1"))
+        bits = prefix_disclosure.most_opened(most_items, PSEUDONYM_BYTES + MAX_ITEM_BYTES)
+        found.append(Declared(names_label(group.name), members, f"{what}, bit by bit", bits, "after level 1"))
     if several(groups):
-        found.append(union_disclosure.size_classes(parties, unions=3, lists=2))  # two unions and one list of items
+        # Of rows and of items, a list of pseudonyms and their union; the union of names.
+        words = 2 * (SETS.beyond + LISTS.beyond) + sum(LIMITS)
+        found.append(masked_maximum.declared(parties, words))
     return found
 
 
@@ -73,8 +79,8 @@ def _of_members(group: ColumnGroup) -> list[Learned]:
     if two:
         what = "of each frequent item that it has in no row itself, that the other has it in all of these rows"
         lines.append(Learned(members, "membership", what))
-    unions = union_disclosure.leakage(members, group.speaker, fill="union")
-    names = union_disclosure.leakage(members, group.speaker, fill="merged", reveals_sizes=False)
+    unions = union_disclosure.leakage(members, group.speaker)
+    names = prefix_disclosure.leakage(members, limits=False)
     further = [line.of(subject) for line in (*joint_prf.leakage(members), *unions)] + [
         line.of(f"the frequent items of the group '{group.name}'") for line in names
     ]

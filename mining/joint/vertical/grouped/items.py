@@ -7,12 +7,13 @@ Steps, among the members of each group that has several, all groups at once:
                     so that their number is that of size classes. The group opens it to the others as `item_numbers`
     C  level 1      every position is decided on as a candidate of one item; a member that does not know what is behind
                     a position brings an empty column
-    D  names        a set union of the frequent positions' pseudonyms with their names, said by those who hold them; the
-                    names, in the order of the pseudonyms, are the group's. It opens them to the others as `items`
+    D  names        a union by prefixes of the frequent positions' pseudonyms with their names, said by those who hold
+                    them; the names, in the order of the pseudonyms, are the group's. It opens them to the others as
+                    `items`
 
 A group of one member names its items as a party without groups does: those that reach c in its own rows have numbers.
 
-Rounds: those of `joint_prf` and of two set unions.
+Rounds: those of `joint_prf` and of both unions.
 Output: the group's items by number; then the names of the frequent ones, to all parties.
 Adversary and collusion: those of the protocols it consists of, among the members. All other members together cannot
     compute the pseudonym of an item that none of them holds.
@@ -28,8 +29,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from crypto.protocols.comparison.two_party import pairs_of
 from crypto.protocols.sums.pairwise import PairwiseSecrets, agree
 from crypto.protocols.union.joint_prf import PSEUDONYM_BYTES, pseudonyms
+from crypto.protocols.union.prefix_union import prefix_union
 from crypto.protocols.union.set_union import set_union
 from link.errors import ProtocolViolation
 from link.session import Session
@@ -150,9 +153,7 @@ async def _placed(
         secrets,
         [pseudonym for pseudonym, count in zip(own, counts[held], strict=True) if count >= least],
         merger=group.speaker,
-        max_element_bytes=PSEUDONYM_BYTES,
         label=positions_label(group.name),
-        fill="union",
     )
     item_at = dict(zip(own, held.tolist(), strict=True))
     numbers = np.array([item_at.get(position, -1) for position in positions], np.int64)
@@ -171,15 +172,14 @@ async def _names(
     if not chosen:
         return []
     mine = [members.positions[place] + items[numbers[place]].encode() for place in chosen if numbers[place] >= 0]
-    union = await set_union(
+    union = await prefix_union(
         members.session.lane("names"),
         members.secrets,
+        pairs_of(members.session.lane("pairs")),
         mine,
-        merger=group.speaker,
         max_element_bytes=PSEUDONYM_BYTES + MAX_ITEM_BYTES,
         bound=len(chosen),
         label=names_label(group.name),
-        fill="merged",
     )
     if [element[:PSEUDONYM_BYTES] for element in union] != [members.positions[place] for place in chosen]:
         raise ProtocolViolation(

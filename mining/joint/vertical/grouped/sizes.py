@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from crypto.primitives.blocks import blocks_needed
 from crypto.protocols.sums.costs import agreement_traffic
-from crypto.protocols.union.costs import UnionSizes, union_traffic
-from crypto.protocols.union.joint_prf import PSEUDONYM_BYTES
+from crypto.protocols.union.costs import union_traffic
 from crypto.protocols.union.joint_prf_costs import PrfSizes, prf_traffic
+from crypto.protocols.union.lists import ListSizes
+from crypto.protocols.union.prefix_costs import AskedBits, pairs_traffic, prefix_union_traffic
 from link.traffic import Traffic
 from mining.joint.vertical.grouped.groups import ColumnGroup
 
@@ -21,14 +21,12 @@ class GroupSizes:
     Attributes:
         held: By member, its different items.
         placed: By member, those that it has in enough of its own rows.
-        frequent: Of the group's items.
-        longest: Bytes of the longest name of a frequent item.
+        names: What the union of the names of frequent items asks for; None where nothing is frequent.
     """
 
     held: Mapping[str, int]
     placed: Mapping[str, int]
-    frequent: int
-    longest: int
+    names: AskedBits | None
 
     @property
     def pseudonyms(self) -> PrfSizes:
@@ -36,18 +34,9 @@ class GroupSizes:
         return PrfSizes.of(self.held, None)
 
     @property
-    def positions(self) -> UnionSizes:
+    def positions(self) -> ListSizes:
         """Of the union of pseudonyms; its elements are the group's candidates of one item."""
-        return UnionSizes.expected(self.placed, 0, blocks_needed(PSEUDONYM_BYTES), None, fill="union")
-
-    @property
-    def names(self) -> UnionSizes | None:
-        """Of the union of names; None where nothing is frequent."""
-        if not self.frequent:
-            return None
-        capacity = dict.fromkeys(self.held, self.frequent)
-        blocks = blocks_needed(PSEUDONYM_BYTES + self.longest)
-        return UnionSizes.expected(capacity, self.frequent, blocks, self.frequent, fill="merged")
+        return ListSizes.expected(self.placed, None)
 
 
 def before_level_1(traffic: Traffic, group: ColumnGroup, sizes: GroupSizes) -> int:
@@ -63,5 +52,7 @@ def after_level_1(traffic: Traffic, group: ColumnGroup, sizes: GroupSizes) -> in
     """Enters what the members send until frequent items have names; returns how many rounds this takes."""
     part = traffic.among(group.members)
     if sizes.names is not None:
-        union_traffic(part, sizes.names, group.speaker)
+        pairs_traffic(part)
+        prefix_union_traffic(part, sizes.names)
+        part.rounds += 2  # as the union begins
     return part.rounds - traffic.rounds

@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 from crypto.primitives.sharing import reconstruct
-from crypto.protocols.comparison.two_party import TwoParty
+from crypto.protocols.comparison.two_party import TwoParty, pairs_of
 from crypto.protocols.products import dealer
 from crypto.protocols.products.ot_matrix import all_pairs, pair_products
 from crypto.protocols.products.replicated_counts import spanning_counts
-from crypto.protocols.products.shared_products import pair_up, spanning_products
+from crypto.protocols.products.shared_products import spanning_products
 from crypto.protocols.sums.pairwise import agree
 from link.errors import ComineError
 from link.session import Session
@@ -52,7 +52,7 @@ async def replicated(session: Session) -> Any:
 
 
 async def all_parties(session: Session) -> Any:
-    secrets, pairs, own = await agree(session), pair_up(session.lane("pairs")), packed(COLUMNS)[session.me]
+    secrets, pairs, own = await agree(session), pairs_of(session.lane("pairs")), packed(COLUMNS)[session.me]
     return await spanning_products(session.lane("work"), secrets, pairs, own, ROWS, ITEMSETS, HOLDERS)
 
 

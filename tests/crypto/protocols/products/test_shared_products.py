@@ -9,9 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crypto.primitives.sharing import reconstruct
+from crypto.protocols.comparison.two_party import pairs_of
 from crypto.protocols.products import shared_products
 from crypto.protocols.products.chains import chains, heads
-from crypto.protocols.products.shared_products import pair_up, row_blocks, spanning_products, word_for
+from crypto.protocols.products.shared_products import row_blocks, spanning_products, word_for
 from crypto.protocols.sums.pairwise import agree
 from crypto.protocols.transfers import vector_transfers
 from link.session import Session
@@ -39,7 +40,7 @@ def run(
     own = packed(columns)
 
     async def role(session: Session) -> Any:
-        secrets, pairs, lane = await agree(session), pair_up(session.lane("pairs")), session.lane("work")
+        secrets, pairs, lane = await agree(session), pairs_of(session.lane("pairs")), session.lane("work")
         if instead and session.me in instead:
             return await instead[session.me](lane, pairs)
         return await spanning_products(lane, secrets, pairs, own[session.me], rows, itemsets, two)

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
+from crypto.primitives.ristretto255 import from_uniform_bytes
+from crypto.protocols.union import set_union as protocol
 from link.errors import ComineError, MalformedMessage, PeerError, ProtocolViolation
 from protos.v1.link_pb2 import Frame, Opening
-from protos.v1.set_union_pb2 import (
-    EncryptedList,
-    FullyEncryptedList,
-    MergedPiece,
-    MergedSize,
-    UnionSize,
-)
-from tests.crypto.protocols.set_union_world import message_of, run_faulty, sets_of
+from protos.v1.set_union_pb2 import EncryptedList, FullyEncryptedList, MergedPiece
+from tests.crypto.protocols.set_union_world import message_of, pseudonyms_of, run_faulty, run_union
+from tests.errors import fails
 
-SETS = sets_of("abc", "bcd", "cde")
-TWO = sets_of("abc", "bcd")
+SETS = pseudonyms_of("abc", "bcd", "cde")
+TWO = pseudonyms_of("abc", "bcd")
 NO_POINT = b"\xff" * 32
 
 
@@ -84,39 +82,14 @@ def test_what_is_no_list_of_points_is_laid_at_its_senders_door(kind, sender, lan
     assert sender in {error.party for error in errors.values()}
 
 
-def assign(name: str, value: int):
-    return lambda message: setattr(message, name, value)
+def made_up(message):
+    """Points like those that fill the merged list, of which there are then too many."""
+    points = from_uniform_bytes(np.frombuffer(bytes(range(256)), np.uint8).reshape(4, 64))
+    message.data = points.tobytes() + message.data[128:]
 
 
-@pytest.mark.parametrize(
-    ("kind", "change"),
-    [
-        (MergedSize, assign("tuples", 0)),
-        (MergedSize, assign("tuples", 1 << 60)),
-        (UnionSize, assign("elements", 1 << 60)),
-        (UnionSize, assign("elements", 3)),
-    ],
-)
-def test_sizes_that_the_union_does_not_allow(kind, change):
-    outcome, _ = run_faulty(SETS, merger="north", rewrite=changed(kind, change, sender="north"))
-    assert type(outcome["south"]) is MalformedMessage  # the first to whom the north sends
-    assert outcome["south"].message.startswith("north sent")
-
-
-def swap_blocks(message):
-    message.data = message.data[32:64] + message.data[:32] + message.data[64:]
-
-
-def mixed(message):
-    """The first blocks of the first two tuples of two blocks change places."""
-    message.data = message.data[64:96] + message.data[32:64] + message.data[:32] + message.data[96:]
-
-
-@pytest.mark.parametrize("change", [swap_blocks, mixed])
-@pytest.mark.parametrize("kind", [EncryptedList, FullyEncryptedList, MergedPiece])
-def test_tuples_that_were_tampered_with(kind, change):
-    sets = {name: {element * 30 for element in elements} for name, elements in TWO.items()}
-    outcome, _ = run_faulty(sets, merger="north", rewrite=changed(kind, change))
+def test_more_tuples_that_decode_to_nothing_than_the_merger_put_in_are_refused():
+    outcome, _ = run_faulty(TWO, merger="north", rewrite=changed(MergedPiece, made_up, sender="south"))
     assert type(outcome["north"]) is ProtocolViolation
     assert outcome["north"].party == "south"
     assert "south" in outcome["north"].message
@@ -124,15 +97,27 @@ def test_tuples_that_were_tampered_with(kind, change):
 
 
 def test_among_several_peers_the_error_names_all_who_may_have_tampered():
-    sets = {name: {element * 30 for element in elements} for name, elements in SETS.items()}
-    outcome, _ = run_faulty(sets, merger="north", rewrite=changed(MergedPiece, mixed, sender="south"))
+    outcome, _ = run_faulty(SETS, merger="north", rewrite=changed(MergedPiece, made_up, sender="south"))
     assert type(outcome["north"]) is ProtocolViolation
     assert "south or east sent" in outcome["north"].message
 
 
+def test_more_elements_than_all_sets_may_hold_are_laid_at_the_peers_door(monkeypatch):
+    """South ignores the bound and hides elements in the places of fakes."""
+
+    async def smaller(*_, **__):
+        return 2
+
+    monkeypatch.setattr(protocol, "agree_on_length", smaller)
+    monkeypatch.setattr(protocol, "filled", lambda own, size, random: own)
+    with fails("E400") as caught:
+        run_union(pseudonyms_of("abc", "defghijk"), merger="north", epsilon_dup=1.0)
+    assert caught.value.party == "south"
+
+
 @pytest.mark.parametrize("kind", [EncryptedList, FullyEncryptedList])
 def test_a_party_whose_elements_were_dropped_notices(kind):
-    sets = sets_of("abc", "bcd", "cdefgh")
+    sets = pseudonyms_of("abc", "bcd", "cdefgh")
     outcome, _ = run_faulty(sets, merger="north", rewrite=changed(kind, first_everywhere, lane="list/east"))
     assert type(outcome["east"]) is ProtocolViolation
     assert "lacks elements of east" in outcome["east"].message
@@ -159,7 +144,7 @@ def test_an_opening_is_checked(change):
 
 
 def test_no_error_holds_an_element():
-    sets = {name: {b"secret-" + element for element in elements} for name, elements in TWO.items()}
+    sets = pseudonyms_of(("secret-1", "secret-2"), ("secret-2", "secret-3"))
     for kind in (EncryptedList, FullyEncryptedList, MergedPiece):
         outcome, _ = run_faulty(sets, merger="north", rewrite=changed(kind, first_everywhere))
         assert all("secret" not in str(end) for end in outcome.values() if isinstance(end, BaseException))
@@ -167,11 +152,11 @@ def test_no_error_holds_an_element():
 
 @pytest.mark.parametrize("lost", list(SETS))
 def test_a_party_that_is_lost_at_any_frame_ends_the_union_for_all(lost):
-    union = sorted(set().union(*SETS.values()))
-    _, hub = run_faulty(SETS, merger="north")
+    ends, hub = run_faulty(SETS, merger="north")
+    assert all(isinstance(end, list) for end in ends.values())
     for frame in range(hub.sent[lost]):
         outcome, _ = run_faulty(SETS, merger="north", crash=(lost, frame))
         for name, end in outcome.items():
-            if name != lost and end != union:  # who needs nothing more of the lost party may have finished
+            if name != lost and not isinstance(end, list):  # who needs nothing more of the lost party may have finished
                 assert type(end) is PeerError
                 assert end.party == lost

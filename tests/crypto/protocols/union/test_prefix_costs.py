@@ -6,12 +6,12 @@ import hashlib
 
 import pytest
 
+from crypto.protocols.comparison.two_party import pairs_of
 from crypto.protocols.sums.pairwise import agree
 from crypto.protocols.union import prefixes
 from crypto.protocols.union.prefix_costs import AskedBits, pairs_traffic, prefix_union_traffic
 from crypto.protocols.union.prefix_disclosure import declared, most_opened
 from crypto.protocols.union.prefix_union import prefix_union
-from crypto.protocols.union.shared_or import pairs_of
 from link.traffic import Traffic
 from protos.v1.link_pb2 import Frame, Opening
 from tests.crypto.protocols.set_union_world import NAMES

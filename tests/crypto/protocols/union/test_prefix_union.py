@@ -9,12 +9,12 @@ import pytest
 from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
+from crypto.protocols.comparison.two_party import pairs_of
 from crypto.protocols.sums.pairwise import agree
 from crypto.protocols.union import prefix_union as module
 from crypto.protocols.union.prefix_disclosure import declared, leakage, most_opened
 from crypto.protocols.union.prefix_union import prefix_union
 from crypto.protocols.union.prefixes import Prefixes
-from crypto.protocols.union.shared_or import pairs_of
 from link.disclosure import Declared
 from link.errors import ComineError, PeerError, ProtocolViolation
 from protos.v1.link_pb2 import Frame, Opening

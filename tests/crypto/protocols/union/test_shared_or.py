@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 from scipy.linalg import hadamard
 
 from crypto.primitives.xor_sharing import reconstruct_bits
+from crypto.protocols.comparison.two_party import pairs_of
 from crypto.protocols.union import shared_or as module
-from crypto.protocols.union.shared_or import pairs_of, shared_or
+from crypto.protocols.union.shared_or import shared_or
 from link.session import Session
 from protos.v1.link_pb2 import Frame
 from protos.v1.oblivious_transfer_pb2 import EncryptedMessages

@@ -9,9 +9,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from crypto.primitives import blocks
-from crypto.protocols.union.lists import LENGTH_CLASSES, classes, longest_allowed, sizes_of
+from crypto.protocols.union.limits import LENGTH_CLASSES, check_limits, longest_allowed, over_limits, refuse_over_limits
 from crypto.protocols.union.size_classes import LEAST, LISTS, SETS, SizeClasses, over_bound
 from link.errors import ConfigurationError
+from mining.limits import MAX_ITEM_BYTES
+from tests.errors import fails
 
 LADDERS = st.sampled_from([SETS, LISTS])
 SIZES = st.one_of(st.integers(0, 300), st.integers(0, 1 << 24))
@@ -47,15 +49,19 @@ def test_bounds_one_after_the_other_tell_the_size_class_alone(ladder: SizeClasse
     assert (swept(ladder, one) == swept(ladder, other)) == (ladder.place(one) == ladder.place(other))
 
 
-def told(longest: int, limit: int) -> tuple[int, int]:
-    return classes([b"x" * longest], None, limit)
+def told(longest: int, limit: int) -> bool:
+    return over_limits([b"x" * longest], None, limit)[1]
+
+
+def length_class(longest: int) -> int:
+    return next(width for width in LENGTH_CLASSES if blocks.blocks_needed(longest) <= width)
 
 
 @settings(max_examples=60)
 @given(st.integers(0, 4096), st.integers(0, 4096))
 def test_limits_of_names_one_after_the_other_tell_the_length_class_alone(one: int, other: int) -> None:
     limits = [*range(1, 200), *range(200, 4097, 31), 4096]
-    alike = told(one, 4096) == told(other, 4096)
+    alike = length_class(one) == length_class(other)
     assert ([told(one, limit) for limit in limits] == [told(other, limit) for limit in limits]) == alike
 
 
@@ -66,7 +72,6 @@ def test_the_longest_that_a_limit_allows_is_the_longest_of_its_blocks() -> None:
         assert blocks.blocks_needed(longest + 1) == width + 1
         assert longest_allowed(longest) == longest
     assert longest_allowed(blocks.MAX_ELEMENT_BYTES) == blocks.MAX_ELEMENT_BYTES
-    assert longest_allowed(16, "union") == 16
 
 
 @pytest.mark.parametrize(
@@ -81,7 +86,14 @@ def test_whoever_is_over_a_bound_is_told_what_it_came_to(bound: int | None, said
     assert over_bound(SETS, bound, "KEY").startswith(said)
     if bound is not None:
         with pytest.raises(ConfigurationError, match=f"than {said.split('KEY')[0]}"):
-            sizes_of((SETS.beyond, 0), 3, "items", bound, 16, 0)
+            refuse_over_limits((True, False), "items", bound, 16, key="KEY")
+
+
+@pytest.mark.parametrize(("most", "raised"), [(4095, True), (MAX_ITEM_BYTES, False)])
+def test_nobody_is_told_to_raise_what_is_at_its_most(most: int, raised: bool) -> None:
+    with fails("E104") as caught:
+        refuse_over_limits((False, True), "items", None, most)
+    assert ("max_item_bytes" in caught.value.message) == raised
 
 
 @given(LADDERS, st.lists(SIZES, min_size=1), st.one_of(st.none(), SIZES.map(lambda size: max(size, 1))))
@@ -89,3 +101,9 @@ def test_every_list_has_room_for_what_it_may_hold(ladder: SizeClasses, held: lis
     largest = max(ladder.of(number, bound) for number in held)
     if largest < ladder.beyond:
         assert max(held) <= ladder.capacity(largest, bound)
+
+
+@pytest.mark.parametrize(("bound", "longest"), [(0, 9), ((1 << 24) + 1, 9), (None, 1 << 16)])
+def test_limits_within_which_there_is_no_union_are_refused(bound: int | None, longest: int) -> None:
+    with fails("E100"):
+        check_limits("items", bound, longest)

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from crypto.protocols.comparison.two_party import pairs_of
 from crypto.protocols.sums.pairwise import agree
 from link.errors import ConfigurationError, MalformedMessage, ProtocolViolation
 from link.session import Session
@@ -19,7 +20,6 @@ from mining.joint.anonymisation.vertical import assembly, local_pruning
 from mining.joint.anonymisation.vertical.columns import Axis
 from mining.joint.anonymisation.vertical.contingency import ContingencyTables
 from mining.joint.anonymisation.vertical.disclosure import openings
-from mining.joint.vertical.mine import pair_up
 from protos.v1.link_pb2 import Frame
 from tests.errors import fails
 from tests.mining.joint.anonymisation.anonymisation_world import AGES, PARTIES, SEXES, TOWNS, Cells, people, task
@@ -42,7 +42,7 @@ def test_tables_are_the_counts_of_the_joined_rows(seed: int, parties: int, n_row
 
     async def part(session: Session, _: None) -> list[Any]:
         secrets = await agree(session.lane("keys"))
-        pairs = pair_up(session.lane("pairs"))
+        pairs = pairs_of(session.lane("pairs"))
         axes = tuple(
             Axis(tree, holder, own if holder == session.me else None)
             for tree, holder, own in zip(trees, holders, leaves, strict=True)

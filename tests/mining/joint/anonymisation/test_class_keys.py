@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterator
+from contextlib import contextmanager
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -16,14 +16,13 @@ from hypothesis import strategies as st
 import comine
 from anonymize.models import TCloseness
 from anonymize.verifier import verify
-from crypto.primitives.blocks import BLOCK_BYTES
-from crypto.protocols.union import set_union
-from crypto.protocols.union.lists import sorted_elements
+from crypto.protocols.union.prefix_union import prefix_union
 from jobs.statement import statement
+from link.session import Session
 from mining.joint.anonymisation import disclosure, occurring, search
 from mining.joint.anonymisation.disclosure import openings
 from mining.joint.anonymisation.parameters import Carried, JointAnonymisation
-from protos.v1.link_pb2 import Frame, Opening
+from protos.v1.link_pb2 import Frame
 from tests.errors import fails
 from tests.examples import examples
 from tests.mining.joint.anonymisation.anonymisation_jobs_world import job
@@ -126,22 +125,21 @@ def test_over_grpc() -> None:
 
 
 # -- what is opened ---------------------------------------------------------------------------------------------------
-def opened_keys(frames: Iterable[Frame], receiver: str) -> dict[tuple[int, ...], set[int]]:
-    """By node, in the order in which they were asked, the keys that a party is told."""
-    rows: dict[tuple[int, ...], list[bytes]] = defaultdict(list)
-    for frame in frames:
-        if frame.receiver == receiver and frame.type == Opening.DESCRIPTOR.full_name:
-            message = Opening.FromString(frame.body)
-            if message.label == occurring.LABEL:
-                lane = frame.lane.split("/keys (")[1].split(")")[0]
-                rows[tuple(int(level) for level in lane.split(","))].append(message.values)
-    return {node: _decoded(b"".join(parts)) for node, parts in rows.items()}
+@contextmanager
+def told_to(party: str) -> Iterator[dict[tuple[int, ...], set[int]]]:
+    """By node, in the order in which they are asked, the keys that a party is told."""
+    told = dict[tuple[int, ...], set[int]]()
 
+    async def noted(session: Session, *arguments: Any, **named: Any) -> list[bytes]:
+        found = await prefix_union(session, *arguments, **named)
+        if session.me == party:
+            lane = session.path.split("/keys (")[1].split(")")[0]
+            told[tuple(int(level) for level in lane.split(","))] = {int.from_bytes(key, "big") for key in found}
+        return found
 
-def _decoded(block: bytes) -> set[int]:
-    """Keys from opened tuples of one block each."""
-    rows = np.frombuffer(block, np.uint8).reshape(-1, 1, BLOCK_BYTES)
-    return {int.from_bytes(element, "big") for element in sorted_elements(rows, 8, fakes=False)}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(occurring, "prefix_union", noted)
+        yield told
 
 
 def keys_of(cells: Cells, wanted: JointAnonymisation, node: tuple[int, ...]) -> set[int]:
@@ -161,10 +159,10 @@ def test_keys_of_few_nodes_are_opened_the_coarsest_first_whoever_has_the_rows() 
     for seed in (0, 1):
         frames: list[Frame] = []
         owners = np.random.default_rng(seed).permutation(np.arange(36) % 3)
-        found = joint(cells, owners, parties, wanted, frames=frames, seed=seed)["north"]
+        with told_to("east") as told:
+            found = joint(cells, owners, parties, wanted, frames=frames, seed=seed)["north"]
         labels = check_declared(frames, openings(wanted, parties))
         assert occurring.LABEL in labels
-        told = opened_keys(frames, "east")
         assert len(told) == found.statistics["unions"] > 0
         for node, keys in told.items():
             assert keys == keys_of(cells, wanted, node)
@@ -185,22 +183,19 @@ def test_the_statement_warns_of_single_rows() -> None:
     assert occurring.LABEL in {line.label for line in found.declared}
     told = " ".join(found.exact_prose())
     assert "those of a single row among them" in told
-    assert "of the union of class keys of such a node" in told
     assert occurring.LABEL not in {line.label for line in statement(job()).declared}
 
 
-def test_keys_that_there_are_not_name_the_merger() -> None:
+def test_keys_that_there_are_not_are_refused() -> None:
     cells, parties = people(30, 3), PARTIES[:3]
-    original = set_union.set_union
 
     async def more(*arguments: Any, **named: Any) -> list[bytes]:
-        return [*await original(*arguments, **named), b"\xff" * 8]
+        return [*await prefix_union(*arguments, **named), b"\xff" * 8]
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(occurring, "set_union", more)
-        with fails("E402") as raised:
+        patch.setattr(occurring, "prefix_union", more)
+        with fails("E400"):
             joint(cells, np.arange(30) % 3, parties, task(parties, keys="union", max_suppression=Decimal("0.2")))
-    assert raised.value.party == "north"
 
 
 # -- jobs -------------------------------------------------------------------------------------------------------------

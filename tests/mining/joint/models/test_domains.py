@@ -8,6 +8,7 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
+from crypto.protocols.comparison.two_party import pairs_of
 from crypto.protocols.sums.pairwise import agree
 from link.session import Session
 from mining.data.tables import Table
@@ -33,7 +34,7 @@ def rows(draw: Any, size: int) -> dict[str, list[str]]:
 
 async def unite(session: Session, own: Table) -> tuple[Categorical, ...]:
     secrets = await agree(session.lane("keys"))
-    return await united(session.lane("union"), secrets, own, NAMES, merger="north", bound=64)
+    return await united(session.lane("union"), secrets, pairs_of(session.lane("pairs")), own, NAMES, bound=64)
 
 
 @given(st.data())
@@ -42,7 +43,7 @@ def test_values_at_any_party(data: st.DataObject) -> None:
     parties = PARTIES[: data.draw(st.integers(2, 4))]
     cells = {party: rows(data.draw, data.draw(st.integers(0, 4))) for party in parties}
     split = {party: table(each) for party, each in cells.items()}
-    declared = openings(parties, "north", vertical=False, bound=64)
+    declared = openings(parties, vertical=False, bound=64)
     every = {name: {text for each in cells.values() for text in each[name]} for name in NAMES}
     if not all(every.values()):
         with fails("E101"):
@@ -60,7 +61,7 @@ def test_values_of_columns_at_several_parties() -> None:
         "south": table({"colour": ["red", "", "green"]}),
         "east": table({}),
     }
-    declared = openings(parties, "north", vertical=True)
+    declared = openings(parties, vertical=True)
     for found in run(split, lambda s, own: opened(s, own, NAMES), declared).values():
         assert found == (Categorical("colour", ("", "green", "red")), Categorical("size", ("L", "S")))
 
@@ -73,11 +74,11 @@ def test_values_of_other_columns_are_refused() -> None:
 
     split = {"north": table({"size": ["L"]}), "south": table({"colour": ["red"]})}
     with fails("E400") as caught:
-        run(split, other, openings(PARTIES[:2], "north", vertical=True))
+        run(split, other, openings(PARTIES[:2], vertical=True))
     assert caught.value.party == "south"
 
 
 def test_the_statement_speaks_of_the_union() -> None:
-    lines = " ".join(line.exact for line in learned(PARTIES[:3], "north", vertical=False))
+    lines = " ".join(line.exact for line in learned(PARTIES[:3], vertical=False))
     assert "of the union of values: " in lines
     assert "not at whom" in lines

@@ -3,17 +3,25 @@
 from __future__ import annotations
 
 import asyncio
+from collections import defaultdict
 from collections.abc import Mapping
 from itertools import pairwise
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from coordinator.jobs.simulate import simulate_job
-from crypto.protocols.union.costs import UnionSizes
+from crypto.primitives.xor_sharing import XorShare
+from crypto.protocols.comparison.two_party import TwoParty
+from crypto.protocols.union import prefix_union
+from crypto.protocols.union.lists import ListSizes
+from crypto.protocols.union.prefix_costs import AskedBits
+from crypto.protocols.union.shared_or import shared_or
 from jobs.kinds.columns.parameters import vertical_mining
 from jobs.results.result import Result
 from jobs.spec.job import JobSpec
+from link.session import Session
 from link.traffic import Traffic
 from mining.candidates import join
 from mining.data.item_columns import item_columns
@@ -42,8 +50,15 @@ def parted(groups: Mapping[str, list[str]], n_rows: int) -> dict[str, Table]:
     return found
 
 
-def sizes_of(spec: JobSpec, data: Mapping[str, Table], result: Result) -> RunSizes:
-    """The numbers on which a run hangs, from its data and its result, all candidates in one batch."""
+def sizes_of(spec: JobSpec, data: Mapping[str, Table], result: Result, asked: Mapping[str, list[int]]) -> RunSizes:
+    """The numbers on which a run hangs, from its data and its result, all candidates in one batch.
+
+    Args:
+        spec: The job.
+        data: By party its rows.
+        result: Of the run.
+        asked: By party, how many bits each question of its unions of names asked for.
+    """
     task, parties = vertical_mining(spec), spec.job.parties
     rows = {party: data[party].n_rows for party in parties}
     assert result.n_rows is not None
@@ -61,8 +76,7 @@ def sizes_of(spec: JobSpec, data: Mapping[str, Table], result: Result) -> RunSiz
         group.name: GroupSizes(
             {member: int((counts[member] > 0).sum()) for member in group.members},
             {member: int((counts[member] >= -(-least // len(group.members))).sum()) for member in group.members},
-            named[group.name].number,
-            named[group.name].longest,
+            AskedBits(tuple(asked[group.speaker]), named[group.name].number) if group.speaker in asked else None,
         )
         for group in task.groups
         if len(group.members) > 1
@@ -76,7 +90,7 @@ def sizes_of(spec: JobSpec, data: Mapping[str, Table], result: Result) -> RunSiz
     return RunSizes(
         rows=rows,
         common=result.n_rows,
-        positions=UnionSizes.expected(rows, 0, 1, task.bound, fill="union").elements,
+        positions=ListSizes.expected(rows, task.bound).elements,
         columns={party: names_of(data[party].column_names) for party in parties},
         numbered={
             group.name: groups[group.name].positions.elements
@@ -99,14 +113,23 @@ def sizes_of(spec: JobSpec, data: Mapping[str, Table], result: Result) -> RunSiz
         ("paillier", ("clinics", "registry"), "candidates"),
     ],
 )
-def test_a_job_sends_what_is_planned(engine: str, chosen: tuple[str, ...], disclose: str) -> None:
+def test_a_job_sends_what_is_planned(
+    engine: str, chosen: tuple[str, ...], disclose: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     groups = {name: GROUPS[name] for name in chosen}
     parties = [party for members in groups.values() for party in members]
     itemsets = {"min_support": "0.4", "engine": engine, "disclose": disclose}
     spec = job(parties, ["all"], align={"mode": "union"}, groups=groups, itemsets=itemsets)
     data = parted(groups, 40)
+    asked = defaultdict[str, list[int]](list)
+
+    async def noted(lane: Session, pairs: Mapping[str, TwoParty], bits: NDArray[np.uint8]) -> XorShare:
+        asked[lane.me].append(len(bits))
+        return await shared_or(lane, pairs, bits)
+
+    monkeypatch.setattr(prefix_union, "shared_or", noted)
     result = asyncio.run(simulate_job(spec, data, seed=1))
-    sizes = sizes_of(spec, data, result)
+    sizes = sizes_of(spec, data, result, asked)
     traffic = Traffic(parties)
     mining_traffic(traffic, vertical_mining(spec), sizes)
     traffic.session({name: len(result.receipts[name].certificate) for name in parties})

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
+from crypto.protocols.comparison.two_party import pairs_of
 from crypto.protocols.products.ot_matrix import Pairs
 from crypto.protocols.sums.pairwise import agree
 from link.session import Session
@@ -22,7 +23,7 @@ from mining.joint.vertical.choice import chosen_engine
 from mining.joint.vertical.disclosure import collusion, learned, openings
 from mining.joint.vertical.engines.engine import Setup
 from mining.joint.vertical.engines.paillier import products as paillier
-from mining.joint.vertical.mine import mine, pair_up
+from mining.joint.vertical.mine import mine
 from mining.joint.vertical.parameters import Mode, VerticalMining, holders_of
 from protos.v1.link_pb2 import Frame, Opening
 from tests.crypto.protocols.products_world import assert_views_alike
@@ -199,7 +200,7 @@ def test_nobody_helps(parties: str, helper: str | None) -> None:
     async def role(session: Session) -> None:
         secrets = await agree(session)
         with fails("E100"):
-            chosen_engine(task).start(Setup(session.lane("engine"), task, secrets, pair_up(session)))
+            chosen_engine(task).start(Setup(session.lane("engine"), task, secrets, pairs_of(session)))
 
     run_parties(parties, role)
 
@@ -261,7 +262,7 @@ def test_a_stock_is_begun_before_columns_are_known(monkeypatch: pytest.MonkeyPat
     task = VerticalMining(1, ("a",), ("a", "b"), "a", engine="paillier")
 
     async def role(session: Session) -> int:
-        engine = chosen_engine(task).start(Setup(session.lane("engine"), task, await agree(session), pair_up(session)))
+        engine = chosen_engine(task).start(Setup(session.lane("engine"), task, await agree(session), pairs_of(session)))
         assert isinstance(engine, paillier.PaillierProducts)
         await engine.prepare(20)
         assert engine._stocking is not None
