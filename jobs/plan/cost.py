@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from math import sqrt
 from typing import Final
 
 from jobs.plan.plan import Plan
@@ -18,11 +17,9 @@ def cost(plan: Plan) -> str:
         return f"{about(plan.supposed.bytes_sent, plan.supposed.seconds)} {plan.supposed.condition}"
     if not plan.is_least:
         return about(plan.bytes_sent, plan.seconds)
-    most, longest = plan.bytes_sent_at_most, plan.seconds_at_most
-    if most is None or longest is None:
+    if plan.middle is None:
         return f"more than {_size(plan.bytes_sent)}; how much depends on the rows"
-    between = sqrt(max(plan.bytes_sent, 1) * max(most, 1))
-    return f"very roughly {_size(between)}, which depends on the rows"
+    return f"{about(*plan.middle)}, very roughly, as it depends on the rows"
 
 
 def about(bytes_sent: float, seconds: float) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from math import sqrt
 from typing import Any, Literal, Self
 
 from pydantic import Field, ValidationError
@@ -155,6 +156,14 @@ class Plan(Part):
         most = [party.bytes_sent_at_most for party in self.parties.values()]
         known = [size for size in most if size is not None]
         return sum(known) if len(known) == len(most) else None
+
+    @property
+    def middle(self) -> tuple[int, float] | None:
+        """Bytes and seconds between the least and the most, as a ratio of both; None where no most is known."""
+        most, longest = self.bytes_sent_at_most, self.seconds_at_most
+        if most is None or longest is None:
+            return None
+        return round(sqrt(self.bytes_sent * most)), sqrt(self.seconds * longest)
 
     def as_data(self) -> dict[str, Any]:
         """The plan as JSON values."""

@@ -33,23 +33,26 @@ def supposed(spec: JobSpec, published: Mapping[str, PartyEstimate], latency_s: f
         ConfigurationError: The job cannot run with such parties.
     """
     hidden = not any(sizes_of(published[name].sizes).rows for name in spec.job.parties)
-    if spec.is_vertical:
-        job, guessed, items = _of_columns(spec, hidden), dict(published), spec.plan.items or _COLUMN_ITEMS
-    else:
-        job, guessed, items = spec, _of_rows(spec, published, _ROWS if hidden else None), _ITEMS
-    plan = estimate(job, predicted(job, guessed, "likely"), latency_s, compare=False)
-    if plan.is_least:
+    rows = spec.plan.rows or _ROWS
+    items = (spec.plan.items or _COLUMN_ITEMS) if spec.is_vertical else _ITEMS
+    taken = [f"{rows:,} rows"] * hidden + [f"{items:,} frequent items"] * _mines(spec)
+    if not taken:
         return None
-    rows = f"{spec.plan.rows or _ROWS:,} rows"
-    taken = ", ".join([*[rows] * hidden, *[f"{items:,} frequent items"] * _mines(spec)])
-    return Supposed(bytes_sent=plan.bytes_sent, seconds=plan.seconds, condition=f"if each has {taken}")
+    if spec.is_vertical:
+        job, guessed = _of_columns(spec, items, rows if hidden else None), dict(published)
+    else:
+        job, guessed = spec, _of_rows(spec, published, rows if hidden else None)
+    plan = estimate(job, predicted(job, guessed, "likely"), latency_s, compare=False)
+    figures = plan.middle if plan.is_least else (plan.bytes_sent, plan.seconds)
+    if figures is None:
+        return None
+    rough = ", very roughly" * plan.is_least
+    return Supposed(bytes_sent=figures[0], seconds=figures[1], condition=f"if each has {', '.join(taken)}{rough}")
 
 
-def _of_columns(spec: JobSpec, hidden: bool) -> JobSpec:
-    """The job with what its owner may say of sizes, and with the engine that it takes without that."""
-    sizes = {"items": spec.plan.items or _COLUMN_ITEMS}
-    if hidden:
-        sizes["rows"] = spec.plan.rows or _ROWS
+def _of_columns(spec: JobSpec, items: int, rows: int | None) -> JobSpec:
+    """The job with sizes as its owner may state them, and with the engine that it takes without that."""
+    sizes = {"items": items} if rows is None else {"items": items, "rows": rows}
     changes: dict[str, object] = {"plan": spec.plan.model_copy(update=sizes)}
     if spec.itemsets_ is not None:
         changes["itemsets_"] = spec.itemsets_.model_copy(update={"engine": kind_of(spec).engine(spec)})
