@@ -12,7 +12,7 @@ import os
 import sqlite3
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import IO, Any, Final
+from typing import IO, Any, Final, Protocol
 
 import pyarrow as pa
 import pyarrow.csv as pa_csv
@@ -28,7 +28,17 @@ _READABLE: Final = (
 _FORMS: Final = "sqlite:///PATH, duckdb:///PATH or postgres://..."
 
 
-def as_arrow(data: Any) -> pa.Table:
+class ArrowTable(Protocol):
+    """A table of any library that hands over Arrow's, such as a data frame."""
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
+
+
+Rows = Mapping[str, Sequence[object]] | Sequence[Mapping[str, object]]  # as Python itself has them
+Tabular = ArrowTable | Rows
+
+
+def as_arrow(data: Tabular) -> pa.Table:
     """A table of Arrow's.
 
     Args:

@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
-from typing import Any, Final, Literal
+from typing import Final, Literal
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from anonymize.columns import Column, Kind, Value, default_kind, missing
-from anonymize.reading import as_arrow
+from anonymize.reading import Tabular, as_arrow
 from link.errors import ConfigurationError, InputDataError
 
 Role = Literal["identifiers", "quasi_identifiers", "sensitive", "insensitive"]
@@ -123,7 +123,7 @@ class Suggestion:
     reason: str
 
 
-def suggest_roles(data: Any) -> tuple[Suggestion, ...]:
+def suggest_roles(data: Tabular) -> tuple[Suggestion, ...]:
     """Proposes a role and a kind for each column, with the reason; a person who knows the data decides.
 
     A column that nothing speaks for is proposed as a quasi-identifier, the cautious choice.

@@ -6,14 +6,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from types import MappingProxyType
-from typing import Any, Final, Literal, get_args
+from typing import Final, Literal, get_args
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
 from anonymize.columns import NUMBERED, SHOWN, Column, Kind, Value, default_kind, missing
-from anonymize.reading import as_arrow
+from anonymize.reading import Tabular, as_arrow
 from anonymize.roles import Roles
 from link.errors import ConfigurationError, InputDataError
 
@@ -46,7 +46,7 @@ class Table:
     @classmethod
     def of(
         cls,
-        data: Any,
+        data: Tabular,
         roles: Roles,
         kinds: Mapping[str, Kind] = _NO_KINDS,
         orders: Mapping[str, Sequence[Value]] = _NO_ORDERS,

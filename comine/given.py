@@ -9,8 +9,8 @@ from typing import Any, cast, get_args
 import numpy as np
 import pyarrow as pa
 
+from anonymize.reading import ArrowTable
 from jobs.data import Data, DataKind
-from jobs.kinds.models.model import ArrowTable
 from link.errors import InputDataError
 from link.files.printable import is_text, one_line
 from mining.data.frames import transactions_from_arrow

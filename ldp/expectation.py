@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from itertools import islice
 from typing import Any, Final, Protocol
 
@@ -289,7 +290,15 @@ def iterative_bayes(
     return LikelihoodFit(step.distribution, tuple(trace), step.gap)
 
 
-def fit_reports(mechanism: Mechanism[Any], reports: Reports, **options: Any) -> LikelihoodFit:
+def fit_reports(
+    mechanism: Mechanism[Any],
+    reports: Reports,
+    *,
+    iterations: int = 10_000,
+    tolerance: float | None = None,
+    start: Floats | None = None,
+    smooth: bool = False,
+) -> LikelihoodFit:
     """The distribution of values behind reports of a mechanism, near the likeliest one.
 
     Direct and unary encodings have structured likelihoods for domains of any size; other mechanisms need outputs that
@@ -298,7 +307,10 @@ def fit_reports(mechanism: Mechanism[Any], reports: Reports, **options: Any) -> 
     Args:
         mechanism: Whose reports they are.
         reports: At least one.
-        **options: Of `iterative_bayes`.
+        iterations: As of `iterative_bayes`, and so are all that follow.
+        tolerance: As there.
+        start: As there.
+        smooth: As there.
 
     Raises:
         ConfigurationError: The mechanism's outputs cannot be enumerated.
@@ -306,17 +318,18 @@ def fit_reports(mechanism: Mechanism[Any], reports: Reports, **options: Any) -> 
     """
     if reports.fingerprint != mechanism.fingerprint or not len(reports):
         raise InputDataError("there is no report to estimate from, or the reports belong to another mechanism")
+    fitted = partial(iterative_bayes, iterations=iterations, tolerance=tolerance, start=start, smooth=smooth)
     if isinstance(mechanism, DirectEncoding):
-        return iterative_bayes(DirectLikelihood(mechanism), mechanism.tally(reports), **options)
+        return fitted(DirectLikelihood(mechanism), mechanism.tally(reports))
     if isinstance(mechanism, UnaryEncoding):
         # Equal reports count as one observation made several times: many at small domains, where that saves most.
         _, first, times = np.unique(reports.fields[0], axis=0, return_index=True, return_counts=True)
-        return iterative_bayes(UnaryLikelihood(mechanism, reports[first]), times, **options)
+        return fitted(UnaryLikelihood(mechanism, reports[first]), times)
     try:
         channel, outcomes = mechanism.channel(), mechanism.outcomes(reports)
     except NotImplementedError as error:
         raise ConfigurationError(f"{error}; take grr, sue, oue or the for likelihoods") from None
-    return iterative_bayes(channel, np.bincount(outcomes, minlength=len(channel[0])), **options)
+    return fitted(channel, np.bincount(outcomes, minlength=len(channel[0])))
 
 
 def smoothed(distribution: Floats) -> Floats:

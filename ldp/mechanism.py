@@ -159,13 +159,14 @@ class Mechanism(Checked, ABC, Generic[E]):
         """Bytes of one report on the wire."""
         return sum(field.nbytes for field in self.layout)
 
-    def get_params(self, deep: bool = True) -> dict[str, Any]:  # noqa: ARG002 (scikit-learn passes it)
+    def get_params(self, deep: bool = True) -> dict[str, object]:  # noqa: ARG002 (scikit-learn passes it)
         """The constructor's parameters by name, as scikit-learn asks for them."""
         return {name: getattr(self, name) for name in inspect.signature(type(self)).parameters}
 
-    def with_params(self, **changes: Any) -> Self:
+    def with_params(self, **changes: object) -> Self:
         """The same mechanism with some other parameters."""
-        return type(self)(**{**self.get_params(), **changes})
+        parameters: dict[str, Any] = {**self.get_params(), **changes}
+        return type(self)(**parameters)
 
     @property
     def mapping(self) -> int:

@@ -58,7 +58,7 @@ GROUP: Final = "comine.mechanisms"
 _TAKEN: Final = frozenset({*COLLECTED, "auto", "prefix-extending"})
 
 
-def oracle(name: str, domain: DomainLike, epsilon: float, **parameters: Any) -> FrequencyOracle:
+def oracle(name: str, domain: DomainLike, epsilon: float, **parameters: float | None) -> FrequencyOracle:
     """The oracle of a name.
 
     Args:
@@ -70,8 +70,9 @@ def oracle(name: str, domain: DomainLike, epsilon: float, **parameters: Any) -> 
     Raises:
         ConfigurationError: There is none of that name, or a parameter is wrong.
     """
+    given: dict[str, Any] = dict(parameters)  # whose kinds the oracle checks
     if name == "auto":
-        return choose(domain, epsilon, **parameters).oracle
+        return choose(domain, epsilon, **given).oracle
     if name not in HOMES and not is_brought(name):
         raise ConfigurationError(f"there is no frequency oracle '{name}'; take one of {', '.join(oracle_names())}")
     known = settable(name)
@@ -80,7 +81,7 @@ def oracle(name: str, domain: DomainLike, epsilon: float, **parameters: Any) -> 
             raise ConfigurationError(
                 f"{name} has no parameter '{each}'; it has {', '.join(known) or 'none beside epsilon'}"
             )
-    return _oracle(name)(domain, epsilon, **parameters)
+    return _oracle(name)(domain, epsilon, **given)
 
 
 def oracle_names() -> tuple[str, ...]:

@@ -175,7 +175,7 @@ class Condenser:
             },
         )
 
-    def state(self) -> dict[str, Any]:
+    def state(self) -> dict[str, object]:
         """All that is kept, as numbers, texts and lists: `json.dumps` takes it, `from_state` gives it back exactly."""
         moments = self.moments
         return {

@@ -8,7 +8,7 @@ import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field
-from typing import Any, Self
+from typing import Any, Self, TypeVar, overload
 
 import numpy as np
 import pyarrow as pa
@@ -16,11 +16,14 @@ from numpy.typing import NDArray
 
 from anonymize.columns import Kind, Value
 from anonymize.models import KAnonymity, Model, Requirements
+from anonymize.reading import ArrowTable, Rows, Tabular
 from anonymize.release import Release
 from anonymize.roles import Roles
 from anonymize.tables import Missing, Table
 from anonymize.uniqueness import DisclosureWarning, doubts
 from link.errors import ConfigurationError
+
+Frame = TypeVar("Frame", bound=ArrowTable)
 
 
 @dataclass(eq=False, repr=False)
@@ -58,7 +61,7 @@ class Anonymizer(ABC):
     def _release(self, table: Table) -> Release:
         """Runs the algorithm."""
 
-    def fit(self, data: Any, y: object = None) -> Self:  # noqa: ARG002 - scikit-learn passes it
+    def fit(self, data: Tabular, y: object = None) -> Self:  # noqa: ARG002 - scikit-learn passes it
         """Makes the release.
 
         Args:
@@ -76,21 +79,26 @@ class Anonymizer(ABC):
         self.n_features_in_ = len(self.feature_names_in_)
         return self
 
-    def fit_transform(self, data: Any, y: object = None) -> Any:
+    @overload
+    def fit_transform(self, data: Frame, y: object = None) -> Frame: ...
+    @overload
+    def fit_transform(self, data: Rows, y: object = None) -> pa.Table: ...
+    def fit_transform(self, data: Tabular, y: object = None) -> ArrowTable:
         """Makes the release and gives it as what the input is: a data frame, or a `pyarrow.Table`.
 
         A pandas index keeps the labels of the rows that are published, where published rows are rows of the input.
         """
         self.fit(data, y)
         rows = self.release_.rows
-        return like(data, self.release_.table, None if rows is None else self.table_.kept[rows])
+        made: ArrowTable = like(data, self.release_.table, None if rows is None else self.table_.kept[rows])
+        return made
 
-    def get_params(self, deep: bool = True) -> dict[str, Any]:  # noqa: ARG002 - scikit-learn passes it
+    def get_params(self, deep: bool = True) -> dict[str, object]:  # noqa: ARG002 - scikit-learn passes it
         """The constructor's parameters by name."""
         names = list(inspect.signature(type(self).__init__).parameters)[1:]
         return {name: getattr(self, name) for name in names}
 
-    def set_params(self, **parameters: Any) -> Self:
+    def set_params(self, **parameters: object) -> Self:
         """Changes parameters; `fit` checks them.
 
         Raises:
@@ -133,7 +141,7 @@ class Anonymizer(ABC):
         for each in doubts(data, self.roles, self._as_they_are, self._least):
             warnings.warn(each, DisclosureWarning, stacklevel=3)
 
-    def _read(self, data: Any) -> Table:
+    def _read(self, data: Tabular) -> Table:
         return Table.of(data, self.roles, self.kinds or {}, self.orders or {}, self.missing)
 
 

@@ -6,16 +6,17 @@ from collections.abc import Callable, Mapping
 from dataclasses import KW_ONLY, dataclass, field
 from decimal import Decimal
 from importlib import import_module
-from typing import Any, Final, Literal
+from typing import Final, Literal, overload
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
 from anonymize.columns import Value, text_of
-from anonymize.estimators.base import ModelAnonymizer, like
+from anonymize.estimators.base import Frame, ModelAnonymizer, like
 from anonymize.grouping import group
 from anonymize.hierarchies.hierarchy import Hierarchy
+from anonymize.reading import ArrowTable, Rows, Tabular
 from anonymize.release import Release, recode
 from anonymize.tables import Table
 from link.errors import ConfigurationError
@@ -74,7 +75,11 @@ class FullDomain(ModelAnonymizer):
         self.node_ = release.node
         return release
 
-    def transform(self, data: Any) -> Any:
+    @overload
+    def transform(self, data: Frame) -> Frame: ...
+    @overload
+    def transform(self, data: Rows) -> pa.Table: ...
+    def transform(self, data: Tabular) -> ArrowTable:
         """Recodes further rows as the fitted ones are; rows that would form a class of their own are left out.
 
         Together with the fitted release, all classes still meet the models: whatever joins a good class leaves it good.
@@ -103,7 +108,8 @@ class FullDomain(ModelAnonymizer):
         keep = known[labels[self.table_.n_rows :]]
         recoded = recode(table, self.hierarchies, [self.node_[c.name] for c in table.quasi_identifiers], keep)
         self._warn(_together(self.table_.data, table.data.take(np.flatnonzero(keep))))
-        return like(data, recoded, table.kept[keep])
+        made: ArrowTable = like(data, recoded, table.kept[keep])
+        return made
 
     def _keys(self, table: Table) -> NDArray[np.int32]:
         """Shape (n, d): labels at the fitted levels, which hierarchies number alike for all tables."""

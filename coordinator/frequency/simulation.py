@@ -266,8 +266,8 @@ def _outcome(
 
 def _fresh(found: FrequencyOracle, run: int) -> FrequencyOracle:
     """The mechanism for a run: theory of sketches is over the draw of their public functions, so each takes others."""
-    parameters = found.get_params()
-    return found.with_params(salt=parameters["salt"] + run) if run and "salt" in parameters else found
+    salt = found.get_params().get("salt")
+    return found.with_params(salt=salt + run) if run and isinstance(salt, int) else found
 
 
 class _Errors:

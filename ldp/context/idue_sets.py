@@ -38,7 +38,7 @@ from ldp.mechanism import Channel, Mechanism, Tally, some
 from ldp.reports import Field, Reports
 from link.errors import ConfigurationError, InputDataError
 
-Sets: TypeAlias = Sequence[Collection[Any]]
+Sets: TypeAlias = Sequence[Collection[str | int]]
 """Each user's values, in any order, none of them twice; a set may be empty."""
 
 _LARGEST_LENGTH: Final = 1 << 16
@@ -89,7 +89,7 @@ class InputDiscriminativeSets(Mechanism[Estimate]):
         """ε_∅: what protects a dummy and a value from each other."""
         return log_above(self._dummy_ratio())
 
-    def set_epsilon(self, values: Sequence[Any]) -> float:
+    def set_epsilon(self, values: Collection[str | int]) -> float:
         """Ω_x, the budget of a set.
 
         Args:
@@ -103,7 +103,7 @@ class InputDiscriminativeSets(Mechanism[Estimate]):
         grown = sum((exp_below(self.epsilons[code]) for code in codes.tolist()), Fraction(0))
         return log_above((grown + (places - len(codes)) * self._dummy_ratio()) / places)
 
-    def pair_epsilon(self, first: Sequence[Any], second: Sequence[Any]) -> float:
+    def pair_epsilon(self, first: Collection[str | int], second: Collection[str | int]) -> float:
         """The ε that protects two sets from each other: the smaller Ω; arguments and errors as of `set_epsilon`."""
         return min(self.set_epsilon(first), self.set_epsilon(second))
 

@@ -16,7 +16,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from fractions import Fraction
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 
@@ -91,7 +91,7 @@ def satisfies_information_privacy(channel: Channel, prior: Sequence[Fraction], e
 
 # -- oracles of the registry ------------------------------------------------------------------------------------------
 def information_private(
-    name: str, domain: DomainLike, epsilon: float, prior: Sequence[float], **parameters: Any
+    name: str, domain: DomainLike, epsilon: float, prior: Sequence[float], **parameters: float | None
 ) -> FrequencyOracle:
     """An oracle with the largest LDP budget under which it is sure to be ε-LIP; its `epsilon` is that budget.
 

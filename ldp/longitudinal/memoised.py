@@ -121,7 +121,7 @@ class Memo:
         """What all reports so far and all later ones of the same keys spend at most: ε∞ for each key."""
         return len(self) * self.mechanism.exact_permanent_epsilon
 
-    def report(self, value: Any, rng: Randomness | None = None) -> Reports:
+    def report(self, value: str | float, rng: Randomness | None = None) -> Reports:
         """One report of a value.
 
         Raises:

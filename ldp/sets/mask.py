@@ -10,8 +10,8 @@ Source: Rizvi and Haritsa, "Maintaining Data Privacy in Association Rule Mining"
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from fractions import Fraction
-from typing import Any
 
 import numpy as np
 
@@ -59,7 +59,7 @@ class Mask(BasketOperator):
         """Of the two baskets that differ most, the empty one and the one with all items: d times `bit_epsilon`."""
         return self.domain.size * self.bit_epsilon
 
-    def epsilon_between(self, first: Any, second: Any) -> float:
+    def epsilon_between(self, first: Collection[str | int], second: Collection[str | int]) -> float:
         """The ε that protects two baskets from each other: `bit_epsilon` for each item that only one of them holds.
 
         Args:

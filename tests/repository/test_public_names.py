@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import inspect
 import re
 import subprocess
 import sys
@@ -83,6 +84,28 @@ def test_every_public_name_loads_and_is_explained(package: str) -> None:
         assert not isinstance(found, ModuleType), f"a module of {package} hides {name}"
         assert found.__doc__, name
     assert set(names_for_types(package)) == set(module.__all__)
+
+
+def signatures(found: object, name: str) -> Iterator[tuple[str, dict[str, object]]]:
+    """The annotations of a public function, and of the public methods and the constructor that a class itself has."""
+    for each, member in {name: found, **(vars(found) if inspect.isclass(found) else {})}.items():
+        function = getattr(member, "__func__", getattr(member, "fget", member))
+        if inspect.isfunction(function) and (each[0] != "_" or each == "__init__"):
+            yield f"{name}.{each}", dict(function.__annotations__)
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_signatures_say_what_they_take_and_give(package: str) -> None:
+    """What an editor shows of them: a type parameter may be any, as of an array, but no argument and no outcome."""
+    module = import_module(package)
+    vague = [
+        (place, argument)
+        for name in module.__all__
+        for place, annotations in signatures(getattr(module, name), name)
+        for argument, kind in annotations.items()
+        if re.search(r"\bAny\b", re.sub(r"\[[^][]*\]", "", re.sub(r"\[[^][]*\]", "", str(kind))))
+    ]
+    assert not vague
 
 
 @pytest.mark.parametrize("package", PACKAGES)

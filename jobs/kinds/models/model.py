@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from anonymize.reading import ArrowTable
 from jobs.kinds.models.parameters import ModelParameters
 from mining.data.table_readers import table_from_arrow
 from mining.data.tables import Table
@@ -17,12 +18,6 @@ from mining.models.attributes import coded_columns
 from mining.models.decision_tree import DecisionTree
 from mining.models.kmeans import Clusters, KMeansParameters, assign, stacked
 from mining.models.naive_bayes import NaiveBayes
-
-
-class ArrowTable(Protocol):
-    """A table of any library that hands over Arrow's, such as a data frame."""
-
-    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
 
 
 @dataclass(frozen=True, eq=False, slots=True)
