@@ -23,7 +23,7 @@ from protos.v1 import shuffle_pb2 as pb
 from tests.integration.processes import Organisations
 from tests.party.services.shuffler.nodes import COLLECTOR_KEY, POLICY, SHUFFLERS, Caller, numbered, numbers, route_for
 
-REPORTS = 600
+REPORTS = 400
 STEP = 20
 ROUTE = route_for(minimum=40)
 VICTIMS = ("north", "south", "north", "north", "south")
