@@ -11,7 +11,7 @@ from protos.v1.frequency_pb2 import COUNTED, DUPLICATE
 from tests.party.services.frequency import killed
 from tests.party.services.frequency.forking import forking
 
-KILLS = 24
+KILLS = 50
 LONGEST_S = 0.2  # beyond, more was written, and nothing else happened
 
 
