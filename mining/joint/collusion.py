@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from decimal import Decimal
-from math import exp
+from math import ceil, exp
 from typing import Final
 
 NOBODY_ELSE: Final = "nothing more: there is nobody to put data together with"
@@ -45,6 +45,6 @@ def odds(whom: str, epsilon: Decimal | float, delta: Decimal | float = 0, *, oth
         other: With what the record is compared.
     """
     chance = f", but for a chance of {float(delta):g}" if delta else ""
-    times, least = exp(float(epsilon)), 100
-    often = f"{times:,.0f}" if times >= least else f"{times:.2g}"
+    times, many = exp(float(epsilon)), 100
+    often = f"{ceil(times):,}" if times >= many else f"{ceil(10 * times) / 10:g}"  # no less than it is
     return f"to {whom} nothing is over {often} times as likely with a record as {other}{chance}"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from functools import cache
+from math import exp
 from pathlib import Path
 from typing import Final
 
@@ -17,6 +18,7 @@ from jobs.spec.job import JobSpec
 from jobs.statement import statement
 from jobs.summary import summary
 from link.files.printable import enumeration
+from mining.joint.collusion import odds
 from tests.jobs.audit import kinds
 from tests.jobs.test_statement import JOBS, PARTIES
 from tests.product_texts import ROOT
@@ -143,3 +145,12 @@ def test_the_readme_has_the_words_of_a_summary() -> None:
     for label, text in found.entries():
         if label not in ("asked", "holds"):
             assert f"| {label} | {text} |" in readme
+
+
+@pytest.mark.parametrize("epsilon", [0.01, 0.1, 1, 2, 4, 8, 20])
+def test_what_epsilon_means_is_never_understated(epsilon: float) -> None:
+    told = odds("anybody", epsilon)
+    (times,) = re.findall(r"over ([0-9.,]+) times", told)
+    assert exp(epsilon) <= float(times.replace(",", "")) <= exp(epsilon) * 1.1
+    assert "chance" not in told
+    assert odds("anybody", epsilon, 1e-6).endswith(", but for a chance of 1e-06")

@@ -273,8 +273,10 @@ def _of_origin(task: JointAnonymisation, parties: Sequence[str]) -> tuple[Learne
     if task.origin == "shown":
         what = f"of every released row whose it is; a party has none in a class, or {task.k_site} at least"
         lines.append(Learned(task.learners, "membership", what).main("whose every released row is"))
+    brief = ""
     if task.insider_k <= 1:
         what = "of a class in which others have a single row, that row; insider_k = 2 prevents it"
+        brief = "of a class in which others have a single row, that row"
     elif task.insiders == 1:
         what = f"without one's own rows, classes in which the others have {task.insider_k} rows or more, or none"
     else:
@@ -282,7 +284,7 @@ def _of_origin(task: JointAnonymisation, parties: Sequence[str]) -> tuple[Learne
             f"without the rows of up to {task.insiders} parties that put theirs together, classes in which the others "
             f"have {task.insider_k} rows or more, or none"
         )
-    lines.append(Learned(task.learners, "count", what))
+    lines.append(Learned(task.learners, "count", what, brief=brief))
     return tuple(lines)
 
 

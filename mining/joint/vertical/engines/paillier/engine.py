@@ -40,7 +40,8 @@ class Paillier(Engine):
             f"from how long {whose} takes to answer, about in how many rows its items occur, and how many "
             "different rows these make"
         )
-        return [Learned(tuple(parties), "count", what, detail)]
+        brief = f"from response times, roughly how many rows hold the items of {whose}"
+        return [Learned(tuple(parties), "count", what, detail).main(brief)]
 
 
 class _Costs(PairwiseCosts):

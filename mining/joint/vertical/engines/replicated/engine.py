@@ -66,7 +66,7 @@ class Replicated(Engine):
             f"{first} and of {second} occur in candidates across the two{again}"
         )
         return [
-            Learned((COORDINATOR,), "size", short, sizes),
+            Learned((COORDINATOR,), "size", short, sizes).main("as the dealer, the number of row positions"),
             *(
                 Learned(
                     (COORDINATOR, one), "membership", f"which rows hold which items of {other}, if they work together"
