@@ -166,6 +166,7 @@ def test_a_plan_that_the_next_result_is_compared_with(tmp_path: Path) -> None:
     def act(federation: comine.Federation) -> None:
         job = weekly().model_copy(update={"job": weekly().job.model_copy(update={"name": "<i>"})})
         assert federation.jobs() == []
+        assert "<tr><th>north</th><td><code>127.0.0.1:" in federation._repr_html_()
         plan = federation.plan(job)
         assert federation.jobs() == []  # nothing was proposed
         assert isinstance(plan, PlanDocument)
