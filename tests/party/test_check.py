@@ -265,7 +265,7 @@ def test_a_node_that_is_fit(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("old", "new", "subject", "status", "words"),
     [
-        ("[party]", "[parties]", "configuration", "problem", "[party]: is missing"),
+        ("[party]", "[parties]", "configuration", "problem", "parties: is not a known key; is party meant?"),
         ('federation = "federation.toml"', 'federation = "f.toml"', "federation", "problem", "f.toml"),
         ('name = "north"', 'name = "west"', "federation", "problem", "not in"),
         ('"pki/north.crt"', '"pki/south.crt"', "certificate", "problem", "does not belong"),
