@@ -55,7 +55,9 @@ def lists(offsets: NDArray[np.integer], values: pa.Array) -> pa.ListArray:
 
 def as_numpy(column: pa.Array | pa.ChunkedArray) -> NDArray[Any]:
     """The numbers of a column without nulls."""
-    return np.from_dlpack(column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column)
+    whole = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+    read: NDArray[Any] = np.frombuffer(whole.buffers()[1], whole.type.to_pandas_dtype())
+    return read[whole.offset : whole.offset + len(whole)]
 
 
 def _bits(values: NDArray[np.bool_]) -> pa.Buffer:
