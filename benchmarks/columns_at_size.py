@@ -26,7 +26,6 @@ PARTIES: Final = ("north", "south")
 COLUMNS: Final = 15
 LIMIT: Final = 2 << 30
 _BATCH: Final = 1 << 18
-_READY_S: Final = 300.0
 _GROUPS: Final = Path("/sys/fs/cgroup")
 _JOB: Final = """[job]
 name = "columns at size"
@@ -90,7 +89,7 @@ def _measure(table: Table, rows: int, engine: str, sources: Mapping[str, Path], 
     federation = LoopbackFederation.prepare(folder, "people", sources, written=dict.fromkeys(sources, written))
     (folder / "job.toml").write_text(_JOB, encoding="utf-8")
     with federation.running():
-        asyncio.run(federation.ready(_READY_S))
+        asyncio.run(federation.ready())
         nodes = {party: node.pid for party, node in federation.nodes.items()}
         with _limited(nodes) as groups:
             finished = run_process(

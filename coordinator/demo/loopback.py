@@ -27,7 +27,7 @@ from mining.public_sizes import NOTHING, PublicSizes
 
 COORDINATOR: Final = "coordinator"
 _STOP_S: Final = 15  # a node ends within 10 s of SIGTERM
-_READY_S: Final = 30.0
+_READY_S: Final = 300.0  # a cold or busy machine loads for long, or data are large; a node that ends is told at once
 _RETRY_S: Final = 0.1
 _BASKETS: Final = {"format": "basket"}
 _HOST: Final = "127.0.0.1"
@@ -111,14 +111,14 @@ class LoopbackFederation:
             name, code = unclean[0]
             raise InternalError(f"the node of {name} ended with exit code {code}; its log is {self.log(name)}")
 
-    async def ready(self, within_s: float = _READY_S) -> None:
+    async def ready(self) -> None:
         """Waits until every node is reachable, identified and ready, as `comine doctor` finds out.
 
         Raises:
             PeerError: A node ended by itself, or is not ready in time; the sentence says why.
         """
         loop = asyncio.get_running_loop()
-        end = loop.time() + within_s
+        end = loop.time() + _READY_S
         identity, credentials, addresses = self.identity(), self._credentials, self.addresses
         while True:
             checks = await examine(identity, credentials, addresses)
@@ -127,7 +127,7 @@ class LoopbackFederation:
             self._check_alive()
             if loop.time() > end:
                 party, problem = next((check.party, check.problem) for check in checks if not check.ready)
-                raise PeerError(f"not all nodes were ready after {within_s:g} s: {problem}", party=party)
+                raise PeerError(f"not all nodes were ready after {_READY_S:g} s: {problem}", party=party)
             await asyncio.sleep(_RETRY_S)
 
     def _check_alive(self) -> None:
