@@ -35,7 +35,7 @@ def _support(value: object) -> object:
 
 def as_share(value: Decimal) -> str:
     """What may be meant by a number above 1 in the place of a fraction, as the end of a sentence."""
-    return f"; {value} % is {(value / 100).normalize():f}" if 1 < value <= 100 else ""
+    return f"; {value} % is {(value / 100).normalize():f}" if value.is_finite() and 1 < value <= 100 else ""
 
 
 def one_of(known: Sequence[str], value: str) -> str:
