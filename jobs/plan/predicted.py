@@ -199,8 +199,9 @@ def _horizontal(task: HorizontalMining, public: PublicSizes, joint: Numbers, own
         numbers.pop()
     longer = tuple(_set(number, end) for number in own[1:] if number)
     closure = sum(each.elements for each in longer)
-    longest = {"least": 2, "likely": 1 + (1 + len(longer)) / 2, "most": 1 + len(longer)}[end]
-    index_bytes = round(longest * index_width(max(1, min(numbers[0], STANDARD_128.max_elements))))
+    mean = sum(length * each.elements for length, each in enumerate(longer, 2)) / max(1, closure)
+    items = {"least": 2, "likely": mean, "most": 1 + len(longer)}[end]
+    index_bytes = round(items * index_width(max(1, min(numbers[0], STANDARD_128.max_elements))))
     return ItemsetSizes(
         candidates=_candidates(task, numbers, end),
         frequent=tuple(numbers),

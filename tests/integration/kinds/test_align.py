@@ -41,7 +41,7 @@ def test_the_coordinator_gets_a_number_and_each_party_its_positions(
         f'[job]\nname = "shared"\ntask = "align"\nparties = {json.dumps(list(IDS))}\ndataset = "people"\n'
         f'partition = "vertical"\nrecipients = {recipients}\n[align]\nmode = "{mode}"\n'
     )
-    planned = command("job", "plan", "job.toml", "--federation", "federation.toml", cwd=folder)
+    planned = command("job", "plan", "job.toml", "--federation", "federation.toml", "--detail", cwd=folder)
     assert planned.code == 0, planned.err
     assert "which of their own rows" in planned.out or "at which positions their own rows" in planned.out
     assert "cardinality of rows: set [align] mode" in planned.out

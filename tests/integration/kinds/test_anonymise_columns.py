@@ -37,7 +37,7 @@ def test_columns_are_anonymised_among_nodes(tmp_path: Path) -> None:
     (tmp_path / "job.toml").write_text(job_file(spec), encoding="utf-8")
     try:
         made.start()
-        planned = command("job", "plan", "job.toml", "--federation", "federation.toml", cwd=tmp_path)
+        planned = command("job", "plan", "job.toml", "--federation", "federation.toml", "--detail", cwd=tmp_path)
         assert planned.code == 0, planned.err
         assert "the figures are those of the alignment" in planned.out.lower()
         ran = made.run("job.toml")

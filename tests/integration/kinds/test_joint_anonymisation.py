@@ -47,7 +47,7 @@ def test_a_release_among_nodes(tmp_path: Path, algorithm: str, recipients: tuple
     (tmp_path / "small.toml").write_text(job_file(job(model={"k": 2})), encoding="utf-8")
     try:
         made.start()
-        planned = command("job", "plan", "job.toml", "--federation", "federation.toml", cwd=tmp_path)
+        planned = command("job", "plan", "job.toml", "--federation", "federation.toml", "--detail", cwd=tmp_path)
         assert planned.code == 0, planned.err
         what = "How often regions are cut" if algorithm == "mondrian" else "Which nodes are examined"
         assert f"{what} depends on the rows" in " ".join(planned.out.split())
@@ -104,8 +104,8 @@ def test_one_release_of_the_same_rows_leaves_unless_the_owner_allows_more(tmp_pa
         (tmp_path / f"{name}.toml").write_text(job_file(spec), encoding="utf-8")
 
     def ask(what: str, name: str) -> tuple[int, str]:
-        out = ("--out", f"out-{name}") if what == "run" else ()
-        ran = command("job", what, f"{name}.toml", "--federation", "federation.toml", *out, cwd=tmp_path)
+        more = ("--out", f"out-{name}") if what == "run" else ("--detail",)
+        ran = command("job", what, f"{name}.toml", "--federation", "federation.toml", *more, cwd=tmp_path)
         return ran.code, " ".join((ran.out + ran.err).split())
 
     try:

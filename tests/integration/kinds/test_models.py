@@ -55,7 +55,7 @@ def test_a_model_among_nodes(tmp_path: Path, task: Task, partition: str, recipie
     (tmp_path / "job.toml").write_text(job_file(spec), encoding="utf-8")
     try:
         made.start()
-        planned = command("job", "plan", "job.toml", "--federation", "federation.toml", cwd=tmp_path)
+        planned = command("job", "plan", "job.toml", "--federation", "federation.toml", "--detail", cwd=tmp_path)
         assert planned.code == 0, planned.err
         assert "is not counted" in " ".join(planned.out.split())
         ran = made.run("job.toml")

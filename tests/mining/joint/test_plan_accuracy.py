@@ -77,9 +77,12 @@ def test_the_demo(settings: dict[str, str]) -> None:
 
 @cache
 def split_baskets(file: Path, split: Split) -> dict[str, Transactions]:
-    """The rows of a file, dealt to the parties; once for all strategies."""
+    """The rows of a file, dealt to the parties; once for all strategies. Names have the 12 bytes that plans suppose."""
     loaded = load_transactions(file, "basket")
-    rows = [[loaded.items[item] for item in loaded.indices[start:stop]] for start, stop in pairwise(loaded.offsets)]
+    rows = [
+        [loaded.items[item].zfill(12) for item in loaded.indices[start:stop]]
+        for start, stop in pairwise(loaded.offsets)
+    ]
     return {party: Transactions.from_rows(own) for party, own in zip(PARTIES, split(rows), strict=True)}
 
 
@@ -89,7 +92,9 @@ def split_baskets(file: Path, split: Split) -> dict[str, Transactions]:
     ("name", "split", "strategy"),
     [
         ("retail", evenly, "level-wise"),
-        ("T10I4D100K", unevenly, "one-shot"),
+        ("retail", unevenly, "one-shot"),
+        ("T10I4D100K", evenly, "one-shot"),
+        ("T10I4D100K", unevenly, "level-wise"),
     ],
 )
 def test_half_a_percent_of_baskets(shared_data: Path, name: str, split: Split, strategy: str) -> None:
