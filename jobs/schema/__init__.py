@@ -51,4 +51,6 @@ def generate(name: str) -> str:
         "$id": f"urn:comine:schema:{name}:1",
         **contents,
     }
+    if "description" in headed:
+        headed["description"] = headed["description"].partition("\n\nExample:")[0]  # it is for Python
     return json.dumps(headed, indent=2, ensure_ascii=False) + "\n"
