@@ -88,8 +88,9 @@ def validate(model: type[Model], contents: Any, where: str) -> Model:
 
 def _sentence(error: ValidationError, model: type[BaseModel]) -> str:
     faults = error.errors(include_url=False, include_input=False)
-    unknown = (fault for fault in faults if fault["type"] == "extra_forbidden")  # perhaps what is missing, misspelt
-    first = next(unknown, faults[0])
+    first = faults[0]
+    if first["type"] == "missing":
+        first = next((fault for fault in faults if fault["type"] == "extra_forbidden"), first)  # perhaps it is misspelt
     keys = [str(part) for part in first["loc"] if part != "[key]"]  # which stands after a key that is wrong itself
     *tables, key = [*keys, first["ctx"]["key"]] if first["type"] == _WRITTEN else keys or [""]
     place = f"[{'.'.join(tables)}] {key}".strip() if tables else key
