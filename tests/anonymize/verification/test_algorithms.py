@@ -159,6 +159,7 @@ def test_mondrian(
 @settings(max_examples=40, suppress_health_check=[HealthCheck.too_slow])
 @given(st.lists(st.tuples(st.integers(0, 9), st.floats(-5, 5)), min_size=2, max_size=30), st.integers(1, 4))
 @example([(0, 0.0), (0, 2.2250738585e-313)], 1)
+@example([(0, 0.0), (0, 1.0), (0, 1.0), (0, 5.246814588040278e-113)], 2)
 def test_mdav(records: list[tuple[int, float]], k: int) -> None:
     x, y = map(list, zip(*records, strict=True))
     table = Table.of({"x": x, "y": y, "s": ["a"] * len(x)}, Roles((), ("x", "y"), ("s",)))
