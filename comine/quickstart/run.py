@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import secrets
 import shutil
-import signal
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from shlex import quote
 from typing import Any, Final
@@ -62,11 +62,9 @@ def run(files: Sequence[str], folder: Path, wanted: Wanted) -> None:
         job = draft / COORDINATOR / "job.toml"
         job.write_text(wanted.job(federation.parties, support), encoding="utf-8")
         spec = load_job(job)
-        with federation.running():
-            note(f"started {len(sources)} nodes on this machine, which talk over mutual TLS")
-            with live_progress(federation.parties) as watcher:
-                result = run_interruptibly(_mine(federation, spec, watcher))
-            result.save(draft / "result")
+        with live_progress(federation.parties) as watcher:
+            result = run_interruptibly(_mine(federation, spec, watcher))
+        result.save(draft / "result")
         (draft / _NOTE).write_text(_NOTE_TEXT, encoding="utf-8")
     _show(result)
     _go_on(folder)
@@ -83,21 +81,27 @@ def serve_again(folder: Path) -> None:
         raise ConfigurationError(f"{folder} holds no quickstart; make one with comine quickstart")
     file = folder / COORDINATOR / "federation.toml"
     federation = LoopbackFederation(folder.resolve(), tuple(Federation.load(file).addresses))
-    with signals_interrupt(), federation.running():
-        run_interruptibly(federation.ready())
+    with signals_interrupt():
+        run_interruptibly(_serve(federation))
+
+
+async def _serve(federation: LoopbackFederation) -> None:
+    with federation.running():
+        await federation.ready()
         for party, address in federation.addresses.items():
             note(f"{party} is ready at {address}")
         note("Ctrl-C stops them all")
-        try:
-            signal.pause()
-        except KeyboardInterrupt:
-            note("stopping")
+        with suppress(asyncio.CancelledError):
+            await asyncio.Event().wait()
+        note("stopping")
 
 
 async def _mine(federation: LoopbackFederation, spec: JobSpec, watcher: Watcher) -> Result:
-    await federation.ready()
-    store = Store.of(Federation.load(federation.file))
-    return await run_job(spec, federation.identity(), federation.addresses, watcher, store=store)
+    with federation.running():
+        note(f"started {len(federation.parties)} nodes on this machine, which talk over mutual TLS")
+        await federation.ready()
+        store = Store.of(Federation.load(federation.file))
+        return await run_job(spec, federation.identity(), federation.addresses, watcher, store=store)
 
 
 def _prepare(folder: Path, sources: Sequence[Source]) -> LoopbackFederation:

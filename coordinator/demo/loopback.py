@@ -96,6 +96,9 @@ class LoopbackFederation:
     def running(self) -> Iterator[None]:
         """Starts all nodes and stops them at the end, whatever happens; `ready` waits for them.
 
+        Within `run_interruptibly` signals wait until a process that is being started is one of the nodes; elsewhere an
+        exception that a signal raises in the midst of it would leave that process behind.
+
         Raises:
             InternalError: A node did not end as it was asked to, or with another exit code than 0.
         """

@@ -62,11 +62,10 @@ def run_demo(out: Path) -> None:
     federation = _prepare(out.resolve(), baskets)
     _show_parties(console, baskets, len(rows))
 
-    with signals_interrupt(), federation.running():
-        console.print("\nStarted three nodes, each with its own data, key and port …")
-        spec = load_job(federation.folder / "coordinator" / "job.toml")
-        result, seconds = run_interruptibly(_mine(federation, spec))
-        result.save(federation.folder / "result")
+    spec = load_job(federation.folder / "coordinator" / "job.toml")
+    with signals_interrupt():
+        result, seconds = run_interruptibly(_mine(federation, spec, console))
+    result.save(federation.folder / "result")
     console.print(f"… ran the job among them over gRPC with mutual TLS in {seconds:.2f} s, and stopped them.\n")
 
     _show_itemsets(console, result)
@@ -79,11 +78,13 @@ def run_demo(out: Path) -> None:
     console.print(f"Done in {time.monotonic() - began:.1f} s.")
 
 
-async def _mine(federation: LoopbackFederation, spec: JobSpec) -> tuple[Result, float]:
-    await federation.ready()
-    began = time.monotonic()
-    result = await run_job(spec, federation.identity(), federation.addresses)
-    return result, time.monotonic() - began
+async def _mine(federation: LoopbackFederation, spec: JobSpec, console: Console) -> tuple[Result, float]:
+    with federation.running():
+        console.print("\nStarted three nodes, each with its own data, key and port …")
+        await federation.ready()
+        began = time.monotonic()
+        result = await run_job(spec, federation.identity(), federation.addresses)
+        return result, time.monotonic() - began
 
 
 def _make_room(out: Path) -> None:

@@ -1,6 +1,7 @@
 """`python read_process.py TABLE SHORT`: reads a table; prints by how many bytes its resident memory grew at the most.
 
-A short table of the same format is read before, so that all modules are in memory.
+A short table of the same format is read before, so that all modules are in memory. Memory is taken as nodes take it:
+Arrow's own allocator keeps what it frees for a while, more or less of it by machine.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import sys
 from pathlib import Path
 
 from mining.data.loading import load_table
+from party.node.memory import return_freed_arrays
 
 
 def status(field: str) -> int:
@@ -20,6 +22,7 @@ def status(field: str) -> int:
 
 
 def main() -> None:
+    return_freed_arrays()
     path, short = map(Path, sys.argv[1:])
     load_table(short, short.suffix[1:], id_columns=["id"])
     Path("/proc/self/clear_refs").write_text("5")  # the peak begins anew
