@@ -25,7 +25,7 @@ from link.errors import ResourceError
 Counts = NDArray[np.int64]
 
 MOST_ROWS: Final = 1 << 19  # that are held before they are merged
-_HELD_ROWS: Final = 1 << 19  # of all runs together while these are merged
+HELD_ROWS: Final = 1 << 19  # of all runs together while these are merged
 _BATCH_ROWS: Final = 1 << 10  # that are read of a run at once: runs hold a few of these each
 MOST_RUNS: Final = 256  # that are merged at once
 _COUNT: Final = "rows"
@@ -132,7 +132,7 @@ def merged(paths: Sequence[Path]) -> Iterator[tuple[pa.Table, Counts]]:
         ResourceError: A run cannot be read any more.
     """
     try:
-        yield from _merge([_Run(path, max(_HELD_ROWS // len(paths), 1024)) for path in paths])
+        yield from _merge([_Run(path, max(HELD_ROWS // len(paths), 1024)) for path in paths])
     except (pa.ArrowException, OSError, LookupError, ValueError, TypeError, OverflowError) as error:
         raise ResourceError("Sorted rows cannot be read from the disk again; see to it, and run again.") from error
 

@@ -16,7 +16,7 @@ from anonymize.reading import as_arrow, check_quotes, csv_error, csv_options
 from link.errors import InputDataError
 
 BLOCK_ROWS: Final = 1 << 18
-_BLOCK_BYTES: Final = 1 << 24  # of text, so that a block has about as many rows
+BLOCK_BYTES: Final = 1 << 24  # of text, so that a block has about as many rows
 
 
 class Blocks(Protocol):
@@ -103,7 +103,7 @@ class CsvBlocks:
         self._path, self._separator = path, separator
         try:
             with pa.input_stream(str(path)) as stream:
-                check_quotes(path, iter(lambda: stream.read(_BLOCK_BYTES), b""))
+                check_quotes(path, iter(lambda: stream.read(BLOCK_BYTES), b""))
             with pa.input_stream(str(path)) as stream:
                 text = io.TextIOWrapper(stream, "utf-8-sig", newline="")
                 header = next(filter(None, csv.reader(text, delimiter=separator)), None)
@@ -126,7 +126,7 @@ class CsvBlocks:
         parse, convert = csv_options(self._header, self._separator, columns)
         try:
             with pa.input_stream(str(self._path)) as stream:
-                reading = pa_csv.ReadOptions(block_size=_BLOCK_BYTES)
+                reading = pa_csv.ReadOptions(block_size=BLOCK_BYTES)
                 with pa_csv.open_csv(stream, reading, parse, convert) as reader:
                     for batch in reader:
                         yield pa.Table.from_batches([batch])

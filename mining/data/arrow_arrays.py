@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-_MOST_BYTES: Final = (1 << 31) - 1  # of all texts of an Arrow string array together
+MOST_BYTES: Final = (1 << 31) - 1  # of all texts of an Arrow string array together
 
 
 def numbers(values: NDArray[Any], missing: NDArray[np.bool_] | None = None) -> pa.Array:
@@ -36,7 +36,7 @@ def texts(values: Iterable[str]) -> pa.StringArray:
     """
     encoded = [value.encode() for value in values]
     ends = np.cumsum([0, *map(len, encoded)], dtype=np.int64)
-    if ends[-1] > _MOST_BYTES:
+    if ends[-1] > MOST_BYTES:
         raise OverflowError("the texts of one column have 2 GiB or more")
     return pa.StringArray.from_buffers(
         len(encoded), pa.py_buffer(ends.astype(np.int32)), pa.py_buffer(b"".join(encoded))

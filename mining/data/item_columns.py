@@ -20,8 +20,8 @@ from mining.data.tables import Table
 from mining.data.transactions import matching
 from mining.limits import MAX_ITEM_BYTES
 
-_AT_ONCE: Final = 1 << 18  # rows
-_AT_ONCE_BYTES: Final = 32 << 20  # of bitmaps
+AT_ONCE: Final = 1 << 18  # rows
+AT_ONCE_BYTES: Final = 32 << 20  # of bitmaps
 
 I = TypeVar("I", bound=np.signedinteger[Any])  # noqa: E741 - of integers
 
@@ -133,7 +133,7 @@ class ItemColumns(ItemRows):
     def codes(self) -> NDArray[np.int32]:
         """Shape (columns of the table, rows): the position in `items` of a cell's item; −1 where it has none."""
         found = np.empty((len(self.cells), self.n_rows), np.int32)
-        for part in _parts(self.n_rows, _AT_ONCE):
+        for part in _parts(self.n_rows, AT_ONCE):
             for place in range(len(self.cells)):
                 found[place, part] = self._numbers(place, part)
         return found
@@ -158,8 +158,8 @@ class ItemColumns(ItemRows):
     def bitmaps(self) -> Bitmaps:
         """Which row holds which item; see `ItemRows`."""
         packed = np.zeros((self.n_items, words(self.n_rows)), np.uint64)
-        at_once = max(1, _AT_ONCE_BYTES // (8 * max(self.n_items, 1)))  # words
-        at_once = min(at_once, _AT_ONCE // 64) * 64
+        at_once = max(1, AT_ONCE_BYTES // (8 * max(self.n_items, 1)))  # words
+        at_once = min(at_once, AT_ONCE // 64) * 64
         for part in _parts(self.n_rows, at_once):
             some = np.zeros((self.n_items, words(part.stop - part.start)), np.uint64)
             for place in range(len(self.cells)):
@@ -303,7 +303,7 @@ def _taken(codes: NDArray[I], rows: NDArray[np.int64]) -> NDArray[I]:
 def _held(codes: Codes, rows: NDArray[np.int64] | None, values: int) -> NDArray[np.int64]:
     """How many rows have each code."""
     held = np.zeros(values + 1, np.int64)
-    for part in _parts(len(codes) if rows is None else len(rows), _AT_ONCE):
+    for part in _parts(len(codes) if rows is None else len(rows), AT_ONCE):
         some = codes[part] if rows is None else _taken(codes, rows[part])
         held += np.bincount(some.astype(np.int64) + 1, minlength=values + 1)
     return held[1:]

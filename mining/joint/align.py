@@ -29,7 +29,7 @@ from mining.data.tables import Table
 from mining.joint.collusion import NOBODY_ELSE
 
 POSITION: Final = "position"
-_AT_ONCE: Final = 1 << 20  # rows whose ids are looked up
+AT_ONCE: Final = 1 << 20  # rows whose ids are looked up
 # under which the protocol opens what it finds
 LABELS: Final[Mapping[Mode, str]] = {"intersection": "intersection", "cardinality": "cardinality", "union": "positions"}
 
@@ -111,8 +111,8 @@ def positions_of(table: TableRows, rows: NDArray[np.int64]) -> pa.Table:
     while name in table.id_columns:
         name = f"_{name}"
     seen, pieces = table.only((), ids=True), list[pa.Table]()
-    for start in range(0, max(len(places), 1), _AT_ONCE):
-        some = places[start : start + _AT_ONCE]
+    for start in range(0, max(len(places), 1), AT_ONCE):
+        some = places[start : start + AT_ONCE]
         pieces.append(pa.table([*_ids_of(seen, rows[some]), pa.array(some)], [*table.id_columns, name]))
     return pa.concat_tables(pieces)
 

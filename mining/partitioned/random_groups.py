@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from crypto.primitives.randomness import KEY_BYTES, Randomness
 from link.randomness import RandomStream
 
-_SEGMENT: Final = 1 << 18  # rows whose numbers are one stream's
+SEGMENT: Final = 1 << 18  # rows whose numbers are one stream's
 _BITS: Final = 20  # by how many leading bits many numbers are counted
 
 Numbers = NDArray[np.uint64]
@@ -63,16 +63,16 @@ class RandomGroups:
         Returns:
             Shape (n_rows,).
         """
-        found = [np.searchsorted(self.cuts, each, side="right") for each in _numbers(self.key, first, n_rows)]
+        found = [np.searchsorted(self.cuts, each, side="right") for each in numbers_of(self.key, first, n_rows)]
         return np.concatenate([np.empty(0, np.int64), *found])
 
 
-def _numbers(key: bytes, first: int, n_rows: int) -> Iterator[Numbers]:
+def numbers_of(key: bytes, first: int, n_rows: int) -> Iterator[Numbers]:
     """The numbers of some rows, those of a segment at a time."""
     start, end = first, first + n_rows
     while start < end:
-        segment = start // _SEGMENT
-        begin, stop = segment * _SEGMENT, min((segment + 1) * _SEGMENT, end)
+        segment = start // SEGMENT
+        begin, stop = segment * SEGMENT, min((segment + 1) * SEGMENT, end)
         yield Randomness.from_key(key).derive("rows", segment).uint64(stop - begin)[start - begin :]
         start = stop
 
@@ -87,13 +87,13 @@ def _cuts(key: bytes, n_rows: int, ranks: NDArray[np.int64]) -> Numbers | None:
     """
     bits = min(_BITS, max(1, n_rows.bit_length()))
     shift, counts = np.uint64(64 - bits), np.zeros(1 << bits, np.int64)
-    for numbers in _numbers(key, 0, n_rows):
+    for numbers in numbers_of(key, 0, n_rows):
         counts += np.bincount((numbers >> shift).view(np.int64), minlength=len(counts))
     ends = np.cumsum(counts)
     places = np.searchsorted(ends, ranks, side="right")
     wanted = np.zeros(len(counts), bool)
     wanted[places] = True
-    kept = [numbers[wanted[(numbers >> shift).view(np.int64)]] for numbers in _numbers(key, 0, n_rows)]
+    kept = [numbers[wanted[(numbers >> shift).view(np.int64)]] for numbers in numbers_of(key, 0, n_rows)]
     near = np.sort(np.concatenate([np.empty(0, np.uint64), *kept]))
     before = np.cumsum(np.where(wanted, counts, 0)) - counts  # of the kept ones, in a wanted place
     at = before[places] + ranks - (ends - counts)[places]

@@ -54,7 +54,7 @@ def test_texts(values: list[str]) -> None:
 
 
 def test_texts_that_are_too_long(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(arrow_arrays, "_MOST_BYTES", 3)
+    monkeypatch.setattr(arrow_arrays, "MOST_BYTES", 3)
     with pytest.raises(OverflowError, match="2 GiB"):
         arrow_arrays.texts(["ab", "cd"])
 

@@ -193,8 +193,8 @@ def test_items_are_columns_and_values(contents: Cells, data: st.DataObject) -> N
     kept = data.draw(st.lists(st.integers(0, max(0, found.n_items - 1)), unique=True, max_size=found.n_items))
     chosen = moved.select(np.array(sorted(kept), np.int64))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(item_columns_, "_AT_ONCE", 64 * data.draw(st.integers(1, 3)))
-        patch.setattr(item_columns_, "_AT_ONCE_BYTES", data.draw(st.sampled_from([1, 100, 1 << 20])))
+        patch.setattr(item_columns_, "AT_ONCE", 64 * data.draw(st.integers(1, 3)))
+        patch.setattr(item_columns_, "AT_ONCE_BYTES", data.draw(st.sampled_from([1, 100, 1 << 20])))
         packed, counted = chosen.bitmaps(), chosen.counts()
     assert counted.tolist() == chosen.counts().tolist()
     assert packed.shape == (len(kept), words(len(rows)))

@@ -91,14 +91,15 @@ async def check(session: Session, peer: str, seed: bytes, secret: NDArray[np.uin
         ProtocolViolation: The receiver's rows are not those of points. Nothing of this part may be used.
     """
     answer = await session.recv(peer, CheckedColumns, _check_answer)  # <- 2
-    if not await session.compute(_agrees, answer, seed, secret, columns):
+    if not await session.compute(agrees, answer, seed, secret, columns):
         raise ProtocolViolation(
             f"the rows of {peer} in an oblivious pseudorandom function contradict its points; its node must be checked",
             party=peer,
         )
 
 
-def _agrees(answer: CheckedColumns, seed: bytes, secret: NDArray[np.uint64], columns: Columns) -> bool:
+def agrees(answer: CheckedColumns, seed: bytes, secret: NDArray[np.uint64], columns: Columns) -> bool:
+    """Whether what the receiver answers fits the sender's columns, for the challenge of a seed."""
     messages = np.frombuffer(answer.messages, np.uint8).reshape(MESSAGE_BITS, HASH_BYTES)
     words = encoded(transpose(messages), encoding() & secret)
     expected = polynomial_hashes(columns, seed) ^ columns_of(words)

@@ -29,8 +29,8 @@ from mining.prefix_tree import chains
 
 Order = NDArray[np.int64]
 
-_AT_ONCE: Final = 255  # candidates: how many of them a row holds fits a byte
-_MOST_ROWS: Final = 1 << 18
+AT_ONCE: Final = 255  # candidates: how many of them a row holds fits a byte
+MOST_ROWS: Final = 1 << 18
 _PACKED_BYTES: Final = 128 << 20
 _ODD: Final = np.uint64(0x9E3779B97F4A7C15)
 
@@ -106,8 +106,8 @@ class Excess:
 
     def _add(self, long: Transactions, lost: Counts) -> None:
         columns, left = pack(long), np.full(long.n_rows, self.most, np.int64)
-        for start in range(0, len(self.candidates), _AT_ONCE):
-            numbers = self.preference[start : start + _AT_ONCE]
+        for start in range(0, len(self.candidates), AT_ONCE):
+            numbers = self.preference[start : start + AT_ONCE]
             held = np.empty((len(numbers), columns.shape[1]), np.uint64)
             chains(columns, self.candidates[numbers], held)
             sums = _column_sums(held, long.n_rows)
@@ -133,8 +133,8 @@ def candidates_held(data: Transactions, candidates: Sets, chosen: Order) -> NDAr
     done = 0
     for piece in _pieces(data):
         columns, of_piece = pack(piece), found[done : done + piece.n_rows]
-        for start in range(0, len(chosen), _AT_ONCE):
-            numbers = chosen[start : start + _AT_ONCE]
+        for start in range(0, len(chosen), AT_ONCE):
+            numbers = chosen[start : start + AT_ONCE]
             held = np.empty((len(numbers), columns.shape[1]), np.uint64)
             chains(columns, candidates[numbers], held)
             of_piece += _column_sums(held, piece.n_rows)
@@ -144,7 +144,7 @@ def candidates_held(data: Transactions, candidates: Sets, chosen: Order) -> NDAr
 
 def _pieces(rows: Transactions) -> Iterator[Transactions]:
     """The rows in pieces whose columns of bits, and 255 bytes of each row, fit bounded memory; none of no rows."""
-    step = min(_MOST_ROWS, max(64, 8 * _PACKED_BYTES // max(rows.n_items, 1)))
+    step = min(MOST_ROWS, max(64, 8 * _PACKED_BYTES // max(rows.n_items, 1)))
     for start in range(0, rows.n_rows, step):
         yield rows.between(start, min(start + step, rows.n_rows))
 

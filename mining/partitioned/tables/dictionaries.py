@@ -22,7 +22,7 @@ from mining.data.tables import Column
 from mining.partitioned.encoding.writing import unwritten, write_file
 
 AT_ONCE: Final = 1 << 24  # bytes of texts that are brought together at a time
-_SAMPLED: Final = 1 << 16  # bytes of texts for each that is a sample
+SAMPLED: Final = 1 << 16  # bytes of texts for each that is a sample
 
 _SCHEMA: Final = pa.schema([("value", pa.large_string()), ("count", pa.int64())])
 
@@ -107,7 +107,7 @@ def _bounds(blocks: Blocks) -> tuple[list[int], list[str]]:
     for column in blocks:
         values = column().values
         size = values.get_total_buffer_size()
-        step = max(1, len(values) * _SAMPLED // max(size, 1))
+        step = max(1, len(values) * SAMPLED // max(size, 1))
         samples += values[step // 2 :: step].to_pylist()
         lengths.append(len(values))
         whole += size

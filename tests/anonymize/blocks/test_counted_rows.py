@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 
 from anonymize.blocks import counted_rows
 from anonymize.blocks.counted_rows import CountedRows
+from anonymize.grouping import group
 
 CELLS: dict[str, tuple[pa.DataType, st.SearchStrategy[Any]]] = {
     "text": (pa.string(), st.sampled_from(["", "a", "B", "é", "aa", None])),
@@ -74,14 +75,13 @@ def test_few_rows_of_each_run_are_in_memory(tmp_path: Path, monkeypatch: pytest.
     counted, held = CountedRows(tmp_path, 7_999, at_once=8), []
     for run in range(24):
         counted.add(pa.table({"number": pa.array(range(run, 8_000 * 24, 24))}))
-    monkeypatch.setattr(counted_rows, "_HELD_ROWS", 1)
-    distinct = counted_rows._distinct
+    monkeypatch.setattr(counted_rows, "HELD_ROWS", 1)
 
-    def seen(rows: pa.Table, counts: counted_rows.Counts) -> tuple[pa.Table, counted_rows.Counts, counted_rows.Counts]:
-        held.append(rows.num_rows)
-        return distinct(rows, counts)
+    def seen(columns: Any, rows: int) -> Any:
+        held.append(rows)
+        return group(columns, rows)
 
-    monkeypatch.setattr(counted_rows, "_distinct", seen)
+    monkeypatch.setattr(counted_rows, "group", seen)
     numbers = [number for table, _ in counted.sorted() for number in table.column("number").to_pylist()]
     assert numbers == list(range(8_000 * 24))
     assert max(held) <= 8 * 1_536

@@ -19,7 +19,7 @@ CSV = '\ufeff"id";"a note"\n' + "".join(f'{row};"line {row % 7}\nwith ""quotes""
 
 @pytest.fixture(autouse=True)
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sources, "_BLOCK_BYTES", 1000)
+    monkeypatch.setattr(sources, "BLOCK_BYTES", 1000)
     monkeypatch.setattr(sources, "BLOCK_ROWS", 17)
 
 

@@ -143,7 +143,7 @@ def test_rows_in_blocks_are_aligned_as_in_memory_by_the_same_frames(
 ) -> None:
     if long:  # of two parties, by a pseudorandom function
         monkeypatch.setattr(alignment, "LONG_LISTS", 8)
-    monkeypatch.setattr(align, "_AT_ONCE", 7)
+    monkeypatch.setattr(align, "AT_ONCE", 7)
     data = {party: people(party, seed, (f"{party}0",)) for seed, party in enumerate("abc"[:parties])}
     task = align.RowAlignment("a", mode, IdNormalisation(trim=True, case="fold"))
 

@@ -28,7 +28,7 @@ def test_sizes_are_those_asked_for_however_rows_are_cut(sizes: list[int], seed: 
 
 
 def test_rows_of_several_segments(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(random_groups, "_SEGMENT", 7)
+    monkeypatch.setattr(random_groups, "SEGMENT", 7)
     groups = RandomGroups.drawn([30, 0, 25, 45], Randomness.from_seed(3))
     whole = groups.of(0, 100)
     assert np.bincount(whole).tolist() == [30, 0, 25, 45]
@@ -48,8 +48,8 @@ def test_every_division_is_as_likely() -> None:
 @pytest.mark.parametrize("values", [2, 4])
 def test_equal_numbers_at_a_cut_are_drawn_again(values: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Numbers of few values, which are often equal: sizes are kept all the same."""
-    drawn, step = random_groups._numbers, np.uint64((1 << 64) // values)
-    monkeypatch.setattr(random_groups, "_numbers", lambda *where: (each // step * step for each in drawn(*where)))
+    drawn, step = random_groups.numbers_of, np.uint64((1 << 64) // values)
+    monkeypatch.setattr(random_groups, "numbers_of", lambda *where: (each // step * step for each in drawn(*where)))
     for seed in range(20):
         groups = RandomGroups.drawn([2, 1], Randomness.from_seed(seed))
         assert np.bincount(groups.of(0, 3)).tolist() == [2, 1]

@@ -108,5 +108,5 @@ def test_every_format(
         patch.setattr(pieces, "MOST_ROWS", most)
         patch.setattr(pieces, "MOST_OCCURRENCES", 4 * most)
         patch.setattr(dictionaries, "AT_ONCE", once)
-        patch.setattr(dictionaries, "_SAMPLED", 8)
+        patch.setattr(dictionaries, "SAMPLED", 8)
         assert_same(source, folder / "blocks", ["a=a", "a b=*z"] if len(records) % 2 else [])

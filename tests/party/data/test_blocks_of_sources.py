@@ -23,10 +23,10 @@ from mining.data.transactions import Transactions
 from mining.partitioned.encoding import encode
 from mining.partitioned.in_process import InProcess
 from mining.partitioned.rows import PartitionedRows
-from mining.partitioned.stored import StoredRows
+from mining.partitioned.sources import by_processes
 from party.config import DatasetSection
-from party.data import engine
-from party.data.block_folders import REMOVER, BlockFolders
+from party.data import block_folders, engine
+from party.data.block_folders import REMOVER
 from party.data.engine import engine_of
 from party.data.scratch import PREFIX
 from party.data.sources import Sources
@@ -328,11 +328,10 @@ def test_a_job_that_is_cancelled_as_its_rows_come_gives_them_back(
 ) -> None:
     """Their folder goes once it is not current any more: nobody holds it."""
     (tmp_path / "baskets.dat").write_text("milk\n")
-    lend = BlockFolders._lent
     lent, cancelled = asyncio.Event(), threading.Event()
 
-    def late(folders: BlockFolders, stored: StoredRows) -> PartitionedRows:
-        rows = lend(folders, stored)
+    def late(*given: Any) -> Any:
+        rows = by_processes(*given)
         loop.call_soon_threadsafe(lent.set)
         cancelled.wait()
         return rows
@@ -344,7 +343,7 @@ def test_a_job_that_is_cancelled_as_its_rows_come_gives_them_back(
         if known:
             (await loaded(kept)).close()
         with monkeypatch.context() as patch:
-            patch.setattr(BlockFolders, "_lent", late)
+            patch.setattr(block_folders, "by_processes", late)
             task = asyncio.create_task(kept.load("baskets"))
             await lent.wait()
             task.cancel()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from types import SimpleNamespace
 from typing import Any
+from unittest.mock import AsyncMock, MagicMock
 
 import numpy as np
 import pytest
@@ -33,15 +34,15 @@ class Lent(InProcess):
 @pytest.mark.parametrize("ends", ["unwritten", "cancelled", "no end"])
 def test_rows_are_given_back_where_the_job_ends_as_they_come(ends: str, monkeypatch: pytest.MonkeyPatch) -> None:
     lent = Lent()
-    for name in ("charged", "release_begun", "_hidden"):
+    for name in ("charged", "release_begun", "keeper_of"):
         monkeypatch.setattr(execution, name, lambda *_: ())
     monkeypatch.setattr(execution, "Started", SimpleNamespace(of=lambda *_: None))
 
-    async def with_data(*_: Any) -> str:
+    async def run_party(*_: Any, **__: Any) -> str:
         assert not lent.closed
         return "run"
 
-    monkeypatch.setattr(execution, "_with_data", with_data)
+    monkeypatch.setattr(execution, "run_party", run_party)
 
     async def test() -> None:
         async def record(*_: object) -> None:
@@ -53,13 +54,14 @@ def test_rows_are_given_back_where_the_job_ends_as_they_come(ends: str, monkeypa
                 running.cancel()
             return PartitionedRows(lent, (), np.zeros(0, np.int64), b"")
 
-        context: Any = SimpleNamespace(
+        context = MagicMock(
             audit=SimpleNamespace(mark=lambda: None, record=record),
-            sources=SimpleNamespace(load=load),
-            ledger=None,
-            releases=None,
+            sources=SimpleNamespace(load=load, rows=AsyncMock(), hidden_rules=lambda _: ()),
+            noting=asyncio.Lock(),
         )
-        job: Any = SimpleNamespace(id=bytes(32), spec=weekly(), began_after=None)
+        context.consent.judge.check_data = AsyncMock()
+        context.consent.judge.looks_at_rows.return_value = False
+        job: Any = SimpleNamespace(id=bytes(32), spec=weekly(), progress=None, dealings=())
         inner: Any = SimpleNamespace(attach=lambda _: None)
         transport = JobTransport(inner, bytes(32), "north", ("north", "south"))
         running = asyncio.ensure_future(execution.take_part(context, job, 1, (), transport))

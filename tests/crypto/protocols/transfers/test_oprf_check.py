@@ -54,7 +54,7 @@ class Part:
         return cls(Sent(streams, messages), secret, streams ^ words * bits_of(secret)[:, None])
 
     def passes(self, answer: CheckedColumns, challenge: bytes = CHALLENGE) -> bool:
-        return oprf_check._agrees(answer, challenge, self.secret, self.columns)
+        return oprf_check.agrees(answer, challenge, self.secret, self.columns)
 
 
 def bits_of(secret: Any) -> Any:
@@ -202,13 +202,13 @@ def flipped(place: int) -> Any:
 @pytest.mark.parametrize("column", [0, 1, 2, 200, 401, 509])
 def test_a_column_that_is_changed_on_its_way_ends_the_run_where_it_counts(column, monkeypatch):
     seen: list[Any] = []
-    agrees = oprf_check._agrees
+    agrees = oprf_check.agrees
 
     def watched(answer: Any, seed: bytes, secret: Any, columns: Any) -> bool:
         seen.append(bits_of(secret)[column])
         return agrees(answer, seed, secret, columns)
 
-    monkeypatch.setattr(oprf_check, "_agrees", watched)
+    monkeypatch.setattr(oprf_check, "agrees", watched)
     outcome = run_faulty(values(points(1, 2), points(2, 3), 64), changed("CodeColumns", flipped(column * ROWS_SENT)))
     (counts,) = seen
     assert isinstance(outcome[SENDER], ProtocolViolation) == bool(counts)

@@ -76,7 +76,7 @@ def test_blocks_of_candidates_and_words_of_rows(seed: int, most: int) -> None:
     held = random.random((150, len(items))) < random.choice([0.2, 0.6], (150, 1))
     data = Transactions.from_rows([[items[k] for k in np.flatnonzero(row)] for row in held]).onto(items)
     sets = np.array(list(combinations(range(len(items)), 2)), np.int32)
-    assert len(sets) > truncation._AT_ONCE
+    assert len(sets) > truncation.AT_ONCE
     order = random.permutation(len(sets))
     both = held[:, sets[order, 0]] & held[:, sets[order, 1]]
     expected = (both & (np.cumsum(both, axis=1) > most)).sum(axis=0)
@@ -104,7 +104,7 @@ def test_rows_in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
     sets = np.array(list(combinations(range(len(ITEMS)), 2)), np.int32)
     order = random.permutation(len(sets))
     whole = Excess(sets, order, 5)(data), truncation.candidates_held(data, sets, order[:20])
-    monkeypatch.setattr(truncation, "_MOST_ROWS", 70)
+    monkeypatch.setattr(truncation, "MOST_ROWS", 70)
     pieces = Excess(sets, order, 5)(data), truncation.candidates_held(data, sets, order[:20])
     for one, other in zip(whole, pieces, strict=True):
         assert one.tolist() == other.tolist()
