@@ -18,6 +18,7 @@ from link.files.printable import why_not_read
 Model = TypeVar("Model", bound=BaseModel)
 
 _WRITTEN: Final = "as_written"  # of errors that name the key themselves
+_LEAST_WHOLE: Final = -(1 << 63)
 
 
 class TomlTable(BaseModel):
@@ -57,7 +58,8 @@ def read_toml(path: Path) -> dict[str, Any]:
     except (OSError, ValueError) as error:
         raise ConfigurationError(f"{path} cannot be read: {why_not_read(error)}") from None
     try:
-        return tomllib.loads(text, parse_float=Decimal)
+        contents = tomllib.loads(text, parse_float=Decimal)
+        _check_whole_numbers(contents)
     except tomllib.TOMLDecodeError as error:
         advice = "correct it there, or name another file"
         raise ConfigurationError(f"{path} is not valid TOML: {error}; {advice}") from None
@@ -65,6 +67,20 @@ def read_toml(path: Path) -> dict[str, Any]:
         raise ConfigurationError(f"{path} is not valid TOML: it is nested too deeply") from None
     except (ValueError, ArithmeticError):
         raise ConfigurationError(f"{path} is not valid TOML: a number is too long") from None
+    return contents
+
+
+def _check_whole_numbers(value: Any) -> None:
+    """Refuses what is no TOML, and Python reads nevertheless: whole numbers that 64 bits do not hold.
+
+    Raises:
+        ValueError: There is one.
+    """
+    if isinstance(value, dict | list):
+        for each in value.values() if isinstance(value, dict) else value:
+            _check_whole_numbers(each)
+    elif isinstance(value, int) and not _LEAST_WHOLE <= value <= -_LEAST_WHOLE - 1:
+        raise ValueError
 
 
 def _like(path: Path) -> str:

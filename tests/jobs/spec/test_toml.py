@@ -63,3 +63,15 @@ def test_numbers_with_a_point_are_exact(tmp_path: Path) -> None:
 def test_what_is_missing_or_unknown_is_named(tmp_path: Path, text: str) -> None:
     with fails("E100"):
         read(tmp_path, text)
+
+
+@pytest.mark.parametrize(
+    "number", ["0x" + "f" * 9000, "0o" + "7" * 9000, "-9223372036854775809", "9" * 9000, "9223372036854775808"]
+)
+@pytest.mark.parametrize(
+    "text", ["[limits]\nmost = {}\n", "[limits]\n[[more]]\nmost = 1\nleast = {}\n", "x = [[{}]]\n"]
+)
+def test_a_whole_number_is_of_64_bits(tmp_path: Path, number: str, text: str) -> None:
+    with fails("E100"):
+        read(tmp_path, text.format(number))
+    assert read(tmp_path, "[limits]\nmost = 0x7fffffffffffffff\n").limits.most == 2**63 - 1
