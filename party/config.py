@@ -15,7 +15,7 @@ from jobs.spec.toml import TomlTable, read_toml, validate
 from jobs.spec.values import DataName, Duration, Fraction
 from link.errors import ConfigurationError
 from mining.data.databases import FILE_URLS, SERVER_URLS
-from mining.joint.hybrid.room import LEAST_REPORT_MEMORY, REPORT_MEMORY
+from mining.joint.hybrid.spool_limits import LEAST_REPORT_MEMORY, REPORT_MEMORY
 from mining.partitioned.encoding.expected import MEMORY_SHARE
 from mining.public_sizes import NOTHING, PublicSizes
 from party.data.hidden_rules import HidingSection

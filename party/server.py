@@ -26,7 +26,7 @@ from link.transports.grpc_transport import PATIENCE_S, NodeLink
 from link.transports.grpc_transport import SERVICE as LINK_SERVICE
 from link.transports.serving import Serving
 from link.version import software_version
-from mining.joint.hybrid.room import Room
+from mining.joint.hybrid.spool_limits import SpoolLimits
 from party.config import AUDIT_KEY, AUDIT_LOG, PartyConfig
 from party.data.scratch import remove_abandoned
 from party.data.shared_sources import alike
@@ -179,7 +179,7 @@ class Node:
                 tables=ReleasedTables(_writable(state / "released")),
                 alignments=Alignments(_writable(state / ALIGNMENTS)),
                 max_running=config.party.max_running,
-                room=Room(config.party.report_memory, state),
+                spool_limits=SpoolLimits(config.party.report_memory, state),
                 log=log,
             )
         )

@@ -12,7 +12,7 @@ from jobs.kinds.finding import Finding
 from jobs.kinds.key import Key
 from jobs.privacy_account import Charge
 from jobs.spec.job import JobSpec
-from mining.joint.hybrid.room import DEFAULT_ROOM, Room
+from mining.joint.hybrid.spool_limits import DEFAULT_SPOOL_LIMITS, SpoolLimits
 from mining.joint.progress import KEEPS_NOTHING, LevelKeeper
 
 if TYPE_CHECKING:
@@ -40,13 +40,13 @@ class Resources:
         least_count: Its own floor: it takes no part where fewer transactions make an itemset frequent.
         dealings: What it has of the dealer, where the coordinator deals randomness.
         keeper: What it has kept of earlier attempts, and how it keeps what each level discloses.
-        room: What sealed reports and rows of others may take, where it shuffles them.
+        spool_limits: What sealed reports and rows of others may take, where it shuffles them.
     """
 
     least_count: int = 1
     dealings: Dealings | None = None
     keeper: LevelKeeper = KEEPS_NOTHING
-    room: Room = DEFAULT_ROOM
+    spool_limits: SpoolLimits = DEFAULT_SPOOL_LIMITS
 
 
 NO_RESOURCES: Final = Resources()

@@ -10,7 +10,7 @@ from jobs.audit.key import AuditKey
 from link.executor import Executor
 from link.pki.identity import Identity
 from link.transports.grpc_transport import NodeLink
-from mining.joint.hybrid.room import Room
+from mining.joint.hybrid.spool_limits import SpoolLimits
 from party.data.sources import Sources
 from party.jobs.alignments import Alignments
 from party.jobs.tables import ReleasedTables
@@ -41,7 +41,7 @@ class JobContext:
         tables: What coordinators may fetch.
         alignments: The alignments that this party keeps.
         max_running: Jobs at once.
-        room: What sealed reports of others may take in each job in which the node shuffles them.
+        spool_limits: What sealed reports of others may take in each job in which the node shuffles them.
         log: The node's log.
         starting: Held while a start is judged and charged, so that no other is judged in between.
         noting: Held while rows are compared with those of earlier jobs and noted, for the same reason.
@@ -61,7 +61,7 @@ class JobContext:
     tables: ReleasedTables
     alignments: Alignments
     max_running: int
-    room: Room
+    spool_limits: SpoolLimits
     log: Log
     starting: asyncio.Lock = field(default_factory=asyncio.Lock)
     noting: asyncio.Lock = field(default_factory=asyncio.Lock)

@@ -78,7 +78,7 @@ async def _with_data(context: JobContext, job: Job, attempt: int, data: Data, tr
             least_count=policy.min_count or 1,
             dealings=job.dealings,
             keeper=await asyncio.to_thread(keeper_of, context.store, job.id, job.spec, attempt),
-            room=context.room,
+            spool_limits=context.spool_limits,
         ),
         recorder=recorder,
     )

@@ -75,7 +75,7 @@ class Judge:
             ConfigurationError: The job does not fit this node or the kind of its dataset.
             PolicyDenied: A rule refuses it.
         """
-        approval = decide(self.policy_of(spec), self._case(spec, coordinator, job_id, attempt, expiry))
+        approval = decide(self.policy_of(spec), self._input(spec, coordinator, job_id, attempt, expiry))
         self._check_failures(spec, coordinator)
         return approval
 
@@ -97,7 +97,7 @@ class Judge:
         Raises:
             ConfigurationError: The job does not fit this node.
         """
-        facts = self._case(spec, coordinator, job_id, 1, None)
+        facts = self._input(spec, coordinator, job_id, 1, None)
         check_fit(facts)
         return verdicts(self.policy_of(spec), facts)
 
@@ -107,7 +107,7 @@ class Judge:
         They do not where bounded noise protects what the rules are there for: a refusal would reveal something exact of
         the rows, which no ε covers.
         """
-        return not self._case(spec, "", b"", 1, None).noise_protects
+        return not self._input(spec, "", b"", 1, None).noise_protects
 
     async def check_data(
         self, spec: JobSpec, rows: Rows, others: Callable[[str], Awaitable[Rows]], job_id: bytes
@@ -140,7 +140,7 @@ class Judge:
 
     def left(self, spec: JobSpec, job_id: bytes = b"") -> dict[str, Decimal]:
         """What is left of the totals of a job's dataset for this job and later ones; nothing where none is set."""
-        facts = self._case(spec, "", job_id, 1, None)
+        facts = self._input(spec, "", job_id, 1, None)
         return {} if facts.budget is None else left(facts.budget, totals(facts.charged, facts.budget))
 
     def releases(self, spec: JobSpec) -> int:
@@ -166,7 +166,7 @@ class Judge:
         latest = sorted(latest, key=_started)[-counted:]
         return first + [job for job in latest if job.job_id != first[0].job_id]
 
-    def _case(self, spec: JobSpec, coordinator: str, job_id: bytes, attempt: int, expiry: int | None) -> PolicyInput:
+    def _input(self, spec: JobSpec, coordinator: str, job_id: bytes, attempt: int, expiry: int | None) -> PolicyInput:
         dataset, now = self._config.datasets.get(spec.job.dataset), self.now()
         budget = None if dataset is None else dataset.privacy
         since = None if budget is None or budget.period is None else now - seconds(budget.period)

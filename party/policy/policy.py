@@ -46,7 +46,7 @@ def decide(policy: PolicySection, facts: PolicyInput) -> Approval:
 
     Args:
         policy: This party's rules for the job's dataset.
-        facts: The job and what it is facts by.
+        facts: The job and what it is judged by.
 
     Raises:
         ConfigurationError: The job does not fit this node: it names no part for it, strangers, or an unknown dataset.

@@ -25,7 +25,7 @@ from mining.joint.anonymisation import disclosure
 from mining.joint.anonymisation.anonymise import anonymise
 from mining.joint.anonymisation.vertical import disclosure as vertical
 from mining.joint.anonymisation.vertical.anonymise import anonymise_columns
-from mining.joint.hybrid.room import Room
+from mining.joint.hybrid.spool_limits import SpoolLimits
 
 JUDGED_FROM: Final = 20
 """Rows of a party below which it says nothing of a column that each has a value of its own."""
@@ -78,14 +78,16 @@ def check_insensitive(spec: JobSpec, table: TableRows, me: str) -> None:
             )
 
 
-async def anonymise_rows(session: Session, spec: JobSpec, data: Data, room: Room) -> tuple[int, Anonymized | None]:
+async def anonymise_rows(
+    session: Session, spec: JobSpec, data: Data, limits: SpoolLimits
+) -> tuple[int, Anonymized | None]:
     """Runs one party's part.
 
     Args:
         session: The job's session.
         spec: The job.
         data: This party's table.
-        room: What sealed rows may take at this party, where it shuffles.
+        limits: What sealed rows may take at this party, where it shuffles.
 
     Returns:
         The number of rows of all parties, and the release at a party that learns it.
@@ -100,7 +102,7 @@ async def anonymise_rows(session: Session, spec: JobSpec, data: Data, room: Room
     if spec.is_vertical:
         found = await anonymise_columns(session, table_of(spec, data, session.me), task, row_alignment(spec))
     else:
-        found = await anonymise(session, rows, task, room)
+        found = await anonymise(session, rows, task, limits)
     if found.rows is None:
         return found.n_rows, None
     return found.n_rows, Anonymized.of(task, found, session.parties)

@@ -17,7 +17,7 @@ from mining.joint.anonymisation.parameters import MOST_CELLS, JointAnonymisation
 from mining.joint.anonymisation.public_lattice import possible_classes
 from mining.joint.anonymisation.row_form import Form
 from mining.joint.hybrid.pacing import WINDOW
-from mining.joint.hybrid.room import REPORT_MEMORY
+from mining.joint.hybrid.spool_limits import REPORT_MEMORY
 
 _SEARCHED = (
     "Which nodes are examined depends on the rows: at least the one that shows nothing, at most all {nodes:,} of at "

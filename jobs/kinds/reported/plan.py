@@ -20,8 +20,8 @@ from link.traffic import Traffic
 from mining.joint.hybrid.budget import central
 from mining.joint.hybrid.pacing import WINDOW
 from mining.joint.hybrid.parameters import SET_LENGTH, HybridMining
-from mining.joint.hybrid.room import REPORT_MEMORY
 from mining.joint.hybrid.sizes import PhaseSizes, SearchSizes, expected, hybrid_traffic
+from mining.joint.hybrid.spool_limits import REPORT_MEMORY
 from mining.joint.spent import Spent
 
 _SEAL: Final = 1.1  # group multiplications, about, of a layer put around a report

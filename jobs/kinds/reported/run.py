@@ -16,5 +16,5 @@ async def run(session: Session, spec: JobSpec, data: Data, resources: Resources)
     """As `jobs.kinds.kind.Kind.run`."""
     rows = await rows_taken(session, spec, data)
     task = await session.compute(hybrid_mining, spec)
-    found = await mine(session, rows, task, resources.least_count, resources.room)
+    found = await mine(session, rows, task, resources.least_count, resources.spool_limits)
     return estimates(found, task.search)

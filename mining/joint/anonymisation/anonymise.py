@@ -46,7 +46,7 @@ from mining.joint.anonymisation.release_check import check_classes, check_models
 from mining.joint.anonymisation.row_form import Assembled
 from mining.joint.anonymisation.rows import Counter, ReleasedRows, cell_losses
 from mining.joint.anonymisation.search import Search
-from mining.joint.hybrid.room import DEFAULT_ROOM, Room
+from mining.joint.hybrid.spool_limits import DEFAULT_SPOOL_LIMITS, SpoolLimits
 from mining.joint.models.totals import total_counts, total_rows
 from mining.joint.tally import no_sum
 
@@ -74,7 +74,7 @@ class JointRelease:
 
 
 async def anonymise(
-    session: Session, table: TableRows, task: JointAnonymisation, room: Room = DEFAULT_ROOM
+    session: Session, table: TableRows, task: JointAnonymisation, limits: SpoolLimits = DEFAULT_SPOOL_LIMITS
 ) -> JointRelease:
     """Runs one party's part.
 
@@ -82,7 +82,7 @@ async def anonymise(
         session: A lane of the job's session.
         table: This party's rows; perhaps none.
         task: The public parameters, equal at all parties.
-        room: What the sealed rows may take at this party, where it shuffles.
+        limits: What the sealed rows may take at this party, where it shuffles.
 
     Raises:
         ConfigurationError: No node satisfies, or a model is not offered for several parties.
@@ -129,7 +129,7 @@ async def anonymise(
         cells = await session.compute(_released_cells, counter, found)
     site = session.parties.index(session.me) if task.origin == "shown" else 0
     released_rows = ReleasedRows.of(table, coding, counter, cells, site)
-    whole = await assemble(session.lane("assembly"), task, released_rows, bound, room)
+    whole = await assemble(session.lane("assembly"), task, released_rows, bound, limits)
     if whole is not None:
         missing = n_rows - len(whole.cells)
         own = np.repeat(cells, counter.weights)

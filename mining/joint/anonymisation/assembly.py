@@ -35,8 +35,8 @@ from mining.joint.anonymisation.row_form import Assembled, Form
 from mining.joint.anonymisation.rows import ReleasedRows
 from mining.joint.hybrid.openings import open_document, receive_document
 from mining.joint.hybrid.pacing import CHUNK
-from mining.joint.hybrid.room import Room
 from mining.joint.hybrid.shuffle import Phase, agree_on_route, collect_shuffled, send_reports, shuffle_first
+from mining.joint.hybrid.spool_limits import SpoolLimits
 
 ROWS: Final = replace(LISTS, most=1 << 27)  # of a party
 
@@ -69,7 +69,7 @@ async def assemble(
     task: JointAnonymisation,
     own: ReleasedRows,
     bound: int,
-    room: Room,
+    limits: SpoolLimits,
 ) -> Assembled | None:
     """Brings the released rows together.
 
@@ -78,7 +78,7 @@ async def assemble(
         task: The public parameters.
         own: This party's released rows; in memory they are at learners alone.
         bound: How many rows each party has at most.
-        room: What the sealed rows may take at this party, where it shuffles.
+        limits: What the sealed rows may take at this party, where it shuffles.
 
     Returns:
         All released rows, to a learner; None to anybody else.
@@ -88,7 +88,7 @@ async def assemble(
         MalformedMessage: The collector opened something else than rows.
     """
     form = Form.of(task)
-    route = await agree_on_route(session.lane("keys"), Hops(task.collector, (task.shuffler,)), room)
+    route = await agree_on_route(session.lane("keys"), Hops(task.collector, (task.shuffler,)), limits)
     lane, phase = session.lane("rows"), Phase(0, dict.fromkeys(session.parties, bound), form.size, 1)
     held = await session.compute(own.all) if session.me in task.learners else None
     if session.me == task.collector:

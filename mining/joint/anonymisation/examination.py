@@ -211,8 +211,8 @@ class Examiner:
         """Opens whether the loss of a node is less, or as small and the node comes first."""
         lane, bits = self.session.lane(name), None
         if self.two_party is not None and one.loss is not None and other.loss is not None:
-            room = other.loss - one.loss
-            bits = await at_least(lane, self.two_party, room, 0 if one.node < other.node else 1, self._width)
+            slack = other.loss - one.loss
+            bits = await at_least(lane, self.two_party, slack, 0 if one.node < other.node else 1, self._width)
         return bool((await self._open(lane, bits, "improvements", 1))[0])
 
     async def in_question(self, name: str, best: Passed, least: NDArray[np.int64]) -> int:

@@ -51,7 +51,6 @@ from mining.joint.hybrid.openings import MAX_DOCUMENT, open_document, receive_do
 from mining.joint.hybrid.own_records import TALLIED, OwnRecords, own_records
 from mining.joint.hybrid.pacing import Pace, paced
 from mining.joint.hybrid.parameters import HybridMining
-from mining.joint.hybrid.room import DEFAULT_ROOM, Room
 from mining.joint.hybrid.shuffle import (
     LABEL,
     Phase,
@@ -62,6 +61,7 @@ from mining.joint.hybrid.shuffle import (
     shuffle_first,
     shuffle_next,
 )
+from mining.joint.hybrid.spool_limits import DEFAULT_SPOOL_LIMITS, SpoolLimits
 from mining.joint.spent import Spent
 from mining.thresholds import agreed_count
 
@@ -119,7 +119,7 @@ async def _computed(lane: Session, pieces: Iterator[T]) -> AsyncIterator[T]:
 
 
 async def mine(
-    session: Session, data: Rows, task: HybridMining, least_count: int = 1, room: Room = DEFAULT_ROOM
+    session: Session, data: Rows, task: HybridMining, least_count: int = 1, limits: SpoolLimits = DEFAULT_SPOOL_LIMITS
 ) -> EstimatedOutcome:
     """Runs this party's part.
 
@@ -128,7 +128,7 @@ async def mine(
         data: This party's rows; perhaps none. Items that the catalogue does not name are left out of them.
         task: The public parameters, equal at all parties.
         least_count: This party's own floor for a least support that the job names.
-        room: What sealed reports may take at this party, where it shuffles.
+        limits: What sealed reports may take at this party, where it shuffles.
 
     Raises:
         ConfigurationError: The catalogue has too few items, or min_support does not fit the number of records.
@@ -136,12 +136,12 @@ async def mine(
         PolicyDenied: The least support is below this party's floor.
         ProtocolViolation: A peer broke the rules; in particular the analyst, if it asks for what was not agreed.
     """
-    search = await _begin(session, data, task, least_count, room)
+    search = await _begin(session, data, task, least_count, limits)
     found = await (_analyse(search) if session.me == task.analyst else _answer(search))
     return EstimatedOutcome(search.n_rows, search.spent, found)
 
 
-async def _begin(session: Session, data: Rows, task: HybridMining, least_count: int, room: Room) -> _Search:
+async def _begin(session: Session, data: Rows, task: HybridMining, least_count: int, limits: SpoolLimits) -> _Search:
     """Steps 0 and 1."""
     shape = task.plan(min(task.epsilon, task.most_local))  # phases and their shares do not depend on ε
     own = await session.compute(own_records, data, task.catalogue, shape, session.randomness("phases"))
@@ -165,7 +165,7 @@ async def _begin(session: Session, data: Rows, task: HybridMining, least_count: 
         sizes,
         spent,
         [] if task.model == "local" else phase_budgets(task, sizes),
-        None if task.model == "local" else await agree_on_route(session.lane("route"), task, room),
+        None if task.model == "local" else await agree_on_route(session.lane("route"), task, limits),
     )
 
 

@@ -45,9 +45,9 @@ from link.tasks import together
 from mining.joint.hybrid.budget import hidden
 from mining.joint.hybrid.pacing import CHUNK, Pace, paced
 from mining.joint.hybrid.parameters import Hops
-from mining.joint.hybrid.room import DEFAULT_ROOM, Room
 from mining.joint.hybrid.scratch_file import SECRET_BYTES
 from mining.joint.hybrid.spool import Kept, Spool
+from mining.joint.hybrid.spool_limits import DEFAULT_SPOOL_LIMITS, SpoolLimits
 from protos.v1.hybrid_pb2 import ReportKey, SealedRows, ShuffledChain, ShuffledCounts
 
 LABEL: Final = "reports"
@@ -62,13 +62,13 @@ class Route:
         task: Names analyst and shufflers.
         keys: Public keys of those that take a layer off.
         own: This party's private key, where it is one of them.
-        room: What reports may take at this party, where it shuffles.
+        spool_limits: What reports may take at this party, where it shuffles.
     """
 
     task: Hops
     keys: Mapping[str, bytes]
     own: bytes | None
-    room: Room = DEFAULT_ROOM
+    spool_limits: SpoolLimits = DEFAULT_SPOOL_LIMITS
 
     @property
     def openers(self) -> tuple[str, ...]:
@@ -96,7 +96,7 @@ class Phase(NamedTuple):
     n: int
 
 
-async def agree_on_route(session: Session, task: Hops, room: Room = DEFAULT_ROOM) -> Route:
+async def agree_on_route(session: Session, task: Hops, limits: SpoolLimits = DEFAULT_SPOOL_LIMITS) -> Route:
     """Step 1: fresh keys of all that take layers off."""
     openers = (*task.shufflers[1:], task.analyst)
     own, keys = None, dict[str, bytes]()
@@ -107,7 +107,7 @@ async def agree_on_route(session: Session, task: Hops, room: Room = DEFAULT_ROOM
     for party in openers:
         if party != session.me:
             keys[party] = (await session.recv(party, ReportKey, _check_key)).public_key
-    return Route(task, keys, own, room)
+    return Route(task, keys, own, limits)
 
 
 async def send_reports(session: Session, route: Route, phase: Phase, reports: Rows | AsyncIterable[Rows]) -> None:
@@ -228,7 +228,7 @@ async def collect_shuffled(
 # -- what shufflers share ---------------------------------------------------------------------------------------------
 def _spool(session: Session, route: Route, size: int, expected: int) -> Spool:
     key, secret = session.randomness("tags").bytes(TAG_KEY_BYTES), session.randomness("spool").bytes(SECRET_BYTES)
-    return Spool(route.room, size, expected, key, secret)
+    return Spool(route.spool_limits, size, expected, key, secret)
 
 
 async def _sealed(

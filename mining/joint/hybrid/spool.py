@@ -26,8 +26,8 @@ from numpy.typing import NDArray
 from crypto.primitives.sealed import Rows
 from ldp.shuffling.batch import first_seen, shuffled, tags_of
 from link.randomness import RandomStream
-from mining.joint.hybrid.room import Room
 from mining.joint.hybrid.scratch_file import ScratchFile
+from mining.joint.hybrid.spool_limits import SpoolLimits
 
 _PARTS: Final = 8  # of the memory: of reports that wait, and of a bucket, there are a few copies at a time
 _MOST_BITS: Final = 16
@@ -69,19 +69,19 @@ class Spool:
     """Takes reports of one size piece by piece, and gives them back in secret order.
 
     Args:
-        room: What they may take.
+        limits: What they may take.
         size: Bytes of each.
         expected: How many there are at most.
         tag_key: 32 secret bytes, fresh.
         secret: 32 more.
     """
 
-    def __init__(self, room: Room, size: int, expected: int, tag_key: bytes, secret: bytes) -> None:
+    def __init__(self, limits: SpoolLimits, size: int, expected: int, tag_key: bytes, secret: bytes) -> None:
         self.size = size
-        width, self._most = size + _HEAD.itemsize, max(1, room.memory // _PARTS)
+        width, self._most = size + _HEAD.itemsize, max(1, limits.memory // _PARTS)
         self._bits = min(_MOST_BITS, max(0, (-(-expected * width // self._most) - 1).bit_length()))
         self._held = max(1, self._most // width)  # reports that wait in memory
-        self._tag_key, self._file = tag_key, ScratchFile(room.folder, secret)
+        self._tag_key, self._file = tag_key, ScratchFile(limits.folder, secret)
         self._waiting: list[tuple[Heads, Rows]] = []
         self._count = 0  # of those
         self._parts: list[_Part] = []

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from mining.joint.hybrid.room import Room
 from mining.joint.hybrid.scratch_file import Bytes, ScratchFile
+from mining.joint.hybrid.spool_limits import SpoolLimits
 from protos.v1.control_pb2 import FAILED, SUCCEEDED
 from tests.mining.joint.hybrid.hybrid_world import PARTIES, baskets, job
 from tests.party.nodes import running
@@ -19,8 +19,8 @@ SPEC = job(privacy={"model": "shuffle", "epsilon": "1.5", "delta": "1e-6", "shuf
 DATA = {party: baskets(300, place) for place, party in enumerate(PARTIES)}
 
 
-def _small(_: int, folder: Path) -> Room:
-    return Room(1 << 12, folder)
+def _small(_: int, folder: Path) -> SpoolLimits:
+    return SpoolLimits(1 << 12, folder)
 
 
 def _held(folder: Path) -> list[Path]:
@@ -39,7 +39,7 @@ def _held(folder: Path) -> list[Path]:
 def test_reports_wait_in_the_state_folder_and_are_gone_at_the_end(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("party.server.Room", _small)
+    monkeypatch.setattr("party.server.SpoolLimits", _small)
     append, seen = ScratchFile.append, set[Path]()
 
     def appended(file: ScratchFile, contents: Bytes) -> int:
@@ -62,7 +62,7 @@ def test_reports_wait_in_the_state_folder_and_are_gone_at_the_end(
 def test_a_full_disk_at_one_party_ends_the_job_in_a_fixed_sentence(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("party.server.Room", _small)
+    monkeypatch.setattr("party.server.SpoolLimits", _small)
 
     def full(*_: object) -> int:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))

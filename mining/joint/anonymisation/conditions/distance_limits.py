@@ -75,11 +75,11 @@ class DistanceLimit:
         above = await at_least(session.lane("signs"), parties, apart, 0, exact_width(self._n_rows * self._n_rows))
         negative = await select(session.lane("negative"), parties, ~above, apart)
         limit = self._limit
-        room = counts.sizes.times_public(limit.numerator)
+        slack = counts.sizes.times_public(limit.numerator)
         absolute = parted(apart - negative.times_public(2), counts.classes)
         for weight, each in zip(self.weights.values(), absolute, strict=True):
-            room = room - each.times_public(weight * limit.denominator)
-        return await at_least(session.lane("distance"), parties, room, 0, exact_width(self._largest))
+            slack = slack - each.times_public(weight * limit.denominator)
+        return await at_least(session.lane("distance"), parties, slack, 0, exact_width(self._largest))
 
     @property
     def _n_rows(self) -> int:

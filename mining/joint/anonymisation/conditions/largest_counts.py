@@ -58,8 +58,8 @@ class TailTest:
         tail = counts.sizes - first
         for each in others:
             tail = tail - each
-        room = tail.times_public(self.tail_times) - first.times_public(self.head_times)
-        return await at_least(session.lane("tail"), parties, room, 0, exact_width(self._largest))
+        slack = tail.times_public(self.tail_times) - first.times_public(self.head_times)
+        return await at_least(session.lane("tail"), parties, slack, 0, exact_width(self._largest))
 
     @property
     def _largest(self) -> int:

@@ -63,9 +63,9 @@ class ShareLimits:
         """See `ClassTest`."""
         if not self.most and not self.least:
             return constant_bits(parties, counts.classes, met=True)
-        rooms = [_room(counts, value, limit) for value, limit in self.most.items()]
-        rooms += [-_room(counts, value, limit) for value, limit in self.least.items()]
-        bits = await at_least(session.lane("shares"), parties, joined(rooms), 0, exact_width(self._largest))
+        slacks = [_slack(counts, value, limit) for value, limit in self.most.items()]
+        slacks += [-_slack(counts, value, limit) for value, limit in self.least.items()]
+        bits = await at_least(session.lane("shares"), parties, joined(slacks), 0, exact_width(self._largest))
         within = parted_bits(bits, counts.classes)
         if self.least:
             every = joined([counts.of(value) for value in self.least])
@@ -78,7 +78,7 @@ class ShareLimits:
 
     @property
     def _largest(self) -> int:
-        """What no room exceeds."""
+        """What no slack exceeds."""
         limits = (*self.most.values(), *self.least.values())
         return max((max(each.numerator, each.denominator) for each in limits), default=0) * self.n_rows
 
@@ -165,7 +165,7 @@ def _below_one(limits: Mapping[int, Fraction]) -> dict[int, Fraction]:
     return {value: limit for value, limit in limits.items() if limit < 1}
 
 
-def _room(counts: ValueCounts, value: int, limit: Fraction) -> AdditiveShare:
+def _slack(counts: ValueCounts, value: int, limit: Fraction) -> AdditiveShare:
     """The share of p·N_c − q·n_cs for the limit p/q."""
     return counts.sizes.times_public(limit.numerator) - counts.of(value).times_public(limit.denominator)
 

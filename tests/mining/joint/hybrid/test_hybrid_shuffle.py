@@ -18,7 +18,6 @@ from link.chunks import CHUNK_BYTES
 from link.session import Session
 from mining.joint.hybrid import pacing, shuffle
 from mining.joint.hybrid.disclosure import openings
-from mining.joint.hybrid.room import DEFAULT_ROOM, Room
 from mining.joint.hybrid.shuffle import (
     Phase,
     Route,
@@ -28,6 +27,7 @@ from mining.joint.hybrid.shuffle import (
     shuffle_first,
     shuffle_next,
 )
+from mining.joint.hybrid.spool_limits import DEFAULT_SPOOL_LIMITS, SpoolLimits
 from protos.v1.hybrid_pb2 import ReportKey, SealedRows, ShuffledChain, ShuffledCounts
 from protos.v1.link_pb2 import Frame
 from tests.errors import fails
@@ -60,7 +60,7 @@ def through(
     seed: int = 0,
     observe: Callable[[Frame], None] | None = None,
     ahead_bytes: Mapping[str, int] | None = None,
-    room: Room = DEFAULT_ROOM,
+    limits: SpoolLimits = DEFAULT_SPOOL_LIMITS,
 ) -> Got:
     """What the analyst gets of the reports of all others; `parts` are what deviating parties do in place of theirs."""
     task = shuffled(shufflers, colluding=colluding)
@@ -68,7 +68,7 @@ def through(
     phase = Phase(0, groups, SIZE, n)
 
     async def role(session: Session) -> Got | None:
-        route = await agree_on_route(session.lane("route"), task, room)
+        route = await agree_on_route(session.lane("route"), task, limits)
         lane, own = session.lane("phase"), rows(reports.get(session.me, ()))
         if parts is not None and session.me in parts:
             await parts[session.me](lane, route, phase, own)  # type: ignore[misc]

@@ -15,9 +15,9 @@ from link.session import Session
 from mining.joint.hybrid import pacing, shuffle
 from mining.joint.hybrid.disclosure import openings
 from mining.joint.hybrid.pacing import Pace, paced, windows_told
-from mining.joint.hybrid.room import Room
 from mining.joint.hybrid.scratch_file import ScratchFile
 from mining.joint.hybrid.shuffle import LABEL, Phase, agree_on_route, collect_shuffled, send_reports, shuffle_first
+from mining.joint.hybrid.spool_limits import SpoolLimits
 from protos.v1.hybrid_pb2 import SealedRows, WindowTaken
 from protos.v1.link_pb2 import Frame
 from tests.errors import fails
@@ -100,12 +100,14 @@ def test_a_slow_analyst_needs_no_memory_for_all(monkeypatch: pytest.MonkeyPatch)
         local(lambda _, rows: cut(rows, 1_000), room)
 
 
-def through(room: Room, number: int, frames: list[tuple[str, str, int]] | None = None, seed: int = 0) -> list[bytes]:
+def through(
+    limits: SpoolLimits, number: int, frames: list[tuple[str, str, int]] | None = None, seed: int = 0
+) -> list[bytes]:
     """What the analyst gets of so many reports of each other party."""
     task, phase = shuffled(("east",)), Phase(0, {"north": 1, "south": number, "east": number}, 4, 1)
 
     async def role(session: Session) -> list[bytes]:
-        route, lane = await agree_on_route(session.lane("route"), task, room), session.lane("phase")
+        route, lane = await agree_on_route(session.lane("route"), task, limits), session.lane("phase")
         came: list[bytes] = []
         if session.me == "north":
 
@@ -129,8 +131,8 @@ def through(room: Room, number: int, frames: list[tuple[str, str, int]] | None =
 def test_the_disk_changes_nothing_of_what_others_see(tmp_path: Path) -> None:
     """The same messages of the same sizes, and the same multiset, as of a shuffler that keeps reports in memory."""
     memory, disk = list[tuple[str, str, int]](), list[tuple[str, str, int]]()
-    one = through(Room(), 500, memory)
-    other = through(Room(1 << 12, tmp_path), 500, disk)
+    one = through(SpoolLimits(), 500, memory)
+    other = through(SpoolLimits(1 << 12, tmp_path), 500, disk)
     assert sorted(one) == sorted(other)
     assert sorted(memory) == sorted(disk)
     assert not list(tmp_path.iterdir())
@@ -141,7 +143,7 @@ def test_windows_and_the_disk_together(monkeypatch: pytest.MonkeyPatch, tmp_path
     monkeypatch.setattr(pacing, "CHUNK", CHUNK)
     monkeypatch.setattr(shuffle, "CHUNK", CHUNK)
     monkeypatch.setattr(pacing, "window_of", lambda size: CHUNK if size > 4 + OVERHEAD else CHUNK_BYTES)
-    got = through(Room(1 << 12, tmp_path), 300)
+    got = through(SpoolLimits(1 << 12, tmp_path), 300)
     assert sorted(got) == sorted(row.tobytes() for rows in (made(300, 4), made(300, 4) ^ 1) for row in rows)
 
 
@@ -151,5 +153,5 @@ def test_a_shuffler_without_room_ends_the_job(monkeypatch: pytest.MonkeyPatch, t
 
     monkeypatch.setattr(ScratchFile, "append", full)
     with fails("E103") as error:
-        through(Room(1 << 12, tmp_path), 500)
+        through(SpoolLimits(1 << 12, tmp_path), 500)
     assert str(tmp_path) in error.value.message

@@ -18,22 +18,22 @@ from hypothesis import strategies as st
 
 from crypto.primitives.randomness import Randomness
 from crypto.primitives.sealed import Rows
-from mining.joint.hybrid.room import Room
 from mining.joint.hybrid.scratch_file import ScratchFile
 from mining.joint.hybrid.spool import Spool
+from mining.joint.hybrid.spool_limits import SpoolLimits
 from tests.errors import fails
 
 SIZE = 6
-SHORT = Room(memory=1 << 10)  # 128 bytes of reports at a time
+SHORT = SpoolLimits(memory=1 << 10)  # 128 bytes of reports at a time
 
 
 def rows(reports: list[int]) -> Rows:
     return np.frombuffer(b"".join(each.to_bytes(SIZE, "big") for each in reports), np.uint8).reshape(-1, SIZE)
 
 
-def spool(room: Room, expected: int, seed: int = 0) -> Spool:
+def spool(limits: SpoolLimits, expected: int, seed: int = 0) -> Spool:
     random = Randomness.from_seed(seed)
-    return Spool(room, SIZE, expected, random.bytes(32), random.bytes(32))
+    return Spool(limits, SIZE, expected, random.bytes(32), random.bytes(32))
 
 
 def came_out(filled: Spool, seed: int = 0) -> list[int]:
@@ -47,7 +47,7 @@ def test_each_report_comes_out_once_for_the_first_sender_that_sent_it(
     added: list[tuple[int, list[int]]], short: bool
 ) -> None:
     number = sum(len(reports) for _, reports in added)
-    filled = spool(SHORT if short else Room(), number)
+    filled = spool(SHORT if short else SpoolLimits(), number)
     for sender, reports in added:
         filled.add(sender, rows(reports))
     kept = filled.kept(3)
@@ -64,7 +64,7 @@ def test_each_report_comes_out_once_for_the_first_sender_that_sent_it(
 
 def test_what_fits_memory_never_touches_the_disk(tmp_path: Path) -> None:
     tmp_path.chmod(0o500)
-    filled = spool(Room(folder=tmp_path), 1_000)
+    filled = spool(SpoolLimits(folder=tmp_path), 1_000)
     filled.add(0, rows(list(range(1_000))))
     assert filled.kept(1).by_sender == (1_000,)
     assert sorted(came_out(filled)) == list(range(1_000))
@@ -76,7 +76,7 @@ def test_orders_of_few_reports_are_uniform() -> None:
     below 70 but with a probability of 10⁻⁶."""
     seen = Counter[tuple[int, ...]]()
     for seed in range(1_200):
-        filled = spool(Room(memory=64), 4, seed)
+        filled = spool(SpoolLimits(memory=64), 4, seed)
         filled.add(0, rows([1, 2, 3, 4]))
         filled.kept(1)
         seen[tuple(came_out(filled, seed + 1))] += 1
@@ -105,7 +105,7 @@ def test_every_order_has_the_same_probability(n: int, buckets: int) -> None:
 def test_where_a_report_comes_out_says_nothing_of_where_it_came_in() -> None:
     """The rank correlation of 20,000 reports that pass the disk stays within 5 deviations of 0."""
     n = 20_000
-    filled = spool(Room(memory=1 << 16), n)
+    filled = spool(SpoolLimits(memory=1 << 16), n)
     for start in range(0, n, 1_000):
         filled.add(start // 7_000, rows(list(range(start, start + 1_000))))
     filled.kept(3)
@@ -117,7 +117,7 @@ def test_where_a_report_comes_out_says_nothing_of_where_it_came_in() -> None:
 
 def test_nothing_is_seen_on_the_disk_and_nothing_stays(tmp_path: Path) -> None:
     """The file has no name, and its bytes say nothing of equal reports."""
-    filled = spool(Room(1 << 10, tmp_path), 400)
+    filled = spool(SpoolLimits(1 << 10, tmp_path), 400)
     for _ in range(20):
         filled.add(0, np.zeros((20, SIZE), np.uint8))
     assert filled.bytes_on_disk
@@ -153,7 +153,7 @@ def test_a_disk_that_fills_is_said(monkeypatch: pytest.MonkeyPatch, tmp_path: Pa
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     monkeypatch.setattr(os, "pwrite", full)
-    filled = spool(Room(1 << 10, tmp_path), 400)
+    filled = spool(SpoolLimits(1 << 10, tmp_path), 400)
     with fails("E103"):
         for start in range(0, 400, 20):
             filled.add(0, rows(list(range(start, start + 20))))
@@ -176,7 +176,7 @@ import resource, sys, time
 from pathlib import Path
 import numpy as np
 from crypto.primitives.randomness import Randomness
-from mining.joint.hybrid.room import Room
+from mining.joint.hybrid.spool_limits import SpoolLimits
 from mining.joint.hybrid.spool import Spool
 
 def peak():
@@ -184,7 +184,7 @@ def peak():
 
 size, number, memory = 500, 400_000, 64 << 20
 random, before = Randomness.from_seed(1), peak()
-filled = Spool(Room(memory, Path(sys.argv[1])), size, number, random.bytes(32), random.bytes(32))
+filled = Spool(SpoolLimits(memory, Path(sys.argv[1])), size, number, random.bytes(32), random.bytes(32))
 for _ in range(0, number, 4_000):
     filled.add(0, np.frombuffer(random.bytes(4_000 * size), np.uint8).reshape(-1, size))
 print(filled.bytes_on_disk, flush=True)

@@ -11,7 +11,7 @@ LEAST_REPORT_MEMORY: Final = 64 << 20
 
 
 @dataclass(frozen=True, slots=True)
-class Room:
+class SpoolLimits:
     """What sealed reports may take at a shuffler.
 
     Attributes:
@@ -23,4 +23,4 @@ class Room:
     folder: Path | None = None
 
 
-DEFAULT_ROOM: Final = Room()
+DEFAULT_SPOOL_LIMITS: Final = SpoolLimits()
