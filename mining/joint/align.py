@@ -136,11 +136,11 @@ def learned(task: RowAlignment, parties: Sequence[str]) -> tuple[Learned, ...]:
     return tuple(alignment_disclosure.leakage(task.mode, parties, task.merger, task.bound))
 
 
-def collusion(parties: Sequence[str], mode: Mode, bound: int | None) -> str:
-    """Which parties may work together without learning more, in words; `mode` and `bound` as in `RowAlignment`."""
+def collusion(parties: Sequence[str], mode: Mode) -> str:
+    """Which parties may work together without learning more, in words; `mode` as in `RowAlignment`."""
     if len(parties) == 2:
         return "none is needed: each of the two parties is alone"
-    if not alignment_disclosure.shows_groups(mode, len(parties), bound):
+    if not alignment_disclosure.shows_groups(mode, len(parties)):
         return f"no {len(parties) - 1} parties together learn more of rows than each of them alone"
     if len(parties) == 3:
         return "no party alone can link an id that it does not hold to those who hold it"
@@ -150,12 +150,12 @@ def collusion(parties: Sequence[str], mode: Mode, bound: int | None) -> str:
     )
 
 
-def worst(parties: Sequence[str], mode: Mode, bound: int | None) -> str:
-    """The worst that colluders could find out, in plain words; `mode` and `bound` as in `RowAlignment`."""
+def worst(parties: Sequence[str], mode: Mode) -> str:
+    """The worst that colluders could find out, in plain words; `mode` as in `RowAlignment`."""
     if len(parties) == 2:
         return NOBODY_ELSE
-    if not alignment_disclosure.shows_groups(mode, len(parties), bound):
-        return collusion(parties, mode, bound)
+    if not alignment_disclosure.shows_groups(mode, len(parties)):
+        return collusion(parties, mode)
     some = "two parties" if len(parties) == 3 else f"{len(parties) - 1} parties"
     return f"any {some} together could find out which ids the {'third' if len(parties) == 3 else 'last one'} has"
 

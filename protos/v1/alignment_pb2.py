@@ -25,7 +25,7 @@ _sym_db = _symbol_database.Default()
 from protos.v1 import common_pb2 as protos_dot_v1_dot_common__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x19protos/v1/alignment.proto\x12\tcomine.v1\x1a\x16protos/v1/common.proto\"*\n\x14\x45ncryptedIdentifiers\x12\x12\n\x04\x64\x61ta\x18\x01 \x01(\x0c\x42\x04\xa8\xdb\x18\x02\"\'\n\x11\x43ommonIdentifiers\x12\x12\n\x04\x64\x61ta\x18\x01 \x01(\x0c\x42\x04\xa8\xdb\x18\x02\"*\n\x14\x45valuatedIdentifiers\x12\x12\n\x04\x64\x61ta\x18\x01 \x01(\x0c\x42\x04\xa8\xdb\x18\x01\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x19protos/v1/alignment.proto\x12\tcomine.v1\x1a\x16protos/v1/common.proto\"*\n\x14\x45ncryptedIdentifiers\x12\x12\n\x04\x64\x61ta\x18\x01 \x01(\x0c\x42\x04\xa8\xdb\x18\x02\"*\n\x14\x45valuatedIdentifiers\x12\x12\n\x04\x64\x61ta\x18\x01 \x01(\x0c\x42\x04\xa8\xdb\x18\x01\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -34,14 +34,10 @@ if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
   _globals['_ENCRYPTEDIDENTIFIERS'].fields_by_name['data']._loaded_options = None
   _globals['_ENCRYPTEDIDENTIFIERS'].fields_by_name['data']._serialized_options = b'\250\333\030\002'
-  _globals['_COMMONIDENTIFIERS'].fields_by_name['data']._loaded_options = None
-  _globals['_COMMONIDENTIFIERS'].fields_by_name['data']._serialized_options = b'\250\333\030\002'
   _globals['_EVALUATEDIDENTIFIERS'].fields_by_name['data']._loaded_options = None
   _globals['_EVALUATEDIDENTIFIERS'].fields_by_name['data']._serialized_options = b'\250\333\030\001'
   _globals['_ENCRYPTEDIDENTIFIERS']._serialized_start=64
   _globals['_ENCRYPTEDIDENTIFIERS']._serialized_end=106
-  _globals['_COMMONIDENTIFIERS']._serialized_start=108
-  _globals['_COMMONIDENTIFIERS']._serialized_end=147
-  _globals['_EVALUATEDIDENTIFIERS']._serialized_start=149
-  _globals['_EVALUATEDIDENTIFIERS']._serialized_end=191
+  _globals['_EVALUATEDIDENTIFIERS']._serialized_start=108
+  _globals['_EVALUATEDIDENTIFIERS']._serialized_end=150
 # @@protoc_insertion_point(module_scope)

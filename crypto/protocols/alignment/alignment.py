@@ -9,34 +9,27 @@ n parties hold rows of a table, each with an identifier of its own. Three ways t
 
 Identifiers are byte strings; what counts as equal (case, blanks, Unicode forms) is settled before.
 
-`intersection` and `cardinality` encrypt all lists around the ring, like `set_union`, with H(x) for an element:
+`cardinality` encrypts all lists around the ring, like `set_union`, with H(x) for an element:
     0  agree      on the length of all lists: the size class of the job's bound, or of the longest one, a masked maximum
     1  encrypt    list i starts at its owner, who fills it up with random points, and passes all other parties but the
                   merger; each raises it to its own fresh key and shuffles it. The merger's own list goes around too
-    2  compare    the merger raises the others' lists to its own key and finds the points that are in all lists.
-                  `cardinality` ends here: it opens how many these are
-    3  strip      it raises them to a fresh blind and sends them around; each party strips its key and shuffles
-    4  open       the merger strips the rest and opens the points H(x) in ascending order, which is the common order;
-                  every party finds its own rows among them
-    With two parties `intersection` is the classic exchange of two messages each: the other party does not shuffle the
-    merger's list, so that after step 2 the merger knows which of its rows are common; it opens to the other, place by
-    place of the list that this one sent, which of these are. There is no step 3.
-    Lists of `LONG_LISTS` places or more `intersection` compares by oblivious pseudorandom functions instead:
-    `oprf_intersection` of two parties, `zero_shares` of more.
+    2  compare    the merger raises the others' lists to its own key and opens how many points are in all lists
+`intersection` of three parties and more compares lists of that length by pseudorandom functions, `zero_shares`; of two
+    parties lists of `LONG_LISTS` places or more, `oprf_intersection`. Two shorter lists are each raised to both keys;
+    the merger's is not shuffled by the other, so that the merger knows which of its rows are common, and opens to the
+    other, place by place of the list that this one sent, which of these are: the classic exchange.
 `union` makes joint pseudonyms of all identifiers (`joint_prf`), and a filled set union of the pseudonyms.
 
-Rounds: `intersection` 2n + 2, 4 with two parties, others with long lists; `cardinality` n + 2.
-    `union`: those of its parts.
-Group multiplications, L_i the length of list i, C the number of common elements: `cardinality` n·ΣL_i, `intersection`
-    besides (n + 1)·C with three parties and more.
+Rounds: `intersection` 4 of two short lists, else those of its parts; `cardinality` n + 2. `union`: those of its parts.
+Group multiplications, L_i the length of list i: `cardinality` n·ΣL_i, and so does `intersection` of two short lists.
 
-Adversary: semi-honest; who deviates can invent identifiers. Collusion: any n − 2 parties learn no link between an
-    identifier that they do not hold and its holders (decisional Diffie–Hellman, H a random oracle); with the merger
-    among them, how many of *their* elements the others hold. Of an intersection of long lists any n − 1 learn the
-    output alone. `union`: as `joint_prf` and `set_union`.
+Adversary: semi-honest; who deviates can invent identifiers. Collusion: of an intersection any n − 1 parties learn the
+    output alone. In `cardinality` any n − 2 learn no link between an identifier that they do not hold and its holders
+    (decisional Diffie–Hellman, H a random oracle); with the merger among them, how many of *their* elements the others
+    hold. `union`: as `joint_prf` and `set_union`.
 Leakage: `alignment_disclosure`. Beside the output all learn the size class of the longest list, or whether one is over
-    that of the bound. With three parties and more the merger learns for every group of parties how many identifiers
-    exactly these hold, for pairs of others with the noise of common fakes; not so of an intersection of long lists.
+    that of the bound. Of a cardinality of three parties and more the merger learns for every group of parties how many
+    identifiers exactly these hold, for pairs of others with the noise of common fakes.
 
 Source: for two parties Meadows, "A More Efficient Cryptographic Matchmaking Protocol", IEEE S&P 1986, and Huberman,
 Franklin and Hogg, "Enhancing Privacy and Trust in Electronic Communities", EC 1999; around the ring Vaidya and Clifton,
@@ -59,7 +52,6 @@ from crypto.primitives.ristretto255 import POINT_BYTES, UNIFORM_BYTES, Points, f
 from crypto.protocols.alignment.common_rows import (
     KEY,
     Rows,
-    find,
     open_common,
     open_size,
     own_rows,
@@ -78,10 +70,10 @@ from crypto.protocols.union.lists import EPSILON_COMMON, common_fakes, spare_for
 from crypto.protocols.union.set_union import ring_from, route_of, set_union
 from link.session import Session
 from link.tasks import together
-from protos.v1.alignment_pb2 import CommonIdentifiers, EncryptedIdentifiers
+from protos.v1.alignment_pb2 import EncryptedIdentifiers
 
 _DOMAIN: Final = encode_fields(STANDARD_128.suite.encode(), b"alignment")
-LONG_LISTS: Final = 1024  # from which on pseudorandom functions cost less than operations on the group
+LONG_LISTS: Final = 1024  # of two parties, from which on pseudorandom functions cost less than operations on the group
 
 
 async def intersection(
@@ -120,23 +112,19 @@ async def intersection(
     ring = ring_from(session.parties, merger)
     points = await lane.compute(session_points, lane, identifiers)
     length = await agree_on_length(lane.lane("length"), secrets, len(identifiers), bound, key=KEY)
-    if is_long(length):
+    if takes_functions(len(ring), length):
         find_common = exchange_values if len(ring) == 2 else common_points
         rows = await find_common(lane, ring, points, length, label)
         del points  # sixteen bytes a row
         return await lane.compute(in_common_order, identifiers, rows)
     hashed = await _hashed(lane, identifiers)
-    if len(ring) == 2:
-        rows = await _exchange(lane, ring, length, hashed, label)
-    else:
-        role = _merger if lane.me == merger else _encryptor
-        rows = await role(lane, secrets, ring, length + room_of(len(ring)), hashed, label)
+    rows = await _exchange(lane, ring, length, hashed, label)
     return await lane.compute(_in_order, rows, hashed)
 
 
-def is_long(length: int) -> bool:
-    """Whether lists of this length are compared by pseudorandom functions."""
-    return length >= LONG_LISTS
+def takes_functions(parties: int, length: int) -> bool:
+    """Whether an intersection of so many lists of this length compares them by pseudorandom functions."""
+    return parties > 2 or length >= LONG_LISTS
 
 
 async def cardinality(
@@ -151,13 +139,15 @@ async def cardinality(
     """Learns how many identifiers all parties hold; arguments and errors are those of `intersection`."""
     lane = session.lane("cardinality")
     ring = ring_from(session.parties, merger)
-    hashed, length = await _begin(lane, secrets, identifiers, bound)
-    if lane.me == merger:
-        common, _ = await _compare(lane, secrets, ring, length, hashed)
-        await open_size(lane, label, len(common), len(hashed))
-        return len(common)
-    await _encrypt(lane, secrets, ring, length, hashed)
-    return await receive_size(lane, merger, label, len(hashed))
+    await lane.compute(session_points, lane, identifiers)  # refuses what is given twice
+    length = await agree_on_length(lane.lane("length"), secrets, len(identifiers), bound, key=KEY)
+    hashed = await _hashed(lane, identifiers)
+    if lane.me != merger:
+        await _encrypt(lane, secrets, ring, length + room_of(len(ring)), hashed)
+        return await receive_size(lane, merger, label, len(hashed))
+    common = await _compare(lane, secrets, ring, length + room_of(len(ring)), hashed)
+    await open_size(lane, label, common, len(hashed))
+    return common
 
 
 async def union(
@@ -213,55 +203,8 @@ async def _exchange(lane: Session, ring: Sequence[str], length: int, hashed: Poi
     return own_rows(lane, order[ours], len(hashed))
 
 
-# -- more parties: the two roles of the ring ---------------------------------------------------------------------------
-async def _encryptor(
-    lane: Session,
-    secrets: PairwiseSecrets,
-    ring: Sequence[str],
-    length: int,
-    hashed: Points,
-    label: str,
-) -> Rows:
-    """Every party but the merger: adds its layer to all lists, then strips it from what is common."""
-    key = await _encrypt(lane, secrets, ring, length, hashed)
-    size = await receive_size(lane, ring[0], f"{label}-size", len(hashed))
-    if not size:
-        return np.empty(0, np.int64)
-    place = ring.index(lane.me)
-    before, after = ring[place - 1], ring[(place + 1) % len(ring)]
-    common = await lane.recv_array(before, CommonIdentifiers, np.uint8, (size, 1, POINT_BYTES))  # <- 3
-    stripped = await apply_received(lane, key.decrypt, common, before)
-    await lane.send_array(after, CommonIdentifiers, shuffled(lane, stripped))  # -> 3
-    return find(lane, await lane.receive_opened(ring[0], label, np.uint8, (size, POINT_BYTES)), hashed)  # <- 4
-
-
-async def _merger(
-    lane: Session,
-    secrets: PairwiseSecrets,
-    ring: Sequence[str],
-    length: int,
-    hashed: Points,
-    label: str,
-) -> Rows:
-    """The party that compares: blinds what is common, has it stripped, and opens it."""
-    common, key = await _compare(lane, secrets, ring, length, hashed)
-    await open_size(lane, f"{label}-size", len(common), len(hashed))
-    if not len(common):
-        return np.empty(0, np.int64)
-    blind = CommutativeKey.generate(lane.randomness("blind"))
-    blinded = await apply(lane, blind.encrypt, common)
-    await lane.send_array(ring[1], CommonIdentifiers, shuffled(lane, blinded))  # -> 3
-    stripped = await lane.recv_array(ring[-1], CommonIdentifiers, np.uint8, common.shape)  # <- 3
-    plain = (await apply_received(lane, key.blinded(blind).decrypt, stripped, ring[-1]))[:, 0]
-    plain = plain[np.argsort(strings(plain))]
-    rows = find(lane, plain, hashed)  # before it is opened: what is not its own too is not common
-    await lane.open(label, plain)  # -> 4
-    return rows
-
-
-async def _encrypt(
-    lane: Session, secrets: PairwiseSecrets, ring: Sequence[str], length: int, hashed: Points
-) -> CommutativeKey:
+# -- the two roles of the ring -----------------------------------------------------------------------------------------
+async def _encrypt(lane: Session, secrets: PairwiseSecrets, ring: Sequence[str], length: int, hashed: Points) -> None:
     """Every party but the merger: adds its layer to all lists and shuffles them."""
     key = CommutativeKey.generate(lane.randomness("key"))
     fakes = await _common_fakes(lane, secrets)
@@ -278,13 +221,10 @@ async def _encrypt(
         await hop.send_array(route[place + 1], EncryptedIdentifiers, points)  # -> 1
 
     await together(encrypt(owner) for owner in ring)
-    return key
 
 
-async def _compare(
-    lane: Session, secrets: PairwiseSecrets, ring: Sequence[str], length: int, hashed: Points
-) -> tuple[Points, CommutativeKey]:
-    """The merger: the points under all keys that are in all lists, shape (common, 1, 32), and its own key."""
+async def _compare(lane: Session, secrets: PairwiseSecrets, ring: Sequence[str], length: int, hashed: Points) -> int:
+    """The merger: how many points under all keys are in all lists."""
     key = CommutativeKey.generate(lane.randomness("key"))
     fakes = await _common_fakes(lane, secrets)
 
@@ -297,20 +237,10 @@ async def _compare(
         return await apply_received(hop, checked if owner == lane.me else key.encrypt, points, last)
 
     lists = await together(fully_encrypted(owner) for owner in ring)
-    common = await lane.compute(lambda: reduce(np.intersect1d, map(strings, lists)))
-    return common.view(np.uint8).reshape(-1, 1, POINT_BYTES), key
+    return len(await lane.compute(lambda: reduce(np.intersect1d, map(strings, lists))))
 
 
 # -- lists -------------------------------------------------------------------------------------------------------------
-async def _begin(
-    lane: Session, secrets: PairwiseSecrets, identifiers: Sequence[bytes], bound: int | None
-) -> tuple[Points, int]:
-    """H of this party's identifiers, shape (m, 32), and the public length of every party's list."""
-    await lane.compute(session_points, lane, identifiers)  # refuses what is given twice
-    length = await agree_on_length(lane.lane("length"), secrets, len(identifiers), bound, key=KEY)
-    return await _hashed(lane, identifiers), length + room_of(len(lane.parties))
-
-
 async def _hashed(lane: Session, identifiers: Sequence[bytes]) -> Points:
     """H of each identifier, shape (m, 32)."""
     chunks = [identifiers[start : start + KERNEL_POINTS] for start in range(0, len(identifiers), KERNEL_POINTS)]

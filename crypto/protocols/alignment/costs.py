@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import pairwise, permutations
 from typing import Final
@@ -10,7 +10,7 @@ from typing import Final
 from crypto.params import STANDARD_128
 from crypto.primitives.okvs import MOST_KEYS
 from crypto.primitives.point_hash import POINT_BYTES as HASH_BYTES
-from crypto.protocols.alignment.alignment import is_long, room_of
+from crypto.protocols.alignment.alignment import room_of, takes_functions
 from crypto.protocols.alignment.oprf_intersection import value_bytes
 from crypto.protocols.alignment.zero_shares import WORD_BYTES
 from crypto.protocols.sums.costs import maximum_traffic
@@ -51,7 +51,7 @@ class AlignmentSizes:
     @property
     def takes_functions(self) -> bool:
         """Whether an intersection compares the lists by pseudorandom functions."""
-        return is_long(self.length)
+        return takes_functions(self.parties, self.length)
 
     @property
     def listed(self) -> int:
@@ -63,29 +63,20 @@ def intersection_traffic(traffic: Traffic, sizes: AlignmentSizes, merger: str) -
     """Enters `alignment.intersection`."""
     ring = ring_from(traffic.parties, merger)
     maximum_traffic(traffic, [LISTS.beyond])
-    if sizes.takes_functions and len(ring) > 2:
+    if len(ring) > 2:
         _zero_shares_traffic(traffic, ring, sizes)
         return
+    other = ring[1]
     if sizes.takes_functions:
-        other = ring[1]
         oprf_traffic(traffic, other, merger, sizes.length)
         traffic.send(other, merger, sizes.length * value_bytes(sizes.length))
         traffic.send(merger, [other], sizes.length)
         traffic.rounds += oprf_rounds(sizes.length) + 2
         return
-    if len(ring) == 2:
-        for sender, receiver in ((merger, ring[1]), (ring[1], merger), (ring[1], merger)):
-            traffic.send(sender, receiver, sizes.length * STANDARD_128.point_bytes)
-        traffic.send(merger, ring, sizes.length)
-        traffic.rounds += 3
-        return
-    _lists(traffic, ring, sizes)
-    if sizes.common:
-        size = sizes.common * STANDARD_128.point_bytes
-        for sender, receiver in pairwise((*ring, merger)):
-            traffic.send(sender, receiver, size)
-        traffic.send(merger, ring, size)
-        traffic.rounds += len(ring)
+    for sender, receiver in ((merger, other), (other, merger), (other, merger)):
+        traffic.send(sender, receiver, sizes.length * STANDARD_128.point_bytes)
+    traffic.send(merger, ring, sizes.length)
+    traffic.rounds += 3
 
 
 def _zero_shares_traffic(traffic: Traffic, ring: tuple[str, ...], sizes: AlignmentSizes) -> None:
@@ -113,21 +104,17 @@ def row_union_traffic(traffic: Traffic, rows: Mapping[str, int], *, merger: str,
     union_traffic(traffic, ListSizes.expected(rows, bound), merger)
 
 
-def intersection_work(sizes: AlignmentSizes, parties: Collection[str], merger: str) -> tuple[dict[str, int], int]:
-    """What an intersection computes.
+def intersection_work(sizes: AlignmentSizes) -> tuple[int, int]:
+    """What one party computes for an intersection.
 
     Returns:
-        By party, its group multiplications, at most: random points of its own need none. And how many values of a
-        pseudorandom function each party computes; with these the multiplications are only those of base transfers.
+        Its group multiplications, at most: random points of its own need none. And how many values of a pseudorandom
+        function it computes; with these the multiplications are only those of base transfers.
     """
-    if sizes.takes_functions and len(parties) == 2:
-        return dict.fromkeys(parties, _BASE_MULTIPLICATIONS), sizes.length
-    if sizes.takes_functions:
-        functions = 2 * len(parties) - 3  # of a party that does not merge
-        return dict.fromkeys(parties, functions * _BASE_MULTIPLICATIONS), functions * sizes.length
-    ring, common = len(parties) > 2, sizes.common
-    total = cardinality_work(sizes, parties)
-    return {name: number + ring * common * (2 if name == merger else 1) for name, number in total.items()}, 0
+    if not sizes.takes_functions:
+        return cardinality_work(sizes), 0
+    functions = 2 * sizes.parties - 3  # of a party that does not merge
+    return functions * _BASE_MULTIPLICATIONS, functions * sizes.length
 
 
 def function_bytes(sizes: AlignmentSizes) -> int:
@@ -136,9 +123,9 @@ def function_bytes(sizes: AlignmentSizes) -> int:
     return sizes.length * PLACE_BYTES + min(sizes.length, MOST_KEYS) * pairs * _PART_BYTES
 
 
-def cardinality_work(sizes: AlignmentSizes, parties: Collection[str]) -> dict[str, int]:
-    """By party, its group multiplications for a cardinality, at most."""
-    return dict.fromkeys(parties, len(parties) * sizes.listed)
+def cardinality_work(sizes: AlignmentSizes) -> int:
+    """Group multiplications of one party for a cardinality, at most."""
+    return sizes.parties * sizes.listed
 
 
 def _lists(traffic: Traffic, ring: tuple[str, ...], sizes: AlignmentSizes) -> None:

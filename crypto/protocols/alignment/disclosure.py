@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
-from typing import Final, Literal
+from typing import Literal
 
-from crypto.protocols.alignment.alignment import LONG_LISTS, is_long
 from crypto.protocols.union import common_length
 from crypto.protocols.union import disclosure as union_disclosure
 from crypto.protocols.union.lists import EPSILON_COMMON
@@ -14,8 +12,6 @@ from crypto.protocols.union.size_classes import LISTS, SETS
 from link.disclosure import Declared, Learned
 
 Mode = Literal["intersection", "cardinality", "union"]
-
-_MOST_IN_SHORT: Final = LISTS.size(LISTS.place(LONG_LISTS) - 1)  # rows
 
 
 def declared(mode: Mode, parties: Sequence[str], merger: str, bound: int | None, label: str) -> list[Declared]:
@@ -80,22 +76,16 @@ def leakage(mode: Mode, parties: Sequence[str], merger: str, bound: int | None) 
         result = Learned(everyone, "result", f"which of their own rows {who}").main()
     else:
         result = Learned(everyone, "result", "how many identifiers all parties hold").main()
-    if shows_groups(mode, len(everyone), bound):
-        groups = union_disclosure.of_groups(merger, "identifiers", EPSILON_COMMON)
-        if mode == "intersection" and bound is None:
-            condition = f"if no party has more than {_MOST_IN_SHORT} rows: "
-            groups = [replace(line, detail=condition + line.exact) for line in groups]
-        lines += groups
+    if shows_groups(mode, len(everyone)):
+        lines += union_disclosure.of_groups(merger, "identifiers", EPSILON_COMMON)
     return [result, *lines]
 
 
-def shows_groups(mode: Mode, parties: int, bound: int | None) -> bool:
-    """Whether the merger may learn how much groups of parties have in common, about pairs of others with noise.
+def shows_groups(mode: Mode, parties: int) -> bool:
+    """Whether the merger learns how much groups of parties have in common, about pairs of others with noise.
 
     Args:
         mode: Which way of aligning.
         parties: How many there are; of two there are no others.
-        bound: The job's bound; None where lists may be short.
     """
-    surely_long = bound is not None and is_long(LISTS.rounded(bound))
-    return parties > 2 and not (mode == "intersection" and surely_long)
+    return parties > 2 and mode != "intersection"

@@ -19,7 +19,7 @@ Bytes: about 84 for each place of a list and each of the (n − 1)(n − 2) func
 Adversary: semi-honest, and who deviates can invent identifiers; in each function, who deviates has values at a bounded
     number of points (`oprf`). Collusion: any n − 1 parties learn nothing but the intersection of all: an honest party's
     share of any other point takes a pad that they do not know (`docs/protocols/alignment.md` derives it).
-Leakage: `alignment_disclosure` for intersection of lists that are surely long.
+Leakage: `alignment_disclosure` for intersection of three and more parties.
 Errors: the merger takes a point for a common one by mistake if a random word is zero: in one of 2^40 runs at most, at
     2^24 points.
 

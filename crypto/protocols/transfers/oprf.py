@@ -324,14 +324,13 @@ async def part_keys(session: Session, peer: str, seeds: ReceiverSeeds, capacity:
         columns ^= _next(streams, 8 * shape[1])
         return columns
 
-    for done in range(parts.number):
+    for _ in range(parts.number):
         seed = (await session.recv(peer, StoreSeed, check_seed)).seed  # <- 4
         columns = await session.recv_array(peer, CodeColumns, np.uint8, shape)  # <- 4
         challenge = challenges.bytes(SEED_BYTES)
         await session.send(peer, ColumnChallenge(seed=challenge))  # -> 5
         columns = await session.compute(corrected, columns)
         await check(session, peer, challenge, secret, columns)  # <- 6
-        session.progress(session.path, done + 1, parts.number)
         yield PartKey(parts.layout, seed, tables, await session.compute(rows_from, columns))
 
 
@@ -352,10 +351,12 @@ async def send_values(
         Shape (n, size).
     """
     values = np.empty((len(points), _checked_size(size)), np.uint8)
-    numbers = iter(Parts.of(capacity).numbers(points))
+    numbers, done = Parts.of(capacity).numbers(points), 0
     async for part in part_keys(session, peer, seeds, capacity):
-        some = next(numbers)
+        some = numbers[done]
         values[some] = await session.compute(part.values, points[some], size)
+        done += 1
+        session.progress(session.path, done, len(numbers))
     return values
 
 

@@ -58,8 +58,8 @@ class Alignment(Kind):
             watched(spec, result),
             align.openings(task, parties),
             align.learned(task, parties),
-            align.collusion(parties, task.mode, task.bound),
-            align.worst(parties, task.mode, task.bound),
+            align.collusion(parties, task.mode),
+            align.worst(parties, task.mode),
         )
 
     def charge(self, spec: JobSpec) -> Charge:

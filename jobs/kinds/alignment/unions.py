@@ -8,11 +8,11 @@ from jobs.spec.job import JobSpec
 
 
 def of_alignment(spec: JobSpec) -> Unions:
-    """An alignment has the fakes of a union, except where its lists are surely long."""
+    """An alignment has the fakes of a union, except an intersection."""
     mode, bound = spec.alignment.mode, spec.alignment.bound
     return Unions(
         taken=mode == "union",
-        merges=int(shows_groups(mode, len(spec.job.parties), bound)),
+        merges=int(shows_groups(mode, len(spec.job.parties))),
         key="[align] bound",
         bound=bound,
         otherwise='mode = "intersection"',

@@ -96,12 +96,12 @@ def _alignment_s(spec: JobSpec, sizes: RunSizes, speeds: Speeds) -> float:
     """Every party works all the time."""
     merger, bound = spec.job.parties[0], spec.alignment.bound
     if spec.alignment.mode != "union":
-        lists, parties = AlignmentSizes.of(sizes.rows, sizes.common, bound), tuple(sizes.rows)
-        work, values = cardinality_work(lists, parties), 0
+        lists = AlignmentSizes.of(sizes.rows, sizes.common, bound)
+        work, values = cardinality_work(lists), 0
         if spec.alignment.mode == "intersection":
-            work, values = intersection_work(lists, parties, merger)
+            work, values = intersection_work(lists)
         taken = values * VALUE_TRANSFERS * max(speed.transfer_s for speed in speeds.values())
-        return taken + max(number * speeds[name].multiply_s for name, number in work.items())
+        return taken + work * max(speed.multiply_s for speed in speeds.values())
     pseudonyms_s = _pseudonyms_s(PrfSizes.of(sizes.rows, bound), sizes.rows, speeds)
     return pseudonyms_s + union_s(row_union(spec, sizes), speeds, merger)
 

@@ -179,7 +179,7 @@ def collusion(spec: JobSpec) -> str:
         return opened
     if len(parties) == 2:
         return "none is needed: each of the two parties is alone"
-    rows = align.collusion(parties, spec.alignment.mode, spec.alignment.bound)
+    rows = align.collusion(parties, spec.alignment.mode)
     if spec.k_means is not None:
         first, second = spec.compute
         hidden = (

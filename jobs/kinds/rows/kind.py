@@ -22,7 +22,7 @@ from mining.joint.collusion import worst as opened_at_worst
 from mining.joint.disclosure import learned, openings
 from mining.joint.parameters import HorizontalMining
 
-_OF_UNION: Final = "nearly how many elements it has, or how long their names are together"
+OF_UNION: Final = "nearly how many elements it has, or how long their names are together"
 _UNIONS: Final = frozenset({"items", "candidates", "itemsets"})  # labels under which unions are opened
 
 
@@ -59,7 +59,7 @@ class Rows(ItemsetsKind):
         unions = any(line.label in _UNIONS for line in declared)
         return Disclosure(
             exact_result(spec),
-            mining_watched(spec, f", and of each union {_OF_UNION}" if unions else ""),
+            mining_watched(spec, f", and of each union {OF_UNION}" if unions else ""),
             declared,
             (*cut_to_top(spec), *learned(task, parties), *excluded(spec)),
             _collusion(spec),

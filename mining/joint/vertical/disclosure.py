@@ -93,7 +93,7 @@ def collusion(task: VerticalMining, parties: tuple[str, ...]) -> str:
     products = chosen_engine(task).collusion(task, parties)
     if task.disclose != "candidates":
         products += f"; sums that stay hidden withstand all parties but {first} and {second} together"
-    return f"{products}; {align.collusion(parties, task.mode, task.bound)}"
+    return f"{products}; {align.collusion(parties, task.mode)}"
 
 
 def worst(task: VerticalMining, parties: tuple[str, ...]) -> str:
@@ -107,7 +107,7 @@ def worst(task: VerticalMining, parties: tuple[str, ...]) -> str:
     if read:
         return read
     if task.disclose == "candidates":
-        return align.worst(parties, task.mode, task.bound)
+        return align.worst(parties, task.mode)
     return f"{first} and {second} together could compute supports that stay hidden"
 
 

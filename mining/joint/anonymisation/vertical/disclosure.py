@@ -109,7 +109,7 @@ def collusion(task: JointAnonymisation, parties: Sequence[str], alignment: RowAl
     return (
         f"counts withstand all parties but {first} and {second}, which together could learn them; rows withstand all "
         f"but {task.collector} and {task.shuffler}, which together read all parties' published parts of all common "
-        f"rows; of the alignment, {align.collusion(parties, alignment.mode, alignment.bound)}"
+        f"rows; of the alignment, {align.collusion(parties, alignment.mode)}"
     )
 
 

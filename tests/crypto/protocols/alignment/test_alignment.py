@@ -15,6 +15,7 @@ from crypto.protocols.alignment.alignment import cardinality, intersection, unio
 from crypto.protocols.alignment.costs import (
     AlignmentSizes,
     cardinality_traffic,
+    cardinality_work,
     intersection_traffic,
     intersection_work,
     row_union_traffic,
@@ -142,10 +143,10 @@ def test_lists_of_several_kernels(monkeypatch):
     for module in (layers, alignment):
         monkeypatch.setattr(module, "KERNEL_POINTS", 7)
     held = {name: sample("row", 60, 10 * place) for place, name in enumerate(NAMES[:3])}
-    for names in (NAMES[:2], NAMES[:3]):
-        chosen = {name: held[name] for name in names}
-        found = run("intersection", chosen)
-        assert all({held[name][row] for row in found[name][0]} == common_to(chosen) for name in names)
+    assert {size for size, _ in run("cardinality", held).values()} == {len(common_to(held))}
+    two = {name: held[name] for name in NAMES[:2]}
+    found = run("intersection", two)
+    assert all({held[name][row] for row in found[name][0]} == common_to(two) for name in two)
 
 
 def test_over_streams_under_mutual_tls():
@@ -227,15 +228,6 @@ def test_who_does_not_merge_sees_nothing_of_who_shares_what(mode):
             run(mode, three(pairs), bound=10, frames=frames)
             views.append(structure(frames, party))
         assert views[0] == views[1]
-
-
-def test_the_intersection_is_stripped_under_a_blind():
-    frames: list[Frame] = []
-    run("intersection", three("nobody"), bound=10, frames=frames)
-    lists = points_in([f for f in frames if "/list/" in f.lane])
-    common = points_in([f for f in frames if f.type.endswith("CommonIdentifiers")])
-    assert len(common) == len(set(common)) == 3 * len(COMMON)
-    assert not set(lists) & set(common)
 
 
 def test_a_merger_counts_without_knowing_which_of_its_rows_are_common(monkeypatch):
@@ -349,8 +341,8 @@ def test_an_alignment_sends_what_is_planned(mode, parties, bound):
     assert_planned(traffic, costs, rounds=range(2))
 
 
-@pytest.mark.parametrize("n", [2, 3])
-def test_the_group_operations_are_those_of_the_protocol(n, monkeypatch):
+@pytest.mark.parametrize(("mode", "n"), [("intersection", 2), ("cardinality", 2), ("cardinality", 3)])
+def test_the_group_operations_are_those_of_the_protocol(mode, n, monkeypatch):
     counted: Counter[str] = Counter()
     multiply = commutative.multiply
 
@@ -360,13 +352,11 @@ def test_the_group_operations_are_those_of_the_protocol(n, monkeypatch):
 
     monkeypatch.setattr(commutative, "multiply", count)
     held = {name: [*COMMON, *sample(name, 15)] for name in NAMES[:n]}
-    run("intersection", held, bound=20)
+    run(mode, held, bound=20)
     sizes = AlignmentSizes.of(dict.fromkeys(held, 20), len(COMMON), 20)
-    work, values = intersection_work(sizes, tuple(held), "north")
-    told = sum(work.values())
-    assert not values
+    told = intersection_work(sizes)[0] if mode == "intersection" else cardinality_work(sizes)
     random_points = n * sizes.listed - n * 20 - (n - 1) * n * (n > 2)
-    assert counted["multiply"] == told - random_points
+    assert counted["multiply"] == n * told - random_points
 
 
 # -- parties that send wrong messages, and parties that are lost ------------------------------------------------------
@@ -430,12 +420,11 @@ TWO, THREE = TWO_WORLDS[0], three("nobody")
         (THREE, "EncryptedIdentifiers", "east", "list/east", 0),
         (THREE, "EncryptedIdentifiers", "east", "list/north", 0),
         (THREE, "EncryptedIdentifiers", "south", "list/south", 0),
-        (THREE, "CommonIdentifiers", "north", "", 0),
-        (THREE, "CommonIdentifiers", "east", "", 0),
     ],
 )
 def test_what_is_no_list_of_points_is_laid_at_its_senders_door(held, kind, sender, lane, nth, change):
-    outcome, _ = run_faulty("intersection", held, changed(kind, sender, change, lane, nth))
+    mode = "intersection" if held is TWO else "cardinality"
+    outcome, _ = run_faulty(mode, held, changed(kind, sender, change, lane, nth))
     errors = [end for end in outcome.values() if isinstance(end, ComineError)]
     assert {type(error) for error in errors} == {MalformedMessage}
     assert all(error.message.startswith(f"{sender} sent") for error in errors)
@@ -478,21 +467,6 @@ def test_a_cardinality_above_ones_own_rows_is_refused(held):
     assert "not common to south" in outcome["south"].message
 
 
-@pytest.mark.parametrize(
-    "change", [first_again, put(0, bytes.fromhex("e2f2ae0a6abc4e71a884a961c500515f58e30b6aa582dd8db6a65945e08d2d76"))]
-)
-def test_what_is_not_common_to_all_is_no_intersection(change):
-    outcome, _ = run_faulty("intersection", THREE, changed("CommonIdentifiers", "south", change))
-    assert type(outcome["north"]) is ProtocolViolation
-    assert "south or east sent" in outcome["north"].message
-
-
-def test_points_opened_that_are_no_rows_here_are_refused():
-    turned = changed("Opening", "north", values(lambda points: points[1:] + points[:1]), nth=2)
-    outcome, _ = run_faulty("intersection", THREE, turned)
-    assert any(type(end) is ProtocolViolation for end in outcome.values())
-
-
 def test_a_list_sent_back_with_common_points_twice_is_noticed():
     held = dict.fromkeys(("north", "south"), sample("common", 64))  # so that no place of the lists is free
     outcome, _ = run_faulty("intersection", held, changed("EncryptedIdentifiers", "south", put_first_last, nth=1))
@@ -501,13 +475,12 @@ def test_a_list_sent_back_with_common_points_twice_is_noticed():
 
 
 def test_no_error_holds_an_identifier():
-    for mode in ("intersection", "cardinality"):
-        for kind in ("EncryptedIdentifiers", "CommonIdentifiers"):
-            outcome, _ = run_faulty(mode, THREE, changed(kind, "south", first_again))
-            assert all("common " not in str(end).replace("not common to", "") for end in outcome.values())
+    for mode, held in (("intersection", TWO), ("cardinality", THREE)):
+        outcome, _ = run_faulty(mode, held, changed("EncryptedIdentifiers", "south", first_again))
+        assert all("common " not in str(end).replace("not common to", "") for end in outcome.values())
 
 
-@pytest.mark.parametrize(("mode", "held"), [("intersection", TWO), ("intersection", THREE), ("cardinality", THREE)])
+@pytest.mark.parametrize(("mode", "held"), [("intersection", TWO), ("cardinality", THREE)])
 def test_a_party_that_is_lost_at_any_frame_ends_it_for_all(mode, held):
     whole, hub = run_faulty(mode, held)
     sent = dict(hub.sent)

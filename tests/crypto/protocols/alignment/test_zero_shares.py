@@ -1,4 +1,4 @@
-"""Intersection of three and more parties' long lists: what comes out, what is seen, what is sent."""
+"""Intersection of three and more parties: what comes out, what is seen, what is sent."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from crypto.primitives import okvs
 from crypto.protocols.alignment import alignment, zero_shares
 from crypto.protocols.alignment.alignment import intersection
-from crypto.protocols.alignment.costs import AlignmentSizes, intersection_traffic
+from crypto.protocols.alignment.costs import AlignmentSizes, intersection_traffic, intersection_work
 from crypto.protocols.alignment.disclosure import declared
 from crypto.protocols.sums.costs import agreement_traffic
 from crypto.protocols.sums.masked_maximum import LABEL as SIZES
@@ -41,11 +41,6 @@ LABEL = "intersection"
 THREE = NAMES[:3]
 MERGER = THREE[0]
 KINDS: dict[str, Any] = {kind.DESCRIPTOR.name: kind for kind in (CodeColumns, StoreSeed, ProgrammedRows, Opening)}
-
-
-@pytest.fixture(autouse=True)
-def all_lists_are_long(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(alignment, "LONG_LISTS", 1)
 
 
 def run(held: Held, *, merger: str = MERGER, bound: int | None = None, **options: Any):
@@ -101,18 +96,6 @@ many = examples(4, 8, suppress_health_check=[HealthCheck.too_slow])
 @given(held=parties_and_rows(), place=st.integers(0, 5), bound=st.sampled_from([None, 40, 90]), seed=st.integers(0, 99))
 def test_it_is_the_intersection_in_one_order(held, place, bound, seed):
     assert_aligned(held, merger=tuple(held)[place % len(held)], bound=bound, seed=seed)
-
-
-@examples(2, 5, suppress_health_check=[HealthCheck.too_slow])
-@given(held=parties_and_rows())
-def test_it_finds_the_rows_that_the_protocol_over_a_group_finds(held):
-    ours = run(held)
-    with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(alignment, "LONG_LISTS", 1000)
-        patched.setattr(alignment, "EPSILON_COMMON", 200.0)
-        theirs = run(held)
-    for name in held:
-        assert sorted(ours[name][0].tolist()) == sorted(theirs[name][0].tolist())
 
 
 @pytest.mark.parametrize("sizes", [(0, 0, 0), (1, 0, 1), (0, 90, 90), (1, 1000, 3), (64, 64, 64, 64), (5, 1, 0, 2)])
@@ -371,6 +354,7 @@ def test_it_sends_what_is_planned(parties, rows, bound):
     common = len(common_to(held))
     sizes = AlignmentSizes.of({name: len(own) for name, own in held.items()}, common, bound)
     assert sizes.takes_functions
+    assert intersection_work(sizes)[1] == (2 * parties - 3) * sizes.length
     traffic = Traffic(tuple(held))
     agreement_traffic(traffic)
     intersection_traffic(traffic, sizes, MERGER)

@@ -8,21 +8,22 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pytest
 from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
 from coordinator.jobs.simulate import simulate_job
 from crypto.protocols.alignment.alignment import LONG_LISTS
-from crypto.protocols.union.size_classes import LISTS
+from crypto.protocols.alignment.disclosure import Mode
 from jobs.loading import job_of
 from jobs.spec.job import JobSpec
 from jobs.union_limit import blurred_merges
 from mining.data.table_readers import table_from_arrow
 from mining.data.tables import Table
-from mining.joint.align import RowAlignment, collusion, learned, openings
+from mining.joint.align import RowAlignment, collusion, learned, openings, worst
 from protos.v1.link_pb2 import Frame, Opening
 from tests.examples import examples
-from tests.mining.joint.vertical.test_align import places, run
+from tests.mining.joint.vertical.test_align import MODES, places, run
 
 few = examples(3, 10, suppress_health_check=[HealthCheck.too_slow])
 LONG = RowAlignment("a", bound=LONG_LISTS)
@@ -61,9 +62,10 @@ def test_an_alignment_of_three_finds_what_pooled_tables_have_in_common(
     assert {each.n_common for each in found.values()} == {len(common)}
 
 
-def job(bound: int, parties: str = "ab", **tables: Any) -> JobSpec:
+def job(bound: int | None, parties: str = "ab", mode: Mode = "intersection", **tables: Any) -> JobSpec:
     named = {"name": "j", "task": "itemsets", "parties": [*parties], "dataset": "people", "partition": "vertical"}
-    contents = {"job": {**named, "recipients": ["all"]}, "align": {"bound": bound}, **tables}
+    align = {"mode": mode, **({} if bound is None else {"bound": bound})}
+    contents = {"job": {**named, "recipients": ["all"]}, "align": align, **tables}
     return job_of(contents, "the test", Path())
 
 
@@ -137,27 +139,25 @@ def test_what_is_opened_and_learnt_is_what_the_group_would_open() -> None:
     assert len(sides[0]) == len(sides[1])
 
 
-def test_what_a_merger_counts_is_stated_where_lists_may_be_short_and_nowhere_else() -> None:
-    """Of long lists of three parties nobody learns how much some of them have in common."""
-    tasks = {
-        (mode, bound): RowAlignment("a", mode, bound=bound)
-        for mode in ("intersection", "cardinality")
-        for bound in (None, LONG_LISTS // 2, LONG_LISTS)
-    }
-    counts = {key: [line.exact for line in learned(task, "abc") if line.kind == "count"] for key, task in tasks.items()}
-    assert {key: len(lines) for key, lines in counts.items()} == {
-        key: 0 if key == ("intersection", LONG_LISTS) else 2 for key in counts
-    }
-    (least,) = {line.split(":")[0] for line in counts["intersection", None]}
-    assert least == "if no party has more than 896 rows"
-    assert LISTS.rounded(896) < LONG_LISTS <= LISTS.rounded(897)
-    blurred = [
-        blurred_merges(job(bound, "abc", itemsets={"min_support": "1"})) for bound in (LONG_LISTS // 2, LONG_LISTS)
-    ]
-    assert blurred == [1, 0]
-    together = collusion("abc", "intersection", LONG_LISTS)
-    assert together == "no 2 parties together learn more of rows than each of them alone"
-    assert all("no party alone" in collusion("abc", mode, None) for mode in ("intersection", "cardinality", "union"))
+@pytest.mark.parametrize("bound", [None, LONG_LISTS // 2, LONG_LISTS])
+def test_what_a_merger_counts_is_stated_but_of_an_intersection(bound: int | None) -> None:
+    """Of it nobody learns how much some of three parties have in common."""
+
+    def counts(mode: Mode) -> int:
+        lines = learned(RowAlignment("a", mode, bound=bound), "abc")
+        return sum(line.kind == "count" for line in lines)
+
+    assert {mode: counts(mode) for mode in MODES} == {"intersection": 0, "cardinality": 2, "union": 2}
+    for mode in ("intersection", "union"):
+        spec = job(bound, "abc", mode, itemsets={"min_support": "1"})
+        assert blurred_merges(spec) == (mode == "union")
+
+
+def test_who_may_collude() -> None:
+    assert collusion("abc", "intersection") == "no 2 parties together learn more of rows than each of them alone"
+    assert worst("abc", "intersection") == collusion("abc", "intersection")
+    for mode in ("cardinality", "union"):
+        assert "no party alone" in collusion("abc", mode)
 
 
 def test_two_jobs_on_the_same_rows_repeat_nothing() -> None:

@@ -222,7 +222,7 @@ def test_the_statement_says_who_may_not_work_together(disclose: Disclose) -> Non
     assert "('a', 'b', 'd') which rows hold which items of all parties, if any two of them work together" in several
     for engine in ("ot", "paillier", "auto"):
         assert "withstand all other parties together" in said(engine, "abc")
-        assert "no party alone can link an id that it does not hold" in said(engine, "abc")
+        assert "no 2 parties together learn more of rows" in said(engine, "abc")
         assert "none is needed" in said(engine, "ab")
         assert ("how long the other takes to answer" in said(engine, "ab")) == (engine == "paillier")
 
