@@ -93,7 +93,7 @@ async def intersection(
         session: The lane to use; one call per lane.
         secrets: From `pairwise.agree` in this session.
         identifiers: Of this party's rows, different byte strings of any length; perhaps none.
-        merger: The party that compares; it learns the most.
+        merger: The party that compares; it learns the outcome first.
         bound: The most rows that any party may have, public. With None all learn the size class of the largest,
             as in `joint_prf`.
         label: A label of the job's statement under which the merger opens what is common; with three parties and more
