@@ -23,13 +23,10 @@ class Parameters:
         scalar_bytes: Encoded scalar, little-endian and below ℓ.
         block_bytes: Bytes that one group element can carry.
         tag_bytes: Tag at the head of a block. Two of 2^20 elements share a tag with probability 2^-57.
-        index_bytes: Position of a block in its tuple, low byte.
-        payload_bytes: What is left of a block for data.
-        fake_bytes: Random bytes in a fake element.
+        element_bytes: Of an element in a block, real or fake.
         feistel_rounds: Rounds of the public permutation under the embedding.
         embedding_counter_bits: Counter that the embedding spreads over bytes 0 and 31 of an encoding.
-        max_element_bytes: Longest element.
-        max_blocks: Blocks of the longest element.
+        max_element_bytes: Longest element of a union by prefixes.
         max_elements: Most elements in one call of a protocol.
     """
 
@@ -41,13 +38,10 @@ class Parameters:
     scalar_bytes: int
     block_bytes: int
     tag_bytes: int
-    index_bytes: int
-    payload_bytes: int
-    fake_bytes: int
+    element_bytes: int
     feistel_rounds: int
     embedding_counter_bits: int
     max_element_bytes: int
-    max_blocks: int
     max_elements: int
 
 
@@ -60,12 +54,9 @@ STANDARD_128: Final = Parameters(
     scalar_bytes=32,
     block_bytes=30,
     tag_bytes=12,
-    index_bytes=1,
-    payload_bytes=17,
-    fake_bytes=16,
+    element_bytes=16,
     feistel_rounds=8,
     embedding_counter_bits=14,
     max_element_bytes=65_535,
-    max_blocks=3_856,
     max_elements=1 << 24,
 )

@@ -24,7 +24,7 @@ class EncryptedList(_message.Message):
 
     DATA_FIELD_NUMBER: _builtins.int
     data: _builtins.bytes
-    """points of 32 bytes, tuple by tuple"""
+    """points of 32 bytes"""
     def __init__(
         self,
         *,

@@ -190,7 +190,7 @@ async def _exchange(lane: Session, ring: Sequence[str], length: int, hashed: Poi
     key = CommutativeKey.generate(lane.randomness("key"))
     here, order = await _own_list(lane, length, hashed, np.empty((0, POINT_BYTES), np.uint8), key)
     await lane.send_array(peer, EncryptedIdentifiers, here)  # -> 1
-    there = await lane.recv_array(peer, EncryptedIdentifiers, np.uint8, (length, 1, POINT_BYTES))  # <- 1
+    there = await lane.recv_array(peer, EncryptedIdentifiers, np.uint8, (length, POINT_BYTES))  # <- 1
     there = await apply_received(lane, key.encrypt, there, peer)
     if lane.me == other:
         await lane.send_array(merger, EncryptedIdentifiers, there)  # -> 2
@@ -215,7 +215,7 @@ async def _encrypt(lane: Session, secrets: PairwiseSecrets, ring: Sequence[str],
         if owner == lane.me:
             points, _ = await _own_list(hop, length, hashed, fakes, key)
         else:
-            shape = (length, 1, POINT_BYTES)
+            shape = (length, POINT_BYTES)
             points = await hop.recv_array(route[place - 1], EncryptedIdentifiers, np.uint8, shape)  # <- 1
             points = shuffled(hop, await apply_received(hop, key.encrypt, points, route[place - 1]))
         await hop.send_array(route[place + 1], EncryptedIdentifiers, points)  # -> 1
@@ -233,7 +233,7 @@ async def _compare(lane: Session, secrets: PairwiseSecrets, ring: Sequence[str],
         if owner == lane.me:
             points, _ = await _own_list(hop, length, hashed, fakes, key)
             await hop.send_array(ring[1], EncryptedIdentifiers, points)  # -> 1
-        points = await hop.recv_array(last, EncryptedIdentifiers, np.uint8, (length, 1, POINT_BYTES))  # <- 1
+        points = await hop.recv_array(last, EncryptedIdentifiers, np.uint8, (length, POINT_BYTES))  # <- 1
         return await apply_received(hop, checked if owner == lane.me else key.encrypt, points, last)
 
     lists = await together(fully_encrypted(owner) for owner in ring)
@@ -271,15 +271,15 @@ async def _own_list(
     """This party's list under its key, filled up with random points, in a secret order.
 
     Returns:
-        Shape (length, 1, 32); and for every place which row is there, a number beyond the rows where none does.
+        Shape (length, 32); and for every place which row is there, a number beyond the rows where none does.
     """
-    points = np.concatenate([hashed, fakes])[:, None]
+    points = np.concatenate([hashed, fakes])
     uniform = hop.randomness("random points").bytes(UNIFORM_BYTES * (length - len(points)))
-    parts = [np.empty((0, 1, POINT_BYTES), np.uint8)]
+    parts = [np.empty((0, POINT_BYTES), np.uint8)]
     if len(points):
         parts.append(await apply(hop, key.encrypt, points))
     if uniform:
-        filling = np.frombuffer(uniform, np.uint8).reshape(-1, 1, UNIFORM_BYTES)
+        filling = np.frombuffer(uniform, np.uint8).reshape(-1, UNIFORM_BYTES)
         parts.append(await apply(hop, from_uniform_bytes, filling))
     order = hop.randomness("permutation").permutation(length)
     return np.concatenate(parts)[order], order

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from crypto.params import STANDARD_128
-from crypto.primitives import blocks
+from crypto.primitives.embedding import BLOCK_BYTES
 from crypto.protocols.sums.costs import maximum_traffic
-from crypto.protocols.union.layers import tuples_per_piece
+from crypto.protocols.union.layers import pieces
 from crypto.protocols.union.lists import ListSizes
 from crypto.protocols.union.set_union import ring_from, route_of
 from crypto.protocols.union.size_classes import SETS
@@ -29,10 +29,10 @@ def union_traffic(traffic: Traffic, sizes: ListSizes, merger: str) -> None:
     for owner in ring:
         for sender, receiver in pairwise(route_of(ring, owner)):
             traffic.send(sender, receiver, sizes.length * point_bytes)
-    messages = -(-sizes.total // tuples_per_piece(1))
+    messages = len(list(pieces(sizes.total)))
     for sender, receiver in pairwise((*ring, merger)):
         traffic.send(sender, receiver, sizes.total * point_bytes, messages)
-    traffic.send(merger, ring[1:], sizes.elements * blocks.BLOCK_BYTES)
+    traffic.send(merger, ring[1:], sizes.elements * BLOCK_BYTES)
     traffic.rounds += 2 * len(ring) + 1
 
 

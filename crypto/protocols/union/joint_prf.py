@@ -163,24 +163,24 @@ async def _owner(
     strip = _product(keys.values()).blinded(blind)
     order = hop.randomness("order").permutation(length)  # at place p is element order[p], or a random point
     random = hop.randomness("random points")
-    for start, stop in pieces(length, 1):
+    for start, stop in pieces(length):
         here = order[start:stop]
         is_element = here < len(elements)
-        piece = np.empty((len(here), 1, POINT_BYTES), np.uint8)
+        piece = np.empty((len(here), POINT_BYTES), np.uint8)
         piece[is_element] = await _blinded(hop, blind, [elements[place] for place in here[is_element]])
         piece[~is_element] = await _random_points(hop, random, len(here) - int(is_element.sum()))
         await hop.send_array(helpers[0], BlindedPoints, piece)  # -> 1
 
     found, last = np.empty((len(elements), PSEUDONYM_BYTES), np.uint8), helpers[-1]
-    for start, stop in pieces(length, 1):
+    for start, stop in pieces(length):
         here = order[start:stop]
         is_element = here < len(elements)
-        piece = await hop.recv_array(last, BlindedPoints, np.uint8, (len(here), 1, POINT_BYTES))  # <- t + 1
+        piece = await hop.recv_array(last, BlindedPoints, np.uint8, (len(here), POINT_BYTES))  # <- t + 1
         if not is_element.all():  # checked like the elements, so that no error reveals which is which
             await apply_received(hop, checked, piece[~is_element], last)
         if is_element.any():
             plain = await apply_received(hop, lambda points: _digest(strip.encrypt(points)), piece[is_element], last)
-            found[here[is_element]] = plain[:, 0]
+            found[here[is_element]] = plain
     return found
 
 
@@ -190,8 +190,8 @@ async def _helper(hop: Session, owner: str, helpers: Sequence[str], keys: GroupK
     place = way.index(hop.me)
     before, after = way[place - 1], way[place + 1]
     layer = _product(key for group, key in keys.items() if group.isdisjoint(way[:place]))
-    for start, stop in pieces(length, 1):
-        piece = await hop.recv_array(before, BlindedPoints, np.uint8, (stop - start, 1, POINT_BYTES))  # <- 1 … t
+    for start, stop in pieces(length):
+        piece = await hop.recv_array(before, BlindedPoints, np.uint8, (stop - start, POINT_BYTES))  # <- 1 … t
         raised = await apply_received(hop, layer.encrypt, piece, before)
         await hop.send_array(after, BlindedPoints, raised)  # -> 2 … t + 1
 
@@ -228,17 +228,17 @@ def _product(keys: Iterable[CommutativeKey]) -> CommutativeKey:
 
 # -- points ----------------------------------------------------------------------------------------------------------
 async def _blinded(hop: Session, blind: CommutativeKey, elements: Sequence[bytes]) -> Points:
-    """Hashed and blinded in one pass, several chunks at a time; shape (m, 1, 32)."""
+    """Hashed and blinded in one pass, several chunks at a time; shape (m, 32)."""
     chunks = [elements[start : start + KERNEL_POINTS] for start in range(0, len(elements), KERNEL_POINTS)]
     blinded = await hop.map(lambda chunk: blind.decrypt(hash_to_group(chunk, _DOMAIN)), chunks)
-    return np.concatenate([np.empty((0, POINT_BYTES), np.uint8), *blinded])[:, None]
+    return np.concatenate([np.empty((0, POINT_BYTES), np.uint8), *blinded])
 
 
 async def _random_points(hop: Session, random: RandomStream, size: int) -> Points:
-    """Uniform points, as all blinded ones look; shape (size, 1, 32)."""
+    """Uniform points, as all blinded ones look; shape (size, 32)."""
     if not size:
-        return np.empty((0, 1, POINT_BYTES), np.uint8)
-    uniform = np.frombuffer(random.bytes(size * UNIFORM_BYTES), np.uint8).reshape(size, 1, UNIFORM_BYTES)
+        return np.empty((0, POINT_BYTES), np.uint8)
+    uniform = np.frombuffer(random.bytes(size * UNIFORM_BYTES), np.uint8).reshape(size, UNIFORM_BYTES)
     return await apply(hop, from_uniform_bytes, uniform)
 
 

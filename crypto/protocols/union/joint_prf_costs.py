@@ -36,7 +36,7 @@ def prf_traffic(traffic: Traffic, sizes: PrfSizes) -> None:
     """Enters `joint_prf.pseudonyms`: t + 2 rounds."""
     maximum_traffic(traffic, [LISTS.beyond])
     routes = routes_of(traffic.parties, sizes.colluders)
-    messages = len(list(pieces(sizes.length, 1)))
+    messages = len(list(pieces(sizes.length)))
     for owner, helpers in routes.items():
         for sender, receiver in pairwise((owner, *helpers, owner)):
             traffic.send(sender, receiver, sizes.length * STANDARD_128.point_bytes, messages)

@@ -1,4 +1,4 @@
-"""Layers of a commutative cipher on whole lists of tuples: off the event loop, several chunks at a time."""
+"""Layers of a commutative cipher on whole lists of points: off the event loop, several chunks at a time."""
 
 from __future__ import annotations
 
@@ -8,11 +8,9 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from crypto.primitives.ristretto255 import Points
 from link.errors import MalformedMessage
 from link.session import Session
-
-PointTuples = NDArray[np.uint8]
-"""Shape (m, b, 32): m tuples of b points each."""
 
 Kernel = Callable[[NDArray[np.uint8]], NDArray[np.uint8]]
 """Rows of points or blocks in, as many rows out; releases the interpreter's lock or is short."""
@@ -22,25 +20,23 @@ LEAST_POINTS: Final = 16  # of a chunk of a short list, so that it too is shared
 PIECE_POINTS: Final = 2048  # of a list that is passed on while it is worked on: 64 KiB, about 40 ms on two cores
 
 
-async def apply(lane: Session, kernel: Kernel, tuples: NDArray[np.uint8]) -> NDArray[np.uint8]:
-    """Maps a kernel over all blocks.
+async def apply(lane: Session, kernel: Kernel, rows: NDArray[np.uint8]) -> NDArray[np.uint8]:
+    """Maps a kernel over all rows.
 
     Args:
         lane: Whose executor works.
         kernel: What is done to the rows of every chunk.
-        tuples: Shape (m, b, x).
+        rows: Shape (m, x).
 
     Returns:
-        Shape (m, b, y), tuples and blocks in the same order.
+        Shape (m, y), in the same order.
     """
-    rows = tuples.reshape(-1, tuples.shape[2])
     size = min(KERNEL_POINTS, max(LEAST_POINTS, -(-len(rows) // lane.workers)))
     chunks = [rows[start : start + size] for start in range(0, len(rows), size)] or [rows]
-    results = np.concatenate(await lane.map(kernel, chunks))
-    return results.reshape(*tuples.shape[:2], results.shape[1])
+    return np.concatenate(await lane.map(kernel, chunks))
 
 
-async def apply_received(lane: Session, kernel: Kernel, received: PointTuples, sender: str) -> NDArray[np.uint8]:
+async def apply_received(lane: Session, kernel: Kernel, received: Points, sender: str) -> NDArray[np.uint8]:
     """`apply` to what a peer sent: what is no group element is laid at its door.
 
     Raises:
@@ -54,17 +50,11 @@ async def apply_received(lane: Session, kernel: Kernel, received: PointTuples, s
         ) from None
 
 
-def shuffled(lane: Session, tuples: PointTuples) -> PointTuples:
-    """The tuples, each left whole, in a fresh secret order."""
-    return tuples[lane.randomness("permutation").permutation(len(tuples))]
+def shuffled(lane: Session, points: Points) -> Points:
+    """The points in a fresh secret order."""
+    return points[lane.randomness("permutation").permutation(len(points))]
 
 
-def pieces(size: int, width: int) -> Iterator[tuple[int, int]]:
-    """Where the pieces of a list of `size` tuples of `width` blocks start and stop."""
-    step = tuples_per_piece(width)
-    return ((start, min(start + step, size)) for start in range(0, size, step))
-
-
-def tuples_per_piece(width: int) -> int:
-    """Tuples of `width` blocks in a full piece."""
-    return max(1, PIECE_POINTS // width)
+def pieces(size: int) -> Iterator[tuple[int, int]]:
+    """Where the pieces of a list of `size` points start and stop."""
+    return ((start, min(start + PIECE_POINTS, size)) for start in range(0, size, PIECE_POINTS))

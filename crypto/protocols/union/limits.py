@@ -10,12 +10,16 @@ from bisect import bisect_left
 from collections.abc import Sequence
 from typing import Final
 
-from crypto.primitives import blocks
+from crypto.params import STANDARD_128
 from crypto.protocols.union.size_classes import SETS, over_bound
 from link.errors import ConfigurationError, OverLimit, shareable
 
-LENGTH_CLASSES: Final = (1, *sorted(size << j for size in (2, 3) for j in range(11)), blocks.MAX_BLOCKS)
-"""Blocks of an element: 1, 2, 3, 4, 6, 8, 12, … up to the most."""
+MAX_ELEMENT_BYTES: Final = STANDARD_128.max_element_bytes
+LENGTH_CLASSES: Final = (
+    *(17 * step - (1 if step < 8 else 3) for step in (1, *sorted(size << j for size in (2, 3) for j in range(11)))),
+    MAX_ELEMENT_BYTES,
+)
+"""Bytes of the longest element of a class: 16, 33, 50, 67, 101, 133, 201, … up to the most."""
 
 KEY: Final = "[union] bound"
 """The job's key that usually sets the bound of a union."""
@@ -33,17 +37,16 @@ def check_limits(label: str, bound: int | None, max_element_bytes: int) -> None:
         raise shareable(
             ConfigurationError(f"the bound of the union '{label}' must lie between 1 and {SETS.most}, not {bound}")
         )
-    if not 0 <= max_element_bytes <= blocks.MAX_ELEMENT_BYTES:
+    if not 0 <= max_element_bytes <= MAX_ELEMENT_BYTES:
         raise ConfigurationError(
-            f"the longest element of the union '{label}' must be allowed 0 to {blocks.MAX_ELEMENT_BYTES} bytes, "
+            f"the longest element of the union '{label}' must be allowed 0 to {MAX_ELEMENT_BYTES} bytes, "
             f"not {max_element_bytes}"
         )
 
 
 def longest_allowed(max_element_bytes: int) -> int:
     """Bytes of the longest element that a union takes: what fits into the length class of the job's limit."""
-    width = blocks.blocks_needed(max_element_bytes)
-    return blocks.most_bytes(LENGTH_CLASSES[bisect_left(LENGTH_CLASSES, width)])
+    return LENGTH_CLASSES[bisect_left(LENGTH_CLASSES, max_element_bytes)]
 
 
 def over_limits(own: Sequence[bytes], bound: int | None, max_element_bytes: int) -> tuple[bool, bool]:

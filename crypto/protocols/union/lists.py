@@ -16,20 +16,18 @@ from typing import Final, Self
 
 import numpy as np
 
-from crypto.params import STANDARD_128
 from crypto.primitives import blocks
 from crypto.primitives.commutative import CommutativeKey
 from crypto.primitives.discrete_laplace import TruncatedDiscreteLaplace
+from crypto.primitives.embedding import Blocks
+from crypto.primitives.ristretto255 import POINT_BYTES, Points
 from crypto.protocols.union.joint_prf import PSEUDONYM_BYTES
-from crypto.protocols.union.layers import PointTuples
 from crypto.protocols.union.size_classes import SETS
 from link.errors import ConfigurationError
 from link.randomness import RandomStream
 
 EPSILON_COMMON: Final = 0.5  # ε of the number of elements that exactly two parties hold, seen by a merger outside
 DELTA: Final = Fraction(1, 1 << 40)  # what the truncation of the common fakes' number may cost
-
-_BLOCKS: Final = 1  # of a pseudonym
 
 
 @dataclass(frozen=True)
@@ -38,11 +36,11 @@ class OwnList:
 
     Attributes:
         key: The key.
-        tuples: Pseudonyms and fakes, shape (m, 1, 30).
+        blocks: Pseudonyms and fakes, shape (m, 30).
     """
 
     key: CommutativeKey
-    tuples: blocks.Tuples
+    blocks: Blocks
 
 
 @dataclass(frozen=True)
@@ -52,7 +50,7 @@ class ListSizes:
     Attributes:
         parties: How many there are.
         capacity: The most elements that a set may hold: the size class of the job's bound, or of the largest set.
-        spare: Tuples on top of the capacity, so that common fakes always fit.
+        spare: Places on top of the capacity, so that common fakes always fit.
     """
 
     parties: int
@@ -72,7 +70,7 @@ class ListSizes:
 
     @property
     def length(self) -> int:
-        """Tuples in a party's list."""
+        """Places in a party's list."""
         return self.capacity + self.spare
 
     @property
@@ -82,13 +80,13 @@ class ListSizes:
 
     @property
     def total(self) -> int:
-        """Tuples in all lists together, and in the merged list."""
+        """Places in all lists together, and in the merged list."""
         return self.parties * self.length
 
     @property
-    def shape(self) -> tuple[int, int, int]:
+    def shape(self) -> tuple[int, int]:
         """Shape of a party's list as points."""
-        return (self.length, _BLOCKS, STANDARD_128.point_bytes)
+        return (self.length, POINT_BYTES)
 
 
 @cache
@@ -139,70 +137,38 @@ def padded(
         shared: One stream per peer, which the peer draws from too; equal streams give equal fakes.
         private: The party's own stream.
     """
-    common = [blocks.fake(stream, fakes.sample(stream), _BLOCKS) for stream in shared]
+    common = [blocks.fake(stream, fakes.sample(stream)) for stream in shared]
     missing = sizes.length - len(elements) - sum(map(len, common))
     key = CommutativeKey.generate(private)
-    fakes_alone = blocks.fake(private, missing, _BLOCKS)
-    return OwnList(key, np.concatenate([blocks.encode(elements, _BLOCKS), *common, fakes_alone]))
+    fakes_alone = blocks.fake(private, missing)
+    return OwnList(key, np.concatenate([blocks.encode(elements), *common, fakes_alone]))
 
 
-def distinct(tuples: Sequence[PointTuples]) -> PointTuples:
-    """The different tuples of several lists; tuples are equal when all their blocks are.
-
-    Args:
-        tuples: Each of shape (m, b, 32).
-
-    Returns:
-        Shape (distinct, b, 32), ordered by their bytes, which reveals nothing of their origin.
-    """
-    joined = np.concatenate(tuples)
-    width = joined.shape[1] * joined.shape[2]
-    rows = np.unique(joined.reshape(len(joined), width).view(np.dtype((np.void, width))))
-    return rows.view(np.uint8).reshape(-1, *joined.shape[1:])
+def distinct(lists: Sequence[Points]) -> Points:
+    """The different points of several lists, ordered by their bytes, which reveals nothing of their origin."""
+    joined = np.concatenate(lists)
+    rows = np.unique(joined.view(np.dtype((np.void, POINT_BYTES))))
+    return rows.view(np.uint8).reshape(-1, POINT_BYTES)
 
 
-def without_strangers(tuples: blocks.Tuples, strangers: int) -> blocks.Tuples:
-    """The decrypted tuples without the random points that filled the merged list, which decode to nothing.
-
-    A random point has the tag of its content with probability 2^-96.
+def sorted_elements(found: Blocks, *, fakes: bool, strangers: int = 0) -> list[bytes]:
+    """The pseudonyms in decrypted or opened blocks, in ascending order of their bytes.
 
     Args:
-        tuples: Shape (m, b, 30).
-        strangers: How many random tuples were put in.
-
-    Raises:
-        ValueError: More or fewer tuples than these are malformed.
-    """
-    if not strangers:
-        return tuples
-    places = [place for place in range(len(tuples)) if _is_encoding(tuples[place : place + 1])]
-    require(len(places) == len(tuples) - strangers, "element")
-    return np.take(tuples, np.array(places, np.intp), axis=0)
-
-
-def _is_encoding(one: blocks.Tuples) -> bool:
-    try:
-        blocks.decode(one)
-    except ValueError:
-        return False
-    return True
-
-
-def sorted_elements(tuples: blocks.Tuples, *, fakes: bool, strangers: int = 0) -> list[bytes]:
-    """The pseudonyms in decrypted or opened tuples, in ascending order of their bytes.
-
-    Args:
-        tuples: Shape (m, 1, 30).
+        found: Shape (m, 30).
         fakes: Whether fakes may be among them; they are dropped.
-        strangers: How many random tuples must be among them; they are dropped too.
+        strangers: How many random points, which filled the merged list, must be among them; they decode to nothing and
+            are dropped, too. One has the tag of its content with probability 2^-96.
 
     Raises:
-        ValueError: A tuple is malformed, no pseudonym, a fake where none may be, or there twice.
+        ValueError: A block is malformed, a fake where none may be, or there twice; or more or fewer than the strangers
+            are malformed.
     """
-    decoded = blocks.decode(without_strangers(tuples, strangers))
+    whole = found[blocks.are_encodings(found)]
+    require(len(whole) == len(found) - strangers, "element")
+    decoded = blocks.decode(whole)
     elements = sorted(element for element in decoded if element is not None)
     require(fakes or len(elements) == len(decoded), "element")
-    require(all(len(element) == PSEUDONYM_BYTES for element in elements), "element")
     require(all(a != b for a, b in pairwise(elements)), "element")
     return elements
 

@@ -74,7 +74,7 @@ async def prefix_union(
         secrets: From `pairwise.agree` in this session.
         pairs: From `shared_or.pairs_of` in this session.
         elements: This party's set; any byte strings, repeated ones count once.
-        max_element_bytes: The longest element that the job allows, public; elements of as many blocks are allowed, too.
+        max_element_bytes: The longest element that the job allows, public; so are all of its class.
         bound: The most elements that any party's set may hold, public; rounded up to the least power of two, at least
             64, that is not below it.
         label: A label of the job's statement under which bits are opened, for `most_opened` values.

@@ -9,11 +9,11 @@ Steps (the ring is the parties' order with the merger taken out and put at both 
     0  agree      on one capacity: the size class of the job's bound, or of the largest set, a masked maximum. Each
                   party fills its set up to it
     1  encrypt    list i starts at its owner and passes all other parties but the merger in the order of the ring; each
-                  raises it to its own fresh key and permutes the tuples; the last one hands it to the merger. The
+                  raises it to its own fresh key and permutes it; the last one hands it to the merger. The
                   merger's own list goes around under a one-time wrapping, which the merger takes off in step 2.
     2  merge      the merger removes duplicates, raises everything to a fresh blind, fills the list up to the length
                   of all lists together with random points, which decode to nothing in the end, and permutes
-    3  strip      the merged list passes all other parties; each strips its own key and permutes the tuples
+    3  strip      the merged list passes all other parties; each strips its own key and permutes it
     4  open       the merger strips the blind, drops fakes and what decodes to nothing, fills the union up to the sum
                   of all capacities with random elements, and opens it in ascending order
 
@@ -42,7 +42,7 @@ Leakage (as data in `union_disclosure.leakage`):
 
 Source: Kantarcioglu and Clifton, "Privacy-Preserving Distributed Mining of Association Rules on Horizontally
 Partitioned Data", IEEE TKDE 16(9), 2004, section 3. Changed: ristretto255 with a reversible embedding instead of
-Pohlig–Hellman over a prime field, whole tuples shuffled at *every* hop, common fakes, the blind.
+Pohlig–Hellman over a prime field, lists shuffled at *every* hop, common fakes, the blind.
 """
 
 from __future__ import annotations
@@ -55,11 +55,12 @@ import numpy as np
 
 from crypto.primitives import blocks
 from crypto.primitives.commutative import CommutativeKey
-from crypto.primitives.ristretto255 import POINT_BYTES, UNIFORM_BYTES, from_uniform_bytes
+from crypto.primitives.embedding import BLOCK_BYTES, Blocks
+from crypto.primitives.ristretto255 import POINT_BYTES, UNIFORM_BYTES, Points, from_uniform_bytes
 from crypto.protocols.sums.pairwise import PairwiseSecrets
 from crypto.protocols.union.common_length import agree_on_length
 from crypto.protocols.union.joint_prf import PSEUDONYM_BYTES
-from crypto.protocols.union.layers import PointTuples, apply, apply_received, pieces, shuffled
+from crypto.protocols.union.layers import apply, apply_received, pieces, shuffled
 from crypto.protocols.union.lists import (
     EPSILON_COMMON,
     ListSizes,
@@ -131,7 +132,7 @@ async def set_union(
 
     if lane.me == merger:
         union = filled(await _merger(lane, ring, sizes, listed), sizes.elements, lane.randomness("filled union"))
-        await lane.open(label, await lane.compute(lambda: blocks.encode(union, 1)), lane.others)  # -> 4
+        await lane.open(label, await lane.compute(lambda: blocks.encode(union)), lane.others)  # -> 4
     else:
         await _encryptor(lane, ring, sizes, listed)
         union = await _receive_union(lane, merger, label, sizes)
@@ -154,7 +155,7 @@ async def _encryptor(lane: Session, ring: Sequence[str], sizes: ListSizes, own: 
         before, after = _neighbours(route_of(ring, owner), lane.me)
         hop = hops[owner]
         if before is None:
-            encrypted = await apply(hop, key.encrypt_blocks, own.tuples)
+            encrypted = await apply(hop, key.encrypt_blocks, own.blocks)
         else:
             received = await hop.recv_array(before, EncryptedList, np.uint8, sizes.shape)  # <- 1
             encrypted = await apply_received(hop, key.encrypt, received, before)
@@ -173,19 +174,19 @@ async def _merger(lane: Session, ring: Sequence[str], sizes: ListSizes, own: Own
     blind = own.key.blinded(rest)  # so the wrapped list needs but the rest to be under the blind like the others
     progress = _Steps(lane, 4)
 
-    async def around() -> PointTuples:
+    async def around() -> Points:
         hop = lane.lane(f"list/{lane.me}")
-        wrapped = await apply(hop, own.key.encrypt_blocks, own.tuples)
+        wrapped = await apply(hop, own.key.encrypt_blocks, own.blocks)
         await hop.send_array(ring[1], EncryptedList, shuffled(hop, wrapped))  # -> 1
         progress.tick()
         returned = await hop.recv_array(ring[-1], FullyEncryptedList, np.uint8, sizes.shape)  # <- 1
         return await apply_received(hop, rest.encrypt, returned, ring[-1])
 
-    async def receive(owner: str) -> PointTuples:
+    async def receive(owner: str) -> Points:
         last = route_of(ring, owner)[-2]
         return await lane.lane(f"list/{owner}").recv_array(last, FullyEncryptedList, np.uint8, sizes.shape)
 
-    async def of_others() -> PointTuples:
+    async def of_others() -> Points:
         theirs = await together(receive(owner) for owner in ring[1:])  # <- 1
         others = await lane.compute(lambda: distinct(theirs))
         try:
@@ -202,11 +203,11 @@ async def _merger(lane: Session, ring: Sequence[str], sizes: ListSizes, own: Own
     progress.tick()
 
     hop = lane.lane("merged")
-    for start, stop in pieces(len(merged), 1):
+    for start, stop in pieces(len(merged)):
         await hop.send(ring[1], MergedPiece(data=merged[start:stop].tobytes()))  # -> 3
-    plain = np.empty((*merged.shape[:2], blocks.BLOCK_BYTES), np.uint8)
-    for start, stop in pieces(len(merged), 1):
-        piece = await _receive_piece(hop, ring[-1], (stop - start, *merged.shape[1:]))  # <- 3
+    plain = np.empty((len(merged), BLOCK_BYTES), np.uint8)
+    for start, stop in pieces(len(merged)):
+        piece = await _receive_piece(hop, ring[-1], stop - start)  # <- 3
         plain[start:stop] = await apply_received(hop, blind.decrypt_blocks, piece, ring[-1])
     progress.tick()
     union = await _read(hop, plain, len(strangers))
@@ -225,40 +226,40 @@ async def _strip(hop: Session, ring: Sequence[str], sizes: ListSizes, key: Commu
     place = ring.index(hop.me)
     before, after = ring[place - 1], ring[(place + 1) % len(ring)]
     order = hop.randomness("permutation").permutation(sizes.total)
-    merged = np.empty((sizes.total, *sizes.shape[1:]), np.uint8)
+    merged = np.empty((sizes.total, POINT_BYTES), np.uint8)
     streams_out = place % 2 == (len(ring) - 1) % 2  # the last one streams to the merger, which strips on arrival
 
-    for start, stop in pieces(sizes.total, 1):
-        piece = await _receive_piece(hop, before, (stop - start, *merged.shape[1:]))  # <- 3
+    for start, stop in pieces(sizes.total):
+        piece = await _receive_piece(hop, before, stop - start)  # <- 3
         merged[start:stop] = piece if streams_out else await apply_received(hop, key.decrypt, piece, before)
-    for start, stop in pieces(sizes.total, 1):
+    for start, stop in pieces(sizes.total):
         piece = merged[order[start:stop]]
         piece = await apply_received(hop, key.decrypt, piece, before) if streams_out else piece
         await hop.send(after, MergedPiece(data=piece.tobytes()))  # -> 3
 
 
 # -- before and after the encryption ---------------------------------------------------------------------------------
-async def _strangers(lane: Session, size: int) -> PointTuples:
+async def _strangers(lane: Session, size: int) -> Points:
     """Uniform points that fill the merged list: like all in it to the others, and nothing once it is decrypted."""
     uniform = np.frombuffer(lane.randomness("strangers").bytes(size * UNIFORM_BYTES), np.uint8)
-    uniform = uniform.reshape(size, 1, UNIFORM_BYTES)
-    return await apply(lane, from_uniform_bytes, uniform) if size else np.empty((0, 1, POINT_BYTES), np.uint8)
+    uniform = uniform.reshape(size, UNIFORM_BYTES)
+    return await apply(lane, from_uniform_bytes, uniform) if size else np.empty((0, POINT_BYTES), np.uint8)
 
 
-async def _read(lane: Session, plain: blocks.Tuples, strangers: int) -> list[bytes]:
+async def _read(lane: Session, plain: Blocks, strangers: int) -> list[bytes]:
     """The elements of the decrypted list, after checking each; fakes and strangers are dropped."""
     try:
         return await lane.compute(partial(sorted_elements, plain, fakes=True, strangers=strangers))
     except ValueError:
         raise ProtocolViolation(
-            f"the merged list holds a tuple that is neither an element nor a fake, so {' or '.join(lane.others)} "
+            f"the merged list holds a value that is neither an element nor a fake, so {' or '.join(lane.others)} "
             "sent a wrong list; check these nodes",
             party=lane.others[0] if len(lane.others) == 1 else None,
         ) from None
 
 
 async def _receive_union(lane: Session, merger: str, label: str, sizes: ListSizes) -> list[bytes]:
-    rows = await lane.receive_opened(merger, label, np.uint8, (sizes.elements, 1, blocks.BLOCK_BYTES))  # <- 4
+    rows = await lane.receive_opened(merger, label, np.uint8, (sizes.elements, BLOCK_BYTES))  # <- 4
     try:
         return await lane.compute(partial(sorted_elements, rows, fakes=False))
     except ValueError:
@@ -287,10 +288,9 @@ def _neighbours(route: Sequence[str], me: str) -> tuple[str | None, str]:
 
 
 # -- pieces of the merged list ---------------------------------------------------------------------------------------
-async def _receive_piece(lane: Session, sender: str, shape: tuple[int, ...]) -> PointTuples:
-    expected = int(np.prod(shape))
-    message = await lane.recv(sender, MergedPiece, lambda m: require(len(m.data) == expected, "length"))
-    return np.frombuffer(message.data, np.uint8).reshape(shape)
+async def _receive_piece(lane: Session, sender: str, size: int) -> Points:
+    message = await lane.recv(sender, MergedPiece, lambda m: require(len(m.data) == size * POINT_BYTES, "length"))
+    return np.frombuffer(message.data, np.uint8).reshape(size, POINT_BYTES)
 
 
 # -- tasks -----------------------------------------------------------------------------------------------------------

@@ -156,6 +156,6 @@ def points_of(frames: Collection[Frame]) -> list[bytes]:
     return [data[start : start + 32] for start in range(0, len(data), 32)]
 
 
-def tuples_of(frames: Collection[Frame]) -> np.ndarray:
+def point_array(frames: Collection[Frame]) -> np.ndarray:
     data = b"".join(map(data_of, frames))
-    return np.frombuffer(data, np.uint8).reshape(-1, 1, 32)
+    return np.frombuffer(data, np.uint8).reshape(-1, 32)

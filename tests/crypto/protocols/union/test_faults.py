@@ -88,7 +88,7 @@ def made_up(message):
     message.data = points.tobytes() + message.data[128:]
 
 
-def test_more_tuples_that_decode_to_nothing_than_the_merger_put_in_are_refused():
+def test_more_points_that_decode_to_nothing_than_the_merger_put_in_are_refused():
     outcome, _ = run_faulty(TWO, merger="north", rewrite=changed(MergedPiece, made_up, sender="south"))
     assert type(outcome["north"]) is ProtocolViolation
     assert outcome["north"].party == "south"

@@ -15,11 +15,11 @@ from protos.v1.link_pb2 import Frame
 from tests.crypto.protocols.set_union_world import (
     data_of,
     in_union,
+    point_array,
     points_of,
     pseudonyms_of,
     recorded_keys,
     run_union,
-    tuples_of,
 )
 from tests.world import run_parties
 
@@ -40,12 +40,8 @@ def hops(frames: list[Frame], step: str) -> dict[str, list[Frame]]:
     return lanes
 
 
-def raised(function, tuples: np.ndarray) -> np.ndarray:
-    return function(tuples.reshape(-1, 32)).reshape(tuples.shape)
-
-
-def rows(tuples: np.ndarray) -> list[bytes]:
-    return [row.tobytes() for row in tuples]
+def rows(points: np.ndarray) -> list[bytes]:
+    return [row.tobytes() for row in points]
 
 
 def test_no_value_of_the_decryption_occurs_in_the_encryption():
@@ -76,7 +72,7 @@ def test_only_the_merger_meets_equal_values():
         assert (len(set(received)) < len(received)) == (party == "east")
 
 
-def test_every_hop_permutes_whole_tuples(keys):
+def test_every_hop_permutes(keys):
     names = tuple(RING_SETS)
     sets = {name: [b"%016d" % i for i in range(j, j + 15)] for j, name in enumerate(names)}
     run = run_union(sets, merger="west")
@@ -84,11 +80,11 @@ def test_every_hop_permutes_whole_tuples(keys):
     for step, function in (("list/", "encrypt"), ("merged", "decrypt")):
         for frames in hops(run.frames, step).values():
             for party in names[:3]:
-                received = tuples_of([f for f in frames if f.receiver == party])
-                sent = tuples_of([f for f in frames if f.sender == party])
+                received = point_array([f for f in frames if f.receiver == party])
+                sent = point_array([f for f in frames if f.sender == party])
                 if not len(received):
                     continue  # its own list
-                expected = rows(raised(getattr(keys[party, "list"], function), received))
+                expected = rows(getattr(keys[party, "list"], function)(received))
                 places = {row: place for place, row in enumerate(expected)}
                 order = tuple(places[row] for row in rows(sent))
                 assert sorted(order) == list(range(len(expected)))
@@ -99,14 +95,14 @@ def test_every_hop_permutes_whole_tuples(keys):
 
 
 def patterns_at(merger: str, frames: list[Frame], keys) -> Counter[frozenset[str]]:
-    """By set of holders, how many equal tuples a merger can count, which knows its wrapping."""
+    """By set of holders, how many equal points a merger can count, which knows its wrapping."""
     holders = defaultdict(set)
     for lane, sent in hops([f for f in frames if f.receiver == merger], "list/").items():
         owner = lane.rpartition("/")[2]
-        tuples = tuples_of(sent)
+        points = point_array(sent)
         if owner == merger:
-            tuples = raised(keys[merger, "list"].decrypt, tuples)
-        for row in rows(tuples):
+            points = keys[merger, "list"].decrypt(points)
+        for row in rows(points):
             holders[row].add(owner)
     return Counter(map(frozenset, holders.values()))
 
@@ -188,9 +184,9 @@ def test_the_merger_cannot_tell_its_own_elements_in_the_shuffled_lists(keys):
     sets = pseudonyms_of("abcdefghij", "abcde")
     run = run_union(sets, merger="north")
     (frames,) = [f for lane, f in hops(run.frames, "list/").items() if lane.endswith("north")]
-    sent = tuples_of([f for f in frames if f.sender == "north"])
-    back = tuples_of([f for f in frames if f.receiver == "north"])
-    places = {row: place for place, row in enumerate(rows(raised(keys["south", "list"].encrypt, sent)))}
+    sent = point_array([f for f in frames if f.sender == "north"])
+    back = point_array([f for f in frames if f.receiver == "north"])
+    places = {row: place for place, row in enumerate(rows(keys["south", "list"].encrypt(sent)))}
     order = [places[row] for row in rows(back)]
     assert sorted(order) == list(range(len(sent)))
     assert order != sorted(order)

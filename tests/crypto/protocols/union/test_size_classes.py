@@ -8,8 +8,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from crypto.primitives import blocks
-from crypto.protocols.union.limits import LENGTH_CLASSES, check_limits, longest_allowed, over_limits, refuse_over_limits
+from crypto.protocols.union.limits import (
+    LENGTH_CLASSES,
+    MAX_ELEMENT_BYTES,
+    check_limits,
+    longest_allowed,
+    over_limits,
+    refuse_over_limits,
+)
 from crypto.protocols.union.size_classes import LEAST, LISTS, SETS, SizeClasses, over_bound
 from link.errors import ConfigurationError
 from mining.limits import MAX_ITEM_BYTES
@@ -54,7 +60,7 @@ def told(longest: int, limit: int) -> bool:
 
 
 def length_class(longest: int) -> int:
-    return next(width for width in LENGTH_CLASSES if blocks.blocks_needed(longest) <= width)
+    return next(most for most in LENGTH_CLASSES if longest <= most)
 
 
 @settings(max_examples=60)
@@ -65,13 +71,13 @@ def test_limits_of_names_one_after_the_other_tell_the_length_class_alone(one: in
     assert ([told(one, limit) for limit in limits] == [told(other, limit) for limit in limits]) == alike
 
 
-def test_the_longest_that_a_limit_allows_is_the_longest_of_its_blocks() -> None:
-    for width in LENGTH_CLASSES[:-1]:
-        longest = blocks.most_bytes(width)
-        assert blocks.blocks_needed(longest) == width
-        assert blocks.blocks_needed(longest + 1) == width + 1
-        assert longest_allowed(longest) == longest
-    assert longest_allowed(blocks.MAX_ELEMENT_BYTES) == blocks.MAX_ELEMENT_BYTES
+def test_the_longest_that_a_limit_allows_is_the_longest_of_its_class() -> None:
+    assert LENGTH_CLASSES[:9] == (16, 33, 50, 67, 101, 133, 201, 269, 405)
+    assert [longest_allowed(most) for most in (0, 16, 17, 128, 133, 134)] == [16, 16, 33, 133, 133, 201]
+    for shorter, most in pairwise(LENGTH_CLASSES):
+        assert longest_allowed(shorter + 1) == longest_allowed(most) == most
+        assert most <= 2 * shorter + 1
+    assert longest_allowed(MAX_ELEMENT_BYTES) == MAX_ELEMENT_BYTES
 
 
 @pytest.mark.parametrize(
