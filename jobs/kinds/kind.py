@@ -83,8 +83,7 @@ class Unions(NamedTuple):
         key: Of the job file, that bounds their lists.
         bound: What the job sets there; None where it sets none.
         encrypted: Whether it may take one whose lists all parties encrypt, with fakes.
-        otherwise: What the job can take so that it takes no such union.
-        instead: What the job can take so that it shows nothing of that kind.
+        otherwise: What the job can take so that it takes no such union, and shows nothing of that kind.
     """
 
     taken: bool
@@ -93,7 +92,6 @@ class Unions(NamedTuple):
     bound: int | None = None
     encrypted: bool = True
     otherwise: str = "a catalogue"
-    instead: str = "a catalogue"
 
 
 class Kind(ABC):

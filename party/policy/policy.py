@@ -347,7 +347,7 @@ def _max_unions(policy: PolicySection, facts: PolicyInput) -> Verdict | None:
         refusal = (
             f"allows {most} unions or alignments of three or more parties on the rows of '{facts.spec.job.dataset}' in "
             f"all (rule max_unions), and this job's would be {before + more}: the noise on what two parties have in "
-            f"common averages out; take {given.instead}, or let the owner raise the rule"
+            f"common averages out; take {given.otherwise}, or let the owner raise the rule"
         )
     return Verdict("max_unions", allows, refusal)
 

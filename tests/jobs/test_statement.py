@@ -160,3 +160,11 @@ def test_what_follows_from_opened_supports_is_not_promised_to_stay_hidden(partit
     opened = disclose == "supports"
     assert ("but what follows from opened ones" in line.what) == opened
     assert ("all of these but one are frequent" in line.exact) == opened
+
+
+@pytest.mark.parametrize(("universe", "said"), [("hidden", True), ("hidden-all", True), ("all-items", False)])
+def test_what_the_coordinator_sees_of_a_hidden_universe_is_said(universe: str, said: bool) -> None:
+    spec = kinds.basket_job("itemsets", itemsets={"universe": universe})
+    seen = " ".join(line.exact for line in statement(spec).learned if line.who == ("coordinator",))
+    assert ("of each union of pseudonyms a size class of its largest set, of each of names" in seen) == said
+    assert "nearly how many elements it has" in seen

@@ -16,5 +16,4 @@ def of_alignment(spec: JobSpec) -> Unions:
         key="[align] bound",
         bound=bound,
         otherwise='mode = "intersection"',
-        instead="two parties alone",
     )

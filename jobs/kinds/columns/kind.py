@@ -14,7 +14,7 @@ from jobs.kinds.itemsets_finding import FoundItemsets
 from jobs.kinds.itemsets_kind import ITEMSETS, ItemsetsKind, check_exact
 from jobs.kinds.key import Key
 from jobs.kinds.kind import ALL, EXACT, Disclosure, Facet, Unions
-from jobs.kinds.rows.kind import OF_UNION, mining_watched
+from jobs.kinds.rows.kind import OF_BOTH, OF_PSEUDONYMS, mining_watched
 from jobs.kinds.words import cut_to_top, exact_result, excluded
 from jobs.privacy_account import Charge
 from jobs.spec.job import JobSpec
@@ -28,9 +28,6 @@ from mining.joint.vertical.engines.names import AUTO
 from mining.joint.vertical.engines.registry import engine_named
 from mining.joint.vertical.grouped.disclosure import several
 from mining.joint.vertical.grouped.groups import check_group_columns
-
-_OF_UNION: Final = ", and of each union of pseudonyms a size class of its largest set"
-_OF_NAMES: Final = f"{_OF_UNION}, of each of names {OF_UNION}"
 
 
 class Columns(ItemsetsKind):
@@ -59,7 +56,7 @@ class Columns(ItemsetsKind):
 
     def disclosure(self, spec: JobSpec) -> Disclosure:
         task, parties = vertical_mining(spec), spec.job.parties
-        of_unions = _OF_NAMES if several(task.groups) else _OF_UNION if self.unions(spec).taken else ""
+        of_unions = OF_BOTH if several(task.groups) else OF_PSEUDONYMS if self.unions(spec).taken else ""
         return Disclosure(
             exact_result(spec),
             mining_watched(spec, of_unions),

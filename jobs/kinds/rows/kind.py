@@ -22,7 +22,9 @@ from mining.joint.collusion import worst as opened_at_worst
 from mining.joint.disclosure import learned, openings
 from mining.joint.parameters import HorizontalMining
 
-OF_UNION: Final = "nearly how many elements it has, or how long their names are together"
+_ELEMENTS: Final = "nearly how many elements it has, or how long their names are together"
+OF_PSEUDONYMS: Final = ", and of each union of pseudonyms a size class of its largest set"
+OF_BOTH: Final = f"{OF_PSEUDONYMS}, of each of names {_ELEMENTS}"
 _UNIONS: Final = frozenset({"items", "candidates", "itemsets"})  # labels under which unions are opened
 
 
@@ -56,10 +58,12 @@ class Rows(ItemsetsKind):
     def disclosure(self, spec: JobSpec) -> Disclosure:
         task, parties = horizontal_mining(spec), spec.job.parties
         declared = openings(task, parties)
-        unions = any(line.label in _UNIONS for line in declared)
+        of_unions = OF_BOTH if task.hides_names else ""
+        if not of_unions and any(line.label in _UNIONS for line in declared):
+            of_unions = f", and of each union {_ELEMENTS}"
         return Disclosure(
             exact_result(spec),
-            mining_watched(spec, f", and of each union {OF_UNION}" if unions else ""),
+            mining_watched(spec, of_unions),
             declared,
             (*cut_to_top(spec), *learned(task, parties), *excluded(spec)),
             _collusion(spec),
