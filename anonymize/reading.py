@@ -19,6 +19,7 @@ import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 
 from link.errors import ConfigurationError, InputDataError
+from link.postgres import postgres_query
 
 _READABLE: Final = (
     *(pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view, pa.types.is_null, pa.types.is_boolean),
@@ -204,18 +205,19 @@ def read_sql(url: str, query: str) -> pa.Table:
         query: A select.
 
     Raises:
-        ConfigurationError: It is no such URL, or DuckDB's PostgreSQL extension is not installed.
+        ConfigurationError: It is no such URL, or the driver of PostgreSQL is not installed.
         InputDataError: The database or the query is wrong.
     """
     scheme, found, rest = url.partition("://")
     if found and scheme in ("postgres", "postgresql"):
-        return as_arrow(_from_duckdb(None, url, query))
+        with postgres_query(url, query) as batches:
+            return as_arrow(batches.read_all())
     if not (found and scheme in ("sqlite", "duckdb") and rest.startswith("/")):
         raise ConfigurationError(f"A database is named by a URL {_FORMS}; the one given is none of these.")
     path = Path(rest[1:])
     if not os.path.isfile(path):  # which no name makes fail
         raise InputDataError(f"There is no database file {path}; check the path in its URL.")
-    return as_arrow(_from_sqlite(path, query) if scheme == "sqlite" else _from_duckdb(path, "", query))
+    return as_arrow(_from_sqlite(path, query) if scheme == "sqlite" else _from_duckdb(path, query))
 
 
 def _from_sqlite(path: Path, query: str) -> pa.Table:
@@ -245,21 +247,19 @@ def _sqlite_column(name: str, values: tuple[object, ...]) -> pa.Array:
     return pa.array(values, pa.float64() if float in kinds else None)
 
 
-def _from_duckdb(path: Path | None, url: str, query: str) -> pa.Table:
+def _from_duckdb(path: Path, query: str) -> pa.Table:
     import duckdb  # large, and needed for such sources only
 
-    where = f"The query on {path or 'the PostgreSQL source'}"
+    where = f"The query on {path}"
     offline: dict[str, str | bool | int | float | list[str]] = {
         "autoinstall_known_extensions": "false",
         "autoload_known_extensions": "false",
     }
     try:
-        connection = duckdb.connect(str(path) if path else ":memory:", read_only=path is not None, config=offline)
+        connection = duckdb.connect(str(path), read_only=True, config=offline)
     except duckdb.Error as error:
         raise InputDataError(f"{path} cannot be opened as a DuckDB database for reading.") from error
     try:
-        if url:
-            _attach(connection, url)
         relation = connection.sql(query)
         if relation is None:
             raise InputDataError(f"{where} returns no rows; it must be a select.")
@@ -268,23 +268,3 @@ def _from_duckdb(path: Path | None, url: str, query: str) -> pa.Table:
         raise InputDataError(f"{where} failed: {str(error).splitlines()[0]}.") from error
     finally:
         connection.close()
-
-
-def _attach(connection: Any, url: str) -> None:
-    import duckdb
-
-    try:
-        connection.execute("LOAD postgres")
-    except duckdb.Error as error:
-        raise ConfigurationError(
-            "Reading PostgreSQL needs DuckDB's postgres extension; install it once on this machine with "
-            "duckdb.sql('INSTALL postgres')."
-        ) from error
-    try:
-        escaped = url.replace("'", "''")
-        connection.execute(f"ATTACH '{escaped}' AS source (TYPE postgres, READ_ONLY)")
-        connection.execute("USE source")
-    except duckdb.Error:  # whose message repeats the URL, password and all
-        raise InputDataError(
-            "The PostgreSQL source cannot be opened; check host, database, user and password."
-        ) from None

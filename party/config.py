@@ -14,7 +14,9 @@ from jobs.kinds.packages import TASKS
 from jobs.spec.toml import TomlTable, read_toml, validate
 from jobs.spec.values import DataName, Duration, Fraction
 from link.errors import ConfigurationError
-from mining.data.databases import FILE_URLS, SERVER_URLS
+from mining.data.schemes.registry import database_forms, scheme_of, unread
+from mining.data.schemes.scheme import DatabaseScheme
+from mining.data.source_options import SourceOptions
 from mining.joint.hybrid.spool_limits import LEAST_REPORT_MEMORY, REPORT_MEMORY
 from mining.partitioned.encoding.expected import MEMORY_SHARE
 from mining.public_sizes import NOTHING, PublicSizes
@@ -83,6 +85,8 @@ class DatasetSection(TomlTable):
         id: Column that numbers transactions, with one item a row; of a table, the columns that together name a row,
             or none where jobs learn models from rows of its own and none aligns them.
         item: Column of the items, with one item a row.
+        password_env: The environment variable that holds the password of the source.
+        password_file: The file whose first line is that password, open to its owner alone.
         engine: Where rows are counted: `memory`, in the node; `processes`, in blocks on its disk by processes; `spark`,
             on a cluster; `auto`, in memory as long as they fit, else by processes.
         spark: With `engine = "spark"` and a file: the cluster, as `sc://HOST:PORT`. A query has it as its source.
@@ -102,6 +106,8 @@ class DatasetSection(TomlTable):
     query: str | None = Field(default=None, min_length=1)
     id: Annotated[tuple[str, ...], BeforeValidator(_id_columns)] = ("id",)
     item: str = Field(default="item", min_length=1)
+    password_env: str | None = Field(default=None, min_length=1)
+    password_file: Path | None = None
     engine: Literal["auto", "memory", "processes", "spark"] = "auto"
     spark: str | None = None
     publish: PublishSection | None = None
@@ -113,14 +119,15 @@ class DatasetSection(TomlTable):
 
     @model_validator(mode="after")
     def _consistent(self) -> DatasetSection:
-        if self.format == "sql" and (self.query is None or not self.is_url):
-            raise ValueError(
-                'format = "sql" needs a query, and a source such as "sqlite:///baskets.db" or a postgres URL'
-            )
+        if not self.source.startswith(SPARK_URL) and (fault := unread(self.source)):
+            raise ValueError(f"the source {fault}")
+        if self.format == "sql" and (self.query is None or not self.is_database):
+            raise ValueError(f'format = "sql" needs a query, and as source a URL {database_forms()}')
         if self.format != "sql" and self.query is not None:
             raise ValueError('a query needs format = "sql"')
-        if self.is_url and self.format != "sql":
+        if self.is_database and self.format != "sql":
             raise ValueError('the URL of a database needs format = "sql" and a query')
+        self._check_password()
         if self.separator is not None and self.format in ("parquet", "sql"):
             raise ValueError(f'a separator means nothing with format = "{self.format}"')
         if self.separator is not None and self.format != "basket" and len(self.separator) != 1:
@@ -157,6 +164,16 @@ class DatasetSection(TomlTable):
             raise ValueError(f'{named} kind = "table"; transactions have one column of ids')
         return self
 
+    def _check_password(self) -> None:
+        named = self.password_env is not None or self.password_file is not None
+        if self.password_env is not None and self.password_file is not None:
+            raise ValueError("password_env and password_file exclude each other; keep one")
+        scheme = scheme_of(self.source)
+        if named and (scheme is None or not scheme.has_password):
+            raise ValueError("password_env and password_file mean nothing to this source; leave them out")
+        if named and self.anonymization is not None:
+            raise ValueError("[dataset.anonymization] reads passwords of databases from ~/.pgpass; write it there")
+
     def _check_spark(self) -> None:
         if not self.cluster.startswith(SPARK_URL) or not urlsplit(self.cluster).hostname:
             raise ValueError('the cluster of engine = "spark" is written as "sc://HOST:PORT"')
@@ -182,18 +199,27 @@ class DatasetSection(TomlTable):
         return self.id[0]
 
     @property
-    def is_url(self) -> bool:
-        """Whether the source is a database at a URL and not a file."""
-        return self.source.startswith((*FILE_URLS, *SERVER_URLS, SPARK_URL))
+    def is_database(self) -> bool:
+        """Whether the source is a database, whose rows may be others at every query."""
+        return self.source.startswith(SPARK_URL) or isinstance(scheme_of(self.source), DatabaseScheme)
+
+    @property
+    def options(self) -> SourceOptions:
+        """What reading the source needs beside its place and format."""
+        return SourceOptions(self.password_env, self.password_file)
 
     def beside(self, folder: Path) -> DatasetSection:
         """The same with relative paths taken from `folder`."""
         changes: dict[str, Any] = {}
         if self.anonymization is not None:
             changes["anonymization"] = self.anonymization.beside(folder)
-        scheme = next((scheme for scheme in FILE_URLS if self.source.startswith(scheme)), "")
-        if scheme or not self.is_url:
-            changes["source"] = f"{scheme}{folder / self.source.removeprefix(scheme)}"
+        scheme = scheme_of(self.source)
+        if scheme is not None:
+            changes["source"] = scheme.beside(self.source, folder)
+        elif not self.source.startswith(SPARK_URL):
+            changes["source"] = str(folder / self.source)
+        if self.password_file is not None:
+            changes["password_file"] = folder / self.password_file
         return self.model_copy(update=changes)
 
 

@@ -88,18 +88,16 @@ def init(
 def _described(source: str, data_format: str | None, settings: Settings, out: Path) -> Settings:
     """The keys that say where the data are and how they are written, as `party.toml` has them."""
     from link.files.toml_text import quoted
-    from mining.data.databases import FILE_URLS, SERVER_URLS
+    from mining.data.schemes.registry import scheme_of
+    from mining.data.schemes.scheme import DatabaseScheme
     from mining.data.source_format import guess_format
 
-    is_url = source.startswith((*FILE_URLS, *SERVER_URLS))
-    scheme = next((scheme for scheme in FILE_URLS if source.startswith(scheme)), "")
-    file = source.removeprefix(scheme)
-    stays = source.startswith(SERVER_URLS) or Path(file).is_absolute()
-    described: Settings = {"source": source if stays else scheme + _from(out, Path(file))}
+    scheme = scheme_of(source)
+    described: Settings = {"source": _from(out, source)}
     if data_format is None:
         guess = guess_format(source, "table" if settings["kind"] == "table" else "transactions")
         data_format = guess.format
-        if sys.stdin.isatty() and not is_url:
+        if sys.stdin.isatty() and not isinstance(scheme, DatabaseScheme):
             data_format = typer.prompt(f"Format, {data_format} since {guess.reason}", default=data_format, err=True)
         else:
             _note(f"format = {quoted(guess.format)}, since {guess.reason}")
@@ -117,9 +115,17 @@ def _described(source: str, data_format: str | None, settings: Settings, out: Pa
     return described | {"format": str(data_format)} | settings
 
 
-def _from(folder: Path, file: Path) -> str:
-    """The path of a file from a folder, whatever links lead to the two."""
-    return os.path.relpath(file.absolute(), folder.resolve())
+def _from(folder: Path, source: str) -> str:
+    """A source as it is written in a folder, whatever links lead to the two: files by their path from it."""
+    from mining.data.schemes.registry import scheme_of
+    from mining.data.schemes.scheme import DatabaseFile
+
+    scheme = scheme_of(source)
+    prefix = scheme.prefixes[0] if isinstance(scheme, DatabaseFile) else ""
+    file = Path(source.removeprefix(prefix))
+    if file.is_absolute() or (scheme is not None and not prefix):
+        return source
+    return prefix + os.path.relpath(file.absolute(), folder.resolve())
 
 
 def _section(name: str, described: Settings, source: str) -> DatasetSection:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from link.errors import ConfigurationError
 from mining.data import table_readers, table_sources, text_sources
+from mining.data.source_options import PLAIN, SourceOptions
 from mining.data.tables import Table
 from mining.data.text_files import existing, read_text
 from mining.data.transactions import Transactions
@@ -23,6 +24,7 @@ def load_transactions(
     query: str | None = None,
     id_column: str = "id",
     item_column: str = "item",
+    options: SourceOptions = PLAIN,
 ) -> Transactions:
     """Load transactions.
 
@@ -32,7 +34,7 @@ def load_transactions(
 
     Args:
         source: A file, or for format "sql" a URL: `sqlite:///PATH`, `duckdb:///PATH` (PATH as written, so an absolute
-            one makes four slashes) or `postgres://...`.
+            one makes four slashes) or `postgres://USER@HOST/DATABASE`.
         format:
             - basket: one transaction a line, items separated by blanks (any run of ASCII white space), where blank
               lines are ignored; or by `separator`, where empty lines are.
@@ -49,6 +51,7 @@ def load_transactions(
         query: The query for format "sql".
         id_column: Name of the column of transaction ids.
         item_column: Name of the column of items.
+        options: What else reading it needs.
 
     Returns:
         The transactions in the order of the source (the long form: of each id's first line), their dictionary in
@@ -60,7 +63,7 @@ def load_transactions(
     """
     check_options(format, separator, query)
     if format == "sql":
-        return table_sources.from_sql(str(source), query or "", id_column, item_column)
+        return table_sources.from_sql(str(source), query or "", id_column, item_column, options)
     path = Path(source)
     if format == "parquet":
         return table_sources.from_parquet(existing(path), id_column, item_column)
@@ -106,6 +109,7 @@ def load_table(
     separator: str | None = None,
     query: str | None = None,
     id_columns: Sequence[str] = ("id",),
+    options: SourceOptions = PLAIN,
 ) -> Table:
     """Load a table.
 
@@ -122,6 +126,7 @@ def load_table(
         separator: What separates the cells of CSV; a comma by default.
         query: The query for format "sql".
         id_columns: The columns that together name a row.
+        options: What else reading it needs.
 
     Raises:
         ConfigurationError: The format is not one of a table, or an option does not fit it.
@@ -129,7 +134,7 @@ def load_table(
     """
     check_table_options(format, separator, query)
     if format == "sql":
-        return table_readers.table_from_sql(str(source), query or "", id_columns)
+        return table_readers.table_from_sql(str(source), query or "", id_columns, options)
     path = Path(source)
     if format == "parquet":
         return table_readers.table_from_parquet(existing(path), id_columns)

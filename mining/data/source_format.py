@@ -13,7 +13,8 @@ from typing import Final, Literal
 
 from link.errors import InputDataError
 from mining.data.csv_text import improper
-from mining.data.databases import FILE_URLS, SERVER_URLS
+from mining.data.schemes.registry import scheme_of
+from mining.data.schemes.scheme import DatabaseScheme
 from mining.data.text_files import existing
 
 Format = Literal["basket", "long", "wide", "csv", "parquet", "sql"]
@@ -71,7 +72,7 @@ def guess_format(source: str, kind: Literal["transactions", "table"] = "transact
     Raises:
         InputDataError: The file cannot be opened, or is empty.
     """
-    if source.startswith((*FILE_URLS, *SERVER_URLS)):
+    if isinstance(scheme_of(source), DatabaseScheme):
         return Guess("sql", "it is the URL of a database")
     path = Path(source)
     head, whole = _head(path)

@@ -15,7 +15,10 @@ import pyarrow.parquet as pq
 from link.errors import InputDataError
 from mining.data.coded_cells import CodedCells
 from mining.data.csv_text import read_cells, read_header
-from mining.data.databases import FETCH, Database, duckdb_query, sqlite_query
+from mining.data.schemes.registry import database_of
+from mining.data.schemes.scheme import ArrowDatabase
+from mining.data.schemes.sqlite import FETCH, Sqlite
+from mining.data.source_options import PLAIN, SourceOptions
 from mining.data.table_sources import BATCH_ROWS, neither_text_nor_number, parquet_errors
 from mining.data.tables import Table, check_names
 from mining.data.text_files import read_pieces, read_text
@@ -107,24 +110,24 @@ def table_from_arrow(table: pa.Table, id_columns: Sequence[str], where: str) -> 
     return Table.of(table.column_names, map(_texts, table.columns), id_columns, where)
 
 
-def table_from_sql(url: str, query: str, id_columns: Sequence[str]) -> Table:
-    """What a query against SQLite, DuckDB or PostgreSQL returns, opened for reading only."""
-    with sql_batches(url, query, id_columns) as (names, batches):
-        return gathered(names, batches, id_columns, Database.at(url).where)
+def table_from_sql(url: str, query: str, id_columns: Sequence[str], options: SourceOptions = PLAIN) -> Table:
+    """What a query against a database returns, opened for reading only."""
+    with sql_batches(url, query, id_columns, options) as (names, batches):
+        return gathered(names, batches, id_columns, database_of(url).where(url))
 
 
 @contextmanager
-def sql_batches(url: str, query: str, id_columns: Sequence[str]) -> Iterator[Batches]:
+def sql_batches(url: str, query: str, id_columns: Sequence[str], options: SourceOptions = PLAIN) -> Iterator[Batches]:
     """What a query returns, in batches; see `table_from_sql`."""
-    database = Database.at(url)
-    where = database.where
-    if database.kind == "sqlite":
-        with sqlite_query(database, query) as cursor:
+    database = database_of(url)
+    where = database.where(url)
+    if not isinstance(database, ArrowDatabase):
+        with Sqlite().records(url, query) as cursor:
             names = [entry[0] for entry in cursor.description or ()]
             check_names(names, id_columns, where)
             yield Batches(names, _sqlite_columns(cursor, names, id_columns, where))
         return
-    with duckdb_query(database, query) as relation, pa.RecordBatchReader.from_stream(relation) as batches:
+    with database.query(url, query, options) as batches:
         names = batches.schema.names
         check_names(names, id_columns, where)
         for field in batches.schema:

@@ -16,8 +16,11 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from link.errors import InputDataError
-from mining.data.databases import FETCH, Database, duckdb_query, sqlite_query
 from mining.data.gathering import LongPieces, RowPieces
+from mining.data.schemes.registry import database_of
+from mining.data.schemes.scheme import ArrowDatabase
+from mining.data.schemes.sqlite import FETCH, Sqlite
+from mining.data.source_options import PLAIN, SourceOptions
 from mining.data.transactions import Transactions
 
 BATCH_ROWS: Final = 1 << 16
@@ -94,40 +97,40 @@ def from_parquet(path: Path, id_column: str, item_column: str) -> Transactions:
             return form.transactions(file.iter_batches(BATCH_ROWS, columns=list(form.columns)), str(path))
 
 
-def from_sql(url: str, query: str, id_column: str, item_column: str) -> Transactions:
-    """The long form from a query against SQLite, DuckDB or PostgreSQL, opened for reading only."""
-    database = Database.at(url)
-    if database.kind == "sqlite":
-        return _from_sqlite(database, query, id_column, item_column)
-    with duckdb_query(database, query) as relation, pa.RecordBatchReader.from_stream(relation) as batches:
-        for name in (id_column, item_column):
-            _place(batches.schema.names, name, database.where)
-        return _from_long(batches, id_column, item_column, database.where)
+def from_sql(url: str, query: str, id_column: str, item_column: str, options: SourceOptions = PLAIN) -> Transactions:
+    """The long form from a query against a database, opened for reading only."""
+    if isinstance(database_of(url), Sqlite):
+        return _from_sqlite(url, query, id_column, item_column)
+    pairs = LongPieces()
+    for ids, items in sql_pairs(url, query, id_column, item_column, options):
+        pairs.add(ids, items)
+    return pairs.transactions()
 
 
-def sql_pairs(url: str, query: str, id_column: str, item_column: str) -> Iterator[tuple[pa.Array, pa.Array]]:
+def sql_pairs(
+    url: str, query: str, id_column: str, item_column: str, options: SourceOptions = PLAIN
+) -> Iterator[tuple[pa.Array, pa.Array]]:
     """Ids and items that a query returns, in batches; ids of SQLite, whose cells have types of their own, as text.
 
     Raises:
         ConfigurationError: It is no URL of a database.
         InputDataError: The database cannot be read, an id is empty or an item is no text.
     """
-    database = Database.at(url)
-    if database.kind == "sqlite":
-        yield from _sqlite_pairs(database, query, id_column, item_column)
+    database = database_of(url)
+    if not isinstance(database, ArrowDatabase):
+        yield from _sqlite_pairs(url, query, id_column, item_column)
         return
-    with duckdb_query(database, query) as relation, pa.RecordBatchReader.from_stream(relation) as batches:
+    with database.query(url, query, options) as batches:
+        where = database.where(url)
         for name in (id_column, item_column):
-            _place(batches.schema.names, name, database.where)
-        yield from long_pairs(batches, id_column, item_column, database.where)
+            _place(batches.schema.names, name, where)
+        yield from long_pairs(batches, id_column, item_column, where)
 
 
-def _sqlite_pairs(
-    database: Database, query: str, id_column: str, item_column: str
-) -> Iterator[tuple[pa.Array, pa.Array]]:
+def _sqlite_pairs(url: str, query: str, id_column: str, item_column: str) -> Iterator[tuple[pa.Array, pa.Array]]:
     ids: list[str] = []
     items: list[str | None] = []
-    for key, item in _sqlite_records(database, query, id_column, item_column):
+    for key, item in _sqlite_records(url, query, id_column, item_column):
         number = isinstance(key, float) and key.is_integer()
         ids.append(f"i{int(key)}" if number or isinstance(key, int) else f"{type(key).__name__} {key!r}")  # type: ignore[call-overload]
         items.append(item)
@@ -138,12 +141,11 @@ def _sqlite_pairs(
         yield pa.array(ids, pa.string()), pa.array(items, pa.large_string())
 
 
-def _sqlite_records(
-    database: Database, query: str, id_column: str, item_column: str
-) -> Iterator[tuple[object, str | None]]:
+def _sqlite_records(url: str, query: str, id_column: str, item_column: str) -> Iterator[tuple[object, str | None]]:
     """Each record's id, and its item as text, or none."""
-    where = database.where
-    with sqlite_query(database, query) as cursor:
+    database = Sqlite()
+    where = database.where(url)
+    with database.records(url, query) as cursor:
         names = [entry[0] for entry in cursor.description or ()]
         id_place, item_place = _place(names, id_column, where), _place(names, item_column, where)
         while records := cursor.fetchmany(FETCH):
@@ -156,11 +158,11 @@ def _sqlite_records(
                 yield key, None if item is None or item == "" else str(item)
 
 
-def _from_sqlite(database: Database, query: str, id_column: str, item_column: str) -> Transactions:
+def _from_sqlite(url: str, query: str, id_column: str, item_column: str) -> Transactions:
     numbers: dict[object, int] = {}
     codes: dict[str, int] = {}
     rows, indices = array("i"), array("i")  # which take far less than lists
-    for key, item in _sqlite_records(database, query, id_column, item_column):
+    for key, item in _sqlite_records(url, query, id_column, item_column):
         row = numbers.setdefault(key, len(numbers))
         if item is not None:
             rows.append(row)

@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Literal
 
 from link.memory_limit import memory_limit
-from mining.data.databases import FILE_URLS
+from mining.data.schemes.registry import scheme_of
+from mining.data.schemes.scheme import DatabaseFile
 from mining.partitioned.encoding.expected import expected_bytes
 from mining.partitioned.tables.expected import expected_table
 from party.config import DatasetSection
@@ -30,9 +31,9 @@ def engine_of(dataset: DatasetSection, memory_share: Decimal) -> Literal["memory
 
 def estimated_bytes(dataset: DatasetSection) -> int:
     """What a source is expected to take in memory; 0 where nothing is known of it."""
-    if dataset.kind == "table" and not dataset.is_url:
+    if dataset.kind == "table" and not dataset.is_database:
         return expected_table(table_at(dataset)).peak
-    if not dataset.is_url:
+    if not dataset.is_database:
         return expected_bytes(Path(dataset.source), dataset.format)
-    scheme = next((scheme for scheme in FILE_URLS if dataset.source.startswith(scheme)), None)
-    return 0 if scheme is None else expected_bytes(Path(dataset.source.removeprefix(scheme)), dataset.format)
+    scheme = scheme_of(dataset.source)
+    return expected_bytes(scheme.path(dataset.source), dataset.format) if isinstance(scheme, DatabaseFile) else 0

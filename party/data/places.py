@@ -16,11 +16,17 @@ def source_of(dataset: DatasetSection) -> AnySource:
 
 def table_at(dataset: DatasetSection) -> TableSource:
     """Where the rows of a dataset that is a table are."""
-    return TableSource(dataset.source, dataset.format, dataset.separator, dataset.query, dataset.id)
+    return TableSource(dataset.source, dataset.format, dataset.separator, dataset.query, dataset.id, dataset.options)
 
 
 def transactions_at(dataset: DatasetSection) -> TransactionSource:
     """Where the rows of a dataset of transactions are."""
     return TransactionSource(
-        dataset.source, dataset.format, dataset.separator, dataset.query, dataset.id_column, dataset.item
+        dataset.source,
+        dataset.format,
+        dataset.separator,
+        dataset.query,
+        dataset.id_column,
+        dataset.item,
+        dataset.options,
     )

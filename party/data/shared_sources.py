@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from itertools import combinations
-from typing import Final
-from urllib.parse import parse_qsl, urlencode, urlsplit
+from urllib.parse import urlsplit
 
 from link.errors import ConfigurationError
-from mining.data.databases import FILE_URLS
+from mining.data.schemes.registry import scheme_of
+from mining.data.schemes.scheme import file_place
 from party.config import SPARK_URL, DatasetSection
 from party.services.queries.policy import audited_twice
-
-_PLACES: Final = frozenset({"host", "hostaddr", "port", "dbname", "service"})  # of what a URL may say behind its ?
 
 
 def check_sources(datasets: Sequence[DatasetSection]) -> None:
@@ -52,26 +49,10 @@ def alike(datasets: Sequence[DatasetSection]) -> dict[str, tuple[str, ...]]:
 
 
 def _source(dataset: DatasetSection) -> tuple[str, str | None]:
-    scheme = next((scheme for scheme in FILE_URLS if dataset.source.startswith(scheme)), "")
-    if dataset.is_url and not scheme:
-        return _server(dataset.source), dataset.query
-    return scheme + _file(dataset.source.removeprefix(scheme)), dataset.query
-
-
-def _file(path: str) -> str:
-    """A file by its place on the disk, which links share; where there is none, by its path."""
-    try:
-        found = os.stat(path)
-    except (OSError, ValueError):
-        return os.path.realpath(path)
-    return f"{found.st_dev}:{found.st_ino}"
-
-
-def _server(url: str) -> str:
-    """A server's database, no matter who logs in: what each may read of it is not known here."""
-    found = urlsplit(url)
-    if url.startswith(SPARK_URL):  # whose parameters tell who logs in, and how
-        return f"{SPARK_URL}{found.hostname}:{found.port or 15002}"
-    host = found.netloc.rpartition("@")[2].lower()
-    where = [pair for pair in parse_qsl(found.query) if pair[0] in _PLACES]
-    return f"postgresql://{host if ':' in host else f'{host}:5432'}{found.path}?{urlencode(sorted(where))}"
+    scheme = scheme_of(dataset.source)
+    if scheme is not None:
+        return scheme.place(dataset.source), dataset.query
+    if dataset.source.startswith(SPARK_URL):  # whose parameters tell who logs in, and how
+        found = urlsplit(dataset.source)
+        return f"{SPARK_URL}{found.hostname}:{found.port or 15002}", dataset.query
+    return file_place(dataset.source), dataset.query

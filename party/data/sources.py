@@ -116,7 +116,7 @@ class Sources:
         return [
             name
             for name, (dataset, _) in self._datasets.items()
-            if not dataset.is_url and dataset.engine != "spark" and not os.path.exists(dataset.source)
+            if not dataset.is_database and dataset.engine != "spark" and not os.path.exists(dataset.source)
         ]
 
     def hidden_rules(self, name: str) -> int:
@@ -149,7 +149,7 @@ class Sources:
             if engine == "processes":
                 kept.data, kept.stamp, kept.digest = None, None, b""
                 return await self._in_blocks(name)
-            stamp = None if dataset.is_url else _stamp(dataset.source)
+            stamp = None if dataset.is_database else _stamp(dataset.source)
             fresh = stamp is not None and stamp.is_fresh()
             if kept.data is not None and stamp is not None and kept.stamp == stamp:
                 return kept.data
@@ -248,10 +248,15 @@ def read_dataset(dataset: DatasetSection, withheld: Sequence[str]) -> Transactio
         ConfigurationError: The settings do not fit the source.
         InputDataError: The source is missing, corrupt or not in the declared format.
     """
-    source = dataset.source if dataset.is_url else Path(dataset.source)
+    source = dataset.source if dataset.is_database else Path(dataset.source)
     if dataset.kind == "table":
         table = load_table(
-            source, dataset.format, separator=dataset.separator, query=dataset.query, id_columns=dataset.id
+            source,
+            dataset.format,
+            separator=dataset.separator,
+            query=dataset.query,
+            id_columns=dataset.id,
+            options=dataset.options,
         )
         return table.without(withheld)
     data = load_transactions(
@@ -261,5 +266,6 @@ def read_dataset(dataset: DatasetSection, withheld: Sequence[str]) -> Transactio
         query=dataset.query,
         id_column=dataset.id_column,
         item_column=dataset.item,
+        options=dataset.options,
     )
     return (data if dataset.hiding is None else without_rules(data, dataset.hiding)).without(withheld)

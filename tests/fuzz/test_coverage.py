@@ -220,11 +220,11 @@ READ: Final[dict[str, tuple[str, ...]]] = {
     ),
     "files sqlite": (
         "anonymize.reading:_from_sqlite",
-        "mining.data.databases:sqlite_query",
+        "mining.data.schemes.sqlite:Sqlite.records",
     ),
     "files duckdb": (
         "anonymize.reading:_from_duckdb",
-        "mining.data.databases:duckdb_query",
+        "mining.data.schemes.duckdb_file:DuckDb.query",
     ),
     "files verified-csv": ("anonymize.verification.rows:read_csv",),
     "files verified-parquet": ("anonymize.verification.rows:read_parquet",),

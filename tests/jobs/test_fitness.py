@@ -60,7 +60,8 @@ PLACES: Final[dict[str, str]] = {
             *(
                 "mining.data.coded_cells",
                 "mining.data.csv_text",
-                "mining.data.databases",
+                *(f"mining.data.schemes.{each}" for each in ("duckdb_file", "registry", "scheme", "sqlite")),
+                "mining.data.source_options",
                 "mining.data.text_files",
                 "mining.data.table_readers",
                 "mining.data.table_sources",

@@ -287,7 +287,7 @@ class TestSql:
             refused(f"{scheme}:///{path}", "sql", query=self.QUERY)
 
     def test_a_password_is_never_repeated(self):
-        with pytest.raises(ConfigurationError) as caught:
+        with pytest.raises(InputDataError) as caught:
             load_transactions("postgres://user:hunter2@127.0.0.1:1/db", "sql", query="select 1 as id, 'a' as item")
         assert "hunter2" not in str(caught.value)
 

@@ -77,11 +77,20 @@ def test_a_table_has_one_column_of_ids_or_several(tmp_path: Path) -> None:
         ('kind = "transactions"', 'kind = "graph"', "[dataset.0] kind: "),
         ('format = "basket"', 'format = "xml"', "[dataset.0] format: "),
         ('format = "basket"', 'format = "sql"', "needs a query"),
-        ('format = "basket"', 'format = "sql"\nquery = "select 1"', "needs a query, and a source such as"),
+        ('format = "basket"', 'format = "sql"\nquery = "select 1"', "needs a query, and as source a URL sqlite"),
         ('format = "basket"', 'format = "basket"\nquery = "select 1"', 'a query needs format = "sql"'),
         ('format = "basket"', 'format = "parquet"\nseparator = ","', "a separator means nothing"),
         ('format = "basket"', 'format = "csv"\nseparator = "ab"', "separator must be one character"),
         ('"north.dat"', '"sqlite:///a.db"', 'needs format = "sql"'),
+        ('"north.dat"', '"postgres://ann:hunter2@db/shop"', "[dataset] 0: the source holds a password"),
+        ('"north.dat"', '"postgres://db/shop?password=hunter2"', "[dataset] 0: the source holds a password"),
+        ('"north.dat"', '"mysql://ann:hunter2@db/shop"', "begins with a scheme that is not read here"),
+        ('"north.dat"', '"north.dat"\npassword_env = "WORD"', "mean nothing to this source"),
+        (
+            'source = "north.dat"\nformat = "basket"',
+            'source = "postgres://db"\nformat = "sql"\nquery = "SELECT 1"\npassword_env = "A"\npassword_file = "b"',
+            "exclude each other",
+        ),
         ('name = "baskets"', 'name = "../baskets"', "[dataset.0] name: '../baskets' cannot be a name: use 1 to 63"),
         (
             "[policy]",
@@ -135,6 +144,7 @@ def test_a_fault_is_one_sentence_with_file_and_key(tmp_path: Path, old: str, new
     assert message.startswith(str(tmp_path / "north.toml"))
     assert sentence in message
     assert "\n" not in message
+    assert "hunter2" not in message
     assert "more)" not in message  # one fault is told as one
 
 

@@ -176,7 +176,9 @@ def behind_header(path: Path, separator: str) -> Iterator[tuple[bytes, int, byte
 
 # -- databases ---------------------------------------------------------------------------------------------------------
 def _from_sql(source: TransactionSource, _share: tuple[int, ...] | None, scratch: Path) -> Iterator[Transactions]:
-    pairs = table_sources.sql_pairs(source.place, source.query or "", source.id_column, source.item_column)
+    pairs = table_sources.sql_pairs(
+        source.place, source.query or "", source.id_column, source.item_column, source.options
+    )
     yield from gathered(grouped(pairs, scratch))
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+from mining.data.source_options import PLAIN, SourceOptions
+
 
 @dataclass(frozen=True, slots=True)
 class TransactionSource:
@@ -17,6 +19,7 @@ class TransactionSource:
         query: For format `sql`.
         id_column: Of transactions, in the long form.
         item_column: Of items, in the long form.
+        options: What else reading it needs.
     """
 
     place: str
@@ -25,6 +28,7 @@ class TransactionSource:
     query: str | None = None
     id_column: str = "id"
     item_column: str = "item"
+    options: SourceOptions = PLAIN
 
     @property
     def path(self) -> Path:
@@ -47,6 +51,7 @@ class TableSource:
         separator: Between cells; None: a comma.
         query: For format `sql`.
         id_columns: The columns that together name a row.
+        options: What else reading it needs.
     """
 
     place: str
@@ -54,6 +59,7 @@ class TableSource:
     separator: str | None = None
     query: str | None = None
     id_columns: tuple[str, ...] = ("id",)
+    options: SourceOptions = PLAIN
 
     @property
     def path(self) -> Path:

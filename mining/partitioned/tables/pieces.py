@@ -11,8 +11,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from mining.data.csv_text import read_cells, read_header
-from mining.data.databases import Database
 from mining.data.loading import csv_separator
+from mining.data.schemes.registry import database_of
 from mining.data.table_readers import Batches, gathered, parquet_batches, sql_batches
 from mining.data.table_sources import parquet_errors
 from mining.data.tables import Table, check_names
@@ -50,7 +50,7 @@ def table_pieces(source: TableSource, share: Share) -> Iterator[Table]:
         ConfigurationError: The separator, or the URL, is none.
         InputDataError: The source cannot be read, or is not what its format says.
     """
-    where = Database.at(source.place).where if source.format == "sql" else str(source.path)
+    where = database_of(source.place).where(source.place) if source.format == "sql" else str(source.path)
     with _READERS[source.format](source, share) as (names, batches):
         empty = True
         for some in _pieces(names, batches):
@@ -128,7 +128,7 @@ def _from_parquet(source: TableSource, share: Share) -> Iterator[Batches]:
 
 @contextmanager
 def _from_sql(source: TableSource, _share: Share) -> Iterator[Batches]:
-    with sql_batches(source.place, source.query or "", source.id_columns) as found:
+    with sql_batches(source.place, source.query or "", source.id_columns, source.options) as found:
         yield found
 
 

@@ -167,7 +167,7 @@ def section(name: str, source: str) -> DatasetSection:
 @pytest.mark.parametrize(
     ("first", "second", "one"),
     [
-        ("postgres://ann@Server/shop", "postgresql://bob:word@server:5432/shop?sslmode=require", True),
+        ("postgres://ann@Server/shop", "postgresql://bob@server:5432/shop?sslmode=require", True),
         ("postgres:///shop?host=/run/a&connect_timeout=5", "postgresql:///shop?host=/run/a", True),
         ("postgres:///shop?host=/run/a", "postgres:///shop?host=/run/b", False),
         ("postgres://server/shop", "postgres://server:5433/shop", False),

@@ -1,0 +1,1 @@
+"""Where data lie: a module for each scheme of sources, and `registry`, which lists them."""

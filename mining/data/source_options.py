@@ -1,0 +1,55 @@
+"""What a source needs beside its place and format: a password, an encoding, a sheet."""
+
+from __future__ import annotations
+
+import os
+import stat
+from dataclasses import dataclass
+from pathlib import Path
+
+from link.errors import ConfigurationError
+from link.files.printable import why_not_read
+
+
+@dataclass(frozen=True, slots=True)
+class SourceOptions:
+    """Options of a source; a password itself is never among them.
+
+    Attributes:
+        password_env: The environment variable that holds the password.
+        password_file: The file whose first line is the password.
+    """
+
+    password_env: str | None = None
+    password_file: Path | None = None
+
+    def password(self) -> str | None:
+        """The password, read anew, so that a new one needs no restart; None where none is named.
+
+        Raises:
+            ConfigurationError: The variable is not set, or the file is missing, empty or readable by others.
+        """
+        if self.password_env is not None:
+            if not (found := os.environ.get(self.password_env)):
+                raise ConfigurationError(
+                    f"the environment variable {self.password_env}, which password_env names, is not set; set it "
+                    "where the command or the node is started"
+                )
+            return found
+        return None if self.password_file is None else _first_line(self.password_file)
+
+
+PLAIN = SourceOptions()
+
+
+def _first_line(path: Path) -> str:
+    try:
+        with path.open(encoding="utf-8") as file:
+            if stat.S_IMODE(os.fstat(file.fileno()).st_mode) & 0o077:
+                raise ConfigurationError(f"{path}, the password_file, is open to others; run chmod 600 on it")
+            found = file.readline().rstrip("\r\n")
+    except (OSError, ValueError) as error:
+        raise ConfigurationError(f"{path}, the password_file, cannot be read ({why_not_read(error)})") from None
+    if not found:
+        raise ConfigurationError(f"{path}, the password_file, has an empty first line; write the password there")
+    return found
