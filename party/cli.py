@@ -9,6 +9,7 @@ import typer
 
 from party.check import check
 from party.inbox_cli import approve, budget, deny, inbox, show
+from party.reload_cli import reload
 
 app = typer.Typer(help="Run the node of one organisation.", no_args_is_help=True)
 
@@ -38,6 +39,7 @@ app.command()(show)
 app.command()(approve)
 app.command()(deny)
 app.command()(budget)
+app.command()(reload)
 
 
 @app.command()

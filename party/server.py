@@ -8,6 +8,7 @@ import logging
 import os
 import signal
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
@@ -15,19 +16,19 @@ import grpc
 from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection
 
-from jobs.audit.events import HistoryRestored, NodeStarted, NodeStopped
+from jobs.audit.events import HistoryRestored, NodeStarted, NodeStopped, SettingsReloaded
 from jobs.audit.key import AuditKey
 from jobs.federation import Federation
 from link.errors import ComineError, ResourceError
 from link.executor import ThreadExecutor
 from link.pki.identity import Identity
-from link.transports.grpc_channel import SERVER_OPTIONS, server_credentials
+from link.transports.grpc_channel import SERVER_OPTIONS, renewable_credentials
 from link.transports.grpc_transport import PATIENCE_S, NodeLink
 from link.transports.grpc_transport import SERVICE as LINK_SERVICE
 from link.transports.serving import Serving
 from link.version import software_version
 from mining.joint.hybrid.spool_limits import SpoolLimits
-from party.config import AUDIT_KEY, AUDIT_LOG, PartyConfig
+from party.config import AUDIT_KEY, AUDIT_LOG, DatasetSection, PartyConfig
 from party.data.scratch import remove_abandoned
 from party.data.shared_sources import alike
 from party.data.sources import BLOCKS, Sources
@@ -47,6 +48,8 @@ from party.node.logs import LibraryLines, Log, open_node_log
 from party.node.memory import return_freed_arrays
 from party.node.node_health import NodeHealth
 from party.node.probe import Probe
+from party.node.reloader import Reloader
+from party.node.settings import Settings, changes, check_reloadable, read_settings
 from party.policy.consent import Consent
 from party.policy.judge import Judge
 from party.policy.policy_input import noise_protects
@@ -101,6 +104,7 @@ class Node:
         audit: Its log of what it disclosed.
         frequency: The service for collections.
         shuffler: The service for routes.
+        settings: What its files say, as it goes by them.
     """
 
     def __init__(self, config: PartyConfig, log: Log, *, patience_s: float = PATIENCE_S) -> None:
@@ -108,7 +112,10 @@ class Node:
         config.check_federation(federation)
         identity = config.tls.identity(federation.pins)
         check_identity(identity, config)
+        self.settings = Settings(config, federation, identity)
         self.name, self._listen, self._log = config.party.name, config.party.listen, log
+        self._before: tuple[DatasetSection, ...] = ()  # datasets under earlier settings
+        self._reloading = asyncio.Lock()
         self._executor = ThreadExecutor()
         self.link = NodeLink(identity, federation.addresses, patience_s=patience_s)
         state = _writable(config.party.state_dir)
@@ -120,7 +127,7 @@ class Node:
             undo.callback(self._unlock)
             self._open(config, federation, identity, state, undo)
             undo.pop_all()
-        self._credentials = server_credentials(identity)
+        self._credentials = renewable_credentials(lambda: self.settings.identity)
         self._server: Serving | None = None
 
     def _open(
@@ -186,7 +193,7 @@ class Node:
         self._upkeep = Upkeep(config, self.store, self.audit, self.host.unsettled, log)
         self._health = NodeHealth(Probe(state), log)
         estimates = Estimates(config, judge, self._plans, self._executor, self.audit, identity)
-        self._control = ControlService(config, members, self.host, identity, estimates)
+        self._estimates, self._control = estimates, ControlService(config, members, self.host, identity, estimates)
         self.frequency = FrequencyService(config.frequency, state, self.name, self.audit, log)
         undo.callback(self.frequency.close)
         self.shuffler = ShufflerService(config.shuffler, state, identity, federation.addresses, self.audit, log)
@@ -206,8 +213,9 @@ class Node:
         most = most_connections()
         connections = self._connections = Connections(self._log, most)
         self.link.met, self.link.read = connections.met, connections.read
+        self._gate = Gate(self.link.identity, self._log, connections.met, connections.read)
         server = grpc.aio.server(
-            interceptors=[Gate(self.link.identity, self._log, connections.met, connections.read)],
+            interceptors=[self._gate],
             options=[
                 *SERVER_OPTIONS,
                 ("grpc.max_concurrent_streams", MAX_STREAMS),
@@ -247,6 +255,53 @@ class Node:
         address = f"{host}:{port}"
         self._log.info("ready", address=address, software=software_version())
         return address
+
+    async def reload(self, path: Path) -> tuple[str, ...]:
+        """Reads the node's files anew, and goes on under what they say; jobs that run go on under what they began with.
+
+        Args:
+            path: The node's file.
+
+        Returns:
+            What has changed, by its place in the files.
+
+        Raises:
+            ComineError: The files are wrong, or say what only a restart can bring about; nothing has changed then.
+        """
+        async with self._reloading:
+            new, digests = await asyncio.to_thread(read_settings, path)
+            await asyncio.to_thread(check_reloadable, self.settings, new, path)
+            changed = changes(self.settings, new)
+            if not changed:
+                return ()
+            before = (*self._before, *(each for each in self.settings.config.dataset if each not in self._before))
+            config, members, context = new.config, tuple(new.federation.addresses), self.host.context
+            judge = await asyncio.to_thread(Judge, config, members, self.store, self.ledger, self._releases, before)
+            async with context.starting:  # no start is judged by the one and charged by the other
+                await self.audit.record(SettingsReloaded(**digests, changed=changed))
+                self.settings, self._before = new, before
+                self.audit.renew(new.identity)
+                self.sources = self.sources.renewed(config.dataset, config.withheld, config.party.memory_share)
+                self._releases.renew(judge.alike)
+                self.host.renew(
+                    replace(
+                        context,
+                        identity=new.identity,
+                        consent=Consent(judge, new.identity, self.store, self.audit),
+                        sources=self.sources,
+                        max_running=config.party.max_running,
+                    )
+                )
+                self._upkeep.renew(config)
+                self._estimates.renew(config, judge, new.identity)
+                self._control.renew(config, members, new.identity)
+                self._anonymization.renew(self.sources)
+                self._gate.trust = new.identity.trust
+            await self.link.renew(new.identity, new.federation.addresses)
+        self._log.info("settings reloaded", changed=len(changed))
+        for name in self.sources.missing():
+            self._log.warning("source missing", dataset=name)
+        return changed
 
     async def stop(self) -> None:
         """Cancels running jobs at all parties, lets calls end, and closes all connections."""
@@ -291,7 +346,9 @@ class Node:
 
 
 async def serve(path: Path) -> None:
-    """Runs the node of a `party.toml` until SIGTERM, SIGINT, or SIGHUP where it is not ignored, as under `nohup`.
+    """Runs the node of a `party.toml` until SIGTERM or SIGINT.
+
+    At SIGHUP, where that is not ignored, as under `nohup`, it reads its files anew.
 
     Raises:
         ComineError: The node cannot start; the sentence says why.
@@ -304,16 +361,18 @@ async def serve(path: Path) -> None:
     logging.basicConfig(handlers=[LibraryLines(log)], level=logging.WARNING, force=True)
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
-    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+    hung_up = asyncio.Event()
+    for number, event in ((signal.SIGTERM, stop), (signal.SIGINT, stop), (signal.SIGHUP, hung_up)):
         if signal.getsignal(number) is not signal.SIG_IGN:
-            loop.add_signal_handler(number, stop.set)
+            loop.add_signal_handler(number, event.set)
     with contextlib.redirect_stderr(lines):  # nothing that Python says may wait for who reads
         try:
             node = Node(config, log)
             try:
                 address = await node.start()
                 lines.write(f"{node.name} is ready at {address}\n")
-                await stop.wait()
+                async with Reloader(node.reload, path, config.party.state_dir / FILE, hung_up, log):
+                    await stop.wait()
             finally:
                 await node.stop()
         finally:

@@ -60,7 +60,9 @@ def request(
         bool, typer.Option("--renew", help="Ask for another certificate of the key that is there.")
     ] = False,
     out: Annotated[Path, typer.Option("--out", help="Folder of the key.")] = Path("pki"),
-    force: Annotated[bool, typer.Option("--force", help="Replace an existing key.")] = False,
+    force: Annotated[
+        bool, typer.Option("--force", help="Make a new key; the one so far stays until its certificate.")
+    ] = False,
 ) -> None:
     """At a member: make a key, which stays here, and a request that the authority signs.
 
@@ -69,7 +71,7 @@ def request(
     from coordinator.cli.terminal.console import note
     from link.errors import ConfigurationError
     from link.pki.authority import new_key, write_request
-    from link.pki.identity import check_name
+    from link.pki.identity import NEW, check_name
     from link.pki.issued import describe
     from link.pki.requests import make_request, read_request
 
@@ -78,18 +80,37 @@ def request(
     hosts: Sequence[str] = host or ()
     if key.exists() and not (renew or force):
         raise ConfigurationError(
-            f"{key} exists; use --renew to ask for another certificate of it, or --force to replace it"
+            f"{key} exists; use --renew to ask for another certificate of it, or --force to make another key"
         )
     if key.exists() and (out / f"{name}.crt").is_file():
         before = describe(out / f"{name}.crt")
         hosts, asked = host or before.hosts, _role(role or before.role)
+    made = key.with_name(key.name + NEW) if key.exists() else key
     key_pem = key.read_bytes() if renew else new_key()
     pem = make_request(key_pem, name, asked, hosts)
     path = write_request(out, name, pem, None if renew else key_pem)
-    note(f"created {path}{'' if renew else f' and {key}, which must not leave this machine'}")
+    note(f"created {path}{'' if renew else f' and {made}, which must not leave this machine'}")
     note(f"the key has the SHA-256 fingerprint {read_request(path).fingerprint}")
     note(f"next: bring {path} to the authority, which signs it with: comine pki sign {path.name}")
-    note(f"      put the {name}.crt and ca.crt that come back into {out}, and start the node anew where it runs")
+    if renew or made != key:
+        note(f"      what comes back is installed with: comine pki install {name} {name}.crt --out {out}")
+    else:
+        note(f"      put the {name}.crt and ca.crt that come back into {out}")
+
+
+@app.command()
+def install(
+    name: _Name,
+    certificate: Annotated[Path, typer.Argument(metavar="CERTIFICATE", help="What the authority has sent.")],
+    out: Annotated[Path, typer.Option("--out", help="Folder of the key.")] = Path("pki"),
+) -> None:
+    """At a member: put a renewed certificate, and the key that was made for it, in the place of those so far."""
+    from coordinator.cli.terminal.console import note
+    from link.pki.identity import check_name
+    from link.pki.installing import install as put
+
+    check_name(name)
+    note(f"installed {put(out, certificate, name)}; a node that runs takes it up with: comine party reload")
 
 
 @app.command()

@@ -149,6 +149,19 @@ class HistoryRestored(Event):
         return f"{self.jobs} jobs and {self.starts} charges were lost from the job database, and came from here"
 
 
+class SettingsReloaded(Event):
+    """The node goes on under other settings, read from its files while it runs."""
+
+    event = "settings-reloaded"
+    file: Id = Field(description="SHA-256 of party.toml.")
+    federation: Id = Field(description="SHA-256 of the federation file.")
+    certificate: Id = Field(description="SHA-256 fingerprint of the party's certificate.")
+    changed: tuple[str, ...] = Field(description="What is other than before, by its place in the files.")
+
+    def __str__(self) -> str:
+        return f"{', '.join(self.changed)}; party.toml has the SHA-256 {self.file.hex()}"
+
+
 class NodeStopped(Event):
     """The node has ended in order."""
 

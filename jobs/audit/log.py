@@ -90,6 +90,11 @@ class AuditLog:
             self._read_on()
             self._write(events)
 
+    def renew(self, identity: Identity) -> None:
+        """Entries from now on are signed under another certificate of this party."""
+        with self._busy:
+            self._identity, self._fingerprint = identity, fingerprint(read_certificate(identity.certificate_pem))
+
     async def record(self, *events: Event) -> None:
         """`append`, off the event loop."""
         await asyncio.to_thread(self.append, *events)

@@ -22,7 +22,7 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from link.errors import ConfigurationError, ResourceError
 from link.pki.certificates import authority_key, has_issued, read_certificate, read_key
-from link.pki.identity import Identity, Role
+from link.pki.identity import NEW, Identity, Role
 from link.pki.names import names_of
 from link.pki.revocation import number_of, read_list, sign_list
 from link.pki.trust import Trust
@@ -161,7 +161,7 @@ class Authority:
         if previous is not None and not anew:
             return number_of(previous)
         try:
-            _write(path, sign_list(*self._signer(), serials, previous), 0o644)
+            write(path, sign_list(*self._signer(), serials, previous), 0o644)
         except OSError as error:
             raise ResourceError(f"{path} cannot be written ({error.strerror}); check the folder") from None
         return number_of(previous) + 1
@@ -199,14 +199,17 @@ def write_certificate(pem: bytes, name: str, folder: Path, *, force: bool = Fals
             raise ConfigurationError(f"{path} exists, of another key; use --force to replace it")
         _set_aside(path)
     try:
-        _write(path, pem, 0o644)
+        write(path, pem, 0o644)
     except OSError as error:
         raise ResourceError(f"{folder} cannot be written ({error.strerror}); choose another folder") from None
     return path
 
 
 def write_request(folder: Path, name: str, request_pem: bytes, key_pem: bytes | None) -> Path:
-    """Puts `NAME.csr` into a folder, and a new key as `NAME.key` (0600); what was there is replaced.
+    """Puts `NAME.csr` into a folder, and a new key as `NAME.key` (0600).
+
+    Where there is a key already, it stays, and the new one is `NAME.key.new` until `installing.install` has its
+    certificate.
 
     Raises:
         ResourceError: The folder cannot be written.
@@ -215,8 +218,9 @@ def write_request(folder: Path, name: str, request_pem: bytes, key_pem: bytes | 
     try:
         folder.mkdir(parents=True, exist_ok=True)
         if key_pem is not None:
-            _write(folder / f"{name}.key", key_pem, 0o600)
-        _write(path, request_pem, 0o644)
+            key = folder / f"{name}.key"
+            write(key.with_name(key.name + NEW) if key.exists() else key, key_pem, 0o600)
+        write(path, request_pem, 0o644)
     except OSError as error:
         raise ResourceError(f"{folder} cannot be written ({error.strerror}); choose another folder") from None
     return path
@@ -271,8 +275,8 @@ def _write_pair(folder: Path, stem: str, certificate_pem: bytes, key_pem: bytes,
             raise ConfigurationError(f"{path} exists; use --force to replace it and its key")
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        _write(key, key_pem, 0o600)
-        _write(certificate, certificate_pem, 0o644)
+        write(key, key_pem, 0o600)
+        write(certificate, certificate_pem, 0o644)
     except OSError as error:
         raise ResourceError(f"{folder} cannot be written ({error.strerror}); choose another folder") from None
 
@@ -286,12 +290,12 @@ def _set_aside(path: Path) -> None:
         return
     try:
         (path.parent / REPLACED).mkdir(exist_ok=True)
-        _write(path.parent / REPLACED / f"{path.stem}-{serial:040x}.crt", pem, 0o644)
+        write(path.parent / REPLACED / f"{path.stem}-{serial:040x}.crt", pem, 0o644)
     except OSError as error:
         raise ResourceError(f"{path.parent} cannot be written ({error.strerror}); choose another folder") from None
 
 
-def _write(path: Path, content: bytes, mode: int) -> None:
+def write(path: Path, content: bytes, mode: int) -> None:
     """Creates a file with its final mode from the first byte on, all or nothing."""
     draft = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
     descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)

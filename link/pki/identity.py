@@ -33,6 +33,7 @@ Role = Literal["party", "coordinator", "client"]
 ROLES: Final[tuple[Role, ...]] = ("party", "coordinator", "client")
 SCHEME: Final = "comine://"
 MAX_NAME: Final = 63
+NEW: Final = ".new"  # after the name of a key that waits for its certificate
 NAME: Final = re.compile(r"[a-z0-9]([a-z0-9._-]*[a-z0-9])?")
 
 
@@ -191,6 +192,11 @@ class Identity:
                 "use the ca.crt of this federation or have a certificate issued by its authority"
             )
         if _private_key(key_pem, str(key_path)).public_key() != certificate.public_key():
+            if key_path.with_name(key_path.name + NEW).exists():
+                raise IdentityError(
+                    f"the key in {key_path} does not belong to {certificate_path}; install the certificate with comine "
+                    "pki install"
+                )
             raise IdentityError(f"the key in {key_path} does not belong to {certificate_path}; use the pair as issued")
         try:
             role, name = name_in(_uris(certificate))

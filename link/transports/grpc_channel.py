@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Final
 
 import grpc
@@ -56,6 +57,31 @@ def server_credentials(identity: Identity) -> grpc.ServerCredentials:
     """Mutual TLS for a node's server: callers without a certificate of the authority are refused."""
     pair = (identity.key_pem, identity.certificate_pem)
     return grpc.ssl_server_credentials([pair], identity.trust.ca_pem, require_client_auth=True)
+
+
+def renewable_credentials(identity: Callable[[], Identity]) -> grpc.ServerCredentials:
+    """The same of a node whose certificate may be renewed while it runs.
+
+    Args:
+        identity: Who the node is by now, asked for each connection; connections that are open go on as they are.
+    """
+    shown = identity()
+
+    def renewed() -> grpc.ServerCertificateConfiguration | None:
+        nonlocal shown
+        present = identity()
+        if present is shown:
+            return None
+        shown = present
+        return _shown(present)
+
+    # The stubs of gRPC do not know that None stands for what was shown before.
+    return grpc.dynamic_ssl_server_credentials(_shown(shown), renewed, True)  # type: ignore[arg-type]
+
+
+def _shown(identity: Identity) -> grpc.ServerCertificateConfiguration:
+    pair = (identity.key_pem, identity.certificate_pem)
+    return grpc.ssl_server_certificate_configuration([pair], identity.trust.ca_pem)
 
 
 def channel_credentials(identity: Identity) -> grpc.ChannelCredentials:

@@ -38,6 +38,35 @@ MAX_FIRST_BYTES: Final = 1024  # it names a job and a number
 MAX_FINISHED: Final = 4096  # peers of ended jobs that are remembered
 
 
+class _Calls:
+    """The connections to peers under one certificate, each made when it is first needed.
+
+    Args:
+        identity: This party.
+        addresses: "host:port" by name of each peer.
+
+    Attributes:
+        addresses: As above.
+        jobs: That use them.
+    """
+
+    def __init__(self, identity: Identity, addresses: Mapping[str, str]) -> None:
+        self._identity, self.addresses = identity, addresses
+        self._channels: dict[str, grpc.aio.Channel] = {}
+        self.jobs: set[bytes] = set()
+
+    def channel(self, peer: str) -> grpc.aio.Channel:
+        """The one connection to `peer`."""
+        if peer not in self._channels:
+            self._channels[peer] = dial(self._identity, peer, self.addresses[peer])
+        return self._channels[peer]
+
+    async def close(self) -> None:
+        """Ends them."""
+        await asyncio.gather(*(channel.close() for channel in self._channels.values()))
+        self._channels.clear()
+
+
 class NodeLink:
     """A node's end of all its jobs.
 
@@ -54,7 +83,8 @@ class NodeLink:
     def __init__(self, identity: Identity, addresses: Mapping[str, str], *, patience_s: float = PATIENCE_S) -> None:
         self.identity, self.patience_s = identity, patience_s
         self.addresses = dict(addresses)
-        self._channels: dict[str, grpc.aio.Channel] = {}
+        self._calls = _Calls(identity, self.addresses)
+        self._earlier: list[_Calls] = []  # of jobs that began before the last renewal
         self._jobs: dict[bytes, GrpcTransport] = {}
         self._awaited: dict[bytes, list[asyncio.Future[GrpcTransport]]] = {}
         self._streams: Counter[str] = Counter()
@@ -81,22 +111,26 @@ class NodeLink:
                 raise PeerError(f"{party} has no address here; add it to the federation file", party=party)
         if job_id in self._jobs:
             raise PeerError(f"job {job_id.hex()[:12]} runs here already; wait for its end")
-        self._jobs[job_id] = GrpcTransport(self, job_id, others)
+        self._jobs[job_id] = GrpcTransport(self, job_id, others, self._calls)
+        self._calls.jobs.add(job_id)
         return self._jobs[job_id]
+
+    async def renew(self, identity: Identity, addresses: Mapping[str, str]) -> None:
+        """Jobs from now on call under another certificate, or elsewhere; open ones end as they began."""
+        self.identity, self.addresses = identity, dict(addresses)
+        self._earlier.append(self._calls)
+        self._calls = _Calls(identity, self.addresses)
+        over = [calls for calls in self._earlier if not calls.jobs]
+        self._earlier = [calls for calls in self._earlier if calls.jobs]
+        await asyncio.gather(*(calls.close() for calls in over))
 
     async def close(self) -> None:
         """Ends all jobs and connections."""
         await asyncio.gather(*(transport.close() for transport in list(self._jobs.values())))
-        await asyncio.gather(*(channel.close() for channel in self._channels.values()))
-        self._channels.clear()
+        await asyncio.gather(*(calls.close() for calls in (self._calls, *self._earlier)))
+        self._earlier.clear()
 
     # -- for the transports ------------------------------------------------------------------------------------------
-    def channel(self, peer: str) -> grpc.aio.Channel:
-        """The one connection to `peer`."""
-        if peer not in self._channels:
-            self._channels[peer] = dial(self.identity, peer, self.addresses[peer])
-        return self._channels[peer]
-
     def began(self, job_id: bytes, transport: GrpcTransport) -> None:
         """Lets the streams in that were earlier than the job."""
         for arrival in self._awaited.pop(job_id, []):
@@ -106,6 +140,8 @@ class NodeLink:
     def ended(self, job_id: bytes, conversations: Mapping[str, Conversation]) -> None:
         """Forgets a job, but for how many frames each peer has got that was left in peace."""
         self._jobs.pop(job_id, None)
+        for calls in (self._calls, *self._earlier):
+            calls.jobs.discard(job_id)
         for peer, conversation in conversations.items():
             if conversation.at_peace:
                 self._finished[job_id, peer] = conversation.acknowledged
@@ -227,9 +263,9 @@ class GrpcTransport:
         conversations: By peer, from the moment a session is attached.
     """
 
-    def __init__(self, link: NodeLink, job_id: bytes, others: tuple[str, ...]) -> None:
+    def __init__(self, link: NodeLink, job_id: bytes, others: tuple[str, ...], calls: _Calls) -> None:
         self.conversations: dict[str, Conversation] = {}
-        self._link, self._job_id, self._others = link, job_id, others
+        self._link, self._job_id, self._others, self._calls = link, job_id, others, calls
         self._dialling: list[asyncio.Task[None]] = []
 
     def attach(self, receiver: Receiver) -> None:
@@ -270,7 +306,7 @@ class GrpcTransport:
         await asyncio.gather(*self._dialling, return_exceptions=True)
 
     async def _dial(self, peer: str, conversation: Conversation) -> None:
-        exchange: grpc.aio.StreamStreamMultiCallable[bytes, bytes] = self._link.channel(peer).stream_stream(
+        exchange: grpc.aio.StreamStreamMultiCallable[bytes, bytes] = self._calls.channel(peer).stream_stream(
             f"/{SERVICE}/Exchange"
         )
         backoff_s = FIRST_BACKOFF_S
@@ -296,12 +332,12 @@ class GrpcTransport:
                 return
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(self._link.patience_s / 2):
-                    await self._link.channel(peer).channel_ready()
+                    await self._calls.channel(peer).channel_ready()
                     conversation.there()
 
     async def _explain(self, conversation: Conversation, call: grpc.aio.Call, error: Exception) -> None:
         """Notes why a stream broke, and ends the session where dialling again cannot help."""
-        me, peer, address = self._link.identity.name, conversation.peer, self._link.addresses[conversation.peer]
+        me, peer, address = self._link.identity.name, conversation.peer, self._calls.addresses[conversation.peer]
         code, details = await cast(Awaitable[grpc.StatusCode], call.code()), str(await call.details() or "")
         if code is grpc.StatusCode.INTERNAL and isinstance(error, grpc.aio.AioRpcError):
             # A write that fails because the stream has ended takes the place of the status by which it ended.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import combinations
 from urllib.parse import urlsplit
 
@@ -39,13 +39,19 @@ def check_sources(datasets: Sequence[DatasetSection]) -> None:
             )
 
 
-def alike(datasets: Sequence[DatasetSection]) -> dict[str, tuple[str, ...]]:
+def alike(datasets: Sequence[DatasetSection], before: Iterable[DatasetSection] = ()) -> dict[str, tuple[str, ...]]:
     """By dataset, all that have its file or its database, itself among them.
 
     Of one database all count, whatever their queries: these may read the same rows.
+
+    Args:
+        datasets: All of the node.
+        before: What it had before: what has been counted of a source goes on to count, under whatever name.
     """
-    places = {dataset.name: _source(dataset)[0] for dataset in datasets}
-    return {name: tuple(other for other, place in places.items() if place == own) for name, own in places.items()}
+    places: dict[str, set[str]] = {}
+    for dataset in (*datasets, *before):
+        places.setdefault(dataset.name, set()).add(_source(dataset)[0])
+    return {name: tuple(other for other in places if own & places[other]) for name, own in places.items()}
 
 
 def _source(dataset: DatasetSection) -> tuple[str, str | None]:

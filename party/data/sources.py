@@ -59,6 +59,7 @@ class _Kept:
     blocks: BlockFolders | None = None
     spark: SparkBlocks | None = None
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+    version: str = ""  # of its folder of blocks, where an earlier reading may still be in use
 
 
 class Sources:
@@ -84,6 +85,31 @@ class Sources:
         self._executor, self._blocks, self._memory_share = executor, blocks, memory_share
         self._cores = Cores()  # for the jobs on all datasets together
         self._kept = {name: _Kept() for name in self._datasets}
+        self._versions = 1
+        self._clusters: list[_Kept] = []  # of datasets that are no more, or others by now
+
+    def renewed(
+        self, datasets: Iterable[DatasetSection], withheld: Mapping[str, Sequence[str]], memory_share: Decimal
+    ) -> Sources:
+        """What reads other datasets from now on; readings of those that stay as they are stay too.
+
+        This one goes on for the jobs that have it.
+
+        Args:
+            datasets: As in the class.
+            withheld: As in the class.
+            memory_share: As in the class.
+        """
+        new = Sources(datasets, self._executor, withheld, self._blocks, memory_share)
+        new._cores, new._versions, new._clusters = self._cores, self._versions + 1, self._clusters
+        for name in new._kept:
+            new._kept[name].version = f"~{new._versions}"
+        for name, kept in self._kept.items():
+            if name in new._datasets and _as_read(*new._datasets[name]) == _as_read(*self._datasets[name]):
+                new._kept[name] = kept
+            elif self._datasets[name][0].engine == "spark":
+                self._clusters.append(kept)
+        return new
 
     def remove_stale(self) -> int:
         """Removes blocks that no job can use: of datasets that are gone, or that were others; how many folders.
@@ -104,7 +130,8 @@ class Sources:
         Args:
             within_s: Seconds to wait for clusters that do not answer; they drop blocks by themselves later.
         """
-        ending = [threading.Thread(target=kept.spark.close, daemon=True) for kept in self._kept.values() if kept.spark]
+        kept = (*self._kept.values(), *self._clusters)
+        ending = [threading.Thread(target=each.spark.close, daemon=True) for each in kept if each.spark]
         for each in ending:
             each.start()
         until = time.monotonic() + within_s
@@ -167,7 +194,9 @@ class Sources:
         """The rows of a dataset in blocks, encoded anew where its file has changed; what cancels this ends that."""
         (dataset, withheld), kept = self._datasets[name], self._kept[name]
         if kept.blocks is None:
-            make = partial(BlockFolders, self._blocks / name, source_of(dataset), withheld, self._cores)
+            make = partial(
+                BlockFolders, self._blocks / f"{name}{kept.version}", source_of(dataset), withheld, self._cores
+            )
             (kept.blocks,) = await self._executor.map(lambda each: each(), [make])
         rows = await self._lent(kept.blocks.rows)
         if rows is not None:
@@ -217,6 +246,12 @@ class Sources:
         if kept.data is data:
             kept.digest = found
         return Rows(data.n_rows, found)
+
+
+def _as_read(dataset: DatasetSection, withheld: tuple[str, ...]) -> tuple[DatasetSection, tuple[str, ...]]:
+    """All that a reading of a dataset depends on."""
+    judged = dict.fromkeys(("publish", "policy", "privacy", "queries", "anonymization"))
+    return dataset.model_copy(update=judged), withheld
 
 
 def _given_back(lending: asyncio.Future[Sequence[L]]) -> None:

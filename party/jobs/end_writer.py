@@ -57,6 +57,10 @@ class EndWriter:
         self._trying: asyncio.Task[None] | None = None
         self._closed = False
 
+    def renew(self, context: JobContext) -> None:
+        """Goes on with other settings."""
+        self._context = context
+
     def of(self, job_id: bytes) -> JobEnd | None:
         """The end of a job that is not on the disk yet."""
         return self._unwritten.get(job_id)

@@ -65,6 +65,10 @@ class Estimates:
         self._busy = asyncio.Lock()
         self._speed: tuple[float, Speed] | None = None
 
+    def renew(self, config: PartyConfig, judge: Judge, identity: Identity) -> None:
+        """Goes on with other settings."""
+        self._config, self._judge, self._identity = config, judge, identity
+
     async def answer(self, request: EstimateRequest, coordinator: str) -> PartyEstimate:
         """The speed of this machine, and the sizes that this party publishes of the job's dataset.
 

@@ -53,6 +53,10 @@ class ControlService(ControlServicer):
         self._config, self._federation, self._host, self.now = config, federation, host, now
         self._me, self._identity, self._estimates = config.party.name, identity, estimates
 
+    def renew(self, config: PartyConfig, federation: Collection[str], identity: Identity) -> None:
+        """Goes on with other settings."""
+        self._config, self._federation, self._identity = config, federation, identity
+
     async def Describe(self, request: control.DescribeRequest, context: Context) -> control.SignedDescription:  # noqa: ARG002, N802
         """What the node is and serves, as far as its policy opens it."""
         policy = self._config.policy

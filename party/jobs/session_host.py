@@ -87,6 +87,12 @@ class SessionHost:
         """Jobs whose part here has begun and not ended; one that only tells its peers of its end has ended."""
         return sum(job.task is not None and not job.task.done() and not job.over for job in self._jobs)
 
+    def renew(self, context: JobContext) -> None:
+        """Takes what comes from now on under other settings; jobs that run go on under theirs."""
+        self.context = context
+        self._turns.allow(context.max_running)
+        self._transitions.renew(context)
+
     def unsettled(self) -> Mark | None:
         """The entry of the audit log after which the jobs that run here began; None where none does."""
         marks = [job.began_after for job in self._jobs if job.began_after is not None]
@@ -221,7 +227,8 @@ class SessionHost:
                 self._turns.end(job.id)
                 raise
             before = self._hosting.get(job.id)
-            job.task = self._hosting[job.id] = asyncio.create_task(self._host(job, attempt, approvals, before))
+            hosting = self._host(self.context, job, attempt, approvals, before)
+            job.task = self._hosting[job.id] = asyncio.create_task(hosting)
             job.task.add_done_callback(lambda task: self._hosted(job.id, task))
 
     async def _startable(self, job: Job, attempt: int) -> tuple[Record, bool]:
@@ -377,7 +384,12 @@ class SessionHost:
 
     # -- one job -----------------------------------------------------------------------------------------------------
     async def _host(
-        self, job: Job, attempt: int, approvals: Sequence[SignedApproval], before: asyncio.Task[None] | None
+        self,
+        context: JobContext,
+        job: Job,
+        attempt: int,
+        approvals: Sequence[SignedApproval],
+        before: asyncio.Task[None] | None,
     ) -> None:
         if before is not None:  # has ended, and still notifies its peers
             await asyncio.wait({before})
@@ -385,13 +397,13 @@ class SessionHost:
             parties = job.spec.job.parties
             # A peer may still try to renew the streams of an earlier attempt: they must not end up at this one's.
             streams = job.id if attempt == 1 else job.id + attempt.to_bytes(4, "big")
-            transport = JobTransport(self.context.link.open(streams, parties), job.id, self._me, parties)
+            transport = JobTransport(context.link.open(streams, parties), job.id, self._me, parties)
         except ComineError as error:
             await self._transitions.end(job, FAILED, public(job, error, self._me), error)
             return
         job.costs, self._transports[job.id] = transport.costs, transport
         try:
-            await self._take_part(job, attempt, approvals, transport)
+            await self._take_part(context, job, attempt, approvals, transport)
         except (Exception, asyncio.CancelledError) as error:
             cause = public(job, error, self._me)
             try:
@@ -403,21 +415,26 @@ class SessionHost:
             await transport.close()
 
     async def _take_part(
-        self, job: Job, attempt: int, approvals: Sequence[SignedApproval], transport: JobTransport
+        self,
+        context: JobContext,
+        job: Job,
+        attempt: int,
+        approvals: Sequence[SignedApproval],
+        transport: JobTransport,
     ) -> None:
         async with asyncio.timeout(job.spec.job.deadline_s + BACKSTOP_S):
-            run = await take_part(self.context, job, attempt, approvals, transport)
+            run = await take_part(context, job, attempt, approvals, transport)
         job.costs = lambda: run.costs
         await self._transitions.move(job, RELEASING)
         try:
-            await uninterrupted(self._finish(job, run))
+            await uninterrupted(self._finish(context, job, run))
         except asyncio.CancelledError:  # often too late: the audit log says already that the job succeeded
             if not job.over:
                 raise
 
-    async def _finish(self, job: Job, run: PartyRun) -> None:
+    async def _finish(self, context: JobContext, job: Job, run: PartyRun) -> None:
         """Hands over what the job gave."""
-        header = await release(self.context, job, run)
+        header = await release(context, job, run)
         await self._transitions.succeed(job, header)
         self.context.log.info(
             "job succeeded",

@@ -40,6 +40,11 @@ class Transitions:
         self._context, self._jobs, self._turns, self._now = context, jobs, turns, now
         self._me, self._ends = context.identity.name, EndWriter(context)
 
+    def renew(self, context: JobContext) -> None:
+        """Goes on with other settings."""
+        self._context = context
+        self._ends.renew(context)
+
     def unwritten(self, job_id: bytes) -> JobEnd | None:
         """The end of a job that is not on the disk yet."""
         return self._ends.of(job_id)

@@ -80,7 +80,7 @@ class Turns:
     """
 
     def __init__(self, most: int, me: str) -> None:
-        self._most, self._me = most, me
+        self._most, self._me, self._closed = most, me, False
         self._held: dict[bytes, Turn] = {}
         self._waiting: dict[bytes, Turn] = {}
         self._served: Counter[str] = Counter()  # by coordinator, the number of its last turn
@@ -144,9 +144,15 @@ class Turns:
                 turn.end(error)
             self._serve()
 
+    def allow(self, most: int) -> None:
+        """Lets another number of jobs run at a time; those that run go on."""
+        if not self._closed:
+            self._most = most
+            self._serve()
+
     def close(self) -> None:
         """Gives no more turns away."""
-        self._most = 0
+        self._most, self._closed = 0, True
 
     def _hold(self, turn: Turn) -> None:
         self._number += 1

@@ -154,6 +154,9 @@ class Gate(grpc.aio.ServerInterceptor):
         log: The node's log.
         met: Called for each good caller with what gRPC calls its end of the connection, its role and its name.
         read: Called for each message that is read with what gRPC calls its sender's end, and its bytes.
+
+    Attributes:
+        trust: Whom the party believes, from now on.
     """
 
     def __init__(
@@ -163,7 +166,7 @@ class Gate(grpc.aio.ServerInterceptor):
         met: Callable[[str, Role, str], None] = lambda peer, role, name: None,
         read: Callable[[str, int], None] = lambda peer, size: None,
     ) -> None:
-        self._me, self._trust, self._log, self._met, self._read = identity.name, identity.trust, log, met, read
+        self._me, self.trust, self._log, self._met, self._read = identity.name, identity.trust, log, met, read
         self._calls = {role: Streams(most, identity.name) for role, most in MAX_CALLS.items()}
         self._held = MemoryLimits(HELD_BYTES)
 
@@ -196,7 +199,7 @@ class Gate(grpc.aio.ServerInterceptor):
                 responses = self._responses(handler, request, context)
                 async with aclosing(responses):
                     async for response in responses:
-                        check_peer(self._trust, caller.proof)
+                        check_peer(self.trust, caller.proof)
                         yield response
 
         return guarded
@@ -204,7 +207,7 @@ class Gate(grpc.aio.ServerInterceptor):
     def _admitted(self, method: Method, context: Context) -> _Caller:
         """Who calls, and may."""
         proof = context.auth_context()
-        caller = _Caller(*check_peer(self._trust, proof), proof, context.peer())
+        caller = _Caller(*check_peer(self.trust, proof), proof, context.peer())
         self._met(caller.end, caller.role, caller.name)
         _check_role(method.roles, caller.role, caller.name, self._me)
         return caller
@@ -214,7 +217,7 @@ class Gate(grpc.aio.ServerInterceptor):
     ) -> AsyncGenerator[Any]:
         """The requests of a stream, which ends when the certificate of its sender is revoked."""
         async for arrived in arriving:
-            check_peer(self._trust, caller.proof)
+            check_peer(self.trust, caller.proof)
             yield self._checked(call, method, caller, arrived)
 
     @asynccontextmanager

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import Counter
-from collections.abc import Awaitable, Callable, Collection
+from collections.abc import Awaitable, Callable, Collection, Iterable
 from decimal import Decimal
 from typing import Final
 
@@ -15,7 +15,7 @@ from jobs.privacy_account import Charge
 from jobs.spec.job import JobSpec
 from link.errors import PolicyDenied
 from link.files.quantities import seconds
-from party.config import PartyConfig
+from party.config import DatasetSection, PartyConfig
 from party.data.shared_sources import alike
 from party.data.sources import Rows
 from party.policy.policy import Approval, check_fit, check_new_rows, decide, verdicts
@@ -39,7 +39,11 @@ class Judge:
         store: Its jobs.
         ledger: What jobs have cost the records of its datasets.
         releases: What has been made of their rows.
+        before: Datasets that the node had under earlier settings.
         now: Unix seconds.
+
+    Attributes:
+        alike: By dataset, all whose past counts for it.
     """
 
     def __init__(
@@ -49,11 +53,12 @@ class Judge:
         store: Store,
         ledger: Ledger,
         releases: Releases,
+        before: Iterable[DatasetSection] = (),
         *,
         now: Callable[[], float] = time.time,
     ) -> None:
         self._config, self._federation, self._store, self.now = config, federation, store, now
-        self._ledger, self._releases, self._alike = ledger, releases, alike(config.dataset)
+        self._ledger, self._releases, self.alike = ledger, releases, alike(config.dataset, before)
 
     def policy_of(self, spec: JobSpec) -> PolicySection:
         """The rules for the dataset of a job."""
@@ -135,7 +140,8 @@ class Judge:
             return
         for name in self._same_rows(own):
             for last in await asyncio.to_thread(self._store.last_counted, name, job_id):
-                there = rows if name == own else await others(name)
+                # A dataset that the node has no longer had this one's source.
+                there = rows if name == own or name not in self._config.datasets else await others(name)
                 check_new_rows(policy, me=me, n_rows=there.number, data_digest=there.digest, last=last)
 
     def left(self, spec: JobSpec, job_id: bytes = b"") -> dict[str, Decimal]:
@@ -198,7 +204,7 @@ class Judge:
 
     def _same_rows(self, dataset: str) -> tuple[str, ...]:
         """All datasets of the source of one."""
-        return self._alike.get(dataset, (dataset,))
+        return self.alike.get(dataset, (dataset,))
 
     def _charged(
         self, budget: DatasetBudget, dataset: str, job_id: bytes, attempt: int, since: float | None

@@ -10,6 +10,7 @@
     reached   whose the file is, and up to which entry of the audit log it knows all
     heads     how far the databases beside this one had come, according to the audit log
     plans     when each coordinator has asked for plans lately
+    reloads   for what people have asked the running node to read its files anew, and what it answered
     asked     how many bytes of the audit log each coordinator has brought about lately, by hours, up to that entry
 
 The node and the command line use the file at the same time. Of nodes one alone may: it holds the lock beside the file,
@@ -138,11 +139,21 @@ CREATE TABLE asked (
     PRIMARY KEY (service, coordinator, hour)
 ) WITHOUT ROWID;
 """
+_ELEVENTH: Final = """
+CREATE TABLE reloads (
+    number INTEGER PRIMARY KEY AUTOINCREMENT,
+    file TEXT NOT NULL,
+    answered INTEGER NOT NULL DEFAULT 0,
+    changed TEXT NOT NULL DEFAULT '',
+    code TEXT NOT NULL DEFAULT '',
+    message TEXT NOT NULL DEFAULT ''
+);
+"""
 KIND: Final = Kind(
     "job",
     "move it away, and the node makes it again out of its audit log, or bring it back from a copy",
     0x636F6D69,  # "comi"
-    (_FIRST, _SECOND, _THIRD, _FOURTH, _FIFTH, _SIXTH, _SEVENTH, _EIGHTH, _NINTH, _TENTH),
+    (_FIRST, _SECOND, _THIRD, _FOURTH, _FIFTH, _SIXTH, _SEVENTH, _EIGHTH, _NINTH, _TENTH, _ELEVENTH),
 )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections import Counter
 from collections.abc import Callable
 from typing import Final
 
@@ -46,10 +47,20 @@ class Upkeep:
         *,
         now: Callable[[], float] = time.time,
     ) -> None:
-        self._config, self._store, self._audit, self._settled, self._log = config, store, audit, settled, log
-        self._now = now
+        self._store, self._audit, self._settled, self._log = store, audit, settled, log
+        self._now, self._party = now, config.party
+        self._keep: Counter[str] = Counter()
+        self._kept_s = FAILED_S  # for so long a rule counts failures
+        self.renew(config)
         self._before: Mark | None = None
         self._task: asyncio.Task[None] | None = None
+
+    def renew(self, config: PartyConfig) -> None:
+        """Keeps from now on what other settings need, too: what a limit has counted stays if the limit comes back."""
+        for name, together in alike(config.dataset).items():
+            needed = max(config.policy_of(other).max_jobs or 0 for other in together)
+            self._keep[name] = max(self._keep[name], needed)
+        self._kept_s = max(seconds(config.party.keep_jobs), self._kept_s)
 
     def start(self) -> None:
         """Begins, at once."""
@@ -80,20 +91,15 @@ class Upkeep:
             place = await asyncio.to_thread(self._forget, place)
             await asyncio.sleep(REST_S)
         await asyncio.to_thread(self._store.forget_unstarted, self._now())
-        await asyncio.to_thread(companions.note, self._store, self._config.party.state_dir)
+        await asyncio.to_thread(companions.note, self._store, self._party.state_dir)
         # What stood in the log a while ago is in the database by now, but for what is known to be under way.
         marks = [self._before, self._settled()]
         self._before = await asyncio.to_thread(self._audit.mark)
         if marks[0] is not None:
             known = min(filter(None, marks), key=lambda mark: mark.seq)
-            await asyncio.to_thread(note, self._store, self._audit, known, self._config.party.name)
+            await asyncio.to_thread(note, self._store, self._audit, known, self._party.name)
 
     def _forget(self, after: float) -> float | None:
         """Forgets some old jobs; where to go on."""
         now = self._now()
-        keep = {
-            name: max(self._config.policy_of(other).max_jobs or 0 for other in together)
-            for name, together in alike(self._config.dataset).items()
-        }
-        kept_s = max(seconds(self._config.party.keep_jobs), FAILED_S)  # for so long a rule counts failures
-        return self._store.prune(after, now - kept_s, now, keep, AT_ONCE)
+        return self._store.prune(after, now - self._kept_s, now, self._keep, AT_ONCE)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import stat
 from pathlib import Path
 from typing import Any
@@ -132,10 +133,30 @@ def test_a_key_never_leaves_its_owner(comine: Comine, tmp_path: Path) -> None:
     assert [c["hosts"] for c in certificates(comine, "north")] == [["10.0.0.1"]]  # those of the certificate so far
 
     assert comine("pki", "request", "north", "--out", "node", "--force").code == 0
-    assert (tmp_path / "node/north.key").read_bytes() != before
+    assert (tmp_path / "node/north.key").read_bytes() == before  # of use until the certificate is there
     ran = comine("pki", "sign", "node/north.csr")
     assert (ran.code, "ANOTHER" in ran.err) == (10, True)
     assert comine("pki", "sign", "node/north.csr", "--force").code == 0
+    shutil.copy(tmp_path / "pki/ca.crt", tmp_path / "node/ca.crt")
+    install = ("pki", "install", "north", "pki/north.crt", "--out", "node")
+    made = (tmp_path / "node/north.key.new").read_bytes()
+    assert comine("pki", "install", "south", "pki/north.crt", "--out", "node").code in (10, 20)
+    assert (tmp_path / "node/north.key").read_bytes() == before
+    assert comine(*install).code == 0
+    assert (tmp_path / "node/north.key").read_bytes() == made
+    assert not (tmp_path / "node/north.key.new").exists()
+    assert comine(*install).code == 0  # once more, as after a crash
+
+
+def test_a_certificate_of_no_key_that_is_there_is_not_installed(comine: Comine, tmp_path: Path) -> None:
+    assert comine("pki", "init").code == 0
+    assert comine("pki", "request", "north", "--out", "node").code == 0
+    assert comine("pki", "issue", "north").code == 0
+    shutil.copy(tmp_path / "pki/ca.crt", tmp_path / "node/ca.crt")
+    assert comine("pki", "install", "north", "pki/north.crt", "--out", "node").code == 20
+    assert comine("pki", "request", "north", "--out", "node", "--force").code == 0
+    assert comine("pki", "install", "north", "pki/north.crt", "--out", "node").code == 20
+    assert not (tmp_path / "node/north.crt").exists()
 
 
 def test_what_cannot_be_asked_for(comine: Comine, tmp_path: Path) -> None:

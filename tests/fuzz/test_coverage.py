@@ -99,6 +99,7 @@ READ: Final[dict[str, tuple[str, ...]]] = {
         "party.services.frequency.export:_round",
         "party.services.frequency.export:collection_json",
         "party.jobs.tables:ReleasedTables.read",
+        "party.node.settings:_digest",
     ),
     "files certificate": (
         "coordinator.doctor:_certificate_days",
@@ -107,10 +108,12 @@ READ: Final[dict[str, tuple[str, ...]]] = {
         "jobs.audit.lapse:check_author",
         "jobs.audit.lapse:timeless",
         "jobs.audit.log:AuditLog.__init__",
+        "jobs.audit.log:AuditLog.renew",
         "jobs.audit.results:_pem",
         "link.pki.identity:_parsed",
         "link.pki.identity:_read",
         "party.examination:_certificate",
+        "party.node.settings:read_settings",
     ),
     "files key": (
         "link.pki.certificates:read_key",

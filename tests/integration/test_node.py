@@ -54,7 +54,6 @@ from party.state.database import is_locked
 from party.state.store import Store
 from protos.v1 import control_pb2 as control
 from tests.errors import fails
-from tests.examples import slowly
 from tests.party.files import free_ports, party_toml, write_federation
 from tests.party.nodes import DATA, Client, hold, refused, running, weekly
 
@@ -739,7 +738,7 @@ def until_ready(process: subprocess.Popen[str]) -> list[str]:
     raise AssertionError(f"the node did not become ready: {lines}")
 
 
-@pytest.mark.parametrize("number", slowly([signal.SIGTERM, signal.SIGINT, signal.SIGHUP], now=[0, 1]))
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_process_says_that_it_is_ready_and_ends_in_order_at_a_signal(tmp_path: Path, number: int) -> None:
     write_federation(tmp_path, DATA)
     address = Federation.load(tmp_path / "federation.toml").addresses["north"]

@@ -103,6 +103,10 @@ class Releases(StateDatabase):
                     "BEGIN UPDATE head SET number = number + 1; END"
                 )
 
+    def renew(self, alike: Mapping[str, tuple[str, ...]]) -> None:
+        """Counts together what other datasets have one source."""
+        self._alike = alike
+
     @property
     def head(self) -> int:
         """How much has been counted ever: it goes up with whatever leaves or fails."""

@@ -104,6 +104,10 @@ class AnonymizationService(AnonymizationServicer):
         self._deciding: set[asyncio.Task[pb.QueryReply]] = set()
         self._stopping = False
 
+    def renew(self, sources: Sources) -> None:
+        """Reads datasets as other settings say."""
+        self._sources = sources
+
     def compare(self, heads: Heads) -> list[Event]:
         """Whether the databases know all answers and releases in the audit log.
 

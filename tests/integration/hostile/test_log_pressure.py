@@ -85,7 +85,7 @@ async def answers(world: Organisations, role: Role = "coordinator", name: str = 
 
 @pytest.mark.parametrize(
     ("full", "number"),
-    [(True, signal.SIGTERM), (False, signal.SIGHUP), (True, signal.SIGINT)],
+    [(True, signal.SIGTERM), (False, signal.SIGTERM), (True, signal.SIGINT)],
 )
 def test_a_node_whose_log_nobody_reads_serves_and_ends_in_order(
     world: Organisations, full: bool, number: signal.Signals

@@ -35,7 +35,7 @@ SMALL = 400_000  # bytes, in the place of `MOST_BYTES`
 # What bounds the events that are not counted.
 OTHERWISE = {
     "the log itself, node or operator": "log-began certificate-changed line-torn head-lost log-follows node-started "
-    "history-restored node-stopped collection-lost route-lost",
+    "history-restored node-stopped settings-reloaded collection-lost route-lost",
     "rule max_plans": "plan-asked",
     "once for each proposal": "approved refused",
     "some for each start, which is counted": "charged rules-hidden session-began session-lost opened transcript "
