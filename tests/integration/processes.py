@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 import signal
-import subprocess
 import sys
 import tempfile
 import threading
@@ -19,6 +18,7 @@ import pytest
 from comine.command import run
 from jobs.federation import Federation
 from link.pki.authority import Authority, write_identity
+from tests.integration.preloaded import Preloaded
 from tests.party.files import write_federation
 
 START_S = 120.0  # generous: machines are shared
@@ -60,11 +60,8 @@ class Process:
     """A running command whose standard error is read as it comes."""
 
     def __init__(self, *arguments: object, cwd: Path) -> None:
-        started = [sys.executable, "-m", "comine", *map(str, arguments)]
         environment = {k: v for k, v in os.environ.items() if k not in ("COMINE_DEBUG", "GRPC_VERBOSITY")}
-        self.popen = subprocess.Popen(
-            started, cwd=cwd, env=environment, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE
-        )
+        self.popen = Preloaded([str(argument) for argument in arguments], cwd, environment)
         self.lines: list[str] = []
         self._more = threading.Condition()
         self._over = False
@@ -72,7 +69,6 @@ class Process:
         self._reader.start()
 
     def _read(self) -> None:
-        assert self.popen.stderr is not None
         for line in self.popen.stderr:
             with self._more:
                 self.lines.append(line.rstrip("\n"))
@@ -109,8 +105,6 @@ class Process:
         self._ended()
 
     def _ended(self) -> Ran:
-        assert self.popen.stdout is not None
-        assert self.popen.stderr is not None
         self._reader.join()
         out = "" if self.popen.stdout.closed else self.popen.stdout.read()
         self.popen.stdout.close()
