@@ -82,7 +82,7 @@ import os, sys
 from pathlib import Path
 from coordinator.jobs import store
 from coordinator.jobs.store import JobFolder
-calls, last = 0, int(sys.argv[2])
+calls = last = 0
 def at_each(name):
     before = getattr(os, name)
     def dies(*arguments, **named):
@@ -92,14 +92,23 @@ def at_each(name):
             os.kill(os.getpid(), 9)
         return before(*arguments, **named)
     setattr(os, name, dies)
-folder = JobFolder(Path(sys.argv[1]))
-record = folder.record()
-for name in ("open", "fsync", "replace", "rename"):
-    at_each(name)
-record.out_problem = "new"
-folder.save(record)
-folder.keep_table(b"new")
-print(calls)
+def write():
+    folder = JobFolder(Path(sys.argv[1]))
+    record = folder.record()
+    for name in ("open", "fsync", "replace", "rename"):
+        at_each(name)
+    record.out_problem = "new"
+    folder.save(record)
+    folder.keep_table(b"new")
+for line in sys.stdin:  # a process for each, which has loaded already
+    last = int(line)
+    if (writer := os.fork()) == 0:
+        try:
+            write()
+            os._exit(0)
+        finally:
+            os._exit(1)
+    print(os.waitstatus_to_exitcode(os.waitpid(writer, 0)[1]), flush=True)
 """
 
 
@@ -107,15 +116,20 @@ def test_a_writer_killed_at_any_moment_leaves_the_old_or_the_new(tmp_path: Path)
     folder = kept(Store(tmp_path))
     folder.keep_table(b"old")
 
-    def dying_at(call: int) -> int:
-        ran = subprocess.run([sys.executable, "-c", DIES, str(folder.path), str(call)], capture_output=True, text=True)
-        assert ran.returncode in (0, -9), ran.stderr
-        return ran.returncode
-
     call, seen = 1, set[tuple[str, bytes]]()
-    while dying_at(call):
-        seen.add((folder.record().out_problem, folder.table()))
-        call += 1
+    command = [sys.executable, "-c", DIES, str(folder.path)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as writers:
+        assert writers.stdin is not None
+        assert writers.stdout is not None
+        while True:
+            writers.stdin.write(f"{call}\n")
+            writers.stdin.flush()
+            code = int(writers.stdout.readline())
+            assert code in (0, -9)
+            if code == 0:
+                break
+            seen.add((folder.record().out_problem, folder.table()))
+            call += 1
     assert seen <= {("", b"old"), ("new", b"old"), ("new", b"new")}
     assert ("", b"old") in seen
     assert (folder.record().out_problem, folder.table()) == ("new", b"new")
