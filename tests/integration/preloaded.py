@@ -1,7 +1,8 @@
 """Commands as processes of their own that have loaded already, since a node loads for longer than most tests need it.
 
 One process for each that runs tests loads the commands once, and forks; what forks runs as one that has just started.
-Tutorials, the demo, the quickstart and the tests of starts, signals and memory begin processes as users do.
+Tutorials, the demo, the quickstart and tests of a start begin processes as users do, and so do tests that set
+variables, since the interpreter and libraries read them as they load.
 """
 
 from __future__ import annotations
@@ -37,9 +38,24 @@ ENVIRONMENT = {  # as comine.command sets it before it loads more
     "OPENBLAS_NUM_THREADS": "1",
     "PYDANTIC_DISABLE_PLUGINS": "__all__",
 }
+OWN = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}  # before any test
 MOST_BYTES = 1 << 20  # of a request, which holds the environment
 
 _asking = threading.Lock()
+
+
+def begin(arguments: Sequence[str], cwd: Path, environment: Mapping[str, str]) -> Preloaded | subprocess.Popen[str]:
+    """Starts a command, preloaded where its variables are those of before any test.
+
+    Args:
+        arguments: The command line, without the name of the program.
+        cwd: Its folder.
+        environment: Its variables, which may lack some.
+    """
+    if {name: value for name, value in environment.items() if not name.startswith("PYTEST_")}.items() <= OWN.items():
+        return Preloaded(arguments, cwd, environment)
+    command, pipe = [sys.executable, "-m", "comine", *arguments], subprocess.PIPE
+    return subprocess.Popen(command, cwd=cwd, env=environment, text=True, stdout=pipe, stderr=pipe)
 
 
 class Preloaded:

@@ -18,7 +18,7 @@ import pytest
 from comine.command import run
 from jobs.federation import Federation
 from link.pki.authority import Authority, write_identity
-from tests.integration.preloaded import Preloaded
+from tests.integration.preloaded import begin
 from tests.party.files import write_federation
 
 START_S = 120.0  # generous: machines are shared
@@ -61,7 +61,7 @@ class Process:
 
     def __init__(self, *arguments: object, cwd: Path) -> None:
         environment = {k: v for k, v in os.environ.items() if k not in ("COMINE_DEBUG", "GRPC_VERBOSITY")}
-        self.popen = Preloaded([str(argument) for argument in arguments], cwd, environment)
+        self.popen = begin([str(argument) for argument in arguments], cwd, environment)
         self.lines: list[str] = []
         self._more = threading.Condition()
         self._over = False
@@ -69,6 +69,7 @@ class Process:
         self._reader.start()
 
     def _read(self) -> None:
+        assert self.popen.stderr is not None
         for line in self.popen.stderr:
             with self._more:
                 self.lines.append(line.rstrip("\n"))
@@ -105,6 +106,8 @@ class Process:
         self._ended()
 
     def _ended(self) -> Ran:
+        assert self.popen.stdout is not None
+        assert self.popen.stderr is not None
         self._reader.join()
         out = "" if self.popen.stdout.closed else self.popen.stdout.read()
         self.popen.stdout.close()

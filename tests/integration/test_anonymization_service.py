@@ -40,6 +40,7 @@ from party.services.anonymization.worker import outcome_of
 from protos.v1 import anonymization_pb2 as pb
 from protos.v1.anonymization_pb2_grpc import AnonymizationStub
 from tests.errors import fails
+from tests.integration.preloaded import Preloaded
 from tests.integration.processes import Organisations, Process, Ran, command
 from tests.party.nodes import refused
 
@@ -806,7 +807,7 @@ def test_a_node_that_stops_ends_its_runs_and_says_so(tmp_path: Path) -> None:
     asyncio.run(test())
 
 
-def children(process: subprocess.Popen[str]) -> list[int]:
+def children(process: Preloaded | subprocess.Popen[str]) -> list[int]:
     tasks = Path(f"/proc/{process.pid}/task").iterdir()
     return [int(pid) for task in tasks for pid in (task / "children").read_text().split()]
 

@@ -8,6 +8,7 @@ import resource
 import signal
 import socket
 import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -97,15 +98,16 @@ def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Organisat
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft < STRANGERS + DESCRIPTORS:
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
-    start = subprocess.Popen
 
-    def limited(command: list[str], **options: Any) -> Any:
-        return start(["sh", "-c", f'ulimit -n {DESCRIPTORS}; exec "$0" "$@"', *command], **options)
+    def limited(arguments: list[str], cwd: Path, environment: dict[str, str]) -> Any:
+        command = ["sh", "-c", f'ulimit -n {DESCRIPTORS}; exec "$0" "$@"', sys.executable, "-m", "comine", *arguments]
+        pipe = subprocess.PIPE
+        return subprocess.Popen(command, cwd=cwd, env=environment, text=True, stdout=pipe, stderr=pipe)
 
     made = Organisations.create(tmp_path, {name: DATA[name] for name in ("north", "south")})
     try:
         with monkeypatch.context() as patch:
-            patch.setattr(processes.subprocess, "Popen", limited)
+            patch.setattr(processes, "begin", limited)
             made.start()
         yield made
     finally:
