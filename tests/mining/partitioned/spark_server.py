@@ -14,6 +14,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[3]
 PYTHON = ROOT / ".venv-spark" / "bin" / "python"
+QUICK = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xshare:auto"  # no server lives so long that more would pay
 
 
 class SparkServer:
@@ -45,6 +46,8 @@ class SparkServer:
         settings = {
             "spark.driver.memory": "1g",
             "spark.executor.memory": "600m",
+            "spark.driver.extraJavaOptions": QUICK,
+            "spark.executor.extraJavaOptions": QUICK,
             "spark.driver.host": "127.0.0.1",
             "spark.driver.bindAddress": "127.0.0.1",
             "spark.connect.grpc.binding.address": "127.0.0.1",
