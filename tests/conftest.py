@@ -11,7 +11,6 @@ from collections.abc import Iterator
 import hypothesis
 import pytest
 
-from crypto.protocols.alignment import alignment
 from crypto.protocols.union import lists as union_lists
 from crypto.protocols.union import set_union
 from crypto.protocols.union.lists import common_fakes
@@ -57,6 +56,7 @@ LONGEST = (
     "mining/joint/anonymisation/test_anonymisation.py",
     "integration/faults/test_guilty_table.py",
     "crypto/protocols/alignment/test_zero_shares.py",
+    "crypto/protocols/alignment/test_shared_count.py",
     "mining/joint/test_plan_accuracy.py",
     "mining/joint/anonymisation/test_anonymisation_models.py",
     "mining/joint/anonymisation/test_mondrian.py",
@@ -177,7 +177,7 @@ def few_fakes(monkeypatch: pytest.MonkeyPatch) -> None:
 
     For tests of what happens around a union at nodes, and of no number that a union tells.
     """
-    for module in (union_lists, set_union, alignment):
+    for module in (union_lists, set_union):
         monkeypatch.setattr(module, "common_fakes", lambda _: common_fakes(ONE_FAKE))
 
 

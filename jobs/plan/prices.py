@@ -109,9 +109,9 @@ def _step_s(step: Step, task: HorizontalMining, n_rows: int, speeds: Speeds) -> 
             return compared_s + _masks_s(step, task, n_rows, speeds)
 
 
-def comparison_s(number: int, width: int, compute: Sequence[str], speeds: Speeds) -> float:
+def comparison_s(number: int, width: int, compute: Sequence[str], speeds: Speeds, *, order: bool = True) -> float:
     """Seconds of a batched comparison: the computing parties work at the same time, at the pace of the slower."""
-    work = comparison_work(number, width)
+    work = comparison_work(number, width, order=order)
     transfers = _STREAMS + _TABLES * (work.transfers + work.triples)
     return _TOGETHER * transfers * max(speeds[name].transfer_s for name in compute)
 

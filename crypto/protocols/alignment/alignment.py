@@ -9,38 +9,32 @@ n parties hold rows of a table, each with an identifier of its own. Three ways t
 
 Identifiers are byte strings; what counts as equal (case, blanks, Unicode forms) is settled before.
 
-`cardinality` encrypts all lists around the ring, like `set_union`, with H(x) for an element:
-    0  agree      on the length of all lists: the size class of the job's bound, or of the longest one, a masked maximum
-    1  encrypt    list i starts at its owner, who fills it up with random points, and passes all other parties but the
-                  merger; each raises it to its own fresh key and shuffles it. The merger's own list goes around too
-    2  compare    the merger raises the others' lists to its own key and opens how many points are in all lists
-`intersection` of three parties and more compares lists of that length by pseudorandom functions, `zero_shares`; of two
-    parties lists of `LONG_LISTS` places or more, `oprf_intersection`. Two shorter lists are each raised to both keys;
-    the merger's is not shuffled by the other, so that the merger knows which of its rows are common, and opens to the
-    other, place by place of the list that this one sent, which of these are: the classic exchange.
+`intersection` and `cardinality` agree on one length of all lists, the size class of the job's bound, or of the longest
+    one, a masked maximum, and compare the identifiers by pseudorandom functions: intersections of two parties by
+    `oprf_intersection`, of more by `zero_shares`, cardinalities by `shared_count`.
+An intersection of two lists of fewer than `LONG_LISTS` places is the classic exchange: both fill up their lists with
+    random points, and raise both lists to their keys. The merger's list is not shuffled by the other, so that the
+    merger knows which of its rows are common, and opens to the other, place by place of the list that this one sent,
+    which of these are.
 `union` makes joint pseudonyms of all identifiers (`joint_prf`), and a filled set union of the pseudonyms.
 
-Rounds: `intersection` 4 of two short lists, else those of its parts; `cardinality` n + 2. `union`: those of its parts.
-Group multiplications, L_i the length of list i: `cardinality` n·ΣL_i, and so does `intersection` of two short lists.
+Rounds: `intersection` of two short lists 4; else those of its parts.
+Group multiplications: twice the length of either list for two short lists.
 
-Adversary: semi-honest; who deviates can invent identifiers. Collusion: of an intersection any n − 1 parties learn the
-    output alone. In `cardinality` any n − 2 learn no link between an identifier that they do not hold and its holders
-    (decisional Diffie–Hellman, H a random oracle); with the merger among them, how many of *their* elements the others
-    hold. `union`: as `joint_prf` and `set_union`.
+Adversary: semi-honest; who deviates can invent identifiers. Collusion: of an intersection or a cardinality any n − 1
+    parties learn the output alone (two short lists: decisional Diffie–Hellman, the hash into the group a random
+    oracle). `union`: as `joint_prf` and `set_union`.
 Leakage: `alignment_disclosure`. Beside the output all learn the size class of the longest list, or whether one is over
-    that of the bound. Of a cardinality of three parties and more the merger learns for every group of parties how many
-    identifiers exactly these hold, for pairs of others with the noise of common fakes.
+    that of the bound.
 
-Source: for two parties Meadows, "A More Efficient Cryptographic Matchmaking Protocol", IEEE S&P 1986, and Huberman,
-Franklin and Hogg, "Enhancing Privacy and Trust in Electronic Communities", EC 1999; around the ring Vaidya and Clifton,
-"Secure Set Intersection Cardinality with Application to Association Rule Mining", Journal of Computer Security 13(4),
-2005. The union follows from the two protocols of which it consists.
+Source: for two short lists Meadows, "A More Efficient Cryptographic Matchmaking Protocol", IEEE S&P 1986, and Huberman,
+Franklin and Hogg, "Enhancing Privacy and Trust in Electronic Communities", EC 1999. The union follows from the two
+protocols of which it consists.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import reduce
 from typing import Final
 
 import numpy as np
@@ -53,23 +47,20 @@ from crypto.protocols.alignment.common_rows import (
     KEY,
     Rows,
     open_common,
-    open_size,
     own_rows,
     receive_common,
-    receive_size,
     rows_at,
     strings,
 )
 from crypto.protocols.alignment.oprf_intersection import exchange_values, in_common_order, session_points
+from crypto.protocols.alignment.shared_count import count_common
 from crypto.protocols.alignment.zero_shares import common_points
 from crypto.protocols.sums.pairwise import PairwiseSecrets
 from crypto.protocols.union.common_length import agree_on_length
 from crypto.protocols.union.joint_prf import checked, pseudonyms
-from crypto.protocols.union.layers import KERNEL_POINTS, apply, apply_received, shuffled
-from crypto.protocols.union.lists import EPSILON_COMMON, common_fakes, spare_for_common_fakes
-from crypto.protocols.union.set_union import ring_from, route_of, set_union
+from crypto.protocols.union.layers import KERNEL_POINTS, apply, apply_received
+from crypto.protocols.union.set_union import ring_from, set_union
 from link.session import Session
-from link.tasks import together
 from protos.v1.alignment_pb2 import EncryptedIdentifiers
 
 _DOMAIN: Final = encode_fields(STANDARD_128.suite.encode(), b"alignment")
@@ -139,15 +130,9 @@ async def cardinality(
     """Learns how many identifiers all parties hold; arguments and errors are those of `intersection`."""
     lane = session.lane("cardinality")
     ring = ring_from(session.parties, merger)
-    await lane.compute(session_points, lane, identifiers)  # refuses what is given twice
+    points = await lane.compute(session_points, lane, identifiers)
     length = await agree_on_length(lane.lane("length"), secrets, len(identifiers), bound, key=KEY)
-    hashed = await _hashed(lane, identifiers)
-    if lane.me != merger:
-        await _encrypt(lane, secrets, ring, length + room_of(len(ring)), hashed)
-        return await receive_size(lane, merger, label, len(hashed))
-    common = await _compare(lane, secrets, ring, length + room_of(len(ring)), hashed)
-    await open_size(lane, label, common, len(hashed))
-    return common
+    return await count_common(lane, ring, points, length, label)
 
 
 async def union(
@@ -188,7 +173,7 @@ async def _exchange(lane: Session, ring: Sequence[str], length: int, hashed: Poi
     merger, other = ring
     (peer,) = lane.others
     key = CommutativeKey.generate(lane.randomness("key"))
-    here, order = await _own_list(lane, length, hashed, np.empty((0, POINT_BYTES), np.uint8), key)
+    here, order = await _own_list(lane, length, hashed, key)
     await lane.send_array(peer, EncryptedIdentifiers, here)  # -> 1
     there = await lane.recv_array(peer, EncryptedIdentifiers, np.uint8, (length, POINT_BYTES))  # <- 1
     there = await apply_received(lane, key.encrypt, there, peer)
@@ -203,43 +188,6 @@ async def _exchange(lane: Session, ring: Sequence[str], length: int, hashed: Poi
     return own_rows(lane, order[ours], len(hashed))
 
 
-# -- the two roles of the ring -----------------------------------------------------------------------------------------
-async def _encrypt(lane: Session, secrets: PairwiseSecrets, ring: Sequence[str], length: int, hashed: Points) -> None:
-    """Every party but the merger: adds its layer to all lists and shuffles them."""
-    key = CommutativeKey.generate(lane.randomness("key"))
-    fakes = await _common_fakes(lane, secrets)
-
-    async def encrypt(owner: str) -> None:
-        hop, route = lane.lane(f"list/{owner}"), route_of(ring, owner)
-        place = route.index(lane.me)
-        if owner == lane.me:
-            points, _ = await _own_list(hop, length, hashed, fakes, key)
-        else:
-            shape = (length, POINT_BYTES)
-            points = await hop.recv_array(route[place - 1], EncryptedIdentifiers, np.uint8, shape)  # <- 1
-            points = shuffled(hop, await apply_received(hop, key.encrypt, points, route[place - 1]))
-        await hop.send_array(route[place + 1], EncryptedIdentifiers, points)  # -> 1
-
-    await together(encrypt(owner) for owner in ring)
-
-
-async def _compare(lane: Session, secrets: PairwiseSecrets, ring: Sequence[str], length: int, hashed: Points) -> int:
-    """The merger: how many points under all keys are in all lists."""
-    key = CommutativeKey.generate(lane.randomness("key"))
-    fakes = await _common_fakes(lane, secrets)
-
-    async def fully_encrypted(owner: str) -> Points:
-        hop, last = lane.lane(f"list/{owner}"), route_of(ring, owner)[-2]
-        if owner == lane.me:
-            points, _ = await _own_list(hop, length, hashed, fakes, key)
-            await hop.send_array(ring[1], EncryptedIdentifiers, points)  # -> 1
-        points = await hop.recv_array(last, EncryptedIdentifiers, np.uint8, (length, POINT_BYTES))  # <- 1
-        return await apply_received(hop, checked if owner == lane.me else key.encrypt, points, last)
-
-    lists = await together(fully_encrypted(owner) for owner in ring)
-    return len(await lane.compute(lambda: reduce(np.intersect1d, map(strings, lists))))
-
-
 # -- lists -------------------------------------------------------------------------------------------------------------
 async def _hashed(lane: Session, identifiers: Sequence[bytes]) -> Points:
     """H of each identifier, shape (m, 32)."""
@@ -248,40 +196,20 @@ async def _hashed(lane: Session, identifiers: Sequence[bytes]) -> Points:
     return np.concatenate([np.empty((0, POINT_BYTES), np.uint8), *hashed])
 
 
-def room_of(parties: int) -> int:
-    """Places in a list for the fakes that its owner has in common with others. Of two parties' none may be common."""
-    return spare_for_common_fakes(parties, common_fakes(EPSILON_COMMON)) if parties > 2 else 0
-
-
-async def _common_fakes(lane: Session, secrets: PairwiseSecrets) -> Points:
-    """Points that this party has in common with one other each, shape (fakes, 32)."""
-    if len(lane.parties) == 2:
-        return np.empty((0, POINT_BYTES), np.uint8)
-    context, drawn = secrets.context(lane, "common fakes"), []
-    for peer in lane.others:
-        stream = secrets.stream(peer, context)
-        drawn.append(stream.bytes(UNIFORM_BYTES * common_fakes(EPSILON_COMMON).sample(stream)))
-    uniform = np.frombuffer(b"".join(drawn), np.uint8).reshape(-1, UNIFORM_BYTES)
-    return await lane.compute(from_uniform_bytes, uniform)
-
-
-async def _own_list(
-    hop: Session, length: int, hashed: Points, fakes: Points, key: CommutativeKey
-) -> tuple[Points, Rows]:
+async def _own_list(lane: Session, length: int, hashed: Points, key: CommutativeKey) -> tuple[Points, Rows]:
     """This party's list under its key, filled up with random points, in a secret order.
 
     Returns:
         Shape (length, 32); and for every place which row is there, a number beyond the rows where none does.
     """
-    points = np.concatenate([hashed, fakes])
-    uniform = hop.randomness("random points").bytes(UNIFORM_BYTES * (length - len(points)))
+    uniform = lane.randomness("random points").bytes(UNIFORM_BYTES * (length - len(hashed)))
     parts = [np.empty((0, POINT_BYTES), np.uint8)]
-    if len(points):
-        parts.append(await apply(hop, key.encrypt, points))
+    if len(hashed):
+        parts.append(await apply(lane, key.encrypt, hashed))
     if uniform:
         filling = np.frombuffer(uniform, np.uint8).reshape(-1, UNIFORM_BYTES)
-        parts.append(await apply(hop, from_uniform_bytes, filling))
-    order = hop.randomness("permutation").permutation(length)
+        parts.append(await apply(lane, from_uniform_bytes, filling))
+    order = lane.randomness("permutation").permutation(length)
     return np.concatenate(parts)[order], order
 
 

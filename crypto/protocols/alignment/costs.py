@@ -4,28 +4,46 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from itertools import pairwise, permutations
+from itertools import permutations
 from typing import Final
+
+import numpy as np
 
 from crypto.params import STANDARD_128
 from crypto.primitives.okvs import MOST_KEYS
 from crypto.primitives.point_hash import POINT_BYTES as HASH_BYTES
-from crypto.protocols.alignment.alignment import room_of, takes_functions
+from crypto.protocols.alignment.alignment import takes_functions
+from crypto.protocols.alignment.bins import THIRDS, table_of
 from crypto.protocols.alignment.oprf_intersection import value_bytes
+from crypto.protocols.alignment.shared_count import BLOCK, COUNT, compared_bits
 from crypto.protocols.alignment.zero_shares import WORD_BYTES
+from crypto.protocols.comparison.comparison import BLOCK as COMPARED
+from crypto.protocols.comparison.comparison import ands_by_level
+from crypto.protocols.comparison.costs import comparison_traffic, opened_traffic
+from crypto.protocols.comparison.digit_tables import leaves
 from crypto.protocols.sums.costs import maximum_traffic
-from crypto.protocols.transfers.costs import oprf_rounds, oprf_traffic, programming_traffic
+from crypto.protocols.transfers.costs import (
+    correlated_traffic,
+    oprf_rounds,
+    oprf_traffic,
+    programming_traffic,
+    seeds_traffic,
+)
 from crypto.protocols.transfers.extension_codes import block_count
 from crypto.protocols.union.costs import union_traffic
 from crypto.protocols.union.joint_prf_costs import PrfSizes, prf_traffic
 from crypto.protocols.union.lists import ListSizes
-from crypto.protocols.union.set_union import ring_from, route_of
+from crypto.protocols.union.set_union import ring_from
 from crypto.protocols.union.size_classes import LISTS
 from link.traffic import Traffic
 
 _COUNT_BYTES = 8
 PLACE_BYTES: Final = 70  # about: points, values of lists or shares, their order, and what is common
 _PART_BYTES: Final = 450  # about, with each peer: rows of one part's store, three times, and how it is solved
+_BIN_BYTES: Final = 9  # a target, and a bit
+_POINT_BYTES: Final = 40  # about, of each of three points that are programmed for a row
+_COMPARED_BYTES: Final = 250  # about, of what is under comparison
+_MULTIPLIED_BYTES: Final = 60  # about
 _BASE_MULTIPLICATIONS: Final = 3 * block_count(1)  # about, of either party
 
 
@@ -52,11 +70,6 @@ class AlignmentSizes:
     def takes_functions(self) -> bool:
         """Whether an intersection compares the lists by pseudorandom functions."""
         return takes_functions(self.parties, self.length)
-
-    @property
-    def listed(self) -> int:
-        """Places of every party's list over the group."""
-        return self.length + room_of(self.parties)
 
 
 def intersection_traffic(traffic: Traffic, sizes: AlignmentSizes, merger: str) -> None:
@@ -94,8 +107,25 @@ def _zero_shares_traffic(traffic: Traffic, ring: tuple[str, ...], sizes: Alignme
 
 def cardinality_traffic(traffic: Traffic, sizes: AlignmentSizes, merger: str) -> None:
     """Enters `alignment.cardinality`."""
+    ring = ring_from(traffic.parties, merger)
     maximum_traffic(traffic, [LISTS.beyond])
-    _lists(traffic, ring_from(traffic.parties, merger), sizes)
+    rounds, (bins, width), word_bytes = traffic.rounds, compared(sizes), np.dtype(COUNT).itemsize
+    for place, other in enumerate(ring[1:], start=1):
+        oprf_traffic(traffic, other, merger, sizes.length)
+        programming_traffic(traffic, other, merger, THIRDS * sizes.length, WORD_BYTES // 8)
+        seeds_traffic(traffic, other, merger)
+        holders = tuple(party for party in traffic.parties if party in (merger, other))
+        comparison_traffic(traffic, holders, number=bins, width=width, order=False)
+        givers, before = ring[:place], ring[1:place]
+        for holder in givers:
+            seeds_traffic(traffic, holder, other)
+        for giver, taker in [*((holder, other) for holder in givers), *((holder, merger) for holder in before)]:
+            for start in range(0, bins, BLOCK):
+                correlated_traffic(traffic, giver, taker, min(BLOCK, bins - start), word_bytes)
+    levels = len(ands_by_level(len(leaves(width)), order=False))
+    multiplied = 2 * (len(ring) - 1) * -(-bins // BLOCK)
+    traffic.rounds = rounds + oprf_rounds(sizes.length) + 1 + 1 + levels + multiplied  # choices of transfers come early
+    opened_traffic(traffic, word_bytes, traffic.parties)
 
 
 def row_union_traffic(traffic: Traffic, rows: Mapping[str, int], *, merger: str, bound: int | None) -> None:
@@ -112,9 +142,26 @@ def intersection_work(sizes: AlignmentSizes) -> tuple[int, int]:
         function it computes; with these the multiplications are only those of base transfers.
     """
     if not sizes.takes_functions:
-        return cardinality_work(sizes), 0
+        return sizes.parties * sizes.length, 0
     functions = 2 * sizes.parties - 3  # of a party that does not merge
     return functions * _BASE_MULTIPLICATIONS, functions * sizes.length
+
+
+def cardinality_work(sizes: AlignmentSizes) -> tuple[int, int, int]:
+    """What the merger computes for a cardinality, beside comparisons and agreements with all others.
+
+    Returns:
+        Its group multiplications; values of pseudorandom functions, or another party's where these are more; transfers.
+    """
+    others = sizes.parties - 1
+    transfers = (2 * others - 1) * compared(sizes)[0]
+    return others * _BASE_MULTIPLICATIONS, max(others, THIRDS) * sizes.length, transfers
+
+
+def compared(sizes: AlignmentSizes) -> tuple[int, int]:
+    """How many words a cardinality compares with each other party, and their bits."""
+    table = table_of(sizes.length)
+    return table.sparse, compared_bits(table, sizes.parties - 1)
 
 
 def function_bytes(sizes: AlignmentSizes) -> int:
@@ -123,15 +170,8 @@ def function_bytes(sizes: AlignmentSizes) -> int:
     return sizes.length * PLACE_BYTES + min(sizes.length, MOST_KEYS) * pairs * _PART_BYTES
 
 
-def cardinality_work(sizes: AlignmentSizes) -> int:
-    """Group multiplications of one party for a cardinality, at most."""
-    return sizes.parties * sizes.listed
-
-
-def _lists(traffic: Traffic, ring: tuple[str, ...], sizes: AlignmentSizes) -> None:
-    """Every party's list around the ring, and what they have in common opened."""
-    for owner in ring:
-        for sender, receiver in pairwise(route_of(ring, owner)):
-            traffic.send(sender, receiver, sizes.listed * STANDARD_128.point_bytes)
-    traffic.send(ring[0], ring, _COUNT_BYTES)
-    traffic.rounds += len(ring) + 1
+def cardinality_bytes(sizes: AlignmentSizes) -> int:
+    """Memory of the merger of a cardinality, or another party's where that is more; without the identifiers."""
+    (bins, _), others = compared(sizes), sizes.parties - 1
+    at_once = min(bins, 2 * COMPARED) * others * _COMPARED_BYTES + min(bins, BLOCK) * _MULTIPLIED_BYTES
+    return function_bytes(sizes) + THIRDS * sizes.length * _POINT_BYTES + bins * others * _BIN_BYTES + at_once

@@ -7,7 +7,6 @@ from typing import Literal
 
 from crypto.protocols.union import common_length
 from crypto.protocols.union import disclosure as union_disclosure
-from crypto.protocols.union.lists import EPSILON_COMMON
 from crypto.protocols.union.size_classes import LISTS, SETS
 from link.disclosure import Declared, Learned
 
@@ -29,7 +28,7 @@ def declared(mode: Mode, parties: Sequence[str], merger: str, bound: int | None,
     classes = union_disclosure.size_classes(parties, unions=int(mode == "union"), lists=1)
     match mode:
         case "cardinality":
-            return [classes, Declared(label, receivers, size, 1, "at the end of the alignment")]
+            return [classes, Declared(label, frozenset(parties), size, 1, "at the end of the alignment")]
         case "union":
             what = "pseudonyms of the identifiers that some party holds, among random ones"
             return [classes, Declared(label, receivers, what, len(parties) * most, "at the end of the alignment")]
@@ -76,8 +75,6 @@ def leakage(mode: Mode, parties: Sequence[str], merger: str, bound: int | None) 
         result = Learned(everyone, "result", f"which of their own rows {who}").main()
     else:
         result = Learned(everyone, "result", "how many identifiers all parties hold").main()
-    if shows_groups(mode, len(everyone)):
-        lines += union_disclosure.of_groups(merger, "identifiers", EPSILON_COMMON)
     return [result, *lines]
 
 
@@ -88,4 +85,4 @@ def shows_groups(mode: Mode, parties: int) -> bool:
         mode: Which way of aligning.
         parties: How many there are; of two there are no others.
     """
-    return parties > 2 and mode != "intersection"
+    return parties > 2 and mode == "union"

@@ -37,9 +37,8 @@ import numpy as np
 
 from crypto.primitives.point_hash import Points, Words
 from crypto.protocols.alignment.common_rows import Rows, find, open_size, receive_size, strings
-from crypto.protocols.transfers.extension_seeds import prepare_receiving, prepare_sending
-from crypto.protocols.transfers.oprf import Indices, KeyHolder, PartKey, hashed, part_keys, received_rows
-from crypto.protocols.transfers.programmable_oprf import receive_all_programmed, send_programmed
+from crypto.protocols.alignment.functions import collect, key_holders, own_key, program
+from crypto.protocols.transfers.oprf import Indices, PartKey, hashed, part_keys, received_rows
 from link.session import Session
 from link.tasks import together
 
@@ -68,9 +67,7 @@ async def common_points(lane: Session, ring: Sequence[str], points: Points, leng
     if lane.me == merger:
         return await _collect(lane, others, points, length, label)
     shares = await _shares(lane, [peer for peer in others if peer != lane.me], points, length)
-    hop = _of_key(lane, lane.me, merger)
-    key = await prepare_receiving(hop.lane("seeds"), merger, field_bits=1, symbol_bits=1)
-    await send_programmed(hop.lane("values"), merger, key, points, shares, (length, length))  # -> 3
+    await program(lane, merger, points, shares, (length, length))  # -> 3
     size = await receive_size(lane, merger, f"{label}-size", len(points))  # <- 4
     if not size:
         return np.empty(0, np.int64)
@@ -80,8 +77,7 @@ async def common_points(lane: Session, ring: Sequence[str], points: Points, leng
 
 async def _collect(lane: Session, others: Sequence[str], points: Points, length: int, label: str) -> Rows:
     """The merger's part."""
-    holders = await _holders(lane, others)
-    shares = await receive_all_programmed(lane, holders, points, (length, length))  # <- 3
+    shares = await collect(lane, others, points, (length, length))  # <- 3
     rows = np.flatnonzero(np.bitwise_xor.reduce(shares)[:, 0] == 0)
     await open_size(lane, f"{label}-size", len(rows), len(points))  # -> 4
     if len(rows):
@@ -94,13 +90,12 @@ async def _shares(lane: Session, peers: Sequence[str], points: Points, length: i
     """This party's shares, shape (n, 1): of each point the sum of its pads with all peers."""
 
     async def own_keys(peer: str) -> AsyncIterator[PartKey]:
-        hop = _of_key(lane, lane.me, peer)
-        seeds = await prepare_receiving(hop.lane("seeds"), peer, field_bits=1, symbol_bits=1)
-        async for key in part_keys(hop.lane("values"), peer, seeds, length):
+        hop, seeds = await own_key(lane, peer)
+        async for key in part_keys(hop, peer, seeds, length):
             yield key
 
     async def others_functions() -> AsyncIterator[tuple[Indices, Sequence[Words]]]:
-        async for part in received_rows(lane, await _holders(lane, peers), points, length):
+        async for part in received_rows(lane, await key_holders(lane, peers), points, length):
             yield part
 
     def summed(some: Points, keys: Sequence[PartKey], theirs: Sequence[Words]) -> Words:
@@ -121,20 +116,3 @@ async def _shares(lane: Session, peers: Sequence[str], points: Points, length: i
 async def _next(parts: AsyncIterator[Any]) -> Any:
     """The next part; None after the last."""
     return await anext(parts, None)
-
-
-async def _holders(lane: Session, peers: Sequence[str]) -> Sequence[KeyHolder]:
-    """The others as those who hold the keys of functions that this party evaluates."""
-
-    async def holder(peer: str) -> KeyHolder:
-        hop = _of_key(lane, peer, lane.me)
-        return KeyHolder(
-            hop.lane("values"), peer, await prepare_sending(hop.lane("seeds"), peer, field_bits=1, symbol_bits=1)
-        )
-
-    return await together(map(holder, peers))
-
-
-def _of_key(lane: Session, holder: str, evaluator: str) -> Session:
-    """The lane of the function whose key one has and which the other evaluates."""
-    return lane.among(f"{holder} for {evaluator}", (holder, evaluator))

@@ -32,21 +32,24 @@ def shared_sum_traffic(traffic: Traffic, size: int, holders: Sequence[str]) -> N
     traffic.rounds += bool(senders)
 
 
-def comparison_traffic(traffic: Traffic, holders: Sequence[str], *, number: int, width: int) -> None:
-    """Enters `comparison.at_least`; the holders have agreed upon seeds before.
+def comparison_traffic(
+    traffic: Traffic, holders: Sequence[str], *, number: int, width: int, order: bool = True
+) -> None:
+    """Enters `comparison.at_least`, or `equal_to`; the holders have agreed upon seeds before.
 
     Args:
         traffic: Where it is entered.
         holders: Both parties, in the order of the `TwoParty`.
         number: How many numbers.
         width: As given to the function.
+        order: Whether of `at_least`.
     """
-    bits = width - 1
+    bits = width - order
     if not number:
         return
     if bits > CHAIN_BITS:
-        tables = tables_of(leaves(bits), order=True)
-        levels = ands_by_level(len(tables), order=True)
+        tables = tables_of(leaves(bits), order=order)
+        levels = ands_by_level(len(tables), order=order)
         for index, part in enumerate(blocks(number)):
             leader, other = holders[index % 2], holders[1 - index % 2]
             size = part.stop - part.start
@@ -98,13 +101,13 @@ class ComparisonWork:
     table_bytes: int
 
 
-def comparison_work(number: int, width: int) -> ComparisonWork:
-    """The work of `at_least`; arguments as for `comparison_traffic`."""
-    bits = width - 1
+def comparison_work(number: int, width: int, *, order: bool = True) -> ComparisonWork:
+    """The work of `at_least`, or `equal_to`; arguments as for `comparison_traffic`."""
+    bits = width - order
     tables, triples = _chain(bits), 0
     if bits > CHAIN_BITS:
-        tables = tables_of(leaves(bits), order=True)
-        planes = sum(ands_by_level(len(tables), order=True))
+        tables = tables_of(leaves(bits), order=order)
+        planes = sum(ands_by_level(len(tables), order=order))
         triples = sum(8 * planes * -(-(part.stop - part.start) // 8) for part in blocks(number))
     symbols = [symbol for table in tables for symbol in table.symbols]
     return ComparisonWork(

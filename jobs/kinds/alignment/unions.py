@@ -8,7 +8,7 @@ from jobs.spec.job import JobSpec
 
 
 def of_alignment(spec: JobSpec) -> Unions:
-    """An alignment has the fakes of a union, except an intersection."""
+    """An alignment by union has the fakes of one."""
     mode, bound = spec.alignment.mode, spec.alignment.bound
     return Unions(
         taken=mode == "union",

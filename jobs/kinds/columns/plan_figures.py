@@ -8,8 +8,10 @@ from dataclasses import dataclass
 from crypto.params import STANDARD_128
 from crypto.protocols.alignment.costs import (
     AlignmentSizes,
+    cardinality_bytes,
     cardinality_traffic,
     cardinality_work,
+    compared,
     function_bytes,
     intersection_traffic,
     intersection_work,
@@ -96,12 +98,19 @@ def _alignment_s(spec: JobSpec, sizes: RunSizes, speeds: Speeds) -> float:
     """Every party works all the time."""
     merger, bound = spec.job.parties[0], spec.alignment.bound
     if spec.alignment.mode != "union":
-        lists = AlignmentSizes.of(sizes.rows, sizes.common, bound)
-        work, values = cardinality_work(lists), 0
+        lists, transfers, compared_s = AlignmentSizes.of(sizes.rows, sizes.common, bound), 0, 0.0
         if spec.alignment.mode == "intersection":
             work, values = intersection_work(lists)
-        taken = values * VALUE_TRANSFERS * max(speed.transfer_s for speed in speeds.values())
-        return taken + work * max(speed.multiply_s for speed in speeds.values())
+        else:
+            work, values, transfers = cardinality_work(lists)
+            work += AGREEMENT * (len(speeds) - 1)
+            compared_s = sum(
+                comparison_s(*compared(lists), (merger, other), speeds, order=False)
+                for other in speeds
+                if other != merger
+            )
+        taken = (values * VALUE_TRANSFERS + transfers) * max(speed.transfer_s for speed in speeds.values())
+        return compared_s + taken + work * max(speed.multiply_s for speed in speeds.values())
     pseudonyms_s = _pseudonyms_s(PrfSizes.of(sizes.rows, bound), sizes.rows, speeds)
     return pseudonyms_s + union_s(row_union(spec, sizes), speeds, merger)
 
@@ -152,7 +161,9 @@ def _table_bytes(sizes: RunSizes, party: str) -> int:
 def _memory(spec: JobSpec, sizes: RunSizes, traffic: Traffic, party: str) -> int:
     """Lists of points or of values, bitmaps of items and of one level's conjunctions, and the engine's; no table."""
     lists = AlignmentSizes.of(sizes.rows, sizes.common, spec.alignment.bound)
-    if spec.alignment.mode == "intersection" and lists.takes_functions:
+    if spec.alignment.mode == "cardinality":
+        found = NODE_BYTES + cardinality_bytes(lists)
+    elif spec.alignment.mode == "intersection" and lists.takes_functions:
         found = NODE_BYTES + function_bytes(lists)
     else:
         found = NODE_BYTES + POINT_COPIES * sum(sizes.rows.values()) * STANDARD_128.point_bytes

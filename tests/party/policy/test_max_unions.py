@@ -49,9 +49,9 @@ def noisy() -> JobSpec:
     return job_of({"job": named, "itemsets": {"min_support": 20}, "privacy": private}, "job.toml", Path())
 
 
-def columns(*parties: str) -> JobSpec:
+def columns(*parties: str, mode: str = "union") -> JobSpec:
     named = {"name": "j", "task": "align", "parties": [*parties], "dataset": "baskets", "partition": "vertical"}
-    return job_of({"job": named, "align": {"mode": "cardinality"}}, "job.toml", Path())
+    return job_of({"job": named, "align": {"mode": mode}}, "job.toml", Path())
 
 
 @contextmanager
@@ -144,9 +144,11 @@ def test_what_is_pruned_counts_for_ever(tmp_path: Path) -> None:
         assert ledger.unions(["visits", "baskets"]) == 1
 
 
-def test_alignments_of_three_have_common_fakes_too() -> None:
+def test_alignments_of_three_by_union_have_common_fakes_too() -> None:
     assert blurred_merges(columns("north", "south", "east")) == 1
     assert blurred_merges(columns("north", "south")) == 0
+    for mode in ("intersection", "cardinality"):
+        assert blurred_merges(columns("north", "south", "east", mode=mode)) == 0
     assert blurred_merges(job(**CATALOGUE, thin=True)) == 0
     assert blurred_merges(job(**PLAIN)) == 0
     assert blurred_merges(noisy()) == 0

@@ -15,7 +15,6 @@ from crypto.protocols.alignment.alignment import cardinality, intersection, unio
 from crypto.protocols.alignment.costs import (
     AlignmentSizes,
     cardinality_traffic,
-    cardinality_work,
     intersection_traffic,
     intersection_work,
     row_union_traffic,
@@ -25,7 +24,6 @@ from crypto.protocols.sums.costs import agreement_traffic
 from crypto.protocols.sums.masked_maximum import LABEL as SIZES
 from crypto.protocols.sums.pairwise import agree
 from crypto.protocols.union import layers
-from crypto.protocols.union.lists import TruncatedDiscreteLaplace, common_fakes
 from crypto.protocols.union.size_classes import SETS
 from link.errors import ComineError, MalformedMessage, PeerError, ProtocolViolation
 from link.session import Session
@@ -43,12 +41,6 @@ from tests.world import run_parties
 Held = Mapping[str, Sequence[bytes]]
 MODES = {"intersection": intersection, "cardinality": cardinality, "union": union}
 LABELS = {"intersection": "intersection", "cardinality": "cardinality", "union": "positions"}
-
-
-@pytest.fixture(autouse=True)
-def few_common_fakes(monkeypatch: pytest.MonkeyPatch) -> None:
-    """One for every pair, so that small tests stay small and exact."""
-    monkeypatch.setattr(alignment, "EPSILON_COMMON", 200.0)
 
 
 def lines(mode: Any, held: Held, merger: str, bound: int | None = None):
@@ -108,13 +100,6 @@ def test_the_intersection_comes_in_one_order_at_all_parties(held, place, bound):
 
 @many
 @given(**worlds)
-def test_the_cardinality_is_that_of_the_intersection(held, place, bound):
-    found = run("cardinality", held, merger=tuple(held)[place % len(held)], bound=bound)
-    assert {size for size, _ in found.values()} == {len(common_to(held))}
-
-
-@many
-@given(**worlds)
 def test_in_the_union_every_identifier_has_one_position(held, place, bound):
     found = run("union", held, merger=tuple(held)[place % len(held)], bound=bound)
     at = {name: [held[name][row] if row >= 0 else None for row in rows] for name, (rows, _) in found.items()}
@@ -142,16 +127,9 @@ def test_nobodys_order_of_rows_shows_in_the_common_order(n):
 def test_lists_of_several_kernels(monkeypatch):
     for module in (layers, alignment):
         monkeypatch.setattr(module, "KERNEL_POINTS", 7)
-    held = {name: sample("row", 60, 10 * place) for place, name in enumerate(NAMES[:3])}
-    assert {size for size, _ in run("cardinality", held).values()} == {len(common_to(held))}
-    two = {name: held[name] for name in NAMES[:2]}
-    found = run("intersection", two)
-    assert all({held[name][row] for row in found[name][0]} == common_to(two) for name in two)
-
-
-def test_over_streams_under_mutual_tls():
-    held = {"north": sample("row", 9), "south": sample("row", 5, 3), "east": sample("row", 7)}
-    assert {size for size, _ in run("cardinality", held, transport="grpc").values()} == {4}
+    held = {name: sample("row", 60, 10 * place) for place, name in enumerate(NAMES[:2])}
+    found = run("intersection", held)
+    assert all({held[name][row] for row in found[name][0]} == common_to(held) for name in held)
 
 
 @pytest.mark.parametrize("mode", MODES)
@@ -196,13 +174,12 @@ TWO_WORLDS = (
 )
 
 
-@pytest.mark.parametrize("mode", ["intersection", "cardinality"])
 @pytest.mark.parametrize("party", ["north", "south"])
-def test_of_two_parties_each_sees_the_output_and_nothing_else(mode, party):
+def test_of_two_parties_each_sees_the_output_and_nothing_else(party):
     views = []
     for held in TWO_WORLDS:
         frames: list[Frame] = []
-        run(mode, held, bound=12, frames=frames)
+        run("intersection", held, bound=12, frames=frames)
         views.append((structure(frames, party), sorted(b"".join(opened(frames, party)))))
         seen = points_in([f for f in frames if f.receiver == party])
         sent = points_in([f for f in frames if f.sender == party])
@@ -228,48 +205,6 @@ def test_who_does_not_merge_sees_nothing_of_who_shares_what(mode):
             run(mode, three(pairs), bound=10, frames=frames)
             views.append(structure(frames, party))
         assert views[0] == views[1]
-
-
-def test_a_merger_counts_without_knowing_which_of_its_rows_are_common(monkeypatch):
-    """The other party shuffles its list before it comes back."""
-    held, orders = TWO_WORLDS[0], []
-    shuffle = layers.shuffled
-
-    def recorded(lane, tuples):
-        result = shuffle(lane, tuples)
-        rows = [row.tobytes() for row in tuples]
-        orders.append([rows.index(row.tobytes()) for row in result])
-        return result
-
-    monkeypatch.setattr(alignment, "shuffled", recorded)
-    run("cardinality", held, bound=12)
-    (order,) = orders
-    assert sorted(order) == list(range(64)) != order
-
-
-def test_the_merger_of_three_counts_pairs_of_others_with_noise(monkeypatch):
-    """How many points two lists share beyond the common ones: those that the pair shares, and its common fakes."""
-    monkeypatch.setattr(alignment, "EPSILON_COMMON", 1.0)
-    lists: list[list[set[bytes]]] = []
-    compare = np.intersect1d
-
-    def recorded(left, right):
-        lists[-1].append({row.tobytes() for row in right})
-        if len(lists[-1]) == 1:
-            lists[-1].insert(0, {row.tobytes() for row in left})
-        return compare(left, right)
-
-    monkeypatch.setattr(alignment.np, "intersect1d", recorded)
-    noises = set()
-    for seed in range(4):
-        for pairs, shared in (("nobody", 0), ("south and east", 4)):
-            lists.append([])
-            run("cardinality", three(pairs), bound=10, seed=seed)
-            _, south, east = lists[-1]
-            noises.add(len(south & east) - len(COMMON) - shared)
-    fakes: TruncatedDiscreteLaplace = common_fakes(1.0)
-    assert len(noises) > 1
-    assert all(0 <= noise <= 2 * fakes.shift for noise in noises)
 
 
 def test_the_union_hides_the_intersection_behind_one_time_blinds():
@@ -298,7 +233,7 @@ def test_all_that_is_opened_is_stated(mode, n):
     for frame in frames:
         if frame.type == Opening.DESCRIPTOR.full_name:
             message = Opening.FromString(frame.body)
-            assert frame.sender == "north" or message.label == SIZES
+            assert frame.sender == "north" or message.label in (SIZES, LABELS["cardinality"])
             assert frame.receiver in stated[message.label].recipients
             seen[message.label, frame.sender, frame.receiver] += message.number
     assert {label for label, *_ in seen} == set(stated)
@@ -309,7 +244,7 @@ def test_all_that_is_opened_is_stated(mode, n):
 def test_leakage_as_data():
     said = [line.exact for line in leakage("intersection", ("a", "b"), "a", 9)]
     assert said == ["which of their own rows the other has too", "whether the other has more than 64 rows"]
-    three = leakage("cardinality", ("a", "b", "c"), "b", None)
+    three = leakage("union", ("a", "b", "c"), "b", None)
     assert [line.who for line in three if line.kind == "count"] == [("b",), ("b",)]
     for mode in ("intersection", "cardinality", "union"):
         result, *rest = leakage(mode, ("a", "b", "c"), "a", None)
@@ -341,8 +276,7 @@ def test_an_alignment_sends_what_is_planned(mode, parties, bound):
     assert_planned(traffic, costs, rounds=range(2))
 
 
-@pytest.mark.parametrize(("mode", "n"), [("intersection", 2), ("cardinality", 2), ("cardinality", 3)])
-def test_the_group_operations_are_those_of_the_protocol(mode, n, monkeypatch):
+def test_the_group_operations_are_those_of_the_protocol(monkeypatch):
     counted: Counter[str] = Counter()
     multiply = commutative.multiply
 
@@ -351,30 +285,28 @@ def test_the_group_operations_are_those_of_the_protocol(mode, n, monkeypatch):
         return multiply(points, scalar)
 
     monkeypatch.setattr(commutative, "multiply", count)
-    held = {name: [*COMMON, *sample(name, 15)] for name in NAMES[:n]}
-    run(mode, held, bound=20)
+    held = {name: [*COMMON, *sample(name, 15)] for name in NAMES[:2]}
+    run("intersection", held, bound=20)
     sizes = AlignmentSizes.of(dict.fromkeys(held, 20), len(COMMON), 20)
-    told = intersection_work(sizes)[0] if mode == "intersection" else cardinality_work(sizes)
-    random_points = n * sizes.listed - n * 20 - (n - 1) * n * (n > 2)
-    assert counted["multiply"] == n * told - random_points
+    random_points = 2 * (sizes.length - 20)
+    assert counted["multiply"] == 2 * intersection_work(sizes)[0] - random_points
 
 
 # -- parties that send wrong messages, and parties that are lost ------------------------------------------------------
-def run_faulty(mode: str, held: Held, rewrite: Rewrite = lambda frame: frame, crash: tuple[str, int] | None = None):
+def run_faulty(held: Held, rewrite: Rewrite = lambda frame: frame, crash: tuple[str, int] | None = None):
     """How it ends at each party."""
 
     async def role(session: Session):
-        result = await MODES[mode](session, await agree(session), held[session.me], merger="north")
-        return result.tolist() if isinstance(result, np.ndarray) else result
+        return (await intersection(session, await agree(session), held[session.me], merger="north")).tolist()
 
-    return run_faulty_parties(tuple(held), role, lines(mode, held, "north"), rewrite, crash)
+    return run_faulty_parties(tuple(held), role, lines("intersection", held, "north"), rewrite, crash)
 
 
-def changed(kind: str, sender: str, change: Any, lane: str = "", nth: int = 0) -> Rewrite:
+def changed(kind: str, sender: str, change: Any, nth: int = 0) -> Rewrite:
     seen = []
 
     def rewrite(frame: Frame) -> Frame:
-        if not frame.type.endswith("." + kind) or frame.sender != sender or not frame.lane.endswith(lane):
+        if not frame.type.endswith("." + kind) or frame.sender != sender:
             return frame
         if frame.lane.endswith("/length"):  # the masked maximum
             return frame
@@ -407,24 +339,16 @@ def longer(message: Any) -> None:
 
 
 WRONG = [put(0, b"\xff" * 32), put(2, bytes(32)), shorter, longer]
-TWO, THREE = TWO_WORLDS[0], three("nobody")
+TWO = TWO_WORLDS[0]
 
 
 @pytest.mark.parametrize("change", WRONG)
 @pytest.mark.parametrize(
-    ("held", "kind", "sender", "lane", "nth"),
-    [
-        (TWO, "EncryptedIdentifiers", "north", "", 0),
-        (TWO, "EncryptedIdentifiers", "south", "", 0),
-        (TWO, "EncryptedIdentifiers", "south", "", 1),  # the merger's list comes back
-        (THREE, "EncryptedIdentifiers", "east", "list/east", 0),
-        (THREE, "EncryptedIdentifiers", "east", "list/north", 0),
-        (THREE, "EncryptedIdentifiers", "south", "list/south", 0),
-    ],
+    ("sender", "nth"),
+    [("north", 0), ("south", 0), ("south", 1)],  # the last: the merger's list comes back
 )
-def test_what_is_no_list_of_points_is_laid_at_its_senders_door(held, kind, sender, lane, nth, change):
-    mode = "intersection" if held is TWO else "cardinality"
-    outcome, _ = run_faulty(mode, held, changed(kind, sender, change, lane, nth))
+def test_what_is_no_list_of_points_is_laid_at_its_senders_door(sender, nth, change):
+    outcome, _ = run_faulty(TWO, changed("EncryptedIdentifiers", sender, change, nth))
     errors = [end for end in outcome.values() if isinstance(end, ComineError)]
     assert {type(error) for error in errors} == {MalformedMessage}
     assert all(error.message.startswith(f"{sender} sent") for error in errors)
@@ -454,39 +378,29 @@ def values(change: Any) -> Any:
     ],
 )
 def test_bits_of_the_merger_are_checked(change, error):
-    outcome, _ = run_faulty("intersection", TWO, changed("Opening", "north", values(change)))
+    outcome, _ = run_faulty(TWO, changed("Opening", "north", values(change)))
     assert type(outcome["south"]) is error
     assert outcome["south"].party == "north"
 
 
-@pytest.mark.parametrize("held", [TWO, THREE])
-def test_a_cardinality_above_ones_own_rows_is_refused(held):
-    huge = changed("Opening", "north", values(lambda value: (1 << 40).to_bytes(8, "little")))
-    outcome, _ = run_faulty("cardinality", held, huge)
-    assert type(outcome["south"]) is ProtocolViolation
-    assert "not common to south" in outcome["south"].message
-
-
 def test_a_list_sent_back_with_common_points_twice_is_noticed():
     held = dict.fromkeys(("north", "south"), sample("common", 64))  # so that no place of the lists is free
-    outcome, _ = run_faulty("intersection", held, changed("EncryptedIdentifiers", "south", put_first_last, nth=1))
+    outcome, _ = run_faulty(held, changed("EncryptedIdentifiers", "south", put_first_last, nth=1))
     assert type(outcome["north"]) is ProtocolViolation
     assert outcome["north"].party == "south"
 
 
 def test_no_error_holds_an_identifier():
-    for mode, held in (("intersection", TWO), ("cardinality", THREE)):
-        outcome, _ = run_faulty(mode, held, changed("EncryptedIdentifiers", "south", first_again))
-        assert all("common " not in str(end).replace("not common to", "") for end in outcome.values())
+    outcome, _ = run_faulty(TWO, changed("EncryptedIdentifiers", "south", first_again))
+    assert all("common " not in str(end).replace("not common to", "") for end in outcome.values())
 
 
-@pytest.mark.parametrize(("mode", "held"), [("intersection", TWO), ("cardinality", THREE)])
-def test_a_party_that_is_lost_at_any_frame_ends_it_for_all(mode, held):
-    whole, hub = run_faulty(mode, held)
+def test_a_party_that_is_lost_at_any_frame_ends_it_for_all():
+    whole, hub = run_faulty(TWO)
     sent = dict(hub.sent)
-    for lost in held:
+    for lost in TWO:
         for frame in range(sent[lost]):
-            outcome, _ = run_faulty(mode, held, crash=(lost, frame))
+            outcome, _ = run_faulty(TWO, crash=(lost, frame))
             for name, end in outcome.items():
                 if name != lost and end != whole[name]:  # who needs nothing more of it may have finished
                     assert type(end) is PeerError

@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
 from crypto.primitives import okvs
-from crypto.protocols.alignment import alignment, zero_shares
+from crypto.protocols.alignment import alignment, functions, zero_shares
 from crypto.protocols.alignment.alignment import intersection
 from crypto.protocols.alignment.costs import AlignmentSizes, intersection_traffic, intersection_work
 from crypto.protocols.alignment.disclosure import declared
@@ -229,7 +229,7 @@ def collect(held: Held, seed: int) -> Run:
     keys: dict[str, PartKey] = {}
     sents: dict[str, Sent] = {}
     frames: list[Frame] = []
-    receive, answer = zero_shares.receive_all_programmed, oprf.answer_check
+    receive, answer = functions.receive_all_programmed, oprf.answer_check
 
     async def reading(lane: Session, holders: Any, own: Any, *args: Any) -> Any:
         points.append(own)
@@ -246,7 +246,7 @@ def collect(held: Held, seed: int) -> Run:
         await answer(session, peer, sent)
 
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(zero_shares, "receive_all_programmed", reading)
+        patched.setattr(functions, "receive_all_programmed", reading)
         patched.setattr(zero_shares, "part_keys", part_keys)
         patched.setattr(oprf, "answer_check", answering)
         run(held, bound=64, seed=seed, frames=frames)

@@ -15,7 +15,6 @@ import pytest
 from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
-from crypto.protocols.alignment import alignment
 from crypto.protocols.alignment.alignment import cardinality, intersection, union
 from crypto.protocols.alignment.disclosure import Mode
 from crypto.protocols.alignment.disclosure import declared as aligned
@@ -38,12 +37,6 @@ View = Counter[tuple[object, ...]]
 PARTIES = NAMES[:4]
 MANY = [b"%016d" % number for number in range(200)]
 some = examples(3, 8, suppress_health_check=[HealthCheck.too_slow])
-
-
-@pytest.fixture(autouse=True)
-def few_common_fakes(monkeypatch: pytest.MonkeyPatch) -> None:
-    """One for every pair: their number is random, so that views would differ by it."""
-    monkeypatch.setattr(alignment, "EPSILON_COMMON", FEW)
 
 
 def view(frames: Sequence[Frame], party: str) -> View:

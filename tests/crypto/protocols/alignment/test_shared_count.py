@@ -1,0 +1,360 @@
+"""How many identifiers all parties hold: what comes out, what is seen, what is sent."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given
+from hypothesis import strategies as st
+
+from crypto.protocols.alignment import costs as alignment_costs
+from crypto.protocols.alignment import shared_count
+from crypto.protocols.alignment.alignment import cardinality
+from crypto.protocols.alignment.bins import table_of
+from crypto.protocols.alignment.costs import AlignmentSizes, cardinality_traffic, compared
+from crypto.protocols.alignment.disclosure import declared
+from crypto.protocols.sums.costs import agreement_traffic
+from crypto.protocols.sums.masked_maximum import LABEL as SIZES
+from crypto.protocols.sums.pairwise import agree
+from crypto.protocols.transfers import oprf
+from crypto.protocols.union.size_classes import LISTS
+from link.errors import ComineError, MalformedMessage, PeerError, ProtocolViolation
+from link.session import Session
+from link.traffic import Traffic
+from protos.v1 import alignment_pb2, oblivious_prf_pb2, oblivious_transfer_pb2, shares_pb2
+from protos.v1.link_pb2 import Frame, Opening
+from tests.crypto.protocols.set_union_world import NAMES
+from tests.crypto.protocols.two_party_world import assert_alike
+from tests.errors import fails
+from tests.examples import examples
+from tests.faulty_world import Rewrite, run_faulty_parties
+from tests.traffic import assert_planned
+from tests.world import run_parties
+
+Held = Mapping[str, Sequence[bytes]]
+LABEL = "cardinality"
+MERGER = NAMES[0]
+MESSAGES = (alignment_pb2, oblivious_prf_pb2, oblivious_transfer_pb2, shares_pb2)
+UNIFORM = ("CodeColumns", "ProgrammedRows", "ExtensionRows", "EncryptedMessages", "LeafTables", "MaskedOperands")
+
+
+def run(held: Held, *, merger: str = MERGER, bound: int | None = None, **options: Any):
+    frames = options.get("frames")
+
+    async def role(session: Session):
+        secrets = await agree(session)
+        number = await cardinality(session, secrets, held[session.me], merger=merger, bound=bound, label=LABEL)
+        return number, session.costs
+
+    return run_parties(
+        tuple(held),
+        role,
+        declared=declared("cardinality", tuple(held), merger, bound, LABEL),
+        seed=options.get("seed", 0),
+        observe=frames.append if frames is not None else None,
+        transport=options.get("transport", "memory"),
+        deadline_s=240,
+    )
+
+
+def common_to(held: Held) -> int:
+    return len(set.intersection(*map(set, held.values())))
+
+
+def assert_counted(held: Held, **options: Any) -> None:
+    assert {number for number, _ in run(held, **options).values()} == {common_to(held)}
+
+
+def sample(name: str, size: int, first: int = 0) -> list[bytes]:
+    return [b"%s %d" % (name.encode(), number) for number in range(first, first + size)]
+
+
+identifiers = st.text(max_size=8).map(str.encode) | st.binary(max_size=20) | st.sampled_from([b"", b"\0", b"\0\0"])
+
+
+@st.composite
+def parties_and_rows(draw: st.DrawFn) -> dict[str, list[bytes]]:
+    universe = draw(st.lists(identifiers, max_size=12, unique=True))
+    some = st.lists(st.sampled_from(universe), max_size=12, unique=True) if universe else st.just([])
+    everywhere = draw(some)
+    return {name: list(dict.fromkeys([*draw(some), *everywhere])) for name in NAMES[: draw(st.integers(2, 5))]}
+
+
+# -- what comes out ----------------------------------------------------------------------------------------------------
+@examples(4, 10, suppress_health_check=[HealthCheck.too_slow])
+@given(held=parties_and_rows(), place=st.integers(0, 4), bound=st.sampled_from([None, 12, 19]))
+def test_it_is_the_number_of_what_all_hold(held, place, bound):
+    assert_counted(held, merger=tuple(held)[place % len(held)], bound=bound)
+
+
+@pytest.mark.parametrize("sizes", [(0, 0), (0, 90), (64, 64), (1, 0, 1), (1, 1000, 3), (5, 1, 0, 2)])
+def test_ragged_and_empty_lists(sizes):
+    assert_counted({name: sample("row", size) for name, size in zip(NAMES, sizes, strict=False)})
+
+
+@pytest.mark.parametrize("without", NAMES[:3])
+def test_what_all_but_one_hold_does_not_count(without):
+    held = {name: sample("row", 20) + sample("common", 2) for name in NAMES[:3]}
+    held[without] = sample("common", 2)
+    assert_counted(held)
+
+
+def test_lists_of_several_parts_and_blocks(monkeypatch):
+    monkeypatch.setattr(oprf, "MOST_KEYS", 200)
+    monkeypatch.setattr(shared_count, "BLOCK", 300)
+    assert_counted({name: sample("row", 400, 30 * place) for place, name in enumerate(NAMES[:3])})
+
+
+def test_over_streams_under_mutual_tls():
+    assert_counted({name: sample("row", 30 + place, place) for place, name in enumerate(NAMES[:3])}, transport="grpc")
+
+
+def test_rows_that_no_list_can_hold_are_refused():
+    with fails("E104"):
+        run({"north": sample("row", 65), "south": []}, bound=5)
+    with pytest.raises(ValueError, match="must be different"):
+        run({"north": [b"a", b"a"], "south": []})
+
+
+def test_a_random_word_meets_a_target_at_most_once_in_2_to_40_runs():
+    for place in range(LISTS.beyond):
+        bins, width = compared(AlignmentSizes(3, LISTS.size(place), 0))
+        assert 2 * bins * 2**40 <= 2**width or width == 64
+    assert 2 * table_of(1 << 22).sparse * 2**40 <= 2**64  # beyond that words have 64 bits, whatever the bins
+
+
+# -- what a party sees, and what several see together ------------------------------------------------------------------
+COMMON = sample("common", 5)
+HONEST = (  # what the honest party holds beside what the others hold; the declared output is the same
+    [*COMMON, *sample("h", 4)],
+    [*sample("other", 40), *COMMON],
+    [*COMMON, *sample("first", 9)],
+)
+
+
+def world(parties: int, honest: int, own: Sequence[bytes]) -> dict[str, list[bytes]]:
+    """One party holds this; of the others the first holds more than the rest."""
+    held = {name: [*COMMON, *sample("rest", 6)] for name in NAMES[:parties]}
+    held[NAMES[not honest]] += sample("first", 9)
+    return held | {NAMES[honest]: list(own)}
+
+
+def data_of(frame: Frame) -> bytes:
+    name = frame.type.rpartition(".")[2]
+    (kind,) = (getattr(module, name) for module in MESSAGES if hasattr(module, name))
+    found: bytes = kind.FromString(frame.body).data
+    return found
+
+
+def is_fair(bits: Any) -> bool:
+    """Fair bits are not with a chance of 10^-8."""
+    return bool(abs(int(bits.sum(dtype=np.int64)) - bits.size / 2) <= np.sqrt(bits.size / 2 * np.log(2 / 1e-8)))
+
+
+@pytest.mark.parametrize(("parties", "honest"), [(2, 0), (2, 1), (3, 0), (3, 1), (3, 2)])
+def test_messages_to_all_others_have_one_distribution_whatever_is_not_common(parties, honest):
+    """What an honest party sends is uniform, and the last table of a comparison is but for what fills up its word."""
+    shapes, before = set(), dict[str, Any]()
+    for own in HONEST[:parties]:
+        found = defaultdict[str, list[bytes]](list)
+        for seed in range(2):
+            frames: list[Frame] = []
+            ended = run(world(parties, honest, own), bound=64, seed=seed, frames=frames)
+            assert {number for number, _ in ended.values()} == {len(COMMON)}
+            sent = [frame for frame in frames if frame.sender == NAMES[honest]]
+            for frame in sent:
+                if (kind := frame.type.rpartition(".")[2]) in UNIFORM:
+                    found[kind].append(data_of(frame))
+        shapes.add(tuple(sorted((f.sender, f.receiver, f.lane, f.seq, f.type, f.last, len(f.body)) for f in frames)))
+        assert len(found) >= 3
+        for kind, parts in found.items():
+            data = np.frombuffer(b"".join(parts), np.uint8)
+            assert_alike(data, before.setdefault(kind, data))
+            if kind != "LeafTables":
+                columns = np.unpackbits(data[: len(data) // 8 * 8].reshape(-1, 8), axis=1).T
+                assert all(map(is_fair, [columns, *columns]))
+    assert len(shapes) == 1
+
+
+@pytest.mark.parametrize("own", HONEST)
+def test_what_the_merger_collects_shows_no_identifier_of_the_other(own, monkeypatch):
+    """One word in each bin of its points, all different and fair, whether the other holds the point or not."""
+    collected: list[Any] = []
+    collect = shared_count.collect
+
+    async def recorded(*args: Any) -> Any:
+        found = await collect(*args)
+        collected.extend(found)
+        return found
+
+    monkeypatch.setattr(shared_count, "collect", recorded)
+    for seed in range(8):
+        run(world(2, 1, own), bound=64, seed=seed)
+    words = np.concatenate(collected)
+    assert len(np.unique(words)) == len(words) == 8 * 20
+    ours = np.array(collected)[:, :, 0]  # by run and row; the first five are common
+    for some in (ours[:, :5], ours[:, 5:11], ours[:, 11:]):
+        assert is_fair(np.unpackbits(np.ascontiguousarray(some).view(np.uint8)))
+
+
+@pytest.mark.parametrize("parties", [2, 3])
+def test_shares_of_bits_and_of_the_number_are_uniform_but_for_their_sum(parties, monkeypatch):
+    """No n − 1 shares of a bin's product or of the number depend on whether the bin's point is common."""
+    counted, openings = list[tuple[str, Any]](), list[dict[str, int]]()
+    products = shared_count.products
+
+    async def recorded(session: Session, *args: Any) -> Any:
+        found = await products(session, *args)
+        counted.append((session.me, found))
+        return found
+
+    monkeypatch.setattr(shared_count, "products", recorded)
+    for seed in range(4):
+        frames: list[Frame] = []
+        run(world(parties, 1, HONEST[0]), seed=seed, frames=frames)
+        opened = [Opening.FromString(f.body) for f in frames if f.type == Opening.DESCRIPTOR.full_name]
+        senders = [f.sender for f in frames if f.type == Opening.DESCRIPTOR.full_name]
+        values = {
+            name: int.from_bytes(message.values, "little")
+            for name, message in zip(senders, opened, strict=True)
+            if message.label == LABEL
+        }
+        assert set(values) == set(NAMES[:parties])
+        assert sum(values.values()) % 2**32 == len(COMMON)
+        openings.append(values)
+    shares = {name: np.concatenate([each for who, each in counted if who == name]) for name in NAMES[:parties]}
+    total = np.add.reduce(list(shares.values()), dtype=np.uint32)
+    assert (total <= 1).all()
+    assert total.sum() == 4 * len(COMMON)
+    for some in combinations(shares.values(), parties - 1):
+        for together in (*some, np.add.reduce(some, dtype=np.uint32)):
+            assert is_fair(np.unpackbits(together.view(np.uint8)))
+            assert len(np.unique(together)) > 0.99 * len(together)
+    assert all(len({values[name] for values in openings}) == 4 for name in NAMES[:parties])
+
+
+def test_two_runs_on_the_same_rows_share_nothing():
+    seen: list[set[bytes]] = []
+    for seed in range(2):
+        frames: list[Frame] = []
+        run(world(2, 1, HONEST[0]), frames=frames, seed=seed)
+        bodies = [f.body for f in frames if f.type.rpartition(".")[2] in UNIFORM]
+        seen.append({body[start : start + 16] for body in bodies for start in range(16, len(body) - 16)})
+    assert not seen[0] & seen[1]
+
+
+def test_all_that_is_opened_is_stated():
+    frames: list[Frame] = []
+    run(world(3, 1, HONEST[0]), bound=9, frames=frames)
+    stated = {line.label: line for line in declared("cardinality", NAMES[:3], MERGER, 9, LABEL)}
+    assert set(stated) == {LABEL, SIZES}
+    for frame in frames:
+        if frame.type == Opening.DESCRIPTOR.full_name:
+            message = Opening.FromString(frame.body)
+            assert frame.receiver in stated[message.label].recipients
+            assert message.number <= stated[message.label].maximum
+
+
+# -- costs -------------------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize(("parties", "rows", "bound"), [(2, 3000, None), (3, 20, 1000), (5, 300, None)])
+@pytest.mark.parametrize("merger", [0, 1])
+def test_it_sends_what_is_planned(parties, rows, bound, merger):
+    held = {name: sample("row", rows - 2 * place) for place, name in enumerate(NAMES[:parties])}
+    sizes = AlignmentSizes.of({name: len(own) for name, own in held.items()}, common_to(held), bound)
+    traffic = Traffic(tuple(held))
+    agreement_traffic(traffic)
+    cardinality_traffic(traffic, sizes, NAMES[merger])
+    costs = {name: costs for name, (_, costs) in run(held, bound=bound, merger=NAMES[merger]).items()}
+    assert_planned(traffic, costs, rounds=range(2))
+
+
+def test_several_blocks_and_parts_send_what_is_planned(monkeypatch):
+    monkeypatch.setattr(oprf, "MOST_KEYS", 300)
+    for module in (shared_count, alignment_costs):
+        monkeypatch.setattr(module, "BLOCK", 256)
+    held = {name: sample("row", 400) for name in NAMES[:2]}
+    traffic = Traffic(tuple(held))
+    agreement_traffic(traffic)
+    cardinality_traffic(traffic, AlignmentSizes.of(dict.fromkeys(held, 400), 400, None), MERGER)
+    assert_planned(traffic, {name: costs for name, (_, costs) in run(held).items()}, rounds=range(-2, 3))
+
+
+# -- parties that send wrong messages, and parties that are lost -------------------------------------------------------
+def run_faulty(held: Held, rewrite: Rewrite = lambda frame: frame, crash: tuple[str, int] | None = None):
+    async def role(session: Session):
+        return await cardinality(session, await agree(session), held[session.me], merger=MERGER, label=LABEL)
+
+    return run_faulty_parties(
+        tuple(held), role, declared("cardinality", tuple(held), MERGER, None, LABEL), rewrite, crash
+    )
+
+
+def changed(kind: str, sender: str, receiver: str, change: Any) -> Rewrite:
+    def rewrite(frame: Frame) -> Frame:
+        if not frame.type.endswith("." + kind) or (frame.sender, frame.receiver) != (sender, receiver):
+            return frame
+        (message_type,) = (getattr(module, kind) for module in MESSAGES if hasattr(module, kind))
+        message = message_type.FromString(frame.body)
+        message.data = change(message.data)
+        copy = Frame()
+        copy.CopyFrom(frame)
+        copy.body = message.SerializeToString()
+        return copy
+
+    return rewrite
+
+
+FEW = world(3, 1, HONEST[0])
+
+
+@pytest.mark.parametrize("change", [lambda data: data[:-1], lambda data: data + b"\0"])
+@pytest.mark.parametrize(
+    ("kind", "sender", "receiver"),
+    [
+        ("CodeColumns", "north", "south"),
+        ("ProgrammedRows", "south", "north"),
+        ("LeafTables", "north", "east"),
+        ("MaskedOperands", "east", "north"),
+        ("EncryptedMessages", "south", "east"),
+        ("EncryptedMessages", "north", "south"),
+    ],
+)
+def test_what_has_another_size_is_laid_at_its_senders_door(kind, sender, receiver, change):
+    outcome, _ = run_faulty(FEW, changed(kind, sender, receiver, change))
+    assert type(outcome[receiver]) is MalformedMessage
+    assert outcome[receiver].party == sender
+    assert not any("common " in str(end) for end in outcome.values() if isinstance(end, ComineError))
+
+
+def test_a_number_above_ones_own_rows_is_refused():
+    def rewrite(frame: Frame) -> Frame:
+        message = Opening.FromString(frame.body) if frame.type == Opening.DESCRIPTOR.full_name else None
+        if message is None or message.label != LABEL or (frame.sender, frame.receiver) != ("north", "south"):
+            return frame
+        value = (int.from_bytes(message.values, "little") + 100) % 2**32
+        message.values = value.to_bytes(4, "little")
+        copy = Frame()
+        copy.CopyFrom(frame)
+        copy.body = message.SerializeToString()
+        return copy
+
+    outcome, _ = run_faulty(FEW, rewrite)
+    assert type(outcome["south"]) is ProtocolViolation
+    assert "not common to south" in outcome["south"].message
+
+
+@pytest.mark.parametrize("lost", NAMES[:3])
+def test_a_party_that_is_lost_at_some_frame_ends_it_for_all(lost):
+    whole, hub = run_faulty(FEW)
+    sent = hub.sent[lost]
+    for frame in range(0, sent, max(1, sent // 8)):
+        outcome, _ = run_faulty(FEW, crash=(lost, frame))
+        for name, end in outcome.items():
+            if name != lost and end != whole[name]:  # who needs nothing more of it may have finished
+                assert type(end) is PeerError
+                assert end.party == lost
