@@ -26,6 +26,7 @@ from party.policy.publish import PublishSection
 from party.policy.rules import PolicySection, Rules
 from party.services.anonymization.policy import AnonymizationRules
 from party.services.frequency.policy import FrequencySection
+from party.services.notices.settings import NotifySection
 from party.services.queries.policy import QueriesSection
 from party.services.shuffler.policy import ShufflerSection
 
@@ -232,6 +233,7 @@ class PartyConfig(TomlTable):
     policy: PolicySection
     frequency: FrequencySection | None = None
     shuffler: ShufflerSection | None = None
+    notify: NotifySection | None = None
 
     @model_validator(mode="before")
     @classmethod
@@ -279,6 +281,7 @@ class PartyConfig(TomlTable):
             "party": config.party.model_copy(update=places),
             "tls": config.tls.beside(path),
             "dataset": tuple(dataset.beside(folder) for dataset in config.dataset),
+            "notify": None if config.notify is None else config.notify.beside(folder),
         }
         return config.model_copy(update=changes)
 

@@ -57,6 +57,7 @@ from party.services.anonymization.releases import FILE as RELEASES
 from party.services.anonymization.releases import Releases
 from party.services.frequency.service import SERVICE as FREQUENCY_SERVICE
 from party.services.frequency.service import FrequencyService
+from party.services.notices.notices import Notices
 from party.services.queries.service import SERVICE as ANONYMIZATION_SERVICE
 from party.services.queries.service import AnonymizationService
 from party.services.shuffler.service import SERVICE as SHUFFLER_SERVICE
@@ -170,6 +171,7 @@ class Node:
         self._releases = Releases.open(state / RELEASES, self.name, alike(config.dataset))
         undo.callback(self._releases.close)
         judge = Judge(config, members, self.store, self.ledger, self._releases)
+        self.notices = Notices(config.notify, identity, self.store, judge, log)
         self.host = SessionHost(
             JobContext(
                 identity=identity,
@@ -186,6 +188,7 @@ class Node:
                 tables=ReleasedTables(_writable(state / "released")),
                 alignments=Alignments(_writable(state / ALIGNMENTS)),
                 max_running=config.party.max_running,
+                notices=self.notices,
                 spool_limits=SpoolLimits(config.party.report_memory, state),
                 log=log,
             )
@@ -245,6 +248,7 @@ class Node:
         self._server = Serving(server)
         await self.host.recover()
         self._upkeep.start()
+        self.notices.start()
         await self.frequency.start()
         await self.shuffler.start()
         await self._server.start()
@@ -293,6 +297,7 @@ class Node:
                     )
                 )
                 self._upkeep.renew(config)
+                self.notices.renew(config.notify, new.identity, judge)
                 self._estimates.renew(config, judge, new.identity)
                 self._control.renew(config, members, new.identity)
                 self._anonymization.renew(self.sources)
@@ -311,6 +316,7 @@ class Node:
             await self._upkeep.stop()
             await self._connections.stop()
             await self.host.close()
+            await self.notices.stop()
             await self.frequency.stop()
             await self.shuffler.stop()
             await self._anonymization.stop()

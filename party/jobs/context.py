@@ -17,6 +17,7 @@ from party.jobs.tables import ReleasedTables
 from party.node.logs import Log
 from party.policy.consent import Consent
 from party.services.anonymization.releases import Releases
+from party.services.notices.notices import Notices
 from party.state.ledger import Ledger
 from party.state.node_audit import NodeAudit
 from party.state.store import Store
@@ -41,6 +42,7 @@ class JobContext:
         tables: What coordinators may fetch.
         alignments: The alignments that this party keeps.
         max_running: Jobs at once.
+        notices: What people are told.
         spool_limits: What sealed reports of others may take in each job in which the node shuffles them.
         log: The node's log.
         starting: Held while a start is judged and charged, so that no other is judged in between.
@@ -61,6 +63,7 @@ class JobContext:
     tables: ReleasedTables
     alignments: Alignments
     max_running: int
+    notices: Notices
     spool_limits: SpoolLimits
     log: Log
     starting: asyncio.Lock = field(default_factory=asyncio.Lock)

@@ -46,6 +46,7 @@ async def end_record(
     """Ends a job that is not in memory, once `before` is recorded."""
     await context.audit.record(*before, Ended.by(record.job_id, WORDS[state], reason))
     context.store.move(record.job_id, record.state, state, ended(now, reason, context.identity.name))
+    context.notices.ended(record.job_id, record.coordinator, state)
     context.log.warning(f"job {WORDS[state]}", caller=record.coordinator, job=record.job_id.hex(), error=reason)
 
 

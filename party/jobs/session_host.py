@@ -137,6 +137,8 @@ class SessionHost:
             ResourceError: The coordinator has too many open jobs here, or too large ones.
         """
         job, spec, record = await uninterrupted(self._receive(signed, coordinator))
+        if not record.approval:
+            self.context.notices.awaits(record)
         event = "proposal accepted" if record.approval else "proposal awaits approval"
         self.context.log.info(event, job=job.id.hex(), caller=coordinator, task=spec.job.task, dataset=spec.job.dataset)
         return job, SignedApproval.FromString(record.approval) if record.approval else None
@@ -271,6 +273,7 @@ class SessionHost:
         except BaseException:
             job.attempt = before
             raise
+        context.notices.charged(job.spec)
         if again:
             self._keep_open(job, record.expiry)
         context.log.info(

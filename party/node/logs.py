@@ -47,6 +47,8 @@ EVENTS: Final = frozenset(
         "source missing",
         "settings reloaded",
         "settings kept",
+        "notice failed",
+        "notices lost",
         "requests unreadable",
         "proposal accepted",
         "proposal refused",

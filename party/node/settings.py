@@ -89,8 +89,7 @@ def changes(before: Settings, after: Settings) -> tuple[str, ...]:
     found = [f"[party] {key}" for key in _WHILE_IT_RUNS if getattr(old.party, key) != getattr(new.party, key)]
     if old.tls != new.tls or before.identity.certificate_pem != after.identity.certificate_pem:
         found.append("[tls]")
-    if old.policy != new.policy:
-        found.append("[policy]")
+    found += [f"[{table}]" for table in ("policy", "notify") if getattr(old, table) != getattr(new, table)]
     for name in sorted(old.datasets.keys() | new.datasets.keys()):
         if old.datasets.get(name) != new.datasets.get(name):
             what = "added" if name not in old.datasets else "removed" if name not in new.datasets else "changed"

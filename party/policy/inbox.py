@@ -59,10 +59,11 @@ def clock(seconds: float | None) -> str | None:
 
 def listed(party: str, records: Sequence[Record], now: float) -> dict[str, Any]:
     """A list of jobs as JSON values, by the schema `comine.inbox/1`."""
-    return {"schema": "comine.inbox/1", "party": party, "jobs": [_line(record, now) for record in records]}
+    return {"schema": "comine.inbox/1", "party": party, "jobs": [line(record, now) for record in records]}
 
 
-def _line(record: Record, now: float) -> dict[str, Any]:
+def line(record: Record, now: float) -> dict[str, Any]:
+    """One job of a list."""
     job = json.loads(proposal_of(record).spec)["job"]
     return {
         "job_id": record.job_id.hex(),
@@ -109,7 +110,7 @@ def shown(
     return {
         "schema": "comine.proposal/1",
         "party": party,
-        **_line(record, now),
+        **line(record, now),
         "spec_digest": spec.digest.hex(),
         "job": spec.model_dump(mode="json", by_alias=True),
         "started": clock(record.started),

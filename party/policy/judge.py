@@ -18,7 +18,7 @@ from link.files.quantities import seconds
 from party.config import DatasetSection, PartyConfig
 from party.data.shared_sources import alike
 from party.data.sources import Rows
-from party.policy.policy import Approval, check_fit, check_new_rows, decide, verdicts
+from party.policy.policy import Approval, check_fit, check_new_rows, decide, recent_jobs, verdicts
 from party.policy.policy_input import Earlier, PolicyInput, Verdict
 from party.policy.privacy_budget import DatasetBudget, left, totals
 from party.policy.rules import PolicySection
@@ -148,6 +148,17 @@ class Judge:
         """What is left of the totals of a job's dataset for this job and later ones; nothing where none is set."""
         facts = self._input(spec, "", job_id, 1, None)
         return {} if facts.budget is None else left(facts.budget, totals(facts.charged, facts.budget))
+
+    def used(self, spec: JobSpec) -> dict[str, Decimal]:
+        """Which share is used up of each limit that the jobs on a job's dataset have in common: totals, `max_jobs`."""
+        facts, policy = self._input(spec, "", b"", 1, None), self.policy_of(spec)
+        found: dict[str, Decimal] = {}
+        if facts.budget is not None:
+            rest = left(facts.budget, totals(facts.charged, facts.budget))
+            found = {name: 1 - each / getattr(facts.budget, name) for name, each in rest.items()}
+        if policy.max_jobs is not None:
+            found["max_jobs"] = Decimal(recent_jobs(policy, facts)) / policy.max_jobs
+        return found
 
     def releases(self, spec: JobSpec) -> int:
         """How many releases of the rows of a job's dataset were made before."""

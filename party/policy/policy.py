@@ -122,6 +122,16 @@ def check_new_rows(policy: PolicySection, *, me: str, n_rows: int, data_digest: 
         )
 
 
+def recent_jobs(policy: PolicySection, facts: PolicyInput) -> int:
+    """How many jobs `max_jobs` counts."""
+    return len(_recent(policy, facts))
+
+
+def _recent(policy: PolicySection, facts: PolicyInput) -> list[float]:
+    since = facts.now - seconds(policy.max_jobs_period or DEFAULT_PERIOD)
+    return [job.started for job in facts.earlier if job.started > since]
+
+
 # -- the rules --------------------------------------------------------------------------------------------------------
 def _coordinators(policy: PolicySection, facts: PolicyInput) -> Verdict | None:
     if policy.coordinators is None:
@@ -377,9 +387,7 @@ def _party_sets(policy: PolicySection, facts: PolicyInput) -> Verdict | None:
 def _max_jobs(policy: PolicySection, facts: PolicyInput) -> Verdict | None:
     if policy.max_jobs is None:
         return None
-    period = policy.max_jobs_period or DEFAULT_PERIOD
-    recent = [job.started for job in facts.earlier if job.started > facts.now - seconds(period)]
-    refusal = None
+    period, recent, refusal = policy.max_jobs_period or DEFAULT_PERIOD, _recent(policy, facts), None
     if len(recent) >= policy.max_jobs:
         free = dt.datetime.fromtimestamp(recent[-policy.max_jobs] + seconds(period), dt.UTC)
         refusal = (

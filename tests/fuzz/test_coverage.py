@@ -86,6 +86,7 @@ READ: Final[dict[str, tuple[str, ...]]] = {
         "party.services.anonymization.service:_parts",
         "party.services.anonymization.worker:_write_rows",
         "party.services.anonymization.worker:main",
+        "party.services.notices.post:main",
         "jobs.new_federation:render",
         "party.init_files:render_federation",
         "party.init_files:render_party",
@@ -114,6 +115,7 @@ READ: Final[dict[str, tuple[str, ...]]] = {
         "link.pki.identity:_read",
         "party.examination:_certificate",
         "party.node.settings:read_settings",
+        "party.services.notices.notices:Notices._expiring",
     ),
     "files key": (
         "link.pki.certificates:read_key",
@@ -294,7 +296,7 @@ READ: Final[dict[str, tuple[str, ...]]] = {
     "state audit key": ("jobs.audit.key:AuditKey.read",),
     "state jobs": (
         "party.state.database:connect",
-        "party.policy.inbox:_line",
+        "party.policy.inbox:line",
     ),
     "state queries": (
         "party.services.queries.kept:KeptAuditors.read",
