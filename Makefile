@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 PACKAGES := protos link crypto anonymize ldp mining jobs client party coordinator comine
 
-.PHONY: help setup demo test test-slow spark check collected bench bench-peers protos lock clean
+.PHONY: help setup demo test test-slow spark docs docs-tools check collected bench bench-peers protos lock clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -40,11 +40,17 @@ collected: setup
 
 # Most of these wait: for processes that start and die, for gaps and deadlines to pass.
 test-slow: WORKERS = 5
-test-slow: setup spark  ## the tests marked slow: containers, tutorials, crashes of whole processes, large data, all examples
+test-slow: setup spark docs-tools  ## the tests marked slow: containers, tutorials, crashes of whole processes, large data, all examples
 	COMINE_ALL_EXAMPLES=1 $(PYTEST) -m "slow or costly"
 
 spark:  # without it, the tests with Spark are skipped
 	-$(MAKE) --no-print-directory .venv-spark/.installed
+
+docs: .venv-docs/.installed  ## the documentation site, build/site, which `comine docs` opens
+	.venv-docs/bin/python scripts/documentation.py build/site
+
+docs-tools:  # without them, the tests with the site are skipped
+	-$(MAKE) --no-print-directory .venv-docs/.installed
 
 check: setup  ## format, lint, types, layers
 	$(BIN)/ruff format --check .
@@ -61,7 +67,8 @@ bench-peers: .venv-peers/.installed .venv-peers-ldp/.installed .venv-peers-anony
 .venv-peers-ldp/.installed: benchmarks/peers/requirements-ldp.txt
 .venv-peers-anonymize/.installed: benchmarks/peers/requirements-anonymize.txt
 .venv-spark/.installed: requirements/spark.txt
-.venv-peers/.installed .venv-peers-ldp/.installed .venv-peers-anonymize/.installed .venv-spark/.installed:
+.venv-docs/.installed: requirements/docs.txt
+.venv-peers/.installed .venv-peers-ldp/.installed .venv-peers-anonymize/.installed .venv-spark/.installed .venv-docs/.installed:
 	test -x $(@D)/bin/python || $(PYTHON) -m venv $(@D)
 	echo '*' > $(@D)/.gitignore
 	$(@D)/bin/python -m pip install --quiet --disable-pip-version-check --requirement $<
@@ -81,6 +88,9 @@ lock: setup  ## pin all dependencies with hashes (needs uv)
 	printf 'cryptography>=47\ngrpcio>=1.80\nnumpy>=2.1\nprotobuf>=6.31\n' | uv pip compile - --constraint \
 	  requirements/dev.txt --generate-hashes --universal --python-version 3.11 --no-emit-index-url --no-emit-find-links --no-strip-extras \
 	  --no-header --no-annotate --output-file requirements/client.txt
+	printf 'mkdocstrings-python>=2\nzensical>=0.0.70,<0.1\n' | uv pip compile - --constraint requirements/dev.txt \
+	  --generate-hashes --universal --python-version 3.11 --no-emit-index-url --no-emit-find-links --no-strip-extras --no-header \
+	  --no-annotate --upgrade --output-file requirements/docs.txt
 
 clean:  ## remove what the other targets made
-	rm -rf $(VENV) .venv-spark .venv-peers .venv-peers-ldp .venv-peers-anonymize build dist demo-out .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) .venv-spark .venv-docs .venv-peers .venv-peers-ldp .venv-peers-anonymize build dist demo-out .pytest_cache .mypy_cache .ruff_cache .hypothesis

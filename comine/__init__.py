@@ -1,17 +1,19 @@
 """comine: organisations compute together what none may hand over.
 
-import comine
+What the commands do, from Python:
 
-result = comine.simulate("job.toml", {"north": "north.dat.gz", "south": [["bread", "milk"], ["bread"]]})
-result.itemsets()
+    import comine
 
-federation = comine.Federation.connect("federation.toml")
-federation.plan("job.toml").prose
-federation.run("job.toml").save("out")
-job = federation.submit("job.toml")
-job.result().rules()
+    result = comine.simulate("job.toml", {"north": "north.dat.gz", "south": [["bread", "milk"], ["bread"]]})
+    result.itemsets()
 
-comine.anonymize("anonymize.toml").save("release")
+    federation = comine.Federation.connect("federation.toml")
+    federation.plan("job.toml").prose
+    federation.run("job.toml").save("out")
+    job = federation.submit("job.toml")
+    job.result().rules()
+
+    comine.anonymize("anonymize.toml").save("release")
 """
 
 from __future__ import annotations

@@ -28,6 +28,7 @@ _COMMANDS: Final = {
     "compare": "coordinator.cli.compare",
     "query": "coordinator.cli.query",
     "explain": "coordinator.cli.explain",
+    "docs": "coordinator.cli.docs",
     "schema": "coordinator.cli.schema",
     "pki": "coordinator.cli.pki",
     "federation": "coordinator.cli.federation",

@@ -45,7 +45,11 @@ Pins = Annotated[frozenset[str], BeforeValidator(_pins)]
 
 
 class FederationName(TomlTable):
-    """The `[federation]` table."""
+    """The `[federation]` table.
+
+    Attributes:
+        name: For people.
+    """
 
     name: str
 
@@ -53,7 +57,12 @@ class FederationName(TomlTable):
 class Credentials(TomlTable):
     """Certificate authority, certificate, private key and list of revoked certificates, as paths.
 
-    Without `crl` the list is `ca.crl` beside the authority's certificate; while there is none, nothing is revoked.
+    Attributes:
+        ca: The authority's certificate.
+        certificate: That of the holder.
+        key: Its private key, which nobody else may be able to read.
+        crl: The list of revoked certificates; without it `ca.crl` beside the authority's certificate, and while there
+            is none, nothing is revoked.
     """
 
     ca: Path
@@ -85,7 +94,11 @@ class Credentials(TomlTable):
 
 
 class CoordinatorSection(Credentials):
-    """The `[coordinator]` table: the coordinator's credentials, and the folder in which it keeps its jobs."""
+    """The `[coordinator]` table, which only the coordinator needs.
+
+    Attributes:
+        state_dir: The folder in which it keeps its jobs.
+    """
 
     state_dir: Path = Path("jobs")
 
@@ -96,7 +109,13 @@ class CoordinatorSection(Credentials):
 
 
 class Member(TomlTable):
-    """A `[[party]]` table: a party's name, as in its certificate, its address, and perhaps its only certificates."""
+    """A `[[party]]` table.
+
+    Attributes:
+        name: The party's, as in its certificate.
+        address: `HOST:PORT` at which coordinator and peers reach its node.
+        pin: The only certificates that are accepted for it: one SHA-256 fingerprint or several.
+    """
 
     name: Name
     address: str
@@ -105,7 +124,11 @@ class Member(TomlTable):
 
 
 class Federation(TomlTable):
-    """The whole of `federation.toml`."""
+    """The whole of `federation.toml`.
+
+    Attributes:
+        coordinator_pins: By coordinator, the only certificates that are accepted for it, as `pin` of a party.
+    """
 
     federation: FederationName
     coordinator: CoordinatorSection | None = None

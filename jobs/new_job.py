@@ -14,7 +14,7 @@ from link.files.toml_text import quoted
 
 _HEAD: Final = """\
 # {about}
-# See what it costs and discloses before anybody is asked: comine job plan FILE. docs/tasks/run-jobs.md goes on.
+# See what it costs and discloses before anybody is asked: comine job plan FILE. `comine docs run-jobs` goes on.
 
 [job]
 name = {name}

@@ -19,7 +19,7 @@ ComineError
 ├── DeadlineExceeded           60   a wait ended without the awaited message
 └── InternalError              70   a fault in comine itself
 
-Each class has a stable `code` with a page under docs/errors/, and the exit code of the process that ends with it.
+Each class has a stable `code` with a page under `docs/errors`, and the exit code of the process that ends with it.
 The message is one sentence for a person: what happened, where, and what to do.
 
 While a job has a party's rows, what an error says may depend on them, and who proposes jobs could choose what it

@@ -24,7 +24,7 @@ FEDERATION_FILE: Final = "federation.toml"
 
 _NODE: Final = """\
 # The node of {name}. Paths are taken from the folder of this file.
-# Look it over with `comine party check {file}`; docs/reference-party-toml.md lists all keys.
+# Look it over with `comine party check {file}`; `comine docs reference-keys` lists all keys.
 
 [party]
 name = {name_text:<25}# as in the certificate and in the federation file
@@ -57,7 +57,7 @@ exact = "allow"                 # jobs without noise, which the rules below judg
 
 # What may be computed here. Every rule that is written is enforced; a job that breaks one is refused, and its
 # coordinator is told which. The same keys under [dataset.policy] hold for one dataset alone.
-# docs/tasks/write-a-policy.md explains what each protects against.
+# `comine docs write-a-policy` explains what each protects against.
 [policy]
 approve = "manual"              # a person decides on every job: comine party inbox|show|approve|deny {file}
                                 # "auto" approves whatever the rules below allow
@@ -120,7 +120,7 @@ _TOO_FEW: Final = "(there are fewer than 100 rows, of which nothing would be sho
 
 _COLLECTS: Final = """
 # What coordinators may collect here from people's devices, whose reports are perturbed before they leave. Without this
-# table the node collects nothing. docs/tasks/frequency-service.md shows how it goes.
+# table the node collects nothing. `comine docs tasks/frequency-service` shows how it goes.
 {comment}[frequency]
 {rule:<32}# the largest epsilon of a report: a collection that asks for more is refused
 # create = ["analyst"]          # who may create collections; all coordinators of the federation otherwise

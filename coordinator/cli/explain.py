@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from coordinator.cli.options import AsJson
 from coordinator.cli.terminal.completion import error_codes
-
-_PACKAGE = Path(__file__).parents[1]
-_PAGES = (_PACKAGE / "errors", _PACKAGE.parent / "docs" / "errors")  # as installed, and in a checkout
 
 
 def explain(
@@ -24,9 +20,8 @@ def explain(
     as_json: AsJson = False,
 ) -> None:
     """Explain an error code: what it means, typical causes, what to do; or list all codes."""
-    import sys
-
-    from coordinator.cli.terminal.console import write, write_json, write_table
+    from coordinator.cli.pages import show
+    from coordinator.cli.terminal.console import write_json, write_table
     from link.errors import BY_CODE, UsageError
 
     if code is None:
@@ -42,13 +37,8 @@ def explain(
         raise UsageError(f"there is no error code '{code}'; there are {', '.join(sorted(BY_CODE))}")
     if as_json:
         write_json({"schema": "comine.explain/1", **_summary(wanted), "page": _page(wanted)})
-    elif sys.stdout.isatty():
-        from rich.console import Console
-        from rich.markdown import Markdown
-
-        Console().print(Markdown(_page(wanted)))
     else:
-        write(_page(wanted))
+        show(_page(wanted))
 
 
 def _summary(code: str) -> dict[str, str | int]:
@@ -58,8 +48,9 @@ def _summary(code: str) -> dict[str, str | int]:
 
 
 def _page(code: str) -> str:
-    page = next(folder / f"{code}.md" for folder in _PAGES if (folder / f"{code}.md").is_file())
-    return page.read_text(encoding="utf-8")
+    from coordinator.cli.pages import folder
+
+    return (folder() / "errors" / f"{code}.md").read_text(encoding="utf-8")
 
 
 def _title(page: str) -> str:

@@ -13,7 +13,14 @@ MOST_BINS: Final = 10_000
 
 
 class FileEntry(Section):
-    """A file of the hierarchy: CSV with a row for each leaf, or JSON."""
+    """A file of the hierarchy: CSV with a row for each leaf, or JSON.
+
+    Attributes:
+        builder: What makes the hierarchy.
+        file: Its path.
+        separator: Between the cells of a CSV file, if it is not that of the table.
+        add_top: Puts a level `*` on top if the last one has several labels.
+    """
 
     builder: Literal["file"] = "file"
     file: str = Field(min_length=1)
@@ -25,6 +32,7 @@ class IntervalsEntry(Section):
     """Ever wider intervals of numbers.
 
     Attributes:
+        builder: What makes the hierarchy.
         widths: Of the intervals of each level.
         origin: Where one of them begins.
         range: First and last whole number that may occur; by default the leaves are the numbers of the column.
@@ -46,6 +54,7 @@ class BinsEntry(Section):
     """Bins of continuous numbers, which are never shown more exactly.
 
     Attributes:
+        builder: What makes the hierarchy.
         range: First and last number that may occur; both belong to the bins.
         count: Bins of equal width between them.
         ends: Instead of both, where each bin begins and where the last one ends.
@@ -78,14 +87,24 @@ class BinsEntry(Section):
 
 
 class OrderEntry(Section):
-    """Runs of ordered values: by level, how many labels of the level below make one."""
+    """Runs of ordered values: by level, how many labels of the level below make one.
+
+    Attributes:
+        builder: What makes the hierarchy.
+        groups: By level: one number for all labels, or one for each.
+    """
 
     builder: Literal["order"]
     groups: tuple[int | tuple[int, ...], ...] = Field(min_length=1)
 
 
 class PrefixEntry(Section):
-    """Codes whose last characters are masked: by level, how many."""
+    """Codes whose last characters are masked: by level, how many.
+
+    Attributes:
+        builder: What makes the hierarchy.
+        masked: By level, how many.
+    """
 
     builder: Literal["prefix"]
     masked: tuple[int, ...] = Field(min_length=1)
@@ -95,21 +114,35 @@ Period = Literal["month", "quarter", "year", "decade", "century"]
 
 
 class DatesEntry(Section):
-    """The calendar's periods."""
+    """The calendar's periods.
+
+    Attributes:
+        builder: What makes the hierarchy.
+        levels: The period of each level.
+    """
 
     builder: Literal["dates"]
     levels: tuple[Period, ...] = ("month", "quarter", "year", "decade")
 
 
 class GroupingEntry(Section):
-    """Groups by name: by level, the labels of the level below that each label is made of."""
+    """Groups by name: by level, the labels of the level below that each label is made of.
+
+    Attributes:
+        builder: What makes the hierarchy.
+        groups: By level, the labels and what each is made of.
+    """
 
     builder: Literal["grouping"]
     groups: tuple[dict[str, tuple[str, ...]], ...] = Field(min_length=1)
 
 
 class FlatEntry(Section):
-    """The value, then `*`."""
+    """The value, then `*`.
+
+    Attributes:
+        builder: What makes the hierarchy.
+    """
 
     builder: Literal["flat"]
 

@@ -27,7 +27,14 @@ Whole = Annotated[int, Field(strict=True)]  # neither 5.0 nor "5" nor true
 
 
 class DiversitySection(ColumnEntry):
-    """l-diversity of a sensitive column."""
+    """l-diversity of a sensitive column.
+
+    Attributes:
+        kind: How diversity is measured.
+        value: l, the least; whole but for `entropy`.
+        column: Which; may be left out where only one column is sensitive.
+        c: Of `recursive` diversity.
+    """
 
     kind: Literal["distinct", "entropy", "recursive"] = "distinct"
     value: Fraction = Field(ge=1)
@@ -57,7 +64,14 @@ class DiversitySection(ColumnEntry):
 
 
 class ClosenessSection(ColumnEntry):
-    """t-closeness of a sensitive column."""
+    """t-closeness of a sensitive column.
+
+    Attributes:
+        distance: Between distributions of a class and of the table.
+        value: t, the largest distance.
+        column: Which; may be left out where only one column is sensitive.
+        ground: Of ordered values: what one step is, of ranks or of the numbers themselves.
+    """
 
     distance: Literal["equal", "variational", "kl", "ordered", "hierarchical"] = "equal"
     value: Fraction = Field(ge=0)
@@ -81,7 +95,12 @@ class ClosenessSection(ColumnEntry):
 
 
 class SensitivitySection(Entry):
-    """p distinct values of every listed sensitive column; of all of them by default."""
+    """p distinct values of every listed sensitive column; of all of them by default.
+
+    Attributes:
+        value: p, the least number.
+        columns: Which; all sensitive ones, where absent.
+    """
 
     value: Whole = Field(ge=1)
     columns: tuple[ColumnName, ...] = ()
@@ -109,7 +128,13 @@ class SensitivitySection(Entry):
 
 
 class ShareSection(ColumnEntry):
-    """(alpha, k): the largest share of a sensitive value in a class."""
+    """(alpha, k): the largest share of a sensitive value in a class.
+
+    Attributes:
+        value: alpha, the largest.
+        column: Which; may be left out where only one column is sensitive.
+        values: The values that it holds for; all, where absent.
+    """
 
     value: Fraction = Field(gt=0, le=1)
     column: ColumnName | None = None
@@ -126,7 +151,13 @@ class ShareSection(ColumnEntry):
 
 
 class LikenessSection(ColumnEntry):
-    """beta-likeness of a sensitive column."""
+    """beta-likeness of a sensitive column.
+
+    Attributes:
+        value: beta, by how much a value's share in a class may exceed its share in the table.
+        column: Which; may be left out where only one column is sensitive.
+        enhanced: Also bounds values that are frequent in the table: the limit is min(beta, -ln q).
+    """
 
     value: Fraction = Field(gt=0)
     column: ColumnName | None = None
@@ -142,7 +173,12 @@ class LikenessSection(ColumnEntry):
 
 
 class DisclosureSection(ColumnEntry):
-    """delta-disclosure of a sensitive column."""
+    """delta-disclosure of a sensitive column.
+
+    Attributes:
+        value: delta, the largest logarithm of the ratio of shares.
+        column: Which; may be left out where only one column is sensitive.
+    """
 
     value: Fraction = Field(gt=0)
     column: ColumnName | None = None
@@ -165,7 +201,18 @@ _Disclosure = Annotated[tuple[DisclosureSection, ...], one_or_many(DisclosureSec
 
 
 class _BuiltIn(Section):
-    """The keys that comine has itself, and no others."""
+    """The keys that comine has itself, and no others.
+
+    Attributes:
+        k: The least rows of a class.
+        l: l-diversity.
+        t: t-closeness.
+        p: p-sensitivity.
+        alpha: (alpha, k)-anonymity.
+        h: Of how many levels of `[anonymize.levels]` each class has values.
+        beta: beta-likeness.
+        delta: delta-disclosure privacy.
+    """
 
     k: Whole | None = Field(default=None, ge=1)
     l: _Diversity = ()  # noqa: E741 - the model's own name
@@ -222,7 +269,13 @@ class ModelSection(_BuiltIn):
 
 
 class LevelsSection(Section):
-    """The `[anonymize.levels]` table: levels of sensitivity, low to high, and their weights."""
+    """The `[anonymize.levels]` table: levels of sensitivity, low to high, and their weights.
+
+    Attributes:
+        values: By level, the values of the sensitive column.
+        weights: One for each level, by which `maa-slie` weighs their entropy.
+        column: Which; may be left out where only one column is sensitive.
+    """
 
     values: tuple[tuple[str, ...], ...] = Field(min_length=1)
     weights: tuple[Fraction, ...] | None = None

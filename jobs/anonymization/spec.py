@@ -40,7 +40,12 @@ _OWN_TABLES: Final = ("mondrian", "mdav", "maa_slie", "gpkc", "condensation", "d
 
 
 class ColumnSection(Section):
-    """An entry of `[anonymize.columns]`: the kind of a column's values, and of ordinal ones their order."""
+    """An entry of `[anonymize.columns]`: the kind of a column's values, and of ordinal ones their order.
+
+    Attributes:
+        kind: What its values are.
+        order: Of ordinal values: all of them, lowest first.
+    """
 
     kind: Kind
     order: tuple[str | int | Decimal, ...] = ()

@@ -55,7 +55,7 @@ class ItemsetsSection(Section):
             `auto` takes `hidden-all` where disclosure is preferred, else `frequent-items`.
         catalogue: The items of a public catalogue, once it has been read.
         union: One-shot: whether the union carries locally `maximal` itemsets or `all` locally frequent ones.
-        lambda_: Mixes the proportional local threshold with the even one; see `mining.thresholds`.
+        lambda_: Mixes the proportional local threshold with the even one, in [0, 1).
         max_candidates: The most candidates of one level.
         exclude: Patterns of items that every party removes from its rows beforehand: `*` any text, `?` any character,
             `[…]` one of some; case matters. The rows themselves stay, empty or not.
@@ -134,7 +134,13 @@ class ItemsetsSection(Section):
 
 
 class RulesSection(Section):
-    """The `[rules]` table, with task = "rules"."""
+    """The `[rules]` table, with task = "rules".
+
+    Attributes:
+        min_confidence: The least confidence, in [0, 1]. Inclusive.
+        consequent: `single`: only rules with one item there.
+        measures: What is stated of each rule, by name.
+    """
 
     min_confidence: Fraction
     consequent: Literal["any", "single"] = "any"

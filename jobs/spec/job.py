@@ -55,7 +55,17 @@ Recipients = Annotated[_Several, BeforeValidator(_one_or_several, json_schema_in
 
 
 class JobSection(Section):
-    """The `[job]` table: what is done, by whom, on which dataset, for whom, and for how long at most."""
+    """The `[job]` table: what is done, by whom, on which dataset, for whom, and for how long at most.
+
+    Attributes:
+        name: For people; a weekly job keeps it.
+        task: What is computed.
+        parties: Who takes part, by the names of the federation file; at least two.
+        dataset: By which name each party has the data.
+        partition: `horizontal`: parties hold rows. `vertical`: columns of the same rows. `hybrid`: rows and columns.
+        recipients: Who gets the result: `coordinator`, parties, or `all`.
+        deadline: How long the job may take, such as `30m`.
+    """
 
     name: str = Field(min_length=1, max_length=200)
     task: Task

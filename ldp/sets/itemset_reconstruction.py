@@ -98,7 +98,7 @@ class BasketOperator(ABC):
 
     @abstractmethod
     def transition(self, k: int) -> list[list[Fraction]]:
-        """P[a][j]: the exact probability that of k given items, of which a basket holds a, the report shows j."""
+        """`P[a][j]`: the exact probability that of k given items, of which a basket holds a, the report shows j."""
 
     def weights(self, k: int) -> Floats:
         """W_0 … w_k of itemsets of k items, to the nearest floats.

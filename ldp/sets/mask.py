@@ -81,7 +81,7 @@ class Mask(BasketOperator):
         return rows ^ coin_rows(self._kept.complement, len(baskets), self.domain.size, rng)
 
     def transition(self, k: int) -> list[list[Fraction]]:
-        """P[a][j]: how many of a bits stay 1, and how many of k − a become it."""
+        """`P[a][j]`: how many of a bits stay 1, and how many of k − a become it."""
         return [_convolved(binomial(a, self.p), binomial(k - a, 1 - self.p)) for a in range(k + 1)]
 
 

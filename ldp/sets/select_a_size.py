@@ -160,7 +160,7 @@ class SelectASize(BasketOperator):
         return rows
 
     def transition(self, k: int) -> list[list[Fraction]]:
-        """P[a][j]: of j' kept items some are among the a, and of the k − a others each comes in with ρ."""
+        """`P[a][j]`: of j' kept items some are among the a, and of the k − a others each comes in with ρ."""
         m = self.length
         table = []
         for a in range(k + 1):

@@ -27,7 +27,12 @@ def _rule(value: Any) -> Any:
 
 
 class RuleSection(TomlTable):
-    """A sensitive rule; without a consequent, an itemset."""
+    """A sensitive rule; without a consequent, an itemset.
+
+    Attributes:
+        antecedent: The items of its left side.
+        consequent: Those of its right side.
+    """
 
     antecedent: tuple[str, ...] = Field(min_length=1)
     consequent: tuple[str, ...] = ()

@@ -28,6 +28,7 @@ COMMANDS = [
     "audit show",
     "audit verify",
     "compare",
+    "docs",
     "doctor",
     "explain",
     "federation",

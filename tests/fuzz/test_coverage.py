@@ -59,6 +59,7 @@ JUDGED: Final = "what was judged when it arrived, or is handed on as bytes; its 
 READ: Final[dict[str, tuple[str, ...]]] = {
     OWN: (
         "coordinator.anonymisation.releases:ReleasingNode._checked",
+        "coordinator.cli.docs:docs",
         "coordinator.cli.explain:_page",
         "coordinator.demo.story:households",
         "coordinator.demo.run:_make_room",

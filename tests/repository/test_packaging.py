@@ -60,7 +60,7 @@ def test_the_wheel_is_complete(wheel: Path) -> None:
         if path.is_file() and "__pycache__" not in path.parts
     }
     assert sources <= names
-    assert {f"{WHEEL['force-include']['docs/errors']}/{code}.md" for code in BY_CODE} <= names
+    assert {f"{WHEEL['force-include']['docs']}/errors/{code}.md" for code in BY_CODE} <= names
     assert {f"{package}/py.typed" for package in PACKAGES - {"protos"}} <= names
     assert "protos/v1/link_pb2.py" in names
 

@@ -43,6 +43,13 @@ def error_codes(incomplete: str) -> list[str]:
     return [code for code in sorted(BY_CODE) if code.startswith(incomplete)]
 
 
+def page_names(incomplete: str) -> list[str]:
+    """Pages of the documentation that begin as typed."""
+    from coordinator.cli.pages import names
+
+    return [name for name in names() if name.startswith(incomplete)]
+
+
 def schema_names(incomplete: str) -> list[str]:
     """Published schemas that begin as typed."""
     from jobs.schema import NAMES
