@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 PACKAGES := protos link crypto anonymize ldp mining jobs client party coordinator comine
 
-.PHONY: help setup demo test test-slow spark docs docs-tools check collected bench bench-peers protos lock clean
+.PHONY: help setup demo test test-slow spark s3 docs docs-tools check collected bench bench-peers protos lock clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -40,7 +40,7 @@ collected: setup
 
 # Most of these wait: for processes that start and die, for gaps and deadlines to pass.
 test-slow: WORKERS = 5
-test-slow: setup spark docs-tools  ## the tests marked slow: containers, tutorials, crashes of whole processes, large data, all examples
+test-slow: setup spark s3 docs-tools  ## the tests marked slow: containers, tutorials, crashes of whole processes, large data, all examples
 	COMINE_ALL_EXAMPLES=1 $(PYTEST) -m "slow or costly"
 
 spark:  # without it, the tests with Spark are skipped
@@ -51,6 +51,9 @@ docs: .venv-docs/.installed  ## the documentation site, build/site, which `comin
 
 docs-tools:  # without them, the tests with the site are skipped
 	-$(MAKE) --no-print-directory .venv-docs/.installed
+
+s3:  # without it, the tests with a server that speaks as S3 does
+	-$(MAKE) --no-print-directory .venv-s3/.installed
 
 check: setup  ## format, lint, types, layers
 	$(BIN)/ruff format --check .
@@ -68,7 +71,8 @@ bench-peers: .venv-peers/.installed .venv-peers-ldp/.installed .venv-peers-anony
 .venv-peers-anonymize/.installed: benchmarks/peers/requirements-anonymize.txt
 .venv-spark/.installed: requirements/spark.txt
 .venv-docs/.installed: requirements/docs.txt
-.venv-peers/.installed .venv-peers-ldp/.installed .venv-peers-anonymize/.installed .venv-spark/.installed .venv-docs/.installed:
+.venv-s3/.installed: requirements/s3.txt
+.venv-peers/.installed .venv-peers-ldp/.installed .venv-peers-anonymize/.installed .venv-spark/.installed .venv-s3/.installed .venv-docs/.installed:
 	test -x $(@D)/bin/python || $(PYTHON) -m venv $(@D)
 	echo '*' > $(@D)/.gitignore
 	$(@D)/bin/python -m pip install --quiet --disable-pip-version-check --requirement $<
@@ -85,6 +89,8 @@ lock: setup  ## pin all dependencies with hashes (needs uv)
 	echo 'hatchling>=1.25' | uv pip compile - --constraint requirements/dev.txt --generate-hashes --universal \
 	  --python-version 3.11 --no-emit-index-url --no-emit-find-links --no-strip-extras --no-header --no-annotate \
 	  --output-file requirements/build.txt
+	printf 'moto[s3]>=5.1\nflask>=3.1\nflask-cors>=6\n' | uv pip compile - --generate-hashes --universal --python-version 3.11 \
+	  --no-emit-index-url --no-emit-find-links --no-strip-extras --no-header --no-annotate --output-file requirements/s3.txt
 	printf 'cryptography>=47\ngrpcio>=1.80\nnumpy>=2.1\nprotobuf>=6.31\n' | uv pip compile - --constraint \
 	  requirements/dev.txt --generate-hashes --universal --python-version 3.11 --no-emit-index-url --no-emit-find-links --no-strip-extras \
 	  --no-header --no-annotate --output-file requirements/client.txt
@@ -93,4 +99,4 @@ lock: setup  ## pin all dependencies with hashes (needs uv)
 	  --no-annotate --upgrade --output-file requirements/docs.txt
 
 clean:  ## remove what the other targets made
-	rm -rf $(VENV) .venv-spark .venv-docs .venv-peers .venv-peers-ldp .venv-peers-anonymize build dist demo-out .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) .venv-spark .venv-s3 .venv-docs .venv-peers .venv-peers-ldp .venv-peers-anonymize build dist demo-out .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -14,9 +14,11 @@ from jobs.kinds.packages import TASKS
 from jobs.spec.toml import TomlTable, read_toml, validate
 from jobs.spec.values import DataName, Duration, Fraction
 from link.errors import ConfigurationError
+from mining.data.copies import is_plain
 from mining.data.schemes.registry import database_forms, scheme_of, unread
 from mining.data.schemes.scheme import DatabaseScheme
-from mining.data.source_options import SourceOptions
+from mining.data.source_options import SourceOptions, is_encoding
+from mining.data.workbooks import is_workbook
 from mining.joint.hybrid.spool_limits import LEAST_REPORT_MEMORY, REPORT_MEMORY
 from mining.partitioned.encoding.expected import MEMORY_SHARE
 from mining.public_sizes import NOTHING, PublicSizes
@@ -86,6 +88,8 @@ class DatasetSection(TomlTable):
         id: Column that numbers transactions, with one item a row; of a table, the columns that together name a row,
             or none where jobs learn models from rows of its own and none aligns them.
         item: Column of the items, with one item a row.
+        encoding: Of text that is not in UTF-8.
+        sheet: Of a workbook; the first by default.
         password_env: The environment variable that holds the password of the source.
         password_file: The file whose first line is that password, open to its owner alone.
         engine: Where rows are counted: `memory`, in the node; `processes`, in blocks on its disk by processes; `spark`,
@@ -107,6 +111,8 @@ class DatasetSection(TomlTable):
     query: str | None = Field(default=None, min_length=1)
     id: Annotated[tuple[str, ...], BeforeValidator(_id_columns)] = ("id",)
     item: str = Field(default="item", min_length=1)
+    encoding: str | None = Field(default=None, min_length=1)
+    sheet: str | None = Field(default=None, min_length=1)
     password_env: str | None = Field(default=None, min_length=1)
     password_file: Path | None = None
     engine: Literal["auto", "memory", "processes", "spark"] = "auto"
@@ -128,7 +134,7 @@ class DatasetSection(TomlTable):
             raise ValueError('a query needs format = "sql"')
         if self.is_database and self.format != "sql":
             raise ValueError('the URL of a database needs format = "sql" and a query')
-        self._check_password()
+        self._check_options()
         if self.separator is not None and self.format in ("parquet", "sql"):
             raise ValueError(f'a separator means nothing with format = "{self.format}"')
         if self.separator is not None and self.format != "basket" and len(self.separator) != 1:
@@ -164,6 +170,21 @@ class DatasetSection(TomlTable):
             named = "several columns of ids need" if self.id else "id = [] needs"
             raise ValueError(f'{named} kind = "table"; transactions have one column of ids')
         return self
+
+    def _check_options(self) -> None:
+        if self.encoding is not None and (self.format in ("parquet", "sql") or is_workbook(self.source)):
+            raise ValueError("encoding is for text files; leave it out")
+        if self.encoding is not None and not is_encoding(self.encoding):
+            raise ValueError('encoding is not known; write one such as "latin-1", "windows-1252" or "utf-16"')
+        if self.sheet is not None and not is_workbook(self.source):
+            raise ValueError("sheet is for workbooks such as sales.xlsx; leave it out")
+        if is_workbook(self.source) and self.format not in ("csv", "long", "wide"):
+            raise ValueError('a sheet of a workbook is read with format = "csv", "long" or "wide"')
+        if self.anonymization is not None and self.format != "sql" and not is_plain(self.source, self.options):
+            raise ValueError("[dataset.anonymization] needs one file of this machine, in UTF-8; copy the data into one")
+        if self.engine == "spark" and not (self.encoding is None and scheme_of(self.source) is None):
+            raise ValueError('engine = "spark" reads files that all workers find at the same path')
+        self._check_password()
 
     def _check_password(self) -> None:
         named = self.password_env is not None or self.password_file is not None
@@ -207,7 +228,7 @@ class DatasetSection(TomlTable):
     @property
     def options(self) -> SourceOptions:
         """What reading the source needs beside its place and format."""
-        return SourceOptions(self.password_env, self.password_file)
+        return SourceOptions(self.encoding, self.sheet, self.password_env, self.password_file)
 
     def beside(self, folder: Path) -> DatasetSection:
         """The same with relative paths taken from `folder`."""

@@ -26,6 +26,7 @@ _MOST: Final = 0.5
 _FEW_ROWS: Final = 10  # below it, what most rows have in common says little
 _SEPARATING: Final = re.compile(r"[,;|\t]")
 _NUMBER: Final = re.compile(r"[A-Za-z]{0,3}[-_#]?\d[\d:./-]*")
+_TWICE: Final = re.compile("[\u00c2\u00c3][\u0080-\u00bf]|\u00e2\u20ac|\ufffd")
 _BYTE_ORDER_MARK: Final = "\ufeff"
 _NO_BREAK: Final = "\u00a0\u202f"
 _INVISIBLE: Final = frozenset("\ufeff\u200b\u200c\u200d\u2060\u00ad")
@@ -228,6 +229,15 @@ def _invisible(data: Transactions, _dataset: Declared) -> Hint | None:
     return Hint("invisible", f"{sentence}; write them without, or set separator to what separates items", some(hidden))
 
 
+def _encoding(data: Transactions, _dataset: Declared) -> Hint | None:
+    """Text in UTF-8 that was read, here or before, as if it were in an encoding of one byte a character."""
+    wrong = [item for item in data.items if _TWICE.search(item)]
+    if not wrong:
+        return None
+    sentence = f"{len(wrong)} items look like UTF-8 text that was read in another encoding"
+    return Hint("encoding", f"{sentence}; leave out encoding, or save the source anew", some(wrong))
+
+
 def has_hidden(text: str) -> bool:
     """Whether a text holds, between its first and last visible character, one that nobody sees."""
     return any(map(_is_hidden, text.strip()))
@@ -266,5 +276,5 @@ def _settings(guess: Guess | None, dataset: Declared) -> str:
 
 
 _Look = Callable[[Transactions, Declared], Hint | None]
-_MISREAD: Final[tuple[_Look, ...]] = (_emptiness, _header, _separator, _ids)
+_MISREAD: Final[tuple[_Look, ...]] = (_emptiness, _header, _separator, _ids, _encoding)
 _LOOKS: Final[tuple[_Look, ...]] = (*_MISREAD, _alike, _edges, _invisible, _long_names)

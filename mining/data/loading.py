@@ -7,6 +7,7 @@ from pathlib import Path
 
 from link.errors import ConfigurationError
 from mining.data import table_readers, table_sources, text_sources
+from mining.data.copies import Wanted, local_file
 from mining.data.source_options import PLAIN, SourceOptions
 from mining.data.tables import Table
 from mining.data.text_files import existing, read_text
@@ -33,8 +34,9 @@ def load_transactions(
     LF, CR LF or all of them in CR, and may be compressed with gzip.
 
     Args:
-        source: A file, or for format "sql" a URL: `sqlite:///PATH`, `duckdb:///PATH` (PATH as written, so an absolute
-            one makes four slashes) or `postgres://USER@HOST/DATABASE`.
+        source: A file, a pattern of several, or a URL such as `s3://BUCKET/KEY` or `https://HOST/PATH`; or for format
+            "sql" the URL of a database: `sqlite:///PATH`, `duckdb:///PATH` (PATH as written, so an absolute one makes
+            four slashes) or `postgres://USER@HOST/DATABASE`.
         format:
             - basket: one transaction a line, items separated by blanks (any run of ASCII white space), where blank
               lines are ignored; or by `separator`, where empty lines are.
@@ -64,17 +66,18 @@ def load_transactions(
     check_options(format, separator, query)
     if format == "sql":
         return table_sources.from_sql(str(source), query or "", id_column, item_column, options)
-    path = Path(source)
-    if format == "parquet":
-        return table_sources.from_parquet(existing(path), id_column, item_column)
-    if format == "basket":
-        return text_sources.from_baskets(read_text(path), separator, path)
-    data = read_text(path, quotes=True)
-    if format == "csv":
-        return text_sources.from_records(data, separator or ",", path)
-    if format == "long":
-        return text_sources.from_long(data, separator or ",", id_column, item_column, path)
-    return text_sources.from_wide(data, separator or ",", id_column, path)
+    wanted = Wanted(format, separator, format in ("long", "wide"), (id_column, item_column))
+    with local_file(str(source), options, wanted) as path:
+        if format == "parquet":
+            return table_sources.from_parquet(existing(path), id_column, item_column)
+        if format == "basket":
+            return text_sources.from_baskets(read_text(path), separator, path)
+        data = read_text(path, quotes=True)
+        if format == "csv":
+            return text_sources.from_records(data, separator or ",", path)
+        if format == "long":
+            return text_sources.from_long(data, separator or ",", id_column, item_column, path)
+        return text_sources.from_wide(data, separator or ",", id_column, path)
 
 
 def check_options(
@@ -118,7 +121,7 @@ def load_table(
     decimals, truth values as `true` and `false`, dates and times as in ISO 8601.
 
     Args:
-        source: A file, or for format "sql" a URL as of `load_transactions`.
+        source: As of `load_transactions`.
         format:
             - csv: a header, and a line per row; blank lines are ignored. May be compressed with gzip.
             - parquet: a column for each column.
@@ -135,10 +138,10 @@ def load_table(
     check_table_options(format, separator, query)
     if format == "sql":
         return table_readers.table_from_sql(str(source), query or "", id_columns, options)
-    path = Path(source)
-    if format == "parquet":
-        return table_readers.table_from_parquet(existing(path), id_columns)
-    return table_readers.table_from_csv_file(path, csv_separator(separator), id_columns)
+    with local_file(str(source), options, Wanted(format, separator, has_header=True)) as path:
+        if format == "parquet":
+            return table_readers.table_from_parquet(existing(path), id_columns)
+        return table_readers.table_from_csv_file(path, csv_separator(separator), id_columns)
 
 
 def check_table_options(

@@ -12,9 +12,11 @@ from pathlib import Path
 from typing import Final, Literal
 
 from link.errors import InputDataError
+from mining.data.copies import head_of, is_plain
 from mining.data.csv_text import improper
 from mining.data.schemes.registry import scheme_of
 from mining.data.schemes.scheme import DatabaseScheme
+from mining.data.source_options import PLAIN, SourceOptions
 from mining.data.text_files import existing
 
 Format = Literal["basket", "long", "wide", "csv", "parquet", "sql"]
@@ -62,12 +64,15 @@ class Guess:
         return {key: value for key, value in given.items() if value is not None}
 
 
-def guess_format(source: str, kind: Literal["transactions", "table"] = "transactions") -> Guess:
+def guess_format(
+    source: str, kind: Literal["transactions", "table"] = "transactions", options: SourceOptions = PLAIN
+) -> Guess:
     """What the source looks like.
 
     Args:
         source: A file, or the URL of a database.
         kind: What is in it.
+        options: What else reading it needs.
 
     Raises:
         InputDataError: The file cannot be opened, or is empty.
@@ -75,7 +80,7 @@ def guess_format(source: str, kind: Literal["transactions", "table"] = "transact
     if isinstance(scheme_of(source), DatabaseScheme):
         return Guess("sql", "it is the URL of a database")
     path = Path(source)
-    head, whole = _head(path)
+    head, whole = _head(path) if is_plain(source, options) else head_of(source, options, HEAD_BYTES)
     if head.startswith(_PARQUET_MAGIC):
         return Guess("parquet", "it begins as Parquet files do")
     text = head.decode("utf-8", "ignore").removeprefix(_BYTE_ORDER_MARK)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import os
 import stat
 from dataclasses import dataclass
@@ -16,12 +17,21 @@ class SourceOptions:
     """Options of a source; a password itself is never among them.
 
     Attributes:
+        encoding: Of text; None: UTF-8.
+        sheet: Of a workbook; None: the first.
         password_env: The environment variable that holds the password.
         password_file: The file whose first line is the password.
     """
 
+    encoding: str | None = None
+    sheet: str | None = None
     password_env: str | None = None
     password_file: Path | None = None
+
+    @property
+    def settings(self) -> list[str | None]:
+        """What of them says what is read."""
+        return [self.encoding, self.sheet]
 
     def password(self) -> str | None:
         """The password, read anew, so that a new one needs no restart; None where none is named.
@@ -37,6 +47,16 @@ class SourceOptions:
                 )
             return found
         return None if self.password_file is None else _first_line(self.password_file)
+
+
+def is_encoding(name: str) -> bool:
+    """Whether there is an encoding of text of this name."""
+    try:
+        codecs.lookup(name)
+        "".encode(name)
+    except (LookupError, ValueError):
+        return False
+    return True
 
 
 PLAIN = SourceOptions()

@@ -107,11 +107,14 @@ def _end_of_piece(data: bytes, *, quotes: bool) -> int:
 def _check(data: bytes, path: Path, lines: int) -> None:
     """Refuses what is no UTF-8 text, behind so many lines."""
     if not lines and data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-        raise InputDataError(f"{path} is UTF-16 text; save it as UTF-8.")
+        raise InputDataError(f'{path} is UTF-16 text; save it as UTF-8, or write encoding = "utf-16".')
     fault = _first_fault(data)
     if fault >= 0:
         line = lines + data.count(b"\n", 0, fault) + 1
-        raise InputDataError(f"{path} is not UTF-8 text: line {line} holds a byte that is not; re-encode it.")
+        raise InputDataError(
+            f"{path} is not UTF-8 text: line {line} holds a byte that is not; re-encode it, or name its encoding, as "
+            'in encoding = "windows-1252".'
+        )
     zero = data.find(b"\0")
     if zero >= 0:
         line = lines + data.count(b"\n", 0, zero) + 1

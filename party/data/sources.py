@@ -14,11 +14,12 @@ from pathlib import Path
 from typing import Final, NamedTuple, TypeVar
 
 from jobs.data import Data, close
-from link.errors import InputDataError
 from link.executor import Executor
-from link.files.printable import why_not_read
-from link.files.stamps import Stamp
+from mining.data.copies import State, state_of
 from mining.data.loading import load_table, load_transactions
+from mining.data.schemes.local_files import LocalFiles, is_pattern
+from mining.data.schemes.registry import scheme_of
+from mining.data.source_options import PLAIN
 from mining.data.tables import Table
 from mining.data.transactions import Transactions
 from mining.partitioned.cores import Cores
@@ -53,7 +54,7 @@ class Rows(NamedTuple):
 class _Kept:
     """The last reading of one dataset; the lock keeps two jobs from reading it at once."""
 
-    stamp: Stamp | None = None
+    stamp: tuple[object, ...] | None = None
     data: Data | None = None
     digest: bytes = b""
     blocks: BlockFolders | None = None
@@ -143,7 +144,7 @@ class Sources:
         return [
             name
             for name, (dataset, _) in self._datasets.items()
-            if not dataset.is_database and dataset.engine != "spark" and not os.path.exists(dataset.source)
+            if not dataset.is_database and dataset.engine != "spark" and _is_missing(dataset.source)
         ]
 
     def hidden_rules(self, name: str) -> int:
@@ -176,9 +177,9 @@ class Sources:
             if engine == "processes":
                 kept.data, kept.stamp, kept.digest = None, None, b""
                 return await self._in_blocks(name)
-            stamp = None if dataset.is_database else _stamp(dataset.source)
-            fresh = stamp is not None and stamp.is_fresh()
-            if kept.data is not None and stamp is not None and kept.stamp == stamp:
+            stamp = None if dataset.is_database else await self._state(dataset)
+            fresh = stamp is not None and stamp.is_fresh
+            if kept.data is not None and stamp is not None and kept.stamp == stamp.marks:
                 return kept.data
             kept.data, kept.stamp, kept.digest = (
                 None,
@@ -187,8 +188,13 @@ class Sources:
             )  # before the new reading, so that the two never lie in memory together
             (data,) = await self._executor.map(lambda each: read_dataset(each, withheld), [dataset])
             if stamp is not None and not fresh:
-                kept.data, kept.stamp = data, stamp
+                kept.data, kept.stamp = data, stamp.marks
             return data
+
+    async def _state(self, dataset: DatasetSection) -> State:
+        """How a source of files is now; a store is asked off the event loop."""
+        (found,) = await self._executor.map(lambda each: state_of(each.source, each.options), [dataset])
+        return found
 
     async def _in_blocks(self, name: str) -> PartitionedRows | PartitionedTable:
         """The rows of a dataset in blocks, encoded anew where its file has changed; what cancels this ends that."""
@@ -262,11 +268,11 @@ def _given_back(lending: asyncio.Future[Sequence[L]]) -> None:
             rows.close()
 
 
-def _stamp(place: str) -> Stamp:
-    try:
-        return Stamp.of(Path(place))
-    except (OSError, ValueError) as error:
-        raise InputDataError(f"{place} cannot be read ({why_not_read(error)}); check [[dataset]] source") from None
+def _is_missing(source: str) -> bool:
+    """Whether there is no such file of this machine; nobody is asked about others."""
+    if scheme_of(source) is not None:
+        return False
+    return not LocalFiles().files(source, PLAIN) if is_pattern(source) else not os.path.exists(source)
 
 
 def read_dataset(dataset: DatasetSection, withheld: Sequence[str]) -> Transactions | Table:
@@ -283,10 +289,9 @@ def read_dataset(dataset: DatasetSection, withheld: Sequence[str]) -> Transactio
         ConfigurationError: The settings do not fit the source.
         InputDataError: The source is missing, corrupt or not in the declared format.
     """
-    source = dataset.source if dataset.is_database else Path(dataset.source)
     if dataset.kind == "table":
         table = load_table(
-            source,
+            dataset.source,
             dataset.format,
             separator=dataset.separator,
             query=dataset.query,
@@ -295,7 +300,7 @@ def read_dataset(dataset: DatasetSection, withheld: Sequence[str]) -> Transactio
         )
         return table.without(withheld)
     data = load_transactions(
-        source,
+        dataset.source,
         dataset.format,
         separator=dataset.separator,
         query=dataset.query,

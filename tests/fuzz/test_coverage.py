@@ -215,6 +215,12 @@ READ: Final[dict[str, tuple[str, ...]]] = {
         "anonymize.reading:read_parquet",
         "mining.data.table_readers:table_from_parquet",
     ),
+    "files copied-csv": (
+        "mining.data.copies:_recoded",
+        "mining.data.schemes.local_files:LocalFiles.opened",
+    ),
+    "files copied-parquet": ("mining.data.parquet_files:join_parquet",),
+    "files workbook": ("mining.data.copies:head_of",),
     "files block-csv": ("anonymize.blocks.sources:CsvBlocks.__init__",),
     "files block-parquet": (
         "anonymize.blocks.sources:ParquetBlocks.__init__",

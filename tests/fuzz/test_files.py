@@ -68,6 +68,7 @@ from link.pki.signing import judge, sign
 from link.pki.trust import Trust
 from mining.data.loading import load_table, load_transactions
 from mining.data.source_format import guess_format
+from mining.data.source_options import PLAIN, SourceOptions
 from mining.joint.blended.mine import _unpacked as unpack_named
 from mining.joint.distributed.selection import _unpacked as unpack_names
 from mining.joint.progress import KeptLevel
@@ -392,6 +393,27 @@ def _transactions(form: str) -> Callable[[Path], object]:
     return read
 
 
+def _copied(form: str, options: SourceOptions) -> Callable[[Path], object]:
+    """Reads a file twice, one after the other, and in another encoding."""
+
+    def read(path: Path) -> object:
+        twice = path.parent / "twice"
+        twice.mkdir(exist_ok=True)
+        for name in ("a", "b"):
+            shutil.copy(path, twice / f"{name}.{form}")
+        return load_table(str(twice / f"*.{form}"), form, options=options)
+
+    return read
+
+
+def _workbook(path: Path) -> object:
+    book = path.with_suffix(".xlsx")
+    shutil.copy(path, book)
+    with contextlib.suppress(ComineError):
+        guess_format(str(book))
+    return load_transactions(book, "long")
+
+
 def _sql(kind: str) -> Callable[[Path], object]:
     def read(path: Path) -> object:
         url, query = f"{kind}:///{path}", "select id, item from rows"
@@ -517,6 +539,9 @@ READERS: dict[str, Reader] = {
     "block-csv": Reader(_people_csv, _csv_blocks),
     "block-parquet": Reader(_people_parquet, _parquet_blocks),
     "sorted-run": Reader(_sorted_run, lambda path: list(merged([path]))),
+    "copied-csv": Reader(_people_csv, _copied("csv", SourceOptions(encoding="latin-1"))),
+    "copied-parquet": Reader(_people_parquet, _copied("parquet", PLAIN)),
+    "workbook": Reader(lambda _folder: [(Path(__file__).parents[1] / "mining" / "sales.xlsx").read_bytes()], _workbook),
     "sqlite": Reader(_sqlite, _sql("sqlite")),
     "duckdb": Reader(_duckdb, _sql("duckdb")),
     "verified-csv": Reader(_people_csv, read_csv),

@@ -60,7 +60,11 @@ PLACES: Final[dict[str, str]] = {
             *(
                 "mining.data.coded_cells",
                 "mining.data.csv_text",
-                *(f"mining.data.schemes.{each}" for each in ("duckdb_file", "registry", "scheme", "sqlite")),
+                *(
+                    f"mining.data.schemes.{each}"
+                    for each in ("duckdb_file", "http", "local_files", "registry", "s3", "scheme", "sqlite")
+                ),
+                *("mining.data.copies", "mining.data.parquet_files", "mining.data.workbooks"),
                 "mining.data.source_options",
                 "mining.data.text_files",
                 "mining.data.table_readers",
@@ -77,7 +81,6 @@ PLACES: Final[dict[str, str]] = {
                 "mining.data.tables",
                 "mining.data.text_sources",
                 "mining.data.transactions",
-                "party.data.sources",
                 "jobs.kinds.models.learning",
             ),
             *(

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
+import re
 from abc import ABC, abstractmethod
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import ClassVar
+from typing import BinaryIO, ClassVar, NamedTuple
 from urllib.parse import urlsplit
 
 import pyarrow as pa
@@ -114,3 +115,48 @@ def file_place(path: str | Path) -> str:
     except (OSError, ValueError):
         return os.path.realpath(path)
     return f"{found.st_dev}:{found.st_ino}"
+
+
+class StoredFile(NamedTuple):
+    """A file of a store.
+
+    Attributes:
+        name: As sentences call it; nothing in it logs in.
+        place: As the store opens it.
+        size: In bytes; 0 where it is not known.
+        marks: What differs where the file differs.
+        is_fresh: Whether it may be changed once more and keep its marks.
+    """
+
+    name: str
+    place: str
+    size: int
+    marks: tuple[object, ...]
+    is_fresh: bool = False
+
+
+class StoreScheme(Scheme):
+    """A store of files elsewhere, which are copied while they are read."""
+
+    @abstractmethod
+    def files(self, source: str, options: SourceOptions) -> list[StoredFile]:
+        """The files that a source names, in the order of their names.
+
+        Raises:
+            ConfigurationError: What reads it is not installed, or the options are wrong.
+            InputDataError: It cannot be asked; no password is in the sentence.
+        """
+
+    @abstractmethod
+    def opened(self, file: StoredFile, source: str, options: SourceOptions) -> AbstractContextManager[BinaryIO]:
+        """What is in a file; what goes wrong while it is read is translated, too.
+
+        Raises:
+            InputDataError: It cannot be read.
+        """
+
+
+def is_loopback(place: str) -> bool:
+    """Whether `HOST:PORT` is this machine."""
+    host = place.rpartition(":")[0] if re.search(r":\d+$", place) else place
+    return host in ("localhost", "[::1]") or re.fullmatch(r"127(\.\d+){3}", host) is not None

@@ -7,6 +7,8 @@ import json
 import shutil
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Generic, TypeVar
 
@@ -16,6 +18,8 @@ from numpy.typing import NDArray
 
 from link.errors import InputDataError
 from link.files.stamps import Stamp
+from mining.data.copies import is_plain, local_file, state_of
+from mining.data.source_options import PLAIN
 from mining.data.transactions import Transactions, digest_of_rows
 from mining.partitioned.blocks import items_part
 from mining.partitioned.cores import Cores
@@ -63,12 +67,13 @@ class SourceEncoding(ABC, Generic[S, F, T]):
         try:
             before = origin_of(self._source, self._withheld)
             fresh = _is_fresh(self._source)
-            calls = [
-                (self._source, share, self._withheld, self.folder, place)
-                for place, share in enumerate(self._shares(self._workers.number))
-            ]
-            written = self._workers.run(self._writer(), calls)
-            if origin_of(self._source, self._withheld) != before:
+            with _readable(self._source) as source:
+                calls = [
+                    (source, share, self._withheld, self.folder, place)
+                    for place, share in enumerate(self._shares(source, self._workers.number))
+                ]
+                written = self._workers.run(self._writer(), calls)
+            if not _is_copied(self._source) and origin_of(self._source, self._withheld) != before:
                 raise InputDataError(
                     f"{self._source.place} changed while it was read; run the job again once nobody writes to it"
                 )
@@ -86,7 +91,7 @@ class SourceEncoding(ABC, Generic[S, F, T]):
         self._workers.close()
 
     @abstractmethod
-    def _shares(self, number: int) -> Sequence[tuple[int, ...] | None]:
+    def _shares(self, source: S, number: int) -> Sequence[tuple[int, ...] | None]:
         """What up to so many readers read each: row groups of a Parquet file; None where one reads everything."""
 
     @abstractmethod
@@ -101,8 +106,8 @@ class SourceEncoding(ABC, Generic[S, F, T]):
 class Encoding(SourceEncoding[TransactionSource, list[tuple[str, int]], StoredRows]):
     """An encoding of transactions."""
 
-    def _shares(self, number: int) -> Sequence[tuple[int, ...] | None]:
-        return shares(self._source, number)
+    def _shares(self, source: TransactionSource, number: int) -> Sequence[tuple[int, ...] | None]:
+        return shares(source, number)
 
     def _writer(self) -> Callable[..., list[tuple[str, int]]]:
         return write_blocks
@@ -118,7 +123,9 @@ def origin_of(source: TransactionSource | TableSource, withheld: Sequence[str]) 
         InputDataError: The file is missing.
     """
     stamp: list[object] = [*source.settings, list(withheld)]
-    if source.format != "sql":
+    if _is_copied(source):
+        stamp += state_of(source.place, source.options).marks
+    elif source.format != "sql":
         try:
             stamp += Stamp.of(source.path)
         except (OSError, ValueError):
@@ -130,10 +137,27 @@ def _is_fresh(source: TransactionSource | TableSource) -> bool:
     """Whether a file may change and keep its origin, so that its blocks must not be taken for it again."""
     if source.format == "sql":
         return False
+    if _is_copied(source):
+        return state_of(source.place, source.options).is_fresh
     try:
         return Stamp.of(source.path).is_fresh()
     except OSError:  # it has gone, which is said once it is read
         return True
+
+
+def _is_copied(source: TransactionSource | TableSource) -> bool:
+    """Whether what is read is a copy, which nobody changes meanwhile."""
+    return source.format != "sql" and not is_plain(source.place, source.options)
+
+
+@contextmanager
+def _readable(source: S) -> Iterator[S]:
+    """The source, or its copy on this machine."""
+    if not _is_copied(source):
+        yield source
+        return
+    with local_file(source.place, source.options, source.wanted) as path:
+        yield replace(source, place=str(path), options=PLAIN)
 
 
 def _finished(folder: Path, files: Sequence[tuple[str, int]], origin: str) -> StoredRows:

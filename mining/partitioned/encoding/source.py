@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+from mining.data.copies import Wanted
 from mining.data.source_options import PLAIN, SourceOptions
 
 
@@ -38,7 +39,20 @@ class TransactionSource:
     @property
     def settings(self) -> list[object]:
         """All that says what is read, but the file itself."""
-        return [self.place, self.format, self.separator, self.query, self.id_column, self.item_column]
+        return [
+            self.place,
+            self.format,
+            self.separator,
+            self.query,
+            self.id_column,
+            self.item_column,
+            *self.options.settings,
+        ]
+
+    @property
+    def wanted(self) -> Wanted:
+        """How it is read from files."""
+        return Wanted(self.format, self.separator, self.format in ("long", "wide"), (self.id_column, self.item_column))
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,4 +83,17 @@ class TableSource:
     @property
     def settings(self) -> list[object]:
         """All that says what is read, but the file itself."""
-        return ["table", self.place, self.format, self.separator, self.query, list(self.id_columns)]
+        return [
+            "table",
+            self.place,
+            self.format,
+            self.separator,
+            self.query,
+            list(self.id_columns),
+            *self.options.settings,
+        ]
+
+    @property
+    def wanted(self) -> Wanted:
+        """How it is read from files."""
+        return Wanted(self.format, self.separator, has_header=True)

@@ -35,8 +35,8 @@ class Written(NamedTuple):
 class TableEncoding(SourceEncoding[TableSource, Written, StoredTable]):
     """An encoding of a table."""
 
-    def _shares(self, number: int) -> Sequence[Share]:
-        return table_shares(self._source, number)
+    def _shares(self, source: TableSource, number: int) -> Sequence[Share]:
+        return table_shares(source, number)
 
     def _writer(self) -> Callable[..., Written]:
         return write_table_blocks

@@ -25,6 +25,7 @@ import pyarrow.parquet as pq
 
 from link.errors import ConfigurationError
 from mining.data.coded_cells import code_type
+from mining.data.copies import is_plain
 from mining.data.csv_text import PARSED_BYTES
 from mining.data.loading import csv_separator
 from mining.data.table_sources import BATCH_ROWS
@@ -101,10 +102,12 @@ def expected_table(source: TableSource) -> ExpectedTable:
     """What a table is expected to take; nothing where there is none or it cannot be read, which whoever reads it tells.
 
     Args:
-        source: Where it is. Of a database only the size of its file is known.
+        source: Where it is. Of a database, and of what is copied first, nothing is known.
     """
     try:
-        if source.format == "sql" or not source.path.is_file():  # to open a pipe would wait for whoever writes to it
+        if source.format == "sql" or not is_plain(source.place, source.options):
+            return _NOTHING
+        if not source.path.is_file():  # to open a pipe would wait for whoever writes to it
             return _NOTHING
         if source.format == "parquet":
             return _of_parquet(source.path, source.id_columns)
