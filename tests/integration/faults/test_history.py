@@ -150,7 +150,8 @@ def uncounted(state: Path) -> None:
     """As a version has left it that did not count unions, nor what was asked."""
     with contextlib.closing(sqlite3.connect(state / "node.db")) as connection:
         connection.executescript(
-            "DROP TABLE recounted; DROP TABLE asked; DELETE FROM unions; UPDATE charges SET unites = 0;"
+            "DROP TABLE reloads; DROP TABLE recounted; DROP TABLE asked; DELETE FROM unions;"
+            "UPDATE charges SET unites = 0;"
         )
         connection.execute("PRAGMA user_version = 8")
 
