@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from party.check import check
-from party.inbox_cli import approve, budget, deny, inbox, show
+from party.inbox_cli import approve, budget, deny, inbox, revoke_approval, show
 from party.reload_cli import reload
 
 app = typer.Typer(help="Run the node of one organisation.", no_args_is_help=True)
@@ -38,6 +38,7 @@ app.command()(inbox)
 app.command()(show)
 app.command()(approve)
 app.command()(deny)
+app.command("revoke-approval")(revoke_approval)
 app.command()(budget)
 app.command()(reload)
 

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from party.config import PartyConfig
     from party.policy.consent import Consent
     from party.policy.judge import Judge
+    from party.policy.standing import Schedule
     from party.state.store import Record, Store
 
 File = Annotated[Path, typer.Argument(metavar="PARTY_TOML", help="The node's file, e.g. north.toml.")]
@@ -32,16 +33,21 @@ def inbox(
     as_json: AsJson = False,
 ) -> None:
     """List the jobs that await a decision of this party."""
-    from party.policy.inbox import listed
-    from party.policy.inbox_text import list_text
+    from party.policy.inbox import in_advance, listed
+    from party.policy.inbox_text import list_text, standing_text
     from protos.v1.control_pb2 import AWAITING_APPROVAL
 
     with _opened(party_toml) as (config, store, _):
         now = time.time()
         records = store.all() if all_jobs else store.within([AWAITING_APPROVAL])
         shown = [record for record in records if all_jobs or record.expiry > now]
-        contents = listed(config.party.name, shown, now)
-    _write(contents, as_json, lambda: list_text(contents, ruled=is_terminal()))
+        contents = listed(config.party.name, shown, now) | {"standing": in_advance(store.standings(), now)}
+    ruled = is_terminal()
+    _write(
+        contents,
+        as_json,
+        lambda: list_text(contents, ruled=ruled) + (standing_text(contents["standing"]) if ruled else ""),
+    )
 
 
 def show(party_toml: File, job: JobId, detail: Detail = False, as_json: AsJson = False) -> None:
@@ -54,9 +60,50 @@ def show(party_toml: File, job: JobId, detail: Detail = False, as_json: AsJson =
     _write(contents, as_json, lambda: show_text(contents, str(party_toml), detail=detail))
 
 
-def approve(party_toml: File, job: JobId, by: By = OPERATOR, yes: Yes = False, as_json: AsJson = False) -> None:
+def approve(
+    party_toml: File,
+    job: JobId,
+    by: By = OPERATOR,
+    yes: Yes = False,
+    standing: Annotated[
+        bool, typer.Option("--standing", help="Approve more runs of the very same job in advance.")
+    ] = False,
+    times: Annotated[int, typer.Option("--times", help="With --standing: how many more runs.")] = 0,
+    every: Annotated[
+        str, typer.Option("--every", metavar="DURATION", help="With --standing: the least time between two runs.")
+    ] = "",
+    until: Annotated[str, typer.Option("--until", metavar="DAY", help="With --standing: the last day, UTC.")] = "",
+    as_json: AsJson = False,
+) -> None:
     """Agree to a job, whose summary is shown first: sign it with the party's key, so that it may be started."""
-    _decide(party_toml, job, by, yes, as_json, None)
+    from link.errors import UsageError
+    from party.policy.standing import Schedule
+
+    if standing != bool(times or every or until):
+        raise UsageError("--standing goes with --times, --every and --until, as in --times 12 --every 7d --until DAY")
+    schedule = Schedule(times, every, until, time.time()) if standing else None
+    _decide(party_toml, job, by, yes, as_json, None, schedule)
+
+
+def revoke_approval(
+    party_toml: File,
+    approval: Annotated[
+        str, typer.Argument(metavar="ID", help="Of the standing approval, or of its job; four digits or more.")
+    ],
+    by: By = OPERATOR,
+    as_json: AsJson = False,
+) -> None:
+    """Take back a standing approval at once: runs that have not begun do not begin."""
+    from party.policy.inbox import find_standing, in_advance
+
+    who = _person(by)
+    with _opened(party_toml) as (config, store, judge):
+        found = find_standing(store.standings(), approval)
+        with _consent(config, store, judge) as consent:
+            consent.revoke(found.terms.id, who)
+        (shown,) = in_advance([each for each in store.standings() if each.terms.id == found.terms.id], time.time())
+    contents = {"schema": "comine.standing/1", "party": config.party.name, "standing": shown}
+    _write(contents, as_json, lambda: f"nothing more is approved in advance of job {shown['job_id']}\n")
 
 
 def deny(
@@ -88,7 +135,9 @@ def budget(
     _write(shown.model_dump(mode="json", by_alias=True), as_json, lambda: budget_text(shown))
 
 
-def _decide(party_toml: Path, job: str, by: str, yes: bool, as_json: bool, reason: str | None) -> None:
+def _decide(
+    party_toml: Path, job: str, by: str, yes: bool, as_json: bool, reason: str | None, schedule: Schedule | None = None
+) -> None:
     from link.errors import JobCancelled
     from party.policy.inbox import find, listed
     from party.policy.inbox_text import SHORT, harmless, summary_text
@@ -99,14 +148,15 @@ def _decide(party_toml: Path, job: str, by: str, yes: bool, as_json: bool, reaso
     with _opened(party_toml) as (config, store, judge):
         record = find(store, job)
         verb = "approve" if reason is None else "deny"
-        question = f"{verb} job {record.job_id.hex()[:SHORT]} of {record.coordinator} on {record.dataset}?"
+        more = "" if schedule is None else f", and {schedule.times} more runs of it in advance"
+        question = f"{verb} job {record.job_id.hex()[:SHORT]} of {record.coordinator} on {record.dataset}{more}?"
         if not yes and is_terminal():
             typer.echo(summary_text(_shown(config, record, store, judge)), err=True, nl=False)
             if not typer.confirm(harmless(question), err=True):
                 raise JobCancelled("nothing was decided")
         with _consent(config, store, judge) as consent:
             if reason is None:
-                consent.approve(record, who)
+                consent.approve(record, who, schedule)
             else:
                 consent.deny(record, who, reason)
         contents = listed(config.party.name, [store.get(record.job_id) or record], time.time())

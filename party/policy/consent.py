@@ -16,6 +16,7 @@ from typing import Any, Final
 
 from jobs.audit.events import Approved, Ended, Proposed, Refused
 from jobs.audit.log import AuditLog
+from jobs.audit.standing_events import StandingApproved, StandingRevoked, StandingUsed
 from jobs.consent import approve as signed_approval
 from jobs.consent import read_proposal
 from jobs.proposed import job_from_canonical
@@ -32,6 +33,8 @@ from link.errors import (
 )
 from link.pki.identity import Identity, check_own_span, check_span
 from party.policy.judge import Judge
+from party.policy.standing import SLACK_S, Schedule, grant, why_not
+from party.state.standing import Standing
 from party.state.store import Record, Store
 from protos.v1.control_pb2 import (
     APPROVED,
@@ -135,12 +138,13 @@ class Consent:
             await self._add(replace(record, state=DENIED, **_denial(public, POLICY, now), reason=reason))
             await asyncio.to_thread(self._store.forget_refused, POLICY)  # proposed again, it is judged again
             raise
-        if how == "auto":
-            approval = self._sign(job_id, coordinator, POLICY, now)
-            record = replace(
-                record, state=APPROVED, decided=now, decided_by=POLICY, approval=approval.SerializeToString()
-            )
-            await self._audit.record(proposed, Approved.of(approval, job_id, by=POLICY))
+        used = None if how == "auto" else await asyncio.to_thread(self._in_advance, signed, spec, job_id, coordinator)
+        if how == "auto" or used is not None:
+            by = POLICY if used is None else f"{used.terms.by}, in advance"
+            approval = self._sign(job_id, coordinator, by, now)
+            record = replace(record, state=APPROVED, decided=now, decided_by=by, approval=approval.SerializeToString())
+            in_advance = () if used is None else (StandingUsed(standing=used.terms.id, job=job_id, at=int(now)),)
+            await self._audit.record(proposed, *in_advance, Approved.of(approval, job_id, by=by))
         else:
             await self._audit.record(proposed)
         try:
@@ -151,8 +155,46 @@ class Consent:
             raise
         return record, spec
 
-    def approve(self, record: Record, by: str) -> None:
-        """A person's consent to a job.
+    def _in_advance(self, signed: SignedProposal, spec: JobSpec, job_id: bytes, coordinator: str) -> Standing | None:
+        """The standing approval that a proposal uses up one run of; None where it needs a person.
+
+        The run is used up before anything else, and stays so whatever becomes of it. Where the clock was set back,
+        nobody knows what has ended, and a person decides.
+        """
+        now = self.now()
+        with self._store.alone():
+            latest = self._store.clock(now)
+            if now < latest - SLACK_S:
+                return None
+            for each in self._store.standings():
+                trust, me = self._identity.trust, self._me
+                if not why_not(each, spec, signed, coordinator, trust, me, max(now, latest)):
+                    self._store.follow_standings([StandingUsed(standing=each.terms.id, job=job_id, at=int(now))])
+                    return each
+        return None
+
+    def check_standing(self, job_id: bytes) -> None:
+        """Refuses the start of a run whose standing approval was revoked.
+
+        Raises:
+            PolicyDenied: It was.
+        """
+        used = self._store.standing_of(job_id)
+        if used is not None and used[1]:
+            raise PolicyDenied(
+                f"{self._me} had approved this run in advance and has revoked that; propose the job anew",
+                party=self._me,
+            )
+
+    def revoke(self, standing: bytes, by: str) -> None:
+        """Takes back what was approved in advance; runs that have not begun do not begin."""
+        event = StandingRevoked(standing=standing, by=by)
+        with self._store.alone():
+            self._audit.append(event)
+            self._store.follow_standings([event])
+
+    def approve(self, record: Record, by: str, schedule: Schedule | None = None) -> None:
+        """A person's consent to a job, and to more runs of it where there is a schedule.
 
         Raises:
             DeadlineExceeded: The proposal has expired.
@@ -164,7 +206,12 @@ class Consent:
             self.judge.decide(spec_of(record), record.coordinator, job_id=record.job_id)
             now = self.now()
             approval = self._sign(record.job_id, record.coordinator, by, now)
-            self._audit.append(Approved.of(approval, record.job_id, by=by))
+            signed, granted = record.signed_proposal, list[StandingApproved]()
+            if schedule is not None:
+                spec, whose = spec_of(record), record.coordinator
+                granted = [grant(schedule, record.job_id, spec, signed, whose, self._identity, by, now)]
+            self._audit.append(Approved.of(approval, record.job_id, by=by), *granted)
+            self._store.follow_standings(granted)
             changes = {"decided": now, "decided_by": by, "approval": approval.SerializeToString()}
             self._store.move(record.job_id, AWAITING_APPROVAL, APPROVED, changes)
 

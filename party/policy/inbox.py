@@ -18,6 +18,7 @@ from party.policy.consent import proposal_of, spec_of
 from party.policy.judge import Judge
 from party.policy.policy_input import Verdict
 from party.policy.privacy_budget import amounts, amounts_of
+from party.state.standing import Standing
 from party.state.store import Record, Store
 from protos.v1.control_pb2 import APPROVED, AWAITING_APPROVAL, JobState
 
@@ -60,6 +61,52 @@ def clock(seconds: float | None) -> str | None:
 def listed(party: str, records: Sequence[Record], now: float) -> dict[str, Any]:
     """A list of jobs as JSON values, by the schema `comine.inbox/1`."""
     return {"schema": "comine.inbox/1", "party": party, "jobs": [line(record, now) for record in records]}
+
+
+def in_advance(standings: Sequence[Standing], now: float) -> list[dict[str, Any]]:
+    """Standing approvals as JSON values."""
+    return [
+        {
+            "id": each.terms.id.hex(),
+            "state": "revoked" if each.revoked else "ended" if _is_over(each, now) else "stands",
+            "job_id": each.terms.job.hex(),
+            "spec_digest": each.terms.spec_digest.hex(),
+            "coordinator": each.terms.coordinator,
+            "times": each.terms.times,
+            "used": len(each.uses),
+            "every_s": each.terms.every_s,
+            "until": clock(each.terms.until),
+            "approved": clock(each.terms.approved),
+            "by": each.terms.by,
+            "revoked_by": each.revoked or None,
+        }
+        for each in standings
+    ]
+
+
+def find_standing(standings: Sequence[Standing], prefix: str) -> Standing:
+    """The standing approval that stands and whose id, or whose job's id, begins with some hexadecimal digits.
+
+    Raises:
+        UsageError: None does, or several do.
+    """
+    found = [
+        each
+        for each in standings
+        if not each.revoked
+        and len(prefix) >= LEAST_DIGITS
+        and (each.terms.id.hex().startswith(prefix) or each.terms.job.hex().startswith(prefix))
+    ]
+    if len(found) != 1:
+        raise UsageError(
+            f"{len(found)} standing approvals that stand have an id, or a job's, that begins with {prefix[:64]}; "
+            "comine party inbox lists them"
+        )
+    return found[0]
+
+
+def _is_over(standing: Standing, now: float) -> bool:
+    return now >= standing.terms.until or len(standing.uses) >= standing.terms.times
 
 
 def line(record: Record, now: float) -> dict[str, Any]:
@@ -112,6 +159,7 @@ def shown(
         "party": party,
         **line(record, now),
         "spec_digest": spec.digest.hex(),
+        "standing": in_advance([each for each in store.standings() if each.terms.spec_digest == spec.digest], now),
         "job": spec.model_dump(mode="json", by_alias=True),
         "started": clock(record.started),
         "ended": clock(record.ended),

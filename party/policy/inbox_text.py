@@ -43,6 +43,21 @@ def list_text(contents: dict[str, Any], *, ruled: bool) -> str:
     return _lines(columns([heads, *rows]))
 
 
+def standing_text(standings: Sequence[dict[str, Any]]) -> str:
+    """Standing approvals that stand, a line each; empty where there are none."""
+    return "".join(f"{each}\n" for each in _standing(standings))
+
+
+def _standing(standings: Sequence[dict[str, Any]]) -> Iterator[str]:
+    for each in standings:
+        if each["state"] == "stands":
+            yield from wrapped(
+                f"approved in advance by {each['by']}: {each['times'] - each['used']} of {each['times']} more runs of "
+                f"job {each['job_id'][:SHORT]} of {each['coordinator']}, until {_time(each['until'])} UTC; revoke: "
+                f"comine party revoke-approval PARTY_TOML {each['id'][:SHORT]}"
+            )
+
+
 def show_text(contents: dict[str, Any], party_toml: str, *, detail: bool) -> str:
     """One job: its summary, and what has changed since the last one; where asked all that is known of it."""
     return _lines(_show(contents, party_toml, detail=detail))
@@ -65,6 +80,7 @@ def _show(contents: dict[str, Any], party_toml: str, *, detail: bool) -> Iterato
     yield from _summary(contents)
     yield ""
     yield from _changes(contents["changes"])
+    yield from _standing(contents["standing"])
     policy = contents["policy"]
     yield f"What the policy says now: {_DECISIONS[policy['decision']]}"
     if policy["refusal"]:

@@ -157,8 +157,9 @@ def reconcile(
         lives: dict[bytes, _Life] = {}
         others: list[Event] = []
         asked: list[tuple[str, float]] = []
-        sizes = Sizes()
+        sizes, latest = Sizes(), 0.0
         for logged in entries_after(audit.path, known):
+            latest = max(latest, logged.entry.time.timestamp())
             sizes.add(logged.event, logged.entry.time.timestamp())
             if not isinstance(logged.event, JobEvent):
                 others.append(logged.event)
@@ -168,6 +169,8 @@ def reconcile(
                 lives.setdefault(logged.event.job, _Life()).take(logged)
         _check_log(store, audit.path, known, lives)
         follow(store, others)
+        store.follow_standings(others)
+        store.clock(latest)
         companions.note(store, audit.path.parent, others)
         companions.check(store, audit.path.parent, party)
         records = {job_id: record for job_id, life in lives.items() if (record := _whole(store, job_id, life))}
@@ -197,12 +200,15 @@ def note(store: Store, audit: AuditLog, mark: Mark, party: str) -> None:
     reached = store.reached()
     known = None if reached is None or reached.log != mark.log else Mark(*reached[1:])
     logged = takewhile(lambda each: each.entry.seq <= mark.seq, entries_after(audit.path, known))
-    events, sizes = list[Event](), Sizes()
+    events, sizes, latest = list[Event](), Sizes(), 0.0
     for each in logged:  # before the database is held, since it may take a while
         events.append(each.event)
         sizes.add(each.event, each.entry.time.timestamp())
+        latest = max(latest, each.entry.time.timestamp())
     with store.alone():
         follow(store, events)
+        store.follow_standings(events)
+        store.clock(latest)
         store.add_bins(sizes.bins(store.coordinator_of), first_hour(time.time()))
         store.reach(Reached(party, *mark))
     store.fold()

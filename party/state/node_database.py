@@ -10,6 +10,7 @@
     reached   whose the file is, and up to which entry of the audit log it knows all
     heads     how far the databases beside this one had come, according to the audit log
     plans     when each coordinator has asked for plans lately
+    standing, standing_uses, clock  what people have approved in advance, the runs that used it, the latest time seen
     reloads   for what people have asked the running node to read its files anew, and what it answered
     asked     how many bytes of the audit log each coordinator has brought about lately, by hours, up to that entry
 
@@ -149,11 +150,35 @@ CREATE TABLE reloads (
     message TEXT NOT NULL DEFAULT ''
 );
 """
+_TWELFTH: Final = """
+CREATE TABLE standing (
+    id BLOB PRIMARY KEY,
+    certificate TEXT NOT NULL,
+    signature BLOB NOT NULL,
+    revoked TEXT NOT NULL DEFAULT '',
+    party TEXT NOT NULL,
+    job BLOB NOT NULL,
+    spec_digest BLOB NOT NULL,
+    coordinator TEXT NOT NULL,
+    coordinator_certificate BLOB NOT NULL,
+    times INTEGER NOT NULL,
+    every_s INTEGER NOT NULL,
+    until INTEGER NOT NULL,
+    approved INTEGER NOT NULL,
+    by TEXT NOT NULL
+) WITHOUT ROWID;
+CREATE TABLE standing_uses (
+    job BLOB PRIMARY KEY,
+    standing BLOB NOT NULL,
+    at INTEGER NOT NULL
+) WITHOUT ROWID;
+CREATE TABLE clock (only INTEGER PRIMARY KEY CHECK (only = 1), latest REAL NOT NULL);
+"""
 KIND: Final = Kind(
     "job",
     "move it away, and the node makes it again out of its audit log, or bring it back from a copy",
     0x636F6D69,  # "comi"
-    (_FIRST, _SECOND, _THIRD, _FOURTH, _FIFTH, _SIXTH, _SEVENTH, _EIGHTH, _NINTH, _TENTH, _ELEVENTH),
+    (_FIRST, _SECOND, _THIRD, _FOURTH, _FIFTH, _SIXTH, _SEVENTH, _EIGHTH, _NINTH, _TENTH, _ELEVENTH, _TWELFTH),
 )
 
 

@@ -20,7 +20,7 @@ from party.policy.policy_input import Earlier
 from party.state.audit_count import Bin
 from party.state.database import Held
 from party.state.heads import Head
-from party.state.node_database import NodeTables
+from party.state.standing import StandingTables
 from protos.v1.control_pb2 import JobState, SignedProposal
 
 MOST_REFUSED: Final = 1000
@@ -108,7 +108,7 @@ _COLUMNS: Final = tuple(field.name for field in fields(Record))
 _ALL: Final = f"SELECT {', '.join(_COLUMNS)} FROM jobs"  # noqa: S608  # the names are this module's own
 
 
-class Store(NodeTables):
+class Store(StandingTables):
     """The jobs of one party. Calls are short, and may be made from any thread."""
 
     def __init__(self, path: Path, opened: Held) -> None:

@@ -115,6 +115,7 @@ READ: Final[dict[str, tuple[str, ...]]] = {
         "link.pki.identity:_parsed",
         "link.pki.identity:_read",
         "party.examination:_certificate",
+        "party.policy.standing:_print",
         "party.node.settings:read_settings",
         "party.services.notices.notices:Notices._expiring",
     ),

@@ -35,9 +35,10 @@ SMALL = 400_000  # bytes, in the place of `MOST_BYTES`
 # What bounds the events that are not counted.
 OTHERWISE = {
     "the log itself, node or operator": "log-began certificate-changed line-torn head-lost log-follows node-started "
-    "history-restored node-stopped settings-reloaded collection-lost route-lost",
+    "history-restored node-stopped settings-reloaded "
+    "standing-approved standing-revoked collection-lost route-lost",
     "rule max_plans": "plan-asked",
-    "once for each proposal": "approved refused",
+    "once for each proposal": "approved refused standing-used",
     "some for each start, which is counted": "charged rules-hidden session-began session-lost opened transcript "
     "released ended joint-release-began",
     "once for each collection or route that was created": "collection-closed collection-deleted route-retired",
