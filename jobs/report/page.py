@@ -25,7 +25,7 @@ from jobs.results.record import ResultRecord
 _FOLDER: Final = Path(__file__).parent
 _STYLES: Final = ("vendor/libraries.min.css", "assets/report.css")
 _SCRIPTS: Final = ("vendor/libraries.min.js",)
-_OF_JOBS: Final = ("itemsets", "table", "theme", "estimates", "intervals", "scatter", "pairs", "main")
+_OF_JOBS: Final = ("itemsets", "table", "theme", "estimates", "intervals", "scatter", "network", "pairs", "main")
 
 
 class _Block(NamedTuple):

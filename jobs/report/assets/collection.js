@@ -27,7 +27,7 @@ function leadersChart() {
         ...(data.processed ? [[data.processing, shownFigure(data.processed[row])]] : []),
       ]),
     },
-    xAxis: namesAxis(rows.map((row) => shortened(data.values[row], 16))),
+    xAxis: namesAxis(shortened(rows.map((row) => data.values[row]), 16)),
     yAxis: countsAxis(measured),
     series: [
       edges("interval", rows.map((row) => [[row, data.low[row]], [row, data.high[row]]]), "accent", { width: 2, opacity: 0.6 }),
@@ -41,6 +41,7 @@ function leadersChart() {
 function roundsChart() {
   const places = data.rounds.map((_, place) => place);
   const shift = (value) => (data.courses.length > 1 ? 0.3 * (value / (data.courses.length - 1) - 0.5) : 0);
+  const labels = shortened(data.courses.map(({ value }) => value), 24);
   drawn(document.getElementById("rounds-chart"), () => ({
     grid: chartGrid(52),
     legend: plainLegend(),
@@ -65,9 +66,9 @@ function roundsChart() {
       axisLabel: { color: colour("soft"), hideOverlap: true, formatter: (place) => data.rounds[place] ?? "" },
     },
     yAxis: countsAxis(data.mean ? "mean" : "% of the reports"),
-    series: data.courses.flatMap(({ value: name, estimates, low, high }, value) => {
+    series: data.courses.flatMap(({ estimates, low, high }, value) => {
       const key = COLOURS[value % COLOURS.length];
-      const label = shortened(name, 24);
+      const label = labels[value];
       const known = places.filter((place) => estimates[place] !== null);
       const at = (place) => place + shift(value);
       const intervals = known.map((place) => [[at(place), low[place]], [at(place), high[place]]]);

@@ -59,7 +59,7 @@ function errorsChart(chosen) {
             : [...lines, ["estimate", formatPercent(estimate[0])], ["interval", `${formatPercent(estimate[1])} to ${formatPercent(estimate[2])}`]]);
         },
       },
-      xAxis: namesAxis(rows.map((row) => shortened(data.values[row], 18))),
+      xAxis: namesAxis(shortened(rows.map((row) => data.values[row]), 18)),
       yAxis: { ...countsAxis("estimate − support"), axisLabel: { color: colour("soft"), formatter: percentPoints } },
       series: [
         edges("interval", found.map((row) => [[row, off(row, 1)], [row, off(row, 2)]]), "accent", { width: 2, opacity: 0.6 }),

@@ -24,7 +24,7 @@ function estimatesChart(chosen) {
           return hint(element("p", "", valueName(row)), processed ? [...lines, [data.processing, decimals.format(processed[row])]] : lines);
         },
       },
-      xAxis: namesAxis(rows.map((row) => shortened(data.values[row], 16))),
+      xAxis: namesAxis(shortened(rows.map((row) => data.values[row]), 16)),
       yAxis: countsAxis("users"),
       series: [
         edges("interval", rows.map((row) => [[row, low[row]], [row, high[row]]]), "accent", { width: 2, opacity: 0.6 }),

@@ -16,7 +16,7 @@ function intervalsChart() {
         ["95 % interval", `${formatPercent(low[rows[place]])} to ${formatPercent(high[rows[place]])}`],
       ]),
     },
-    xAxis: namesAxis(rows.map((row) => shortened(itemNames(sets.at(row)).join(", "), 18))),
+    xAxis: namesAxis(shortened(rows.map((row) => itemNames(sets.at(row)).join(", ")), 18)),
     yAxis: countsAxis("support, %"),
     series: [
       edges("95 % interval", rows.map((row, place) => [[place, percent(low[row])], [place, percent(high[row])]]), "accent", { width: 2, opacity: 0.6 }),

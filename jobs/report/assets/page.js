@@ -11,7 +11,27 @@ const numbers = new Intl.NumberFormat("en");
 const formatCount = (count) => numbers.format(count);
 const formatPercent = (share) => `${(100 * share).toPrecision(3)} %`;
 const formatMeasure = (value) => (value === null ? "∞" : Math.abs(value) < 1000 ? value.toPrecision(4) : formatCount(Math.round(value)));
-const shortened = (text, most) => (text.length > most ? `${text.slice(0, most - 1)}…` : text);
+/** Texts of so many letters at most, where that leaves them distinct: those that begin alike show where they differ. */
+function shortened(texts, most) {
+  const short = texts.map((text) => (text.length > most ? `${text.slice(0, most - 1).trimEnd()}…` : text));
+  const alike = (name) => short.flatMap((other, place) => (other === name ? [place] : []));
+  for (const name of new Set(short)) {
+    const places = alike(name);
+    if (places.length < 2) continue;
+    const first = texts[places[0]];
+    let same = 0;
+    while (places.every((place) => same < texts[place].length && texts[place][same] === first[same])) same++;
+    const from = first.lastIndexOf(" ", same - 1) + 1 || same;
+    const room = most - Math.max(2, Math.floor(most / 3)) - 1;  // of the part that differs
+    const start = same - from < room / 2 ? from : Math.max(0, same - 2);
+    for (const place of places) {
+      const whole = texts[place].slice(start);
+      const rest = whole.length > room ? `${whole.slice(0, room - 1)}…` : whole;
+      short[place] = `${texts[place].slice(0, most - 1 - rest.length).trimEnd()}…${rest}`;
+    }
+  }
+  return short.map((name, place) => (alike(name).length > 1 ? texts[place] : name));
+}
 
 /** An element with a class and text or children; text stays text. */
 function element(name, className, ...children) {

@@ -2,7 +2,7 @@
 // disclosed, the count of an item or a pair is in how many itemsets it is, that of a link how many rules make it.
 
 const MATRIX_ITEMS = 24;
-const LABEL = 22;
+const LABEL = 26;
 
 /** All pairs of items that are frequent together, with the number of itemsets that hold both. */
 function pairsInItemsets() {
@@ -102,7 +102,6 @@ function pairsChart() {
 
   const network = (links, by, directed) => {
     const items = [...new Set(links.flatMap(({ a, b }) => [a, b]))];
-    const room = Math.sqrt((holder.clientWidth * holder.clientHeight) / items.length);  // each item's share, as a length
     const most = Math.max(...items.map((item) => alone.get(item) || 1));
     const strongest = Math.max(...links.map((link) => link[by]));
     const larger = counted ? "more frequent items" : "items in more itemsets";
@@ -112,6 +111,15 @@ function pairsChart() {
     } else {
       caption.textContent = `The ${formatCount(links.length)} pairs ${which(by)}, of ${formatCount(pairs.length)}. Thicker lines: ${counted ? `higher ${by}` : "more itemsets"}; larger circles: ${larger}. Drag to move.`;
     }
+    const position = new Map(items.map((item, place) => [item, place]));
+    const names = shortened(items.map((item) => data.items[item]), narrow() ? 14 : LABEL);
+    const radii = items.map((item) => (narrow() ? 0.6 : 1) * (4.5 + 13 * Math.sqrt((alone.get(item) || 1) / most)));
+    const at = places(
+      items.map((item, place) => ({ radius: radii[place], label: names[place] })),
+      links.map((link) => [position.get(link.a), position.get(link.b), link[by] / strongest]),
+      holder.clientWidth, holder.clientHeight);
+    const [left, right] = [Math.min(...at.map(({ x }) => x)), Math.max(...at.map(({ x }) => x))];
+    const [top, bottom] = [Math.min(...at.map(({ y }) => y)), Math.max(...at.map(({ y }) => y))];
     return {
       tooltip: {
         ...tooltip(),
@@ -121,21 +129,22 @@ function pairsChart() {
       },
       series: [{
         type: "graph",
-        layout: "force",
+        layout: "none",
+        left, top, width: Math.max(right - left, 1), height: Math.max(bottom - top, 1),
         roam: "move",
         draggable: true,
-        layoutAnimation: !still.matches,
-        force: { repulsion: 0.016 * room ** 2, edgeLength: [0.25 * room, 0.7 * room], gravity: 0.4, friction: 0.5 },
-        label: { show: true, position: "right", color: colour("text"), fontSize: 12 },
-        labelLayout: { hideOverlap: true },
+        label: { show: true, position: "bottom", distance: 3, color: colour("text"), fontSize: FONT, textBorderColor: colour("paper"), textBorderWidth: 3 },
         edgeSymbol: directed ? ["none", "arrow"] : ["none", "none"],
         edgeSymbolSize: 8,
         emphasis: { focus: "adjacency" },
-        data: items.map((item) => ({
+        data: items.map((item, place) => ({
           id: String(item),
           item,
-          name: shortened(data.items[item], LABEL),
-          symbolSize: 9 + 26 * Math.sqrt((alone.get(item) || 1) / most),
+          name: names[place],
+          x: at[place].x,
+          y: at[place].y,
+          label: { show: at[place].labelled },
+          symbolSize: 2 * radii[place],
           itemStyle: { color: colour("accent"), borderColor: colour("paper"), borderWidth: 1.5 },
         })),
         links: links.map((link) => ({
@@ -164,7 +173,7 @@ function pairsChart() {
     const values = inside.map(scaled);
     const far = Math.max(...values.map(Math.abs), 0.1);
     caption.textContent = `The ${items.length} items with the pairs ${which(by)}, ${counted ? "the most frequent" : "those in most itemsets"} first. An empty cell: not frequent together.`;
-    const labels = items.map((item) => shortened(data.items[item], narrow() ? 10 : LABEL));
+    const labels = shortened(items.map((item) => data.items[item]), narrow() ? 10 : LABEL);
     const side = { type: "category", data: labels, axisTick: { show: false }, axisLine: { show: false }, splitArea: { show: false } };
     return {
       tooltip: { ...tooltip(), formatter: ({ data: shown }) => pairHint(shown.pair, false) },
@@ -189,5 +198,11 @@ function pairsChart() {
   };
 
   const { draw } = drawn(holder, options);
+  let width = holder.clientWidth;
+  new ResizeObserver(() => {
+    if (holder.clientWidth === width) return;
+    width = holder.clientWidth;
+    draw();
+  }).observe(holder);
   form.addEventListener("change", draw);
 }

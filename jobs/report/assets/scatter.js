@@ -50,7 +50,7 @@ function scatter(holder, changed) {
       nameLocation: "middle",
       min: logarithmic ? smallest / 1.15 : Math.max(0, smallest - 0.1 * (greatest - smallest || smallest)),
       max: logarithmic ? greatest * 1.15 : greatest + 0.1 * (greatest - smallest || greatest),
-      axisLabel: { color: colour("soft"), formatter: (value) => `${Number(value.toPrecision(2))} %`, hideOverlap: true, showMinLabel: !logarithmic, showMaxLabel: !logarithmic },
+      axisLabel: { color: colour("soft"), formatter: (value) => `${Number(value.toPrecision(2))} %`, hideOverlap: true, showMinLabel: false, showMaxLabel: false },
     },
     yAxis: {
       ...axis(),

@@ -1,7 +1,6 @@
 // Charts in the colours of the page, drawn anew when these change, for paper too.
 
 const dark = window.matchMedia("(prefers-color-scheme: dark)");
-const still = window.matchMedia("(prefers-reduced-motion: reduce)");
 const drawings = [];
 
 const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
@@ -9,6 +8,7 @@ const colour = (name) => getComputedStyle(document.documentElement).getPropertyV
 /** A chart that `options` describes in today's colours; gives the chart and what draws it anew. */
 function drawn(holder, options) {
   const chart = libraries.init(holder, null, { renderer: "canvas" });
+  holder.chart = chart;  // for who looks at a page by a script
   const draw = () => {
     chart.clear();
     chart.setOption({ animation: false, textStyle: { fontFamily: getComputedStyle(document.body).fontFamily, color: colour("text") }, ...options() });

@@ -8,6 +8,7 @@ import re
 import shutil
 import subprocess
 from decimal import Decimal
+from html import unescape
 from pathlib import Path
 from typing import Any
 
@@ -60,6 +61,28 @@ def seen(tmp_path: Path, html: str, *, width: int = 1200) -> str:
     return ran.stdout
 
 
+def framed(tmp_path: Path, html: str, width: int, script: str) -> Any:
+    """What a script finds of `page`, the document in a frame of that width, which may be narrower than any window."""
+    html = re.sub(r'<meta http-equiv="Content-Security-Policy"[^>]*>', "", html)
+    held = html.replace("&", "&amp;").replace('"', "&quot;")
+    dumped = seen(
+        tmp_path,
+        f"""<!doctype html><title></title>
+        <body style="margin:0"><iframe style="border:0;width:{width}px;height:9000px" srcdoc="{held}"></iframe>
+        <script type="module">
+          const pause = (ms) => new Promise((done) => setTimeout(done, ms));
+          await pause(3500);
+          const page = document.querySelector("iframe").contentDocument;
+          document.title = JSON.stringify(await (async () => {{ {script} }})());
+          document.querySelector("iframe").remove();
+        </script></body>""",
+        width=width,
+    )
+    title = re.search(r"<title>(.*?)</title>", dumped, re.DOTALL)
+    assert title is not None
+    return json.loads(unescape(title[1]))
+
+
 def driven(tmp_path: Path, result: Result, script: str) -> Any:
     """What a script finds that uses the page as a person would; only for it the policy is taken out."""
     html = re.sub(r'<meta http-equiv="Content-Security-Policy"[^>]*>', "", report(result))
@@ -80,7 +103,7 @@ def driven(tmp_path: Path, result: Result, script: str) -> Any:
     dumped = seen(tmp_path, html.replace("</body>", steps))
     title = re.search(r"<title>(.*?)</title>", dumped, re.DOTALL)
     assert title is not None
-    return json.loads(title[1].replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&"))
+    return json.loads(unescape(title[1]))
 
 
 @pytest.mark.parametrize("width", [360, 1600])
@@ -89,6 +112,48 @@ def test_everything_is_drawn_without_a_complaint(tmp_path: Path, width: int) -> 
     assert dumped.count("<canvas") >= 2
     assert dumped.count("tabulator-row ") >= 10
     assert "&lt;/script&gt;" in dumped
+
+
+LONG = [
+    *(f"third-party liability insurance for {whom}" for whom in ("agriculture", "private persons", "firms", "clubs")),
+    *(f"disability insurance of employees, category {letter}" for letter in "AB"),
+    *(f"fire insurance with a very long name, form {number}" for number in range(14)),
+]
+LONG_ROWS = [[LONG[place], LONG[(3 * place + 1) % 20], LONG[(7 * place + 2) % 20]] for place in range(20)] * 3
+BOXES = """
+    const chart = page.getElementById("pairs-chart").chart;
+    const drawn = chart.getZr().storage.getDisplayList();
+    const texts = drawn.filter((each) => each.type === "tspan" && !each.ignore && each.style.text);
+    const boxes = texts.map((each) => {
+      const box = each.getBoundingRect().clone();
+      if (each.transform) box.applyTransform(each.transform);
+      return { text: each.style.text, left: box.x, right: box.x + box.width, top: box.y, bottom: box.y + box.height };
+    });
+    const root = page.scrollingElement;
+    const clipped = [...page.querySelectorAll(".tabulator-col-title, .figure, h1, h2, nav ~ * th")]
+      .filter((each) => each.offsetParent && each.scrollWidth > each.clientWidth + 1 && each.clientWidth)
+      .map((each) => each.textContent);
+    const items = chart.getOption().series[0].data.length;
+    const wide = root.scrollWidth - root.clientWidth;
+    return { boxes, items, width: chart.getWidth(), wide, clipped };
+"""
+
+
+@pytest.mark.parametrize("width", [390, 1200])
+def test_no_labels_collide_no_names_are_alike_and_nothing_is_wider_than_the_page(tmp_path: Path, width: int) -> None:
+    found = framed(tmp_path, report(made(rules=True, rows=LONG_ROWS, min_count=3)), width, BOXES)
+    boxes = found["boxes"]
+    assert len(boxes) >= 0.8 * found["items"] >= 8
+    assert len({box["text"] for box in boxes}) == len(boxes)
+    for place, box in enumerate(boxes):
+        assert 0 <= box["left"] < box["right"] <= found["width"], box
+        for other in boxes[:place]:
+            beside = box["right"] <= other["left"] or other["right"] <= box["left"]
+            assert beside or box["bottom"] <= other["top"] or other["bottom"] <= box["top"], (box, other)
+    used = max(box["right"] for box in boxes) - min(box["left"] for box in boxes)
+    assert used > 0.8 * found["width"]
+    assert found["wide"] <= 0
+    assert found["clipped"] == []
 
 
 @pytest.mark.parametrize(
