@@ -180,11 +180,15 @@ def report(
     job: JobId,
     federation: FederationFile = HERE,
     out: Annotated[Path | None, typer.Option("--out", metavar="FILE", help="Where to; beside the job's files.")] = None,
+    csv: Annotated[
+        Path | None, typer.Option("--csv", metavar="DIR", help="Also write its tables as people open them.")
+    ] = None,
 ) -> None:
     """Write the report of a job and print where it is."""
     from coordinator.cli.terminal.console import write
     from coordinator.jobs.store import write_whole
     from jobs.report.page import report as page
+    from jobs.results.tables import readable, write_csv
     from link.errors import ResourceError
 
     found, folder = _result(federation, job)
@@ -196,6 +200,16 @@ def report(
             raise
         raise ResourceError(f"{file} cannot be written; name another --out file") from error
     write(f"{file}\n")
+    if csv is None:
+        return
+    for name, table in found.tables.items():
+        file = (csv / f"{name}.readable.csv").absolute()
+        try:
+            file.parent.mkdir(parents=True, exist_ok=True)
+            write_csv(file, readable(table))
+        except OSError as error:
+            raise ResourceError(f"{file} cannot be written; name another --csv folder") from error
+        write(f"{file}\n")
 
 
 def drive(

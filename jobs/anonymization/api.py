@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 from dataclasses import dataclass
+from html import escape
 from pathlib import Path
+from typing import Final
 
 import pyarrow as pa
 
@@ -13,7 +16,10 @@ from anonymize.release import Release
 from jobs.anonymization.folder import holds_earlier, write_folder
 from jobs.anonymization.inputs import Inputs, load
 from jobs.anonymization.running import run
+from jobs.report.text import visible
 from jobs.results.destination import check_result_folder
+
+_SHOWN: Final = 5  # rows in a notebook
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,6 +51,20 @@ class Anonymized:
         """The rows that may be published."""
         return self.release.table
 
+    def _repr_html_(self) -> str:
+        cells = [_row("td", row.values()) for row in self.table.slice(0, _SHOWN).to_pylist()]
+        classes = f", {self.release.n_classes:,} classes" if self.release.classes is not None else ""
+        suppressed = f", {len(self.release.suppressed):,} suppressed" if len(self.release.suppressed) else ""
+        return "".join(
+            (
+                f"<div><b>{self.table.num_rows:,} rows that may be published</b>{classes}{suppressed}; ",
+                f"{escape(self.release.algorithm)}</div>",
+                f"<table><thead>{_row('th', self.table.column_names)}</thead><tbody>{''.join(cells)}</tbody></table>",
+                *(f"<div>{escape(visible(warning))}</div>" for warning in self.warnings),
+                '<div><code>.table</code> has all rows; <code>.save("folder")</code> certifies them.</div>',
+            )
+        )
+
     def save(self, out: str | os.PathLike[str]) -> Certificate:
         """Writes the folder of `comine anonymize run`; an earlier release in its place is replaced.
 
@@ -57,6 +77,11 @@ class Anonymized:
         """
         check_result_folder(Path(out), holds_earlier)
         return write_folder(Path(out), self.inputs, self.release)
+
+
+def _row(cell: str, values: Iterable[object]) -> str:
+    texts = ("" if value is None else escape(visible(str(value))) for value in values)
+    return f"<tr>{''.join(f'<{cell}>{text}</{cell}>' for text in texts)}</tr>"
 
 
 def anonymize(config: str | os.PathLike[str]) -> Anonymized:

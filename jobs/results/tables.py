@@ -36,6 +36,15 @@ def csv_chunks(table: pa.Table) -> Iterator[bytes | memoryview]:
         yield _text(lines)
 
 
+def readable(table: pa.Table) -> pa.Table:
+    """The table as people open it: lists of strings joined by commas, and as JSON in columns at its end."""
+    joined = [
+        pc.binary_join(column, text(", ")) if pa.types.is_list(column.type) else column for column in table.columns
+    ]
+    exact = {f"{name}_json": table[name] for name in table.column_names if pa.types.is_list(table[name].type)}
+    return pa.table([*joined, *exact.values()], names=[*table.column_names, *exact])
+
+
 def write_csv(path: Path, table: pa.Table) -> None:
     """Writes a table as `csv_chunks` gives it."""
     with path.open("wb") as file:

@@ -252,6 +252,12 @@ def test_a_submitted_job_from_its_proposal_to_its_result(comine: Comine, tmp_pat
     assert page == tmp_path / "jobs" / job_id / "report.html"
     assert page.read_text().lower().startswith("<!doctype html>")
     assert comine("job", "report", job_id, "--out", "page.html").out == f"{tmp_path / 'page.html'}\n"
+    listed = comine("job", "report", job_id, "--csv", "tables").out.splitlines()
+    assert listed == [str(page), str(tmp_path / "tables/itemsets.readable.csv")]
+    assert (tmp_path / "tables/itemsets.readable.csv").read_text().splitlines()[:2] == [
+        "itemset,length,count,support,itemset_json",
+        'bread,1,5,0.5555555555555556,"[""bread""]"',
+    ]
     (line,) = checked(comine("job", "list", "--json").out, "jobs")["jobs"]
     assert (line["job_id"], line["state"], line["driven"]) == (job_id, "succeeded", False)
     assert job_id[:12] in comine("job", "list").out

@@ -84,6 +84,11 @@ def test_jobs_of_each_kind_have_short_summaries(name: str) -> None:
     assert_short(kinds.JOBS[name][0]()[0])
 
 
+@pytest.mark.parametrize("name", JOBS)
+def test_jobs_of_all_settings_have_short_summaries(name: str) -> None:
+    assert_short(JOBS[name]())
+
+
 def assert_short(spec: JobSpec) -> None:
     lines = _lines(spec)
     assert len(lines) <= MOST_LINES, "\n".join(lines)

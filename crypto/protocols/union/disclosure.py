@@ -12,7 +12,7 @@ from crypto.protocols.union.lists import EPSILON_COMMON
 from crypto.protocols.union.size_classes import LEAST, LISTS, SETS
 from link.disclosure import Declared, Learned
 
-_HOW_LARGE: Final = "roughly how large the others' sets are"
+_HOW_LARGE: Final = "roughly the sizes of the others' sets"
 _SHARED: Final = "how many {what} parties share; of two others only roughly"
 _OVERLAP: Final = "how much both sets have in common"
 _KNOWN: Final = 0.44  # the deviation of a mean that separates c from c + 1 in 94 of 100 cases

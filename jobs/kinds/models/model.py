@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from html import escape
+from itertools import islice
+from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
@@ -12,12 +14,16 @@ from numpy.typing import NDArray
 
 from anonymize.reading import ArrowTable
 from jobs.kinds.models.parameters import ModelParameters
+from jobs.report.text import visible
 from mining.data.table_readers import table_from_arrow
 from mining.data.tables import Table
 from mining.models.attributes import coded_columns
 from mining.models.decision_tree import DecisionTree
 from mining.models.kmeans import Clusters, KMeansParameters, assign, stacked
 from mining.models.naive_bayes import NaiveBayes
+
+_SHOWN: Final = 20  # lines in a notebook
+_CALLED: Final = {NaiveBayes: "Naive Bayes model", DecisionTree: "Decision tree", Clusters: "Clusters"}
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -79,6 +85,13 @@ class Model:
                     named = zip(self.task.attributes, centroid, strict=True)
                     where = ", ".join(f"{each.name} {value:.4g}" for each, value in named)
                     yield f"cluster {number}: {size} rows around {where}"
+
+    def _repr_html_(self) -> str:
+        lines = list(islice(self.lines(), _SHOWN + 1))
+        shown = "\n".join(escape(visible(line)) for line in lines[:_SHOWN])
+        more = "\n…" if len(lines) > _SHOWN else ""
+        called = f"{_CALLED[type(self.learnt)]} of {len(self.task.attributes)} columns, from {self.n_rows:,} rows"
+        return f"<div><b>{called}</b></div><pre>{shown}{more}</pre><div><code>.predict(table)</code> applies it.</div>"
 
     def __repr__(self) -> str:
         return f"Model({type(self.learnt).__name__}, {len(self.task.attributes)} attributes, {self.n_rows:,} rows)"

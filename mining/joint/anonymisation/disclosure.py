@@ -202,7 +202,7 @@ def learned_of_losses(task: JointAnonymisation, everyone: tuple[str, ...]) -> li
         f"(k = {task.k}); of each other level what all rows lose at it together, which may reveal how many rows each "
         "of its labels has"
     )
-    return [Learned(everyone, "count", what, detail).main("losses, which may show how many rows have a label")]
+    return [Learned(everyone, "count", what, detail).main("losses, which may show counts of labels")]
 
 
 def learned_of_left_out(task: JointAnonymisation, everyone: tuple[str, ...]) -> list[Learned]:
@@ -236,7 +236,7 @@ def _of_keys(parties: Sequence[str]) -> list[Learned]:
         "these classes occur in any party's rows: combinations of generalised values, those of a single row among them"
     )
     of_unions = (line.of("the union of class keys of such a node") for line in leakage(parties, limits=False))
-    brief = "at large nodes, which combinations of generalised values occur"
+    brief = "at large nodes, which generalised values occur together"
     return [Learned(tuple(parties), "membership", what, detail).main(brief), *of_unions]
 
 
@@ -276,7 +276,7 @@ def _of_origin(task: JointAnonymisation, parties: Sequence[str]) -> tuple[Learne
     brief = ""
     if task.insider_k <= 1:
         what = "of a class in which others have a single row, that row; insider_k = 2 prevents it"
-        brief = "of a class in which others have a single row, that row"
+        brief = "of a class where others have one row, that row"
     elif task.insiders == 1:
         what = f"without one's own rows, classes in which the others have {task.insider_k} rows or more, or none"
     else:

@@ -41,7 +41,7 @@ def hidden_learned(task: HorizontalMining, parties: tuple[str, ...]) -> tuple[Le
     ]
     if task.universe == "hidden":
         what = f"of each item that a party holds itself, whether it is locally frequent at some party{where}"
-        lines.append(Learned(parties, "membership", what).main("which own items are frequent at some party"))
+        lines.append(Learned(parties, "membership", what).main("which own items are frequent somewhere"))
     if task.disclose == "candidates":
         which = "every item" if task.universe == "hidden-all" else "every item that is locally frequent at some party"
         what = f"the support of {which}, under its pseudonym, which reveals its name to those who hold it"

@@ -105,3 +105,6 @@ def test_from_python(tmp_path: Path) -> None:
     assert (told == frame["class"]).mean() > 0.6
     assert "smoker" in result._repr_html_()
     assert ".model()" in result._repr_html_()
+    shown = result.model()._repr_html_()
+    assert shown.startswith("<div><b>Decision tree of 3 columns, from 30 rows</b></div><pre>")
+    assert "smoker" in shown

@@ -19,6 +19,7 @@ from anonymize.hierarchies.builders import flat, intervals
 from anonymize.models import KAnonymity, Requirements
 from anonymize.roles import Roles
 from anonymize.tables import Table
+from jobs.anonymization.api import anonymize
 from jobs.anonymization.distributions import class_sizes, distributions
 from jobs.anonymization.exploring import document, explore
 from jobs.anonymization.folder import write_folder
@@ -28,6 +29,7 @@ from jobs.anonymization.plots import HEIGHT, paired_bars
 from jobs.anonymization.running import run
 from jobs.anonymization.wording import protections
 from jobs.report import text
+from tests.jobs.anonymization.released import JOBS, release_here
 from tests.jobs.report.pages import Page, taken_apart
 
 EVIL = "<script>alert(1)</script>"
@@ -202,3 +204,15 @@ def test_the_search_is_told(tmp_path: Path, algorithm: str, words: str) -> None:
     found, certificate = page(tmp_path, algorithm=algorithm, top="max_suppression = 0.1")
     assert words in found.text
     assert f"nodes examined {certificate.statistics['checked']}" in " ".join(found.text.split())
+
+
+def test_a_release_shows_itself_in_a_notebook(tmp_path: Path) -> None:
+    rows = ["id,job,disease", *(f"{i},{JOBS[i % 6]},<b>flu</b>" for i in range(60))]
+    release_here(tmp_path / "out", tmp_path)
+    (tmp_path / "people.csv").write_text("\n".join(rows) + "\n")
+    shown = anonymize(tmp_path / "anonymize.toml")._repr_html_()
+    assert shown.startswith("<div><b>60 rows that may be published</b>, 2 classes; optimal</div>")
+    assert "<tr><th>job</th><th>disease</th></tr>" in shown
+    assert shown.count("<tr>") == 6
+    assert "&lt;b&gt;flu" in shown
+    assert "<b>flu" not in shown

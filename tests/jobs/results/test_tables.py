@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jobs.results import tables
-from jobs.results.tables import csv_chunks
+from jobs.results.tables import csv_chunks, readable
 
 TEXT = st.text(st.characters(codec="utf-8"), max_size=6)
 ROW = st.tuples(st.lists(TEXT, max_size=4), st.none() | st.integers(0, 2**62), st.none() | st.floats(allow_nan=False))
@@ -41,3 +41,13 @@ def test_long_tables_are_written_in_batches(monkeypatch: object) -> None:
     chunks = list(csv_chunks(table))
     assert len(chunks) == 5
     assert b"".join(chunks).decode().splitlines()[-1] == '"[""9""]",9'
+
+
+def test_tables_for_people_have_items_joined_and_no_formula() -> None:
+    rules = {"antecedent": [["=1+1", "a"], ["b"]], "consequent": [["c"], ["-d", "+e"]], "lift": [2.0, 1.5]}
+    read = list(csv.reader(io.StringIO(b"".join(csv_chunks(readable(pa.table(rules)))).decode(), newline="")))
+    assert read == [
+        ["antecedent", "consequent", "lift", "antecedent_json", "consequent_json"],
+        ["'=1+1, a", "c", "2", '["=1+1", "a"]', '["c"]'],
+        ["b", "'-d, +e", "1.5", '["b"]', '["-d", "+e"]'],
+    ]
