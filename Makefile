@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 PACKAGES := protos link crypto anonymize ldp mining jobs client party coordinator comine
 
-.PHONY: help setup demo test test-slow spark s3 docs docs-tools check collected bench bench-peers protos lock clean
+.PHONY: help setup demo test test-slow spark s3 docs docs-tools check collected bench bench-peers protos lock screenshots clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -54,6 +54,9 @@ docs-tools:  # without them, the tests with the site are skipped
 
 s3:  # without it, the tests with a server that speaks as S3 does
 	-$(MAKE) --no-print-directory .venv-s3/.installed
+
+screenshots: setup  ## the pictures of pages in the documentation, anew from a real run (needs Chromium)
+	$(BIN)/python scripts/screenshots.py
 
 check: setup  ## format, lint, types, layers
 	$(BIN)/ruff format --check .

@@ -49,15 +49,21 @@ def paired_bars(bars: Sequence[Bar]) -> Plot:
             _LEFT + 8 + place * _GROUP,
             HEIGHT * bar.before / most,
             HEIGHT * bar.after / most,
-            _short(bar.label),
+            label,
             f"{text.visible(bar.label)}: before {text.percent(bar.before)}, after {text.percent(bar.after)}",
         )
-        for place, bar in enumerate(bars)
+        for place, (bar, label) in enumerate(zip(bars, _short([bar.label for bar in bars]), strict=True))
     )
     ticks = tuple((base - HEIGHT * part, text.percent(part * most)) for part in (0.5, 1.0))
     return Plot(_LEFT + 24 + _GROUP * max(len(bars), 1), base + _UNDER, base, _BAR, drawn, ticks)
 
 
-def _short(label: str) -> str:
-    shown = text.visible(label)
-    return shown if len(shown) <= _CHARACTERS else f"{shown[: _CHARACTERS - 1]}…"
+def _short(labels: Sequence[str]) -> list[str]:
+    """Labels that fit; those that begin alike show their ends."""
+    whole = [text.visible(label) for label in labels]
+    cut = [label if len(label) <= _CHARACTERS else f"{label[: _CHARACTERS - 1]}…" for label in whole]
+    half = _CHARACTERS // 2
+    return [
+        short if cut.count(short) == 1 else f"{label[:half]}…{label[-half:]}"
+        for label, short in zip(whole, cut, strict=True)
+    ]

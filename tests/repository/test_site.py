@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import os
 import re
+import shutil
 import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
@@ -86,3 +89,19 @@ def test_the_site_is_built_strictly_and_loads_nothing_from_elsewhere(tmp_path: P
         assert f'href="./{name}" class="md-nav__link' in pages["index.html"], source
     assert "simulate" in pages["python/comine.html"]
     assert "Transactions" in pages["python/comine.html"]
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(shutil.which("chromium") is None, reason="Chromium is not installed")
+def test_pictures_of_pages_can_be_made_anew(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, ROOT / "scripts" / "screenshots.py", tmp_path],
+        capture_output=True,
+        text=True,
+        timeout=280,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+    )
+    assert done.returncode == 0, done.stderr
+    made = {path.name: path.stat().st_size for path in tmp_path.iterdir()}
+    assert all(20_000 < size < 400_000 for size in made.values())
+    assert set(made) == {path.name for path in (ROOT / "docs" / "images").glob("*.png")}
