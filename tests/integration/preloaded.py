@@ -44,15 +44,19 @@ MOST_BYTES = 1 << 20  # of a request, which holds the environment
 _asking = threading.Lock()
 
 
-def begin(arguments: Sequence[str], cwd: Path, environment: Mapping[str, str]) -> Preloaded | subprocess.Popen[str]:
-    """Starts a command, preloaded where its variables are those of before any test.
+def begin(
+    arguments: Sequence[str], cwd: Path, environment: Mapping[str, str], *, preload: bool
+) -> Preloaded | subprocess.Popen[str]:
+    """Starts a command, preloaded on Linux where its variables are those of before any test.
 
     Args:
         arguments: The command line, without the name of the program.
         cwd: Its folder.
         environment: Its variables, which may lack some.
+        preload: Whether it may be preloaded at all.
     """
-    if {name: value for name, value in environment.items() if not name.startswith("PYTEST_")}.items() <= OWN.items():
+    variables = {name: value for name, value in environment.items() if not name.startswith("PYTEST_")}
+    if preload and sys.platform == "linux" and variables.items() <= OWN.items():
         return Preloaded(arguments, cwd, environment)
     command, pipe = [sys.executable, "-m", "comine", *arguments], subprocess.PIPE
     return subprocess.Popen(command, cwd=cwd, env=environment, text=True, stdout=pipe, stderr=pipe)

@@ -57,11 +57,17 @@ class Ran(NamedTuple):
 
 
 class Process:
-    """A running command whose standard error is read as it comes."""
+    """A running command whose standard error is read as it comes.
 
-    def __init__(self, *arguments: object, cwd: Path) -> None:
+    Args:
+        arguments: The command line, without the name of the program.
+        cwd: Its folder.
+        preload: Whether it may be forked from a process that has loaded already.
+    """
+
+    def __init__(self, *arguments: object, cwd: Path, preload: bool = True) -> None:
         environment = {k: v for k, v in os.environ.items() if k not in ("COMINE_DEBUG", "GRPC_VERBOSITY")}
-        self.popen = begin([str(argument) for argument in arguments], cwd, environment)
+        self.popen = begin([str(argument) for argument in arguments], cwd, environment, preload=preload)
         self.lines: list[str] = []
         self._more = threading.Condition()
         self._over = False

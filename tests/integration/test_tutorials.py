@@ -83,7 +83,7 @@ class Reader:
         for command in commands.splitlines():
             words = command.split()
             assert words.pop(0) == "comine"
-            self.nodes.append(Process(*words, cwd=self.place))
+            self.nodes.append(Process(*words, cwd=self.place, preload=False))
         for node in self.nodes:
             node.until(" is ready at ")
 

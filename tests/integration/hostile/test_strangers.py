@@ -99,7 +99,7 @@ def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Organisat
     if soft < STRANGERS + DESCRIPTORS:
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
-    def limited(arguments: list[str], cwd: Path, environment: dict[str, str]) -> Any:
+    def limited(arguments: list[str], cwd: Path, environment: dict[str, str], *, preload: bool) -> Any:
         command = ["sh", "-c", f'ulimit -n {DESCRIPTORS}; exec "$0" "$@"', sys.executable, "-m", "comine", *arguments]
         pipe = subprocess.PIPE
         return subprocess.Popen(command, cwd=cwd, env=environment, text=True, stdout=pipe, stderr=pipe)
