@@ -35,6 +35,7 @@ from jobs.spec.job import JobSpec
 from link.errors import ConfigurationError, InputDataError
 from link.files.printable import why_not_read
 from link.pki.identity import Identity
+from mining.data.source_options import SourceOptions
 
 if TYPE_CHECKING:
     from comine.handle import JobHandle
@@ -65,6 +66,10 @@ def simulate(
     separator: str | None = None,
     id: str | Sequence[str] | None = None,  # noqa: A002 - the word of the configuration file
     item: str = "item",
+    query: str | None = None,
+    encoding: str | None = None,
+    sheet: str | None = None,
+    password_env: str | None = None,
     engine: str = "auto",
     memory_share: float | str | Decimal | None = None,
     spark: str | None = None,
@@ -74,17 +79,21 @@ def simulate(
 
     Args:
         job: Path of a job file, or its contents as a mapping.
-        data: By party, its transactions: the path of a file; rows of items, which are text or whole numbers; encoded
-            transactions; or a table of pandas, polars, pyarrow or another library that hands over Arrow's, with a row
-            for each item, a column of lists, or a column of 0 and 1 for each item, as mlxtend has them. For a job with
-            partition = "vertical", or one that learns a model, its table: the path of a file, or a table of these
-            libraries.
+        data: By party, its transactions: the path of a file, or another source, such as `sqlite:///shop.db`; rows of
+            items, which are text or whole numbers; encoded transactions; or a table of pandas, polars, pyarrow or
+            another library that hands over Arrow's, with a row for each item, a column of lists, or a column of 0 and 1
+            for each item, as mlxtend has them. For a job with partition = "vertical", or one that learns a model, its
+            table: the path of a file, another source, or a table of these libraries.
         seed: Repeats all random draws; such a run keeps no secrets.
         format: Format of the files among `data`: basket by default, and csv for tables.
         separator: What separates items or cells in them, where the format leaves it open.
         id: The column of ids, "id" by default, or the columns of a composite id. Rows that a model is learnt from need
             none.
         item: The column of items, where transactions have a row for each item.
+        query: What is read of databases, whose URLs are among `data`.
+        encoding: Of text that is not in UTF-8.
+        sheet: Of workbooks; the first by default.
+        password_env: The environment variable that holds the password of the sources.
         engine: Where the rows of files are counted: "memory"; "processes", in blocks on the disk, for files that exceed
             the memory; "spark"; or "auto", in memory where all files together are expected to take at most the share.
             A script that has processes keeps its work behind `if __name__ == "__main__":`.
@@ -113,11 +122,12 @@ def simulate(
     """
     spec = _specification(job)
     check_parties(spec, data)
-    files = {name: Path(given) for name, given in data.items() if isinstance(given, str | os.PathLike)}
+    files = {name: os.fspath(given) for name, given in data.items() if isinstance(given, str | os.PathLike)}
     ids = [id] if isinstance(id, str) else list(kind_of(spec).default_ids(spec) if id is None else id)
     kind = kind_of(spec).data
-    form = format or ("csv" if kind == "table" else "basket")
-    with party_files(spec, files, form, separator, ids, Engine.of(engine, memory_share, spark), item) as encoded:
+    form = format or ("sql" if query is not None else "csv" if kind == "table" else "basket")
+    counted, options = Engine.of(engine, memory_share, spark), SourceOptions(encoding, sheet, password_env)
+    with party_files(spec, files, form, separator, ids, counted, item, query, options) as encoded:
         for name, given in data.items():
             if not isinstance(given, str | os.PathLike):
                 encoded[name] = data_of(name, given, kind, ids, item)

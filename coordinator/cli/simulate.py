@@ -11,7 +11,9 @@ import typer
 from coordinator.cli.options import AsJson
 from coordinator.cli.terminal.completion import parties_of_job, words
 
-_SETTING: Final = re.compile(r"\b(format|separator|id|item) = (?=\")")  # of a [[dataset]], which here is an option
+_SETTING: Final = re.compile(
+    r"\b(format|separator|encoding|id|item) = (?=\")"
+)  # of a [[dataset]], which here is an option
 
 
 def simulate(
@@ -19,7 +21,10 @@ def simulate(
     party: Annotated[
         list[str],
         typer.Option(
-            "--party", metavar="NAME=FILE", help="The data of a party; once for each.", autocompletion=parties_of_job
+            "--party",
+            metavar="NAME=FILE",
+            help="The data of a party, a file or a URL; once for each.",
+            autocompletion=parties_of_job,
         ),
     ],
     out: Annotated[Path | None, typer.Option("--out", help="Folder for the result.")] = None,
@@ -27,8 +32,8 @@ def simulate(
         str | None,
         typer.Option(
             "--format",
-            help="basket (default), csv, long, wide or parquet; of tables, csv (default) or parquet.",
-            autocompletion=words("basket", "csv", "long", "wide", "parquet"),
+            help="basket (default), csv, long, wide, parquet or sql; of tables, csv (default), parquet or sql.",
+            autocompletion=words("basket", "csv", "long", "wide", "parquet", "sql"),
         ),
     ] = None,
     separator: Annotated[
@@ -40,6 +45,13 @@ def simulate(
         typer.Option("--id", metavar="COLUMN", help="Column of ids, id by default; once for each of a composite id."),
     ] = None,
     item: Annotated[str, typer.Option("--item", metavar="COLUMN", help="Column of items.", show_default=True)] = "item",
+    query: Annotated[str | None, typer.Option("--query", metavar="SELECT", help="What is read of databases.")] = None,
+    encoding: Annotated[str | None, typer.Option("--encoding", help="Of text that is not in UTF-8.")] = None,
+    sheet: Annotated[str | None, typer.Option("--sheet", help="Of workbooks; the first by default.")] = None,
+    password_env: Annotated[
+        str | None,
+        typer.Option("--password-env", metavar="NAME", help="Variable that holds the password of the sources."),
+    ] = None,
     engine: Annotated[
         str,
         typer.Option(
@@ -75,12 +87,8 @@ def simulate(
     from jobs.kinds.registry import kind_of
     from jobs.loading import load_job
     from jobs.results.destination import check_result_folder
-    from link.errors import UsageError
+    from mining.data.source_options import SourceOptions
 
-    if data_format == "sql":
-        raise UsageError(
-            "--format sql: simulate reads files; write the rows of the query to one, such as a long CSV file"
-        )
     counted = Engine.of(engine, memory_share, spark)
     spec = load_job(job_toml)
     sources = sources_of(party)
@@ -89,10 +97,11 @@ def simulate(
         check_result_folder(out)
     kind = kind_of(spec).data
     if data_format is None:
-        data_format = "csv" if kind == "table" else "basket"
+        data_format = "sql" if query is not None else "csv" if kind == "table" else "basket"
     ids = list(kind_of(spec).default_ids(spec)) if ids is None else ids
+    options = SourceOptions(encoding, sheet, password_env)
     with (
-        party_files(spec, sources, data_format, separator, ids, counted, item) as data,
+        party_files(spec, sources, data_format, separator, ids, counted, item, query, options) as data,
         live_progress(spec.job.parties) as watcher,
     ):
         for sentence in simulation_hints(spec, data, sources, data_format, separator, ids, item):
@@ -103,20 +112,20 @@ def simulate(
     present(result, out, as_json=as_json)
 
 
-def sources_of(given: list[str]) -> dict[str, Path]:
-    """The file of each party.
+def sources_of(given: list[str]) -> dict[str, str]:
+    """The source of each party.
 
     Raises:
         UsageError: One is not of the form NAME=FILE, or a party has two.
     """
     from link.errors import UsageError
 
-    sources: dict[str, Path] = {}
+    sources: dict[str, str] = {}
     for pair in given:
         name, equals, file = pair.partition("=")
         if not (name and equals and file):
             raise UsageError(f"--party {pair}: the form is NAME=FILE")
         if name in sources:
             raise UsageError(f"--party names '{name}' twice")
-        sources[name] = Path(file)
+        sources[name] = file
     return sources

@@ -20,14 +20,16 @@ from link.errors import ConfigurationError, InputDataError
 from link.memory_limit import memory_limit
 from mining.data.hints import other_format
 from mining.data.loading import check_options, check_table_options, load_table, load_transactions
+from mining.data.schemes.registry import scheme_of
+from mining.data.source_options import PLAIN, SourceOptions
 from mining.partitioned.cores import Cores
-from mining.partitioned.encoding.expected import MEMORY_SHARE, expected_bytes
+from mining.partitioned.encoding.expected import MEMORY_SHARE
 from mining.partitioned.encoding.source import TableSource, TransactionSource
+from mining.partitioned.expected_source import expected_source
 from mining.partitioned.rows import PartitionedRows
 from mining.partitioned.sources import AnySource, Stored, by_processes, encoding_of
 from mining.partitioned.spark.cluster import Cluster
 from mining.partitioned.spark.encoding import SparkEncoding
-from mining.partitioned.tables.expected import expected_table
 
 ENGINES: Final = ("auto", "memory", "processes", "spark")
 TAG: Final = "comine-simulate"  # of work on a cluster, before a party's name
@@ -90,21 +92,25 @@ def _wrong_share(given: object) -> ConfigurationError:
 
 def load_files(
     spec: JobSpec,
-    sources: Mapping[str, Path],
+    sources: Mapping[str, str | Path],
     data_format: str,
     separator: str | None,
     ids: Sequence[str],
     item: str = "item",
+    query: str | None = None,
+    options: SourceOptions = PLAIN,
 ) -> dict[str, Data]:
     """The data of each party in memory.
 
     Args:
         spec: The job, which says of what kind data are.
-        sources: A file by party.
+        sources: By party a file, or another source as of `mining.data.loading`.
         data_format: One of `mining.data.loading.FORMATS` or `TABLE_FORMATS`, the same for all.
         separator: What separates items or cells, where the format leaves it open.
         ids: The column that numbers transactions, or the columns that together name a row of a table.
         item: The column of items, in the long form.
+        query: With format "sql": what is read of each database.
+        options: What else reading the sources needs.
 
     Raises:
         ConfigurationError: The format is unknown or of another kind, or the separator or ids do not fit it.
@@ -115,10 +121,18 @@ def load_files(
 
     def load(party: str) -> Data:
         if kind == "table":
-            return load_table(sources[party], data_format, separator=separator, id_columns=ids)
+            return load_table(
+                sources[party], data_format, separator=separator, query=query, id_columns=ids, options=options
+            )
         try:
             return load_transactions(
-                sources[party], data_format, separator=separator, id_column=ids[0], item_column=item
+                sources[party],
+                data_format,
+                separator=separator,
+                query=query,
+                id_column=ids[0],
+                item_column=item,
+                options=options,
             )
         except InputDataError as error:
             other = other_format(Read(str(sources[party]), data_format, separator, ids[0], item))
@@ -130,12 +144,14 @@ def load_files(
 @contextmanager
 def party_files(
     spec: JobSpec,
-    sources: Mapping[str, Path],
+    sources: Mapping[str, str | Path],
     data_format: str,
     separator: str | None,
     ids: Sequence[str],
     engine: Engine,
     item: str = "item",
+    query: str | None = None,
+    options: SourceOptions = PLAIN,
 ) -> Iterator[dict[str, Data]]:
     """The data of each party, where an engine counts them; what they take on the disk is gone afterwards.
 
@@ -147,6 +163,8 @@ def party_files(
         ids: As there.
         engine: Where rows are counted.
         item: As of `load_files`.
+        query: As there.
+        options: As there.
 
     Raises:
         ConfigurationError: As there; or the job cannot be counted by that engine.
@@ -154,54 +172,44 @@ def party_files(
         ResourceError: There is no room for blocks, or the cluster is lost.
     """
     engine.check(data_format)
+    _check_ids(spec, ids)
+    is_table = kind_of(spec).data == "table"
+    (check_table_options if is_table else check_options)(data_format, separator, query)
+    places: dict[str, AnySource] = {
+        party: TableSource(_place(source), data_format, separator, query, tuple(ids), options)
+        if is_table
+        else TransactionSource(_place(source), data_format, separator, query, ids[0], item, options)
+        for party, source in sources.items()
+    }
     name, in_blocks = engine.name, kind_of(spec).takes_blocks(spec)
     if name == "auto":
-        expected = _expected(spec, sources, data_format, separator, ids) if in_blocks else 0
+        expected = sum(map(expected_source, places.values())) if in_blocks else 0
         name = "processes" if expected > engine.memory_share * memory_limit() else "memory"
     if name == "memory":
-        yield load_files(spec, sources, data_format, separator, ids, item)
+        yield load_files(spec, sources, data_format, separator, ids, item, query, options)
         return
     for party in sources:
         check_takes_blocks(spec, party, on_cluster=name == "spark")
-    _check_ids(spec, ids)
-    if kind_of(spec).data == "table":
-        check_table_options(data_format, separator)
-        tables = _tables(sources, data_format, separator, ids)
-        with tempfile.TemporaryDirectory(prefix="comine-") as folder:
-            yield dict(_in_blocks(tables, Path(folder)))
-        return
-    check_options(data_format, separator)
-    places = {
-        party: TransactionSource(str(path.absolute()), data_format, separator, id_column=ids[0], item_column=item)
-        for party, path in sources.items()
-    }
     if name == "processes":
         with tempfile.TemporaryDirectory(prefix="comine-") as folder:
             yield dict(_in_blocks(places, Path(folder)))
         return
     cluster = Cluster(engine.spark or "")
     try:
-        yield {party: _on_cluster(cluster, place, party) for party, place in places.items()}
+        yield {
+            party: _on_cluster(cluster, place, party)
+            for party, place in places.items()
+            if isinstance(place, TransactionSource)
+        }
     finally:
         cluster.close()
 
 
-def _expected(
-    spec: JobSpec, sources: Mapping[str, Path], data_format: str, separator: str | None, ids: Sequence[str]
-) -> int:
-    """Bytes of memory that all files together are expected to take."""
-    if kind_of(spec).data == "table":
-        return sum(expected_table(each).peak for each in _tables(sources, data_format, separator, ids).values())
-    return sum(expected_bytes(path, data_format) for path in sources.values())
-
-
-def _tables(
-    sources: Mapping[str, Path], data_format: str, separator: str | None, ids: Sequence[str]
-) -> dict[str, TableSource]:
-    return {
-        party: TableSource(str(path.absolute()), data_format, separator, id_columns=tuple(ids))
-        for party, path in sources.items()
-    }
+def _place(source: str | Path) -> str:
+    """A source, wherever it is read from here."""
+    place = str(source)
+    scheme = scheme_of(place)
+    return str(Path.cwd() / place) if scheme is None else scheme.beside(place, Path.cwd())
 
 
 def _check_ids(spec: JobSpec, ids: Sequence[str]) -> None:

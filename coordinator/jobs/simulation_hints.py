@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
-from pathlib import Path
 from typing import Final
 
 from jobs.data import Data, data_kind
@@ -43,7 +42,7 @@ class Read:
 def simulation_hints(
     spec: JobSpec,
     data: Mapping[str, Data],
-    files: Mapping[str, Path],
+    files: Mapping[str, str],
     data_format: str,
     separator: str | None,
     ids: Sequence[str],
@@ -65,7 +64,7 @@ def simulation_hints(
         if data_kind(given) != takes:
             continue  # which the job refuses
         if isinstance(given, Transactions):
-            source = str(files.get(party, ""))
+            source = files.get(party, "")
             read = Read(source, data_format if source else _HANDED_OVER, separator, ids[0], item)
             yield from (f"the data of {party}: {hint.sentence}" for hint in misread(given, read))
         elif not given.n_rows:

@@ -113,7 +113,7 @@ def local_file(source: str, options: SourceOptions, wanted: Wanted) -> Iterator[
         InputDataError: It cannot be read, or its files do not fit together.
         ResourceError: There is no room for the copy.
     """
-    if is_plain(source, options):
+    if is_plain(source, options) or (wanted.format != "parquet" and os.path.isdir(source)):  # which readers refuse
         yield Path(source)
         return
     with tempfile.TemporaryDirectory(prefix="comine-") as made:  # which only its owner may enter

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import gzip
+import re
+import tomllib
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -268,6 +270,16 @@ class TestS3:
         with fails("E101") as caught:
             load_transactions("s3://shop/a?endpoint_override=127.0.0.1:1&scheme=http", "basket")
         check_discretion(caught.value)
+
+
+PAGE = Path(__file__).parents[2] / "docs" / "tasks" / "data-sources.md"
+
+
+@pytest.mark.parametrize("example", re.findall(r"(?ms)^```toml\n(.*?)^```", PAGE.read_text()))
+def test_the_examples_of_the_page_are_datasets(example: str) -> None:
+    given = tomllib.loads(example.replace("[[dataset]]", ""))
+    usual = {"name": "baskets", "kind": "transactions", "format": "parquet" if "parquet" in example else "csv"}
+    assert DatasetSection.model_validate(usual | given).source == given["source"]
 
 
 def check_discretion(error: ComineError) -> None:

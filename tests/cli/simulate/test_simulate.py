@@ -7,8 +7,10 @@ import gzip
 import io
 import json
 import os
+import sqlite3
 import subprocess
 import sys
+from contextlib import closing
 from decimal import Decimal
 from pathlib import Path
 
@@ -262,10 +264,21 @@ def test_wrong_data_exits_10_and_leaves_nothing(
     assert {path.name for path in tmp_path.iterdir()} == before
 
 
-def test_a_database_is_no_source_of_a_simulation(comine: Comine, baskets: list[str]) -> None:
-    ran = comine("simulate", "job.toml", *baskets, "--format", "sql")
-    assert (ran.code, ran.err.count("\n")) == (2, 1)
-    assert "simulate reads files" in ran.err
+def test_databases(comine: Comine, baskets: list[str], tmp_path: Path) -> None:
+    parties = list[str]()
+    for name, rows in ROWS.items():
+        with closing(sqlite3.connect(tmp_path / f"{name}.db")) as connection:
+            connection.execute("CREATE TABLE sales (receipt, article)")
+            pairs = [(number, item) for number, row in enumerate(rows) for item in row]
+            connection.executemany("INSERT INTO sales VALUES (?, ?)", pairs)
+            connection.commit()
+        parties += ["--party", f"{name}=sqlite:///{name}.db"]
+    query = ("--query", "SELECT receipt AS id, article AS item FROM sales")
+    found = [comine("simulate", "job.toml", *given) for given in (baskets, [*parties, *query])]
+    assert found[0].out == found[1].out
+    ran = comine("simulate", "job.toml", *parties, "--format", "sql")
+    assert (ran.code, ran.err.count("\n")) == (10, 1)
+    assert "needs a query" in ran.err
 
 
 def test_no_rows_anywhere_exits_10(comine: Comine, baskets: list[str], tmp_path: Path) -> None:
