@@ -44,7 +44,7 @@ class NotifySection(TomlTable):
     @classmethod
     def _can_be_run(cls, command: tuple[str, ...] | None) -> tuple[str, ...] | None:
         if command is not None and (not command[0] or any("\0" in word for word in command)):
-            raise ValueError('must be a program and its arguments, as in ["/usr/local/bin/tell-us", "--urgent"]')
+            raise ValueError('must be a program and its arguments, as in ["/usr/local/bin/tell-us", "urgent"]')
         return command
 
     @field_validator("webhook")
