@@ -64,10 +64,11 @@ class Session:
         parties: All parties, in the order of the job; on a lane among some of them these.
         others: All parties but this one, in that order.
         path: The lane's name as a readable path.
+        core: What all lanes of the job share.
     """
 
     def __init__(self, core: SessionCore, path: str, parent: Session | None, parties: tuple[str, ...]) -> None:
-        self._core, self.path, self._parent = core, path, parent
+        self.core, self.path, self._parent = core, path, parent
         self._round: int = parent._round if parent is not None else 0
         self.me = core.me
         self.parties = parties
@@ -127,7 +128,7 @@ class Session:
         return session
 
     async def _greet(self, identity: Identity | None) -> None:
-        terms, core = self._core.terms, self._core
+        terms, core = self.core.terms, self.core
         nonce = core.random.derive("session-nonce").bytes(NONCE_BYTES)
         mine = Hello(
             job_id=terms.job_id,
@@ -159,23 +160,23 @@ class Session:
     @property
     def id(self) -> bytes:
         """SHA-256(job id ‖ attempt ‖ every party's nonce): no two runs share it."""
-        return self._core.session_id
+        return self.core.session_id
 
     @property
     def suite(self) -> str:
         """Name of the cryptographic parameter set that all parties have agreed on."""
-        return self._core.terms.suite
+        return self.core.terms.suite
 
     def lane(self, name: str) -> Session:
         """A namespace for a sub-protocol, which may run concurrently with its siblings. Names are used once."""
-        return Session(self._core, f"{self.path}/{name}", self, self.parties)
+        return Session(self.core, f"{self.path}/{name}", self, self.parties)
 
     def among(self, name: str, parties: Iterable[str]) -> Session:
         """A lane on which two or more of the parties, this one among them, run a protocol; each of them calls this."""
         chosen = frozenset(parties)
         if self.me not in chosen or len(chosen) < 2 or not chosen <= set(self.parties):
             raise ValueError(f"a protocol among some takes two of {self.parties} or more, {self.me} one of them")
-        return Session(self._core, f"{self.path}/{name}", self, tuple(p for p in self.parties if p in chosen))
+        return Session(self.core, f"{self.path}/{name}", self, tuple(p for p in self.parties if p in chosen))
 
     async def send(self, to: str, message: Message) -> None:
         """Sends one message to one peer.
@@ -279,7 +280,7 @@ class Session:
             return  # nothing leaves
         contiguous = np.ascontiguousarray(values)
         counted = len(contiguous) if number is None else number
-        self._core.ledger.issue(label, _view(contiguous), counted, receivers)
+        self.core.ledger.issue(label, _view(contiguous), counted, receivers)
         for receiver in receivers:
             pending: bytes | memoryview | None = None
             for chunk in _chunks(contiguous):
@@ -292,7 +293,7 @@ class Session:
         self, frm: str, label: str, dtype: DTypeLike, shape: tuple[int, ...], *, number: int | None = None
     ) -> NDArray[Any]:
         """The values that `frm` opens under `label`, of exactly this type and shape; `number` as for `open`."""
-        self._core.ledger.expect(label, frm)
+        self.core.ledger.expect(label, frm)
         counted = shape[0] if number is None else number
         return await self._assemble(frm, Opening, "values", dtype, shape, _checks_opening(label, counted))
 
@@ -308,7 +309,7 @@ class Session:
         Raises:
             UndeclaredDisclosure: The statement does not allow it; nothing has left.
         """
-        leaving, waiting, counted = self._core.ledger.begin(label, number, (to,)), bytearray(), 0
+        leaving, waiting, counted = self.core.ledger.begin(label, number, (to,)), bytearray(), 0
         async for piece in pieces:
             counted += len(piece)
             waiting += _view(np.ascontiguousarray(piece))
@@ -326,7 +327,7 @@ class Session:
         self, frm: str, label: str, number: int, width: int
     ) -> AsyncIterator[NDArray[np.uint8]]:
         """As `receive_opened`, of `number` rows of `width` bytes: some of them at a time, as they come."""
-        self._core.ledger.expect(label, frm)
+        self.core.ledger.expect(label, frm)
         rest = b""
         async for piece in self._pieces(frm, Opening, "values", number * width, _checks_opening(label, number)):
             data = rest + piece
@@ -336,17 +337,17 @@ class Session:
 
     async def compute(self, function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
         """Runs heavy local work off the event loop."""
-        (result,) = await self._core.executor.map(lambda _: function(*args, **kwargs), [None])
+        (result,) = await self.core.executor.map(lambda _: function(*args, **kwargs), [None])
         return result
 
     async def map(self, kernel: Callable[[T], R], chunks: Iterable[T]) -> Sequence[R]:
         """Runs a kernel over chunks of local work, several at a time, off the event loop; results in order."""
-        return await self._core.executor.map(kernel, chunks)
+        return await self.core.executor.map(kernel, chunks)
 
     @property
     def workers(self) -> int:
         """How many chunks `map` runs at once."""
-        return self._core.executor.workers
+        return self.core.executor.workers
 
     def randomness(self, purpose: str) -> RandomStream:
         """A fresh stream for one purpose on this lane: (session, lane, purpose, how often asked) names it.
@@ -354,33 +355,33 @@ class Session:
         It never depends on what other tasks draw.
         """
         where = f"{self.path}|{purpose}"
-        self._core.streams[where] = asked = self._core.streams.get(where, 0) + 1
-        return self._core.random.derive("stream", self.id, where, asked)
+        self.core.streams[where] = asked = self.core.streams.get(where, 0) + 1
+        return self.core.random.derive("stream", self.id, where, asked)
 
     def progress(self, step: str, done: int, total: int) -> None:
         """Reports how far a step has come."""
-        self._core.progress(step, done, total)
+        self.core.progress(step, done, total)
 
     # -- what the host of a session uses -----------------------------------------------------------------------------
     @property
     def costs(self) -> Costs:
         """Bytes, rounds and seconds of this party so far."""
-        core = self._core
+        core = self.core
         return Costs(core.bytes_sent, core.bytes_received, self._round, time.monotonic() - core.started)
 
     @property
     def transcript(self) -> Transcript:
         """Hash chains over all frames so far."""
-        return self._core.transcript
+        return self.core.transcript
 
     @property
     def ledger(self) -> Ledger:
         """What this party has opened so far."""
-        return self._core.ledger
+        return self.core.ledger
 
     def fail(self, error: ComineError) -> None:
         """Ends every wait of this session with `error`."""
-        self._core.fail(error)
+        self.core.fail(error)
 
     async def abort(self, error: ComineError) -> None:
         """Reports to all peers that this party ends the job, and why; ends every wait here."""
@@ -390,7 +391,7 @@ class Session:
         async def report(party: str) -> None:
             with contextlib.suppress(ComineError, TimeoutError):
                 async with asyncio.timeout(ABORT_S):
-                    await self._core.transmit(party, ABORT_LANE, Abort, body, last=True, round_=0)
+                    await self.core.transmit(party, ABORT_LANE, Abort, body, last=True, round_=0)
 
         self.fail(error)
         await asyncio.gather(*(report(party) for party in self.others))
@@ -405,7 +406,7 @@ class Session:
     async def _post_body(self, to: str, kind: type[Message], body: bytes, *, last: bool) -> None:
         if len(body) > MAX_BODY_BYTES:
             raise ValueError(f"{kind.DESCRIPTOR.name} of {len(body)} bytes must be sent as a stream")
-        await self._core.post(to, self.path, kind, body, last=last, round_=self._round + 1)
+        await self.core.post(to, self.path, kind, body, last=last, round_=self._round + 1)
 
     async def _open_chunk(self, to: str, label: str, number: int, chunk: bytes | memoryview, *, last: bool) -> None:
         opening = Opening(label=label, number=number, values=bytes(chunk))
@@ -413,7 +414,7 @@ class Session:
 
     async def _take(self, frm: str, kind: type[M], check: Callable[[M], None] | None) -> tuple[M, bool, int]:
         """The next message, whether it ends its stream, and its size in bytes."""
-        arrived = await self._core.take(frm, self.path, kind)
+        arrived = await self.core.take(frm, self.path, kind)
         lane: Session | None = self
         while lane is not None:
             lane._round = max(lane._round, arrived.round)

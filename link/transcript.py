@@ -64,22 +64,26 @@ def mark_of(header: bytes) -> bytes:
 
 @dataclass(slots=True)
 class Transcript:
-    """One chain per peer, direction and lane: lanes run concurrently, so only the order within one is fixed."""
+    """One chain per peer, direction and lane: lanes run concurrently, so only the order within one is fixed.
 
-    _chains: dict[tuple[str, Direction], dict[str, Chain]] = field(default_factory=lambda: defaultdict(dict))
+    Attributes:
+        chains: By peer and direction, then by lane.
+    """
+
+    chains: dict[tuple[str, Direction], dict[str, Chain]] = field(default_factory=lambda: defaultdict(dict))
 
     def add(self, peer: str, direction: Direction, lane: str, header: bytes, body: bytes) -> None:
         """Records a frame that left for, or arrived from, `peer`, by the hash of its header and its body."""
-        self._chains[peer, direction].setdefault(lane, Chain()).add(header, body)
+        self.chains[peer, direction].setdefault(lane, Chain()).add(header, body)
 
     def frames(self, peer: str, direction: Direction, lane: str) -> int:
         """How many frames of a lane have been recorded, which is the number of the next one."""
-        chain = self._chains[peer, direction].get(lane)
+        chain = self.chains[peer, direction].get(lane)
         return 0 if chain is None else chain.frames
 
     def heads(self, peer: str, direction: Direction) -> list[ChainHead]:
         """The state of all chains with `peer`, by lane name."""
-        chains = self._chains.get((peer, direction), {})
+        chains = self.chains.get((peer, direction), {})
         return [ChainHead(lane=lane, frames=c.frames, head=c.head) for lane, c in sorted(chains.items())]
 
 

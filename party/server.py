@@ -105,6 +105,11 @@ class Node:
         audit: Its log of what it disclosed.
         frequency: The service for collections.
         shuffler: The service for routes.
+        anonymization: The service for queries and releases.
+        control: The service for jobs.
+        plans: How often coordinators have asked for plans.
+        releases: What has been made of its rows.
+        server: What answers calls, once the node has started.
         settings: What its files say, as it goes by them.
     """
 
@@ -125,11 +130,11 @@ class Node:
             config.dataset, self._executor, config.withheld, state / BLOCKS, config.party.memory_share
         )
         with contextlib.ExitStack() as undo:
-            undo.callback(self._unlock)
+            undo.callback(self.unlock)
             self._open(config, federation, identity, state, undo)
             undo.pop_all()
         self._credentials = renewable_credentials(lambda: self.settings.identity)
-        self._server: Serving | None = None
+        self.server: Serving | None = None
 
     def _open(
         self,
@@ -149,15 +154,15 @@ class Node:
         undo.callback(self.store.close)
         self.ledger = Ledger.open(state / FILE)
         undo.callback(self.ledger.close)
-        self._plans = PlanCount.open(state / FILE)
-        undo.callback(self._plans.close)
+        self.plans = PlanCount.open(state / FILE)
+        undo.callback(self.plans.close)
         self.audit = NodeAudit.open(state / AUDIT_LOG, identity)
         undo.callback(self.audit.close)
         self.audit.party, self.audit.log = self.name, log
         restored = reconcile(
             self.store,
             self.ledger,
-            self._plans,
+            self.plans,
             self.audit,
             self.name,
             ran_before=ran_before,
@@ -168,9 +173,9 @@ class Node:
             log.warning("history restored", jobs=restored.jobs, starts=restored.starts)
         self.audit.count = AuditCount(self.store.bins(), self.store.coordinator_of)
         members = tuple(federation.addresses)
-        self._releases = Releases.open(state / RELEASES, self.name, alike(config.dataset))
-        undo.callback(self._releases.close)
-        judge = Judge(config, members, self.store, self.ledger, self._releases)
+        self.releases = Releases.open(state / RELEASES, self.name, alike(config.dataset))
+        undo.callback(self.releases.close)
+        judge = Judge(config, members, self.store, self.ledger, self.releases)
         self.notices = Notices(config.notify, identity, self.store, judge, log)
         self.host = SessionHost(
             JobContext(
@@ -178,7 +183,7 @@ class Node:
                 consent=Consent(judge, identity, self.store, self.audit),
                 store=self.store,
                 ledger=self.ledger,
-                releases=self._releases,
+                releases=self.releases,
                 audit=self.audit,
                 audit_key=AuditKey.open(state / AUDIT_KEY),
                 sources=self.sources,
@@ -195,17 +200,17 @@ class Node:
         )
         self._upkeep = Upkeep(config, self.store, self.audit, self.host.unsettled, log)
         self._health = NodeHealth(Probe(state), log)
-        estimates = Estimates(config, judge, self._plans, self._executor, self.audit, identity)
-        self._estimates, self._control = estimates, ControlService(config, members, self.host, identity, estimates)
+        estimates = Estimates(config, judge, self.plans, self._executor, self.audit, identity)
+        self._estimates, self.control = estimates, ControlService(config, members, self.host, identity, estimates)
         self.frequency = FrequencyService(config.frequency, state, self.name, self.audit, log)
         undo.callback(self.frequency.close)
         self.shuffler = ShufflerService(config.shuffler, state, identity, federation.addresses, self.audit, log)
         undo.callback(self.shuffler.close)
-        self._anonymization = AnonymizationService(
-            config.dataset, state, self.name, self._releases, self.sources, self._executor, self.audit, log
+        self.anonymization = AnonymizationService(
+            config.dataset, state, self.name, self.releases, self.sources, self._executor, self.audit, log
         )
-        undo.callback(self._anonymization.close)
-        hold(self.store, self.audit, log, self.frequency, self.shuffler, self._anonymization)
+        undo.callback(self.anonymization.close)
+        hold(self.store, self.audit, log, self.frequency, self.shuffler, self.anonymization)
 
     async def start(self) -> str:
         """Begins to answer, and returns the address.
@@ -226,10 +231,10 @@ class Node:
             ],
         )
         self.link.register(server)
-        control_pb2_grpc.add_ControlServicer_to_server(self._control, server)
+        control_pb2_grpc.add_ControlServicer_to_server(self.control, server)
         frequency_pb2_grpc.add_FrequencyEstimationServicer_to_server(self.frequency, server)
         shuffle_pb2_grpc.add_ShufflerServicer_to_server(self.shuffler, server)
-        anonymization_pb2_grpc.add_AnonymizationServicer_to_server(self._anonymization, server)
+        anonymization_pb2_grpc.add_AnonymizationServicer_to_server(self.anonymization, server)
         health_pb2_grpc.add_HealthServicer_to_server(self._health, server)
         reflection.enable_server_reflection((*SERVICES, health.SERVICE_NAME, reflection.SERVICE_NAME), server)
         await self._set_health(health_pb2.HealthCheckResponse.NOT_SERVING)
@@ -245,13 +250,13 @@ class Node:
             await self.audit.record(NodeStarted.now(software_version()))
         except ResourceError as error:  # who starts the node is no stranger, and looks at its log while reading this
             raise (error.__cause__ if isinstance(error.__cause__, ComineError) else error) from None
-        self._server = Serving(server)
+        self.server = Serving(server)
         await self.host.recover()
         self._upkeep.start()
         self.notices.start()
         await self.frequency.start()
         await self.shuffler.start()
-        await self._server.start()
+        await self.server.start()
         connections.start(port)
         for name in self.sources.missing():
             self._log.warning("source missing", dataset=name)
@@ -280,13 +285,13 @@ class Node:
                 return ()
             before = (*self._before, *(each for each in self.settings.config.dataset if each not in self._before))
             config, members, context = new.config, tuple(new.federation.addresses), self.host.context
-            judge = await asyncio.to_thread(Judge, config, members, self.store, self.ledger, self._releases, before)
+            judge = await asyncio.to_thread(Judge, config, members, self.store, self.ledger, self.releases, before)
             async with context.starting:  # no start is judged by the one and charged by the other
                 await self.audit.record(SettingsReloaded(**digests, changed=changed))
                 self.settings, self._before = new, before
                 self.audit.renew(new.identity)
                 self.sources = self.sources.renewed(config.dataset, config.withheld, config.party.memory_share)
-                self._releases.renew(judge.alike)
+                self.releases.renew(judge.alike)
                 self.host.renew(
                     replace(
                         context,
@@ -299,8 +304,8 @@ class Node:
                 self._upkeep.renew(config)
                 self.notices.renew(config.notify, new.identity, judge)
                 self._estimates.renew(config, judge, new.identity)
-                self._control.renew(config, members, new.identity)
-                self._anonymization.renew(self.sources)
+                self.control.renew(config, members, new.identity)
+                self.anonymization.renew(self.sources)
                 self._gate.trust = new.identity.trust
             await self.link.renew(new.identity, new.federation.addresses)
         self._log.info("settings reloaded", changed=len(changed))
@@ -310,7 +315,7 @@ class Node:
 
     async def stop(self) -> None:
         """Cancels running jobs at all parties, lets calls end, and closes all connections."""
-        if self._server is not None:
+        if self.server is not None:
             self._log.info("stopping", jobs=self.host.running)
             await self._set_health(health_pb2.HealthCheckResponse.NOT_SERVING)
             await self._upkeep.stop()
@@ -319,12 +324,12 @@ class Node:
             await self.notices.stop()
             await self.frequency.stop()
             await self.shuffler.stop()
-            await self._anonymization.stop()
+            await self.anonymization.stop()
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(CLOSE_S):
                     await self.link.close()
             await self.sources.close(CLOSE_S)
-            await self._server.stop(GRACE_S)
+            await self.server.stop(GRACE_S)
             with contextlib.suppress(ComineError):  # the log has the reason
                 await self.audit.record(NodeStopped())
                 companions.note(self.store, self.audit.path.parent)
@@ -333,15 +338,16 @@ class Node:
         self._executor.close()
         self.store.close()
         self.ledger.close()
-        self._plans.close()
-        self._releases.close()
+        self.plans.close()
+        self.releases.close()
         self.frequency.close()
         self.shuffler.close()
-        self._anonymization.close()
+        self.anonymization.close()
         self.audit.close()
-        self._unlock()
+        self.unlock()
 
-    def _unlock(self) -> None:
+    def unlock(self) -> None:
+        """Lets another process use the state folder."""
         if self._lock is not None:
             os.close(self._lock)
             self._lock = None

@@ -148,7 +148,7 @@ class ReleasingNode(NodeClient):
         draft = _draft(out)
         try:
             await self._receive(request, draft)
-            self._complete(draft)
+            self.complete(draft)
             certificate = self._checked(draft, request)
             writing(draft, lambda: seal(draft, self._identity))
             write_whole(out, lambda whole: os.rename(draft, whole), holds_earlier)
@@ -173,7 +173,7 @@ class ReleasingNode(NodeClient):
         if not seen >= _NEEDED:
             raise self.malformed("a release that lacks a file")
 
-    def _complete(self, draft: Path) -> None:
+    def complete(self, draft: Path) -> None:
         """Makes `release.csv` of the rows that came."""
         try:
             with pa.OSFile(str(draft / ROWS), "rb") as source, pa.ipc.open_stream(source) as stream:

@@ -94,7 +94,7 @@ def status(job: JobId, federation: FederationFile = HERE, as_json: AsJson = Fals
     if as_json:
         write_json(as_data(document))
     else:
-        _show(document)
+        show(document)
 
 
 def list_(federation: FederationFile = HERE, as_json: AsJson = False) -> None:
@@ -286,7 +286,8 @@ def _result(federation: Path, asked: str) -> tuple[Result, JobFolder]:
     return result_of(record, record.released, table, signer=signer), folder
 
 
-def _show(document: JobDocument) -> None:
+def show(document: JobDocument) -> None:
+    """Prints how a job stands."""
     from coordinator.cli.terminal.console import write, write_table
     from coordinator.cli.terminal.steps import Steps
     from link.files.printable import one_line

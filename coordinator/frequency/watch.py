@@ -55,7 +55,7 @@ async def changes(
     """
     domain: Domain | None = await node.domain(collection)
     seen = 0
-    async with aclosing(_estimates(node, request, every, away)) as found:
+    async with aclosing(news_of(node, request, every, away)) as found:
         async for estimates in found:
             yield Change(estimates, largest_first(rows(estimates, domain, asked), request.most or None))
             seen += 1
@@ -63,7 +63,7 @@ async def changes(
                 return
 
 
-async def _estimates(
+async def news_of(
     node: FrequencyNode, request: FrequencyRequest, every: float, away: Callable[[bool], None]
 ) -> AsyncGenerator[Estimates]:
     """The estimates over as many connections as it takes; none that ended meanwhile is missed."""

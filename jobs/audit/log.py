@@ -45,10 +45,11 @@ class AuditLog:
 
     Attributes:
         path: The file.
+        handle: Its descriptor.
     """
 
     def __init__(self, path: Path, identity: Identity, handle: int, now: Callable[[], dt.datetime]) -> None:
-        self.path, self._identity, self._handle, self.now = path, identity, handle, now
+        self.path, self._identity, self.handle, self.now = path, identity, handle, now
         self._fingerprint = fingerprint(read_certificate(identity.certificate_pem))
         self._busy = threading.Lock()
         self._last: Entry | None = None
@@ -113,21 +114,21 @@ class AuditLog:
 
     def close(self) -> None:
         """Closes the file; every entry is on disk already."""
-        os.close(self._handle)
+        os.close(self.handle)
 
     # -- under the lock ----------------------------------------------------------------------------------------------
     @contextlib.contextmanager
     def _locked(self) -> Iterator[None]:
         with self._busy, _readable(self.path):
-            fcntl.flock(self._handle, fcntl.LOCK_EX)
+            fcntl.flock(self.handle, fcntl.LOCK_EX)
             try:
                 yield
             finally:
-                fcntl.flock(self._handle, fcntl.LOCK_UN)
+                fcntl.flock(self.handle, fcntl.LOCK_UN)
 
     def _take_up(self) -> None:
         """Finds the end of the log, and holds it against the head."""
-        if os.fstat(self._handle).st_size == 0:
+        if os.fstat(self.handle).st_size == 0:
             if (head := self._head()) is not None:
                 raise self._changed(f"it is empty, and its head names entry {head.seq}")
             pem = self._identity.certificate_pem.decode()
@@ -198,7 +199,7 @@ class AuditLog:
 
     def _find_last(self) -> tuple[Entry, int]:
         """The last line that is an entry, and where it ends."""
-        end = os.fstat(self._handle).st_size
+        end = os.fstat(self.handle).st_size
         begin, tail = end, b""
         while begin > 0:
             size = min(begin, max(_BLOCK, len(tail)))  # twice as much each time: a line may be long
@@ -216,9 +217,9 @@ class AuditLog:
 
     def _read_on(self) -> None:
         """Takes note of what another process has appended."""
-        if not self.path.exists() or not os.path.samestat(os.stat(self.path), os.fstat(self._handle)):
+        if not self.path.exists() or not os.path.samestat(os.stat(self.path), os.fstat(self.handle)):
             raise self._changed("it was moved away or replaced while it was in use")
-        size = os.fstat(self._handle).st_size
+        size = os.fstat(self.handle).st_size
         if size < self._end:
             raise self._changed("it was cut while it was in use")
         if size > self._end:
@@ -229,7 +230,7 @@ class AuditLog:
             self._last, self._end = last, end
 
     def _write(self, events: Iterable[Event]) -> None:
-        last, size = self._last, os.fstat(self._handle).st_size
+        last, size = self._last, os.fstat(self.handle).st_size
         about_the_log: list[Event] = []
         written = b""
         if last is not None and last.certificate != self._fingerprint:
@@ -245,12 +246,12 @@ class AuditLog:
         if last is None or last is self._last:
             return
         try:
-            write_all(self._handle, written)
-            os.fsync(self._handle)
+            write_all(self.handle, written)
+            os.fsync(self.handle)
             self.write_head(last)
         except OSError:
             with contextlib.suppress(OSError):  # then a torn line stays
-                os.ftruncate(self._handle, size)
+                os.ftruncate(self.handle, size)
             raise
         self._last, self._end = last, size + len(written)
 
@@ -275,7 +276,7 @@ class AuditLog:
 
     def _pread(self, begin: int, size: int) -> bytes:
         parts = []
-        while size > 0 and (part := os.pread(self._handle, size, begin)):
+        while size > 0 and (part := os.pread(self.handle, size, begin)):
             parts.append(part)
             begin, size = begin + len(part), size - len(part)
         return b"".join(parts)

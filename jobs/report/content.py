@@ -74,7 +74,7 @@ def content(result: ResultRecord, written: datetime) -> dict[str, Any]:
             ("session", result.session_id.hex()),
             ("specification", spec.digest.hex()),
         ],
-        "parameters": _parameters(spec),
+        "parameters": shown_parameters(spec),
         "job_file": job_file(spec),
         "tabular": kind.data == "table",
         "written": text.moment(written),
@@ -113,7 +113,7 @@ def _lead(result: ResultRecord) -> str:
     return f"{what} of {_names(result.spec.job.parties)}, {done}."
 
 
-def _parameters(spec: JobSpec) -> dict[str, Any]:
+def shown_parameters(spec: JobSpec) -> dict[str, Any]:
     """The job's tables; what a column means in one line."""
     tables = {
         name: {key: value for key, value in keys.items() if (name, key) not in _LONG}

@@ -42,10 +42,10 @@ def report(result: ResultRecord, *, written: datetime | None = None) -> str:
         result: What it shows.
         written: The time that it names as its own; now, if None.
     """
-    return page("report.html.j2", content(result, written or datetime.now(UTC)), _data(result), _OF_JOBS)
+    return page("report.html.j2", content(result, written or datetime.now(UTC)), page_data(result), _OF_JOBS)
 
 
-def _data(result: ResultRecord) -> dict[str, Any] | None:
+def page_data(result: ResultRecord) -> dict[str, Any] | None:
     """What the page's scripts show; None where there is nothing for them."""
     shown = None if result.finding is None else result.finding.page_data(result.spec)
     return None if shown is None else {"rows": result.n_rows, **shown}

@@ -68,7 +68,7 @@ class Authority:
         """
         try:
             found = cls((folder / "ca.crt").read_bytes(), (folder / "ca.key").read_bytes())
-            found._signer()
+            found.signer()
         except OSError as error:
             raise ConfigurationError(
                 f"{error.filename} cannot be read ({error.strerror}); create an authority with comine pki init"
@@ -121,7 +121,7 @@ class Authority:
     ) -> bytes:
         """A certificate of a key that somebody else has, in PEM form; arguments and errors as in `issue`."""
         names = names_of(name, role, hosts)
-        authority, signer = self._signer()
+        authority, signer = self.signer()
         subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
         usages = [ExtendedKeyUsageOID.CLIENT_AUTH]
         if role == "party":
@@ -161,12 +161,17 @@ class Authority:
         if previous is not None and not anew:
             return number_of(previous)
         try:
-            write(path, sign_list(*self._signer(), serials, previous), 0o644)
+            write(path, sign_list(*self.signer(), serials, previous), 0o644)
         except OSError as error:
             raise ResourceError(f"{path} cannot be written ({error.strerror}); check the folder") from None
         return number_of(previous) + 1
 
-    def _signer(self) -> tuple[x509.Certificate, ec.EllipticCurvePrivateKey]:
+    def signer(self) -> tuple[x509.Certificate, ec.EllipticCurvePrivateKey]:
+        """The certificate and the key, as they sign.
+
+        Raises:
+            ConfigurationError: The key is of another kind.
+        """
         key = read_key(self.key_pem)
         if not isinstance(key, ec.EllipticCurvePrivateKey):
             raise ConfigurationError("the authority's key is not one for ECDSA; create one with comine pki init")

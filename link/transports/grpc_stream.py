@@ -58,6 +58,9 @@ class Conversation:
         peer: As above.
         trouble: Why the last stream broke, in words for a person.
         acknowledged: How many frames have reached the peer.
+        pending_bytes: Of frames that have not.
+        received: How many frames have come from the peer.
+        generation: How many streams there have been.
         at_peace: Whether one of the two has left after the other got all its frames.
         heard: When the last message came, by the clock of the event loop.
     """
@@ -67,11 +70,11 @@ class Conversation:
         self._job_id, self._me, self._patience_s, self._receiver = job_id, me, patience_s, receiver
         self._unsent: deque[bytes] = deque()
         self._unacknowledged: deque[bytes] = deque()
-        self.acknowledged = self._pending_bytes = 0
+        self.acknowledged = self.pending_bytes = 0
         self.heard = 0.0
-        self._received = self._quiet_frames = self._quiet_bytes = 0
+        self.received = self._quiet_frames = self._quiet_bytes = 0
         self._acknowledge = self._leaving = self._left = self._reached = self.at_peace = False
-        self._generation = 0
+        self.generation = 0
         self._over = asyncio.Event()
         self._more, self._moved = asyncio.Event(), asyncio.Event()
         self._loop = asyncio.get_running_loop()
@@ -90,6 +93,12 @@ class Conversation:
         """Whether nothing more will be said: the peer left or was lost, or this party has ended."""
         return self._over.is_set()
 
+    @property
+    def lost_at(self) -> float | None:
+        """When the peer counts as lost, by the clock of the event loop; None while it does not."""
+        timer = self._patience_timer
+        return None if timer is None or timer.cancelled() else timer.when()
+
     # -- outbound ----------------------------------------------------------------------------------------------------
     async def send(self, frame: Frame) -> None:
         """Accepts a frame; waits while more than `WINDOW_BYTES` are not acknowledged.
@@ -105,9 +114,9 @@ class Conversation:
         if len(envelope) > MAX_ENVELOPE_BYTES:
             raise too_long(self._me)
         self._unsent.append(envelope)
-        self._pending_bytes += len(envelope)
+        self.pending_bytes += len(envelope)
         self._more.set()
-        while self._pending_bytes > WINDOW_BYTES and not self.over:
+        while self.pending_bytes > WINDOW_BYTES and not self.over:
             self._moved.clear()
             await self._moved.wait()
 
@@ -152,8 +161,8 @@ class Conversation:
         self.cut()
         if self.over:
             return self.at_peace
-        self._generation += 1
-        stream = self._stream = asyncio.create_task(self._talk(duplex, half_close, resume, self._generation))
+        self.generation += 1
+        stream = self._stream = asyncio.create_task(self._talk(duplex, half_close, resume, self.generation))
         try:
             await asyncio.wait({stream})
             if not stream.cancelled():
@@ -216,10 +225,10 @@ class Conversation:
     async def _talk(
         self, duplex: Duplex, half_close: Callable[[], Awaitable[None]] | None, resume: Envelope | None, generation: int
     ) -> None:
-        await duplex.write(Envelope(resume=Resume(job_id=self._job_id, received=self._received)).SerializeToString())
+        await duplex.write(Envelope(resume=Resume(job_id=self._job_id, received=self.received)).SerializeToString())
         if resume is None:
             message = await duplex.read()
-            if message is grpc.aio.EOF or generation != self._generation:
+            if message is grpc.aio.EOF or generation != self.generation:
                 return
             resume = parse(message, self.peer)
         self._resume(resume)
@@ -253,12 +262,12 @@ class Conversation:
             self._patience_timer = None
 
     async def _read(self, duplex: Duplex, generation: int) -> None:
-        while (message := await duplex.read()) is not grpc.aio.EOF and generation == self._generation:
+        while (message := await duplex.read()) is not grpc.aio.EOF and generation == self.generation:
             self.heard = self._loop.time()
             envelope = parse(message, self.peer)
             match envelope.WhichOneof("content"):
                 case "frame":
-                    self._received += 1
+                    self.received += 1
                     self._quiet_frames += 1
                     self._quiet_bytes += len(message)
                     self._receiver.deliver(self.peer, envelope.frame)
@@ -271,10 +280,10 @@ class Conversation:
                     raise ProtocolViolation(f"{self.peer} sent an envelope out of place", party=self.peer)
 
     async def _write(self, duplex: Duplex, generation: int) -> None:
-        while generation == self._generation:
+        while generation == self.generation:
             if self._acknowledge:
                 self._acknowledge = False
-                await duplex.write(Envelope(acknowledge=Acknowledge(received=self._received)).SerializeToString())
+                await duplex.write(Envelope(acknowledge=Acknowledge(received=self.received)).SerializeToString())
             elif self._unsent:
                 envelope = self._unsent.popleft()
                 self._unacknowledged.append(envelope)
@@ -297,7 +306,7 @@ class Conversation:
             what = "more frames than were sent" if fresh > 0 else "fewer frames than before; was its node restarted?"
             raise ProtocolViolation(f"{self.peer} says that it has received {what}", party=self.peer)
         for _ in range(fresh):
-            self._pending_bytes -= len(self._unacknowledged.popleft())
+            self.pending_bytes -= len(self._unacknowledged.popleft())
         self.acknowledged = received
         if fresh:
             self._moved.set()

@@ -76,6 +76,10 @@ class NodeLink:
         patience_s: Seconds for which a peer may be away before it counts as lost.
 
     Attributes:
+        jobs: Transports of the jobs that are open, by job.
+        awaited: Streams that were earlier than their jobs, by job.
+        early: How many of these there are, by peer.
+        streams: How many are open, by peer.
         met: Called for each good caller: what gRPC calls its end of the connection, its role and its name.
         read: Called for each message that is read: what gRPC calls its sender's end, and its bytes.
     """
@@ -85,10 +89,10 @@ class NodeLink:
         self.addresses = dict(addresses)
         self._calls = _Calls(identity, self.addresses)
         self._earlier: list[_Calls] = []  # of jobs that began before the last renewal
-        self._jobs: dict[bytes, GrpcTransport] = {}
-        self._awaited: dict[bytes, list[asyncio.Future[GrpcTransport]]] = {}
-        self._streams: Counter[str] = Counter()
-        self._early: dict[str, int] = {}
+        self.jobs: dict[bytes, GrpcTransport] = {}
+        self.awaited: dict[bytes, list[asyncio.Future[GrpcTransport]]] = {}
+        self.streams: Counter[str] = Counter()
+        self.early: dict[str, int] = {}
         self._firsts: dict[str, asyncio.Semaphore] = {}
         self._finished: OrderedDict[tuple[bytes, str], int] = OrderedDict()
         self.met: Callable[[str, Role, str], None] = lambda peer, role, name: None
@@ -109,11 +113,11 @@ class NodeLink:
         for party in others:
             if party not in self.addresses:
                 raise PeerError(f"{party} has no address here; add it to the federation file", party=party)
-        if job_id in self._jobs:
+        if job_id in self.jobs:
             raise PeerError(f"job {job_id.hex()[:12]} runs here already; wait for its end")
-        self._jobs[job_id] = GrpcTransport(self, job_id, others, self._calls)
+        self.jobs[job_id] = GrpcTransport(self, job_id, others, self._calls)
         self._calls.jobs.add(job_id)
-        return self._jobs[job_id]
+        return self.jobs[job_id]
 
     async def renew(self, identity: Identity, addresses: Mapping[str, str]) -> None:
         """Jobs from now on call under another certificate, or elsewhere; open ones end as they began."""
@@ -126,20 +130,20 @@ class NodeLink:
 
     async def close(self) -> None:
         """Ends all jobs and connections."""
-        await asyncio.gather(*(transport.close() for transport in list(self._jobs.values())))
+        await asyncio.gather(*(transport.close() for transport in list(self.jobs.values())))
         await asyncio.gather(*(calls.close() for calls in (self._calls, *self._earlier)))
         self._earlier.clear()
 
     # -- for the transports ------------------------------------------------------------------------------------------
     def began(self, job_id: bytes, transport: GrpcTransport) -> None:
         """Lets the streams in that were earlier than the job."""
-        for arrival in self._awaited.pop(job_id, []):
+        for arrival in self.awaited.pop(job_id, []):
             if not arrival.done():
                 arrival.set_result(transport)
 
     def ended(self, job_id: bytes, conversations: Mapping[str, Conversation]) -> None:
         """Forgets a job, but for how many frames each peer has got that was left in peace."""
-        self._jobs.pop(job_id, None)
+        self.jobs.pop(job_id, None)
         for calls in (self._calls, *self._earlier):
             calls.jobs.discard(job_id)
         for peer, conversation in conversations.items():
@@ -161,13 +165,13 @@ class NodeLink:
         if not peer < self.identity.name:
             await context.abort(grpc.StatusCode.PERMISSION_DENIED, f"{peer} is dialled and does not dial here")
         self.met(context.peer(), role, peer)
-        if self._streams[peer] >= MAX_STREAMS:
+        if self.streams[peer] >= MAX_STREAMS:
             await context.abort(grpc.StatusCode.RESOURCE_EXHAUSTED, f"{peer} has {MAX_STREAMS} streams open here")
-        self._streams[peer] += 1
+        self.streams[peer] += 1
         try:
             await self._converse(context, peer)
         finally:
-            self._streams[peer] -= 1
+            self.streams[peer] -= 1
 
     async def _converse(self, context: grpc.aio.ServicerContext[Any, Any], peer: str) -> None:
         resume = await self._first(context, peer)
@@ -189,14 +193,14 @@ class NodeLink:
 
     def _note(self, error: IdentityError) -> None:
         """Keeps why a party was refused, for those who wait for it: it may dial with a good certificate yet."""
-        for transport in self._jobs.values():
+        for transport in self.jobs.values():
             if error.party in transport.conversations:
                 transport.conversations[error.party].trouble = error.message
 
     def _has_finished(self, resume: Resume, peer: str) -> bool:
         """Whether the peer resumes a job that it has got all frames of. A new attempt has got none yet."""
         done = self._finished.get((resume.job_id, peer))
-        return resume.job_id not in self._jobs and resume.received > 0 and resume.received == done
+        return resume.job_id not in self.jobs and resume.received > 0 and resume.received == done
 
     async def _first(self, context: grpc.aio.ServicerContext[Any, Any], peer: str) -> Envelope:
         # Read in a frame of its own, which is over before the error of an abort can keep the message alive.
@@ -217,25 +221,25 @@ class NodeLink:
 
     async def _opened(self, job_id: bytes, peer: str) -> GrpcTransport | None:
         """The job's transport, or None if it is not opened soon."""
-        transport = self._jobs.get(job_id)
+        transport = self.jobs.get(job_id)
         if transport is not None and transport.conversations:
             return transport
-        if self._early.get(peer, 0) >= MAX_EARLY_STREAMS:
+        if self.early.get(peer, 0) >= MAX_EARLY_STREAMS:
             return None
         arrival: asyncio.Future[GrpcTransport] = asyncio.get_running_loop().create_future()
-        waiting = self._awaited.setdefault(job_id, [])
+        waiting = self.awaited.setdefault(job_id, [])
         waiting.append(arrival)
-        self._early[peer] = self._early.get(peer, 0) + 1
+        self.early[peer] = self.early.get(peer, 0) + 1
         try:
             async with asyncio.timeout(min(GRACE_S, self.patience_s)):
                 return await arrival
         except TimeoutError:
             return None
         finally:
-            self._early[peer] -= 1
+            self.early[peer] -= 1
             waiting.remove(arrival)
-            if not waiting and self._awaited.get(job_id) is waiting:
-                del self._awaited[job_id]
+            if not waiting and self.awaited.get(job_id) is waiting:
+                del self.awaited[job_id]
 
 
 class _Accepted:

@@ -7,7 +7,7 @@ from typing import Final, Literal
 
 import grpc
 
-_LEFT: Final[list[object]] = []  # what servers are made of that end with the process
+LEFT: Final[list[object]] = []  # what servers are made of that end with the process
 
 
 class Serving:
@@ -46,4 +46,4 @@ class Serving:
             self._witness = None
 
     def _leave(self) -> None:
-        _LEFT.append(vars(self._server).pop("_server", None))  # with it, a server that is collected stops itself
+        LEFT.append(vars(self._server).pop("_server", None))  # with it, a server that is collected stops itself

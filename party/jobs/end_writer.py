@@ -93,14 +93,14 @@ class EndWriter:
             await context.audit.record(end.event)
             end.event = None
         if opens(end.job.spec, "release") and end.error_code:
-            await asyncio.to_thread(self._discharge, end)
+            await asyncio.to_thread(self.discharge, end)
         moved = await asyncio.to_thread(context.store.move, job_id, end.before, end.state, end.changes)
         if moved:
             await asyncio.to_thread(forget, context.store, job_id, end.error_code)
             await asyncio.to_thread(forget_stale, context.store, now)
         return moved
 
-    def _discharge(self, end: JobEnd) -> None:
+    def discharge(self, end: JobEnd) -> None:
         """Takes back that a release was made, where none was: the network may break before anything has left.
 
         That the rows allow none, any peer may say; it is believed only while nothing of a release has been opened.

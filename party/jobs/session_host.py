@@ -68,34 +68,36 @@ class SessionHost:
 
     Attributes:
         context: As above.
+        jobs: Those that have not ended.
+        transitions: How they change.
     """
 
     def __init__(self, context: JobContext, *, now: Callable[[], float] = time.time) -> None:
         self.context, self.now = context, now
         self._me = context.identity.name
-        self._jobs = OpenJobs(self._me, now)
+        self.jobs = OpenJobs(self._me, now)
         self._hosting: dict[bytes, asyncio.Task[None]] = {}  # with those that only notify their peers of their end
         self._transports: dict[bytes, JobTransport] = {}  # of those
         self._attending: asyncio.Task[None] | None = None
         self._tasks: set[asyncio.Task[None]] = set()
         self._turns = Turns(context.max_running, self._me)
-        self._transitions = Transitions(context, self._jobs, self._turns, now)
+        self.transitions = Transitions(context, self.jobs, self._turns, now)
         self._closing = False
 
     @property
     def running(self) -> int:
         """Jobs whose part here has begun and not ended; one that only tells its peers of its end has ended."""
-        return sum(job.task is not None and not job.task.done() and not job.over for job in self._jobs)
+        return sum(job.task is not None and not job.task.done() and not job.over for job in self.jobs)
 
     def renew(self, context: JobContext) -> None:
         """Takes what comes from now on under other settings; jobs that run go on under theirs."""
         self.context = context
         self._turns.allow(context.max_running)
-        self._transitions.renew(context)
+        self.transitions.renew(context)
 
     def unsettled(self) -> Mark | None:
         """The entry of the audit log after which the jobs that run here began; None where none does."""
-        marks = [job.began_after for job in self._jobs if job.began_after is not None]
+        marks = [job.began_after for job in self.jobs if job.began_after is not None]
         return min(marks, key=lambda mark: mark.seq, default=None)
 
     async def recover(self) -> None:
@@ -144,7 +146,7 @@ class SessionHost:
         return job, SignedApproval.FromString(record.approval) if record.approval else None
 
     async def _receive(self, signed: SignedProposal, coordinator: str) -> tuple[Job, JobSpec, Record]:
-        async with self._jobs.place_for(coordinator, signed.ByteSize()):
+        async with self.jobs.place_for(coordinator, signed.ByteSize()):
             record, spec = await self.context.consent.receive(signed, coordinator)
             return self._admit(record, spec), spec, record
 
@@ -160,11 +162,11 @@ class SessionHost:
             UnexpectedMessage: There is none; whose else it may be is not revealed.
         """
         if judged:
-            await self._jobs.judged(coordinator)
-        job = self._jobs.get(job_id) or await asyncio.to_thread(self._known, job_id, coordinator)
+            await self.jobs.judged(coordinator)
+        job = self.jobs.get(job_id) or await asyncio.to_thread(self._known, job_id, coordinator)
         if job is None or job.coordinator != coordinator:
             raise UnexpectedMessage(f"{self._me} has no such job of {coordinator}; propose it first", party=self._me)
-        return self._jobs.of(job)  # it may have been admitted meanwhile
+        return self.jobs.of(job)  # it may have been admitted meanwhile
 
     def _known(self, job_id: bytes, coordinator: str) -> Job | None:
         record = self.context.store.get(job_id)
@@ -213,7 +215,7 @@ class SessionHost:
             PolicyDenied: A rule refuses the job by now.
             ResourceError: As many jobs as may run at once are running.
         """
-        job = self._jobs.of(job)  # of a job that is over, `find` makes one for each caller
+        job = self.jobs.of(job)  # of a job that is over, `find` makes one for each caller
         await uninterrupted(self._start(job, attempt, approvals, seed))
 
     async def _start(self, job: Job, attempt: int, approvals: Sequence[SignedApproval], seed: bytes) -> None:
@@ -235,13 +237,13 @@ class SessionHost:
 
     async def _startable(self, job: Job, attempt: int) -> tuple[Record, bool]:
         """The record of a job that may begin, and whether it has begun before."""
-        await self._transitions.notice(job)
+        await self.transitions.notice(job)
         if job.state == AWAITING_APPROVAL:
             raise UnexpectedMessage(f"nobody at {self._me} has approved this job yet", party=self._me)
         if attempt < 1:
             raise UnexpectedMessage("a job's first attempt has the number 1", party=self._me)
         again = job.state in (FAILED, CANCELLED) and attempt > max(job.attempt, 1)
-        unsettled = job.is_ending or self._transitions.unwritten(job.id) is not None or self._turns.runs(job.id)
+        unsettled = job.is_ending or self.transitions.unwritten(job.id) is not None or self._turns.runs(job.id)
         if (job.state != APPROVED and not again) or unsettled:
             state = JobState.Name(job.state).lower()
             raise UnexpectedMessage(
@@ -270,13 +272,13 @@ class SessionHost:
             changes = {"started": record.started or now, "attempt": attempt, "ended": None}
             changes |= {"error_code": "", "error_message": "", "error_party": ""}
         try:
-            await self._transitions.move(job, RUNNING, **changes)
+            await self.transitions.move(job, RUNNING, **changes)
         except BaseException:
             job.attempt = before
             raise
         context.notices.charged(job.spec)
         if again:
-            self._keep_open(job, record.expiry)
+            self.keep_open(job, record.expiry)
         context.log.info(
             "job started", job=job.id.hex(), task=job.spec.job.task, caller=job.coordinator, attempt=attempt
         )
@@ -287,7 +289,7 @@ class SessionHost:
         Raises:
             UnexpectedMessage: The job has not succeeded, or its hour has passed.
         """
-        end = self._transitions.unwritten(job.id)
+        end = self.transitions.unwritten(job.id)
         record = await asyncio.to_thread(self.context.store.get, job.id)
         succeeded = end.state == SUCCEEDED if end is not None else record is not None and record.state == SUCCEEDED
         if not succeeded or record is None:
@@ -305,7 +307,7 @@ class SessionHost:
         job.cancelled_by = f"the job was cancelled at {self._me}{why}"
         cancelled = JobCancelled(job.cancelled_by, party=self._me)
         if job.task is None:
-            await self._transitions.end(job, CANCELLED, cancelled)
+            await self.transitions.end(job, CANCELLED, cancelled)
             return
         if (transport := self._transports.get(job.id)) is not None:
             self._keep(self._notify_peers(job, cancelled, transport))  # before the session does, which knows no reason
@@ -314,7 +316,7 @@ class SessionHost:
         if unfinished:
             job.task.cancel()
         elif not job.over:  # the task was cancelled before its first step
-            await self._transitions.end(job, CANCELLED, cancelled)
+            await self.transitions.end(job, CANCELLED, cancelled)
 
     async def close(self) -> None:
         """Cancels what runs at all parties, and returns once the peers have been told; what waits goes on waiting."""
@@ -322,44 +324,45 @@ class SessionHost:
         if self._attending is not None:
             self._attending.cancel()
             await asyncio.gather(self._attending, return_exceptions=True)
-        self._jobs.close()
+        self.jobs.close()
         self._turns.close()
-        running = [job for job in self._jobs if job.task is not None]
+        running = [job for job in self.jobs if job.task is not None]
         await asyncio.gather(*(self.cancel(job, "its node is stopping") for job in running))
         await asyncio.gather(*self._tasks, return_exceptions=True)
-        await self._transitions.close()
+        await self.transitions.close()
 
     # -- waiting for people and for time -----------------------------------------------------------------------------
     def _admit(self, record: Record, spec: JobSpec) -> Job:
         """Keeps an open job in memory until it ends."""
         job = Job(record.job_id, spec, record.coordinator, present(record), size=len(record.proposal))
-        self._keep_open(job, record.expiry)
+        self.keep_open(job, record.expiry)
         if job.state == AWAITING_APPROVAL and (self._attending is None or self._attending.done()):
             self._attending = asyncio.create_task(self._attend())
         return job
 
-    def _keep_open(self, job: Job, expiry: float) -> None:
-        self._jobs.keep(job, expiry, lambda job: self._keep(self._expire(job)))
+    def keep_open(self, job: Job, expiry: float) -> None:
+        """Keeps a job in memory until it ends, or nobody has started it by the end of its proposal."""
+        self.jobs.keep(job, expiry, lambda job: self._keep(self._expire(job)))
 
     async def _attend(self) -> None:
         """Looks for what people decide by the command line, as long as a job awaits it."""
-        while awaiting := [job for job in self._jobs if job.state == AWAITING_APPROVAL]:
+        while awaiting := [job for job in self.jobs if job.state == AWAITING_APPROVAL]:
             await asyncio.sleep(POLL_S)
             try:
                 if await asyncio.to_thread(self.context.store.changed):
                     for job in awaiting:
-                        await self._transitions.notice(job)
+                        await self.transitions.notice(job)
             except ComineError as error:
                 self.context.log.error("jobs unreadable", error=error)
 
     async def _expire(self, job: Job) -> None:
         await self._forget_stale()
         with contextlib.suppress(ComineError):  # as where nobody has decided
-            await self._transitions.notice(job)
+            await self.transitions.notice(job)
         async with job.moving:
             pass
         if job.task is None and not job.over and not self._closing:
-            await self._transitions.end(job, EXPIRED, self._expired())
+            await self.transitions.end(job, EXPIRED, self._expired())
 
     def _keep(self, work: Coroutine[Any, Any, None]) -> None:
         """Does something beside what is done now."""
@@ -403,7 +406,7 @@ class SessionHost:
             streams = job.id if attempt == 1 else job.id + attempt.to_bytes(4, "big")
             transport = JobTransport(context.link.open(streams, parties), job.id, self._me, parties)
         except ComineError as error:
-            await self._transitions.end(job, FAILED, public(job, error, self._me), error)
+            await self.transitions.end(job, FAILED, public(job, error, self._me), error)
             return
         job.costs, self._transports[job.id] = transport.costs, transport
         try:
@@ -413,7 +416,7 @@ class SessionHost:
             try:
                 await self._notify_peers(job, cause, transport)
             finally:
-                await self._transitions.end(job, CANCELLED if isinstance(cause, JobCancelled) else FAILED, cause, error)
+                await self.transitions.end(job, CANCELLED if isinstance(cause, JobCancelled) else FAILED, cause, error)
         finally:
             del self._transports[job.id]
             await transport.close()
@@ -429,7 +432,7 @@ class SessionHost:
         async with asyncio.timeout(job.spec.job.deadline_s + BACKSTOP_S):
             run = await take_part(context, job, attempt, approvals, transport)
         job.costs = lambda: run.costs
-        await self._transitions.move(job, RELEASING)
+        await self.transitions.move(job, RELEASING)
         try:
             await uninterrupted(self._finish(context, job, run))
         except asyncio.CancelledError:  # often too late: the audit log says already that the job succeeded
@@ -439,7 +442,7 @@ class SessionHost:
     async def _finish(self, context: JobContext, job: Job, run: PartyRun) -> None:
         """Hands over what the job gave."""
         header = await release(context, job, run)
-        await self._transitions.succeed(job, header)
+        await self.transitions.succeed(job, header)
         self.context.log.info(
             "job succeeded",
             caller=job.coordinator,

@@ -54,14 +54,14 @@ def most_connections() -> int:
     return min(MOST, max(limit - OWN_DESCRIPTORS, limit // 2))
 
 
-class _Holder(NamedTuple):
+class Holder(NamedTuple):
     """Who holds a connection: a member, or a stranger by its address."""
 
     kind: Role | None
     name: str
 
 
-class _Connection(NamedTuple):
+class Connection(NamedTuple):
     """An open connection: the inode of its socket, which is never another's while it is open, and a descriptor."""
 
     inode: int
@@ -69,17 +69,17 @@ class _Connection(NamedTuple):
     end: End
 
 
-def surplus(held: Iterable[tuple[_Connection, _Holder]], most: int) -> dict[_Holder, list[_Connection]]:
+def surplus(held: Iterable[tuple[Connection, Holder]], most: int) -> dict[Holder, list[Connection]]:
     """The connections that are too many, by holder.
 
     Args:
         held: All of them, oldest first, and who holds them.
         most: How many the node takes in.
     """
-    by_kind: dict[Role | None, dict[_Holder, list[_Connection]]] = defaultdict(lambda: defaultdict(list))
+    by_kind: dict[Role | None, dict[Holder, list[Connection]]] = defaultdict(lambda: defaultdict(list))
     for connection, holder in held:
         by_kind[holder.kind][holder].append(connection)
-    found: dict[_Holder, list[_Connection]] = {}
+    found: dict[Holder, list[Connection]] = {}
     for kind, holders in by_kind.items():
         each = _share([len(connections) for connections in holders.values()], most // 4)
         if kind is None:
@@ -112,10 +112,10 @@ class Connections:
     def __init__(self, log: Log, most: int) -> None:
         self._log, self._most = log, most
         self._unread = Unread()
-        self._members: dict[End, _Holder] = {}
+        self.members: dict[End, Holder] = {}
         self._unseen: set[End] = set()  # of the members' ends, those that were not open at the last look
         self._known: dict[int, End | None] = {}  # by inode: the other end; None for other sockets
-        self._closed: Counter[tuple[_Holder, str]] = Counter()
+        self._closed: Counter[tuple[Holder, str]] = Counter()
         self._looking: asyncio.Task[None] | None = None
         self._ended: set[int] = set()  # by inode: those which gRPC may not have closed yet
         self._freeing, self._freed = False, -math.inf  # whether memory is to be given back, and when it was
@@ -131,7 +131,7 @@ class Connections:
         """
         end = _end(peer)
         if self._looking is not None and end is not None:
-            self._members[end] = _Holder(role, name)
+            self.members[end] = Holder(role, name)
 
     def read(self, peer: str, size: int) -> None:
         """The node has read a message.
@@ -183,11 +183,11 @@ class Connections:
                 self._closed.clear()
             await asyncio.sleep(SOON_S if closed else max(LOOK_S, 9 * (now - began)))
 
-    def close_surplus(self, port: int) -> Mapping[tuple[_Holder, str], int]:
+    def close_surplus(self, port: int) -> Mapping[tuple[Holder, str], int]:
         """Closes what is too much on a port, and says by holder how much that was."""
-        held = [(each, self._holder(each.end)) for each in self._open(port)]
+        held = [(each, self._holder(each.end)) for each in self.open_now(port)]
         found = surplus(held, self._most)
-        self._let_wait(port, crowded=any(holder.kind is None for holder in found))
+        self.let_wait(port, crowded=any(holder.kind is None for holder in found))
         closed = {(holder, TOO_MANY): connections for holder, connections in found.items()}
         unread = self._unread.look({each.end: _come(each) for each, _ in held})
         ends = ((each.end, holder) for each, holder in held)
@@ -195,11 +195,11 @@ class Connections:
         for connection, holder in held:
             if connection.end in full:
                 closed.setdefault((holder, TOO_MUCH), []).append(connection)
-        numbers: Counter[tuple[_Holder, str]] = Counter()
+        numbers: Counter[tuple[Holder, str]] = Counter()
         for what, connections in closed.items():
             numbers[what] = sum(connection.inode not in self._ended for connection in connections)
             for connection in connections:
-                _shut(connection)
+                shut(connection)
         self._ended = {connection.inode for connections in closed.values() for connection in connections}
         self._freeing |= bool(full)
         if self._freeing and time.monotonic() >= self._freed + TRIM_S:
@@ -207,7 +207,7 @@ class Connections:
             return_freed_heaps()
         return numbers
 
-    def _let_wait(self, port: int, *, crowded: bool) -> None:
+    def let_wait(self, port: int, *, crowded: bool) -> None:
         """Tells the kernel for how long to keep connections over which nothing comes, where that has changed."""
         now = time.monotonic()
         if crowded:
@@ -215,35 +215,35 @@ class Connections:
         deferred_s = DEFER_S if now < self._crowded + DEFER_S else 0
         if deferred_s != self._deferred_s:
             self._deferred_s = deferred_s
-            for descriptor in _sockets().values():
+            for descriptor in own_sockets().values():
                 with contextlib.suppress(OSError):  # it has been closed meanwhile
-                    _defer_accept(descriptor, port, deferred_s)
+                    defer_accept(descriptor, port, deferred_s)
 
-    def _holder(self, end: End) -> _Holder:
-        return self._members.get(end) or _Holder(None, _network(end[0]))
+    def _holder(self, end: End) -> Holder:
+        return self.members.get(end) or Holder(None, network(end[0]))
 
-    def _open(self, port: int) -> list[_Connection]:
+    def open_now(self, port: int) -> list[Connection]:
         """The open connections to a port, in the order in which they were seen first."""
-        sockets = _sockets()
+        sockets = own_sockets()
         for inode in self._known.keys() - sockets.keys():
             end = self._known.pop(inode)
             if end is not None:
-                self._members.pop(end, None)
+                self.members.pop(end, None)
         for inode in sorted(sockets.keys() - self._known.keys()):
             with contextlib.suppress(OSError):
-                self._known[inode] = _other_end(sockets[inode], inode, port)
+                self._known[inode] = other_end(sockets[inode], inode, port)
         self._forget()
-        return [_Connection(inode, sockets[inode], end) for inode, end in self._known.items() if end is not None]
+        return [Connection(inode, sockets[inode], end) for inode, end in self._known.items() if end is not None]
 
     def _forget(self) -> None:
         """Forgets members whose connections came and went between two looks: nobody saw them end."""
         seen = set(self._known.values())
         for end in self._unseen - seen:
-            self._members.pop(end, None)
-        self._unseen = set(self._members) - seen
+            self.members.pop(end, None)
+        self._unseen = set(self.members) - seen
 
 
-def _sockets() -> dict[int, int]:
+def own_sockets() -> dict[int, int]:
     """The descriptors of this process's sockets by their inodes."""
     try:
         descriptors: Iterable[int] = map(int, os.listdir(_SOCKETS))
@@ -258,7 +258,7 @@ def _sockets() -> dict[int, int]:
     return sockets
 
 
-def _defer_accept(descriptor: int, port: int, seconds: int) -> None:
+def defer_accept(descriptor: int, port: int, seconds: int) -> None:
     """Where a socket listens at the port: lets it accept a connection only once something comes, or after so long."""
     same = socket.socket(fileno=descriptor)
     try:
@@ -270,7 +270,7 @@ def _defer_accept(descriptor: int, port: int, seconds: int) -> None:
         same.detach()
 
 
-def _come(connection: _Connection) -> int:
+def _come(connection: Connection) -> int:
     """How many bytes have come over a connection; none where it has been closed."""
     with contextlib.suppress(OSError):
         same = socket.socket(fileno=connection.descriptor)
@@ -283,7 +283,7 @@ def _come(connection: _Connection) -> int:
     return 0
 
 
-def _other_end(descriptor: int, inode: int, port: int) -> End | None:
+def other_end(descriptor: int, inode: int, port: int) -> End | None:
     """The other end of a socket; None where it is no connection to the port.
 
     Raises:
@@ -295,7 +295,7 @@ def _other_end(descriptor: int, inode: int, port: int) -> End | None:
         if same.family in (socket.AF_INET, socket.AF_INET6) and same.getsockname()[1] == port:
             with contextlib.suppress(OSError):  # it listens, or has been closed
                 address, number, *_ = same.getpeername()
-                end = _plain(address), number
+                end = plain(address), number
     finally:
         same.detach()
     if not _is_socket(descriptor, inode):
@@ -303,7 +303,7 @@ def _other_end(descriptor: int, inode: int, port: int) -> End | None:
     return end
 
 
-def _shut(connection: _Connection) -> None:
+def shut(connection: Connection) -> None:
     """Ends a connection, for gRPC to find it ended; by a copy of its descriptor, which may be another's by now.
 
     A file is not copied: the end of the copy would take the locks from a database. Where one comes between the look and
@@ -342,17 +342,17 @@ def _end(peer: str) -> End | None:
     """The address and port of what gRPC calls the other end; None where it is no connection of the internet."""
     _, _, end = unquote(peer).partition(":")
     address, _, port = end.rpartition(":")
-    return (_plain(address.strip("[]")), int(port)) if port.isdecimal() else None
+    return (plain(address.strip("[]")), int(port)) if port.isdecimal() else None
 
 
-def _plain(address: str) -> str:
+def plain(address: str) -> str:
     """An address as one writes it; IPv4 inside IPv6 is IPv4."""
     found = ipaddress.ip_address(address.partition("%")[0])
     mapped = found.ipv4_mapped if isinstance(found, ipaddress.IPv6Address) else None
     return str(mapped or found)
 
 
-def _network(address: str) -> str:
+def network(address: str) -> str:
     """What one host can choose its addresses from: an address, or the /64 of IPv6."""
     found = ipaddress.ip_address(address)
     return address if found.version == 4 else str(ipaddress.ip_network((found, 64), strict=False).network_address)

@@ -156,6 +156,7 @@ class Gate(grpc.aio.ServerInterceptor):
         read: Called for each message that is read with what gRPC calls its sender's end, and its bytes.
 
     Attributes:
+        me: This party's name.
         trust: Whom the party believes, from now on.
     """
 
@@ -166,7 +167,7 @@ class Gate(grpc.aio.ServerInterceptor):
         met: Callable[[str, Role, str], None] = lambda peer, role, name: None,
         read: Callable[[str, int], None] = lambda peer, size: None,
     ) -> None:
-        self._me, self.trust, self._log, self._met, self._read = identity.name, identity.trust, log, met, read
+        self.me, self.trust, self._log, self._met, self._read = identity.name, identity.trust, log, met, read
         self._calls = {role: Streams(most, identity.name) for role, most in MAX_CALLS.items()}
         self._held = MemoryLimits(HELD_BYTES)
 
@@ -209,7 +210,7 @@ class Gate(grpc.aio.ServerInterceptor):
         proof = context.auth_context()
         caller = _Caller(*check_peer(self.trust, proof), proof, context.peer())
         self._met(caller.end, caller.role, caller.name)
-        _check_role(method.roles, caller.role, caller.name, self._me)
+        _check_role(method.roles, caller.role, caller.name, self.me)
         return caller
 
     async def _requests(
@@ -239,7 +240,7 @@ class Gate(grpc.aio.ServerInterceptor):
                     arrived = await anext(arriving, _Arrived(_Unreadable(), 0))
             except TimeoutError:
                 raise PeerError(
-                    f"the request for {call} of {caller.name} did not arrive at {self._me} within {REQUEST_S:g} s; "
+                    f"the request for {call} of {caller.name} did not arrive at {self.me} within {REQUEST_S:g} s; "
                     "check the network between",
                     party=caller.name,
                 ) from None
@@ -262,10 +263,10 @@ class Gate(grpc.aio.ServerInterceptor):
         name = caller.name
         self._read(caller.end, arrived.size)
         if isinstance(arrived.request, _TooLong):
-            what = f"{name} sent {self._me} a request for {call} of more than {method.most} bytes"
+            what = f"{name} sent {self.me} a request for {call} of more than {method.most} bytes"
             raise LimitExceeded(what, party=name)
         if isinstance(arrived.request, _Unreadable):
-            raise MalformedMessage(f"{name} sent {self._me} a request for {call} that cannot be read", party=name)
+            raise MalformedMessage(f"{name} sent {self.me} a request for {call} that cannot be read", party=name)
         return arrived.request
 
     @asynccontextmanager
@@ -279,13 +280,13 @@ class Gate(grpc.aio.ServerInterceptor):
             raise
         except Exception as error:
             self._log.error("call failed", call=call, **_named(context), error=error)
-            fault = f"{self._me} met a fault of its own; the log of {self._me} has the details"
-            await self._abort(context, InternalError(fault, party=self._me))
+            fault = f"{self.me} met a fault of its own; the log of {self.me} has the details"
+            await self._abort(context, InternalError(fault, party=self.me))
 
     async def _abort(self, context: Context, error: ComineError) -> None:
-        error = placeless(error, self._me)
+        error = placeless(error, self.me)
         # What a caller wrote may be in both, and gRPC fails with no code on what headers cannot hold.
-        party = error.party if error.party is not None and NAME.fullmatch(error.party) else self._me
+        party = error.party if error.party is not None and NAME.fullmatch(error.party) else self.me
         metadata = (("comine-code", error.code), ("comine-party", party))
         await context.abort(status_of(error), _sendable(error.message), metadata)
 

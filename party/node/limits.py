@@ -16,11 +16,14 @@ class Streams:
     Args:
         most: Of one name.
         me: This party.
+
+    Attributes:
+        open: How many there are of each name.
     """
 
     def __init__(self, most: int, me: str) -> None:
         self._most, self._me = most, me
-        self._open: Counter[str] = Counter()
+        self.open: Counter[str] = Counter()
 
     @contextmanager
     def one(self, name: str) -> Iterator[None]:
@@ -29,17 +32,17 @@ class Streams:
         Raises:
             LimitExceeded: The name has as many as it may.
         """
-        if self._open[name] >= self._most:
+        if self.open[name] >= self._most:
             raise LimitExceeded(
                 f"'{name}' has {self._most} streams open at {self._me}, as many as it may; use those", party=self._me
             )
-        self._open[name] += 1
+        self.open[name] += 1
         try:
             yield
         finally:
-            self._open[name] -= 1
-            if not self._open[name]:
-                del self._open[name]
+            self.open[name] -= 1
+            if not self.open[name]:
+                del self.open[name]
 
 
 class Queue:
@@ -48,11 +51,14 @@ class Queue:
     Args:
         most: Bytes of one name.
         me: This party.
+
+    Attributes:
+        waiting: Bytes of each name.
     """
 
     def __init__(self, most: int, me: str) -> None:
         self._most, self._me = most, me
-        self._waiting: Counter[str] = Counter()
+        self.waiting: Counter[str] = Counter()
 
     @contextmanager
     def one(self, name: str, size: int) -> Iterator[None]:
@@ -61,19 +67,19 @@ class Queue:
         Raises:
             PeerError: The name has as many bytes waiting as it may; its other streams go on.
         """
-        if self._waiting[name] + size > self._most:
+        if self.waiting[name] + size > self._most:
             raise PeerError(
                 f"'{name}' has {self._most >> 20} MiB of reports waiting at {self._me}, as many as it may; send the "
                 "others again later, on fewer streams",
                 party=self._me,
             )
-        self._waiting[name] += size
+        self.waiting[name] += size
         try:
             yield
         finally:
-            self._waiting[name] -= size
-            if not self._waiting[name]:
-                del self._waiting[name]
+            self.waiting[name] -= size
+            if not self.waiting[name]:
+                del self.waiting[name]
 
 
 class MemoryLimit:
@@ -85,17 +91,17 @@ class MemoryLimit:
 
     def __init__(self, size: int) -> None:
         self._size = self._left = size
-        self._waiting: deque[tuple[int, asyncio.Future[None]]] = deque()
+        self.waiting: deque[tuple[int, asyncio.Future[None]]] = deque()
 
     async def take(self, size: int) -> int:
         """Takes so many bytes, at most all that there are; returns how many are to be given back."""
         size = min(size, self._size)
-        if not self._waiting and self._left >= size:
+        if not self.waiting and self._left >= size:
             self._left -= size
             return size
         turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         waiting = size, turn
-        self._waiting.append(waiting)
+        self.waiting.append(waiting)
         try:
             await turn
         except asyncio.CancelledError:
@@ -103,7 +109,7 @@ class MemoryLimit:
                 self.give(size)
             else:  # there may be enough for the next in the queue
                 with suppress(ValueError):
-                    self._waiting.remove(waiting)
+                    self.waiting.remove(waiting)
                 self.give(0)
             raise
         return size
@@ -111,21 +117,21 @@ class MemoryLimit:
     def give(self, size: int) -> None:
         """Gives bytes back."""
         self._left += size
-        while self._waiting:
-            wanted, turn = self._waiting[0]
+        while self.waiting:
+            wanted, turn = self.waiting[0]
             if turn.cancelled():
-                self._waiting.popleft()
+                self.waiting.popleft()
                 continue
             if wanted > self._left:
                 return
-            self._waiting.popleft()
+            self.waiting.popleft()
             self._left -= wanted
             turn.set_result(None)
 
     @property
     def idle(self) -> bool:
         """Whether nobody has taken anything, or waits to."""
-        return self._left == self._size and not self._waiting
+        return self._left == self._size and not self.waiting
 
 
 class Held:

@@ -43,7 +43,7 @@ class LineLimits:
 
     def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
         self._now = now
-        self._callers: dict[str, _Caller] = {}
+        self.callers: dict[str, _Caller] = {}
         self._lock = threading.Lock()
         self.report: Callable[[str, str, int], None] = lambda key, value, number: None
 
@@ -68,16 +68,16 @@ class LineLimits:
         due = []
         with self._lock:
             now = self._now()
-            for name, caller in list(self._callers.items()):
+            for name, caller in list(self.callers.items()):
                 if caller.withheld and now - caller.reported >= SUMMARY_S:
                     due.append((caller.key, name, caller.withheld))
                     caller.withheld, caller.reported = 0, now
                 elif not caller.withheld and caller.left + A_SECOND * (now - caller.seen) >= MOST:
-                    del self._callers[name]
+                    del self.callers[name]
         for key, name, withheld in due:
             self.report(key, name, withheld)
 
     def _of(self, name: str, key: str, now: float) -> _Caller:
-        if name not in self._callers and len(self._callers) >= MAX_CALLERS:
+        if name not in self.callers and len(self.callers) >= MAX_CALLERS:
             name, key = _OTHERS, "caller"
-        return self._callers.setdefault(name, _Caller(key, MOST, now, now - SUMMARY_S))
+        return self.callers.setdefault(name, _Caller(key, MOST, now, now - SUMMARY_S))

@@ -113,7 +113,7 @@ class AuditCount:
         now: Callable[[], float] = time.time,
     ) -> None:
         self._coordinator_of, self._now = coordinator_of, now
-        self._sizes: dict[tuple[str, str], Counter[int]] = {}
+        self.sizes: dict[tuple[str, str], Counter[int]] = {}
         for each in bins:
             self._add(each, each.size)
 
@@ -154,7 +154,7 @@ class AuditCount:
         self._check(SERVICES[outcome], coordinator, 1, me)
 
     def _check(self, service: str, coordinator: str, size: int, me: str) -> None:
-        sizes = self._sizes.get((service, coordinator), Counter[int]())
+        sizes = self.sizes.get((service, coordinator), Counter[int]())
         since = first_hour(self._now())
         for hour in [hour for hour in sizes if hour < since]:
             del sizes[hour]
@@ -173,4 +173,4 @@ class AuditCount:
         )
 
     def _add(self, one: Bin, size: int) -> None:
-        self._sizes.setdefault((one.service, one.coordinator), Counter())[one.hour] += size
+        self.sizes.setdefault((one.service, one.coordinator), Counter())[one.hour] += size

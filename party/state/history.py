@@ -339,24 +339,25 @@ def _mended(kept: Record | None, record: Record, life: _Life, noted: Callable[[J
                 "reason": life.answer.reason,
                 "ended": life.decided,
                 "error_code": "E300",
-                "error_message": _refusal(life.answer),
+                "error_message": refusal_of(life.answer),
             }
     if life.starts and record.started is None:
         changes["started"] = min(life.starts.values())
-    if life.in_session and record.data_digest is None and _is_noted(record, noted):
+    if life.in_session and record.data_digest is None and is_noted(record, noted):
         changes["data_digest"] = UNKNOWN
     if life.ended is not None:
         changes |= {"ended": life.ended_at} | _error(life.ended)
     return replace(record, **changes)  # type: ignore[arg-type]
 
 
-def _refusal(refused: Refused) -> str:
+def refusal_of(refused: Refused) -> str:
+    """In what words a coordinator was refused."""
     if refused.by != POLICY:
         return refused.reason
     return placeless(PolicyDenied(refused.reason, party="the node"), "the node").message
 
 
-def _is_noted(record: Record, noted: Callable[[JobSpec], bool]) -> bool:
+def is_noted(record: Record, noted: Callable[[JobSpec], bool]) -> bool:
     """Whether later jobs are compared with the rows of a job; they are with those of one that cannot be read."""
     try:
         spec = _remembered(record).spec

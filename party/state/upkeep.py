@@ -88,7 +88,7 @@ class Upkeep:
         """
         place: float | None = float("-inf")
         while place is not None:
-            place = await asyncio.to_thread(self._forget, place)
+            place = await asyncio.to_thread(self.forget, place)
             await asyncio.sleep(REST_S)
         await asyncio.to_thread(self._store.forget_unstarted, self._now())
         await asyncio.to_thread(companions.note, self._store, self._party.state_dir)
@@ -99,7 +99,7 @@ class Upkeep:
             known = min(filter(None, marks), key=lambda mark: mark.seq)
             await asyncio.to_thread(note, self._store, self._audit, known, self._party.name)
 
-    def _forget(self, after: float) -> float | None:
+    def forget(self, after: float) -> float | None:
         """Forgets some old jobs; where to go on."""
         now = self._now()
         return self._store.prune(after, now - self._kept_s, now, self._keep, AT_ONCE)

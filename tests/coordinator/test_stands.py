@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from coordinator.cli.jobs_kept import _show
+from coordinator.cli.jobs_kept import show
 from coordinator.jobs.driver import Driver
 from coordinator.jobs.runner import cancel_job, draft, resume_job, run_job
 from coordinator.jobs.status import describe, job_status
@@ -72,7 +72,7 @@ def states(parties: dict[str, PartyStatus]) -> dict[str, str]:
 def shown(capsys: pytest.CaptureFixture[str], document: JobDocument) -> dict[str, str]:
     """The line of each party in the text."""
     capsys.readouterr()
-    _show(document)
+    show(document)
     lines = capsys.readouterr().out.splitlines()
     return {line.split("\t")[0]: line for line in lines if line.split("\t")[0] in DATA}
 

@@ -85,7 +85,7 @@ def liar() -> Iterator[Liar]:
 
     async def intercepted(self: Gate, continuation: Any, details: Any) -> Any:
         handler = await honest(self, continuation, details)
-        if handler is None or self._me != "north" or handler.response_serializer is None:
+        if handler is None or self.me != "north" or handler.response_serializer is None:
             return handler
         service, _, name = details.method.removeprefix("/comine.v1.").partition("/")
         serialize = handler.response_serializer

@@ -29,7 +29,7 @@ from mining.partitioned.tables.expected import expected_table
 from party.config import DatasetSection
 from party.data.engine import engine_of, estimated_bytes
 from tests.fuzz.mutations import mutated
-from tests.fuzz.test_files import FUZZED, _baskets_parquet, _duckdb, _sqlite, texts
+from tests.fuzz.test_files import FUZZED, baskets_parquet_file, duckdb_file, sqlite_file, texts
 from tests.mining.partitioned.test_encoding import Inline, rows_of, stored_rows
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
@@ -62,9 +62,9 @@ FORMS: dict[str, Form] = {
     "csv": Form("csv", texts('bread,"mi,lk"\nmilk\n"be\ner",bread\n')),
     "wide": Form("wide", texts("id,bread,milk\n1,1,0\n2,1,1\n3,0,0\n")),
     "long": Form("long", texts("id,item\n1,bread\n1,milk\n2,bread\n1,beer\n", 'item,"id"\n"a\nb",1\n,2\n')),
-    "parquet": Form("parquet", _baskets_parquet),
-    "sqlite": Form("sql", _sqlite, "sqlite:///"),
-    "duckdb": Form("sql", _duckdb, "duckdb:///"),
+    "parquet": Form("parquet", baskets_parquet_file),
+    "sqlite": Form("sql", sqlite_file, "sqlite:///"),
+    "duckdb": Form("sql", duckdb_file, "duckdb:///"),
 }
 PIECES = st.sampled_from([16, 64, 1 << 24])  # bytes of text that are read at once
 SEEDS: dict[str, Sequence[bytes]] = {}  # the same in all examples of a test

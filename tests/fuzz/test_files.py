@@ -69,12 +69,12 @@ from link.pki.trust import Trust
 from mining.data.loading import load_table, load_transactions
 from mining.data.source_format import guess_format
 from mining.data.source_options import PLAIN, SourceOptions
-from mining.joint.blended.mine import _unpacked as unpack_named
-from mining.joint.distributed.selection import _unpacked as unpack_names
+from mining.joint.blended.mine import unpacked as unpack_named
+from mining.joint.distributed.selection import unpacked as unpack_names
 from mining.joint.progress import KeptLevel
 from party.config import PartyConfig
-from party.services.frequency.schedule import _read as read_schedule
-from party.services.frequency.schedule import _result as packed_release
+from party.services.frequency.schedule import packed_result as packed_release
+from party.services.frequency.schedule import read_state as read_schedule
 from party.services.frequency.schedule import release_of
 from party.state.remembered import remembered
 from tests.examples import examples
@@ -200,7 +200,7 @@ def _people_parquet(folder: Path) -> Sequence[bytes]:
     return [_parquet(table), _parquet(table, compression="none", use_dictionary=False), _parquet(coded)]
 
 
-def _baskets_parquet(folder: Path) -> Sequence[bytes]:
+def baskets_parquet_file(folder: Path) -> Sequence[bytes]:
     lists = pa.table({"items": pa.array([["a", "b"], ["b"], ["c", "a"]])})
     long = pa.table({"id": [1, 1, 2], "item": ["a", "b", "c"]})
     return [
@@ -243,7 +243,7 @@ def test_parquet_whose_columns_have_no_names(folder: Path) -> None:
 
 def test_sqlite_whose_text_is_none(folder: Path) -> None:
     path = folder / "bad.sqlite"
-    path.write_bytes(_sqlite(folder)[0])
+    path.write_bytes(sqlite_file(folder)[0])
     for query in (
         "select id, item from rows",
         "select item as id, id as item from rows",
@@ -257,7 +257,7 @@ def test_sqlite_whose_text_is_none(folder: Path) -> None:
             read_sql(f"sqlite:///{path}", query)
 
 
-def _sqlite(folder: Path) -> Sequence[bytes]:
+def sqlite_file(folder: Path) -> Sequence[bytes]:
     path = folder / "seed.sqlite"
     path.unlink(missing_ok=True)
     with contextlib.closing(sqlite3.connect(path)) as connection:
@@ -268,7 +268,7 @@ def _sqlite(folder: Path) -> Sequence[bytes]:
     return [path.read_bytes()]
 
 
-def _duckdb(folder: Path) -> Sequence[bytes]:
+def duckdb_file(folder: Path) -> Sequence[bytes]:
     path = folder / "seed.duckdb"
     path.unlink(missing_ok=True)
     with contextlib.closing(duckdb.connect(str(path))) as connection:
@@ -450,7 +450,7 @@ def _of_node(path: Path) -> object:
     async def complete() -> None:
         node = ReleasingNode(AUTHORITY.issue("hub", "coordinator"), "north", "127.0.0.1:1")
         try:
-            node._complete(draft)
+            node.complete(draft)
         finally:
             await node.close()
 
@@ -533,7 +533,7 @@ READERS: dict[str, Reader] = {
     "long": Reader(texts("id,item\n1,bread\n1,milk\n2,bread\n"), _transactions("long")),
     "wide": Reader(texts("bread,milk\n1,0\n1,1\n"), _transactions("wide")),
     "csv-items": Reader(texts('bread,"mi,lk"\nmilk\n'), _transactions("csv")),
-    "parquet-items": Reader(_baskets_parquet, _transactions("parquet")),
+    "parquet-items": Reader(baskets_parquet_file, _transactions("parquet")),
     "table": Reader(_people_csv, _table("csv")),
     "parquet-table": Reader(_people_parquet, _table("parquet")),
     "block-csv": Reader(_people_csv, _csv_blocks),
@@ -542,8 +542,8 @@ READERS: dict[str, Reader] = {
     "copied-csv": Reader(_people_csv, _copied("csv", SourceOptions(encoding="latin-1"))),
     "copied-parquet": Reader(_people_parquet, _copied("parquet", PLAIN)),
     "workbook": Reader(lambda _folder: [(Path(__file__).parents[1] / "mining" / "sales.xlsx").read_bytes()], _workbook),
-    "sqlite": Reader(_sqlite, _sql("sqlite")),
-    "duckdb": Reader(_duckdb, _sql("duckdb")),
+    "sqlite": Reader(sqlite_file, _sql("sqlite")),
+    "duckdb": Reader(duckdb_file, _sql("duckdb")),
     "verified-csv": Reader(_people_csv, read_csv),
     "verified-parquet": Reader(_people_parquet, read_parquet),
     "hierarchy": Reader(texts("10115;1011*;101**;*\n10116;1011*;101**;*\n"), lambda path: from_csv(path, ";")),

@@ -30,7 +30,7 @@ from jobs.audit.verification import verification
 from link.errors import MalformedMessage, PeerError
 from link.pki.trust import Trust
 from link.transports.grpc_channel import dial
-from party.config import PartyConfig
+from party.config import DatasetSection, PartyConfig
 from party.data.dataset_check import check_dataset
 from party.node.logs import open_log
 from party.server import Node
@@ -108,6 +108,10 @@ def run_at(at: Organisations, *more: str, out: str = "out") -> Ran:
 def events(folder: Path) -> list[tuple[str, dict[str, Any]]]:
     entries = map(read, (folder / "state/north/audit.log").read_bytes().splitlines())
     return [(each.event, dict(each.fields)) for each in entries if each.event in ("table-released", "release-refused")]
+
+
+def patients_of(folder: Path) -> DatasetSection:
+    return next(each for each in PartyConfig.load(folder / "north.toml").dataset if each.name == "patients")
 
 
 def left_over(folder: Path) -> list[Path]:
@@ -465,13 +469,13 @@ def test_who_hangs_up_on_a_run_has_used_it_up(tmp_path: Path) -> None:
         dataset = DATASET.replace("max_releases = 3", "max_releases = 3\nmax_failures = 2")
         async with running(tmp_path, dataset) as world:
             analyst = world.stub("analyst")
-            runs = world.node._anonymization._releases._runs
+            runs = world.node.anonymization.releases.runs
             assert runs is not None
             for k in (20, 21):
                 asking = analyst.Anonymize(world.request(model={"k": k}))
-                await until(lambda: runs._processes)
+                await until(lambda: runs.processes)
                 asking.cancel()
-                await until(lambda: not runs._processes)
+                await until(lambda: not runs.processes)
             found = await refused(ended(analyst.Anonymize(world.request(model={"k": 22}))))
             assert (found.code, "rule max_failures" in found.sentence) == ("E300", True)
 
@@ -557,11 +561,11 @@ def test_what_a_stranger_writes_is_not_believed(shared: Organisations, more: dic
         node = ReleasingNode(identity, "north", federation.addresses["north"])
         contents = {"quasi_identifiers": ["age", "sex"], "model": {"k": 5}}
         request = pb.AnonymizeRequest(dataset="patients", configuration=json.dumps(contents | more))
-        found = await refused(ended(node._service.Anonymize(request)))
+        found = await refused(ended(AnonymizationStub(node.channel).Anonymize(request)))
         assert found.code in ("E100", "E300")
         assert words in found.sentence
         request.configuration = "[" * 100_000
-        assert "is no JSON" in (await refused(ended(node._service.Anonymize(request)))).sentence
+        assert "is no JSON" in (await refused(ended(AnonymizationStub(node.channel).Anonymize(request)))).sentence
         await node.close()
 
     asyncio.run(test())
@@ -627,8 +631,8 @@ def test_other_sources(tmp_path: Path, form: str) -> None:
         async with running(tmp_path, dataset) as world:
             certificate = await world.hub.fetch(world.request(algorithm="mondrian"), tmp_path / "out")
             assert certificate.rows == 200
-            (section,) = (each for each in world.node._anonymization._releases._open.values())
-            assert check_dataset(section.section).problem == ""
+            section = patients_of(tmp_path)
+            assert check_dataset(section).problem == ""
 
     asyncio.run(test())
 
@@ -672,8 +676,8 @@ def test_no_release_leaves_that_tells_persons_apart_whatever_k_is(
             for word in ("allow_unique", "allow_repeated"):
                 found = await refused(ended(world.stub("hub").Anonymize(world.request(**keys, **{word: ["name"]}))))
                 assert f"the request has '{word}', which the node knows itself" in found.sentence
-            (section,) = (each for each in world.node._anonymization._releases._open.values())
-            assert check_dataset(section.section).problem != ""
+            section = patients_of(tmp_path)
+            assert check_dataset(section).problem != ""
 
     asyncio.run(test())
 
@@ -734,15 +738,15 @@ def test_who_hangs_up_ends_the_run(tmp_path: Path) -> None:
     async def test() -> None:
         async with running(tmp_path) as world:
             stalled(tmp_path)
-            runs = world.node._anonymization._releases._runs
+            runs = world.node.anonymization.releases.runs
             assert runs is not None
             call = world.stub("hub").Anonymize(world.request())
             waiting = asyncio.ensure_future(ended(call))
-            (process,) = await until(lambda: list(runs._processes))
+            (process,) = await until(lambda: list(runs.processes))
             call.cancel()
             with pytest.raises(asyncio.CancelledError):
                 await waiting
-            await until(lambda: process.returncode is not None and not runs._processes)
+            await until(lambda: process.returncode is not None and not runs.processes)
             assert process.returncode == -signal.SIGKILL
             await until(lambda: not left_over(tmp_path))
             (tmp_path / "patients.csv").unlink()
@@ -756,19 +760,19 @@ def test_a_dataset_has_one_run_at_a_time_and_a_coordinator_few(tmp_path: Path) -
     async def test() -> None:
         async with running(tmp_path) as world:
             stalled(tmp_path)
-            runs = world.node._anonymization._releases._runs
+            runs = world.node.anonymization.releases.runs
             assert runs is not None
             hub = world.stub("hub")
             calls = [hub.Anonymize(world.request()) for _ in range(4)]
             waiting = [asyncio.ensure_future(ended(call)) for call in calls]
-            await until(lambda: len(left_over(tmp_path)) == 4 and runs._processes)
-            assert len(runs._processes) == 1
+            await until(lambda: len(left_over(tmp_path)) == 4 and runs.processes)
+            assert len(runs.processes) == 1
             found = await refused(ended(hub.Anonymize(world.request())))
             assert (found.code, "as many as it may" in found.sentence) == ("E403", True)
             for call in calls:
                 call.cancel()
             await asyncio.gather(*waiting, return_exceptions=True)
-            await until(lambda: not left_over(tmp_path) and not runs._processes)
+            await until(lambda: not left_over(tmp_path) and not runs.processes)
 
     asyncio.run(test())
 
@@ -799,8 +803,8 @@ def test_a_node_that_stops_ends_its_runs_and_says_so(tmp_path: Path) -> None:
         async with running(tmp_path) as world:
             stalled(tmp_path)
             waiting = asyncio.ensure_future(refused(ended(world.stub("hub").Anonymize(world.request()))))
-            await until(lambda: world.node._anonymization._releases._runs._processes)
-            await world.node._anonymization.stop()
+            await until(lambda: world.node.anonymization.releases.runs.processes)
+            await world.node.anonymization.stop()
             found = await waiting
             assert (found.code, "is being stopped" in found.sentence) == ("E200", True)
 

@@ -325,7 +325,7 @@ def test_a_proposal_and_a_start_are_accepted_once(tmp_path: Path) -> None:
 def test_a_proposal_that_is_never_started_ends_at_its_expiry(tmp_path: Path) -> None:
     async def test() -> None:
         async with running(tmp_path) as nodes:
-            north, jobs = nodes.clients["north"], nodes.nodes["north"].host._jobs
+            north, jobs = nodes.clients["north"], nodes.nodes["north"].host.jobs
             jobs.now = lambda: time.time() + 599  # so that the end is near once it is awaited
             events = await north.watch(await north.propose(weekly()))
             assert [event.state for event in events] == [control.APPROVED, control.EXPIRED]
@@ -388,7 +388,7 @@ def test_a_job_that_has_ended_leaves_memory_at_once_whatever_its_expiry(tmp_path
             kept: list[weakref.ref[Any]] = []
             for i in range(3):
                 job_id = await north.propose(long, bytes([i]) * 16, expiry)
-                (open_job,) = host._jobs
+                (open_job,) = host.jobs
                 kept += [weakref.ref(open_job), weakref.ref(open_job.spec)]
                 del open_job
                 await north.cancel(job_id)
@@ -396,7 +396,7 @@ def test_a_job_that_has_ended_leaves_memory_at_once_whatever_its_expiry(tmp_path
                 await north.propose(weekly(dataset="sales"), expiry=expiry)
             _, ends = await nodes.run(weekly())
             assert {event.state for event in ends.values()} == {control.SUCCEEDED}
-            assert list(host._jobs) == []
+            assert list(host.jobs) == []
             gc.collect()
             assert [each() for each in kept] == [None] * 6
             assert (await refused(north.propose(long, bytes(16), expiry))).code == "E401"

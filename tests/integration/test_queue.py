@@ -47,7 +47,7 @@ def test_more_jobs_than_may_run_at_once_all_succeed_and_are_told_their_places(tm
             )
             assert all(isinstance(found, Result) for found in await asyncio.gather(*runs))
             assert {step for step in told if "place" in step} >= {f"waits for its turn: place {i}" for i in (1, 2, 3)}
-            assert all(not list(node.host._jobs) for node in nodes.nodes.values())
+            assert all(not list(node.host.jobs) for node in nodes.nodes.values())
 
     asyncio.run(test())
 
@@ -82,10 +82,10 @@ def test_a_job_that_waits_can_be_cancelled_expires_and_outlives_a_restart(tmp_pa
                 await asyncio.sleep(0.02)
             cancelled = asyncio.create_task(run_job(weekly(), me, nodes.addresses))
             expiring = asyncio.create_task(run_job(weekly(), me, nodes.addresses))
-            (before,) = [job.id for job in nodes.nodes["east"].host._jobs if job.state == control.RUNNING]
-            while len(list(nodes.nodes["east"].host._jobs)) < 3:  # noqa: ASYNC110
+            (before,) = [job.id for job in nodes.nodes["east"].host.jobs if job.state == control.RUNNING]
+            while len(list(nodes.nodes["east"].host.jobs)) < 3:  # noqa: ASYNC110
                 await asyncio.sleep(0.02)
-            for job in nodes.nodes["east"].host._jobs:
+            for job in nodes.nodes["east"].host.jobs:
                 if job.id != before:
                     event = await waiting(east, job.id)
                     assert event.state == control.APPROVED
@@ -94,18 +94,18 @@ def test_a_job_that_waits_can_be_cancelled_expires_and_outlives_a_restart(tmp_pa
             cancelled.cancel()
             with pytest.raises((asyncio.CancelledError, JobCancelled)):
                 await cancelled
-            while len(list(nodes.nodes["east"].host._jobs)) > 2:  # noqa: ASYNC110
+            while len(list(nodes.nodes["east"].host.jobs)) > 2:  # noqa: ASYNC110
                 await asyncio.sleep(0.02)
-            (waits,) = [job.id for job in nodes.nodes["east"].host._jobs if job.id != before]
+            (waits,) = [job.id for job in nodes.nodes["east"].host.jobs if job.id != before]
             expire(nodes.nodes["east"], waits)
             with fails("E600"):
                 await expiring
-            while len(list(nodes.nodes["east"].host._jobs)) > 1:  # noqa: ASYNC110
+            while len(list(nodes.nodes["east"].host.jobs)) > 1:  # noqa: ASYNC110
                 await asyncio.sleep(0.02)
             patient = asyncio.create_task(run_job(weekly(deadline="100s"), me, nodes.addresses))
-            while len(list(nodes.nodes["east"].host._jobs)) < 2:  # noqa: ASYNC110
+            while len(list(nodes.nodes["east"].host.jobs)) < 2:  # noqa: ASYNC110
                 await asyncio.sleep(0.02)
-            await waiting(east, next(job.id for job in nodes.nodes["east"].host._jobs if job.id != before))
+            await waiting(east, next(job.id for job in nodes.nodes["east"].host.jobs if job.id != before))
             await nodes.nodes["east"].stop()  # which ends the first job at all parties
             with pytest.raises(JobCancelled):
                 await first

@@ -412,7 +412,7 @@ def test_what_waits_takes_no_more_memory_than_it_counts(body, disorder):
     async def main():
         played = _Played()
         session = await played.begin(ahead_bytes=most)
-        core_ = session._core
+        core_ = session.core
         gc.collect()
         tracemalloc.start()
         try:
@@ -447,14 +447,14 @@ def test_nobody_is_blamed_for_what_another_has_sent():
         hub = Hub()
         a, _, _ = await asyncio.gather(*(greet(p, hub.endpoint(p), terms(ABC), ahead_bytes=20_000) for p in ABC))
         for number in range(11):
-            a._core.deliver("c", frame(a, "c", number))
-        a._core.deliver("b", frame(a, "b", 0))
-        assert a._core.failure is None
-        while a._core.failure is None:
+            a.core.deliver("c", frame(a, "c", number))
+        a.core.deliver("b", frame(a, "b", 0))
+        assert a.core.failure is None
+        while a.core.failure is None:
             number += 1
-            a._core.deliver("c", frame(a, "c", number))
-            a._core.deliver("b", frame(a, "b", 0))
-        assert a._core.failure.party == "c"
+            a.core.deliver("c", frame(a, "c", number))
+            a.core.deliver("b", frame(a, "b", 0))
+        assert a.core.failure.party == "c"
 
     run(main())
 

@@ -252,7 +252,7 @@ def test_a_node_may_be_later_than_its_peer():
     async def main():
         async with nodes(_identities(*AB)) as links:
             early = asyncio.create_task(greet("a", links["a"].open(TERMS.job_id, AB), TERMS))
-            while not links["b"]._awaited:  # noqa: ASYNC110 - the stream's arrival at b is what the test is about
+            while not links["b"].awaited:  # noqa: ASYNC110 - the stream's arrival at b is what the test is about
                 await asyncio.sleep(0.001)
             late = await greet("b", links["b"].open(TERMS.job_id, AB), TERMS)
             assert (await early).id == late.id
@@ -290,8 +290,8 @@ def test_patience_counts_from_what_was_heard_last(heard_before_s, lost_after_s):
         stream = _Ending()
         stream.read = ends
         await conversation.serve(stream, None, HELLO)
-        assert conversation._patience_timer is not None
-        assert now + lost_after_s <= conversation._patience_timer.when() <= now + lost_after_s + 5
+        assert conversation.lost_at is not None
+        assert now + lost_after_s <= conversation.lost_at <= now + lost_after_s + 5
         conversation.end()
 
     run(main())
@@ -322,10 +322,10 @@ def test_who_is_busy_is_not_taken_for_dead():
         async with _pair(patience_s=1.0) as (_, opened, a, b):
             await a.send("b", Note(number=7))
             assert (await b.recv("a", Note)).number == 7
-            streams = [opened[p].conversations[q]._generation for p, q in (AB, AB[::-1])]
+            streams = [opened[p].conversations[q].generation for p, q in (AB, AB[::-1])]
             ctypes.PyDLL(None).usleep((grpc_channel.SILENCE_S + grpc_channel.ANSWER_S + 3) * 1_000_000)
             await asyncio.sleep(0.5)
-            assert [opened[p].conversations[q]._generation for p, q in (AB, AB[::-1])] == streams
+            assert [opened[p].conversations[q].generation for p, q in (AB, AB[::-1])] == streams
             await b.send("a", Note(number=8))
             assert (await a.recv("b", Note)).number == 8
 
@@ -370,12 +370,16 @@ def test_a_peer_that_leaves_in_peace_is_not_missed():
             talk = opened["a"].conversations["b"]
             await talk.wait_until_over(20)
             assert talk.at_peace
-            assert talk._patience_timer is None or talk._patience_timer.cancelled()
-            talk._give_up()  # as at the end of the patience with which the peer would be awaited
+            assert talk.lost_at is None
             await a.send("b", Note())
             assert (await a.recv("b", Note)).number == 7
 
     run(main())
+
+
+async def _acknowledged(talk):
+    while talk.pending_bytes:  # noqa: ASYNC110 - nobody tells
+        await asyncio.sleep(0.001)
 
 
 def test_a_farewell_may_find_the_stream_broken():
@@ -384,9 +388,7 @@ def test_a_farewell_may_find_the_stream_broken():
             await b.send("a", Note(number=7))
             assert (await a.recv("b", Note)).number == 7
             talk = opened["b"].conversations["a"]
-            while talk._unacknowledged:
-                talk._moved.clear()
-                await talk._moved.wait()
+            await _acknowledged(talk)
             opened["b"].cut("a")
             await opened["b"].close()
             await opened["a"].conversations["b"].wait_until_over(20)
@@ -500,7 +502,7 @@ def test_senders_wait_for_acknowledgements(monkeypatch):
                 nonlocal held
                 for _ in range(4):
                     await s.send_array(to, Chunk, values)
-                    held = max(held, opened[s.me].conversations[to]._pending_bytes)
+                    held = max(held, opened[s.me].conversations[to].pending_bytes)
 
             await asyncio.gather(send(a, "b"), send(b, "a"))
             assert held < (1 << 20) + (2 << 20)
@@ -521,10 +523,7 @@ def test_what_was_acknowledged_is_forgotten(monkeypatch):
             for _ in range(600):
                 await b.recv("a", Note)
             talk = opened["a"].conversations["b"]
-            while talk._unacknowledged:
-                talk._moved.clear()
-                await talk._moved.wait()
-            assert talk._pending_bytes == 0
+            await _acknowledged(talk)
 
     run(main())
 
@@ -607,16 +606,15 @@ def test_a_party_that_would_send_too_much_finds_it_first(sending, size, monkeypa
 
 
 @pytest.mark.parametrize("sending", AB)
-def test_what_grpc_cuts_off_is_laid_at_its_senders_door(sending):
+def test_what_grpc_cuts_off_is_laid_at_its_senders_door(sending, monkeypatch):
     """Above the limit of gRPC the accepting end cannot know why the stream broke, and must not be blamed for that."""
     other = "a" if sending == "b" else "b"
+    monkeypatch.setattr(grpc_stream, "MAX_ENVELOPE_BYTES", 16 << 20)
 
     async def main():
-        async with _pair() as (_, opened, a, b):
+        async with _pair() as (_, opened, a, b), asyncio.TaskGroup() as group:
             opened["b"].conversations["a"].be_patient(0.5)  # which is all that ends its wait
-            talk = opened[sending].conversations[other]
-            talk._unsent.append(_frame(body=bytes(9 << 20)).SerializeToString())
-            talk._more.set()
+            group.create_task(opened[sending].conversations[other].send(_frame(body=bytes(9 << 20)).frame))
             for session, peer in ((a, "b"), (b, "a")):
                 with pytest.raises((LimitExceeded, PeerError)) as found:
                     await session.recv(peer, Note)
@@ -667,7 +665,7 @@ def test_streams_for_unknown_jobs_are_few(monkeypatch):
             a, address = AUTHORITY.issue("a"), links["b"].addresses["b"]
             for _ in range(2):
                 group.create_task(_speak(a, address, [HELLO]))
-            while links["b"]._early.get("a") != 2:  # noqa: ASYNC110 - the arrival of both is what is awaited
+            while links["b"].early.get("a") != 2:  # noqa: ASYNC110 - the arrival of both is what is awaited
                 await asyncio.sleep(0.001)
             assert await _speak(a, address, [HELLO]) == (grpc.StatusCode.NOT_FOUND, [])
             links["b"].addresses["a"] = address
@@ -685,11 +683,11 @@ def test_streams_of_one_peer_are_few_whatever_it_says_over_them(monkeypatch):
             a, address = AUTHORITY.issue("a"), links["b"].addresses["b"]
             async with dial(a, "b", address) as one, dial(a, "b", address) as two:
                 silent = [channel.stream_stream(EXCHANGE)() for channel in (one, two, two)]
-                while links["b"]._streams["a"] != 3:  # noqa: ASYNC110 - the arrival of all is what is awaited
+                while links["b"].streams["a"] != 3:  # noqa: ASYNC110 - the arrival of all is what is awaited
                     await asyncio.sleep(0.001)
                 assert await _speak(a, address, [HELLO]) == (grpc.StatusCode.RESOURCE_EXHAUSTED, [])
                 silent[0].cancel()
-                while links["b"]._streams["a"] == 3:  # noqa: ASYNC110
+                while links["b"].streams["a"] == 3:  # noqa: ASYNC110
                     await asyncio.sleep(0.001)
                 status, _ = await _speak(a, address, [b"junk"])
                 assert status is grpc.StatusCode.INVALID_ARGUMENT

@@ -194,7 +194,7 @@ def test_a_frame_that_only_one_end_has_recorded_is_found():
         async with sessions("memory", AB) as world:
             await world["a"].send("b", Note(number=1))
             await world["b"].recv("a", Note)
-            frame = next(iter(world["b"].transcript._chains["a", "received"].values()))
+            frame = next(iter(world["b"].transcript.chains["a", "received"].values()))
             frame.head = bytes(32)
             outcomes = await asyncio.gather(
                 *(Receipts(world[p], AUTHORITY.issue(p)).exchange() for p in AB), return_exceptions=True

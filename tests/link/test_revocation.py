@@ -160,7 +160,7 @@ def test_a_new_authority_has_revoked_nothing(pki):
 @settings(max_examples=25, deadline=None)
 @given(st.lists(st.sets(st.integers(1, 2**159 - 1), max_size=4), min_size=1, max_size=5))
 def test_lists_only_grow_and_keep_their_dates(steps):
-    authority, key = AUTHORITY._signer()
+    authority, key = AUTHORITY.signer()
     previous, revoked = None, {}
     for number, serials in enumerate(steps, 1):
         pem = sign_list(authority, key, serials, previous)
@@ -362,9 +362,9 @@ def test_a_peer_that_is_revoked_amid_a_session_is_neither_heard_nor_told(tmp_pat
             with pytest.raises(IdentityError, match=f"certificate of {revoked} was revoked") as refused:
                 await ended
             assert refused.value.party == revoked
-            received = opened[revoked].conversations[honest]._received
+            received = opened[revoked].conversations[honest].received
             await asyncio.sleep(0.2)
-            assert opened[revoked].conversations[honest]._received == received
+            assert opened[revoked].conversations[honest].received == received
 
     asyncio.run(main())
 

@@ -73,6 +73,6 @@ def test_a_server_may_be_stopped_twice_and_before_it_starts() -> None:
         await server.stop(None)
         await server.stop(0.1)
 
-    left = len(serving._LEFT)
+    left = len(serving.LEFT)
     asyncio.run(test())
-    assert len(serving._LEFT) == left
+    assert len(serving.LEFT) == left

@@ -166,13 +166,13 @@ class Nodes:
     async def crash(self, name: str) -> None:
         """Ends a node as the death of its process would; the others lose it soon in the jobs that they have begun."""
         await crash(self.nodes[name])
-        for job_id in {job_id for node in self.nodes.values() for job_id in node.link._jobs}:
+        for job_id in {job_id for node in self.nodes.values() for job_id in node.link.jobs}:
             self.bereave(name, job_id)
 
     def bereave(self, name: str, job_id: bytes) -> bool:
         """Lets the others soon lose a party that has died, for which they would wait for long; whether all can."""
         others = [node for other, node in self.nodes.items() if other != name]
-        jobs = [node.link._jobs[job_id] for node in others if job_id in node.link._jobs]
+        jobs = [node.link.jobs[job_id] for node in others if job_id in node.link.jobs]
         for conversation in (job.conversations[name] for job in jobs if job.conversations):
             conversation.be_patient(BEREFT_S)
         return len(jobs) == len(others)
@@ -237,7 +237,9 @@ def hold(node: Node) -> asyncio.Event:
 
 def expire(node: Node, job_id: bytes) -> None:
     """Lets the time of an open proposal be over at a node."""
-    asyncio.get_running_loop().call_soon(node.host._jobs._expiring[job_id]._callback)  # type: ignore[attr-defined]
+    job = node.host.jobs.get(job_id)
+    assert job is not None
+    node.host.keep_open(job, 0.0)
 
 
 async def crash(node: Node) -> None:
@@ -246,9 +248,9 @@ async def crash(node: Node) -> None:
     node.audit.close()
     node.store.close()
     node.ledger.close()
-    node._unlock()
-    for transport in list(node.link._jobs.values()):
+    node.unlock()
+    for transport in list(node.link.jobs.values()):
         await transport.crash()
-    assert node._server is not None
-    await node._server.stop(None)
-    await node.host._transitions.close()
+    assert node.server is not None
+    await node.server.stop(None)
+    await node.host.transitions.close()

@@ -52,7 +52,7 @@ def estimate(
         ],
         assumptions=[*others, *_assumptions(spec, answers, figures.found, latency_s), *_of_blocks(figures)],
         alternatives=[
-            *(_alternative(spec, *way, figures_of(way[1]), known=published) for way in _alignments(spec) if compare),
+            *(_alternative(spec, *way, figures_of(way[1]), known=published) for way in alignments(spec) if compare),
             *(
                 _alternative(spec, f"engine {engine}", way.spec, way.change, other, known=published)
                 for engine, (way, other) in compared.items()
@@ -69,7 +69,7 @@ def _strategy(spec: JobSpec) -> str:
 
 
 # -- other ways --------------------------------------------------------------------------------------------------------
-def _alignments(spec: JobSpec) -> list[tuple[str, JobSpec, list[str]]]:
+def alignments(spec: JobSpec) -> list[tuple[str, JobSpec, list[str]]]:
     """Other alignments that the job may have: their names, jobs and lines of the job file."""
     found = []
     for mode in ("intersection", "cardinality", "union"):

@@ -136,7 +136,7 @@ async def what_is_not_the_expected_message_is_refused(kit: Kit) -> None:
         await b.lane("size").send_array("a", Chunk, np.zeros(3, np.uint64))
         await b.lane("long").send_array("a", Chunk, np.zeros(3, np.uint64))
         bad = b.lane("bytes")
-        await bad._core.transmit("a", bad.path, Note, b"\xff\xff", last=True, round_=1)
+        await bad.core.transmit("a", bad.path, Note, b"\xff\xff", last=True, round_=1)
         with refused(UnexpectedMessage, "b sent Chunk where Note was expected"):
             await a.lane("type").recv("b", Note)
         with refused(MalformedMessage, "a number below 10", party="b"):

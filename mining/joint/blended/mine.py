@@ -149,7 +149,7 @@ async def _head(run: _Run) -> tuple[str, ...]:
     for peer in task.opted_in:
         if peer != session.me:
             packed = await receive_document(session, peer, "head", most_bytes=MAX_DOCUMENT, most=MAX_NAMED)
-            sums.update(_unpacked(peer, packed, chosen, task.catalogue))
+            sums.update(unpacked(peer, packed, chosen, task.catalogue))
     ordered = sorted(sums, key=lambda item: (-sums[item], item))
     return tuple(ordered[: task.head])
 
@@ -284,7 +284,7 @@ def _packed(named: Named) -> bytes:
     return json.dumps(sorted(named.items()), ensure_ascii=False, separators=(",", ":")).encode()
 
 
-def _unpacked(peer: str, packed: bytes, chosen: Naming, catalogue: tuple[str, ...] | None) -> Named:
+def unpacked(peer: str, packed: bytes, chosen: Naming, catalogue: tuple[str, ...] | None) -> Named:
     """The items in what a peer opened, with their noisy counts.
 
     Raises:

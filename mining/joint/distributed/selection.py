@@ -54,7 +54,7 @@ async def named_items(session: Session, data: Rows, chosen: Selection, most: int
     names = set(mine)
     for peer in session.others:
         packed = await receive_document(session, peer, LABEL, most_bytes=MAX_DOCUMENT, most=most)
-        names.update(_unpacked(peer, packed))
+        names.update(unpacked(peer, packed))
     _check_number(len(names), most)
     return tuple(sorted(names))
 
@@ -83,7 +83,7 @@ def _packed(names: tuple[str, ...]) -> bytes:
     return json.dumps(names, ensure_ascii=False, separators=(",", ":")).encode()
 
 
-def _unpacked(peer: str, packed: bytes) -> tuple[str, ...]:
+def unpacked(peer: str, packed: bytes) -> tuple[str, ...]:
     """The names in what a peer opened, in ascending order and each once.
 
     Raises:

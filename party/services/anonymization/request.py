@@ -53,11 +53,11 @@ def spec_of(
         asked["hierarchies"] = trees | sent
     spec = validate(AnonymizationSpec, {"anonymize": asked | source_of(dataset)}, "the request").anonymize
     check_request(rules, spec, coordinator, me)
-    _check_columns(spec)
+    check_columns(spec)
     return described(rules, spec)
 
 
-def _check_columns(spec: AnonymizeSection) -> None:
+def check_columns(spec: AnonymizeSection) -> None:
     """Refuses what is said of columns that the request does not take: seen here, it needs no look at the data."""
     taken, sensitive = set(released(spec)), set(spec.sensitive)  # of a request each may be as long as it is
     for table, names in (("columns", spec.columns), ("hierarchies", spec.hierarchies)):

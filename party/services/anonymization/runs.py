@@ -63,13 +63,16 @@ class Runs:
         folder: For the folders of runs; what an earlier process of the node left there is removed.
         me: This party.
 
+    Attributes:
+        processes: That run.
+
     Raises:
         ResourceError: The folder cannot be written.
     """
 
     def __init__(self, folder: Path, me: str) -> None:
         self._folder, self._me = folder, me
-        self._processes: set[asyncio.subprocess.Process] = set()
+        self.processes: set[asyncio.subprocess.Process] = set()
         self._stopped = False
         with self._on_disk():
             folder.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -135,7 +138,7 @@ class Runs:
                 env=os.environ | {"ARROW_DEFAULT_MEMORY_POOL": "system"},  # which the bound of memory sees
                 start_new_session=True,  # a signal from the node's terminal is for the node to handle
             )
-        self._processes.add(process)
+        self.processes.add(process)
         try:
             async with asyncio.timeout(seconds(rules.max_time)):
                 answer = await last_output(process, task)
@@ -152,13 +155,13 @@ class Runs:
     async def stop(self) -> None:
         """Ends all runs; anyone who waits for one is told so."""
         self._stopped = True
-        await asyncio.gather(*map(self._end, tuple(self._processes)))
+        await asyncio.gather(*map(self._end, tuple(self.processes)))
 
     async def _end(self, process: asyncio.subprocess.Process) -> None:
         with suppress(ProcessLookupError):
             process.kill()
         await process.wait()
-        self._processes.discard(process)
+        self.processes.discard(process)
 
     def _read(self, answer: bytes, process: asyncio.subprocess.Process, place: Path, dataset: str) -> Made | Unmet:
         try:

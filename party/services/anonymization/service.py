@@ -54,6 +54,9 @@ class ReleaseService:
         releases: What has left, and has been made of rows jointly.
         audit: The node's audit log.
 
+    Attributes:
+        runs: Of algorithms; None where no dataset has releases.
+
     Raises:
         ConfigurationError: What is in the state folder cannot be read.
         ResourceError: It cannot be written.
@@ -65,12 +68,12 @@ class ReleaseService:
         self._me, self._releases, self._audit = me, releases, audit
         self._open = {each.name: _Open(each, each.anonymization) for each in datasets if each.anonymization is not None}
         self._asking = Streams(MAX_REQUESTS, me)
-        self._runs = Runs(state / FOLDER, me) if self._open else None
+        self.runs = Runs(state / FOLDER, me) if self._open else None
 
     async def stop(self) -> None:
         """Ends all runs."""
-        if self._runs is not None:
-            await self._runs.stop()
+        if self.runs is not None:
+            await self.runs.stop()
 
     def rules(self, coordinator: str) -> dict[str, pb.AnonymizationRules]:
         """What a coordinator may ask for, by dataset."""
@@ -131,13 +134,13 @@ class ReleaseService:
 
     def _found(self, dataset: str, coordinator: str) -> tuple[_Open, Runs]:
         found = self._open.get(dataset)
-        if found is None or not may_ask(found.rules, coordinator) or self._runs is None:
+        if found is None or not may_ask(found.rules, coordinator) or self.runs is None:
             raise PolicyDenied(
                 f"the policy of {self._me} lets no release of a dataset '{dataset[:100]}' leave for '{coordinator}' "
                 "(table dataset.anonymization); see what may be asked for with: comine anonymize datasets --node NAME",
                 party=self._me,
             )
-        return found, self._runs
+        return found, self.runs
 
     async def _refused(self, request: pb.AnonymizeRequest, coordinator: str, error: ComineError) -> None:
         await self._audit.record(

@@ -30,6 +30,9 @@ class Intake:
         period: The round's, in which a client takes part once.
         mechanism: Whose reports these are.
 
+    Attributes:
+        open: The round, as the store has it.
+
     Raises:
         ConfigurationError: There is no such round, it has ended, or another intake of it is at work.
     """
@@ -44,7 +47,7 @@ class Intake:
     ) -> None:
         self.collection, self.round, self.mechanism = collection, round, mechanism
         self._store = store
-        self._open = store.recover(collection, round, period, mechanism)
+        self.open = store.recover(collection, round, period, mechanism)
 
     async def submit(
         self, submitter: str, pseudonyms: NDArray[np.uint8], reports: Reports, quota: int
@@ -72,7 +75,7 @@ class Intake:
             raise InputDataError("the reports belong to another mechanism or to other parameters of it")
         if not len(reports):
             return np.empty(0, np.uint8)
-        return await self._store.commit(self._open, Claim(submitter, pseudonyms, quota), reports)
+        return await self._store.commit(self.open, Claim(submitter, pseudonyms, quota), reports)
 
     def refuse(self, reason: str, n: int) -> None:
         """Counts reports that were refused before they came here; on disk within a second or so.
@@ -81,14 +84,14 @@ class Intake:
             reason: A field of `Counters`.
             n: How many.
         """
-        self._store.refused(self._open, reason, n)
+        self._store.refused(self.open, reason, n)
 
     def stop(self) -> None:
         """Takes no more reports; when it returns, those taken are on disk, and `aggregator` gives the final sums.
 
         It waits for the disk: call it on a thread.
         """
-        self._store.stop(self._open)
+        self._store.stop(self.open)
 
     def aggregator(self) -> Aggregator[Any]:
         """A copy of the sums over all reports that were acknowledged, and perhaps some that are about to be.
@@ -96,9 +99,9 @@ class Intake:
         It waits for no commit. It folds what the background has not yet folded, usually below 2^14 reports: call it on
         a thread.
         """
-        return self._open.folding.aggregator()
+        return self.open.folding.aggregator()
 
     @property
     def counters(self) -> Counters:
         """What became of the reports."""
-        return replace(self._store.refusals(self._open), counted=self._open.counted)
+        return replace(self._store.refusals(self.open), counted=self.open.counted)

@@ -153,7 +153,7 @@ class Schedule(ABC):
 
 def next_round(state: bytes) -> int:
     """The number from which on rounds have not been opened yet, by the state of any schedule."""
-    number: int = _read(state)["next"]
+    number: int = read_state(state)["next"]
     return number
 
 
@@ -278,11 +278,11 @@ class _OneByOne(_Windowed):
         """The next round, where its window has just begun."""
         if is_open:
             return None
-        return self._begin(_read(state), self.current(now), now)
+        return self._begin(read_state(state), self.current(now), now)
 
     def wake(self, state: bytes, closes: Sequence[float], now: float) -> float:
         """When the open round ends, or the next window begins."""
-        return min(closes) if closes else self.opens(max(_read(state)["window"], self.current(now), -1) + 1)
+        return min(closes) if closes else self.opens(max(read_state(state)["window"], self.current(now), -1) + 1)
 
     @abstractmethod
     def _begin(self, found: dict[str, Any], current: int, now: float) -> Plan | None:
@@ -316,7 +316,7 @@ class Search(_OneByOne):
 
     def end(self, state: bytes, number: int, aggregator: Aggregator[Any]) -> Outcome:
         """Keeps the best prefixes; without a report there are none, and a new search begins in a new period."""
-        found, oracle = _read(state), aggregator.mechanism
+        found, oracle = read_state(state), aggregator.mechanism
         assert isinstance(oracle, PrefixHashing)
         period, which = divmod(number, self.plan.groups)
         last = which == self.plan.groups - 1
@@ -328,7 +328,7 @@ class Search(_OneByOne):
 
     def is_over(self, state: bytes, now: float) -> bool:  # noqa: ARG002 (a search that was not begun is not missed)
         """Whether all of a limited number of searches are over."""
-        return not self._allowed(_read(state)["next"] // self.plan.groups)
+        return not self._allowed(read_state(state)["next"] // self.plan.groups)
 
     def _kept(self, oracle: PrefixHashing, aggregator: Aggregator[Any]) -> list[int]:
         best = oracle.best(aggregator.estimate(), self.plan.keep)
@@ -375,14 +375,14 @@ class Continual(_OneByOne):
 
     def end(self, state: bytes, number: int, aggregator: Aggregator[Any]) -> Outcome:  # noqa: ARG002
         """The release of the step, or the phase of it that follows."""
-        stream = _stream(_read(state))
+        stream = _stream(read_state(state))
         method = restored(stream.method)
         users = stream.users
         if len(aggregator):
             assert stream.phase is not None
             users = max(1, round(len(aggregator) / stream.phase.share))
         phase = method.observe(aggregator.estimate() if len(aggregator) else None)
-        result = b"" if phase is not None else _result(method.release)
+        result = b"" if phase is not None else packed_result(method.release)
         found = _state(replace(stream, users=users, phase=phase, method=method.to_bytes()))
         return Outcome(found, result, period_over=True)
 
@@ -445,7 +445,12 @@ def _written(**content: object) -> bytes:
     return json.dumps(content, separators=(",", ":")).encode()
 
 
-def _read(state: bytes) -> dict[str, Any]:
+def read_state(state: bytes) -> dict[str, Any]:
+    """The state of a schedule.
+
+    Raises:
+        InputDataError: The bytes are none.
+    """
     try:
         found = read_json(state)
     except ValueError:
@@ -455,7 +460,8 @@ def _read(state: bytes) -> dict[str, Any]:
     return found
 
 
-def _result(release: Release) -> bytes:
+def packed_result(release: Release) -> bytes:
+    """What the end of a round leaves of a release; `release_of` reads it."""
     head = {"step": release.step, "published": release.published, "reports": release.reports}
     parts = (part.astype("<f8").tobytes() for part in (release.frequencies, release.variances))
     return json.dumps(head).encode() + b"\n" + b"".join(parts)

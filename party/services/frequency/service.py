@@ -61,6 +61,13 @@ class FrequencyService(FrequencyEstimationServicer):
         log: The node's log.
         now: Unix seconds.
 
+    Attributes:
+        submitting: Streams of batches.
+        watching: Streams of estimates.
+        fetching: Streams of labels.
+        memory: What batches take.
+        queue: Batches that wait for it.
+
     Raises:
         ConfigurationError: What is in the state folder cannot be read.
         ResourceError: It cannot be written.
@@ -78,11 +85,11 @@ class FrequencyService(FrequencyEstimationServicer):
     ) -> None:
         self._me, self._audit, self.now = me, audit, now
         self._running: _Running | None = None
-        self._submitting, self._watching = Streams(MAX_STREAMS, me), Streams(MAX_STREAMS, me)
-        self._fetching = Streams(MAX_STREAMS, me)
+        self.submitting, self.watching = Streams(MAX_STREAMS, me), Streams(MAX_STREAMS, me)
+        self.fetching = Streams(MAX_STREAMS, me)
         self._creating = Streams(MAX_CREATIONS, me)
         self._answers = MemoryLimits(ANSWER_BYTES)
-        self._memory, self._queue = MemoryLimit(MEMORY_BYTES), Queue(QUEUE_BYTES, me)
+        self.memory, self.queue = MemoryLimit(MEMORY_BYTES), Queue(QUEUE_BYTES, me)
         if policy is not None:
             self._running = _Running(policy, state, me, audit, log, now)
 
@@ -128,7 +135,7 @@ class FrequencyService(FrequencyEstimationServicer):
         self, requests: AsyncIterator[pb.CreateCollectionRequest], context: Context
     ) -> pb.Collection:
         """Creates a collection, where the policy allows it; otherwise it is refused before its labels are read."""
-        coordinator, running = coordinator_of(context, self._me), self._on
+        coordinator, running = coordinator_of(context, self._me), self.running
         with self._creating.one(coordinator):
             first = await anext(aiter(requests), pb.CreateCollectionRequest())
             spec = await running.workers.turn(running.collections.read, first.spec)
@@ -148,7 +155,7 @@ class FrequencyService(FrequencyEstimationServicer):
         coordinator = coordinator_of(context, self._me)
         found, left_out = (
             [each for each in some if may_read(each.spec, each.stored.creator, coordinator)]
-            for some in (self._on.collections.all(), self._on.collections.left_out())
+            for some in (self.running.collections.all(), self.running.collections.left_out())
         )
         described = [await self._described(each, self._reader(each, coordinator)) for each in found]
         return pb.Collections(collections=[*described, *(left_out_of(each.stored, self._me) for each in left_out)])
@@ -174,7 +181,7 @@ class FrequencyService(FrequencyEstimationServicer):
         collection, question = reader.collection, question_of(request.what)
         chosen = request.what.round if request.what.HasField("round") else None
         every = max(request.every if math.isfinite(request.every) else 0.0, LEAST_EVERY_S)
-        with self._watching.one(reader.name):
+        with self.watching.one(reader.name):
             sent: tuple[int, int, bool] | None = None
             recorded: set[int] = set()
             # What ended before the watch began is not news, but for the latest, and for the latest with reports.
@@ -209,7 +216,7 @@ class FrequencyService(FrequencyEstimationServicer):
     async def Export(self, request: pb.ExportRequest, context: Context) -> AsyncIterator[pb.ExportPart]:  # noqa: N802
         """Files of all rounds: estimates, what the collection is, and where asked for, the sums."""
         reader = await self._readable(request.collection, context)
-        with self._fetching.one(reader.name):
+        with self.fetching.one(reader.name):
             async with aclosing(self._exported(reader, request)) as parts:
                 async for part in parts:
                     yield part
@@ -240,7 +247,7 @@ class FrequencyService(FrequencyEstimationServicer):
     async def Close(self, request: pb.CloseCollectionRequest, context: Context) -> pb.Collection:  # noqa: N802
         """Ends the rounds now; estimates stay, and no report is taken any more."""
         coordinator = coordinator_of(context, self._me)
-        collection = await self._on.collections.find(request.collection)
+        collection = await self.running.collections.find(request.collection)
         check_closer(collection.spec, collection.stored.creator, coordinator, self._me)
         await collection.close(coordinator)
         return await self._described(collection, self._reader(collection, coordinator))
@@ -248,20 +255,20 @@ class FrequencyService(FrequencyEstimationServicer):
     async def Delete(self, request: pb.DeleteCollectionRequest, context: Context) -> pb.DeleteCollectionReply:  # noqa: N802
         """Forgets a closed collection."""
         coordinator = coordinator_of(context, self._me)
-        await self._on.collections.delete(request.collection, coordinator)
+        await self.running.collections.delete(request.collection, coordinator)
         return pb.DeleteCollectionReply()
 
     # -- coordinators and clients ------------------------------------------------------------------------------------
     async def Describe(self, request: pb.DescribeCollectionRequest, context: Context) -> pb.Collection:  # noqa: N802
         """What a collection is, and which rounds take reports."""
-        collection = await self._on.collections.find(request.collection)
+        collection = await self.running.collections.find(request.collection)
         return await self._described(collection, self._check_known(collection, context))
 
     async def Domain(self, request: pb.DomainRequest, context: Context) -> AsyncIterator[pb.DomainPart]:  # noqa: N802
         """The labels of the domain, in pieces."""
-        collection = await self._on.collections.find(request.collection)
+        collection = await self.running.collections.find(request.collection)
         self._check_known(collection, context)
-        with self._fetching.one(peer_of(context.auth_context())[1]):
+        with self.fetching.one(peer_of(context.auth_context())[1]):
             for data in cut(collection.stored.labels):
                 yield pb.DomainPart(labels=data)
 
@@ -273,8 +280,8 @@ class FrequencyService(FrequencyEstimationServicer):
         taken; so a sender can hold up nobody but itself.
         """
         _, submitter = peer_of(context.auth_context())
-        running = self._on
-        with self._submitting.one(submitter):
+        running = self.running
+        with self.submitting.one(submitter):
             under_way: asyncio.Queue[asyncio.Task[pb.BatchReceipt] | None] = asyncio.Queue()
             free = asyncio.Semaphore(IN_FLIGHT)
             reading = asyncio.create_task(self._receive(requests, running, submitter, under_way, free))
@@ -304,10 +311,10 @@ class FrequencyService(FrequencyEstimationServicer):
             async for batch in requests:
                 size = running.submissions.checked_size(batch)
                 # Nothing more is read before there is room, so a stream holds one batch beside those that have it.
-                with self._queue.one(submitter, size):
+                with self.queue.one(submitter, size):
                     await free.acquire()
                     await running.store.room()
-                    held = await self._memory.take(size)
+                    held = await self.memory.take(size)
                 task = asyncio.create_task(self._take(running, batch, submitter))
                 task.add_done_callback(partial(self._leave, held))
                 under_way.put_nowait(task)
@@ -315,7 +322,7 @@ class FrequencyService(FrequencyEstimationServicer):
             under_way.put_nowait(None)
 
     def _leave(self, held: int, task: asyncio.Task[pb.BatchReceipt]) -> None:  # noqa: ARG002 (however it ended)
-        self._memory.give(held)
+        self.memory.give(held)
 
     async def _take(self, running: _Running, batch: pb.ReportBatch, submitter: str) -> pb.BatchReceipt:
         if running.stopping:
@@ -324,7 +331,12 @@ class FrequencyService(FrequencyEstimationServicer):
 
     # -- what they share ---------------------------------------------------------------------------------------------
     @property
-    def _on(self) -> _Running:
+    def running(self) -> _Running:
+        """What there is where the service is on.
+
+        Raises:
+            PolicyDenied: It is off.
+        """
         if self._running is None:
             raise PolicyDenied(
                 f"the frequency service of {self._me} is off; its operator turns it on by a [frequency] table in "
@@ -334,11 +346,11 @@ class FrequencyService(FrequencyEstimationServicer):
         return self._running
 
     def _reader(self, collection: Collection, coordinator: str) -> Reader:
-        return Reader(collection, coordinator, self._me, self._on.store, self._on.workers)
+        return Reader(collection, coordinator, self._me, self.running.store, self.running.workers)
 
     async def _readable(self, name: str, context: Context) -> Reader:
         coordinator = coordinator_of(context, self._me)
-        return self._reader(await self._on.collections.find(name), coordinator)
+        return self._reader(await self.running.collections.find(name), coordinator)
 
     def _check_known(self, collection: Collection, context: Context) -> Reader | None:
         """The caller as a reader, None where it may only report; who may do neither is refused."""
@@ -357,17 +369,17 @@ class FrequencyService(FrequencyEstimationServicer):
     def _is_shown(self, snapshot: Snapshot) -> bool:
         """Whether there are reports to estimate from, as many as the policy asks for; what was released stays so."""
         n = len(snapshot.aggregator)
-        return bool(snapshot.stored.result) or n >= max(1, self._on.policy.min_reports)
+        return bool(snapshot.stored.result) or n >= max(1, self.running.policy.min_reports)
 
     async def answer(self, collection: Collection, snapshot: Snapshot, question: Question) -> Answer:
         """What a reader is told of a snapshot, where so much has come that it may be told."""
         if len(snapshot.aggregator) and not self._is_shown(snapshot):
             raise PolicyDenied(
-                f"the policy of {self._me} shows estimates of {self._on.policy.min_reports:,} reports or more (rule "
-                f"min_reports), and round {snapshot.stored.number} of '{collection.name}' has fewer",
+                f"the policy of {self._me} shows estimates of {self.running.policy.min_reports:,} reports or more "
+                f"(rule min_reports), and round {snapshot.stored.number} of '{collection.name}' has fewer",
                 party=self._me,
             )
-        workers = self._on.workers
+        workers = self.running.workers
         run = workers.quick if question.is_quick(snapshot.mechanism) else workers.slow
         return await run(answer, snapshot, question, collection)
 

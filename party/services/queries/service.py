@@ -73,6 +73,10 @@ class AnonymizationService(AnonymizationServicer):
         audit: The node's audit log.
         log: The node's log.
 
+    Attributes:
+        releases: Makes them.
+        answers: To queries, on disk; None where no dataset has queries.
+
     Raises:
         ConfigurationError: What is in the state folder cannot be read, or two datasets reveal the same.
         ResourceError: It cannot be written.
@@ -92,15 +96,15 @@ class AnonymizationService(AnonymizationServicer):
         check_sources(datasets)
         self._me, self._sources, self._executor, self._audit, self._lines = me, sources, executor, audit, log
         policies = {dataset.name: dataset.queries for dataset in datasets if dataset.queries is not None}
-        self._log = QueryLog.open(state / FILE) if policies else None
+        self.answers = QueryLog.open(state / FILE) if policies else None
         self._open: dict[str, _Open] = {}
-        if self._log is not None:
+        if self.answers is not None:
             kept = KeptAuditors(state / FOLDER)
             self._open = {
-                name: _Open(DatasetQueries(name, policy, self._log, kept, log)) for name, policy in policies.items()
+                name: _Open(DatasetQueries(name, policy, self.answers, kept, log)) for name, policy in policies.items()
             }
         self._asking = Streams(MAX_WAITING, me)
-        self._releases, self._counted = ReleaseService(datasets, state, me, releases, audit), releases
+        self.releases, self._counted = ReleaseService(datasets, state, me, releases, audit), releases
         self._deciding: set[asyncio.Task[pb.QueryReply]] = set()
         self._stopping = False
 
@@ -115,8 +119,8 @@ class AnonymizationService(AnonymizationServicer):
             ConfigurationError: One is an older copy.
         """
         counted = {"releases": (RELEASES, self._counted.head)}
-        if self._log is not None:
-            counted["queries"] = FILE, self._log.head
+        if self.answers is not None:
+            counted["queries"] = FILE, self.answers.head
         for service, (file, number) in counted.items():
             if any(head.number > number for head in heads.heads(service)):
                 anew = "begin without a history in an empty state folder (see the page on running a party)"
@@ -126,15 +130,15 @@ class AnonymizationService(AnonymizationServicer):
     async def stop(self) -> None:
         """Takes no further query, ends runs, and waits a while for decisions; the log is whole at any time."""
         self._stopping = True
-        await self._releases.stop()
+        await self.releases.stop()
         if self._deciding:
             with suppress(TimeoutError):
                 await asyncio.wait_for(asyncio.gather(*self._deciding, return_exceptions=True), STOP_S)
 
     def close(self) -> None:
         """Closes what is open on disk; after `stop`, or where the node was never started."""
-        if self._log is not None:
-            self._log.close()
+        if self.answers is not None:
+            self.answers.close()
 
     async def ListDatasets(self, request: pb.ListDatasetsRequest, context: Context) -> pb.OpenDatasets:  # noqa: ARG002, N802
         """The datasets of which the coordinator may ask something."""
@@ -144,7 +148,7 @@ class AnonymizationService(AnonymizationServicer):
             for name, each in self._open.items()
             if may_ask(each.queries.policy, coordinator)
         }
-        releases = self._releases.rules(coordinator)
+        releases = self.releases.rules(coordinator)
         return pb.OpenDatasets(
             datasets=[
                 pb.OpenDataset(name=name, queries=queries.get(name), anonymization=releases.get(name))
@@ -155,7 +159,7 @@ class AnonymizationService(AnonymizationServicer):
     async def Anonymize(self, request: pb.AnonymizeRequest, context: Context) -> AsyncIterator[pb.ReleasePart]:  # noqa: N802
         """The files of a release, piece by piece."""
         coordinator = coordinator_of(context, self._me)
-        async with aclosing(self._releases.anonymize(request, coordinator)) as parts:
+        async with aclosing(self.releases.anonymize(request, coordinator)) as parts:
             async for part in parts:
                 yield part
 

@@ -47,20 +47,20 @@ class Forwarder:
     ) -> None:
         self._identity, self._addresses, self._store, self._disk, self._log = identity, addresses, store, disk, log
         self._audit = audit
-        self._tasks: set[asyncio.Task[None]] = set()
+        self.tasks: set[asyncio.Task[None]] = set()
 
     def begin(self, pool: Pool, over: Callable[[Pool], None]) -> None:
         """Sends the batches of a route from now on; `over` is called once it is retired and has nothing to send."""
         if pool.hop + 1 < len(pool.route.shufflers):
             task = asyncio.create_task(self._run(pool, pool.route.shufflers[pool.hop + 1], over))
-            self._tasks.add(task)
-            task.add_done_callback(self._tasks.discard)
+            self.tasks.add(task)
+            task.add_done_callback(self.tasks.discard)
 
     async def stop(self) -> None:
         """Sends nothing more; what has no receipt is sent again after the next start."""
-        for task in self._tasks:
+        for task in self.tasks:
             task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await asyncio.gather(*self.tasks, return_exceptions=True)
 
     async def _run(self, pool: Pool, peer: str, over: Callable[[Pool], None]) -> None:
         async with dial(self._identity, peer, self._addresses[peer]) as channel:
@@ -77,7 +77,7 @@ class Forwarder:
         pause, route = _FIRST_PAUSE_S, pool.route.name
         while True:
             try:
-                await self._try(stub, pool, peer, batch)
+                await self.forward(stub, pool, peer, batch)
                 await self._audit.record(await arrived(pool, self._store, self._disk, batch, peer))
             except (grpc.RpcError, ComineError) as error:
                 cause = error if isinstance(error, ComineError) else self._explained(error, peer)
@@ -89,7 +89,12 @@ class Forwarder:
                 self._log.info("batch forwarded", route=route, batch=batch, peer=peer)
                 return
 
-    async def _try(self, stub: Any, pool: Pool, peer: str, batch: int) -> None:
+    async def forward(self, stub: Any, pool: Pool, peer: str, batch: int) -> None:
+        """Sends one batch, once.
+
+        Raises:
+            ConfigurationError: The peer gave no receipt for it.
+        """
         call = stub.Forward(parts(pool, self._store, self._disk, batch))
         answers: list[ForwardReceipt | None] = [receipt async for receipt in call]  # None: bytes that are no receipt
         if [answer and answer.batch for answer in answers] != [batch]:

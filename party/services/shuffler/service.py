@@ -121,7 +121,7 @@ class ShufflerService(ShufflerServicer):
     # -- coordinators ------------------------------------------------------------------------------------------------
     async def Create(self, request: pb.CreateRouteRequest, context: Context) -> pb.ShuffleRoute:  # noqa: N802
         """Creates a route, where the policy allows it; the same again gives the same answer."""
-        coordinator, running = coordinator_of(context, self._me), self._on
+        coordinator, running = coordinator_of(context, self._me), self.running
         route = route_of(request.document)
         if self._me not in route.shufflers:
             raise ConfigurationError(f"{self._me} is no shuffler of the route '{route.name}'", party=self._me)
@@ -149,13 +149,13 @@ class ShufflerService(ShufflerServicer):
     async def Retire(self, request: pb.RetireRouteRequest, context: Context) -> pb.ShuffleRoute:  # noqa: N802
         """Takes no more reports of a route, and forgets its keys; what is enough for a batch leaves before."""
         pool = await self._of_creator(request.route, context)
-        await self._on.retire(pool)
+        await self.running.retire(pool)
         return await self._described(pool, creator=True)
 
     # -- coordinators, clients and parties ---------------------------------------------------------------------------
     async def Describe(self, request: pb.DescribeRouteRequest, context: Context) -> pb.ShuffleRoute:  # noqa: N802
         """What a route is, and by which key reports are sealed for this node."""
-        pool = await self._on.find(request.route)
+        pool = await self.running.find(request.route)
         return await self._described(pool, creator=_member(context) == f"coordinator/{pool.stored.creator}")
 
     # -- clients and parties -----------------------------------------------------------------------------------------
@@ -163,7 +163,7 @@ class ShufflerService(ShufflerServicer):
         self, requests: AsyncIterator[pb.SealedReports], context: Context
     ) -> AsyncIterator[pb.SealedReceipt]:
         """Takes sealed reports, several messages at a time, and gives receipts in their order."""
-        running, sender = self._on, _member(context)
+        running, sender = self.running, _member(context)
         with self._submitting.one(sender):
             async for receipt in answered(requests, partial(self._take, running, sender), IN_FLIGHT):
                 yield receipt
@@ -195,7 +195,7 @@ class ShufflerService(ShufflerServicer):
         self, requests: AsyncIterator[pb.BatchPart], context: Context
     ) -> AsyncIterator[pb.ForwardReceipt]:
         """Takes one batch of the shuffler before; the receipt comes when it is on disk."""
-        running, sender = self._on, peer_of(context.auth_context())[1]
+        running, sender = self.running, peer_of(context.auth_context())[1]
         coming, nothing = aiter(requests), pb.BatchPart()
         part = await anext(coming, nothing)
         head = part.head
@@ -214,7 +214,7 @@ class ShufflerService(ShufflerServicer):
     # -- the collector -----------------------------------------------------------------------------------------------
     async def Collect(self, request: pb.CollectRequest, context: Context) -> AsyncIterator[pb.BatchPart]:  # noqa: N802
         """Batches that have passed all shufflers, after those that the collector has kept."""
-        running = self._on
+        running = self.running
         pool = await running.find(request.route)
         if _member(context) != pool.route.collector:
             raise PolicyDenied(
@@ -235,7 +235,12 @@ class ShufflerService(ShufflerServicer):
 
     # -- what they share ---------------------------------------------------------------------------------------------
     @property
-    def _on(self) -> _Running:
+    def running(self) -> _Running:
+        """What there is where the service is on.
+
+        Raises:
+            PolicyDenied: It is off.
+        """
         if self._running is None:
             raise PolicyDenied(
                 f"the shuffler of {self._me} is off; its operator turns it on by a [shuffler] table in party.toml",
@@ -245,7 +250,7 @@ class ShufflerService(ShufflerServicer):
 
     async def _of_creator(self, name: str, context: Context) -> Pool:
         coordinator = coordinator_of(context, self._me)
-        pool = await self._on.find(name)
+        pool = await self.running.find(name)
         if pool.stored.creator != coordinator:
             raise PolicyDenied(
                 f"the route '{name}' at {self._me} was created by {pool.stored.creator}, who alone may do this",
@@ -288,10 +293,10 @@ class _Running:
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="shuffler-disk")
         self._executor = ProcessExecutor()
         self.forwarder = Forwarder(identity, addresses, self.store, self.disk, audit, log)
-        self._pools: dict[str, Pool] = {}
-        self._over: dict[str, Pool] = {}  # that were asked for lately
+        self.pools: dict[str, Pool] = {}
+        self.over: dict[str, Pool] = {}  # that were asked for lately
         self._creating = asyncio.Lock()
-        self._timers: dict[str, asyncio.Task[None]] = {}
+        self.timers: dict[str, asyncio.Task[None]] = {}
 
     async def start(self) -> None:
         for stored in await self.disk(self.store.unfinished):
@@ -299,11 +304,11 @@ class _Running:
 
     async def stop(self) -> None:
         self.stopping = True
-        for timer in self._timers.values():
+        for timer in self.timers.values():
             timer.cancel()
-        await asyncio.gather(*self._timers.values(), return_exceptions=True)
+        await asyncio.gather(*self.timers.values(), return_exceptions=True)
         await self.forwarder.stop()
-        for pool in self._pools.values():
+        for pool in self.pools.values():
             await pool.settle()
 
     def close(self) -> None:
@@ -325,7 +330,7 @@ class _Running:
 
     async def find_digest(self, digest: bytes, sender: str) -> Pool:
         """A route by the digest of its document."""
-        found = next((pool for pool in self._pools.values() if pool.route.digest == digest), None)
+        found = next((pool for pool in self.pools.values() if pool.route.digest == digest), None)
         if found is None:
             stored = await self.disk(self.store.route_with, digest)
             found = None if stored is None else await self._named(stored.name)
@@ -346,7 +351,7 @@ class _Running:
                 return found
             if found is not None:  # before the log records it
                 raise ConfigurationError(f"there is another route '{route.name}' already; take another name")
-            running = sum(not pool.retired for pool in self._pools.values())
+            running = sum(not pool.retired for pool in self.pools.values())
             check_route(self._policy, route, coordinator, self._identity.name, running=running)
             if self.store.is_full:
                 raise out_of_space(self._identity.name)
@@ -375,21 +380,21 @@ class _Running:
 
     def _forget(self, pool: Pool) -> None:
         name = pool.route.name
-        if self._pools.get(name) is pool:
-            del self._pools[name]
-        if (timer := self._timers.pop(name, None)) is not None:
+        if self.pools.get(name) is pool:
+            del self.pools[name]
+        if (timer := self.timers.pop(name, None)) is not None:
             timer.cancel()
 
     async def _named(self, name: str) -> Pool | None:
         """A route by its name; one that is over is read from the disk."""
-        found = self._pools.get(name) or self._over.get(name)
+        found = self.pools.get(name) or self.over.get(name)
         if found is None:
             stored = await self.disk(self.store.route, name)
             if stored is None or stored.retired is None:  # it is being created just now
-                return self._pools.get(name)
-            found = self._over[name] = await self.disk(self._pool, stored)
-            while len(self._over) > MOST_OVER:
-                del self._over[next(iter(self._over))]
+                return self.pools.get(name)
+            found = self.over[name] = await self.disk(self._pool, stored)
+            while len(self.over) > MOST_OVER:
+                del self.over[next(iter(self.over))]
         return found
 
     def _pool(self, stored: StoredRoute) -> Pool:
@@ -398,7 +403,7 @@ class _Running:
         )
 
     def _check_memory(self) -> None:
-        if sum(pool.memory for pool in self._pools.values()) >= self._policy.max_memory:
+        if sum(pool.memory for pool in self.pools.values()) >= self._policy.max_memory:
             me = self._identity.name
             raise ResourceError(
                 f"which reports the routes of {me} have taken is kept in as much memory as its policy allows (rule "
@@ -409,10 +414,10 @@ class _Running:
     async def _take_up(self, stored: StoredRoute) -> Pool:
         pool = self._pool(stored)
         await pool.recover()
-        self._pools[stored.name] = pool
+        self.pools[stored.name] = pool
         self.forwarder.begin(pool, self._forget)
         if pool.route.every and not pool.hop and not pool.retired:
-            self._timers[stored.name] = asyncio.create_task(self._depart_regularly(pool))
+            self.timers[stored.name] = asyncio.create_task(self._depart_regularly(pool))
         return pool
 
     async def _depart_regularly(self, pool: Pool) -> None:

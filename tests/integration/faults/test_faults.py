@@ -367,14 +367,14 @@ def test_a_party_that_sends_too_much_at_once_is_named_by_all(
 def test_a_node_of_another_version_or_name_is_refused_before_the_job(tmp_path: Path, field: str, what: str) -> None:
     async def test() -> None:
         async with running(tmp_path) as nodes:
-            service, described = nodes.nodes["south"]._control, nodes.nodes["south"]._control.Describe
+            service, described = nodes.nodes["south"].control, nodes.nodes["south"].control.Describe
 
             async def describe(request: control.DescribeRequest, context: Any) -> control.SignedDescription:
                 description = control.Description.FromString((await described(request, context)).description)
                 setattr(description, field, "other")
                 return sign(description, request.challenge, nodes.authority.issue("south"))
 
-            await nodes.nodes["south"]._server.stop(None)  # type: ignore[union-attr]
+            await nodes.nodes["south"].server.stop(None)  # type: ignore[union-attr]
             service.Describe = describe  # type: ignore[assignment, method-assign]
             await nodes.nodes["south"].start()
             error = await failed(nodes, weekly())

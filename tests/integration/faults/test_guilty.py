@@ -234,8 +234,8 @@ def test_a_coordinator_with_a_bad_certificate_is_named(tmp_path: Path, what: str
 # -- clocks -----------------------------------------------------------------------------------------------------------
 def shift(nodes: Nodes, name: str, seconds: float) -> None:
     """Sets the clock by which a node in this process tells the time."""
-    node, real = nodes.nodes[name], nodes.nodes[name]._control.now
-    for user in (node._control, node.host, node.host._jobs, node.host.context.consent):
+    node, real = nodes.nodes[name], nodes.nodes[name].control.now
+    for user in (node.control, node.host, node.host.jobs, node.host.context.consent):
         user.now = lambda: real() + seconds  # type: ignore[union-attr]
 
 

@@ -129,7 +129,7 @@ def test_plans_that_the_database_lost_count_as_before(state: Path, lose: Callabl
     """As often as they were asked for, no less and no more, however often the node starts."""
     node = started(state)
     for coordinator in ("analyst", "analyst", "other", "analyst"):
-        node._plans.take(coordinator, 9, "south", time.time())
+        node.plans.take(coordinator, 9, "south", time.time())
         node.audit.append(PlanAsked(coordinator=coordinator, spec_digest=bytes(32)))
     node.store.close()  # as a kill would leave it
     shutil.copytree(state, state.with_name("copy"))
@@ -140,8 +140,8 @@ def test_plans_that_the_database_lost_count_as_before(state: Path, lose: Callabl
     for asked in (3, 4):
         node = started(state)
         with fails("E300"):
-            node._plans.take("analyst", asked, "south", time.time())
-        node._plans.take("analyst", asked + 1, "south", time.time())
+            node.plans.take("analyst", asked, "south", time.time())
+        node.plans.take("analyst", asked + 1, "south", time.time())
         node.audit.append(PlanAsked(coordinator="analyst", spec_digest=bytes(32)))
         asyncio.run(node.stop())
 
@@ -401,9 +401,9 @@ def test_rows_of_a_job_that_this_version_cannot_read_count_as_noted(
 ) -> None:
     node = started(state)
     record = node.store.all()[0]
-    assert not history._is_noted(record, lambda spec: False)
+    assert not history.is_noted(record, lambda spec: False)
     monkeypatch.setattr(history, "remembered", _unreadable)
-    assert history._is_noted(record, lambda spec: False)
+    assert history.is_noted(record, lambda spec: False)
     asyncio.run(node.stop())
 
 

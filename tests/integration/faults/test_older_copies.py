@@ -57,7 +57,8 @@ async def _of_frequency(folder: Path) -> None:
         clock[0] += 3600
         await analyst.describe("hourly")
         while (await analyst.describe("hourly")).rounds_ended < 1:
-            await world.node.frequency._running.collections._collections["hourly"].advance()  # type: ignore[union-attr]
+            (hourly,) = (each for each in world.node.frequency.running.collections.all() if each.name == "hourly")
+            await hourly.advance()
         keep("ended")
         await analyst.close()
         keep("killed")
@@ -194,7 +195,7 @@ def test_a_node_that_died_between_the_log_and_the_database_starts_again(
         async with frequency.running(tmp_path) as world:
             once = await world.analyst.create(spec_of(access={"submit": "any"}))
             await world.caller("phone").submit(frequency.batch(once, [1]))
-            store = world.node.frequency._running.store  # type: ignore[union-attr]
+            store = world.node.frequency.running.store  # type: ignore[union-attr]
             with monkeypatch.context() as patch:
                 patch.setattr(store, "end_round", dies)
                 with pytest.raises(Exception):  # noqa: B017, PT011 - as gRPC tells it
@@ -205,7 +206,7 @@ def test_a_node_that_died_between_the_log_and_the_database_starts_again(
         async with shuffler.running(tmp_path, ["north"]) as world:
             sealed = await world.sealed(shuffler.route_for(["north"]), range(9))
             await world.caller("fleet").submit(sealed)
-            store = world.nodes["north"].shuffler._running.store  # type: ignore[union-attr]
+            store = world.nodes["north"].shuffler.running.store  # type: ignore[union-attr]
             with monkeypatch.context() as patch:
                 patch.setattr(store, "depart", dies)
                 with pytest.raises(Exception):  # noqa: B017, PT011 - as gRPC tells it
@@ -238,9 +239,9 @@ def test_older_counts_of_releases_are_seen(tmp_path: Path, counted: Callable[[Re
     asyncio.run(_stopped(started(tmp_path)))
     shutil.copytree(tmp_path / "state/north", tmp_path / "kept/early")
     node = started(tmp_path)
-    counted(node._releases)
+    counted(node.releases)
     refused = ReleaseRefused(
-        dataset="baskets", coordinator="analyst", code="E300", reason="no", number=node._releases.head
+        dataset="baskets", coordinator="analyst", code="E300", reason="no", number=node.releases.head
     )
     node.audit.append(refused)
     asyncio.run(_stopped(node))
@@ -262,7 +263,7 @@ def test_older_answers_to_queries_are_seen(tmp_path: Path) -> None:
         + '[dataset.queries]\npublic = ["age"]\ncolumns = { salary = ["sum"] }\nmin_size = 3\n'
     )
     node = started(tmp_path)
-    log = node._anonymization._log
+    log = node.anonymization.answers
     assert log is not None
     shutil.copytree(tmp_path / "state/north", tmp_path / "kept/early")
     auditor = log.auditor("staff", "salary")

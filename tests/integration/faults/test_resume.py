@@ -9,7 +9,7 @@ import random
 import sqlite3
 import time
 from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, closing
 from pathlib import Path
 from typing import Any
 
@@ -323,7 +323,7 @@ def test_a_job_that_is_cancelled_while_it_ends_is_told_as_ended_by_the_log(tmp_p
             north.audit.record = slow  # type: ignore[method-assign]
             losing = asyncio.create_task(lose(nodes))
             await ending.wait()
-            (job,) = north.host._jobs
+            (job,) = north.host.jobs
             assert job.task is not None
             job.task.cancel()
             await asyncio.sleep(0)
@@ -401,7 +401,8 @@ def test_a_proposal_that_has_expired_leaves_nothing_behind(tmp_path: Path) -> No
             folder = await lose(nodes)
             record = folder.record()
             for name in COLUMNS:
-                nodes.nodes[name].store._execute("UPDATE jobs SET expiry = ?", int(time.time()) - 1)
+                with closing(sqlite3.connect(tmp_path / "state" / name / "node.db")) as database, database:
+                    database.execute("UPDATE jobs SET expiry = ?", (int(time.time()) - 1,))
             await crash(nodes.nodes["north"])
             await nodes.restart("north")
             assert kept(nodes, folder)["north"] == []

@@ -130,10 +130,10 @@ async def job(nodes: Nodes) -> Result | ComineError:
 async def settled(nodes: Nodes) -> None:
     """Once every end is on the disk, and no job is open any more: what was only approved ends by its expiry, or so."""
     for node in nodes.nodes.values():
-        for open_job in node.host._jobs:
+        for open_job in node.host.jobs:
             if open_job.state == APPROVED:
                 await node.host.cancel(open_job, "")
-    while any(list(node.host._jobs) for node in nodes.nodes.values()):  # noqa: ASYNC110 - nobody tells
+    while any(list(node.host.jobs) for node in nodes.nodes.values()):  # noqa: ASYNC110 - nobody tells
         await asyncio.sleep(0.01)
 
 
@@ -211,7 +211,7 @@ def test_a_job_whose_end_cannot_be_written_has_ended_for_all_who_ask(
                 assert (event.state, event.error_party) == (FAILED, VICTIM)
             host = nodes.nodes[VICTIM].host
             assert host.running == 0
-            assert [each.id for each in host._jobs] == [job_id]
+            assert [each.id for each in host.jobs] == [job_id]
             refusal = await refused(nodes.clients[VICTIM].start(job_id, nodes.forged(job_id, weekly()), attempt=2))
             assert refusal.code == "E401"
             disk.mend()

@@ -45,7 +45,7 @@ def prepared(folder: Path) -> Callable[[Authority], None]:
 
 
 def counted(nodes: Nodes) -> list[Counted]:
-    return [node._releases.counted("people") for node in nodes.nodes.values()]
+    return [node.releases.counted("people") for node in nodes.nodes.values()]
 
 
 def fails_once_all_have_begun(error: ComineError) -> Callable[[SessionRecorder, bytes], Awaitable[None]]:

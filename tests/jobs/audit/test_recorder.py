@@ -193,7 +193,7 @@ def test_a_masked_opening_is_not_settled_by_its_value(tmp_path: Path):
 def test_where_the_log_cannot_be_written_nothing_happens(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     world = World(tmp_path)
     seen: list[tuple[str, str]] = []
-    handle = world.logs["north"]._handle
+    handle = world.logs["north"].handle
     real = os.write
 
     def full(target: int, data: memoryview) -> int:

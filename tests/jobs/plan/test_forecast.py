@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from coordinator.cli.plan import show_plan
-from jobs.kinds.columns.plan import _alignments
+from jobs.kinds.columns.plan import alignments
 from jobs.kinds.columns.plan_engines import engine_variants
 from jobs.kinds.rows.plan_alternatives import variants
 from jobs.loading import job_of
@@ -220,7 +220,7 @@ def test_what_a_job_takes_for_granted_stands_for_what_nobody_publishes() -> None
 def test_no_plan_recommends_what_a_job_refuses(name: str) -> None:
     """As if the lines of each alternative had been written into the job file."""
     spec = JOBS[name]
-    changed = [way for _, way, _ in _alignments(spec)] if spec.is_vertical else []
+    changed = [way for _, way, _ in alignments(spec)] if spec.is_vertical else []
     changed += [way.spec for way in engine_variants(spec).values()] if spec.is_vertical else []
     if spec.itemsets_ is not None and not spec.is_vertical and spec.privacy.model == "exact":
         changed += [variant.spec for variant in variants(spec)]

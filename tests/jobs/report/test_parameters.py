@@ -9,7 +9,7 @@ import pytest
 
 from jobs.kinds.registry import kind_of
 from jobs.loading import job_of
-from jobs.report.content import _parameters
+from jobs.report.content import shown_parameters
 from jobs.report.parameters import parameters
 from jobs.spec.job import JobSpec
 
@@ -53,7 +53,7 @@ def test_who_computes_is_shown_wherever_sums_stay_shared(spec: JobSpec, compute:
     before = spec.canonical()
     assert kind_of(spec).shares(spec) is (compute is not None)
     assert parameters(spec)["trust"].get("compute") == compute
-    assert _parameters(spec)["trust"].get("compute") == compute
+    assert shown_parameters(spec)["trust"].get("compute") == compute
     assert spec.canonical() == before
 
 
@@ -62,4 +62,4 @@ def test_lists_too_long_for_a_table_are_not_in_the_report(tmp_path: Path) -> Non
     contents = job().model_dump(mode="json", by_alias=True) | {"itemsets": {"min_support": 2, "universe": "items.txt"}}
     spec = job_of(contents, "the test", tmp_path)
     assert parameters(spec)["itemsets"]["catalogue"] == ["bread", "milk"]
-    assert "catalogue" not in _parameters(spec)["itemsets"]
+    assert "catalogue" not in shown_parameters(spec)["itemsets"]

@@ -20,7 +20,7 @@ import jobs.kinds.itemsets_finding
 import jobs.report
 import jobs.report.tables
 from jobs.documents.result import document
-from jobs.report.page import _data, report
+from jobs.report.page import page_data, report
 from jobs.report.tables import embedded
 from jobs.report.text import visible
 from jobs.results.result import Result
@@ -302,7 +302,7 @@ def test_a_result_names_itself() -> None:
 
 def test_the_page_packs_tightly() -> None:
     """A number for each item of each itemset, its length and its count, and each name once."""
-    data = json.loads(embedded(_data(made())))
+    data = json.loads(embedded(page_data(made())))
     assert data["itemsets"] == {
         "lengths": [1, 1, 1, 2, 2, 2, 3],
         "items": [0, 1, 2, 0, 1, 0, 2, 1, 2, 0, 1, 2],

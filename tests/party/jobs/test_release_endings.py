@@ -30,7 +30,7 @@ def discharged(code: str, *, opened: frozenset[str], in_session: bool = True) ->
     spec = anonymisation_jobs_world.job()
     job: Any = SimpleNamespace(id=bytes(32), spec=spec, in_session=lambda: in_session, opened=lambda: opened)
     room: Any = SimpleNamespace(releases=releases)
-    EndWriter(room)._discharge(JobEnd(job, JobState.RUNNING, JobState.FAILED, {}, None, code))
+    EndWriter(room).discharge(JobEnd(job, JobState.RUNNING, JobState.FAILED, {}, None, code))
     return releases.said
 
 

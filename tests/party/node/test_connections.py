@@ -21,16 +21,16 @@ from party.node import connections as module
 from party.node.connections import (
     MOST,
     MOST_OF_ADDRESS,
+    Connection,
     Connections,
-    _Connection,
-    _defer_accept,
-    _Holder,
-    _network,
-    _other_end,
-    _plain,
-    _shut,
-    _sockets,
+    Holder,
+    defer_accept,
     most_connections,
+    network,
+    other_end,
+    own_sockets,
+    plain,
+    shut,
     surplus,
 )
 from tests.examples import examples
@@ -47,9 +47,9 @@ KINDS: list[Role | None] = [None, "client", "coordinator", "party"]
 def test_each_kind_keeps_to_its_quarter_and_who_holds_least_loses_nothing(
     numbers: dict[tuple[Role | None, str], int], most: int, random: st.DataObject
 ) -> None:
-    holders = [_Holder(*who) for who, number in numbers.items() for _ in range(number)]
+    holders = [Holder(*who) for who, number in numbers.items() for _ in range(number)]
     random.shuffle(holders)  # type: ignore[attr-defined]
-    held = [(_Connection(i, i, ("10.0.0.1", i)), holder) for i, holder in enumerate(holders)]
+    held = [(Connection(i, i, ("10.0.0.1", i)), holder) for i, holder in enumerate(holders)]
     closed = surplus(held, most)
     kept = Counter(holders)
     for holder, connections in closed.items():
@@ -69,10 +69,10 @@ def test_each_kind_keeps_to_its_quarter_and_who_holds_least_loses_nothing(
 
 
 def test_one_host_is_one_stranger() -> None:
-    assert _plain("::ffff:10.0.0.1") == _plain("10.0.0.1") == _network("10.0.0.1") == "10.0.0.1"
-    assert _network(_plain("2001:db8::1")) == _network(_plain("2001:db8::ffff:2")) == "2001:db8::"
-    assert _network("2001:db8:0:1::1") != _network("2001:db8::1")
-    assert _plain("fe80::1%eth0") == "fe80::1"
+    assert plain("::ffff:10.0.0.1") == plain("10.0.0.1") == network("10.0.0.1") == "10.0.0.1"
+    assert network(plain("2001:db8::1")) == network(plain("2001:db8::ffff:2")) == "2001:db8::"
+    assert network("2001:db8:0:1::1") != network("2001:db8::1")
+    assert plain("fe80::1%eth0") == "fe80::1"
 
 
 @pytest.mark.parametrize(
@@ -98,7 +98,7 @@ def test_what_hinders_a_look_is_told_once_and_ends_no_looking(
         guard, done = Connections(cast(Any, log), 100), asyncio.Event()
         loop = asyncio.get_running_loop()
 
-        def look(_: int) -> dict[_Holder, int]:
+        def look(_: int) -> dict[Holder, int]:
             nonlocal looks
             looks += 1
             if looks in (1, 2, 4):
@@ -126,7 +126,7 @@ def test_who_connects_and_says_nothing_takes_no_descriptor() -> None:
     ):
         port = server.getsockname()[1]
         for descriptor in (server.fileno(), other.fileno(), apart.fileno()):
-            _defer_accept(descriptor, port, 600)
+            defer_accept(descriptor, port, 600)
         assert other.getsockopt(socket.IPPROTO_TCP, socket.TCP_DEFER_ACCEPT) == 0
         server.setblocking(False)
         with socket.create_connection(server.getsockname()), socket.create_connection(server.getsockname()) as speaks:
@@ -138,7 +138,7 @@ def test_who_connects_and_says_nothing_takes_no_descriptor() -> None:
                 assert accepted.getpeername() == speaks.getsockname()
             with pytest.raises(BlockingIOError):
                 server.accept()
-            _defer_accept(server.fileno(), port, 0)
+            defer_accept(server.fileno(), port, 0)
             assert server.getsockopt(socket.IPPROTO_TCP, socket.TCP_DEFER_ACCEPT) == 0
 
 
@@ -149,7 +149,7 @@ def test_only_where_strangers_were_too_many_are_connections_kept_from_the_node(m
         guard = Connections(cast(Any, None), 100)
         for at, crowded in ((0.0, False), (1.0, True), (2.0, False), (600.0, False), (600.5, True), (1201.0, False)):
             now = at
-            guard._let_wait(server.getsockname()[1], crowded=crowded)
+            guard.let_wait(server.getsockname()[1], crowded=crowded)
             told.append(server.getsockopt(socket.IPPROTO_TCP, socket.TCP_DEFER_ACCEPT) > 0)
     assert told == [False, True, True, True, True, False]
 
@@ -164,11 +164,11 @@ def test_connections_are_found_and_ended_where_no_descriptor_is_free(monkeypatch
             with monkeypatch.context() as patch:
                 patch.setattr(os, "listdir", none_free)
                 patch.setattr(os, "dup", none_free)
-                found = _sockets()
+                found = own_sockets()
                 inode = os.fstat(near.fileno()).st_ino
                 assert found[inode] == near.fileno()
-                assert _other_end(found[inode], inode, port) == far.getsockname()
-                _shut(_Connection(inode, found[inode], far.getsockname()))
+                assert other_end(found[inode], inode, port) == far.getsockname()
+                shut(Connection(inode, found[inode], far.getsockname()))
             assert far.recv(1) == b""
             os.fstat(near.fileno())  # which is its owner's to close
 
@@ -179,17 +179,17 @@ def test_members_that_come_and_go_unseen_are_forgotten_and_those_who_stay_are_no
             port = server.getsockname()[1]
             guard = Connections(cast(Any, SimpleNamespace(error=None)), 100)
             guard.met("ipv4:10.0.0.1:7", "client", "early")  # nobody looks, so nobody would forget it
-            assert not guard._members
+            assert not guard.members
             guard.start(port)  # nothing is awaited below, so it does not look by itself
             with socket.create_connection(("127.0.0.1", port)) as far, server.accept()[0]:
                 guard.met(f"ipv4:127.0.0.1:{far.getsockname()[1]}", "party", "south")
                 for number in range(1000):
                     guard.met(f"ipv4:10.0.0.1:{number}", "client", "quick")
                 for _ in range(3):
-                    guard._open(port)
-                assert guard._members == {far.getsockname(): _Holder("party", "south")}
-            guard._open(port)
-            assert not guard._members
+                    guard.open_now(port)
+                assert guard.members == {far.getsockname(): Holder("party", "south")}
+            guard.open_now(port)
+            assert not guard.members
             await guard.stop()
 
     asyncio.run(test())
@@ -200,24 +200,24 @@ def test_a_descriptor_that_is_anothers_by_now_is_left_alone(tmp_path: Path) -> N
         port = server.getsockname()[1]
         with socket.create_connection(("127.0.0.1", port)) as far, server.accept()[0] as near:
             inode = os.fstat(near.fileno()).st_ino
-            end = _other_end(near.fileno(), inode, port)
+            end = other_end(near.fileno(), inode, port)
             assert end == far.getsockname()
-            assert _other_end(server.fileno(), os.fstat(server.fileno()).st_ino, port) is None
+            assert other_end(server.fileno(), os.fstat(server.fileno()).st_ino, port) is None
             with pytest.raises(OSError, match="another's"):
-                _other_end(near.fileno(), inode + 1, port)
+                other_end(near.fileno(), inode + 1, port)
             with (tmp_path / "file").open("w") as file:
                 free = os.dup(file.fileno())
                 os.close(free)
                 with pytest.raises(OSError):  # noqa: PT011 - in the words of the system
-                    _other_end(file.fileno(), inode, port)
-                _shut(_Connection(os.fstat(file.fileno()).st_ino, file.fileno(), ("127.0.0.1", 1)))
-                _shut(_Connection(inode, file.fileno(), ("127.0.0.1", 1)))
+                    other_end(file.fileno(), inode, port)
+                shut(Connection(os.fstat(file.fileno()).st_ino, file.fileno(), ("127.0.0.1", 1)))
+                shut(Connection(inode, file.fileno(), ("127.0.0.1", 1)))
                 os.fstat(file.fileno())
                 after = os.dup(file.fileno())
                 os.close(after)
                 assert after == free  # no copy is left
-            _shut(_Connection(inode + 1, near.fileno(), ("127.0.0.1", 1)))
+            shut(Connection(inode + 1, near.fileno(), ("127.0.0.1", 1)))
             far.sendall(b"x")
             assert near.recv(1) == b"x"
-            _shut(_Connection(inode, near.fileno(), ("127.0.0.1", 1)))
+            shut(Connection(inode, near.fileno(), ("127.0.0.1", 1)))
             assert far.recv(1) == b""

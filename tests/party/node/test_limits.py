@@ -33,7 +33,7 @@ def test_nothing_is_kept_of_those_who_gave_up() -> None:
         for other in others:
             other.cancel()
         await asyncio.gather(*others, return_exceptions=True)
-        assert len(room._waiting) == 1
+        assert len(room.waiting) == 1
         room.give(held)
         assert await first == 10
 

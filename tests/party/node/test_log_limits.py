@@ -65,12 +65,12 @@ def test_nobody_can_take_up_the_memory_of_the_limits() -> None:
     for number in range(3 * MAX_CALLERS):
         with contextlib.suppress(structlog.DropEvent):
             limits(None, "", {"event": "call refused", "address": str(number)})
-    assert len(limits._callers) <= MAX_CALLERS + 1
+    assert len(limits.callers) <= MAX_CALLERS + 1
     clock.now += MOST / A_SECOND
     limits.summarise()
     clock.now += MOST / A_SECOND
     limits.summarise()
-    assert limits._callers == {}
+    assert limits.callers == {}
 
 
 def test_a_summary_is_a_line_of_its_own() -> None:

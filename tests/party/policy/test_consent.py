@@ -11,7 +11,7 @@ import pytest
 from jobs.audit.events import Refused
 from link.errors import UsageError
 from party.policy.consent import POLICY, Consent
-from party.state.history import _refusal
+from party.state.history import refusal_of
 from party.state.store import Store
 from protos.v1.control_pb2 import JobState
 from tests.party.state.test_store import record
@@ -65,6 +65,6 @@ def test_a_person_may_name_a_place_in_a_reason(tmp_path: Path) -> None:
 
 def test_what_the_log_says_of_a_refusal_names_no_place_unless_a_person_did() -> None:
     reason = "/srv/baskets.csv cannot be read"
-    assert _refusal(Refused(job=b"\1" * 32, by="Nora", reason=reason)) == reason
-    assert "/srv" not in _refusal(Refused(job=b"\1" * 32, by=POLICY, reason=reason))
-    assert _refusal(Refused(job=b"\1" * 32, by=POLICY, reason="too often")) == "too often"
+    assert refusal_of(Refused(job=b"\1" * 32, by="Nora", reason=reason)) == reason
+    assert "/srv" not in refusal_of(Refused(job=b"\1" * 32, by=POLICY, reason=reason))
+    assert refusal_of(Refused(job=b"\1" * 32, by=POLICY, reason="too often")) == "too often"

@@ -185,10 +185,10 @@ def test_small_proposals_are_bounded_too_and_repeated_ones_cost_nothing(tmp_path
             codes = await flood(client, weekly(), 40)
             assert codes["ok"] <= SMALL // JOB_BYTES
             assert codes["ok"] + codes["E403"] == 40
-            counted = nodes.nodes["north"].audit.count._sizes
+            counted = nodes.nodes["north"].audit.count.sizes
             for _ in range(2):  # each entry once, however often the node starts
                 await nodes.nodes["north"].stop()
-                assert (await nodes.restart("north")).audit.count._sizes == counted
+                assert (await nodes.restart("north")).audit.count.sizes == counted
 
     asyncio.run(test())
 

@@ -46,7 +46,7 @@ def test_failures_count_for_a_day_however_soon_jobs_are_forgotten(
         for number in (2, 3):  # what other rules ask for is not all that stays
             other = record(number, state=FAILED, dataset="baskets", started=0.5 * number - 0.9, ended=1.0)
             store.add(replace(other, data_digest=b"rows", n_rows=5))
-        Upkeep(config, store, UNUSED, UNUSED, UNUSED, now=lambda: NOW)._forget(float("-inf"))
+        Upkeep(config, store, UNUSED, UNUSED, UNUSED, now=lambda: NOW).forget(float("-inf"))
         since = NOW - FAILED_S
         assert store.failed_here(("baskets",), "analyst", "north", PARTIES, since) == counts
         judge = Judge(config, PARTIES, store, ledger, releases, now=lambda: NOW)

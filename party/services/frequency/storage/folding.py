@@ -173,11 +173,15 @@ class Folding:
 
 
 class Folder:
-    """The thread that folds the reports of all rounds of a store."""
+    """The thread that folds the reports of all rounds of a store.
+
+    Attributes:
+        held: Bytes of reports that wait in memory.
+    """
 
     def __init__(self) -> None:
         self._touched: set[Folding] = set()
-        self._held = 0
+        self.held = 0
         self._closed = False
         self._news = threading.Condition()
         self._thread = threading.Thread(target=self._run, name="frequency-folder", daemon=True)
@@ -193,15 +197,15 @@ class Folder:
     def hold(self, nbytes: int) -> bool:
         """Whether so many bytes may wait in memory; then they count until they are released."""
         with self._news:
-            if self._held + nbytes > MOST_HELD:
+            if self.held + nbytes > MOST_HELD:
                 return False
-            self._held += nbytes
+            self.held += nbytes
             return True
 
     def release(self, nbytes: int) -> None:
         """Gives room back."""
         with self._news:
-            self._held -= nbytes
+            self.held -= nbytes
 
     def touch(self, folding: Folding) -> None:
         """Says that something waits."""

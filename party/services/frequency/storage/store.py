@@ -51,6 +51,10 @@ class FrequencyStore(StateDatabase):
         path: The database.
         opened: It, open.
         most_bytes: That it may take; then it `is_full`.
+
+    Attributes:
+        writer: Does all writing.
+        folder: Folds reports into tallies.
     """
 
     KIND = KIND
@@ -61,8 +65,8 @@ class FrequencyStore(StateDatabase):
         with self._translated():
             self._reading = connect(path, KIND.busy_s, "query_only = ON")  # through which nothing can be written
             self._refusals = Refusals(self._reading)
-        self._writer = Writer(opened.connection, self._translated, self._refusals)
-        self._folder = Folder()
+        self.writer = Writer(opened.connection, self._translated, self._refusals)
+        self.folder = Folder()
         self._periods: WeakValueDictionary[int, Participants] = WeakValueDictionary()
         self._open: WeakValueDictionary[int, OpenRound] = WeakValueDictionary()
         self._recovering = threading.Lock()
@@ -70,8 +74,8 @@ class FrequencyStore(StateDatabase):
 
     def close(self) -> None:
         """Writes what waits, and ends the connections."""
-        self._folder.close()
-        self._writer.close()
+        self.folder.close()
+        self.writer.close()
         with self._lock:
             self._reading.close()
         super().close()
@@ -92,7 +96,7 @@ class FrequencyStore(StateDatabase):
             values = [getattr(collection, name) for name in _COLLECTION.split(", ")]
             connection.execute(f"INSERT INTO collections ({_COLLECTION}) VALUES (?, ?, ?, ?, ?, ?, ?, ?)", values)  # noqa: S608
 
-        self._writer.do(write)
+        self.writer.do(write)
 
     def collections(self) -> list[StoredCollection]:
         """All collections, in the order of their creation."""
@@ -125,8 +129,8 @@ class FrequencyStore(StateDatabase):
             connection.execute("DELETE FROM periods WHERE collection = ?", (collection,))
             connection.execute("UPDATE collections SET closed = ? WHERE row = ?", (at, collection))
 
-        self._writer.do(write)
-        self._writer.empty_log()
+        self.writer.do(write)
+        self.writer.empty_log()
         self._sweep()
 
     def delete_collection(self, name: str) -> None:
@@ -145,9 +149,9 @@ class FrequencyStore(StateDatabase):
                 connection.execute(f"DELETE FROM {table} WHERE collection = ?", (collection,))  # noqa: S608
             connection.execute("DELETE FROM collections WHERE row = ?", (collection,))
 
-        self._writer.do(write)
+        self.writer.do(write)
         self._refusals.forget(collection)
-        self._writer.empty_log()
+        self.writer.empty_log()
 
     def counters(self, name: str) -> Counters:
         """What became of all reports to a collection, of forgotten rounds too, as far as it is on disk."""
@@ -173,7 +177,7 @@ class FrequencyStore(StateDatabase):
         known = number is not None and self._select(
             "SELECT 1 FROM rounds WHERE collection = ? AND number = ?", collection, number
         )
-        self._writer.refuse((collection, number if known and number is not None else WHOLE), reason, n)
+        self.writer.refuse((collection, number if known and number is not None else WHOLE), reason, n)
 
     # -- rounds ------------------------------------------------------------------------------------------------------
     def open_round(self, name: str, round_: StoredRound, state: bytes) -> None:
@@ -206,7 +210,7 @@ class FrequencyStore(StateDatabase):
             )
             connection.execute("UPDATE collections SET state = ? WHERE row = ?", (state, collection))
 
-        self._writer.do(write)
+        self.writer.do(write)
 
     def end_round(
         self,
@@ -255,12 +259,12 @@ class FrequencyStore(StateDatabase):
             connection.execute("UPDATE collections SET state = ? WHERE row = ?", (state, collection))
             return over
 
-        over = self._writer.do(write)
+        over = self.writer.do(write)
         if open_round is not None:
             open_round.folding.drop()
         if over:
             self._periods.pop(period, None)
-            self._writer.empty_log()
+            self.writer.empty_log()
             self._sweep()
 
     def rounds(self, name: str, *, states: bool = True) -> list[StoredRound]:
@@ -313,14 +317,14 @@ class FrequencyStore(StateDatabase):
             )
             return rows
 
-        rows = self._writer.do(write)
+        rows = self.writer.do(write)
         self._refusals.move([(collection, number) for number, _ in rows], whole)
         self._refusals.note(whole, "counted", sum(counted for _, counted in rows))
 
     @property
     def used_bytes(self) -> int:
         """What is used of the database's file."""
-        return self._writer.used_bytes
+        return self.writer.used_bytes
 
     @property
     def is_full(self) -> bool:
@@ -334,7 +338,7 @@ class FrequencyStore(StateDatabase):
 
     async def room(self) -> None:
         """Waits while too many bytes of reports wait to be written; to be awaited before more are read."""
-        await self._writer.room()
+        await self.writer.room()
 
     # -- what intakes need -------------------------------------------------------------------------------------------
     def recover(self, name: str, number: int, period_number: int, mechanism: Mechanism[Any]) -> OpenRound:
@@ -371,13 +375,13 @@ class FrequencyStore(StateDatabase):
                         values = (tally, len(total), row)
                         connection.execute("UPDATE rounds SET tally = ?, counted = ? WHERE row = ?", values)
 
-                self._writer.later(write, done)
+                self.writer.later(write, done)
 
             waiting = self._read(segments.waiting, row)
             if waiting:  # those of another mechanism are seen now, and not whenever somebody asks for the tally
                 read(waiting[0][0])
             counted = len(total)  # before the total grows in the background
-            found = OpenRound(row, (collection, number), who, Folding(total, read, save, self._folder), counted)
+            found = OpenRound(row, (collection, number), who, Folding(total, read, save, self.folder), counted)
             for segment, size, nbytes in waiting:
                 found.folding.append(segment, size, nbytes, None)
                 found.counted, found.next = found.counted + size, segment + 1
@@ -386,16 +390,16 @@ class FrequencyStore(StateDatabase):
 
     async def commit(self, round_: OpenRound, claim: Claim, reports: Reports) -> NDArray[np.uint8]:
         """Has reports counted; the status of each, when they are on disk."""
-        return await self._writer.commit(round_, claim, reports)
+        return await self.writer.commit(round_, claim, reports)
 
     def stop(self, round_: OpenRound) -> None:
         """Takes no more reports of a round, and returns when all that were taken before are on disk."""
         round_.ended = True
-        self._writer.do(lambda connection: None)
+        self.writer.do(lambda connection: None)
 
     def refused(self, round_: OpenRound, reason: str, n: int) -> None:
         """Counts refused reports of an open round."""
-        self._writer.refuse(round_.key, reason, n)
+        self.writer.refuse(round_.key, reason, n)
 
     def refusals(self, round_: OpenRound) -> Counters:
         """What was refused in an open round."""
@@ -409,7 +413,7 @@ class FrequencyStore(StateDatabase):
             nonlocal found
             found = segments.sweep(connection)
 
-        self._writer.later(write, lambda done: self._sweep() if done and found else None)
+        self.writer.later(write, lambda done: self._sweep() if done and found else None)
 
     # -- SQLite ------------------------------------------------------------------------------------------------------
     def _collection(self, name: str) -> int:

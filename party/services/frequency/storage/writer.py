@@ -58,6 +58,7 @@ class Writer:
 
     Attributes:
         used_bytes: Of the database's file, after the last transaction.
+        waiting: Bytes that are not written yet.
     """
 
     def __init__(
@@ -65,7 +66,7 @@ class Writer:
     ) -> None:
         self._connection, self._translated, self._refusals = connection, translated, refusals
         self._queue: deque[Submission | _Task] = deque()
-        self._waiting = 0  # bytes
+        self.waiting = 0  # bytes
         self._outside: deque[tuple[asyncio.AbstractEventLoop, asyncio.Future[None]]] = deque()
         self._news = threading.Condition()
         self._closed = False
@@ -115,7 +116,7 @@ class Writer:
         loop = asyncio.get_running_loop()
         while True:
             with self._news:
-                if self._waiting <= MOST_WAITING or self._closed:
+                if self.waiting <= MOST_WAITING or self._closed:
                     return
                 free: asyncio.Future[None] = loop.create_future()
                 self._outside.append((loop, free))
@@ -136,7 +137,7 @@ class Writer:
             if self._closed:
                 raise InternalError(_CLOSED)
             self._queue.append(item)
-            self._waiting += item.nbytes
+            self.waiting += item.nbytes
             self._news.notify()
 
     # -- the thread --------------------------------------------------------------------------------------------------
@@ -182,14 +183,14 @@ class Writer:
             while self._queue and size < MOST_AT_ONCE:
                 taken.append(self._queue.popleft())
                 size += taken[-1].nbytes
-            self._waiting -= size
+            self.waiting -= size
         self._admit()
         return taken
 
     def _admit(self) -> None:
         """Notifies those outside that there is room."""
         with self._news:
-            if self._waiting > MOST_WAITING and not self._closed:
+            if self.waiting > MOST_WAITING and not self._closed:
                 return
             outside, self._outside = list(self._outside), deque()
         for loop, free in outside:

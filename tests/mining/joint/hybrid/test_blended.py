@@ -46,7 +46,7 @@ from tests.coordinator.simulation.still_time import InlineExecutor, run_still
 from tests.coordinator.simulation.whole_job import run_job
 from tests.errors import fails
 from tests.mining.joint.hybrid.hybrid_world import ITEMS, PARTIES, SEEN, baskets, job
-from tests.mining.joint.hybrid.test_hybrid import _altered
+from tests.mining.joint.hybrid.test_hybrid import altered
 from tests.mining.joint.hybrid.test_hybrid_sizes import answers as told_answers
 from tests.mining.joint.oracle import Rows
 from tests.world import run_parties
@@ -417,7 +417,7 @@ def _words(number: int) -> Callable[[Opening], bytes]:
 def test_a_peer_that_sends_nonsense_is_named(who: str, label: str, change: Any, sentence: str) -> None:
     async def role(session: Session) -> object:
         if session.me == who:
-            _altered(session, label, change, "")
+            altered(session, label, change, "")
         return await mine(session.lane("task"), Transactions.from_rows(DATA[session.me]), TASK)
 
     with pytest.raises(ProtocolViolation, match=sentence) as error:

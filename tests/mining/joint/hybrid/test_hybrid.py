@@ -252,7 +252,7 @@ def test_a_mechanism_that_costs_more_than_agreed_is_refused(monkeypatch: pytest.
 def test_a_peer_that_sends_nonsense_is_named(lane: str, label: str, change, sentence: str) -> None:  # type: ignore[no-untyped-def]
     async def role(session: Session) -> object:
         if session.me == "south":
-            _altered(session, label, change, lane)
+            altered(session, label, change, lane)
         return await mine(session.lane("task"), Transactions.from_rows(DATA[session.me]), replace(TASK, epsilon=1.0))
 
     with pytest.raises(ProtocolViolation, match=sentence) as error:
@@ -260,9 +260,9 @@ def test_a_peer_that_sends_nonsense_is_named(lane: str, label: str, change, sent
     assert error.value.party == "south"
 
 
-def _altered(session: Session, label: str, change, lane: str) -> None:  # type: ignore[no-untyped-def]
+def altered(session: Session, label: str, change, lane: str) -> None:  # type: ignore[no-untyped-def]
     """Lets this party open something else under a label."""
-    core, post = session._core, session._core.post
+    core, post = session.core, session.core.post
 
     async def altered(to: str, path: str, kind: type, body: bytes, **options: object) -> None:
         if kind is Opening and path.endswith(lane):

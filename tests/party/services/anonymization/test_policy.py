@@ -18,7 +18,7 @@ from link.errors import PolicyDenied
 from party.config import DatasetSection
 from party.services.anonymization.policy import AnonymizationRules, check_request, described
 from party.services.anonymization.releases import Releases
-from party.services.anonymization.request import _check_columns
+from party.services.anonymization.request import check_columns
 from party.services.anonymization.strength import unmet
 from tests.errors import fails
 
@@ -85,9 +85,9 @@ def test_no_list_of_a_request_is_searched_for_each_entry_of_another() -> None:
     asked = asked.model_copy(
         update={name: _Long(getattr(asked, name)) for name in ("quasi_identifiers", "sensitive", "insensitive")}
     )
-    _check_columns(asked)
+    check_columns(asked)
     with fails("E100"):
-        _check_columns(asked.model_copy(update={"model": spec({"l": [{"column": "age", "value": 2}]}).model}))
+        check_columns(asked.model_copy(update={"model": spec({"l": [{"column": "age", "value": 2}]}).model}))
 
 
 def test_only_tables_are_released_and_paths_are_beside_the_file() -> None:

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from ldp.registry import oracle
 from ldp.reports import Reports
 from party.services.frequency.storage import folding
-from tests.party.services.frequency.storage.storing import opened, pseudonyms, store_in
+from tests.party.services.frequency.storage.storing import opened, pseudonyms, store_in, sums
 
 CLIENTS = 1 << 15
 MECHANISM = oracle("grr", CLIENTS, 1.0)
@@ -51,7 +51,7 @@ def take(folder: Path, again: list[int], following: int, most: int, seldom: bool
         folding.SAVE_BYTES, folding.REST_S = 1 << 12, 0.001
     store = store_in(folder)
     intake = opened(store, mechanism=MECHANISM)
-    intake._open.folding.enough_bytes = folding.SAVE_BYTES
+    intake.open.folding.enough_bytes = folding.SAVE_BYTES
     journal = os.open(folder / "journal", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
     batches = iter([*again, *range(following, following + most)])
 
@@ -83,6 +83,6 @@ def journal(folder: Path) -> Iterator[tuple[int, int, NDArray[np.uint8]]]:
 def counted(folder: Path) -> Any:
     """How often each client was counted, as a start of the node finds it."""
     store = store_in(folder)
-    tally = opened(store, mechanism=MECHANISM).aggregator()._tally
+    tally = np.array(sums(opened(store, mechanism=MECHANISM).aggregator()))
     store.close()
     return tally

@@ -125,9 +125,9 @@ class World:
 def set_clock(node: Node, now: Callable[[], float] | None) -> None:
     """Gives a node that has not started a clock of the test's, where there is one."""
     if now is not None:
-        assert node.frequency._running is not None
+        assert node.frequency.running is not None
         node.frequency.now = now
-        for part in (node.frequency._running.collections, node.frequency._running.submissions):
+        for part in (node.frequency.running.collections, node.frequency.running.submissions):
             part.now = now
 
 

@@ -60,8 +60,8 @@ def test_rounds_without_reports_take_no_room_on_the_disk(tmp_path: Path) -> None
             assert (await analyst.describe()).rounds_ended == 5
             with pytest.raises(grpc.aio.AioRpcError, match="no report yet"):
                 await analyst.estimate(round=2)
-            assert world.node.frequency._running is not None
-            assert world.node.frequency._running.store.used_bytes < 1 << 20
+            assert world.node.frequency.running is not None
+            assert world.node.frequency.running.store.used_bytes < 1 << 20
 
     asyncio.run(test())
 
@@ -93,7 +93,7 @@ def test_labels_that_nobody_reads_are_fetched_by_a_few_at_once(tmp_path: Path) -
             assert b"".join([part.labels async for part in honest]) == labels
             for call in unread:
                 await call.aclose()  # type: ignore[attr-defined]
-            assert not service._fetching._open
+            assert not service.fetching.open
 
     asyncio.run(test())
 
@@ -133,8 +133,8 @@ def test_no_collection_grows_beyond_the_disk_that_the_policy_gives(tmp_path: Pat
                 size=1 << 13, window={"length": "10s", "retention": "400s"}, continual={"method": "lbu", "w": 3}
             )
             await analyst.create(spec)
-            assert world.node.frequency._running is not None
-            store = world.node.frequency._running.store
+            assert world.node.frequency.running is not None
+            store = world.node.frequency.running.store
 
             async def passed(steps: int) -> int:
                 nonlocal now

@@ -172,7 +172,7 @@ def test_a_certificate_has_only_so_many_streams(tmp_path: Path) -> None:
                 call.cancel()
             for _ in range(200):  # they are given back
                 await asyncio.sleep(0.01)
-                if not world.node.frequency._submitting._open:
+                if not world.node.frequency.submitting.open:
                     break
             (receipt,) = await flood.submit(batch(created, [2], seed=5))
             assert receipt.counted == 1
@@ -228,7 +228,7 @@ def test_who_watches_slowly_gets_the_newest_estimate(tmp_path: Path) -> None:
                 await fleet.submit(batch(created, [1] * 10, seed=seed))
             assert (await anext(watch)).head.reports == 300
             await watch.aclose()  # type: ignore[attr-defined]
-            assert not world.node.frequency._watching._open
+            assert not world.node.frequency.watching.open
 
     asyncio.run(test())
 
@@ -356,7 +356,7 @@ def test_what_waits_for_room_is_bounded_for_each_certificate(tmp_path: Path) -> 
             analyst, honest = world.analyst, world.caller("honest")
             created = await analyst.create(spec_of(access={"gateways": {"flood": 1_000_000}}))
             service = world.node.frequency
-            held = await service._memory.take(MEMORY_BYTES)
+            held = await service.memory.take(MEMORY_BYTES)
             large = changed(batch(created, [1]), collection="x" * (3 << 20))
             streams = []
             for _ in range(MAX_STREAMS):
@@ -366,18 +366,18 @@ def test_what_waits_for_room_is_bounded_for_each_certificate(tmp_path: Path) -> 
             done: set[asyncio.Task[pb.BatchReceipt]] = set()
             while len(done) < MAX_STREAMS - most:
                 done, _ = await asyncio.wait(answers, return_when=asyncio.FIRST_COMPLETED, timeout=0.05)
-            assert service._queue._waiting["flood"] == most * large.ByteSize()
+            assert service.queue.waiting["flood"] == most * large.ByteSize()
             for each in done:
                 with pytest.raises(grpc.aio.AioRpcError, match="'flood' has 32 MiB of reports waiting at north"):
                     await each
             waits = asyncio.create_task(honest.submit(batch(created, [3])))
-            while service._queue._waiting["honest"] == 0:  # noqa: ASYNC110 (nobody is told)
+            while service.queue.waiting["honest"] == 0:  # noqa: ASYNC110 (nobody is told)
                 await asyncio.sleep(0.01)
-            service._memory.give(held)
+            service.memory.give(held)
             assert [receipt.status for receipt in await waits] == [pb.COUNTED]
             rest = [await each for each in answers if each not in done]
             assert [receipt.status for receipt in rest] == [pb.REFUSED] * most
-            assert not +service._queue._waiting
+            assert not +service.queue.waiting
 
     asyncio.run(test())
 
@@ -387,8 +387,8 @@ def test_streams_are_counted_by_name() -> None:
     with streams.one("a"), streams.one("a"), streams.one("b"), pytest.raises(LimitExceeded), streams.one("a"):
         pass
     with streams.one("a"):
-        assert dict(streams._open) == {"a": 1}
-    assert not streams._open
+        assert dict(streams.open) == {"a": 1}
+    assert not streams.open
 
 
 @given(
@@ -421,8 +421,7 @@ def test_batches_never_take_more_room_than_there_is(sizes: list[int], cancelled:
                     await asyncio.sleep(0)
         results = await asyncio.gather(*tasks, return_exceptions=True)
         assert not [each for each in results if isinstance(each, AssertionError)]
-        assert room._left == 10
-        assert not room._waiting
+        assert room.idle
         assert finished >= len(sizes) - len(cancelled)
 
     asyncio.run(test())

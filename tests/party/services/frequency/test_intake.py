@@ -24,7 +24,16 @@ from party.services.frequency.storage.store import FrequencyStore
 from protos.v1.frequency_pb2 import COUNTED, DUPLICATE, OVER_QUOTA
 from tests.errors import fails
 from tests.examples import examples
-from tests.party.services.frequency.storage.storing import GRR, opened, pseudonyms, reports, store_in, tally
+from tests.party.services.frequency.storage.storing import (
+    GRR,
+    on_disk,
+    opened,
+    pseudonyms,
+    reports,
+    store_in,
+    sums,
+    tally,
+)
 
 QUOTAS = {"fleet": 40, "device": 1}
 
@@ -191,7 +200,7 @@ def test_submitters_wait_where_too_much_waits_to_be_written(
         clients = range(20 * number, 20 * number + 20)
         answer = asyncio.ensure_future(intake.submit("fleet", pseudonyms(clients), reports(clients), 1 << 20))
         await asyncio.sleep(0)
-        most = max(most, store._writer._waiting)
+        most = max(most, store.writer.waiting)
         assert not (await answer).any()
 
     async def run() -> None:
@@ -203,18 +212,18 @@ def test_submitters_wait_where_too_much_waits_to_be_written(
     assert most <= 2000 + 20 * (16 + 1)
 
 
-def test_a_full_disk_refuses_whole_groups_and_the_service_goes_on(store: FrequencyStore) -> None:
+def test_a_full_disk_refuses_whole_groups_and_the_service_goes_on(store: FrequencyStore, tmp_path: Path) -> None:
     intake = opened(store)
 
     def limit(pages: int) -> None:
-        store._writer.do(lambda c: c.execute(f"PRAGMA max_page_count = {pages}") and None)
+        store.writer.do(lambda c: c.execute(f"PRAGMA max_page_count = {pages}") and None)
 
     async def send(clients: range) -> list[int]:
         return (await intake.submit("fleet", pseudonyms(clients), reports(clients), 1 << 20)).tolist()
 
     async def run() -> None:
         assert await send(range(100)) == [COUNTED] * 100
-        ((pages,),) = store._select("PRAGMA page_count")
+        ((pages,),) = on_disk(tmp_path, "PRAGMA page_count")
         limit(pages + 2)
         refused = await asyncio.gather(*(send(range(k, k + 5000)) for k in (0, 5000, 9000)), return_exceptions=True)
         for each in refused:
@@ -288,11 +297,11 @@ def test_an_ended_round_leaves_nothing_in_memory(store: FrequencyStore, monkeypa
         await intake.submit("fleet", pseudonyms(range(50)), reports(range(50)), 100)
 
     asyncio.run(run())
-    assert store._folder._held > 0
+    assert store.folder.held > 0
     intake.stop()
     store.end_round("homepages", 0, 2.0, b"", b"", b"")
-    assert store._folder._held == 0
-    assert intake._open.folding.idle
+    assert store.folder.held == 0
+    assert intake.open.folding.idle
 
 
 def test_disk_use_stays_bounded_while_reports_come(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -308,13 +317,11 @@ def test_disk_use_stays_bounded_while_reports_come(tmp_path: Path, monkeypatch: 
             await intake.submit("fleet", pseudonyms(range(start, start + 500)), made, 1 << 20)
 
     asyncio.run(run())
-    folded = intake._open.folding
-    while folded._waiting or folded._saving or folded._worth_saving:
-        time.sleep(0.01)
     assert 40 * len(made.to_bytes()) > 2_500_000
-    assert store._select("SELECT coalesce(sum(length(reports)), 0) FROM segments")[0][0] <= 1 << 17
-    ((rows, tags),) = store._select(
-        "SELECT count(*), sum(length(tags)) FROM (SELECT tags FROM taken UNION ALL SELECT tags FROM segments)"
+    while on_disk(tmp_path, "SELECT coalesce(sum(length(reports)), 0) FROM segments")[0][0] > 1 << 17:
+        time.sleep(0.01)
+    ((rows, tags),) = on_disk(
+        tmp_path, "SELECT count(*), sum(length(tags)) FROM (SELECT tags FROM taken UNION ALL SELECT tags FROM segments)"
     )
     assert tags == 8 * 20_000
     assert rows < 40
@@ -329,8 +336,7 @@ def test_grr_is_what_these_tests_say_it_is() -> None:
 
 
 def tally_of(clients: range) -> list[int]:
-    sums: list[int] = Aggregator(GRR).add(reports(clients))._tally.tolist()
-    return sums
+    return sums(Aggregator(GRR).add(reports(clients)))
 
 
 def test_a_million_reports_in_one_round(tmp_path: Path) -> None:
@@ -355,8 +361,8 @@ def test_a_million_reports_in_one_round(tmp_path: Path) -> None:
     asyncio.run(run(range(number // 2, number)))
     total = intake.aggregator()
     assert len(total) == intake.counters.counted == batch * number
-    assert total._tally.tolist() == (number * mechanism.tally(made)).tolist()
-    assert intake._open.period.nbytes <= 26 * batch * number
+    assert sums(total) == (number * mechanism.tally(made)).tolist()
+    assert intake.open.period.nbytes <= 26 * batch * number
     intake.stop()
     store.end_round("homepages", 0, 2.0, total.to_bytes(), b"", b"")
     store.close()

@@ -44,7 +44,7 @@ def test_what_ended_meanwhile_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> N
     )
 
     async def seen() -> list[tuple[int, bool]]:
-        found: Any = frequency_watch._estimates(node, FrequencyRequest(), 1.0, lambda _: None)  # type: ignore[arg-type]
+        found: Any = frequency_watch.news_of(node, FrequencyRequest(), 1.0, lambda _: None)  # type: ignore[arg-type]
         return [(each.head.round.number, each.head.final) async for each in found]
 
     assert asyncio.run(seen()) == [(3, False), (3, True), (4, True), (5, False)]

@@ -84,7 +84,7 @@ def test_beyond_max_disk_nothing_is_taken_and_what_waits_still_leaves(tmp_path: 
             route = route_for(["north"])
             fleet, analyst = world.caller("fleet"), world.analyst()
             taken = 0
-            store = world.nodes["north"].shuffler._running.store  # type: ignore[union-attr]
+            store = world.nodes["north"].shuffler.running.store  # type: ignore[union-attr]
             while not store.is_full:
                 sealed = await world.sealed(route, range(taken, taken + 2000))
                 taken += len(await fleet.submit(sealed, step=2000))
@@ -131,7 +131,7 @@ def test_a_second_shuffler_without_room_gets_the_batch_later(tmp_path: Path) -> 
         async with running(tmp_path) as world:
             route = route_for()
             sealed = await world.sealed(route, range(10))
-            store = world.nodes["south"].shuffler._running.store  # type: ignore[union-attr]
+            store = world.nodes["south"].shuffler.running.store  # type: ignore[union-attr]
             store.most_bytes = 1
             await world.caller("fleet").submit(sealed)
             await world.analyst().flush()

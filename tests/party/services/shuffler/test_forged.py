@@ -116,8 +116,8 @@ def test_a_store_that_cannot_be_used_any_more(tmp_path: Path) -> None:
     async def test(world: World) -> None:
         sealed = await world.sealed(route_for(), range(6))
         service = world.nodes["north"].shuffler
-        assert service._running is not None
-        service._running.store.connection.close()
+        assert service.running is not None
+        service.running.store.connection.close()
         analyst, reports = world.analyst(), [bytes(sealed[0])]
         await check(world.caller("fleet").stub.Submit(iter([pb.SealedReports(route="weekly", reports=reports)])), "")
         await check(analyst.stub.Describe(pb.DescribeRouteRequest(route="weekly")), "")

@@ -26,4 +26,4 @@ def test_what_is_no_receipt_for_a_batch_is_an_error_that_is_tried_again(answers:
     forwarder = Forwarder(unused, {}, unused, unused, unused, unused)
     pool: Any = SimpleNamespace(route=SimpleNamespace(name="weekly"))
     with fails("E100"):
-        asyncio.run(forwarder._try(SimpleNamespace(Forward=told), pool, "south", 7))
+        asyncio.run(forwarder.forward(SimpleNamespace(Forward=told), pool, "south", 7))

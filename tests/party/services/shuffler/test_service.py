@@ -271,7 +271,7 @@ def test_a_retired_route_takes_nothing_and_has_no_keys(tmp_path: Path) -> None:
             assert (await world.analyst().retire()).retired
             (found,) = await world.opened(route, 1)
             assert sorted(numbers(found.reports)) == list(range(10))
-            (stored,) = world.nodes["north"].shuffler._on.store.routes()
+            (stored,) = world.nodes["north"].shuffler.running.store.routes()
             assert (stored.key, stored.tag_key) == (b"", b"")
 
     asyncio.run(test())
@@ -282,10 +282,10 @@ def test_a_route_that_is_over_is_on_the_disk_alone(tmp_path: Path) -> None:
 
     async def nothing_in_memory(world: World) -> None:
         for node in world.nodes.values():
-            running = node.shuffler._on
-            while running._pools or running.forwarder._tasks:  # noqa: ASYNC110 - nobody tells
+            running = node.shuffler.running
+            while running.pools or running.forwarder.tasks:  # noqa: ASYNC110 - nobody tells
                 await asyncio.sleep(0.05)
-            assert (running._timers, len(running._over) <= MOST_OVER) == ({}, True)
+            assert (running.timers, len(running.over) <= MOST_OVER) == ({}, True)
 
     async def test() -> None:
         async with running(tmp_path) as world:
@@ -471,11 +471,11 @@ def test_a_wrong_table_is_told(tmp_path: Path) -> None:
 # -- hostile shufflers -------------------------------------------------------------------------------------------------
 async def batch_from_north(world: World, route: Route, n: int = 6) -> tuple[pb.BatchHead, Any]:
     """A batch as an honest first shuffler makes it, which has not reached the second one."""
-    world.nodes["north"].shuffler._on.forwarder.begin = lambda pool, over: None  # type: ignore[method-assign]
+    world.nodes["north"].shuffler.running.forwarder.begin = lambda pool, over: None  # type: ignore[method-assign]
     sealed = await world.sealed(route, range(n))
     await world.caller("fleet").submit(sealed)
     await world.analyst().flush(route.name)
-    store = world.nodes["north"].shuffler._on.store
+    store = world.nodes["north"].shuffler.running.store
     head = store.head(1, 1)
     assert head is not None
     return head, np.frombuffer(store.part(1, 1, 0) or b"", np.uint8).reshape(n, -1)

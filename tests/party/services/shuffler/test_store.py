@@ -91,7 +91,7 @@ def test_foreign_files_and_second_users_are_refused(tmp_path: Path) -> None:
 
 
 def store_of(world: World, name: str = "north") -> ShufflerStore:
-    return world.nodes[name].shuffler._on.store
+    return world.nodes[name].shuffler.running.store
 
 
 def test_a_batch_whose_receipt_was_lost_is_sent_again_and_taken_once(tmp_path: Path) -> None:

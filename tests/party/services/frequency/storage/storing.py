@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -9,13 +11,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crypto.primitives.randomness import Randomness
+from ldp.aggregator import Aggregator
 from ldp.documents import document
 from ldp.mechanism import Mechanism
 from ldp.registry import oracle
 from ldp.reports import Reports
 from party.services.frequency.intake import Intake
 from party.services.frequency.storage.records import StoredCollection, StoredRound
-from party.services.frequency.storage.store import FrequencyStore
+from party.services.frequency.storage.store import FILE, FrequencyStore
 
 GRR = oracle("grr", 64, 1.0)
 
@@ -40,7 +43,13 @@ def opened(store: FrequencyStore, name: str = "homepages", mechanism: Mechanism[
 
 
 def store_in(folder: Path) -> FrequencyStore:
-    return FrequencyStore.open(folder / "frequency.db")
+    return FrequencyStore.open(folder / FILE)
+
+
+def on_disk(folder: Path, statement: str) -> list[Any]:
+    """What a query finds in the database of a store."""
+    with closing(sqlite3.connect(folder / FILE)) as database:
+        return database.execute(statement).fetchall()
 
 
 def pseudonyms(clients: Any) -> NDArray[np.uint8]:
@@ -58,5 +67,11 @@ def reports(clients: Any, mechanism: Mechanism[Any] = GRR) -> Reports:
 
 def tally(intake: Intake) -> list[int]:
     """How many counted clients there are of each number mod 64."""
-    sums: list[int] = intake.aggregator()._tally.tolist()
-    return sums
+    return sums(intake.aggregator())
+
+
+def sums(total: Aggregator[Any]) -> list[int]:
+    """A tally of one dimension."""
+    (size,) = total.mechanism.tally_shape
+    found: list[int] = np.frombuffer(total.to_bytes()[-8 * size :], "<i8").tolist()
+    return found

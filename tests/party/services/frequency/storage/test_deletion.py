@@ -12,12 +12,13 @@ import pytest
 from jobs.collections.spec import labels_of
 from ldp.domain import Domain
 from party.config import AUDIT_LOG
+from party.services.frequency.storage.refusals import WHOLE
 from party.services.frequency.storage.store import FILE
 from protos.v1 import frequency_pb2 as pb
 from tests.party.nodes import refused
 from tests.party.services.frequency.nodes import batch, running
 from tests.party.services.frequency.specs import spec_of
-from tests.party.services.frequency.storage.storing import collection, store_in
+from tests.party.services.frequency.storage.storing import collection, on_disk, store_in
 
 LABELS = ["a very rare label", "another"]
 TABLES = ("collections", "periods", "rounds", "segments", "taken", "refusals")
@@ -68,15 +69,15 @@ def test_what_is_refused_while_a_collection_is_deleted_is_nobody_elses(tmp_path:
     store.create(collection())
     store.close_collection("homepages", 2.0)
     store.refuse("homepages", None, "malformed", 7)
-    key = (store._collection("homepages"), -1)
+    ((row,),) = on_disk(tmp_path, "SELECT row FROM collections")
     store.delete_collection("homepages")
-    store._writer.refuse(key, "malformed", 3)  # on its way since before
+    store.writer.refuse((row, WHOLE), "malformed", 3)  # on its way since before
     store.create(collection())
     assert store.counters("homepages").malformed == 0
     store.close()
     store = store_in(tmp_path)
     assert store.counters("homepages").malformed == 0
-    assert store._select("SELECT count(*) FROM refusals") == [(0,)]
+    assert on_disk(tmp_path, "SELECT count(*) FROM refusals") == [(0,)]
     store.close()
 
 

@@ -6,6 +6,7 @@ import stat
 import subprocess
 import sys
 import time
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -20,6 +21,7 @@ from tests.party.services.frequency.storage.storing import (
     GRR,
     a_round,
     collection,
+    on_disk,
     opened,
     pseudonyms,
     reports,
@@ -81,9 +83,9 @@ def test_rounds_and_the_schedule_go_together(tmp_path: Path) -> None:
     store.close()
 
 
-def swept(store: FrequencyStore) -> bool:
+def swept(tmp_path: Path) -> bool:
     """Returns once the tags of periods that are over have gone."""
-    while store._select("SELECT * FROM taken WHERE period NOT IN (SELECT row FROM periods)"):
+    while on_disk(tmp_path, "SELECT * FROM taken WHERE period NOT IN (SELECT row FROM periods)"):
         time.sleep(0.01)
     return True
 
@@ -99,14 +101,14 @@ def test_who_took_part_is_forgotten_with_the_period(tmp_path: Path) -> None:
     store = store_in(tmp_path)
     intake = opened(store)
     take(intake, range(100))
-    (key,) = secrets = [row[0] for row in store._select("SELECT key FROM periods")]
+    (key,) = secrets = [row[0] for row in on_disk(tmp_path, "SELECT key FROM periods")]
     assert secrets
     assert key in b"".join(file.read_bytes() for file in tmp_path.iterdir())
     intake.stop()
     store.end_round("homepages", 0, 2.0, intake.aggregator().to_bytes(), b"", b"")
-    assert swept(store)
+    assert swept(tmp_path)
     for table in ("periods", "segments", "taken"):
-        assert store._select(f"SELECT * FROM {table}") == []
+        assert on_disk(tmp_path, f"SELECT * FROM {table}") == []
     assert key not in b"".join(file.read_bytes() for file in tmp_path.iterdir())
     assert len(Aggregator.from_bytes(store.rounds("homepages")[0].tally, GRR)) == 100
     with pytest.raises(RuntimeError, match="is forgotten"):
@@ -118,7 +120,7 @@ def test_a_key_leaves_the_log_once_nobody_reads_it(tmp_path: Path, monkeypatch: 
     monkeypatch.setattr(writer, "FLUSH_S", 0.01)
     store = store_in(tmp_path)
     intake = opened(store)
-    ((key,),) = store._select("SELECT key FROM periods")
+    ((key,),) = on_disk(tmp_path, "SELECT key FROM periods")
     backup = sqlite3.connect(tmp_path / "frequency.db", isolation_level=None)
     backup.execute("BEGIN")
     backup.execute("SELECT * FROM rounds").fetchall()
@@ -149,8 +151,8 @@ def test_a_client_takes_part_once_in_all_rounds_of_a_period(tmp_path: Path, rest
     assert len(intake.aggregator()) == 25
     intake.stop()
     store.end_round("homepages", 1, 3.0, intake.aggregator().to_bytes(), b"", b"")
-    assert swept(store)
-    assert store._select("SELECT * FROM taken") == []
+    assert swept(tmp_path)
+    assert on_disk(tmp_path, "SELECT * FROM taken") == []
     assert [each.counters.counted for each in store.rounds("homepages")] == [50, 25]
     assert store.counters("homepages").counted == 75
     store.close()
@@ -160,10 +162,11 @@ def test_tags_that_a_crash_left_behind_go_at_the_next_start(tmp_path: Path) -> N
     store = store_in(tmp_path)
     intake = opened(store)
     take(intake, range(5))
-    store._writer.do(lambda c: c.execute("INSERT INTO taken (period, tags, submitters) VALUES (77, x'', x'')") and None)
     store.close()
+    with closing(sqlite3.connect(tmp_path / "frequency.db")) as database, database:
+        database.execute("INSERT INTO taken (period, tags, submitters) VALUES (77, x'', x'')")
     store = store_in(tmp_path)
-    assert swept(store)
+    assert swept(tmp_path)
     assert take(opened(store), range(10)) == [1] * 5 + [0] * 5
     store.close()
 
@@ -174,10 +177,10 @@ def test_closing_a_collection_ends_periods_that_would_have_gone_on(tmp_path: Pat
     take(intake, range(5))
     intake.stop()
     store.end_round("homepages", 0, 2.0, intake.aggregator().to_bytes(), b"", b"", keep_tags_for_period=True)
-    assert len(store._select("SELECT * FROM taken")) == 1
+    assert len(on_disk(tmp_path, "SELECT * FROM taken")) == 1
     store.close_collection("homepages", 3.0)
-    assert swept(store)
-    assert store._select("SELECT * FROM taken") == store._select("SELECT * FROM periods") == []
+    assert swept(tmp_path)
+    assert on_disk(tmp_path, "SELECT * FROM taken") == on_disk(tmp_path, "SELECT * FROM periods") == []
     store.close()
 
 
@@ -229,7 +232,7 @@ def test_refusals_are_on_disk_soon_without_any_commit(tmp_path: Path, monkeypatc
     intake = opened(store)
     intake.refuse("late", 2)
     intake.refuse("late", 3)
-    while store._select("SELECT reason, number FROM refusals") != [("late", 5)]:
+    while on_disk(tmp_path, "SELECT reason, number FROM refusals") != [("late", 5)]:
         time.sleep(0.01)
     assert intake.counters == Counters(late=5)
     with pytest.raises(RuntimeError, match="no counter"):
