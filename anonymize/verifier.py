@@ -61,7 +61,7 @@ def _findings(folder: Path, original: Path | None, separator: str) -> Iterator[F
     yield from _hashes(folder, certificate)
     try:
         release = _release(folder)
-        agree = [_formats_agree(*release)] if len(release) > 1 else []
+        agree = [formats_agree(*release)] if len(release) > 1 else []
         text = text_table(release[0])
     except InputDataError as error:
         yield Finding("release", "readable files", error.message, False)
@@ -143,7 +143,7 @@ def _release(folder: Path) -> list[pa.Table]:
     return found
 
 
-def _formats_agree(left: pa.Table, right: pa.Table) -> Finding:
+def formats_agree(left: pa.Table, right: pa.Table) -> Finding:
     same = left.column_names == right.column_names and left.num_rows == right.num_rows
     same = same and all(equal_columns(left.column(name), right.column(name)) for name in left.column_names)
     check = f"{RELEASE_CSV} and {RELEASE_PARQUET}"

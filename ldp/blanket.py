@@ -26,7 +26,7 @@ from fractions import Fraction
 from itertools import product
 from typing import Final, TypeAlias
 
-_MOST_ATOMS: Final = 512
+MOST_ATOMS: Final = 512
 _POINTS: Final = 20  # of each ratio, where atoms are put on few points
 
 Masses: TypeAlias = Mapping[tuple[Fraction, Fraction], Fraction]
@@ -115,7 +115,7 @@ class Blanket:
                 for size in range(drawn, k + 1):
                     for ratios, mass in _times(sets[size - drawn], power).items():
                         joined[size][ratios] += math.comb(number, drawn) * mass
-            sets = [_few(masses) for masses in joined]
+            sets = [on_few_points(masses) for masses in joined]
         return cls.of_masses({ratios: mass / math.comb(len(parts), k) for ratios, mass in sets[k].items()})
 
     @classmethod
@@ -141,12 +141,12 @@ def _times(one: Masses, other: Masses) -> Masses:
     found: dict[tuple[Fraction, Fraction], Fraction] = defaultdict(Fraction)
     for ((a, b), mass), ((c, d), share) in product(one.items(), other.items()):
         found[a * c, b * d] += mass * share
-    return _few(found)
+    return on_few_points(found)
 
 
-def _few(masses: Masses) -> Masses:
+def on_few_points(masses: Masses) -> Masses:
     """The same, or where that is too many atoms, each put on the four points of a grid next to it, its mean kept."""
-    if len(masses) <= _MOST_ATOMS:
+    if len(masses) <= MOST_ATOMS:
         return masses
     grids = [_grid([ratios[side] for ratios in masses]) for side in (0, 1)]
     found: dict[tuple[Fraction, Fraction], Fraction] = defaultdict(Fraction)

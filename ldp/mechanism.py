@@ -176,14 +176,15 @@ class Mechanism(Checked, ABC, Generic[E]):
     @cached_property
     def fingerprint(self) -> bytes:
         """16 bytes that name the mechanism with all its parameters, and what its reports mean."""
-        text = json.dumps(_plain(self), default=_plain, sort_keys=True)
+        text = json.dumps(plain(self), default=plain, sort_keys=True)
         return hashlib.sha256(text.encode()).digest()[:FINGERPRINT_BYTES]
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({', '.join(f'{key}={value!r}' for key, value in self.get_params().items())})"
 
 
-def _plain(value: object) -> object:
+def plain(value: object) -> object:
+    """What JSON can say of a parameter."""
     if isinstance(value, Domain):
         return [value.size, value.labels]
     if isinstance(value, Mechanism):

@@ -231,7 +231,8 @@ class Driver:
         self._cancel_watch = asyncio.ensure_future(look())
 
     # -- effects ------------------------------------------------------------------------------------------------------
-    def _away(self, party: str, error: ComineError | None) -> None:
+    def away(self, party: str, error: ComineError | None) -> None:
+        """Notes that a party is not to be reached, or is again."""
         if error is not None:
             self._watcher(party, AWAY, 0, 0, 0, 0)
         why = error.message if isinstance(error, NotTheParty) else ""  # which somebody has to mend
@@ -243,7 +244,7 @@ class Driver:
         await self._preflight(asked, patient=again)
 
         async def one(client: PartyClient) -> None:
-            approval = await reaching(client, self._away, lambda: put(client))
+            approval = await reaching(client, self.away, lambda: put(client))
             if approval is not None:
                 record.approvals[client.party] = approval
             else:
@@ -260,12 +261,12 @@ class Driver:
         await each(asked, one)
 
     async def _preflight(self, clients: Mapping[str, PartyClient], *, patient: bool) -> None:
-        await preflight(clients, self._identity, self._record.spec.job.deadline_s, self._away if patient else None)
+        await preflight(clients, self._identity, self._record.spec.job.deadline_s, self.away if patient else None)
         self._preflight_at = time.monotonic()
 
     async def _attend(self, client: PartyClient) -> None:
         record, identity = self._record, self._identity
-        approval = await decision(client, record.id, identity.trust, identity.name, self._away, self._watcher)
+        approval = await decision(client, record.id, identity.trust, identity.name, self.away, self._watcher)
         record.approvals[client.party] = approval
         self._watcher(client.party, "approved", 0, 0, 0, 0)
         self._events.put_nowait(Decided(client.party, True))
@@ -276,16 +277,16 @@ class Driver:
         seeds = self._draw_seeds()
         waiting = dict.fromkeys(self._clients, True)
         if again:
-            waiting = await each(self._clients, lambda client: agrees_still(client, record.id, attempt, self._away))
+            waiting = await each(self._clients, lambda client: agrees_still(client, record.id, attempt, self.away))
         if any(waiting.values()) and time.monotonic() > self._preflight_at + PREFLIGHT_S:
             await self._preflight(self._clients, patient=True)
         ready = {party: client for party, client in self._clients.items() if waiting[party]}
         if self._dealer is not None and len(ready) < len(waiting):
             raise lost_dealer()
-        async with turns(ready, record.id, self._away, self._watcher):
+        async with turns(ready, record.id, self.away, self._watcher):
             await each(
                 ready,
-                lambda client: begin(client, record.id, attempt, approvals, seeds.get(client.party, b""), self._away),
+                lambda client: begin(client, record.id, attempt, approvals, seeds.get(client.party, b""), self.away),
             )
         self._events.put_nowait(Signal.STARTED)
 
@@ -307,7 +308,7 @@ class Driver:
         warm = asyncio.get_running_loop().run_in_executor(None, _warm_up)
 
         async def one(client: PartyClient) -> None:
-            await follow(client, record.id, self._away, self._watcher, self._deal)
+            await follow(client, record.id, self.away, self._watcher, self._deal)
             self._events.put_nowait(Reported(client.party, Stand.DONE))
 
         await each(self._clients, one, grace_s=GRACE_S)
@@ -318,7 +319,7 @@ class Driver:
         source = spec.learners[0] if coordinator_learns(spec) else None
 
         async def one(client: PartyClient) -> tuple[ResultHeader, bytes]:
-            fetched = await reaching(client, self._away, lambda: client.result(record.id, table=client.party == source))
+            fetched = await reaching(client, self.away, lambda: client.result(record.id, table=client.party == source))
             self._events.put_nowait(Reported(client.party, Stand.RELEASED))
             return fetched
 

@@ -28,11 +28,14 @@ class TruncatedDiscreteLaplace:
     Args:
         epsilon: ε > 0, as an exact fraction.
         shift: Half the range, from 1 to 65,536; also the mean.
+
+    Attributes:
+        cumulative: The thresholds that a word is compared with.
     """
 
     epsilon: Fraction
     shift: int
-    _cumulative: tuple[int, ...] = field(init=False, repr=False, compare=False)
+    cumulative: tuple[int, ...] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         if self.epsilon <= 0:
@@ -48,7 +51,7 @@ class TruncatedDiscreteLaplace:
         scale = _CONTEXT.divide(Decimal(1 << _BITS), total)
         # The last threshold, 2^128, lies above every word and needs no entry.
         thresholds = tuple(int(_CONTEXT.to_integral_value(_CONTEXT.multiply(p, scale))) for p in partial[:-1])
-        object.__setattr__(self, "_cumulative", thresholds)
+        object.__setattr__(self, "cumulative", thresholds)
 
     @classmethod
     def for_delta(cls, epsilon: Fraction, delta: Fraction) -> TruncatedDiscreteLaplace:
@@ -76,7 +79,7 @@ class TruncatedDiscreteLaplace:
 
     def sample(self, random: RandomStream) -> int:
         """Draw one number in 0 … 2·shift; two holders of equal streams draw the same."""
-        return bisect_right(self._cumulative, random.below(1 << _BITS))
+        return bisect_right(self.cumulative, random.below(1 << _BITS))
 
     def _weight(self, distance: int) -> Decimal:
         return _decay(self.epsilon, distance)

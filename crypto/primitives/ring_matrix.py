@@ -21,7 +21,7 @@ MAX_ROWS: Final = (1 << 31) - 1
 BLOCK_WORDS: Final = 1 << 22  # of all columns together that a protocol computes with at once: 16 MB in words of 32 bits
 LIMB_BITS: Final = 16
 
-_BLOCK: Final = 1 << 12  # columns at once, which stay in the cache; up to 2^21 are exact
+BLOCK: Final = 1 << 12  # columns at once, which stay in the cache; up to 2^21 are exact
 # Products of so few terms stay in one thread of the library for linear algebra. Its threads wait for one another by
 # spinning, which costs whole seconds where several processes share the cores, as parties on one machine do.
 _TERMS: Final = 1 << 18
@@ -62,10 +62,10 @@ def _tiles(number: int) -> list[slice]:
 
 
 def _tile_product(x: Words, y: Words, bits: int) -> NDArray[np.uint64]:
-    piece = min(_TERMS // (len(x) * len(y)), _BLOCK)
+    piece = min(_TERMS // (len(x) * len(y)), BLOCK)
     total = np.zeros((len(x), len(y)), np.uint64)
-    for start in range(0, x.shape[1], _BLOCK):
-        block = slice(start, start + _BLOCK)
+    for start in range(0, x.shape[1], BLOCK):
+        block = slice(start, start + BLOCK)
         ours, theirs = _limbs(x[:, block], piece), _limbs(y[:, block], piece)
         for place, limb in enumerate(theirs):
             # Pairs of limbs that count 2^w and more are zero modulo 2^w.

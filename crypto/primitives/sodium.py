@@ -90,7 +90,7 @@ def load_system() -> Sodium | None:
             handle = ctypes.CDLL(name)
         except OSError:
             continue
-        if (bound := _bind(handle, "system")) is not None:
+        if (bound := bind(handle, "system")) is not None:
             return bound
     return None
 
@@ -107,7 +107,7 @@ def load_bundled() -> Sodium | None:
     path = getattr(sys.modules.get("rbcl._sodium"), "lib_path", None)
     if path is not None and os.path.exists(path):
         os.unlink(path)
-    return _bind(rbcl._sodium, "rbcl")
+    return bind(rbcl._sodium, "rbcl")
 
 
 def _system_names() -> Iterator[str]:
@@ -117,13 +117,14 @@ def _system_names() -> Iterator[str]:
         yield found
 
 
-def _bind(handle: ctypes.CDLL, origin: str) -> Sodium | None:
+def bind(handle: ctypes.CDLL, origin: str) -> Sodium | None:
+    """The functions of a library; None where it lacks one, or is too old."""
     try:
         # Indexing, unlike attributes, gives function objects of our own, whose prototypes nobody else changes.
         version_string = handle["sodium_version_string"]
         version_string.restype = ctypes.c_char_p
         version = version_string().decode()
-        if _parsed(version) < MINIMUM or handle["sodium_init"]() < 0:
+        if parsed(version) < MINIMUM or handle["sodium_init"]() < 0:
             return None
         functions = {field: _function(handle, *prototype) for field, prototype in _PROTOTYPES.items()}
     except AttributeError:
@@ -138,6 +139,7 @@ def _function(handle: ctypes.CDLL, name: str, pointers: int, returns_code: bool)
     return function
 
 
-def _parsed(version: str) -> tuple[int, ...]:
+def parsed(version: str) -> tuple[int, ...]:
+    """The numbers of a version, as they are compared."""
     numbers = version.split("-")[0].split(".")
     return tuple(int(number) for number in numbers if number.isdigit())

@@ -38,6 +38,9 @@ class DiscreteGaussian:
     Args:
         parameter: σ², exact: a fraction, or a float that is taken as the fraction it is.
 
+    Attributes:
+        scale: Of the discrete Laplace noise of which it is sampled.
+
     Raises:
         ConfigurationError: The parameter is not between 2^-20 and 2^60.
     """
@@ -50,8 +53,8 @@ class DiscreteGaussian:
                 f"the parameter sigma^2 of discrete Gaussian noise lies between 2^-20 and 2^60, not at {parameter:g}"
             )
         self.parameter = Fraction(parameter)
-        self._scale = math.isqrt(math.floor(self.parameter)) + 1
-        self._centre = self.parameter / self._scale
+        self.scale = math.isqrt(math.floor(self.parameter)) + 1
+        self._centre = self.parameter / self.scale
 
     @cached_property
     def variance(self) -> float:
@@ -87,14 +90,14 @@ class DiscreteGaussian:
         """Geometric numbers: m or more with probability e^(−m/t), that of a uniform number to be below it."""
         words = rng.uint64(size)
         real = words.astype(np.float64)
-        exponents = self._scale * (WORD * math.log(2) - np.log(real + 0.5))
-        margin = self._scale * (LOG_MARGIN + 1 / (real + 0.5))
+        exponents = self.scale * (WORD * math.log(2) - np.log(real + 0.5))
+        margin = self.scale * (LOG_MARGIN + 1 / (real + 0.5))
         magnitudes = np.floor(exponents).astype(np.int64)
         nearest = np.rint(exponents)
         for place in np.flatnonzero(np.abs(exponents - nearest) <= margin):
             uniform = LazyUniform(int(words[place]), rng)
             found = max(0, math.floor(exponents[place] - margin[place]))
-            while uniform.below_power(Fraction(found + 1, self._scale)):
+            while uniform.below_power(Fraction(found + 1, self.scale)):
                 found += 1
             magnitudes[place] = found
         return magnitudes

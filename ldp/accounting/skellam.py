@@ -35,6 +35,8 @@ class Skellam:
         total_variation: By how much one number's distribution can differ from Skellam's at most. A release of D numbers
             adds D·(1 + e^ε) times this to δ.
         largest: The largest variance that can be drawn.
+        first: The least Poisson number that is drawn.
+        bounds: Up to which a word of 128 bits gives that number, and each of those that follow.
 
     Raises:
         ConfigurationError: The variance is not above 0, or above 2^32.
@@ -47,8 +49,8 @@ class Skellam:
         if isinstance(mu, bool) or not isinstance(mu, int | float | Fraction) or not 0 < mu <= self.largest:
             raise ConfigurationError(f"the variance of Skellam noise lies above 0 and is 2^32 at most, not {mu!r}")
         self.variance = Fraction(mu)
-        self._first, self._bounds = _poisson_table(self.variance / 2)
-        self._high = np.array([bound >> _WORD for bound in self._bounds], dtype=np.uint64)
+        self.first, self.bounds = _poisson_table(self.variance / 2)
+        self._high = np.array([bound >> _WORD for bound in self.bounds], dtype=np.uint64)
 
     def draw(self, size: int, rng: Randomness) -> Noise:
         """Independent noise; shape (size,).
@@ -57,16 +59,16 @@ class Skellam:
             size: How many.
             rng: The source of randomness.
         """
-        return self._poisson(size, rng) - self._poisson(size, rng)
+        return self.poisson(size, rng) - self.poisson(size, rng)
 
-    def _poisson(self, size: int, rng: Randomness) -> Noise:
+    def poisson(self, size: int, rng: Randomness) -> Noise:
         """Places in the table; two numbers' first entry cancels."""
         words = rng.uint64(size)
         places = np.searchsorted(self._high, words, side="right")
         tied = np.searchsorted(self._high, words, side="left") != places
         for place in np.flatnonzero(tied):
             whole = int(words[place]) << _WORD | int(rng.uint64(1)[0])
-            places[place] = bisect_right(self._bounds, whole)
+            places[place] = bisect_right(self.bounds, whole)
         return places
 
 

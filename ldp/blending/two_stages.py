@@ -51,6 +51,10 @@ class TwoStageEncoding(NumberedReports):
         sizes: How many records (URLs) each query has; at least two queries.
         query_share: The part of ε that the first stage takes.
 
+    Attributes:
+        query: The first stage.
+        url: The second stage, by how many URLs a query has.
+
     Raises:
         ConfigurationError: The sizes are not those of the domain, or the share leaves nothing for a stage.
     """
@@ -66,20 +70,20 @@ class TwoStageEncoding(NumberedReports):
             raise ConfigurationError(f"at least two queries must share the {self.domain.size:,} records among them")
         if not 0 < query_share < 1:
             raise ConfigurationError(f"the queries' share of the budget lies between 0 and 1, not at {query_share}")
-        self._query = DirectEncoding(len(self.sizes), query_share * self.epsilon)
-        self._url = {k: DirectEncoding(k, self._url_epsilon(k)) for k in sorted(set(self.sizes)) if k > 1}
+        self.query = DirectEncoding(len(self.sizes), query_share * self.epsilon)
+        self.url = {k: DirectEncoding(k, self._url_epsilon(k)) for k in sorted(set(self.sizes)) if k > 1}
 
     def _url_epsilon(self, k: int) -> float:
-        rest = math.exp(self.epsilon - self._query.epsilon)
+        rest = math.exp(self.epsilon - self.query.epsilon)
         most = math.log(rest * (k - 1) / (k - rest)) if k > rest else math.inf
         return check_epsilon((1 - _SPARE) * min(most, self.epsilon))
 
     def _rates(self, k: int) -> tuple[Fraction, Fraction, Fraction]:
         """A, B and C of queries with k URLs; B is C where there is one URL only, and nobody has another one."""
-        other = self._query.q / k
+        other = self.query.q / k
         if k == 1:
-            return self._query.p, other, other
-        return self._query.p * self._url[k].p, self._query.p * self._url[k].q, other
+            return self.query.p, other, other
+        return self.query.p * self.url[k].p, self.query.p * self.url[k].q, other
 
     @property
     def exact_epsilon(self) -> float:
@@ -94,9 +98,9 @@ class TwoStageEncoding(NumberedReports):
     def _perturb(self, values: ArrayLike, rng: Randomness) -> tuple[NDArray[Any], ...]:
         codes = self.domain.codes(values)
         queries = np.searchsorted(self._starts, codes, side="right") - 1
-        reported = self._query.privatise(queries, rng).fields[0].astype(np.int64)
+        reported = self.query.privatise(queries, rng).fields[0].astype(np.int64)
         urls, numbers = np.zeros(len(codes), dtype=np.int64), np.array(self.sizes)[reported]
-        for k, second in self._url.items():
+        for k, second in self.url.items():
             own = np.flatnonzero((numbers == k) & (reported == queries))
             urls[own] = second.privatise((codes - self._starts[queries])[own], rng).fields[0]
             others = np.flatnonzero((numbers == k) & (reported != queries))
@@ -107,14 +111,14 @@ class TwoStageEncoding(NumberedReports):
     @cached_property
     def _coefficients(self) -> tuple[Floats, Floats, Floats]:
         """A, b and c of each record, shape (d,) each."""
-        gap = self._query.p - self._query.q
+        gap = self.query.p - self.query.q
         found = {}
         for k in set(self.sizes):
             own, same, other = self._rates(k)
             a = 1 / (own - same) if k > 1 else Fraction(0)
             # For the others' URLs the query's own count is needed, which is (reports − n·q)/(p − q).
             by_query = a * (other - same) if k > 1 else Fraction(1)
-            found[k] = (a, by_query / gap, by_query / gap * self._query.q + a * other)
+            found[k] = (a, by_query / gap, by_query / gap * self.query.q + a * other)
         rows = np.array([[float(each) for each in found[k]] for k in self.sizes])
         a, b, c = np.repeat(rows, self.sizes, axis=0).T
         return a, b, c
@@ -135,7 +139,7 @@ class TwoStageEncoding(NumberedReports):
         a, b, _ = self._coefficients
         rates = np.array([[float(each) for each in self._rates(k)] for k in self.sizes])
         records = np.repeat(rates, self.sizes, axis=0).T
-        queries = (float(self._query.p), float(self._query.p), float(self._query.q))
+        queries = (float(self.query.p), float(self.query.p), float(self.query.q))
         users = (counts, same - counts, n - same)
         total = np.zeros(self.domain.size)
         for number, record, query in zip(users, records, queries, strict=True):
@@ -168,9 +172,9 @@ class TwoStageEncoding(NumberedReports):
         Returns:
             Of shape (number of queries,) each.
         """
-        gap = float(self._query.p - self._query.q)
+        gap = float(self.query.p - self.query.q)
         shares = np.add.reduceat(tally, self._starts) / n
-        return (shares - float(self._query.q)) / gap, shares * (1 - shares) / gap**2 / (n - 1)
+        return (shares - float(self.query.q)) / gap, shares * (1 - shares) / gap**2 / (n - 1)
 
     def channel(self) -> Channel:
         """From each record to each."""

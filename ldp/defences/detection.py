@@ -126,7 +126,7 @@ def detect(
         raise ConfigurationError(f"the share of genuine reports that may be lost lies between 0 and 1, not at {loss:g}")
     some(len(reports))
     rng = Randomness.from_os() if rng is None else rng
-    null = _null(oracle, rng)
+    null = null_law(oracle, rng)
     values = np.sort(np.argsort(-oracle.tally(reports), kind="stable")[:watched])
     users, n = _users(oracle, reports, values), len(reports)
     abnormal = []
@@ -250,19 +250,19 @@ def _search(users: Users, n: int, largest: int, width: int) -> list[tuple[tuple[
 
 # -- what genuine reports support by chance ---------------------------------------------------------------------------
 @singledispatch
-def _null(oracle: PureOracle, rng: Randomness) -> Null:  # noqa: ARG001
+def null_law(oracle: PureOracle, rng: Randomness) -> Null:  # noqa: ARG001
     """The largest probability that a genuine report supports an itemset, whatever its user's value is."""
     raise ConfigurationError(
         f"reports of {oracle.name} do not support several values each; detect works on unary, hashed and subset reports"
     )
 
 
-@_null.register
+@null_law.register
 def _(oracle: UnaryEncoding, rng: Randomness) -> Null:  # noqa: ARG001
     return lambda itemset, error: (float(oracle.p * oracle.q ** (len(itemset) - 1)), error)
 
 
-@_null.register
+@null_law.register
 def _(oracle: SubsetSelection, rng: Randomness) -> Null:  # noqa: ARG001
     d, k, p = oracle.domain.size, oracle.k, oracle.p
 
@@ -279,14 +279,14 @@ def _(oracle: SubsetSelection, rng: Randomness) -> Null:  # noqa: ARG001
     return rate
 
 
-@_null.register
+@null_law.register
 def _(oracle: PrefixHashing, rng: Randomness) -> Null:  # noqa: ARG001
     raise ConfigurationError(
         f"the functions of {oracle.name} hash more strings than its candidates; detect takes others"
     )
 
 
-@_null.register
+@null_law.register
 def _(oracle: LocalHashing, rng: Randomness) -> Null:
     # Functions are pairwise independent only: they send regular sets, as three values at equal distances, to one bucket
     # more often than chance. A report supports a set if they do, and the report names that bucket: p of them at most.

@@ -38,24 +38,27 @@ class TwoRounds(MemoisedMechanism[Estimate], PureOracle):
         domain: The domain, its size, or the texts of its values.
         epsilon: ε1, of a single report.
         permanent_epsilon: ε∞, of all reports of a value together; by default 2·ε1, and 16 at most.
+
+    Attributes:
+        first: The first round.
     """
 
     _first_round: ClassVar[type[PureOracle]]
 
     def __init__(self, domain: DomainLike, epsilon: float, permanent_epsilon: float | None = None) -> None:
         self.permanent_epsilon = permanent_epsilon
-        self._first = self._first_round(Domain.of(domain).size, permanent_budget(epsilon, permanent_epsilon))
+        self.first = self._first_round(Domain.of(domain).size, permanent_budget(epsilon, permanent_epsilon))
         super().__init__(domain, epsilon)
 
     @property
     def exact_permanent_epsilon(self) -> float:
         """That of the first round."""
-        return self._first.exact_epsilon
+        return self.first.exact_epsilon
 
     @property
     def answer_layout(self) -> Field:
         """A report of the first round."""
-        return self._first.layout[0]
+        return self.first.layout[0]
 
     def keys(self, values: ArrayLike, traits: NDArray[Any]) -> NDArray[np.int64]:  # noqa: ARG002 (users have none)
         """The values' numbers."""
@@ -63,7 +66,7 @@ class TwoRounds(MemoisedMechanism[Estimate], PureOracle):
 
     def answers(self, keys: NDArray[np.int64], traits: NDArray[Any], rng: Randomness) -> NDArray[Any]:  # noqa: ARG002
         """Reports of the first round."""
-        return self._first.privatise(keys, rng).fields[0]
+        return self.first.privatise(keys, rng).fields[0]
 
 
 class LongitudinalDirectEncoding(TwoRounds, DirectEncoding):
@@ -73,6 +76,9 @@ class LongitudinalDirectEncoding(TwoRounds, DirectEncoding):
     the d − 2 third values. The published calibration forgets the latter, and so adds far more noise than ε1 asks for.
 
     Arguments are those of `TwoRounds`.
+
+    Attributes:
+        second: The second round.
     """
 
     name: ClassVar[str] = "l-grr"
@@ -81,12 +87,12 @@ class LongitudinalDirectEncoding(TwoRounds, DirectEncoding):
     def __init__(self, domain: DomainLike, epsilon: float, permanent_epsilon: float | None = None) -> None:
         super().__init__(domain, epsilon, permanent_epsilon)
         d = self.domain.size
-        kept, other = self._first.p, self._first.q
+        kept, other = self.first.p, self.first.q
         # Over both rounds P = 1 − (d − 1)·Q and Q = q1 + (p1 − q1)·q2; this is the q2 for which P = e^ε1·Q.
         grown = exp_below(self.epsilon)
         q2 = (kept - grown * other) / ((kept - other) * (d - 1 + grown))
-        self._second = DirectEncoding(d, _direct_budget(d, q2))
-        self.q = other + (kept - other) * self._second.q
+        self.second = DirectEncoding(d, _direct_budget(d, q2))
+        self.q = other + (kept - other) * self.second.q
         self.p = 1 - (d - 1) * self.q
 
     def respond(
@@ -96,7 +102,7 @@ class LongitudinalDirectEncoding(TwoRounds, DirectEncoding):
         rng: Randomness,
     ) -> tuple[NDArray[Any], ...]:
         """Direct encoding of the kept answers."""
-        return self._second.privatise(answers, rng).fields
+        return self.second.privatise(answers, rng).fields
 
 
 def _direct_budget(d: int, other: Fraction) -> float:
@@ -113,17 +119,20 @@ class LongitudinalUnaryEncoding(TwoRounds, UnaryEncoding):
     Over both rounds it is optimised unary encoding with ε1.
 
     Arguments are those of `TwoRounds`.
+
+    Attributes:
+        flip: The probability that the second round flips a bit.
     """
 
     name: ClassVar[str] = "l-osue"
     _first_round: ClassVar = OptimisedUnaryEncoding
 
     def _probabilities(self) -> tuple[Dyadic, Dyadic]:
-        q1 = self._first.q
+        q1 = self.first.q
         # Over both rounds Q = q1·(1 − r) + (1 − q1)·r for a flip with probability r, and P stays at 1/2.
         flip = (1 / (exp_below(self.epsilon) + 1) - q1) / (1 - 2 * q1)
-        self._flip = Dyadic.ceil(max(flip, Fraction(0)), PRECISE_BITS)
-        q = q1 + (1 - 2 * q1) * self._flip.fraction
+        self.flip = Dyadic.ceil(max(flip, Fraction(0)), PRECISE_BITS)
+        q = q1 + (1 - 2 * q1) * self.flip.fraction
         return Dyadic(1, 1), Dyadic.ceil(q, 2 * PRECISE_BITS)
 
     def respond(
@@ -133,4 +142,4 @@ class LongitudinalUnaryEncoding(TwoRounds, UnaryEncoding):
         rng: Randomness,
     ) -> tuple[NDArray[Any], ...]:
         """Each kept bit, flipped with the same probability."""
-        return (answers ^ coin_rows(self._flip, len(answers), self.domain.size, rng),)
+        return (answers ^ coin_rows(self.flip, len(answers), self.domain.size, rng),)

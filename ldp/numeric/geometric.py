@@ -40,18 +40,22 @@ class FineGeometric:
     Args:
         span: The data's range, in steps.
         factor: The largest ratio allowed, above 1.
+
+    Attributes:
+        fine: u(0), u(1), ... in whole numbers.
+        coarse: v(0), v(1), ... in whole numbers, as far as the table goes.
     """
 
     def __init__(self, span: int, factor: Fraction) -> None:
         self.span, self.factor = span, factor
         places = np.exp(-math.log(factor) * np.arange(span) / span) * _FINE
-        self._fine = np.minimum.accumulate(places.astype(np.int64))
-        self._first, self._last = int(self._fine[0]), int(self._fine[-1])
-        self._coarse = self._ranges()
-        self._further = self._rest(self._coarse)
-        while len(self._coarse) > 1 and not self._falls(self._coarse, self._further):
-            self._coarse.pop()
-            self._further = self._rest(self._coarse)
+        self.fine = np.minimum.accumulate(places.astype(np.int64))
+        self._first, self._last = int(self.fine[0]), int(self.fine[-1])
+        self.coarse = self._ranges()
+        self._further = self._rest(self.coarse)
+        while len(self.coarse) > 1 and not self._falls(self.coarse, self._further):
+            self.coarse.pop()
+            self._further = self._rest(self.coarse)
 
     def _ranges(self) -> list[int]:
         weights = [int(_COARSE * (1 - 1 / self.factor))]
@@ -73,7 +77,7 @@ class FineGeometric:
     @property
     def worst_ratio(self) -> Fraction:
         """The largest ratio of the probabilities of two numbers that are at most a range apart; at most `factor`."""
-        weights, total = self._coarse, sum(self._coarse) + self._further
+        weights, total = self.coarse, sum(self.coarse) + self._further
         ratios = [Fraction(a, b) for a, b in pairwise(weights)]
         return max([*ratios, Fraction(weights[-1] * total, weights[0] * self._further)])
 
@@ -84,31 +88,31 @@ class FineGeometric:
     def tail(self, k: int) -> Fraction:
         """The exact probability of k steps or more, for k ≥ 1."""
         ranges, place = divmod(k, self.span)
-        rounds, left = divmod(ranges, len(self._coarse))
-        total = sum(self._coarse) + self._further
-        here = self._coarse[left] * Fraction(int(self._fine[place:].sum()), self._fine_total)
-        further = sum(self._coarse[left + 1 :]) + self._further
+        rounds, left = divmod(ranges, len(self.coarse))
+        total = sum(self.coarse) + self._further
+        here = self.coarse[left] * Fraction(int(self.fine[place:].sum()), self._fine_total)
+        further = sum(self.coarse[left + 1 :]) + self._further
         return Fraction(self._further, total) ** rounds * (here + further) / total / (2 - self._one_sided(0))
 
     def _one_sided(self, k: int) -> Fraction:
         ranges, place = divmod(k, self.span)
-        rounds, left = divmod(ranges, len(self._coarse))
-        total = sum(self._coarse) + self._further
-        coarse = Fraction(self._coarse[left], total) * Fraction(self._further, total) ** rounds
-        return coarse * Fraction(int(self._fine[place]), self._fine_total)
+        rounds, left = divmod(ranges, len(self.coarse))
+        total = sum(self.coarse) + self._further
+        coarse = Fraction(self.coarse[left], total) * Fraction(self._further, total) ** rounds
+        return coarse * Fraction(int(self.fine[place]), self._fine_total)
 
     @cached_property
     def _fine_total(self) -> int:
-        return int(self._fine.sum())
+        return int(self.fine.sum())
 
     @cached_property
     def variance(self) -> Fraction:
         """Of the noise, in steps squared; its mean is 0."""
-        places = [sum(int(u) * r**power for r, u in enumerate(self._fine)) for power in (1, 2)]
+        places = [sum(int(u) * r**power for r, u in enumerate(self.fine)) for power in (1, 2)]
         first, second = (Fraction(each, self._fine_total) for each in places)
-        size, table = len(self._coarse), sum(self._coarse)
+        size, table = len(self.coarse), sum(self.coarse)
         again = Fraction(self._further, table + self._further)
-        within = [Fraction(sum(v * q**power for q, v in enumerate(self._coarse)), table) for power in (1, 2)]
+        within = [Fraction(sum(v * q**power for q, v in enumerate(self.coarse)), table) for power in (1, 2)]
         rounds = again / (1 - again)  # the mean of their geometric number; its square's mean follows from it
         ranges = size * rounds + within[0]
         squares = size**2 * rounds * (1 + 2 * rounds) + 2 * size * rounds * within[0] + within[1]
@@ -131,10 +135,10 @@ class FineGeometric:
         ranges = np.zeros(size, dtype=np.int64)
         waiting = np.arange(size)
         while waiting.size:
-            drawn = self._pick(np.cumsum(self._coarse), sum(self._coarse) + self._further, waiting.size, rng)
+            drawn = self._pick(np.cumsum(self.coarse), sum(self.coarse) + self._further, waiting.size, rng)
             ranges[waiting] += drawn
-            waiting = waiting[drawn == len(self._coarse)]
-        return ranges * self.span + self._pick(np.cumsum(self._fine), self._fine_total, size, rng)
+            waiting = waiting[drawn == len(self.coarse)]
+        return ranges * self.span + self._pick(np.cumsum(self.fine), self._fine_total, size, rng)
 
     @staticmethod
     def _pick(bounds: NDArray[np.int64], total: int, size: int, rng: Randomness) -> Steps:

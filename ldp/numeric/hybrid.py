@@ -72,7 +72,7 @@ class Hybrid(NumericMechanism):
         return (Field("uint16"),)
 
     @property
-    def _cells(self) -> int:
+    def cells(self) -> int:
         """How many outputs the piecewise mechanism has, if it is used: at most 2^16 − 2 above ε*."""
         return self._piecewise.windows.cells if self.alpha else 0
 
@@ -81,7 +81,7 @@ class Hybrid(NumericMechanism):
         codes = np.empty(len(points), dtype=np.int64)
         (codes[piecewise],) = self._piecewise._perturb_points(points[piecewise], rng)
         ends = randomly_rounded(points[~piecewise] / self.grid, 1, rng)
-        codes[~piecewise] = self._cells + self._duchi._perturb_points(ends, rng)[0]
+        codes[~piecewise] = self.cells + self._duchi._perturb_points(ends, rng)[0]
         return (codes,)
 
     def blanket(self) -> Blanket:
@@ -92,7 +92,7 @@ class Hybrid(NumericMechanism):
         return Blanket.mixture(parts)
 
     def _valid(self, reports: Reports) -> bool:
-        return bool(np.all(reports.fields[0] < self._cells + 2))
+        return bool(np.all(reports.fields[0] < self.cells + 2))
 
     @property
     def tally_shape(self) -> tuple[int, ...]:
@@ -102,8 +102,8 @@ class Hybrid(NumericMechanism):
     def tally(self, reports: Reports) -> Tally:
         """The two mechanisms' tallies."""
         codes = reports.fields[0].astype(np.int64)
-        cells = Reports(self.fingerprint, (codes[codes < self._cells],))
-        ends = Reports(self.fingerprint, (codes[codes >= self._cells] - self._cells,))
+        cells = Reports(self.fingerprint, (codes[codes < self.cells],))
+        ends = Reports(self.fingerprint, (codes[codes >= self.cells] - self.cells,))
         return np.array([len(cells), *self._piecewise.tally(cells), *self._duchi.tally(ends)])
 
     def moments(self, tally: Tally, n: int) -> tuple[float, float | None]:
@@ -124,7 +124,7 @@ class Hybrid(NumericMechanism):
         for point, row in enumerate(self._piecewise.channel()):
             up = Fraction(point, self.grid)
             ends = [(1 - self.alpha) * ((1 - up) * a + up * b) for a, b in zip(lower, upper, strict=True)]
-            rows.append([self.alpha * p for p in row[: self._cells]] + ends)
+            rows.append([self.alpha * p for p in row[: self.cells]] + ends)
         return rows
 
     def outcomes(self, reports: Reports) -> NDArray[np.int64]:

@@ -43,6 +43,11 @@ class HadamardResponse(NumberedReports):
         domain: The domain, its size, or the texts of its values.
         epsilon: The privacy budget ε.
         blocks: B, a power of two; by default that with the least mean variance where all values are equally frequent.
+
+    Attributes:
+        shape: The blocks.
+        block: Of each value.
+        row: Of each value in its block's matrix, from 1.
     """
 
     name: ClassVar[str] = "hr"
@@ -53,30 +58,30 @@ class HadamardResponse(NumberedReports):
         if blocks is None:
             most = int(math.log2(min(math.exp(self.epsilon), self.domain.size)))
             choices = [_Shape(self.domain.size, 1 << power, grown) for power in range(most + 1)]
-            self._shape = min(choices, key=lambda shape: shape.even_variance)
+            self.shape = min(choices, key=lambda shape: shape.even_variance)
         else:
-            self._shape = _Shape(self.domain.size, blocks, grown)
+            self.shape = _Shape(self.domain.size, blocks, grown)
         self.blocks = blocks
         order = np.argsort(Randomness.from_seed(_PUBLIC_ORDER).uint64(self.domain.size), kind="stable")
-        spread = np.arange(self.domain.size) if self._shape.blocks == 1 else order
+        spread = np.arange(self.domain.size) if self.shape.blocks == 1 else order
         # Blocks are filled evenly. A block's first row is all +1, so its values start at row 1.
-        self._block = spread % self._shape.blocks
-        self._row = spread // self._shape.blocks + 1
+        self.block = spread % self.shape.blocks
+        self.row = spread // self.shape.blocks + 1
 
     @property
     def mapping(self) -> int:
         """The second where there are several blocks: they were filled one after the other before."""
-        return 1 if self._shape.blocks == 1 else 2
+        return 1 if self.shape.blocks == 1 else 2
 
     @property
     def exact_epsilon(self) -> float:
         """Of a number inside the half block against one outside."""
-        shape = self._shape
+        shape = self.shape
         return log_above(shape.inside / shape.outside)
 
     def _perturb(self, values: ArrayLike, rng: Randomness) -> tuple[NDArray[Any], ...]:
-        codes, shape = self.domain.codes(values), self._shape
-        row, block = self._row[codes], self._block[codes]
+        codes, shape = self.domain.codes(values), self.shape
+        row, block = self.row[codes], self.block[codes]
         inside = coin_flips(shape.held, len(codes), rng)
         within = rng.integers(shape.block, len(codes)).astype(np.int64)
         # Outside the half block lie its other half, and behind it in this count all other blocks.
@@ -91,9 +96,9 @@ class HadamardResponse(NumberedReports):
 
     def unbiased(self, tally: Tally, n: int) -> Floats:  # noqa: ARG002 (blocks without the value cancel by themselves)
         """What the value's half block has more than the other half, over the expected excess of one report."""
-        shape = self._shape
+        shape = self.shape
         sums = walsh_hadamard(tally.reshape(shape.blocks, shape.block))
-        excess: Floats = sums[self._block, self._row].astype(np.float64)
+        excess: Floats = sums[self.block, self.row].astype(np.float64)
         return excess / float(shape.excess)
 
     def estimate(self, tally: Tally, n: int) -> Estimate:
@@ -103,7 +108,7 @@ class HadamardResponse(NumberedReports):
         where there are more values than reports.
         """
         some(n)
-        counts, shape = self.unbiased(tally, n), self._shape
+        counts, shape = self.unbiased(tally, n), self.shape
         reports = tally.reshape(shape.blocks, shape.block).sum(axis=1)
         own, other = shape.half * (shape.inside + shape.outside), 2 * shape.half * shape.outside
         users = np.full(shape.blocks, float(n))
@@ -113,21 +118,21 @@ class HadamardResponse(NumberedReports):
 
     def variance(self, counts: Floats, n: int) -> Floats:
         """By where a user's own value lies: in another block, in the same one, or it is the value itself."""
-        users: Floats = np.bincount(self._block, weights=counts, minlength=self._shape.blocks).astype(np.float64)
+        users: Floats = np.bincount(self.block, weights=counts, minlength=self.shape.blocks).astype(np.float64)
         return self._variance(np.asarray(counts, dtype=np.float64), users, n)
 
     def _variance(self, counts: Floats, users: Floats, n: int) -> Floats:
         """As `variance`, for so many users whose values are in each block."""
-        shape = self._shape
+        shape = self.shape
         square = shape.excess**2
         near = float(shape.half * (shape.inside + shape.outside) / square)
         far = float(2 * shape.half * shape.outside / square)
-        in_block = users[self._block]
+        in_block = users[self.block]
         return np.maximum(far * (n - in_block) + near * in_block - counts, 0)
 
     def channel(self) -> Channel:
         """Over all K numbers."""
-        shape = self._shape
+        shape = self.shape
         if shape.size > _LARGEST_ENUMERATED:
             raise NotImplementedError(f"a channel with {shape.size} outputs is not enumerated")
         numbers = np.arange(shape.size)
@@ -140,31 +145,31 @@ class HadamardResponse(NumberedReports):
 
     def starts(self, values: Codes) -> NDArray[np.int64]:
         """The first number of each value's block, which lies in the half block of all the block's values."""
-        return self._block[values] * self._shape.block
+        return self.block[values] * self.shape.block
 
     @property
     def numbers(self) -> int:
         """K, how many numbers a report may name."""
-        return self._shape.size
+        return self.shape.size
 
     @property
     def one_block(self) -> bool:
         """Whether B = 1: then a report supports its user's value with `p`, and every other one with 1/2."""
-        return self._shape.blocks == 1
+        return self.shape.blocks == 1
 
     @property
     def p(self) -> Fraction:
         """The probability that a report supports its user's value."""
-        return self._shape.held.fraction
+        return self.shape.held.fraction
 
     @property
     def share(self) -> Fraction:
         """The share of the numbers that support a value: 1 / (2B)."""
-        return Fraction(self._shape.half, self._shape.size)
+        return Fraction(self.shape.half, self.shape.size)
 
     def blanket(self) -> Blanket:
         """Uniform over the numbers; two values of different blocks, where there are several, differ most."""
-        shape = self._shape
+        shape = self.shape
         inside, outside = shape.size * shape.inside, shape.size * shape.outside
         half = Fraction(shape.half, shape.size)
         if shape.blocks > 1:
@@ -176,8 +181,8 @@ class HadamardResponse(NumberedReports):
         return Blanket(outside, tuple(atoms))
 
     def _half_block(self, codes: Codes, numbers: NDArray[np.int64]) -> NDArray[np.bool_]:
-        same: NDArray[np.bool_] = numbers // self._shape.block == self._block[codes]
-        return same & ~parity(numbers % self._shape.block & self._row[codes])
+        same: NDArray[np.bool_] = numbers // self.shape.block == self.block[codes]
+        return same & ~parity(numbers % self.shape.block & self.row[codes])
 
 
 class _Shape:

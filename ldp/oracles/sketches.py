@@ -150,6 +150,9 @@ class FastLocalHashing(Sketch):
         functions: K; a server takes K·d steps for an estimate.
         buckets: g; by default the number with the least variance.
         salt: Which K functions; public, the same at clients and servers.
+
+    Attributes:
+        bucket: What perturbs a bucket.
     """
 
     name: ClassVar[str] = "flh"
@@ -159,22 +162,22 @@ class FastLocalHashing(Sketch):
     ) -> None:
         chosen = best_buckets(epsilon) if buckets is None else buckets
         super().__init__(domain, epsilon, functions, chosen, salt)
-        self._bucket = DirectEncoding(self.buckets, epsilon)
-        self.p, self.q = self._bucket.p, Fraction(1, self.buckets)
+        self.bucket = DirectEncoding(self.buckets, epsilon)
+        self.p, self.q = self.bucket.p, Fraction(1, self.buckets)
 
     @property
     def exact_epsilon(self) -> float:
         """That of direct encoding over the buckets."""
-        return self._bucket.exact_epsilon
+        return self.bucket.exact_epsilon
 
     @property
     def layout(self) -> tuple[Field, ...]:
         """A function's number and a bucket."""
-        return (self._number, *self._bucket.layout)
+        return (self._number, *self.bucket.layout)
 
     def _perturb(self, values: ArrayLike, rng: Randomness) -> tuple[NDArray[Any], ...]:
         numbers, buckets = self._hashed(values, rng)
-        return numbers, self._bucket.privatise(buckets, rng).fields[0]
+        return numbers, self.bucket.privatise(buckets, rng).fields[0]
 
     def _valid(self, reports: Reports) -> bool:
         return bool(np.all(reports.fields[0] < self.functions) and np.all(reports.fields[1] < self.buckets))
@@ -187,7 +190,7 @@ class FastLocalHashing(Sketch):
 
     def channel(self) -> Channel:
         """Of the bucket, given a function that sends value v to bucket v mod g."""
-        p, other, g = self._bucket.p, self._bucket.q, self.buckets
+        p, other, g = self.bucket.p, self.bucket.q, self.buckets
         return [[p if y == v % g else other for y in range(g)] for v in range(self.domain.size)]
 
     def supports(self, reports: Reports, values: Codes) -> Bits:
@@ -197,7 +200,7 @@ class FastLocalHashing(Sketch):
 
     def blanket(self) -> Blanket:
         """That of direct encoding over the buckets: two values may meet under none of the functions."""
-        return self._bucket.blanket()
+        return self.bucket.blanket()
 
 
 class CountMeanSketch(Sketch):

@@ -78,9 +78,9 @@ class Wheel(SetOracle):
     @property
     def exact_epsilon(self) -> float:
         """Of one of m buckets against one of the t − m others; no set has a bucket that is rarer than those."""
-        return log_above(self.p / self._other(self.length))
+        return log_above(self.p / self.other_buckets(self.length))
 
-    def _other(self, buckets: int) -> Fraction:
+    def other_buckets(self, buckets: int) -> Fraction:
         """The probability of each bucket that the set is not sent to, if it is sent to so many."""
         return (1 - buckets * self.p) / (self.t - buckets)
 
@@ -97,9 +97,9 @@ class Wheel(SetOracle):
         full = complete(Baskets.of(values, self.domain), self.length, rng)
         seeds = self.functions.draw(len(full), rng)
         own = np.sort(self.functions.buckets(seeds[:, None], full), axis=1)
-        return seeds, self._report(own, rng)
+        return seeds, self.reported(own, rng)
 
-    def _report(self, own: NDArray[np.int64], rng: Randomness) -> NDArray[np.int64]:
+    def reported(self, own: NDArray[np.int64], rng: Randomness) -> NDArray[np.int64]:
         """A bucket for each row of m buckets, some of which may be equal; sorted."""
         repeated = np.zeros(own.shape, dtype=np.bool_)
         repeated[:, 1:] = own[:, 1:] == own[:, :-1]
@@ -142,13 +142,13 @@ class Wheel(SetOracle):
         channel = []
         for number in range(1 << d):
             cuts = [{v % t for v in each} for each in members_of(number, d, m)]
-            rows = [[self.p if y in own else self._other(len(own)) for y in range(t)] for own in cuts]
+            rows = [[self.p if y in own else self.other_buckets(len(own)) for y in range(t)] for own in cuts]
             channel.append([sum(column, Fraction(0)) / len(rows) for column in zip(*rows, strict=True)])
         return channel
 
     def blanket(self) -> Blanket:
         """A function and a uniform bucket, between the rarest and the likeliest."""
-        return Blanket.between(self.t * self._other(self.length), self.t * self.p)
+        return Blanket.between(self.t * self.other_buckets(self.length), self.t * self.p)
 
 
 def _best_buckets(d: int, m: int, grown: float, criterion: str) -> int:

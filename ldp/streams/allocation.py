@@ -197,7 +197,7 @@ def p_series(epsilon: float, p: float = 2.0) -> Iterator[Fraction]:
     """
     if exact(p) <= 1:
         raise ConfigurationError(f"a p-series has a sum for exponents above 1 only, not for {p:g}")
-    power, total = _decimal(-p), _zeta(float(p))
+    power, total = _decimal(-p), zeta(float(p))
     return _within(epsilon, (Fraction(_DECIMALS.power(Decimal(i), power)) / total * _SLACK for i in count(1)))
 
 
@@ -206,7 +206,7 @@ def _decimal(number: float) -> Decimal:
     return _DECIMALS.create_decimal_from_float(float(number))
 
 
-def _zeta(p: float) -> Fraction:
+def zeta(p: float) -> Fraction:
     """ζ(p) to 20 digits: the first terms, and the Euler–Maclaurin formula for the rest."""
     exponent, power = Fraction(p), _decimal(-p)
     total = sum(Fraction(_DECIMALS.power(Decimal(i), power)) for i in range(1, _DIRECT))

@@ -34,6 +34,9 @@ class WindowLedger:
         w: The length of a window, in steps.
         epsilon: What may be spent in a window.
 
+    Attributes:
+        entries: Steps, ascending, and their amounts.
+
     Raises:
         ConfigurationError: The window has no step, or the budget is not above 0.
     """
@@ -42,7 +45,7 @@ class WindowLedger:
         self.w, self.epsilon = check_window(w), exact(epsilon)
         if not self.epsilon:
             raise ConfigurationError("a ledger of a budget of 0 would refuse everything; give it more")
-        self._entries: deque[tuple[int, Fraction]] = deque()  # (step, amount), steps ascending
+        self.entries: deque[tuple[int, Fraction]] = deque()  # (step, amount), steps ascending
 
     def spent(self, step: int) -> Fraction:
         """What the w steps that end with this one have spent.
@@ -51,7 +54,7 @@ class WindowLedger:
             InputDataError: The step is no whole number, or lies before the last at which something was spent.
         """
         first = self._checked(step) - self.w + 1
-        return sum((amount for at, amount in self._entries if at >= first), Fraction(0))
+        return sum((amount for at, amount in self.entries if at >= first), Fraction(0))
 
     def left(self, step: int) -> Fraction:
         """What may still be spent at this step.
@@ -75,15 +78,15 @@ class WindowLedger:
                 f"the budget of {float(self.epsilon):g} for {self.w} steps does not allow {float(amount):g} at step "
                 f"{step}, where {float(left):g} is left; wait until earlier reports leave the window"
             )
-        while self._entries and self._entries[0][0] <= step - self.w:
-            self._entries.popleft()
-        if self._entries and self._entries[-1][0] == step:
-            amount += self._entries.pop()[1]
-        self._entries.append((step, amount))
+        while self.entries and self.entries[0][0] <= step - self.w:
+            self.entries.popleft()
+        if self.entries and self.entries[-1][0] == step:
+            amount += self.entries.pop()[1]
+        self.entries.append((step, amount))
 
     def to_bytes(self) -> bytes:
         """The ledger, to be kept."""
-        spent = [[step, str(amount)] for step, amount in self._entries]
+        spent = [[step, str(amount)] for step, amount in self.entries]
         return _MAGIC + json.dumps({"w": self.w, "epsilon": str(self.epsilon), "spent": spent}).encode()
 
     @classmethod
@@ -107,8 +110,8 @@ class WindowLedger:
     def _checked(self, step: int) -> int:
         if isinstance(step, bool) or not isinstance(step, int | np.integer):
             raise InputDataError(f"a step is a whole number, not {step!r}")
-        if self._entries and step < self._entries[-1][0]:
-            raise InputDataError(f"step {step} lies before step {self._entries[-1][0]}, and steps only go on")
+        if self.entries and step < self.entries[-1][0]:
+            raise InputDataError(f"step {step} lies before step {self.entries[-1][0]}, and steps only go on")
         return int(step)
 
 
@@ -130,7 +133,7 @@ class UserLedgers:
         if self._most < 1:
             raise ConfigurationError("ledgers of a budget of 0 would refuse everything; give them more")
         self._spent = np.zeros(users, dtype=np.int64)
-        self._entries: deque[tuple[int, NDArray[np.int64], int]] = deque()
+        self.entries: deque[tuple[int, NDArray[np.int64], int]] = deque()
         self._peak = 0
 
     def spend(self, step: int, users: NDArray[np.int64], epsilon: Fraction) -> None:
@@ -139,8 +142,8 @@ class UserLedgers:
         Raises:
             PolicyDenied: Some user's window would exceed its budget. Nothing is noted.
         """
-        while self._entries and self._entries[0][0] <= step - self.w:
-            _, left, amount = self._entries.popleft()
+        while self.entries and self.entries[0][0] <= step - self.w:
+            _, left, amount = self.entries.popleft()
             self._spent[left] -= amount
         amount = math.ceil(exact(epsilon) * GRID)
         if not users.size:
@@ -151,7 +154,7 @@ class UserLedgers:
                 f"a user would spend {peak / GRID:g} within {self.w} steps, and the budget is {self._most / GRID:g}"
             )
         self._spent[users] += amount
-        self._entries.append((step, users, amount))
+        self.entries.append((step, users, amount))
         self._peak = max(self._peak, peak)
 
     @property

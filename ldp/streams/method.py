@@ -95,6 +95,10 @@ class StreamMethod(Checked, ABC):
         w: The length of a window, in steps.
         oracle: A frequency oracle of `ldp.registry`; "auto" chooses one for each budget.
 
+    Attributes:
+        spent: What phases have taken.
+        frequencies: Those published last.
+
     Raises:
         ConfigurationError: A parameter is out of range, or the window is so long that a step's budget is below 0.001.
     """
@@ -105,12 +109,12 @@ class StreamMethod(Checked, ABC):
         self.domain, self.epsilon, self.w = Domain.of(domain), check_epsilon(epsilon), check_window(w)
         self.oracle = oracle
         self.mechanism(self.phase_epsilon(self._unit))  # refuses unknown oracles and budgets that are too small
-        self._spent = WindowLedger(self.w, self._total)
+        self.spent = WindowLedger(self.w, self._total)
         self._step, self._users = -1, 0
         self._pending: Phase | None = None
         self._published: int | None = None
         self._reports = 0
-        self._frequencies = np.zeros(self.domain.size)
+        self.frequencies = np.zeros(self.domain.size)
         self._variances = np.full(self.domain.size, np.inf)
 
     # -- a step -------------------------------------------------------------------------------------------------------
@@ -167,7 +171,7 @@ class StreamMethod(Checked, ABC):
         """
         if self._step < 0 or self._pending is not None:
             raise InputDataError("a release is there when its step is done; plan it, and observe what it asks for")
-        return Release(self._step, self._frequencies, self._variances, self._published, self._reports)
+        return Release(self._step, self.frequencies, self._variances, self._published, self._reports)
 
     def mechanism(self, epsilon: Fraction) -> FrequencyOracle:
         """What makes the reports of a phase with this ε."""
@@ -189,7 +193,7 @@ class StreamMethod(Checked, ABC):
         """ε of the reports that an amount buys."""
 
     @abstractmethod
-    def _phase_share(self, amount: Fraction) -> Fraction:
+    def phase_share(self, amount: Fraction) -> Fraction:
         """The share of the users that an amount buys."""
 
     # -- what a method decides ----------------------------------------------------------------------------------------
@@ -203,14 +207,14 @@ class StreamMethod(Checked, ABC):
 
     def _ask(self, kind: Kind, amount: Fraction) -> Phase:
         """Spends an amount; it is spent even if nobody should answer."""
-        share = self._phase_share(amount)
-        chance = share if share == 1 else share / self._spent.left(self._step)
-        self._spent.spend(self._step, amount)
+        share = self.phase_share(amount)
+        chance = share if share == 1 else share / self.spent.left(self._step)
+        self.spent.spend(self._step, amount)
         self._pending = Phase(kind, self.phase_epsilon(amount), share, chance)
         return self._pending
 
     def _publish(self, estimate: Estimate) -> None:
-        self._published, self._reports, self._frequencies = self._step, estimate.n, estimate.frequencies
+        self._published, self._reports, self.frequencies = self._step, estimate.n, estimate.frequencies
         self._variances = estimate.frequency_variances + drawn_variances(estimate, self._users)
 
     # -- bytes --------------------------------------------------------------------------------------------------------
@@ -233,11 +237,11 @@ class StreamMethod(Checked, ABC):
         return {
             "step": self._step,
             "users": self._users,
-            "spent": self._spent.to_bytes().decode(),
+            "spent": self.spent.to_bytes().decode(),
             "pending": None if pending is None else [pending.kind, *map(str, _amounts(pending))],
             "published": published,
             "reports": self._reports,
-            "frequencies": None if published is None else self._frequencies.tolist(),
+            "frequencies": None if published is None else self.frequencies.tolist(),
             "variances": None if published is None else self._variances.tolist(),
         }
 
@@ -245,17 +249,17 @@ class StreamMethod(Checked, ABC):
         self._step, self._users = int(state["step"]), int(state["users"])
         self._published = None if state["published"] is None else int(state["published"])
         self._reports = int(state.get("reports", 0))  # which earlier versions did not note
-        self._spent = WindowLedger.from_bytes(state["spent"].encode())
-        if (self._spent.w, self._spent.epsilon) != (self.w, self._total):
+        self.spent = WindowLedger.from_bytes(state["spent"].encode())
+        if (self.spent.w, self.spent.epsilon) != (self.w, self._total):
             raise InputDataError("the ledger is one of another window or budget")
         if state["pending"] is not None:
             kind, *amounts = state["pending"]
             self._pending = Phase(_KINDS[_KINDS.index(kind)], *map(Fraction, amounts))
         if self._published is not None:
-            self._frequencies, self._variances = (
+            self.frequencies, self._variances = (
                 np.array(state[part], dtype=np.float64) for part in ("frequencies", "variances")
             )
-            if not self._frequencies.shape == self._variances.shape == (self.domain.size,):
+            if not self.frequencies.shape == self._variances.shape == (self.domain.size,):
                 raise InputDataError("the last release has another number of values")
 
     def __repr__(self) -> str:
@@ -282,7 +286,8 @@ class BudgetDivision(StreamMethod):
         """As of every method."""
         return amount
 
-    def _phase_share(self, amount: Fraction) -> Fraction:  # noqa: ARG002
+    def phase_share(self, amount: Fraction) -> Fraction:  # noqa: ARG002
+        """As of every method."""
         return Fraction(1)
 
 
@@ -300,7 +305,8 @@ class PopulationDivision(StreamMethod):
         """As of every method."""
         return rounded_down(Fraction(self.epsilon))
 
-    def _phase_share(self, amount: Fraction) -> Fraction:
+    def phase_share(self, amount: Fraction) -> Fraction:
+        """As of every method."""
         return amount
 
 

@@ -57,22 +57,22 @@ class _Adaptive(StreamMethod):
         """What there is to divide, in equal parts."""
 
     @abstractmethod
-    def _candidate(self) -> Fraction:
+    def candidate(self) -> Fraction:
         """What a fresh release at this step could spend."""
 
     def _begin(self) -> Phase | None:
         return self._ask("dissimilarity", self._unit)
 
     def _decide(self, estimate: Estimate, oracle: FrequencyOracle) -> Phase | None:
-        amount = self._candidate()
-        epsilon, n = self.phase_epsilon(amount), int(self._phase_share(amount) * self._users)
+        amount = self.candidate()
+        epsilon, n = self.phase_epsilon(amount), int(self.phase_share(amount) * self._users)
         if epsilon < LEAST_EPSILON or n < 1:
             return None
         concentrated = concentration(estimate, mean_variance(oracle, estimate.n), self._users)
         concentrated = min(max(concentrated, 1 / self.domain.size), 1.0)
         error = mean_variance(self.mechanism(epsilon), n)
         error += drawing_variance(concentrated, n, self._users, self.domain.size)
-        if dissimilarity(estimate, self._frequencies, oracle, self._users) <= error:
+        if dissimilarity(estimate, self.frequencies, oracle, self._users) <= error:
             return None
         return self._ask("publication", self._bought(amount))
 
@@ -88,7 +88,8 @@ class _Distribution(_Adaptive):
         super().__init__(domain, epsilon, w, oracle)
         self._releases = WindowLedger(w, self._total / 2)
 
-    def _candidate(self) -> Fraction:
+    def candidate(self) -> Fraction:
+        """As of every method."""
         return rounded_down(self._releases.left(self._step) / 2)
 
     def _bought(self, amount: Fraction) -> Fraction:
@@ -115,7 +116,8 @@ class _Absorption(_Adaptive):
     def _begin(self) -> Phase | None:
         return None if self._step < self._next else super()._begin()
 
-    def _candidate(self) -> Fraction:
+    def candidate(self) -> Fraction:
+        """As of every method."""
         return self._unit * self._absorbed
 
     def _bought(self, amount: Fraction) -> Fraction:
@@ -146,7 +148,7 @@ class Sampling(BudgetDivision):
         return self._part(1)
 
     def _begin(self) -> Phase | None:
-        return None if self._spent.left(self._step) < self._unit else self._ask("publication", self._unit)
+        return None if self.spent.left(self._step) < self._unit else self._ask("publication", self._unit)
 
 
 class BudgetUniform(BudgetDivision, _Uniform):

@@ -23,11 +23,14 @@ class SparkBlocks:
         url: Of the cluster.
         source: Where its workers find the rows.
         withheld: Patterns of items that never get into a block.
+
+    Attributes:
+        cluster: Once it is connected to, and until it is lost.
     """
 
     def __init__(self, url: str, source: TransactionSource, withheld: Sequence[str]) -> None:
         self._url, self._source, self._withheld = url, source, tuple(withheld)
-        self._cluster: Cluster | None = None
+        self.cluster: Cluster | None = None
         self._current: ClusterRows | None = None
 
     def loading(self, job: str) -> Loading:
@@ -42,11 +45,11 @@ class SparkBlocks:
             InputDataError: The source cannot be read, is not what its format says, or changed meanwhile.
             ResourceError: The cluster is lost, or the loading was closed.
         """
-        known = self._cluster is not None
+        known = self.cluster is not None
         try:
             return self._load(loading)
         except ResourceError:
-            self._cluster, self._current = None, None
+            self.cluster, self._current = None, None
             if not known or loading.closed:
                 raise
         return self._load(loading)
@@ -54,18 +57,18 @@ class SparkBlocks:
     @property
     def tasks(self) -> int:
         """How many the cluster runs at a time, once the rows were loaded."""
-        return 0 if self._cluster is None else self._cluster.cores
+        return 0 if self.cluster is None else self.cluster.cores
 
     def close(self) -> None:
         """Ends the session on the cluster, which drops the blocks."""
-        cluster, self._cluster, self._current = self._cluster, None, None
+        cluster, self.cluster, self._current = self.cluster, None, None
         if cluster is not None:
             cluster.close()
 
     def _load(self, loading: Loading) -> PartitionedRows:
-        if self._cluster is None:
-            self._cluster = Cluster(self._url)
-        encoding = SparkEncoding(self._cluster, self._source, self._withheld, loading.tag)
+        if self.cluster is None:
+            self.cluster = Cluster(self._url)
+        encoding = SparkEncoding(self.cluster, self._source, self._withheld, loading.tag)
         loading.begin(encoding)
         current, origin = self._current, encoding.origin()
         if current is None or not origin or current.origin != origin:

@@ -104,7 +104,7 @@ def test_a_driver_tells_why_only_where_somebody_else_answers() -> None:
     events: asyncio.Queue[object] = asyncio.Queue()
     driver: Any = SimpleNamespace(_watcher=unwatched, _events=events)
     for error in (BROKEN, NotTheParty("what answers at south:1 is not south", party="south"), None):
-        Driver._away(driver, "south", error)
+        Driver.away(driver, "south", error)
     told = [events.get_nowait() for _ in range(3)]
     assert told == [
         Away("south", True),

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import brentq
 
-from ldp.blanket import _MOST_ATOMS, Atom, Blanket, _few
+from ldp.blanket import MOST_ATOMS, Atom, Blanket, on_few_points
 from ldp.context.idue import InputDiscriminativeUnaryEncoding
 from ldp.heavy_hitters.bit_strings import Integers
 from ldp.heavy_hitters.fragment_puzzle import SequenceFragmentPuzzle
@@ -249,7 +249,7 @@ def test_records_and_vectors() -> None:
 def test_many_different_attributes_have_few_atoms() -> None:
     parts = [oracle("grr", d, 1.0).blanket() for d in range(2, 12)]
     found = Blanket.sampled(parts, 5)
-    assert len(found.atoms) <= _MOST_ATOMS
+    assert len(found.atoms) <= MOST_ATOMS
     check_sums(found)
     assert found.weight == sum_of_products([part.weight for part in parts], 5) / math.comb(10, 5)
 
@@ -266,11 +266,11 @@ def sum_of_products(weights: list[Fraction], k: int) -> Fraction:
 @examples(10, 20)
 @given(st.data())
 def test_atoms_put_on_few_points_bound_what_they_were(data: st.DataObject) -> None:
-    number = _MOST_ATOMS + 1
+    number = MOST_ATOMS + 1
     ratios = 1 + 8 * np.random.default_rng(data.draw(st.integers(0, 99))).random((number, 2)) ** 3
     masses = {(Fraction(a), Fraction(b)): Fraction(1, number) for a, b in ratios}
-    few = _few(masses)
-    assert len(few) <= _MOST_ATOMS
+    few = on_few_points(masses)
+    assert len(few) <= MOST_ATOMS
     assert sum(few.values()) == sum(masses.values())
     c, d, shift = (data.draw(st.floats(0, 4)) for _ in range(3))
 

@@ -31,7 +31,7 @@ def whole_channel(sketch: Any) -> Channel:
         for found in buckets:
             own = int(found[value])
             if sketch.name == "flh":
-                row += [share * (sketch._bucket.p if y == own else sketch._bucket.q) for y in range(m)]
+                row += [share * (sketch.bucket.p if y == own else sketch.bucket.q) for y in range(m)]
             elif sketch.name == "hcms":
                 signs = product(range(m), (0, 1))
                 row += [
@@ -111,10 +111,10 @@ def test_nothing_is_averaged_over_fixed_functions(name: str) -> None:
 def test_blocks_are_filled_evenly(d: int) -> None:
     for power in range(min(6, d.bit_length() - 1) + 1):
         response = HadamardResponse(d, 4.0, blocks=1 << power)
-        sizes = np.bincount(response._block, minlength=1 << power)
+        sizes = np.bincount(response.block, minlength=1 << power)
         assert sizes.max() - sizes.min() <= 1
-        assert 1 <= response._row.min() <= response._row.max() < response._shape.block
-        places = response._block * response._shape.block + response._row
+        assert 1 <= response.row.min() <= response.row.max() < response.shape.block
+        places = response.block * response.shape.block + response.row
         assert len(np.unique(places)) == d
 
 

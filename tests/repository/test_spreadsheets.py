@@ -84,7 +84,7 @@ def test_a_release_is_harmless_and_is_read_as_it_was(tmp_path_factory: object, r
     read = read_release(folder / "release.csv")
     assert read.column_names == ["=job", "wage"]
     assert read["=job"].to_pylist() == [text for text, _ in rows]
-    assert verifier._formats_agree(read, read_parquet(folder / "release.parquet")).ok
+    assert verifier.formats_agree(read, read_parquet(folder / "release.parquet")).ok
 
 
 async def pieces(*parts: tuple[str, bytes]) -> AsyncIterator[tuple[str, bytes]]:

@@ -38,7 +38,7 @@ def selected_products(values: Sequence[mpz], selection: Bits, modulus: mpz) -> l
     Returns:
         One a column; 1 where nothing is selected.
     """
-    values, selection = _alike_as_one(values, selection, modulus)
+    values, selection = alike_as_one(values, selection, modulus)
     patterns = _patterns(selection)
     with_tables = len(patterns) * _TABLE_PRODUCTS + _LOOKUP_COST * np.count_nonzero(patterns)
     if with_tables < np.count_nonzero(selection):
@@ -46,7 +46,7 @@ def selected_products(values: Sequence[mpz], selection: Bits, modulus: mpz) -> l
     return [_product(compress(values, column), modulus) for column in selection.T.tolist()]
 
 
-def _alike_as_one(values: Sequence[mpz], selection: Bits, modulus: mpz) -> tuple[Sequence[mpz], Bits]:
+def alike_as_one(values: Sequence[mpz], selection: Bits, modulus: mpz) -> tuple[Sequence[mpz], Bits]:
     """The products of rows that are selected alike, and their selections, where this saves multiplications."""
     selected = np.flatnonzero(selection.any(axis=1))
     distinct, row_of = np.unique(np.packbits(selection[selected], axis=1), axis=0, return_inverse=True)

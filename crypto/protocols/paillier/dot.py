@@ -175,10 +175,11 @@ class DoubledShare:
 
     Attributes:
         rows: No product exceeds it.
+        share: As it is.
     """
 
     rows: int
-    _share: AdditiveShare
+    share: AdditiveShare
 
     async def reach(self, session: Session, parties: TwoParty, threshold: Thresholds) -> XorShare:
         """Shares of [product ≥ threshold], as 2·product + β ≥ 2·threshold says the same; both holders call this.
@@ -192,7 +193,7 @@ class DoubledShare:
             One bit a pair.
         """
         doubled = 2 * threshold if isinstance(threshold, int) else threshold * np.uint64(2)
-        return await at_least(session, parties, self._share, doubled, width_for(2 * self.rows + 1))
+        return await at_least(session, parties, self.share, doubled, width_for(2 * self.rows + 1))
 
     async def exact(self, session: Session, parties: TwoParty) -> AdditiveShare:
         """Shares of the products modulo 2^64; both holders call this.
@@ -212,10 +213,10 @@ class DoubledShare:
             MalformedMessage: The peer's messages have another size.
         """
         top = np.uint64(width_for(2 * self.rows + 1) - 1)
-        share = self._share.values & ((np.uint64(2) << top) - np.uint64(1))
+        share = self.share.values & ((np.uint64(2) << top) - np.uint64(1))
         lowest, highest = share & np.uint64(1), share >> top
         halves = (share >> np.uint64(1)) - (highest << top)
-        if parties.me == self._share.holders[0]:
+        if parties.me == self.share.holders[0]:
             sender = await parties.sending(session)
             products = np.concatenate([lowest, highest << top])
             both = np.negative(await send_correlated(session, parties.peer, sender, products))
@@ -224,7 +225,7 @@ class DoubledShare:
             choices = np.concatenate([lowest, highest]).astype(np.uint8)
             both = await receive_correlated(session, parties.peer, receiver, choices, np.uint64)
         of_lowest, of_highest = np.split(both, 2)
-        return AdditiveShare(halves + of_lowest + of_highest, self._share.holder, self._share.holders)
+        return AdditiveShare(halves + of_lowest + of_highest, self.share.holder, self.share.holders)
 
     def __repr__(self) -> str:
-        return f"<DoubledShare of length {self._share.size}>"
+        return f"<DoubledShare of length {self.share.size}>"

@@ -38,12 +38,15 @@ class PairwiseSecrets:
 
     Nothing is ever drawn from a secret but under a context, and every context serves once. All parties ask for the
     contexts of a lane in the same order, so they arrive at the same ones.
+
+    Attributes:
+        me: This party.
     """
 
-    __slots__ = ("_asked", "_fresh", "_me", "_secrets", "_session_id")
+    __slots__ = ("_asked", "_fresh", "_secrets", "_session_id", "me")
 
     def __init__(self, session_id: bytes, me: str, secrets: Mapping[str, bytes]) -> None:
-        self._session_id, self._me, self._secrets = session_id, me, dict(secrets)
+        self._session_id, self.me, self._secrets = session_id, me, dict(secrets)
         self._asked: dict[tuple[str, str], int] = defaultdict(int)
         self._fresh: set[tuple[str, bytes]] = set()
 
@@ -88,7 +91,7 @@ class PairwiseSecrets:
         for peer in self._secrets:
             self._spend(peer, context)
         masked = values.copy()
-        add_masks(masked, self._secrets, self._me, context)
+        add_masks(masked, self._secrets, self.me, context)
         return masked
 
     def stream(self, peer: str, context: bytes) -> Randomness:
@@ -113,7 +116,7 @@ class PairwiseSecrets:
         raise TypeError("pairwise secrets are never copied or pickled: a copy would repeat their masks")
 
     def __repr__(self) -> str:
-        return f"<PairwiseSecrets of {self._me} with {len(self._secrets)} peers>"
+        return f"<PairwiseSecrets of {self.me} with {len(self._secrets)} peers>"
 
 
 async def agree(session: Session) -> PairwiseSecrets:

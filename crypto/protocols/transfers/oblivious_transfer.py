@@ -64,9 +64,9 @@ async def send_one_of_two(session: Session, peer: str, pairs: Sequence[tuple[byt
         MalformedMessage: The receiver sent what are no group elements.
     """
     first, second = await send_keys(session.lane("keys"), peer, len(pairs))
-    padded = _pad([message for pair in pairs for message in pair])
+    padded = pad([message for pair in pairs for message in pair])
     keys = [key.tobytes() for both in zip(first, second, strict=True) for key in both]
-    await _send_encrypted(session, peer, padded, keys)  # -> 2
+    await send_encrypted(session, peer, padded, keys)  # -> 2
 
 
 async def receive_one_of_two(session: Session, peer: str, choices: Sequence[int]) -> list[bytes]:
@@ -114,7 +114,7 @@ async def send_k_of_n(session: Session, peer: str, messages: Sequence[bytes], k:
     await session.send_array(peer, EvaluatedPositions, evaluated)  # -> 2
     context = _context(session, session.me, peer)
     points = await session.compute(lambda: multiply(_positions(context, range(len(messages))), secret))
-    await _send_encrypted(session, peer, _pad(messages), _keys(context, range(len(messages)), points))  # -> 2
+    await send_encrypted(session, peer, pad(messages), _keys(context, range(len(messages)), points))  # -> 2
 
 
 async def receive_k_of_n(session: Session, peer: str, choices: Sequence[int], n: int) -> list[bytes]:
@@ -188,7 +188,7 @@ def _choice_bits(choices: Sequence[int]) -> Bytes:
 
 
 # -- messages of any length --------------------------------------------------------------------------------------------
-def _pad(messages: Sequence[bytes]) -> Bytes:
+def pad(messages: Sequence[bytes]) -> Bytes:
     """Length ‖ message ‖ zeros, all as long as the longest."""
     longest = max(map(len, messages), default=0)
     if longest > MAX_MESSAGE_BYTES:
@@ -197,7 +197,8 @@ def _pad(messages: Sequence[bytes]) -> Bytes:
     return np.frombuffer(b"".join(rows), np.uint8).reshape(len(messages), _LENGTH_BYTES + longest)
 
 
-async def _send_encrypted(session: Session, peer: str, padded: Bytes, keys: Sequence[bytes]) -> None:
+async def send_encrypted(session: Session, peer: str, padded: Bytes, keys: Sequence[bytes]) -> None:
+    """Sends each message under its key."""
     encrypted = await session.compute(_xor_keystreams, padded, keys)
     await session.send(peer, EncryptedMessages(length=padded.shape[1]))
     await session.send_array(peer, EncryptedMessages, encrypted)

@@ -12,10 +12,10 @@ from crypto.protocols.union.prefixes import DENSE_BITS, FIRST_BITS, LIMITS, SPAR
 from crypto.protocols.union.size_classes import SETS
 from link.disclosure import Declared, Learned
 
-_PREFIXES: Final = (1 << DENSE_BITS) + 5  # of each element, in step 1: 8 of the last question, and fewer than 5 before
-_LENGTHS: Final = 6  # that are asked for each element: 1, and of one in eight 32 more, of few of these again
+PREFIXES: Final = (1 << DENSE_BITS) + 5  # of each element, in step 1: 8 of the last question, and fewer than 5 before
+LENGTHS: Final = 6  # that are asked for each element: 1, and of one in eight 32 more, of few of these again
 _NAMES: Final = 2
-_REPEATED: Final = 16  # looks at the last few elements: two meet in all of them with a chance of 2^-80
+REPEATED: Final = 16  # looks at the last few elements: two meet in all of them with a chance of 2^-80
 
 
 def most_opened(elements: int, max_element_bytes: int) -> int:
@@ -27,8 +27,8 @@ def most_opened(elements: int, max_element_bytes: int) -> int:
     """
     longest = longest_allowed(max_element_bytes)
     length, name = word_bits(longest.bit_length()), word_bits(8 * longest)
-    each = _PREFIXES + _LENGTHS * length + _NAMES * name
-    return (1 << FIRST_BITS) + elements * each + _REPEATED * ((length << SPARSE_BITS) + 2 * name)
+    each = PREFIXES + LENGTHS * length + _NAMES * name
+    return (1 << FIRST_BITS) + elements * each + REPEATED * ((length << SPARSE_BITS) + 2 * name)
 
 
 def declared(

@@ -148,7 +148,7 @@ def selection(task: DistributedMining, parties: int) -> Selection | None:
         variance = _on_grid(most * _unit_variance(task, parties) / SELECTION_SHARE)
     else:
         share = float_below(SELECTION_SHARE)
-        variance = sigma_for(epsilon, delta, (share,), (most,), dimensions=_dimensions(task))[0].parameter
+        variance = sigma_for(epsilon, delta, (share,), (most,), dimensions=dimensions(task))[0].parameter
     # One more than for continuous noise, which the discrete reaches no more often.
     threshold = 1 + partition_threshold(math.sqrt(variance), most, delta)
     return Selection(most, variance, math.ceil(threshold))
@@ -185,7 +185,7 @@ def _noise(task: DistributedMining, parties: int, share: Fraction, most: int) ->
         return SumNoise(task.noise, _on_grid(variance / (parties - task.colluding)), parties)
     epsilon, delta = _budget(task)
     part = float_below(share)
-    (level,) = sigma_for(epsilon, delta, (part,), (most,), parties, task.colluding, _dimensions(task))
+    (level,) = sigma_for(epsilon, delta, (part,), (most,), parties, task.colluding, dimensions(task))
     return SumNoise(task.noise, level.parameter, parties)
 
 
@@ -195,7 +195,7 @@ def _budget(task: DistributedMining) -> tuple[float, float]:
     return float_below(Fraction(task.epsilon)), float_below(delta)
 
 
-def _dimensions(task: DistributedMining) -> int:
+def dimensions(task: DistributedMining) -> int:
     """The most sums of one release."""
     return max(task.max_candidates, len(task.catalogue or ()), 2 * MOST_CLASSES)
 
@@ -209,7 +209,7 @@ def _unit_variance(task: DistributedMining, parties: int) -> Fraction:
         ConfigurationError: That is most of δ.
     """
     epsilon, delta = _budget(task)
-    drawn = (task.max_length * (_dimensions(task) + 2 * MOST_CLASSES) + 1) * parties
+    drawn = (task.max_length * (dimensions(task) + 2 * MOST_CLASSES) + 1) * parties
     inexact = drawn * (1 + math.exp(epsilon)) * Skellam.total_variation
     if inexact > delta / 2:
         raise ConfigurationError(

@@ -34,7 +34,7 @@ async def one_shot(tally: HorizontalTally, items: FrequentItems) -> list[Level] 
     """
     session, task, data = tally.session, tally.task, items.data
     session.progress("local mining", 0, 1)
-    local = await session.compute(_locally_frequent, tally, data)
+    local = await session.compute(locally_frequent, tally, data)
     session.progress("local mining", 1, 1)
     if not await tally.all_agree("bounded", local is not None):
         return None
@@ -59,7 +59,7 @@ async def one_shot(tally: HorizontalTally, items: FrequentItems) -> list[Level] 
     return list(zip(kept, sums, strict=True))
 
 
-def _locally_frequent(tally: HorizontalTally, data: Rows) -> list[Sets] | None:
+def locally_frequent(tally: HorizontalTally, data: Rows) -> list[Sets] | None:
     """What this party puts into the union, by length from 2 up; None where there is too much of it."""
     task = tally.task
     try:

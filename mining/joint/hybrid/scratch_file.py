@@ -56,7 +56,7 @@ class ScratchFile:
                 while left:
                     left = left[os.pwrite(number, left, offset + len(encrypted) - len(left)) :]
             except OSError as error:
-                raise self._refused(error) from None
+                raise self.refused(error) from None
         self.size = offset + padded
         return offset
 
@@ -79,7 +79,7 @@ class ScratchFile:
                         raise OSError(None, "it has become shorter")
                     got += more
             except OSError as error:
-                raise self._refused(error) from None
+                raise self.refused(error) from None
         return self._crypted(start, memoryview(data))[before:]
 
     def close(self) -> None:
@@ -103,7 +103,8 @@ class ScratchFile:
         Keystream(self._key, counter.to_bytes(_BLOCK, "big")).add_to(contents, made.data)
         return made[: len(contents)]
 
-    def _refused(self, error: OSError) -> ResourceError:
+    def refused(self, error: OSError) -> ResourceError:
+        """What is told where the disk refuses."""
         return ResourceError(
             f"sealed reports that do not fit memory cannot be kept in {self._folder} ({error.strerror}); make room "
             "there, or raise [party] report_memory"

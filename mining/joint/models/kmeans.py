@@ -223,16 +223,16 @@ async def cluster_vertical(
         session.progress("iterations", iteration, task.max_iterations)
         lane = session.lane(f"iteration {iteration}")
         scores = await session.compute(partial_scores, points, centroids, task.fraction_bits)
-        nearest = await _nearest(lane, secrets, two_party, compute, task, scores)
+        nearest = await nearest_centroids(lane, secrets, two_party, compute, task, scores)
         sizes = cluster_sizes(nearest, task.k)
         centroids = updated(centroids, cluster_sums(points, nearest, task.k), sizes, task.fraction_bits)
         converged, labels, iteration = np.array_equal(nearest, labels), nearest, iteration + 1
-    whole = await _gather_centroids(session.lane("centroids"), centroids, task, holders, learners)
+    whole = await gather_centroids(session.lane("centroids"), centroids, task, holders, learners)
     clusters = None if whole is None else Clusters(whole, cluster_sizes(labels, task.k), iteration, converged)
     return JointClusters(aligned.n_positions, clusters, labels)
 
 
-async def _nearest(
+async def nearest_centroids(
     session: Session,
     secrets: PairwiseSecrets,
     two_party: TwoParty | None,
@@ -259,7 +259,7 @@ async def _nearest(
     return labels
 
 
-async def _gather_centroids(
+async def gather_centroids(
     session: Session, own: Centroids, task: KMeansParameters, holders: dict[str, str], learners: tuple[str, ...]
 ) -> Centroids | None:
     """Every party opens its coordinates of the centroids to the learners."""

@@ -31,6 +31,8 @@ class Cluster:
     Attributes:
         name: How sentences call it; without parameters, which may be secrets.
         cores: How many tasks run at a time.
+        client: Spark's.
+        spark: The session.
 
     Raises:
         ConfigurationError: Spark's client is not installed, or the workers have another Python.
@@ -40,13 +42,13 @@ class Cluster:
     def __init__(self, url: str, retries: int = RETRIES) -> None:
         found = urlsplit(url)
         self.name = f"the engine spark at {found.hostname}:{found.port or 15002}"
-        self._client = _Client()
+        self.client = Client()
         with self._sentences():
-            self._spark = self._client.session(url, retries)
-            self._spark.conf.set("spark.sql.adaptive.enabled", "false")  # blocks that are made again are cut alike
+            self.spark = self.client.session(url, retries)
+            self.spark.conf.set("spark.sql.adaptive.enabled", "false")  # blocks that are made again are cut alike
             self.batches_of(1)
             with tempfile.TemporaryDirectory() as folder:
-                self._spark.addArtifacts(str(write_packages(Path(folder))), pyfile=True)
+                self.spark.addArtifacts(str(write_packages(Path(folder))), pyfile=True)
         pythons = [value.decode() for _, _, value, _ in self.rows(self.task(self.numbers(_PROBED), Task(versions)))]
         self.cores = len(pythons)
         own = ".".join(map(str, sys.version_info[:2]))
@@ -59,12 +61,12 @@ class Cluster:
     # -- frames --------------------------------------------------------------------------------------------------------
     def numbers(self, count: int, partitions: int | None = None) -> Any:
         """A frame of numbers from 0, in a column `id`."""
-        return self._spark.range(0, count, 1, partitions)
+        return self.spark.range(0, count, 1, partitions)
 
     def query(self, sql: str) -> Any:
         """The frame of a query; nothing is read yet."""
         with self._sentences():
-            frame = self._spark.sql(sql)
+            frame = self.spark.sql(sql)
             frame.schema  # noqa: B018  # which makes Spark look at it
             return frame
 
@@ -74,14 +76,14 @@ class Cluster:
         Raises:
             ResourceError: The cluster is lost, or has ended the session.
         """
-        self._client.ship(work)
+        self.client.ship(work)
         with self._sentences():
-            return frame.mapInArrow(work, self._client.form())
+            return frame.mapInArrow(work, self.client.form())
 
     def keep(self, frame: Any) -> Any:
         """The same frame, kept at the workers once it is computed, on their disks where it exceeds their memory."""
         with self._sentences():
-            return frame.persist(self._client.kept())
+            return frame.persist(self.client.kept())
 
     def compute(self, frame: Any, tag: str) -> None:
         """Computes a frame that is kept; errors of the cluster as of `rows`."""
@@ -91,7 +93,7 @@ class Cluster:
     def batches_of(self, rows: int) -> None:
         """How many rows a batch has in frames that are computed from now on; errors as of `task`."""
         with self._sentences():
-            self._spark.conf.set(_BATCH, str(rows))
+            self.spark.conf.set(_BATCH, str(rows))
 
     # -- running -------------------------------------------------------------------------------------------------------
     def rows(self, frame: Any, tag: str = "") -> Iterator[Row]:
@@ -115,7 +117,7 @@ class Cluster:
     def interrupt(self, tag: str) -> None:
         """Ends what runs under a tag on the cluster, from whatever thread; whoever waits for it gets an error."""
         with suppress(ResourceError), self._sentences():  # a cluster that is lost runs nothing
-            self._spark.interruptTag(tag)
+            self.spark.interruptTag(tag)
 
     def forget(self, frame: Any) -> None:
         """Makes the workers drop what they keep of a frame; a cluster that is lost has dropped it."""
@@ -125,18 +127,18 @@ class Cluster:
     def close(self) -> None:
         """Ends the session, and with it all that it keeps."""
         with suppress(ResourceError), self._sentences():
-            self._spark.stop()
+            self.spark.stop()
 
     @contextmanager
     def _tagged(self, tag: str) -> Iterator[None]:
         if not tag:
             yield
             return
-        self._spark.addTag(tag)  # of this thread
+        self.spark.addTag(tag)  # of this thread
         try:
             yield
         finally:
-            self._spark.removeTag(tag)
+            self.spark.removeTag(tag)
 
     @contextmanager
     def _sentences(self) -> Iterator[None]:
@@ -146,7 +148,7 @@ class Cluster:
         except (ComineError, GeneratorExit):
             raise
         except Exception as error:
-            condition = self._client.condition(error)
+            condition = self.client.condition(error)
             if condition in ("TABLE_OR_VIEW_NOT_FOUND", "PARSE_SYNTAX_ERROR", "UNRESOLVED_COLUMN.WITH_SUGGESTION"):
                 raise InputDataError(
                     f"{self.name} cannot read the query ({condition}); check it there as the node's user"
@@ -156,7 +158,7 @@ class Cluster:
             ) from None
 
 
-class _Client:
+class Client:
     """Spark's client, loaded when a cluster is used; it is no part of what comine needs otherwise."""
 
     def __init__(self) -> None:
@@ -181,14 +183,17 @@ class _Client:
         self._kept = StorageLevel.MEMORY_AND_DISK
 
     def session(self, url: str, retries: int) -> Any:
+        """A session of a cluster."""
         session = self._session(url, userId="comine")
         session.client.set_retry_policies([self._policy(max_retries=retries, max_backoff=10_000)])
         return session
 
     def form(self) -> Any:
+        """The columns of what kernels return."""
         return self._form
 
     def kept(self) -> Any:
+        """Where frames are kept."""
         return self._kept
 
     def condition(self, error: Exception) -> str:

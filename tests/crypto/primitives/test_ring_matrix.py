@@ -43,7 +43,7 @@ def test_the_largest_words_over_more_rows_than_a_float_can_add_up() -> None:
     """2^22 products of 2^16 − 1 by 2^16 − 1 exceed 2^53; a block's do not."""
     length = 1 << 22
     ones = np.full((1, length), 2**16 - 1, np.uint16)
-    assert ring_matrix._BLOCK <= 1 << 21
+    assert ring_matrix.BLOCK <= 1 << 21
     assert matrix_product(ones, ones, np.uint64).tolist() == [[length * (2**16 - 1) ** 2]]
     assert matrix_product(ones, ones, np.uint32).tolist() == [[length * (2**16 - 1) ** 2 % 2**32]]
 

@@ -43,7 +43,7 @@ def test_a_system_without_it_is_no_fault(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def test_a_library_without_the_functions_is_refused() -> None:
-    assert sodium._bind(ctypes.CDLL(None), "system") is None
+    assert sodium.bind(ctypes.CDLL(None), "system") is None
 
 
 def test_an_old_version_is_refused(copy_of_sodium: sodium.Sodium, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -54,7 +54,7 @@ def test_an_old_version_is_refused(copy_of_sodium: sodium.Sodium, monkeypatch: p
 
 @pytest.mark.parametrize("version", ["1.0.18", "1.0.18-stable", "1.0.20", "1.1"])
 def test_versions_are_compared_as_numbers(version: str) -> None:
-    assert sodium._parsed(version) >= sodium.MINIMUM > sodium._parsed("1.0.9")
+    assert sodium.parsed(version) >= sodium.MINIMUM > sodium.parsed("1.0.9")
 
 
 def test_the_bundled_copy_leaves_no_file_behind() -> None:

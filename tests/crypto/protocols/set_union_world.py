@@ -52,7 +52,7 @@ def recorded_keys(patch: pytest.MonkeyPatch) -> dict[tuple[str, str], Commutativ
 
     def recorded_pair(secrets: PairwiseSecrets, peer: str, context: bytes) -> Randomness:
         stream = stream_with(secrets, peer, context)
-        streams.append((stream, secrets._me, peer))
+        streams.append((stream, secrets.me, peer))
         return stream
 
     def recorded_key(random: Randomness) -> CommutativeKey:

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from functools import cache
-from math import sqrt
+from math import prod, sqrt
 from statistics import NormalDist
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from crypto.primitives.bit_matrix import pack_bits
 from crypto.primitives.randomness import Randomness
 from crypto.primitives.sharing import AdditiveShare, share
 from crypto.protocols.comparison.two_party import TwoParty
-from crypto.protocols.transfers.extension_seeds import DEFAULT_FIELD_BITS, ReceiverSeeds, Seeds, SenderSeeds
+from crypto.protocols.transfers.base_ot import KEY_BYTES
+from crypto.protocols.transfers.extension_codes import SYMBOL_BITS, block_count
+from crypto.protocols.transfers.extension_seeds import DEFAULT_FIELD_BITS, ReceiverSeeds, SenderSeeds
 from link.disclosure import Declared
 from link.session import Session
 from protos.v1.link_pb2 import Frame
@@ -34,28 +34,24 @@ def shares_of(
     return dict(zip(HOLDERS, share(vector, HOLDERS, Randomness.from_seed(b"shares %d" % seed)), strict=True))
 
 
-@cache
-def _agreed(field_bits: int) -> dict[str, tuple[Seeds, bytes, Seeds]]:
-    """By holder: as sender its seeds and Δ, as receiver its seeds."""
-
-    async def role(session: Session) -> tuple[Seeds, bytes, Seeds]:
-        parties = TwoParty(session.lane("pair"), HOLDERS, field_bits=field_bits)
-        await parties.prepare()
-        sender, receiver = parties._sender, parties._receiver
-        assert sender is not None
-        assert receiver is not None
-        return sender._seeds, pack_bits(sender._secret.reshape(-1)).tobytes(), receiver._seeds
-
-    return run_parties(HOLDERS, role)
+def _dealt(field_bits: int, receiver: str) -> tuple[SenderSeeds, ReceiverSeeds]:
+    """Both halves of what the two could agree upon in a direction; the sender lacks the seeds at Δ."""
+    random, blocks = Randomness.from_seed(b"seeds of " + receiver.encode()), block_count(field_bits, SYMBOL_BITS)
+    shape = blocks, 1 << field_bits, KEY_BYTES
+    seeds = np.frombuffer(random.bytes(prod(shape)), np.uint8).reshape(shape)
+    delta = random.bytes(-(-blocks * field_bits // 8))
+    bits = np.unpackbits(np.frombuffer(delta, np.uint8), count=blocks * field_bits, bitorder="little")
+    known = seeds.copy()
+    known[np.arange(blocks), bits.reshape(blocks, field_bits) @ (1 << np.arange(field_bits))] = 0
+    return SenderSeeds(known, delta), ReceiverSeeds(seeds)
 
 
 def pairing(field_bits: int = DEFAULT_FIELD_BITS) -> Callable[[Session], TwoParty]:
     """Makes a holder's half of an agreement; all tests share its seeds, which spares them the base transfers."""
-    agreed = _agreed(field_bits)
 
     def paired(session: Session) -> TwoParty:
-        sending, delta, receiving = agreed[session.me]
-        seeds = SenderSeeds(sending, delta), ReceiverSeeds(receiving)
+        (peer,) = set(HOLDERS) - {session.me}
+        seeds = _dealt(field_bits, peer)[0], _dealt(field_bits, session.me)[1]
         return TwoParty(session.lane("pair"), HOLDERS, field_bits=field_bits, seeds=seeds)
 
     return paired

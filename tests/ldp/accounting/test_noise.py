@@ -71,7 +71,7 @@ def test_what_floating_point_decides_is_what_exact_arithmetic_does(
 ) -> None:
     """With margins that send every comparison to the exact path, the same words give the same noise."""
     quick = DiscreteGaussian(parameter).draw(1_000, Randomness.from_seed(3))
-    monkeypatch.setattr(discrete_gaussian, "LOG_MARGIN", 0.5 / DiscreteGaussian(parameter)._scale)
+    monkeypatch.setattr(discrete_gaussian, "LOG_MARGIN", 0.5 / DiscreteGaussian(parameter).scale)
     monkeypatch.setattr(discrete_gaussian, "COIN_MARGIN", 2.0)
     slow = DiscreteGaussian(parameter).draw(1_000, Randomness.from_seed(3))
     assert np.array_equal(quick, slow)
@@ -125,21 +125,21 @@ def test_skellam_numbers_have_its_distribution(mu: float | Fraction) -> None:
 def test_the_table_of_poisson_numbers_is_precise() -> None:
     for rate in (Fraction(1, 4), Fraction(25, 2), Fraction(5000)):
         noise = Skellam(2 * rate)
-        bounds = [0, *noise._bounds, 1 << 128]
+        bounds = [0, *noise.bounds, 1 << 128]
         found = np.array([float(Fraction(b - a, 1 << 128)) for a, b in pairwise(bounds)])
-        law = stats.poisson.pmf(noise._first + np.arange(len(found)), float(rate))
+        law = stats.poisson.pmf(noise.first + np.arange(len(found)), float(rate))
         assert np.abs(found - law).sum() < 1e-11  # as precise as scipy's
-        assert stats.poisson.sf(noise._first + len(found) - 1, float(rate)) < 2.0**-64
-        assert stats.poisson.cdf(noise._first - 1, float(rate)) < 2.0**-64
+        assert stats.poisson.sf(noise.first + len(found) - 1, float(rate)) < 2.0**-64
+        assert stats.poisson.cdf(noise.first - 1, float(rate)) < 2.0**-64
 
 
 def test_tied_words_are_decided_by_further_bits() -> None:
     noise = Skellam(25)
-    for place, bound in enumerate(noise._bounds):
+    for place, bound in enumerate(noise.bounds):
         word, further = divmod(bound, 1 << 64)
         for low, expected in ((further - 1, place), (further, place + 1)):
-            if 0 <= low < 1 << 64 and word not in [b >> 64 for b in noise._bounds if b != bound]:
-                assert noise._poisson(1, Words(word, low)) == [expected]  # type: ignore[arg-type]
+            if 0 <= low < 1 << 64 and word not in [b >> 64 for b in noise.bounds if b != bound]:
+                assert noise.poisson(1, Words(word, low)) == [expected]  # type: ignore[arg-type]
 
 
 def test_wrong_noise() -> None:

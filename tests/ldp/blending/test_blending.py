@@ -52,9 +52,9 @@ def test_no_split_of_the_budget_overspends(sizes: list[int], epsilon: float, sha
 
 def test_what_the_exact_account_gains() -> None:
     found = TwoStageEncoding(13, 4.0, (10, 2, 1), query_share=0.85)
-    assert found._query.epsilon == pytest.approx(3.4)
-    assert found._url[10].epsilon == pytest.approx(0.696, abs=1e-3)  # instead of 0.6
-    assert found._url[2].epsilon == pytest.approx(2.327, abs=1e-3)
+    assert found.query.epsilon == pytest.approx(3.4)
+    assert found.url[10].epsilon == pytest.approx(0.696, abs=1e-3)  # instead of 0.6
+    assert found.url[2].epsilon == pytest.approx(2.327, abs=1e-3)
 
 
 def test_the_sampler_draws_from_the_channel() -> None:

@@ -16,7 +16,7 @@ from scipy import stats
 from crypto.primitives.randomness import Randomness
 from ldp.aggregator import Aggregator
 from ldp.attacks.poisoning import MaximalGain, RandomItem, RandomPerturbedValue
-from ldp.defences.detection import _null, abnormal_count, detect, fake_probability, thin
+from ldp.defences.detection import abnormal_count, detect, fake_probability, null_law, thin
 from ldp.defences.normalisation import normalise
 from ldp.defences.recovery import malicious_sum, recover
 from ldp.frequency_oracle import PureOracle
@@ -111,7 +111,7 @@ def test_no_genuine_report_supports_an_itemset_more_often(name: str) -> None:
             )
             for row in found.channel()
         ]
-        assert max(rates) <= _null(found, Randomness.from_seed(0))(tuple(range(size)), 0.01)[0] * (1 + 1e-12)
+        assert max(rates) <= null_law(found, Randomness.from_seed(0))(tuple(range(size)), 0.01)[0] * (1 + 1e-12)
 
 
 def test_regular_itemsets_are_hashed_together_more_often_than_chance() -> None:
@@ -121,7 +121,7 @@ def test_regular_itemsets_are_hashed_together_more_often_than_chance() -> None:
     reports = hashing.privatise(np.full(n, 100), rng)
     together = hashing.supports(reports, np.array(regular)).all(axis=1).mean()
     assert together > 1.5 * independent
-    null = _null(hashing, rng)
+    null = null_law(hashing, rng)
     assert together < null(regular, ERROR)[0]
     assert null(spread, 0.01)[0] == pytest.approx(independent, rel=0.5)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 import operator
+from collections import Counter
 from fractions import Fraction
 
 import numpy as np
@@ -41,17 +42,17 @@ def chained(first: Channel, second: Channel) -> Channel:
 
 def repeated(mechanism: LongitudinalDirectEncoding, reports: int) -> Channel:
     """The channel of several reports that are based on one answer, over all their sequences."""
-    second = mechanism._second.channel()
+    second = mechanism.second.channel()
     several = second
     for _ in range(reports - 1):
         several = [[a * b for a in row for b in once] for row, once in zip(several, second, strict=True)]
-    return chained(mechanism._first.channel(), several)
+    return chained(mechanism.first.channel(), several)
 
 
 # -- two rounds -------------------------------------------------------------------------------------------------------
 def test_direct_encoding_twice_has_the_check_values() -> None:
     found = LongitudinalDirectEncoding(64, 1.0, 2.0)
-    kept, second = found._first, found._second
+    kept, second = found.first, found.second
     assert [float(each) for each in (kept.p, kept.q, second.p)] == pytest.approx(
         [0.1049745, 0.0142068, 0.2991799], abs=1e-7
     )
@@ -60,8 +61,8 @@ def test_direct_encoding_twice_has_the_check_values() -> None:
 
 def test_unary_encoding_twice_has_the_check_values() -> None:
     found = LongitudinalUnaryEncoding(64, 1.0, 2.0)
-    assert float(found._first.q) == pytest.approx(0.1192029, abs=1e-7)
-    assert float(1 - found._flip.fraction) == pytest.approx(0.8033881, abs=1e-7)
+    assert float(found.first.q) == pytest.approx(0.1192029, abs=1e-7)
+    assert float(1 - found.flip.fraction) == pytest.approx(0.8033881, abs=1e-7)
     assert [float(found.p), float(found.q)] == pytest.approx([0.5, 0.2689414], abs=1e-7)
     assert found.exact_epsilon == pytest.approx(1, abs=1e-9)
 
@@ -70,17 +71,17 @@ def test_unary_encoding_twice_has_the_check_values() -> None:
 @pytest.mark.parametrize(("epsilon", "permanent"), [(1.0, 2.0), (0.1, 5.0), (3.0, 3.5)])
 def test_the_stated_channel_is_that_of_both_rounds(d: int, epsilon: float, permanent: float) -> None:
     direct = LongitudinalDirectEncoding(d, epsilon, permanent)
-    assert chained(direct._first.channel(), direct._second.channel()) == direct.channel()
+    assert chained(direct.first.channel(), direct.second.channel()) == direct.channel()
     unary = LongitudinalUnaryEncoding(d, epsilon, permanent)
-    flip = unary._flip.fraction
-    for one, both in ((unary._first.p, unary.p), (unary._first.q, unary.q)):
+    flip = unary.flip.fraction
+    for one, both in ((unary.first.p, unary.p), (unary.first.q, unary.q)):
         assert one * (1 - flip) + (1 - one) * flip == both
 
 
 def test_the_published_calibration_of_direct_encoding_wastes_most_of_the_budget() -> None:
     """It solves (p1·p2 + q1·q2)/(p1·q2 + q1·p2) = e^ε1, which holds for two values only."""
     k, grown, found = 64, math.e, LongitudinalDirectEncoding(64, 1.0, 2.0)
-    p1, q1 = float(found._first.p), float(found._first.q)
+    p1, q1 = float(found.first.p), float(found.first.q)
     # With q2 = (1 − p2)/(k − 1): p2·(p1 − e·q1) = q2·(e·p1 − q1).
     ratio = (grown * p1 - q1) / (p1 - grown * q1) / (k - 1)
     p2 = ratio / (1 + ratio)
@@ -115,8 +116,8 @@ def test_repetition_approaches_the_permanent_budget_and_never_exceeds_it() -> No
 
 def test_what_is_learnt_of_a_repeated_bit_is_bounded_too() -> None:
     found = LongitudinalUnaryEncoding(2, 0.5, 3.0)
-    kept = found._first.p, found._first.q
-    flip, reports = found._flip.fraction, 200
+    kept = found.first.p, found.first.q
+    flip, reports = found.flip.fraction, 200
     # A sequence of reports of one bit tells no more than how many were ones.
     odds = [
         [
@@ -137,9 +138,9 @@ def test_reports_of_the_same_answers_average_to_the_first_round(kind: type[Longi
     found, n, runs, rng = kind(5, 1.0, 3.0), 10_000, 200, Randomness.from_seed(4)
     none, counts = found.traits(n, rng), np.array([n, 0, 0, 0, 0])
     answers = found.answers(np.zeros(n, dtype=np.int64), none, rng)
-    first = found._first.unbiased(found._first.tally(Reports(b"", (answers,))), n)
+    first = found.first.unbiased(found.first.tally(Reports(b"", (answers,))), n)
     repeated = [found.unbiased(found.tally(Reports(b"", found.respond(answers, none, rng))), n) for _ in range(runs)]
-    second = found.variance(counts, n) - found._first.variance(counts, n)
+    second = found.variance(counts, n) - found.first.variance(counts, n)
     z = (np.mean(repeated, axis=0) - first) / np.sqrt(second / runs)
     assert np.all(np.abs(z) < stats.norm.isf(ERROR / 10))
     ratio = np.var(repeated, axis=0, ddof=1) / second
@@ -181,7 +182,6 @@ def test_bit_flips_are_unbiased_with_the_stated_variance(sampled: int) -> None:
 
 def test_bit_flips_of_all_values_are_symmetric_unary_encoding() -> None:
     whole, unary = BitFlip(6, 1.0, 6), SymmetricUnaryEncoding(6, 1.0)
-    assert float(whole._right.fraction) == pytest.approx(math.exp(0.5) / (math.exp(0.5) + 1))
     counts = np.array([5.0, 0, 0, 3, 2, 1])
     assert whole.variance(counts, 11) == pytest.approx(unary.variance(counts, 11))
 
@@ -282,7 +282,7 @@ def test_kept_answers_do_not_average_out() -> None:
     guesses = np.stack([np.count_nonzero(reports == value, axis=1) for value in range(4)], axis=1).argmax(axis=1)
     assert np.count_nonzero(guesses == answers) > 0.99 * users
     right = np.count_nonzero(guesses == 2)
-    assert stats.binomtest(right, users, float(found._first.p)).pvalue > ERROR
+    assert stats.binomtest(right, users, float(found.first.p)).pvalue > ERROR
 
 
 def test_means_of_a_memo_move_only_when_the_point_does() -> None:
@@ -303,9 +303,6 @@ def test_means_of_a_memo_move_only_when_the_point_does() -> None:
 def test_bit_flip_memos_are_blind_to_values_that_are_not_sampled() -> None:
     found, rng = BitFlip(100, 1.0, sampled=2), Randomness.from_seed(14)
     memo = Memo.drawn(found, rng)
-    sampled = set(memo._trait[0].tolist())
-    sent = {memo.report(value, rng).to_bytes() for value in range(100) if value not in sampled}
-    assert len(sent) == len(memo) == 1
-    for value in sampled:
-        memo.report(value, rng)
+    sent = Counter(memo.report(value, rng).to_bytes() for value in range(100))
+    assert max(sent.values()) >= 98
     assert len(memo) == 3

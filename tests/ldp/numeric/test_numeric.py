@@ -68,7 +68,7 @@ def test_the_sampler_draws_from_the_channel(name: str) -> None:
 def test_noise_of_data_in_a_range_keeps_the_factor(span: int, epsilon: float) -> None:
     factor = exp_below(epsilon)
     noise = FineGeometric(span, factor)
-    longest = (len(noise._coarse) + 2) * span
+    longest = (len(noise.coarse) + 2) * span
     law = [noise.probability(k) for k in range(longest)]
     assert all(later <= sooner for sooner, later in pairwise(law))
     assert all(law[k] <= factor * law[k + span] for k in range(longest - span))
@@ -79,10 +79,10 @@ def test_noise_of_data_in_a_range_keeps_the_factor(span: int, epsilon: float) ->
 @given(st.floats(0.001, 16))
 def test_weights_fall_on_the_finest_grid_too(epsilon: float) -> None:
     noise = FineGeometric(LARGEST_GRID, exp_below(epsilon))
-    assert (np.diff(noise._fine) <= 0).all()
-    assert noise._fine[-1] > 0
+    assert (np.diff(noise.fine) <= 0).all()
+    assert noise.fine[-1] > 0
     # From the last place of a range to the first one of the next, also where the table starts anew.
-    for q in range(len(noise._coarse) + 1):
+    for q in range(len(noise.coarse) + 1):
         assert noise.probability((q + 1) * noise.span - 1) >= noise.probability((q + 1) * noise.span)
     assert noise.worst_ratio <= noise.factor
 
@@ -275,7 +275,7 @@ def test_codes_that_nobody_sends_are_refused(name: str) -> None:
 def test_hybrid_codes_fit_sixteen_bits(epsilon: float) -> None:
     hybrid = Hybrid(epsilon)
     assert hybrid.alpha > 0
-    assert hybrid._cells + 2 <= 1 << 16
+    assert hybrid.cells + 2 <= 1 << 16
 
 
 @pytest.mark.parametrize("wrong", [[math.nan], [math.inf], [-math.inf], ["1"], [None], [[0.5]], 0.5, [1.01], [True]])

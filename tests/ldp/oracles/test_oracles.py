@@ -14,7 +14,7 @@ from ldp.aggregator import Aggregator
 from ldp.frequency_oracle import FrequencyOracle
 from ldp.heavy_hitters.bit_strings import Integers
 from ldp.heavy_hitters.fragment_puzzle import SequenceFragmentPuzzle
-from ldp.mechanism import _plain
+from ldp.mechanism import plain
 from ldp.oracles.hadamard_response import HadamardResponse
 from ldp.registry import ORACLES, oracle
 from ldp.streams.sampled import Sampled
@@ -117,7 +117,7 @@ def test_what_reports_mean_is_part_of_the_fingerprint() -> None:
     """
     several, one = HadamardResponse(64, 4.0, blocks=4), HadamardResponse(64, 1.0, blocks=1)
     before = {
-        each: hashlib.sha256(json.dumps([each.name, each.get_params()], default=_plain, sort_keys=True).encode())
+        each: hashlib.sha256(json.dumps([each.name, each.get_params()], default=plain, sort_keys=True).encode())
         for each in (several, one, oracle("olh", 64, 1.0))
     }
     old = {each: digest.digest()[:16] for each, digest in before.items()}
@@ -126,6 +126,6 @@ def test_what_reports_mean_is_part_of_the_fingerprint() -> None:
     assert [each.fragment.one_block for each in puzzles] == [True, False]
     assert [each.mapping for each in puzzles] == [1, 2]
     nested = Sampled(64, several, Fraction(1, 2))
-    assert b"4}, 2]" in json.dumps(_plain(nested), default=_plain).encode()
+    assert b"4}, 2]" in json.dumps(plain(nested), default=plain).encode()
     with fails("E101"):
         several.read(type(several.privatise([1]))(old[several], several.privatise([1]).fields).to_bytes())

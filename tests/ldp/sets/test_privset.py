@@ -123,7 +123,7 @@ def test_the_sampler_of_rows_in_a_larger_domain() -> None:
     found, n = PrivSet(300, 0.05, 4), 40_000
     assert not found.listed
     reports = found.privatise([[0, 1, 2, 250]] * n, Randomness.from_seed(5))
-    assert found._valid(reports)
+    found.read(reports.to_bytes())
     shown = np.unpackbits(reports.fields[0], axis=1, count=304, bitorder="little").astype(np.int64)
     expected = np.full(304, float(found.q))
     expected[[0, 1, 2, 250]] = float(found.p)

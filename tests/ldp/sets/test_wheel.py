@@ -45,7 +45,7 @@ def test_no_ratio_exceeds_epsilon_under_any_function(m: int, more: int, epsilon:
     spread = st.lists(st.integers(0, found.t - 1), min_size=m, max_size=m)
     rows = []
     for own in (set(data.draw(spread)), set(data.draw(spread))):
-        rows.append([found.p if y in own else found._other(len(own)) for y in range(found.t)])
+        rows.append([found.p if y in own else found.other_buckets(len(own)) for y in range(found.t)])
         assert sum(rows[-1]) == 1
     assert spent_epsilon(rows) <= found.exact_epsilon
 
@@ -53,8 +53,8 @@ def test_no_ratio_exceeds_epsilon_under_any_function(m: int, more: int, epsilon:
 def test_what_is_drawn_given_buckets() -> None:
     """Buckets 3, 3 and 7 of t: 3 and 7 with p each, all others alike; a chi-square test."""
     found, n = Wheel(50, 1.0, 3), 60_000
-    drawn = found._report(np.tile([3, 3, 7], (n, 1)), Randomness.from_seed(1))
-    expected = np.full(found.t, float(found._other(2)))
+    drawn = found.reported(np.tile([3, 3, 7], (n, 1)), Randomness.from_seed(1))
+    expected = np.full(found.t, float(found.other_buckets(2)))
     expected[[3, 7]] = float(found.p)
     assert expected.sum() == pytest.approx(1)
     assert chi_square_p(np.bincount(drawn, minlength=found.t), expected * n) > ERROR
@@ -135,7 +135,7 @@ def test_shuffled_reports_are_as_private_as_the_blanket_says(m: int, epsilon: fl
     found = Wheel(3, epsilon, m)
     check_sums(found.blanket())
     own = [{0}, {1}, {2}, *([{0, 1}, {1, 2}] if m > 1 else [])]
-    channel = [[found.p if y in each else found._other(len(each)) for y in range(found.t)] for each in own]
+    channel = [[found.p if y in each else found.other_buckets(len(each)) for y in range(found.t)] for each in own]
     for grown in (1.0, 1.3, 2.0):
         assert shuffled(channel, 2, grown) <= bound(found.blanket(), 2, grown) * (1 + 1e-9)
 

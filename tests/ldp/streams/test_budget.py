@@ -24,7 +24,6 @@ from ldp.streams.allocation import (
     SERIES as SERIES_NAMES,
 )
 from ldp.streams.allocation import (
-    _zeta,
     budgets,
     by_error,
     geometric,
@@ -33,6 +32,7 @@ from ldp.streams.allocation import (
     taylor,
     telescoping,
     uniform,
+    zeta,
 )
 from ldp.streams.composition import GRID, amplified, before_sampling, rounded_down, sequential
 from ldp.streams.ledger import UserLedgers, WindowLedger
@@ -191,7 +191,7 @@ def test_budgets_by_error_depend_on_ratios_only(scale: float) -> None:
 
 def test_zeta_is_that_of_scipy() -> None:
     for p in (1.001, 1.25, 2.0, 3.7, 20.0, 60.0, 1e5):
-        assert float(_zeta(p)) == pytest.approx(special.zeta(p), rel=1e-14)
+        assert float(zeta(p)) == pytest.approx(special.zeta(p), rel=1e-14)
 
 
 def test_wrong_series_are_refused_before_the_first_term() -> None:
@@ -247,14 +247,14 @@ def test_a_ledger_refuses_exactly_what_a_window_does_not_hold(w: int, moves: lis
         again = WindowLedger.from_bytes(ledger.to_bytes())
         assert again.to_bytes() == ledger.to_bytes()
         assert again.left(step) == ledger.left(step)
-    assert len(ledger._entries) <= w
+    assert len(ledger.entries) <= w
 
 
 def test_a_ledger_keeps_a_windows_entries_only() -> None:
     ledger = WindowLedger(5, 1.0)
     for step in range(10_000):
         ledger.spend(step, Fraction(1, 5))
-    assert len(ledger._entries) == 5
+    assert len(ledger.entries) == 5
     assert ledger.left(10_003) == Fraction(4, 5)
     assert ledger.left(10**15) == 1
 

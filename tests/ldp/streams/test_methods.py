@@ -43,7 +43,7 @@ def estimate(frequencies: np.ndarray, n: int) -> Estimate:
 
 def step(method: StreamMethod, moved: bool, users: int = MANY) -> list[Phase]:
     """One step in which the stream has moved far from the last release, or has not moved at all."""
-    last = method._frequencies
+    last = method.frequencies
     now = np.roll(np.eye(D)[0], int(last.argmax()) + 1) if moved else last
     phases, phase = [], method.plan(users)
     while phase is not None:
@@ -127,7 +127,7 @@ def test_every_window_stays_within_its_budget(name: str, w: int, epsilon: float,
             assert Fraction(float(phase.epsilon)) == phase.epsilon <= Fraction(epsilon)
             assert phase.share <= phase.chance <= 1
             method = restored(method.to_bytes())
-            now = np.eye(D)[len(amounts) % D] if move == "moved" else method._frequencies
+            now = np.eye(D)[len(amounts) % D] if move == "moved" else method.frequencies
             told = None if move == "silent" else estimate(now, max(1, int(phase.share * users)))
             phase = method.observe(told)
         amounts.append(amount)
@@ -151,7 +151,7 @@ def test_states_stay_small(name: str) -> None:
     sizes = [len(method.to_bytes()) for _ in range(600) if step(method, True) is not None]
     assert max(sizes) < 3_000
     for ledger in (each for each in vars(method).values() if hasattr(each, "spent")):
-        assert all(amount.denominator <= 40 * GRID for _, amount in ledger._entries)
+        assert all(amount.denominator <= 40 * GRID for _, amount in ledger.entries)
 
 
 # -- decisions --------------------------------------------------------------------------------------------------------
@@ -194,14 +194,14 @@ def test_it_publishes_where_the_stream_has_moved_by_more_than_a_release_errs() -
     for name in ("lbd", "lba", "lpd", "lpa"):
         method, users = stream_method(name, D, 1.0, 4, "grr"), 100_000
         step(method, True, users)
-        base, decided = method._frequencies, []
+        base, decided = method.frequencies, []
         for shift in (0.0, 0.9, 1.1):
             again = restored(method.to_bytes())
             while (phase := again.plan(users)) is None:  # while absorption pays back
                 pass
             n = int(phase.share * users)
-            amount = again._candidate()  # type: ignore[attr-defined]
-            size = int(again._phase_share(amount) * users)
+            amount = again.candidate()  # type: ignore[attr-defined]
+            size = int(again.phase_share(amount) * users)
             spent = mean_variance(again.mechanism(again.phase_epsilon(amount)), size)
             noise = mean_variance(again.mechanism(phase.epsilon), n)
             # Of a point mass, a draw of users has no error, so that these are all terms.
@@ -319,7 +319,7 @@ def test_wrong_bytes_are_no_state(name: str) -> None:
         ("step", "x"),
         ("users", None),
         ("spent", "nothing"),
-        ("spent", stream_method(name, D, 1.0, 4)._spent.to_bytes().decode()),
+        ("spent", stream_method(name, D, 1.0, 4).spent.to_bytes().decode()),
         ("frequencies", [0.5]),
         ("variances", "x"),
         ("pending", ["magic", "1", "1", "1"]),

@@ -68,7 +68,7 @@ def mined(number: int, limit: int) -> bool:
     """Whether a party says that its local mining is bounded, with so many locally frequent items."""
     task = HorizontalMining(1, PARTIES, "north", PARTIES[:2], max_candidates=limit, max_length=2)
     tally = cast(HorizontalTally, SimpleNamespace(task=task, threshold=1))
-    return one_shot._locally_frequent(tally, Transactions.from_rows([[name] for name in items(number)])) is not None
+    return one_shot.locally_frequent(tally, Transactions.from_rows([[name] for name in items(number)])) is not None
 
 
 @settings(max_examples=30)

@@ -15,7 +15,7 @@ from jobs.run import PartyRun
 from link.executor import ThreadExecutor
 from mining.data.transactions import Transactions
 from mining.filters import downward_closure
-from mining.joint.horizontal.one_shot import _locally_frequent
+from mining.joint.horizontal.one_shot import locally_frequent
 from mining.joint.horizontal.tally import HorizontalTally
 from mining.joint.parameters import MAX_ENUMERATED, HorizontalMining, most_enumerated, most_mined
 from mining.limits import EnumerationLimit
@@ -52,7 +52,7 @@ def test_local_mining_holds_little(number: int, items: int, density: float, thre
     tally = cast(HorizontalTally, SimpleNamespace(task=task(max_candidates=200_000_000), threshold=threshold))
     tracemalloc.start()
     try:
-        _locally_frequent(tally, data)
+        locally_frequent(tally, data)
         _, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()

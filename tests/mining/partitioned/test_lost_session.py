@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from mining.partitioned.encoding.source import TransactionSource
-from mining.partitioned.spark.cluster import Cluster, _Client
+from mining.partitioned.spark.cluster import Client, Cluster
 from mining.partitioned.spark.worker import Task, seals
 from party.data import spark_blocks
 from party.data.spark_blocks import SparkBlocks
@@ -35,7 +35,7 @@ class Session:
 
 def forgotten(*_: object) -> Cluster:
     cluster = object.__new__(Cluster)
-    cluster.name, cluster._client, cluster._spark = "the engine spark at north:15002", _Client(), Session()
+    cluster.name, cluster.client, cluster.spark = "the engine spark at north:15002", Client(), Session()
     return cluster
 
 
@@ -59,13 +59,13 @@ def test_the_node_connects_anew(monkeypatch: pytest.MonkeyPatch) -> None:
     with fails("E103"):
         blocks.loading("first").run()
     assert len(made) == 1
-    blocks._cluster = forgotten()
+    blocks.cluster = forgotten()
     with fails("E103"):
         blocks.loading("second").run()
     assert len(made) == 2
 
 
 def test_the_client_loads_in_a_process_without_a_main_file() -> None:
-    script = "from mining.partitioned.spark.cluster import _Client; _Client(); import sys; print(hasattr(sys, 'ps1'))"
+    script = "from mining.partitioned.spark.cluster import Client; Client(); import sys; print(hasattr(sys, 'ps1'))"
     ran = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
     assert (ran.returncode, ran.stdout) == (0, "False\n"), ran.stderr

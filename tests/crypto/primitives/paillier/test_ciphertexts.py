@@ -81,7 +81,7 @@ def test_rows_that_are_selected_alike_are_multiplied_into_one(columns: int, save
     selection = (draw.random((5, columns)) < 0.5)[draw.integers(0, 5, 64)]
     plaintexts = draw.integers(0, 100, 64)
     rows = encrypted(plaintexts.tolist())
-    values, distinct = selecting._alike_as_one(rows.values, selection, rows.key.n_squared)
+    values, distinct = selecting.alike_as_one(rows.values, selection, rows.key.n_squared)
     assert len(values) == len(distinct) == (5 if saves else 64)
     assert decrypted(select_sums(rows, selection)) == (plaintexts @ selection).tolist()
 

@@ -54,11 +54,10 @@ def test_computations_run_beside_one_another_in_any_order() -> None:
 
 def test_two_sessions_have_neither_a_seed_nor_a_delta_in_common() -> None:
     async def role(session: Session) -> set[bytes]:
-        parties = TwoParty(session.lane("pair"), HOLDERS)
-        await parties.prepare()
-        assert parties._sender is not None
-        assert parties._receiver is not None
-        return {seed.tobytes() for seed in parties._receiver._seeds.reshape(-1, 16)} | {parties._sender.delta.tobytes()}
+        parties, lane = TwoParty(session.lane("pair"), HOLDERS), session.lane("work")
+        sending, receiving = await parties.both(lane, lane)
+        _, rows = receiving.expand(np.zeros(1 << 8, np.uint8))
+        return {row.tobytes() for row in rows} | {sending.delta.tobytes()}
 
     first, second = (set.union(*run_parties(HOLDERS, role, seed=seed).values()) for seed in (0, 1))
     assert len(first) > 1000

@@ -88,7 +88,7 @@ def products(result: Result, out: dict[str, Any], rows: int) -> NDArray[np.uint6
     if result == "opened":
         assert out[B] is None
         return out[A]  # type: ignore[no-any-return]
-    doubled = reconstruct([out[A]._share, out[B]._share]) & np.uint64((1 << width_for(2 * rows + 1)) - 1)
+    doubled = reconstruct([out[A].share, out[B].share]) & np.uint64((1 << width_for(2 * rows + 1)) - 1)
     return doubled >> np.uint64(1)
 
 

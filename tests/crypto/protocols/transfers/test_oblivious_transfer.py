@@ -200,8 +200,8 @@ def test_a_sender_that_answers_under_another_key_is_noticed() -> None:
         lane = session.lane("ot")
         blinded = await lane.recv_array(RECEIVER, BlindedPositions, np.uint8, (1, 32))
         await lane.send_array(RECEIVER, EvaluatedPositions, blinded)  # under the key 1
-        padded = protocol._pad([b"a" * 40, b"b" * 40])
-        await protocol._send_encrypted(lane, RECEIVER, padded, [bytes(16), bytes(range(16))])
+        padded = protocol.pad([b"a" * 40, b"b" * 40])
+        await protocol.send_encrypted(lane, RECEIVER, padded, [bytes(16), bytes(range(16))])
 
     with fails("E402"):
         run(cheating, lambda s: receive_one_of_n(s.lane("ot"), SENDER, 0, 2))

@@ -49,14 +49,14 @@ def logarithms() -> np.ndarray:
 def chance(elements: int, bits: int) -> float:
     """A bound of the chance that names are asked for at prefixes of so many bits, and lengths take too many bits then.
 
-    The statement allows for m elements `_LENGTHS`·m and `_REPEATED`·children words of lengths, u + children·S are asked
+    The statement allows for m elements `LENGTHS`·m and `REPEATED`·children words of lengths, u + children·S are asked
     for, u prefixes in use of B. Where lengths are asked for at once, what it allows for longer prefixes is left for
     them. By u the chance is at most C(B, u)·m!·g(x)^u / (x^m·B^m·tilt^S) for every rate x and tilt.
     """
     prefixes, total = 1 << bits, 0.0
-    allowed = prefix_disclosure._LENGTHS * elements + prefix_disclosure._REPEATED * CHILDREN
+    allowed = prefix_disclosure.LENGTHS * elements + prefix_disclosure.REPEATED * CHILDREN
     if bits == FIRST_BITS:
-        allowed += prefix_disclosure._PREFIXES * elements // LONGEST_WORD
+        allowed += prefix_disclosure.PREFIXES * elements // LONGEST_WORD
     most = min(elements, prefixes // IN_USE)
     step = max(1, most // 100)
     for in_use in range(most, max(0, most - 60 * step), -step):

@@ -22,7 +22,7 @@ from mining.joint.distributed.budget import (
     ROWS_SHARE,
     SELECTION_SHARE,
     SumNoise,
-    _dimensions,
+    dimensions,
     drawn_contributions,
     given_contributions,
     length_noise,
@@ -85,7 +85,7 @@ def test_noise_can_be_drawn_up_to_so_many_contributions(case: tuple[DistributedM
 
 
 def test_noise_is_made_for_the_histograms_of_sizes_where_these_have_more_sums_than_candidates() -> None:
-    assert _dimensions(replace(TASK, max_candidates=1)) == 2 * MOST_CLASSES
+    assert dimensions(replace(TASK, max_candidates=1)) == 2 * MOST_CLASSES
 
 
 @examples(10, 30)

@@ -149,7 +149,7 @@ def test_windows_and_the_disk_together(monkeypatch: pytest.MonkeyPatch, tmp_path
 
 def test_a_shuffler_without_room_ends_the_job(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     def full(file: ScratchFile, _: object) -> int:
-        raise file._refused(OSError(28, "No space left on device"))
+        raise file.refused(OSError(28, "No space left on device"))
 
     monkeypatch.setattr(ScratchFile, "append", full)
     with fails("E103") as error:

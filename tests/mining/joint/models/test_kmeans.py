@@ -229,9 +229,9 @@ async def _open_too_large(session: Any, own: AlignedAttributes, task: KMeansPara
     holders = await find_holders(session.lane("columns"), own.cells, task.attributes)
     scores = np.zeros((own.n_positions, task.k), np.int64)
     lane = session.lane("iteration 0")
-    await joint._nearest(lane, secrets, None, ("north", "south"), task, scores)
+    await joint.nearest_centroids(lane, secrets, None, ("north", "south"), task, scores)
     coordinates = np.full((task.k, 1), (task.attributes[1].steps << task.fraction_bits) + 1, np.int64)
-    await joint._gather_centroids(session.lane("centroids"), coordinates, task, holders, ("north",))
+    await joint.gather_centroids(session.lane("centroids"), coordinates, task, holders, ("north",))
 
 
 def test_centroids_outside_the_bounds_are_refused_and_their_sender_named() -> None:

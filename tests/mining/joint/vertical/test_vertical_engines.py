@@ -265,15 +265,15 @@ def test_a_stock_is_begun_before_columns_are_known(monkeypatch: pytest.MonkeyPat
         engine = chosen_engine(task).start(Setup(session.lane("engine"), task, await agree(session), pairs_of(session)))
         assert isinstance(engine, paillier.PaillierProducts)
         await engine.prepare(20)
-        assert engine._stocking is not None
-        await engine._stocking
-        assert engine._key is not None
-        _, pool = engine._key
+        assert engine.stocking is not None
+        await engine.stocking
+        assert engine.key is not None
+        _, pool = engine.key
         assert len(pool) == 20
         bits = np.packbits(np.ones((1, 24), np.uint8), axis=1)
         addends = await engine.addends(session.lane("work"), bits, 24, [{"a": 0, "b": 0}])
         engine.close()
-        assert engine._key is None
+        assert engine.key is None
         return int(addends[0])
 
     out = run_parties("ab", role)

@@ -88,16 +88,20 @@ class PaillierProducts(PairwiseProducts):
 
     A party's key lives as long as this object, and so do the ciphertexts of its conjunctions at the others: another
     attempt of a job has other keys, and keeps none.
+
+    Attributes:
+        key: This party's, with its encryptions of zero; None before it is made, and after `close`.
+        stocking: Makes more of these, until columns come.
     """
 
     def __init__(self, setup: Setup) -> None:
         """Makes no key yet; the session of `setup` is for this party's key."""
         super().__init__(setup.secrets, setup.pairs, setup.task.compute)
         self._session = setup.session
-        self._key: tuple[PrivateKey, ZeroPool] | None = None
+        self.key: tuple[PrivateKey, ZeroPool] | None = None
         self._making_key = asyncio.Lock()
         self._processes = ProcessExecutor() if available_cores() > 1 else None
-        self._stocking: asyncio.Task[None] | None = None
+        self.stocking: asyncio.Task[None] | None = None
         self._encrypted = Encrypted()
         self._rows: dict[KeptColumns, KeptRows] = {}
 
@@ -106,7 +110,7 @@ class PaillierProducts(PairwiseProducts):
         _, pool = await self._own_key()
         if rows >= WORTH_PROCESSES:
             random = self._session.randomness("stock")
-            self._stocking = asyncio.create_task(pool.fill(rows, random, self._workers(rows, self._session)))
+            self.stocking = asyncio.create_task(pool.fill(rows, random, self._workers(rows, self._session)))
         await super().prepare(rows)
 
     async def addends(
@@ -117,9 +121,9 @@ class PaillierProducts(PairwiseProducts):
 
     def close(self) -> None:
         """Forgets the key and ends the processes that have worked under it."""
-        if self._stocking is not None:
-            self._stocking.cancel()
-        self._key = None
+        if self.stocking is not None:
+            self.stocking.cancel()
+        self.key = None
         self._rows.clear()
         if self._processes is not None:
             self._processes.close()
@@ -147,16 +151,16 @@ class PaillierProducts(PairwiseProducts):
 
     async def _own_key(self) -> tuple[PrivateKey, ZeroPool]:
         async with self._making_key:
-            if self._key is None:
+            if self.key is None:
                 random = self._session.randomness("key")
                 key = await self._session.compute(generate_key, KEY_BITS, random)
                 source = await self._session.compute(OwnerZeros.of, key, self._session.randomness("bases"))
-                self._key = key, ZeroPool(source)
-            return self._key
+                self.key = key, ZeroPool(source)
+            return self.key
 
     async def _end_stocking(self) -> None:
         """What has been made by now is used; what is missing is made when it is known how much that is."""
-        task, self._stocking = self._stocking, None
+        task, self.stocking = self.stocking, None
         if task is not None:
             task.cancel()
             await asyncio.gather(task, return_exceptions=True)  # an error comes again where the stock is used
