@@ -144,6 +144,7 @@ def _release(folder: Path) -> list[pa.Table]:
 
 
 def formats_agree(left: pa.Table, right: pa.Table) -> Finding:
+    """Whether both files of a release say the same."""
     same = left.column_names == right.column_names and left.num_rows == right.num_rows
     same = same and all(equal_columns(left.column(name), right.column(name)) for name in left.column_names)
     check = f"{RELEASE_CSV} and {RELEASE_PARQUET}"

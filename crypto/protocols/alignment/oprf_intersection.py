@@ -39,7 +39,7 @@ from protos.v1.alignment_pb2 import EvaluatedIdentifiers
 
 _STATISTICAL_BITS: Final = 40
 _ORDER: Final = hashlib.sha256(b"comine order of common rows").digest()[:KEY_BYTES]
-_AT_ONCE: Final = 1 << 17  # identifiers that are looked at in one piece
+AT_ONCE: Final = 1 << 17  # identifiers that are looked at in one piece
 
 Values = NDArray[np.uint8]
 
@@ -76,7 +76,7 @@ async def exchange_values(lane: Session, ring: Sequence[str], points: Points, le
     receiver = await prepare_sending(lane.lane("seeds"), other, field_bits=1, symbol_bits=1)
     values = await receive_values(lane.lane("values"), other, receiver, points, length, size)
     filled = await lane.recv_array(other, EvaluatedIdentifiers, np.uint8, (length, size))
-    ours, theirs = await lane.compute(_common, values, filled)
+    ours, theirs = await lane.compute(in_common, values, filled)
     await open_common(lane, label, ours, theirs)
     return own_rows(lane, np.flatnonzero(ours), len(points))
 
@@ -89,8 +89,8 @@ def session_points(lane: Session, identifiers: Sequence[bytes]) -> Points:
     """
     key = hashlib.sha256(encode_labels("points of identifiers", lane.id, lane.path)).digest()[:KEY_BYTES]
     points = np.empty((len(identifiers), 2), np.uint64)
-    for start in range(0, len(identifiers), _AT_ONCE):
-        points[start : start + _AT_ONCE] = points_of(identifiers[start : start + _AT_ONCE], key)
+    for start in range(0, len(identifiers), AT_ONCE):
+        points[start : start + AT_ONCE] = points_of(identifiers[start : start + AT_ONCE], key)
     heads = np.sort(points[:, 0])
     if (heads[1:] == heads[:-1]).any() and len(np.unique(points, axis=0)) != len(points):
         raise ValueError(TWICE)
@@ -105,9 +105,9 @@ def in_common_order(identifiers: Sequence[bytes], rows: Rows) -> Rows:
         rows: Some rows' numbers, ascending.
     """
     points = np.empty((len(rows), 2), np.uint64)
-    for start in range(0, len(identifiers), _AT_ONCE):
-        first, last = np.searchsorted(rows, (start, start + _AT_ONCE))
-        piece = identifiers[start : start + _AT_ONCE]
+    for start in range(0, len(identifiers), AT_ONCE):
+        first, last = np.searchsorted(rows, (start, start + AT_ONCE))
+        piece = identifiers[start : start + AT_ONCE]
         points[first:last] = points_of([piece[row] for row in (rows[first:last] - start).tolist()], _ORDER)
     order = np.argsort(points[:, 0].copy())
     heads = points[order, 0]
@@ -121,9 +121,9 @@ def value_bytes(length: int) -> int:
     return -(-(_STATISTICAL_BITS + (length**2 - 1).bit_length()) // 8)
 
 
-def _common(ours: Values, theirs: Values) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+def in_common(ours: Values, theirs: Values) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
     """Of each value whether the other list has it; values that begin alike are looked at together, some at a time."""
-    pieces = min(-(-max(len(ours), len(theirs)) // _AT_ONCE), 256)
+    pieces = min(-(-max(len(ours), len(theirs)) // AT_ONCE), 256)
     found = np.zeros(len(ours), np.bool_), np.zeros(len(theirs), np.bool_)
     piece_of = [each[:, 0].astype(np.uint16) * pieces >> 8 for each in (ours, theirs)]
     for piece in range(pieces):

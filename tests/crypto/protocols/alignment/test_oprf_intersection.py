@@ -376,7 +376,7 @@ def test_common_values_are_found_even_where_heads_or_values_are_equal(ours, thei
     """Three values share a head; another party's list may hold one several times."""
     compare(ours, theirs, width)
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(oprf_intersection, "_AT_ONCE", 3)
+        patched.setattr(oprf_intersection, "AT_ONCE", 3)
         compare(ours, theirs, width)
 
 
@@ -387,6 +387,6 @@ def compare(ours: Sequence[int], theirs: Sequence[int], width: int) -> None:
         )
         for numbers in (ours, theirs)
     )
-    found, found_too = oprf_intersection._common(one, other)
+    found, found_too = oprf_intersection.in_common(one, other)
     assert found.tolist() == [n in theirs for n in ours]
     assert found_too.tolist() == [n in ours for n in theirs]
