@@ -67,22 +67,19 @@ def test_a_job_file_inside_a_running_event_loop(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("data", "sentence"),
+    ("data", "code"),
     [
-        ({**ROWS, "east": ["bread milk"]}, "row 1 of east"),
-        ({**ROWS, "east": [["bread", 7.5]]}, "row 1 of east"),
-        ({**ROWS, "east": [7]}, "row 1 of east"),
-        ({**ROWS, "east": 7}, "the data of east is neither .* but of type int"),
-        (
-            {"north": ROWS["north"]},
-            "'south' of the job; give its data too, on the command line with --party",
-        ),
-        ({**ROWS, "west": []}, "'west' is not a party"),
-        ({**ROWS, "east": "nowhere.dat"}, "east"),
+        ({**ROWS, "east": ["bread milk"]}, "E101"),
+        ({**ROWS, "east": [["bread", 7.5]]}, "E101"),
+        ({**ROWS, "east": [7]}, "E101"),
+        ({**ROWS, "east": 7}, "E101"),
+        ({"north": ROWS["north"]}, "E100"),
+        ({**ROWS, "west": []}, "E100"),
+        ({**ROWS, "east": "nowhere.dat"}, "E101"),
     ],
 )
-def test_wrong_data_is_told_in_one_sentence(data: Any, sentence: str) -> None:
-    with pytest.raises(comine.ComineError, match=sentence):
+def test_wrong_data_is_told_in_one_sentence(data: Any, code: str) -> None:
+    with fails(code):
         comine.simulate(JOB, data)
 
 

@@ -59,7 +59,6 @@ dataset = "baskets"
 [basket_sizes]
 longest = 4
 """
-SENTENCE: Final = r"^the plug-in '[a-z-]+' of the distribution '[a-z-]+' [^\n]+$"
 
 
 @pytest.fixture(autouse=True)
@@ -300,30 +299,26 @@ KEY: Final = 'from jobs.kinds.key import keys\nKEYS = keys(("{}",), ("horizontal
 
 
 @pytest.mark.parametrize(
-    ("source", "why"),
+    "source",
     [
-        ("raise RuntimeError('secret')", "cannot be imported (RuntimeError)"),
-        ("import sys\nsys.exit(3)", "cannot be imported (SystemExit)"),
-        ("import nothing_of_that_name", "cannot be imported (ModuleNotFoundError)"),
-        ("def (", "cannot be imported (SyntaxError)"),
-        ("", "has no KEYS that are keys of kinds"),
-        ("KEYS = ()", "has no KEYS that are keys of kinds"),
-        ("KEYS = [1]", "has no KEYS that are keys of kinds"),
-        ("KEYS = (('t', 'horizontal', 'exact'),)", "has no KEYS that are keys of kinds"),
-        (KEY.format("Task", "exact"), "has no KEYS that are keys of kinds"),
-        (KEY.format("a\\nb", "exact"), "has no KEYS that are keys of kinds"),
-        (KEY.format("itemsets", "exact"), "as a kind of comine itself is"),
-        (KEY.format("basket-sizes", "exact"), "as the plug-in '"),
+        "raise RuntimeError('secret')",
+        "import sys\nsys.exit(3)",
+        "import nothing_of_that_name",
+        "def (",
+        "",
+        "KEYS = ()",
+        "KEYS = [1]",
+        "KEYS = (('t', 'horizontal', 'exact'),)",
+        KEY.format("Task", "exact"),
+        KEY.format("a\\nb", "exact"),
+        KEY.format("itemsets", "exact"),
+        KEY.format("basket-sizes", "exact"),
     ],
 )
-def test_a_broken_plug_in_is_one_sentence(
-    source: str, why: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_broken_plug_in_is_one_sentence(source: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     add(tmp_path, monkeypatch, "broken", {"wrong": "wrong_kind"}, wrong_kind=source)
-    with pytest.raises(ConfigurationError, match=SENTENCE) as refused:
+    with fails("E100") as refused:
         job()
-    assert why in refused.value.message
-    assert refused.value.code == "E100"
     assert refused.value.__cause__ is None
     assert "secret" not in refused.value.message
     usual = {"name": "j", "task": "itemsets", "parties": list(PARTIES), "dataset": "d"}

@@ -17,7 +17,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from crypto.primitives.randomness import Randomness
-from link.errors import IdentityError
 from link.executor import ThreadExecutor
 from link.pki import revocation
 from link.pki.authority import Authority, write_identity
@@ -88,11 +87,9 @@ def test_a_running_member_learns_of_a_revocation_without_a_restart(pki, member):
     _ship(pki, member)
     today = f"{dt.datetime.now(dt.UTC):%Y-%m-%d}"
     for believe in (lambda: _believes(trust), lambda: check_peer(trust, _call(NORTH))):
-        with pytest.raises(
-            IdentityError, match=rf"certificate of north was revoked on {today} .*pki request"
-        ) as refused:
+        with fails("E201", party="north") as refused:
             believe()
-        assert refused.value.party == "north"
+        assert today in refused.value.message
         assert refused.value.exit_code == 20
     assert trust.number == 1
     renewed = AUTHORITY.issue("north")
@@ -188,15 +185,9 @@ def test_lists_that_are_refused(pki, member, tmp_path):
     (tmp_path / "other").mkdir()
     good = _list_of(AUTHORITY, pki, 7)
     foreign = _list_of(Authority.create(), tmp_path / "other", 7)
-    for content, words in (
-        (foreign, "not signed by this federation's authority"),
-        (_flipped(good), "not signed by this federation's authority"),
-        (b"nothing", "not a list of revoked certificates in PEM form"),
-        (good[:80], "not a list of revoked certificates in PEM form"),
-        (b"", "not a list of revoked certificates in PEM form"),
-    ):
+    for content in (foreign, _flipped(good), b"nothing", good[:80], b""):
         (member / "ca.crl").write_bytes(content)
-        with pytest.raises(IdentityError, match=words) as refused:
+        with fails("E201") as refused:
             _south(member)
         assert str(member / "ca.crl") in refused.value.message
     with fails("E201"):
@@ -359,9 +350,8 @@ def test_a_peer_that_is_revoked_amid_a_session_is_neither_heard_nor_told(tmp_pat
                 ended = sessions[honest].recv(revoked, Note)
             else:
                 ended = sessions[honest].send(revoked, Note(number=2))
-            with pytest.raises(IdentityError, match=f"certificate of {revoked} was revoked") as refused:
+            with fails("E201", party=revoked):
                 await ended
-            assert refused.value.party == revoked
             received = opened[revoked].conversations[honest].received
             await asyncio.sleep(0.2)
             assert opened[revoked].conversations[honest].received == received

@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from crypto.primitives.hashing import encode_fields
-from link.errors import ComineError, InputDataError
+from link.errors import ComineError
 from mining.data.item_columns import Itemisation, check_columns, item_columns
 from mining.data.loading import load_table
 from mining.data.row_ids import AS_THEY_ARE, IdNormalisation, RowIds, checked_ids
@@ -251,7 +251,7 @@ def test_real_tables(shared_data: Path, name: str, separator: str, ids: list[str
 @pytest.mark.data
 def test_a_real_table_with_repeated_ids(shared_data: Path) -> None:
     table = load_table(shared_data / "tables" / "diabetic_data.csv.gz", "csv", id_columns=["patient_nbr"])
-    with pytest.raises(InputDataError, match=f"^{101_766 - 71_518} rows have the ids of an earlier row"):
+    with fails("E101"):
         table.row_ids()
     assert (
         len(set(load_table(shared_data / "tables/diabetic_data.csv.gz", "csv", id_columns=["encounter_id"]).row_ids()))

@@ -177,31 +177,32 @@ def test_a_row_may_go_on_over_many_batches(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("form", "text", "told"),
+    ("form", "text", "line"),
     [
-        ("basket", b"a b\n" * 50 + b"c\rd\n", "line 51: a carriage return"),
-        ("basket", b"a b\n" * 50 + b"\xff\n", "line 51 holds a byte"),
-        ("basket", b"a b\n" * 50 + b"\0\n", "line 51 holds a zero byte"),
-        ("csv", b'a,"b"\n' * 50 + b'a,"b" c\n', "near line 51"),
-        ("long", b"id,item\n" + b"1,a\n" * 50 + b",a\n", 'column "id", line 52'),
-        ("long", b"id,item\n" + b"1,a\n" * 50 + b"1,a,b\n", "at line 52"),
-        ("wide", b"id,a,b\n" + b"1,0,1\n" * 50 + b"1,0,2\n", 'column "b", line 52'),
-        ("wide", b"id,a,b\n" + b"1,0,1\n" * 50 + b"1,0\n", "at line 52"),
-        ("parquet", b"PAR1 and nothing else", "cannot be read as a Parquet file"),
-        ("basket", b"\x1f\x8b and nothing else", "not a whole gzip file"),
+        ("basket", b"a b\n" * 50 + b"c\rd\n", 51),
+        ("basket", b"a b\n" * 50 + b"\xff\n", 51),
+        ("basket", b"a b\n" * 50 + b"\0\n", 51),
+        ("csv", b'a,"b"\n' * 50 + b'a,"b" c\n', 51),
+        ("long", b"id,item\n" + b"1,a\n" * 50 + b",a\n", 52),
+        ("long", b"id,item\n" + b"1,a\n" * 50 + b"1,a,b\n", 52),
+        ("wide", b"id,a,b\n" + b"1,0,1\n" * 50 + b"1,0,2\n", 52),
+        ("wide", b"id,a,b\n" + b"1,0,1\n" * 50 + b"1,0\n", 52),
+        ("parquet", b"PAR1 and nothing else", None),
+        ("basket", b"\x1f\x8b and nothing else", None),
     ],
 )
 def test_errors_name_the_line_in_the_whole_file(
-    form: str, text: bytes, told: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    form: str, text: bytes, line: int | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(text_files, "PIECE_BYTES", 64)
     (tmp_path / "source").write_bytes(text)
     source = TransactionSource(str(tmp_path / "source"), form)
-    with pytest.raises(InputDataError, match=told) as found:
+    with fails("E101") as found:
         encoded(source, tmp_path / "blocks")
     with pytest.raises(InputDataError) as expected:
         load(source)
     assert found.value.message == expected.value.message
+    assert line is None or f"line {line}" in found.value.message
     assert not (tmp_path / "blocks").exists()
 
 

@@ -16,7 +16,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from link.errors import ConfigurationError
 from mining.data.tables import Table
 from party.config import DatasetSection
 from party.data.shared_sources import check_sources
@@ -465,15 +464,13 @@ def test_no_two_datasets_tell_of_the_same_column_of_a_source() -> None:
     check_sources([section(name=f"staff{at}", queries=each) for at, each in enumerate((salaries, bonuses, records))])
     check_sources([section(queries=salaries), section(queries=salaries, source="others.csv")])
     check_sources([section(queries=salaries), section(queries=None)])
-    for first, second, name in (
-        (salaries, salaries, "salary"),
-        (bonuses, salaries | {"public": ["bonus"]}, "bonus"),
-        (salaries | {"public": ["bonus"]}, bonuses, "bonus"),
-        (records, records, r"\*"),
+    for first, second in (
+        (salaries, salaries),
+        (bonuses, salaries | {"public": ["bonus"]}),
+        (salaries | {"public": ["bonus"]}, bonuses),
+        (records, records),
     ):
-        with pytest.raises(
-            ConfigurationError, match=f"'staff' and 'again' have one source, and .* answers about '{name}'"
-        ):
+        with fails("E100"):
             check_sources([section(queries=first), section(name="again", queries=second, source="./staff.csv")])
 
 
