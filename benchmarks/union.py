@@ -19,7 +19,8 @@ def run(settings: Settings) -> list[Table]:
     names = set().union(*(set_of(party, elements, 0) for party in PARTIES))
     by_prefixes = _table(
         settings,
-        Plan("prefixes", elements, bound=elements, repeats=settings.repeats),
+        "prefixes",
+        elements,
         f"Union by prefixes of {parties} parties, {elements:,} names of 16 bytes each, one third common",
         prefix_union_s(parties, names),
         "bound = a transfer between every two parties for each bit that is asked for, and their base transfers; "
@@ -27,7 +28,8 @@ def run(settings: Settings) -> list[Table]:
     )
     under_encryption = _table(
         settings,
-        Plan("union", elements, bound=elements, repeats=settings.repeats),
+        "union",
+        elements,
         f"Set union of {parties} parties, {elements:,} pseudonyms each, one third common",
         set_union_s(parties, elements),
         "bound = ((2n² + 1)·L·t_mul + n·L·t_embed) / cores, L the length of a list with fakes, "
@@ -36,7 +38,8 @@ def run(settings: Settings) -> list[Table]:
     return [by_prefixes, under_encryption]
 
 
-def _table(settings: Settings, plan: Plan, title: str, bound: float, note: str) -> Table:
+def _table(settings: Settings, protocol: str, elements: int, title: str, bound: float, note: str) -> Table:
+    plan = Plan(protocol, elements, bound=elements, repeats=settings.repeats)
     table = Table(title, ("how", "seconds", "bound", "seconds / bound", "MB sent", "rounds"), notes=[note])
     for how, go in (("three processes over loopback TLS", in_processes), ("one process", in_memory)):
         settings.tell(f"{plan.protocol}, {how}")

@@ -20,6 +20,14 @@ min_support = {min_support}
 {more}
 """
 
+ANONYMIZE = """[anonymize]
+source = "people.csv"
+quasi_identifiers = ["age", "town"]
+sensitive = ["illness"]
+algorithm = "mondrian"
+[anonymize.model]
+k = 2
+"""
 ROWS = {
     "north": [["bread", "milk"], ["bread", "milk", "tea"]],
     "south": [["bread"], ["milk", "tea"], ["bread", "milk"], ["jam"]],

@@ -13,9 +13,10 @@ import pytest
 
 from comine.command import run
 from link.pki.authority import Authority, write_identity
-from tests.cli.conftest import JOB, ROWS, Comine
+from tests.cli.conftest import ANONYMIZE, JOB, ROWS, Comine
 
 SIMULATE = ["simulate", "job.toml", *(word for name in ROWS for word in ("--party", f"{name}={name}.dat"))]
+SERVE, CHECK = (["party", word, "party.toml"] for word in ("serve", "check"))
 TABLES = ["simulate", "columns.toml", "--party", "north=north.csv", "--party", "south=south.csv"]
 COLUMNS = """[job]
 name = "columns"
@@ -25,14 +26,6 @@ dataset = "people"
 partition = "vertical"
 [itemsets]
 min_support = 0.2
-"""
-ANONYMIZE = """[anonymize]
-source = "people.csv"
-quasi_identifiers = ["age", "town"]
-sensitive = ["illness"]
-algorithm = "mondrian"
-[anonymize.model]
-k = 2
 """
 PEOPLE = "age,town,illness\n" + "".join(f"{20 + n},{'ab'[n % 2]},{'xyz'[n % 3]}\n" for n in range(10))
 
@@ -307,33 +300,25 @@ MISTAKES = [
     Mistake(
         "no request for a certificate", ["pki", "sign", "analyst.crt"], nothing, 10, "make one with comine pki request"
     ),
-    Mistake(
-        "a node in another folder",
-        ["party", "serve", "party.toml"],
-        nothing,
-        10,
-        "party.toml does not exist; check the path",
-    ),
+    Mistake("a node in another folder", SERVE, nothing, 10, "party.toml does not exist; check the path"),
     Mistake(
         "a node without a certificate",
-        ["party", "serve", "party.toml"],
+        SERVE,
         both(with_node, remove("pki/north.crt")),
         10,
         "get a certificate with comine pki request",
     ),
-    Mistake(
-        "a port in use", ["party", "serve", "party.toml"], with_node, 10, "stop that process or change [party] listen"
-    ),
+    Mistake("a port in use", SERVE, with_node, 10, "stop that process or change [party] listen"),
     Mistake(
         "a dataset at no place",
-        ["party", "check", "party.toml"],
+        CHECK,
         both(with_node, remove("north.dat")),
         10,
         "north.dat; check the path",
     ),
     Mistake(
         "a key misspelt in party.toml",
-        ["party", "check", "party.toml"],
+        CHECK,
         both(with_node, replace("party.toml", "approve =", "aprove =")),
         10,
         "is approve meant?",

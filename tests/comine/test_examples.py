@@ -16,6 +16,7 @@ import pytest
 
 import comine
 from jobs.report.job_file import job_file
+from tests.cli.conftest import ANONYMIZE
 from tests.cli.test_api import from_python
 from tests.party.nodes import weekly
 
@@ -32,14 +33,6 @@ LEARNING = {
 }
 PEOPLE = pandas.DataFrame({"smoker": ["no", "no", "yes"] * 2, "ill": ["no", "no", "yes"] * 2})
 ROWS = [["bread", "milk"], ["bread"], ["milk"]]
-ANONYMIZE = """[anonymize]
-source = "people.csv"
-quasi_identifiers = ["age", "town"]
-sensitive = ["illness"]
-algorithm = "mondrian"
-[anonymize.model]
-k = 2
-"""
 
 
 def examples(name: str) -> Iterator[doctest.DocTest]:

@@ -226,6 +226,15 @@ class Organisations:
         """Runs a job to its end."""
         return self.begin(job, out, *more).end()
 
+    def complete(self, job: str) -> None:
+        """Runs a job that succeeds, with nodes that run for nothing else."""
+        try:
+            self.start()
+            ran = self.run(job)
+            assert ran.code == 0, ran.err
+        finally:
+            self.stop()
+
     def run_here(self, job: Path | str = "job.toml", out: str = "out", federation: str = "federation.toml") -> Ran:
         """Runs a job to its end inside the test's process, where the nodes are what is tested."""
         return command("job", "run", job, "--federation", federation, "--out", out, cwd=self.folder)

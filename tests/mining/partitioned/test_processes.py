@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import threading
 import time
 from collections.abc import Iterator, Sequence
 from functools import partial
@@ -15,7 +14,6 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from link.errors import ResourceError
 from mining.counting import SupportCounter
 from mining.data.transactions import Transactions
 from mining.partitioned.blocks import Block
@@ -25,8 +23,8 @@ from mining.partitioned.processes import Processes, runs_of
 from mining.partitioned.rows import PartitionedRows
 from mining.partitioned.runner import Source
 from tests.errors import fails
-from tests.mining.partitioned.deadly_kernels import Deadly, Endless, lives
-from tests.mining.partitioned.world import evenly, partitioned
+from tests.mining.partitioned.deadly_kernels import Deadly, lives
+from tests.mining.partitioned.world import evenly, partitioned, waiting
 
 
 def three(sources: Sequence[Source], lengths: Sequence[int]) -> Processes:
@@ -132,18 +130,8 @@ def test_a_worker_that_died_between_calls_is_replaced(data: Transactions, cut: P
 
 
 def test_closing_ends_the_workers_at_once(cut: PartitionedRows, tmp_path: Path) -> None:
-    begun, found = tmp_path / "begun", list[Exception]()
-
-    def work() -> None:
-        try:
-            cut.total(Endless(begun))
-        except ResourceError as error:
-            found.append(error)
-
-    thread = threading.Thread(target=work)
-    thread.start()
-    while not (begun.exists() and begun.read_text()):
-        time.sleep(0.01)
+    begun = tmp_path / "begun"
+    thread, found = waiting(cut, begun)
     cut.close()
     thread.join()
     assert "were ended" in str(found[0])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,7 +11,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from link.errors import ResourceError
 from mining.counting import SupportCounter
 from mining.data.rows import Rows
 from mining.data.transactions import Transactions
@@ -23,10 +21,10 @@ from mining.partitioned.spark.cluster import Cluster
 from mining.partitioned.spark.encoding import SparkEncoding
 from mining.partitioned.spark.runner import ClusterRows
 from tests.errors import fails
-from tests.mining.partitioned.deadly_kernels import Deadly, Endless, KillsExecutor, lives
+from tests.mining.partitioned.deadly_kernels import Deadly, KillsExecutor, lives
 from tests.mining.partitioned.spark_server import SparkServer
 from tests.mining.partitioned.test_joint import assert_alike, task_for
-from tests.mining.partitioned.world import evenly, partitioned
+from tests.mining.partitioned.world import evenly, partitioned, waiting
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1200), pytest.mark.usefixtures("few_fakes")]
 
@@ -165,7 +163,7 @@ def test_a_killed_executor_costs_a_retry(kept: ClusterRows, data: Transactions, 
 
 def test_closing_ends_the_work_on_the_cluster(kept: ClusterRows, data: Transactions, tmp_path: Path) -> None:
     rows, begun = kept.rows("cancelled"), tmp_path / "begun"
-    thread, found = _waiting(rows, begun)
+    thread, found = waiting(rows, begun)
     rows.close()
     thread.join()
     assert "was ended" in str(found[0])
@@ -192,26 +190,9 @@ def _wrong(rows: Transactions) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
 def test_a_lost_cluster_ends_the_work_with_one_sentence(kept: ClusterRows, server: SparkServer, tmp_path: Path) -> None:
     """The last test: the cluster is gone afterwards."""
     rows = kept.rows("lost")
-    thread, found = _waiting(rows, tmp_path / "begun")
+    thread, found = waiting(rows, tmp_path / "begun")
     server.kill()
     thread.join()
     assert "the engine spark at 127.0.0.1:" in str(found[0])
     with fails("E103"):
         rows.total(Transactions.item_counts)
-
-
-def _waiting(rows: Rows, begun: Path) -> tuple[threading.Thread, list[Exception]]:
-    """A thread that waits for what never ends, and its error."""
-    found = list[Exception]()
-
-    def work() -> None:
-        try:
-            rows.total(Endless(begun))
-        except ResourceError as error:
-            found.append(error)
-
-    thread = threading.Thread(target=work)
-    thread.start()
-    while not (begun.exists() and begun.read_text()):
-        time.sleep(0.01)
-    return thread, found

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import threading
+import time
 from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import pairwise
+from pathlib import Path
 
 import numpy as np
 from hypothesis import strategies as st
 
+from link.errors import ResourceError
+from mining.data.rows import Rows
 from mining.data.transactions import Transactions
 from mining.partitioned.blocks import Block
 from mining.partitioned.in_process import InProcess
 from mining.partitioned.rows import PartitionedRows
 from mining.partitioned.runner import Runner, Source, View
+from tests.mining.partitioned.deadly_kernels import Endless
 
 PARTITIONS = [1, 3, 17]
 
@@ -46,3 +52,20 @@ def same(first: Transactions, second: Transactions) -> bool:
         and np.array_equal(first.offsets, second.offsets)
         and np.array_equal(first.indices, second.indices)
     )
+
+
+def waiting(rows: Rows, begun: Path) -> tuple[threading.Thread, list[Exception]]:
+    """A thread that waits for what never ends, and its error."""
+    found = list[Exception]()
+
+    def work() -> None:
+        try:
+            rows.total(Endless(begun))
+        except ResourceError as error:
+            found.append(error)
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    while not (begun.exists() and begun.read_text()):
+        time.sleep(0.01)
+    return thread, found

@@ -36,6 +36,10 @@ AGES = Hierarchy.of("age", [(str(age), f"{age // 2 * 2}-", "young" if age < 6 el
 TOWNS = Hierarchy.of("town", [("A", "left", "*"), ("B", "left", "*"), ("C", "right", "*")])
 SEXES = Hierarchy.of("sex", [("f", "*"), ("m", "*")])
 ILLS = ("flu", "cold", "ulcer", "")
+CARRIED = (
+    Carried("ill", "sensitive", "tree", tuple(sorted(ILLS)), 5),
+    Carried("note", "insensitive", "tree", None, 6),
+)
 
 QUASI = ("sex", "age", "race", "marital-status", "education", "native-country", "workclass", "salary-class")
 """Of the Adult table."""

@@ -21,13 +21,13 @@ from jobs.statement import statement
 from link.session import Session
 from mining.joint.anonymisation import disclosure, occurring, search
 from mining.joint.anonymisation.disclosure import openings
-from mining.joint.anonymisation.parameters import Carried, JointAnonymisation
+from mining.joint.anonymisation.parameters import JointAnonymisation
 from protos.v1.link_pb2 import Frame
 from tests.errors import fails
 from tests.examples import examples
 from tests.mining.joint.anonymisation.anonymisation_jobs_world import job
 from tests.mining.joint.anonymisation.anonymisation_world import (
-    ILLS,
+    CARRIED,
     PARTIES,
     Cells,
     divided,
@@ -50,11 +50,6 @@ from tests.mining.joint.anonymisation.test_anonymisation import (
     released,
 )
 from tests.mining.joint.anonymisation.vertical_anonymisation_world import job as vertical_job
-
-CARRIED = (
-    Carried("ill", "sensitive", "tree", tuple(sorted(ILLS)), 5),
-    Carried("note", "insensitive", "tree", None, 6),
-)
 
 
 @pytest.fixture(autouse=True)

@@ -26,13 +26,14 @@ from jobs.plan.answer import Answer
 from jobs.statement import statement
 from mining.joint.anonymisation import oblivious
 from mining.joint.anonymisation.disclosure import openings
-from mining.joint.anonymisation.parameters import Carried, QuasiIdentifier
+from mining.joint.anonymisation.parameters import QuasiIdentifier
 from protos.v1.link_pb2 import Frame, Opening
 from protos.v1.plan_pb2 import Speed
 from tests.errors import fails
 from tests.examples import examples
 from tests.mining.joint.anonymisation.anonymisation_jobs_world import job
 from tests.mining.joint.anonymisation.anonymisation_world import (
+    CARRIED,
     ILLS,
     PARTIES,
     Cells,
@@ -50,11 +51,6 @@ from tests.mining.joint.anonymisation.anonymisation_world import (
 from tests.mining.joint.anonymisation.test_anonymisation import SHARES, Split, check_declared, expected_rows, released
 from tests.mining.joint.anonymisation.vertical_anonymisation_world import job as vertical_job
 from tests.mining.joint.models.models_world import shapes
-
-CARRIED = (
-    Carried("ill", "sensitive", "tree", tuple(sorted(ILLS)), 5),
-    Carried("note", "insensitive", "tree", None, 6),
-)
 
 
 # -- equal to the pooled release --------------------------------------------------------------------------------------

@@ -59,13 +59,17 @@ def run(
     transport: Literal["memory", "grpc"] = "memory",
 ) -> dict[str, EstimatedOutcome]:
     """The outcome at each party."""
+    return outcomes(mine, openings, data, task, seed=seed, observe=observe, transport=transport)
+
+
+def outcomes(mines: Any, opens: Any, data: Mapping[str, Rows], task: Any, **how: Any) -> dict[str, EstimatedOutcome]:
+    """What a task of estimates finds at each party."""
 
     async def role(session: Session) -> EstimatedOutcome:
-        return await mine(session.lane("task"), Transactions.from_rows(data[session.me]), task)
+        found: EstimatedOutcome = await mines(session.lane("task"), Transactions.from_rows(data[session.me]), task)
+        return found
 
-    return run_parties(
-        list(data), role, declared=openings(task, tuple(data)), seed=seed, observe=observe, transport=transport
-    )
+    return run_parties(list(data), role, declared=opens(task, tuple(data)), **how)
 
 
 def job(parties: Sequence[str] = PARTIES, privacy: Mapping[str, Any] | None = None, **tables: Any) -> JobSpec:

@@ -10,7 +10,7 @@ from contextlib import nullcontext, suppress
 from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import pytest
@@ -45,7 +45,7 @@ from protos.v1.link_pb2 import Frame, Opening
 from tests.coordinator.simulation.still_time import InlineExecutor, run_still
 from tests.coordinator.simulation.whole_job import run_job
 from tests.errors import fails
-from tests.mining.joint.hybrid.hybrid_world import ITEMS, PARTIES, SEEN, baskets, job
+from tests.mining.joint.hybrid.hybrid_world import ITEMS, PARTIES, SEEN, baskets, job, outcomes
 from tests.mining.joint.hybrid.test_hybrid import altered
 from tests.mining.joint.hybrid.test_hybrid_sizes import answers as told_answers
 from tests.mining.joint.oracle import Rows
@@ -56,20 +56,8 @@ DATA = {"north": baskets(900, 1), "south": baskets(1000, 2), "east": baskets(700
 PRIVACY = {"model": "blended", "epsilon": "2", "delta": "1e-6", "opted_in": ["south"]}
 
 
-def run(
-    data: Mapping[str, Rows],
-    task: Blending = TASK,
-    *,
-    seed: int = 0,
-    observe: Callable[[Frame], None] | None = None,
-    transport: Literal["memory", "grpc"] = "memory",
-) -> dict[str, EstimatedOutcome]:
-    async def role(session: Session) -> EstimatedOutcome:
-        return await mine(session.lane("task"), Transactions.from_rows(data[session.me]), task)
-
-    return run_parties(
-        list(data), role, declared=openings(task, tuple(data)), seed=seed, observe=observe, transport=transport
-    )
+def run(data: Mapping[str, Rows], task: Blending = TASK, **how: Any) -> dict[str, EstimatedOutcome]:
+    return outcomes(mine, openings, data, task, **how)
 
 
 def names(outcome: EstimatedOutcome) -> list[str]:
