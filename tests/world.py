@@ -74,32 +74,6 @@ def run_parties(
     Raises:
         BaseException: The first error that any party met; the others are cancelled.
     """
-    return asyncio.run(
-        run_parties_async(
-            parties,
-            role,
-            declared=declared,
-            seed=seed,
-            observe=observe,
-            deadline_s=deadline_s,
-            ahead_bytes=ahead_bytes,
-            transport=transport,
-        )
-    )
-
-
-async def run_parties_async(
-    parties: Sequence[str],
-    role: Role[T] | Mapping[str, Role[T]],
-    *,
-    declared: Iterable[Declared] = (),
-    seed: int = 0,
-    observe: Observer | None = None,
-    deadline_s: float = 120,
-    ahead_bytes: Mapping[str, int] | None = None,
-    transport: Literal["memory", "grpc"] = "memory",
-) -> dict[str, T]:
-    """`run_parties` for callers that have an event loop already."""
     declared = tuple(declared)
     agreed = terms(parties, seed)
     executor = ThreadExecutor(2)
@@ -125,7 +99,7 @@ async def run_parties_async(
             failures.append(error)
             raise
 
-    try:
+    async def main() -> dict[str, T]:
         async with transports(parties, transport, agreed.job_id, observe) as carriers:
             tasks = {name: asyncio.create_task(run(name, carriers[name])) for name in parties}
             try:
@@ -137,6 +111,9 @@ async def run_parties_async(
             if failures:
                 raise failures[0]
             return {name: task.result() for name, task in tasks.items()}
+
+    try:
+        return asyncio.run(main())
     finally:
         executor.close()
 

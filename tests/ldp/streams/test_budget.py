@@ -160,8 +160,9 @@ def test_budgets_of_queries_are_large_enough_and_add_up_to_no_more(series: str, 
     assert min(found) >= LEAST_EPSILON
     assert len(found) == {"uniform": 7, "by-error": 3}.get(series, len(found))
     if series not in ("uniform", "by-error"):
-        with fails("E100"):
+        with fails("E100") as caught:
             budgets(series, epsilon, **NAMED[series], queries=len(found) + 1)
+        assert f"query {len(found) + 1};" in caught.value.message
         assert budgets(series, epsilon, **NAMED[series], queries=2) == found[:2]
 
 

@@ -238,8 +238,8 @@ def test_a_mechanism_that_costs_more_than_agreed_is_refused(monkeypatch: pytest.
 @pytest.mark.parametrize(
     ("lane", "label", "change", "code"),
     [
-        ("", "records", lambda o: np.array([9, 0, 0], np.uint64).tobytes(), "E400"),
-        ("phase-2", "reports", lambda o: bytes([255]) * len(o.values), "E400"),
+        ("", "records", lambda o: np.array([9, 0, 0], np.uint64).tobytes(), "E402"),
+        ("phase-2", "reports", lambda o: bytes([255]) * len(o.values), "E402"),
         ("phase-0", "reports", lambda o: o.values[:-1], "E402"),
         ("phase-0", "reports", lambda o: o.values + b"1", "E402"),
     ],
