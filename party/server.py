@@ -110,6 +110,7 @@ class Node:
         plans: How often coordinators have asked for plans.
         releases: What has been made of its rows.
         server: What answers calls, once the node has started.
+        upkeep: Forgets what is over.
         settings: What its files say, as it goes by them.
     """
 
@@ -198,7 +199,7 @@ class Node:
                 log=log,
             )
         )
-        self._upkeep = Upkeep(config, self.store, self.audit, self.host.unsettled, log)
+        self.upkeep = Upkeep(config, self.store, self.audit, self.host.unsettled, log)
         self._health = NodeHealth(Probe(state), log)
         estimates = Estimates(config, judge, self.plans, self._executor, self.audit, identity)
         self._estimates, self.control = estimates, ControlService(config, members, self.host, identity, estimates)
@@ -252,7 +253,7 @@ class Node:
             raise (error.__cause__ if isinstance(error.__cause__, ComineError) else error) from None
         self.server = Serving(server)
         await self.host.recover()
-        self._upkeep.start()
+        self.upkeep.start()
         self.notices.start()
         await self.frequency.start()
         await self.shuffler.start()
@@ -301,7 +302,7 @@ class Node:
                         max_running=config.party.max_running,
                     )
                 )
-                self._upkeep.renew(config)
+                self.upkeep.renew(config)
                 self.notices.renew(config.notify, new.identity, judge)
                 self._estimates.renew(config, judge, new.identity)
                 self.control.renew(config, members, new.identity)
@@ -318,7 +319,7 @@ class Node:
         if self.server is not None:
             self._log.info("stopping", jobs=self.host.running)
             await self._set_health(health_pb2.HealthCheckResponse.NOT_SERVING)
-            await self._upkeep.stop()
+            await self.upkeep.stop()
             await self._connections.stop()
             await self.host.close()
             await self.notices.stop()

@@ -48,7 +48,7 @@ class Upkeep:
         now: Callable[[], float] = time.time,
     ) -> None:
         self._store, self._audit, self._settled, self._log = store, audit, settled, log
-        self._now, self._party = now, config.party
+        self.now, self._party = now, config.party
         self._keep: Counter[str] = Counter()
         self._kept_s = FAILED_S  # for so long a rule counts failures
         self.renew(config)
@@ -90,7 +90,7 @@ class Upkeep:
         while place is not None:
             place = await asyncio.to_thread(self.forget, place)
             await asyncio.sleep(REST_S)
-        await asyncio.to_thread(self._store.forget_unstarted, self._now())
+        await asyncio.to_thread(self._store.forget_unstarted, self.now())
         await asyncio.to_thread(companions.note, self._store, self._party.state_dir)
         # What stood in the log a while ago is in the database by now, but for what is known to be under way.
         marks = [self._before, self._settled()]
@@ -101,5 +101,5 @@ class Upkeep:
 
     def forget(self, after: float) -> float | None:
         """Forgets some old jobs; where to go on."""
-        now = self._now()
+        now = self.now()
         return self._store.prune(after, now - self._kept_s, now, self._keep, AT_ONCE)

@@ -30,18 +30,21 @@ class Delivery:
     Args:
         settings: The `[notify]` table.
         log: The node's log.
+
+    Attributes:
+        waiting: Notices that are yet to be written.
     """
 
     def __init__(self, settings: NotifySection | None, log: Log) -> None:
         self.settings, self._log = settings, log
-        self._waiting: asyncio.Queue[Write] = asyncio.Queue(WAITING)
+        self.waiting: asyncio.Queue[Write] = asyncio.Queue(WAITING)
         self._lost = 0
         self._task: asyncio.Task[None] | None = None
 
     def put(self, write: Write) -> None:
         """Takes a notice, which is written once it is its turn; there may be nothing to tell then."""
         try:
-            self._waiting.put_nowait(write)
+            self.waiting.put_nowait(write)
         except asyncio.QueueFull:
             self._lost += 1
             return
@@ -52,20 +55,20 @@ class Delivery:
         """Hands over what waits, as far as there is time."""
         if self._task is not None:
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._waiting.join(), CLOSE_S)
+                await asyncio.wait_for(self.waiting.join(), CLOSE_S)
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
 
     async def _deliver(self) -> None:
         while True:
-            write = await self._waiting.get()
+            write = await self.waiting.get()
             try:
                 for notice in await write():
                     await self._hand_over(notice)
             except ComineError as error:
                 self._log.error("notice failed", error=error)
             finally:
-                self._waiting.task_done()
+                self.waiting.task_done()
             if self._lost:
                 self._log.warning("notices lost", lines=self._lost)
                 self._lost = 0

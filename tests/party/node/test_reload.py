@@ -224,7 +224,7 @@ async def test_reloads_between_jobs_reset_no_count(tmp_path: Path) -> None:
             assert (await nodes.run(weekly(name=f"job-{number}")))[1]["north"].state == SUCCEEDED
             for most in (1, 9, 2):
                 await reload(nodes, *_limit(tmp_path, most))
-                await nodes.nodes["north"]._upkeep.look()
+                await nodes.nodes["north"].upkeep.look()
         assert (await refused(nodes.clients["north"].propose(weekly(name="third"), os.urandom(16)))).code == "E300"
         await reload(nodes, *_limit(tmp_path, 3))
         assert await nodes.clients["north"].propose(weekly(name="third"), os.urandom(16))
@@ -243,8 +243,8 @@ async def test_a_limit_that_is_lowered_and_raised_forgets_no_job(tmp_path: Path)
         for number in range(2):
             assert (await nodes.run(weekly(name=f"job-{number}")))[1]["north"].state == SUCCEEDED
         await reload(nodes, *_limit(tmp_path, 1), ("[tls]", 'keep_jobs = "1s"\n[tls]'))
-        node._upkeep._now = lambda: time.time() + 3 * 86400
-        await node._upkeep.look()
+        node.upkeep.now = lambda: time.time() + 3 * 86400
+        await node.upkeep.look()
         await reload(nodes, *_limit(tmp_path, 2))
         assert (await refused(nodes.clients["north"].propose(weekly(name="third"), os.urandom(16)))).code == "E300"
 

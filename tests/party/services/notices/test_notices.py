@@ -165,7 +165,7 @@ async def test_notices_come_in_order_and_failures_are_logged_and_few() -> None:
     lines = io.StringIO()
     failing = Delivery(section(command=[sys.executable, "-c", "import sys; sys.exit(3)"]), open_log("north", lines))
     failing.put(given({"event": "end"}))
-    await failing._waiting.join()
+    await failing.waiting.join()
     await failing.close()
     (line,) = lines.getvalue().splitlines()
     assert (json.loads(line)["event"], json.loads(line)["why"]) == ("notice failed", "exit code 3")
@@ -186,7 +186,7 @@ async def test_order_is_kept_and_what_does_not_fit_is_counted(tmp_path: Path) ->
     for number in range(1, WAITING + 6):
         ours.put(given({"number": number}) if number < 4 else given())
     gate.set()
-    await ours._waiting.join()
+    await ours.waiting.join()
     await ours.close()
     assert [each["number"] for each in told(place)] == [0, 1, 2, 3]
     assert json.loads(lines.getvalue().splitlines()[0])["lines"] == 5
@@ -250,7 +250,7 @@ def test_a_webhook_gets_the_notice_and_redirects_lead_nowhere(tmp_path: Path, an
         async def post(**more: Any) -> None:
             ours = Delivery(section(webhook=url, timeout="60s", **more), open_log("north", lines))
             ours.put(given({"event": "end"}))
-            await ours._waiting.join()
+            await ours.waiting.join()
             await ours.close()
 
         asyncio.run(post(webhook_ca=str(ca)))
