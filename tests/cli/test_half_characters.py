@@ -18,10 +18,11 @@ from coordinator.cli.terminal.outlet import outlet
 from jobs.loading import job_of, load_job
 from jobs.spec.toml import read_toml
 from link.errors import ComineError, ConfigurationError, InputDataError
+from mining.data.copies import state_of
 from mining.data.loading import load_table, load_transactions
+from mining.data.source_options import PLAIN
 from mining.data.transactions import Transactions
 from party.config import DatasetSection
-from party.data.sources import _stamp
 from tests.cli.conftest import ROWS, Comine
 from tests.errors import fails
 
@@ -108,7 +109,7 @@ def test_in_the_name_of_a_file(name: str, tmp_path: Path) -> None:
         lambda: load_transactions(f"duckdb:///{name}", "sql", query="SELECT 1"),
         lambda: load_transactions(f"sqlite:///{name}", "sql", query="SELECT 1"),
         lambda: load_table(tmp_path / name, "csv"),
-        lambda: _stamp(Path(section.source)),
+        lambda: state_of(section.source, PLAIN),
     ):
         with pytest.raises(ComineError) as caught:
             open_it()
