@@ -16,7 +16,7 @@ from tests.errors import TABLE, fails, sentences
 
 def test_every_sentence_is_of_a_code_and_of_a_test() -> None:
     texts = [path.read_text() for path in Path(__file__).parents[1].rglob("test_*.py")]
-    tests = {name for text in texts for name in re.findall(r"^(?:async )?def (test_\w+)", text, re.MULTILINE)}
+    tests = {name for text in texts for name in re.findall(r"^ *(?:async )?def (test_\w+)", text, re.MULTILINE)}
     assert {code for code, _ in sentences()} <= BY_CODE.keys()
     assert {test for _, test in sentences()} <= tests
 

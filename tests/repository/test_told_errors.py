@@ -160,7 +160,7 @@ def test_sentences_leave_a_node_through_few_doors() -> None:
                 if "context.abort(" in line and ".message" in line:
                     doors.add((path.name, "placeless(" in line))
     assert doors == {("grpc_transport.py", True), ("interceptors.py", False)}
-    assert "error = placeless(error, self._me)" in (ROOT / "party/node/interceptors.py").read_text()
+    assert "error = placeless(error, self.me)" in (ROOT / "party/node/interceptors.py").read_text()
 
 
 # -- errors of nobody --------------------------------------------------------------------------------------------------
