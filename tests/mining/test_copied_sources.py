@@ -47,102 +47,106 @@ def load(source: object, form: str, tmp_path: Path, options: SourceOptions = PLA
     return rows(data)
 
 
-class TestSeveralFiles:
-    def test_text(self, tmp_path: Path) -> None:
-        (tmp_path / "b.txt").write_text("milk tea")
-        (tmp_path / "a.txt").write_text("bread\n")
-        with gzip.open(tmp_path / "c.txt", "wt") as file:
-            file.write("tea\n")
-        assert load(tmp_path / "*.txt", "basket", tmp_path) == [["bread"], ["milk", "tea"], ["tea"]]
+def test_text_of_several_files(tmp_path: Path) -> None:
+    (tmp_path / "b.txt").write_text("milk tea")
+    (tmp_path / "a.txt").write_text("bread\n")
+    with gzip.open(tmp_path / "c.txt", "wt") as file:
+        file.write("tea\n")
+    assert load(tmp_path / "*.txt", "basket", tmp_path) == [["bread"], ["milk", "tea"], ["tea"]]
 
-    def test_names_of_columns_once(self, tmp_path: Path) -> None:
-        (tmp_path / "1.csv").write_text("id;item\n1;bread\n1;milk")
-        (tmp_path / "2.csv").write_text('"id";item\r\n2;"tea\n"\r\n')
-        assert load(tmp_path / "?.csv", "long", tmp_path, separator=";") == [["bread", "milk"], ["tea\n"]]
-        (tmp_path / "3.csv").write_text("id;article\n2;bread\n")
-        with fails("E101") as caught:
-            load_transactions(str(tmp_path / "?.csv"), "long", separator=";")
-        assert f"{tmp_path / '3.csv'} has other names" in caught.value.message
 
-    def test_a_folder_by_year(self, tmp_path: Path) -> None:
-        for year, name in (("2025", "bread"), ("2026", "tea%"), ("__HIVE_DEFAULT_PARTITION__", "milk")):
-            folder = tmp_path / "sales" / f"year={year}" / "town=K%C3%B6ln"
-            folder.mkdir(parents=True)
-            pq.write_table(pa.table({"id": [name], "price": [1.5]}), folder / "part.parquet")
-        table = load_table(str(tmp_path / "sales"), "parquet")
-        cells = {
-            each.name: [each.values[code].as_py() if code >= 0 else None for code in each.codes]
-            for each in table.columns
-        }
-        assert cells == {"price": ["1.5"] * 3, "year": ["2025", "2026", None], "town": ["Köln"] * 3}
-        source = TableSource(str(tmp_path / "sales"), "parquet")
-        stored = encoding_of(source, (), tmp_path / "blocks", Cores()).run()
-        assert stored.rows(InProcess).digest() == table.digest()
-        pq.write_table(pa.table({"id": [1], "price": [1.5]}), tmp_path / "sales" / "other.parquet")
+def test_names_of_columns_once_of_several_files(tmp_path: Path) -> None:
+    (tmp_path / "1.csv").write_text("id;item\n1;bread\n1;milk")
+    (tmp_path / "2.csv").write_text('"id";item\r\n2;"tea\n"\r\n')
+    assert load(tmp_path / "?.csv", "long", tmp_path, separator=";") == [["bread", "milk"], ["tea\n"]]
+    (tmp_path / "3.csv").write_text("id;article\n2;bread\n")
+    with fails("E101") as caught:
+        load_transactions(str(tmp_path / "?.csv"), "long", separator=";")
+    assert f"{tmp_path / '3.csv'} has other names" in caught.value.message
+
+
+def test_a_folder_by_year_of_several_files(tmp_path: Path) -> None:
+    for year, name in (("2025", "bread"), ("2026", "tea%"), ("__HIVE_DEFAULT_PARTITION__", "milk")):
+        folder = tmp_path / "sales" / f"year={year}" / "town=K%C3%B6ln"
+        folder.mkdir(parents=True)
+        pq.write_table(pa.table({"id": [name], "price": [1.5]}), folder / "part.parquet")
+    table = load_table(str(tmp_path / "sales"), "parquet")
+    cells = {
+        each.name: [each.values[code].as_py() if code >= 0 else None for code in each.codes] for each in table.columns
+    }
+    assert cells == {"price": ["1.5"] * 3, "year": ["2025", "2026", None], "town": ["Köln"] * 3}
+    source = TableSource(str(tmp_path / "sales"), "parquet")
+    stored = encoding_of(source, (), tmp_path / "blocks", Cores()).run()
+    assert stored.rows(InProcess).digest() == table.digest()
+    pq.write_table(pa.table({"id": [1], "price": [1.5]}), tmp_path / "sales" / "other.parquet")
+    with fails("E101"):
+        load_table(str(tmp_path / "sales"), "parquet")
+
+
+def test_items_are_no_folders_of_several_files(tmp_path: Path) -> None:
+    for year in (1, 2):
+        (tmp_path / f"year={year}").mkdir()
+        pq.write_table(pa.table({"x": [["a", "b"]]}), tmp_path / f"year={year}" / "x.parquet")
+    assert load(tmp_path / "year=*" / "*.parquet", "parquet", tmp_path) == [["a", "b"]] * 2
+
+
+def test_none_of_several_files(tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    for source, form in (("*.none", "basket"), ("empty", "parquet")):
         with fails("E101"):
-            load_table(str(tmp_path / "sales"), "parquet")
-
-    def test_items_are_no_folders(self, tmp_path: Path) -> None:
-        for year in (1, 2):
-            (tmp_path / f"year={year}").mkdir()
-            pq.write_table(pa.table({"x": [["a", "b"]]}), tmp_path / f"year={year}" / "x.parquet")
-        assert load(tmp_path / "year=*" / "*.parquet", "parquet", tmp_path) == [["a", "b"]] * 2
-
-    def test_none(self, tmp_path: Path) -> None:
-        (tmp_path / "empty").mkdir()
-        for source, form in (("*.none", "basket"), ("empty", "parquet")):
-            with fails("E101"):
-                load_transactions(str(tmp_path / source), form)
-
-    def test_a_file_that_looks_like_a_pattern(self, tmp_path: Path) -> None:
-        (tmp_path / "a[1].txt").write_text("bread")
-        assert load(tmp_path / "a[1].txt", "basket", tmp_path) == [["bread"]]
+            load_transactions(str(tmp_path / source), form)
 
 
-class TestEncodings:
-    @pytest.mark.parametrize("encoding", ["latin-1", "windows-1252", "utf-16", "utf-8-sig"])
-    def test_text(self, tmp_path: Path, encoding: str) -> None:
-        path = tmp_path / "a.csv"
-        path.write_bytes("id,item\r\n1,Müsli\r\n".encode(encoding))
-        assert load(path, "long", tmp_path, SourceOptions(encoding=encoding)) == [["Müsli"]]
-        assert guess_format(str(path), options=SourceOptions(encoding=encoding)).format == "long"
-        assert sorted(each.name for each in tmp_path.iterdir()) == ["a.csv", "blocks"]
-
-    def test_a_hint(self, tmp_path: Path) -> None:
-        path = tmp_path / "a.txt"
-        path.write_text("Müsli Tee\n" * 3)
-        described = {"name": "a", "kind": "transactions", "source": str(path), "format": "basket"}
-        for encoding, found in ((None, []), ("latin-1", ["encoding"]), ("windows-1252", ["encoding"])):
-            checked = check_dataset(DatasetSection.model_validate(described | {"encoding": encoding}))
-            assert [each.kind for each in checked.hints if each.kind == "encoding"] == found
-
-    def test_the_wrong_one(self, tmp_path: Path) -> None:
-        path = tmp_path / "a.txt"
-        path.write_bytes(b"M\xfcsli")
-        with fails("E101"):
-            load_transactions(path, "basket")
-        with fails("E101") as caught:
-            load_transactions(path, "basket", options=SourceOptions(encoding="ascii"))
-        assert str(path) in caught.value.message
+def test_a_file_that_looks_like_a_pattern_of_several_files(tmp_path: Path) -> None:
+    (tmp_path / "a[1].txt").write_text("bread")
+    assert load(tmp_path / "a[1].txt", "basket", tmp_path) == [["bread"]]
 
 
-class TestWorkbooks:
-    def test_sheets(self, tmp_path: Path) -> None:
-        assert load(BOOK, "long", tmp_path) == [["7", "bread"], ['Müsli, "fine"']]
-        table = load_table(BOOK, "csv", options=SourceOptions(sheet="people"))
-        cells = {each.name: each.values.to_pylist() for each in table.columns}
-        assert cells == {"born": ["2001-02-03"], "price": ["1.5"], "member": ["true"]}
-        assert guess_format(str(BOOK)).format == "long"
+@pytest.mark.parametrize("encoding", ["latin-1", "windows-1252", "utf-16", "utf-8-sig"])
+def test_text_in_encodings(tmp_path: Path, encoding: str) -> None:
+    path = tmp_path / "a.csv"
+    path.write_bytes("id,item\r\n1,Müsli\r\n".encode(encoding))
+    assert load(path, "long", tmp_path, SourceOptions(encoding=encoding)) == [["Müsli"]]
+    assert guess_format(str(path), options=SourceOptions(encoding=encoding)).format == "long"
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["a.csv", "blocks"]
 
-    def test_what_is_none(self, tmp_path: Path) -> None:
-        with fails("E101"):
-            load_transactions(BOOK, "long", options=SourceOptions(sheet="nowhere"))
-        with fails("E100"):
-            load_transactions(BOOK, "basket")
-        (tmp_path / "text.xlsx").write_text("id,item")
-        with fails("E101") as caught:
-            load_transactions(tmp_path / "text.xlsx", "long")
-        assert str(tmp_path / "text.xlsx") in caught.value.message
+
+def test_a_hint_in_encodings(tmp_path: Path) -> None:
+    path = tmp_path / "a.txt"
+    path.write_text("Müsli Tee\n" * 3)
+    described = {"name": "a", "kind": "transactions", "source": str(path), "format": "basket"}
+    for encoding, found in ((None, []), ("latin-1", ["encoding"]), ("windows-1252", ["encoding"])):
+        checked = check_dataset(DatasetSection.model_validate(described | {"encoding": encoding}))
+        assert [each.kind for each in checked.hints if each.kind == "encoding"] == found
+
+
+def test_the_wrong_one_in_encodings(tmp_path: Path) -> None:
+    path = tmp_path / "a.txt"
+    path.write_bytes(b"M\xfcsli")
+    with fails("E101"):
+        load_transactions(path, "basket")
+    with fails("E101") as caught:
+        load_transactions(path, "basket", options=SourceOptions(encoding="ascii"))
+    assert str(path) in caught.value.message
+
+
+def test_sheets_of_workbooks(tmp_path: Path) -> None:
+    assert load(BOOK, "long", tmp_path) == [["7", "bread"], ['Müsli, "fine"']]
+    table = load_table(BOOK, "csv", options=SourceOptions(sheet="people"))
+    cells = {each.name: each.values.to_pylist() for each in table.columns}
+    assert cells == {"born": ["2001-02-03"], "price": ["1.5"], "member": ["true"]}
+    assert guess_format(str(BOOK)).format == "long"
+
+
+def test_what_is_none_of_workbooks(tmp_path: Path) -> None:
+    with fails("E101"):
+        load_transactions(BOOK, "long", options=SourceOptions(sheet="nowhere"))
+    with fails("E100"):
+        load_transactions(BOOK, "basket")
+    (tmp_path / "text.xlsx").write_text("id,item")
+    with fails("E101") as caught:
+        load_transactions(tmp_path / "text.xlsx", "long")
+    assert str(tmp_path / "text.xlsx") in caught.value.message
 
 
 class Site(ThreadingHTTPServer):
@@ -198,40 +202,42 @@ def site() -> Iterator[Site]:
         thread.join()
 
 
-class TestUrls:
-    def test_a_file(self, site: Site, tmp_path: Path) -> None:
-        assert load(site.url("/a.txt"), "basket", tmp_path) == [["bread", "milk"], ["tea"]]
-        assert guess_format(site.url("/a.txt")).format == "basket"
-        assert set(site.asked) == {None}
-        site.files["/b.parquet"] = _parquet(pa.table({"id": [1], "item": ["bread"]}))
-        assert load(site.url("/b.parquet"), "parquet", tmp_path) == [["bread"]]
+def test_a_file_of_urls(site: Site, tmp_path: Path) -> None:
+    assert load(site.url("/a.txt"), "basket", tmp_path) == [["bread", "milk"], ["tea"]]
+    assert guess_format(site.url("/a.txt")).format == "basket"
+    assert set(site.asked) == {None}
+    site.files["/b.parquet"] = _parquet(pa.table({"id": [1], "item": ["bread"]}))
+    assert load(site.url("/b.parquet"), "parquet", tmp_path) == [["bread"]]
 
-    def test_passwords(self, site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setenv("WORD", TOKEN)
-        word = SourceOptions(password_env="WORD")
-        assert load(site.url("/private"), "basket", tmp_path, word) == [["bread", "milk"], ["tea"]]
-        assert load(site.url("/a.txt", "ann@"), "basket", tmp_path, word)
-        assert site.asked[-1] == "Basic YW5uOmh1bnRlcjI="
 
-    @pytest.mark.parametrize(
-        ("path", "words"),
-        [
-            ("/private", "refuses the access"),
-            ("/none", "answers 404"),
-            ("/away", "redirected"),
-            ("/short", "another length"),
-        ],
-    )
-    def test_what_cannot_be_read(self, site: Site, path: str, words: str) -> None:
-        with fails("E101") as caught:
-            load_transactions(site.url(path), "basket")
-        assert words in caught.value.message
-        check_discretion(caught.value)
+def test_passwords_of_urls(site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("WORD", TOKEN)
+    word = SourceOptions(password_env="WORD")
+    assert load(site.url("/private"), "basket", tmp_path, word) == [["bread", "milk"], ["tea"]]
+    assert load(site.url("/a.txt", "ann@"), "basket", tmp_path, word)
+    assert site.asked[-1] == "Basic YW5uOmh1bnRlcjI="
 
-    def test_nobody_there(self) -> None:
-        with fails("E101") as caught:
-            load_transactions("http://127.0.0.1:1/a.txt", "basket")
-        check_discretion(caught.value)
+
+@pytest.mark.parametrize(
+    ("path", "words"),
+    [
+        ("/private", "refuses the access"),
+        ("/none", "answers 404"),
+        ("/away", "redirected"),
+        ("/short", "another length"),
+    ],
+)
+def test_what_cannot_be_read_of_urls(site: Site, path: str, words: str) -> None:
+    with fails("E101") as caught:
+        load_transactions(site.url(path), "basket")
+    assert words in caught.value.message
+    check_discretion(caught.value)
+
+
+def test_nobody_there_of_urls() -> None:
+    with fails("E101") as caught:
+        load_transactions("http://127.0.0.1:1/a.txt", "basket")
+    check_discretion(caught.value)
 
 
 @pytest.fixture(scope="module")
@@ -244,32 +250,35 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[S3Server]:
         yield found
 
 
-class TestS3:
-    @pytest.fixture(autouse=True)
-    def credentials(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setenv("AWS_ACCESS_KEY_ID", "key")
-        monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", TOKEN)
-        monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+@pytest.fixture(autouse=True)
+def credentials(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "key")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", TOKEN)
+    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
 
-    def test_files(self, store: S3Server, tmp_path: Path) -> None:
-        assert load(store.url("shop/2025/a.txt"), "basket", tmp_path) == [["bread", "milk"]]
-        assert load(store.url("shop/*/*.txt"), "basket", tmp_path) == [["bread", "milk"], ["tea"]]
-        assert guess_format(store.url("shop/2025/a.txt")).format == "basket"
 
-    def test_a_folder(self, store: S3Server) -> None:
-        table = load_table(store.url("shop/lists/"), "parquet")
-        assert {each.name: each.values.to_pylist() for each in table.columns} == {"x": ["b", "d"], "year": ["1", "2"]}
+def test_files_of_s3(store: S3Server, tmp_path: Path) -> None:
+    assert load(store.url("shop/2025/a.txt"), "basket", tmp_path) == [["bread", "milk"]]
+    assert load(store.url("shop/*/*.txt"), "basket", tmp_path) == [["bread", "milk"], ["tea"]]
+    assert guess_format(store.url("shop/2025/a.txt")).format == "basket"
 
-    @pytest.mark.parametrize("place", ["shop/none.txt", "shop/2025/*.csv", "nowhere/a.txt", "nowhere/*.txt"])
-    def test_what_is_not_there(self, store: S3Server, place: str) -> None:
-        with fails("E101") as caught:
-            load_transactions(store.url(place), "basket")
-        check_discretion(caught.value)
 
-    def test_nobody_there(self) -> None:
-        with fails("E101") as caught:
-            load_transactions("s3://shop/a?endpoint_override=127.0.0.1:1&scheme=http", "basket")
-        check_discretion(caught.value)
+def test_a_folder_of_s3(store: S3Server) -> None:
+    table = load_table(store.url("shop/lists/"), "parquet")
+    assert {each.name: each.values.to_pylist() for each in table.columns} == {"x": ["b", "d"], "year": ["1", "2"]}
+
+
+@pytest.mark.parametrize("place", ["shop/none.txt", "shop/2025/*.csv", "nowhere/a.txt", "nowhere/*.txt"])
+def test_what_is_not_there_of_s3(store: S3Server, place: str) -> None:
+    with fails("E101") as caught:
+        load_transactions(store.url(place), "basket")
+    check_discretion(caught.value)
+
+
+def test_nobody_there_of_s3() -> None:
+    with fails("E101") as caught:
+        load_transactions("s3://shop/a?endpoint_override=127.0.0.1:1&scheme=http", "basket")
+    check_discretion(caught.value)
 
 
 PAGE = Path(__file__).parents[2] / "docs" / "tasks" / "data-sources.md"
