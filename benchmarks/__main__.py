@@ -11,38 +11,24 @@ from pathlib import Path
 
 from rich.console import Console
 
-from benchmarks import (
-    accounting,
-    anonymize,
-    anonymize_clustering,
-    auditing,
+from benchmarks.anonymization import anonymize, anonymize_clustering, joint_anonymisation
+from benchmarks.crypto import oblivious_transfer, paillier, psi, sums, union, wide_area
+from benchmarks.measure import cores
+from benchmarks.mining import (
     columns_at_size,
     distributed,
     engines,
-    frequency,
-    hybrid,
     job,
-    joint_anonymisation,
     large_rows,
-    ldp,
     local,
     memory,
     models,
-    oblivious_transfer,
-    paillier,
     plan,
-    psi,
     rule_hiding,
-    sets,
-    shuffle,
     sizing,
-    streams,
-    sums,
-    union,
     vertical,
-    wide_area,
 )
-from benchmarks.measure import cores
+from benchmarks.privacy import accounting, auditing, frequency, hybrid, ldp, sets, shuffle, streams
 from benchmarks.settings import ROWS, Settings
 from benchmarks.table import Table
 

@@ -17,7 +17,7 @@ import numpy as np
 
 from crypto.params import STANDARD_128
 from crypto.primitives.randomness import Randomness
-from crypto.primitives.sharing import AdditiveShare
+from crypto.primitives.shares.additive import AdditiveShare
 from crypto.protocols.comparison.comparison import at_least, width_for
 from crypto.protocols.comparison.multiplication import dot_product
 from crypto.protocols.comparison.shared_bits import open_bits, open_values

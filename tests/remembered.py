@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from crypto.primitives import commutative, embedding
-from crypto.primitives.ristretto255 import POINT_BYTES, Points, multiply, multiply_valid
+from crypto.primitives.groups import commutative, embedding
+from crypto.primitives.groups.ristretto255 import POINT_BYTES, Points, multiply, multiply_valid
 from crypto.protocols.transfers import base_ot, extension_seeds
 
 KEPT = 4096  # results by function: of 8 kB and less each

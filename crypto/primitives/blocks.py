@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crypto.params import STANDARD_128
-from crypto.primitives.embedding import BLOCK_BYTES, Blocks
+from crypto.primitives.groups.embedding import BLOCK_BYTES, Blocks
 from crypto.primitives.hashing import encode_fields
 from link.randomness import RandomStream
 

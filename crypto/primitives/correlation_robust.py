@@ -27,7 +27,7 @@ from cryptography.hazmat.primitives.ciphers import Cipher, CipherContext, algori
 from numpy.typing import NDArray
 
 from crypto.primitives.bit_matrix import ROWS, Rows128, xor_each
-from crypto.primitives.masks import Words
+from crypto.primitives.shares.masks import Words
 
 _KEY: Final = hashlib.sha256(b"comine fixed-key AES-128 permutation").digest()[:16]
 _BLOCK: Final = 16

@@ -16,7 +16,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from crypto.primitives.point_hash import Points, Words
+from crypto.primitives.groups.point_hash import Points, Words
 
 MESSAGE_BITS: Final = 128
 WORD_BITS: Final = 512

@@ -29,7 +29,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from crypto.primitives.point_hash import KEY_BYTES, Points, Words, words_of
+from crypto.primitives.groups.point_hash import KEY_BYTES, Points, Words, words_of
 from link.errors import InternalError
 from link.randomness import RandomStream
 

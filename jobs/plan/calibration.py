@@ -13,12 +13,12 @@ from typing import Final, TypeVar
 
 import numpy as np
 
-from crypto.primitives import embedding
 from crypto.primitives.bit_matrix import ROWS
-from crypto.primitives.commutative import CommutativeKey
 from crypto.primitives.correlation_robust import hash_blocks
-from crypto.primitives.masks import SECRET_BYTES, add_masks
+from crypto.primitives.groups import embedding
+from crypto.primitives.groups.commutative import CommutativeKey
 from crypto.primitives.randomness import Randomness
+from crypto.primitives.shares.masks import SECRET_BYTES, add_masks
 from crypto.protocols.transfers.base_ot import KEY_BYTES
 from crypto.protocols.transfers.extension_codes import block_count
 from crypto.protocols.transfers.extension_seeds import DEFAULT_FIELD_BITS, ReceiverSeeds, SenderSeeds

@@ -28,7 +28,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from crypto.primitives.sharing import AdditiveShare
+from crypto.primitives.shares.additive import AdditiveShare
 from crypto.protocols.comparison.comparison import at_least, width_for
 from crypto.protocols.comparison.shared_bits import open_bits
 from crypto.protocols.sums.secure_sum import shared_sum

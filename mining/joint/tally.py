@@ -17,7 +17,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from crypto.primitives.masks import Words
+from crypto.primitives.shares.masks import Words
 from crypto.protocols.comparison.comparison import at_least
 from crypto.protocols.comparison.shared_bits import open_bits
 from crypto.protocols.comparison.two_party import TwoParty

@@ -13,8 +13,8 @@ from typing import Final
 
 import numpy as np
 
-from crypto.primitives.masks import Words
 from crypto.primitives.randomness import KEY_BYTES
+from crypto.primitives.shares.masks import Words
 from crypto.protocols.products.outside_dealer import Wanted
 from link.errors import DeadlineExceeded, MalformedMessage, UnexpectedMessage
 from protos.v1.control_pb2 import DealRequest, DealtPart

@@ -220,7 +220,7 @@ def test_the_image_brings_no_tools_and_no_secrets(image: tuple[Docker, str, Path
     plain = ("run", "--rm", "--network", "none", "--entrypoint")
     unwanted = ("/opt/comine", "-name", "pip", "-o", "-name", "tests", "-o", "-name", "*.key")
     assert docker(*plain, "find", tag, *unwanted) == ""
-    origin = "from crypto.primitives.sodium import library; print(library().origin)"
+    origin = "from crypto.primitives.groups.sodium import library; print(library().origin)"
     assert docker(*plain, "python", tag, "-c", origin) == "system"
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from crypto.primitives.masks import Words, add_masks
+from crypto.primitives.shares.masks import Words, add_masks
 
 
 def mask_vector(

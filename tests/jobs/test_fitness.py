@@ -29,7 +29,11 @@ OTHERS: Final = "told as a peer's fault, and never of own rows"
 PLACES: Final[dict[str, str]] = {
     **dict.fromkeys(
         (
-            *("crypto.primitives.paillier.interchange", "crypto.primitives.sodium", "crypto.protocols.sums.ring_sum"),
+            *(
+                "crypto.primitives.paillier.interchange",
+                "crypto.primitives.groups.sodium",
+                "crypto.protocols.sums.ring_sum",
+            ),
             *(
                 "crypto.protocols.union.set_union",
                 "crypto.protocols.union.lists common_fakes",

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.sizing import columns, counting, markdown, protocols
+from benchmarks.mining.sizing import columns, counting, markdown, protocols
 from benchmarks.table import Table
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "tasks" / "sizing.md"

@@ -11,9 +11,9 @@ from typing import Any, Final
 import numpy as np
 
 from crypto.primitives.bit_matrix import pack_bits
-from crypto.primitives.point_hash import points_of
+from crypto.primitives.groups.point_hash import points_of
 from crypto.primitives.randomness import Randomness
-from crypto.primitives.sharing import AdditiveShare, share
+from crypto.primitives.shares.additive import AdditiveShare, share
 from crypto.protocols.alignment.alignment import LONG_LISTS, cardinality, intersection
 from crypto.protocols.comparison.and_triples import make_triples
 from crypto.protocols.comparison.argmin import argmin

@@ -40,9 +40,9 @@ from typing import Final
 import numpy as np
 
 from crypto.params import STANDARD_128
-from crypto.primitives.commutative import CommutativeKey
+from crypto.primitives.groups.commutative import CommutativeKey
+from crypto.primitives.groups.ristretto255 import POINT_BYTES, UNIFORM_BYTES, Points, from_uniform_bytes, hash_to_group
 from crypto.primitives.hashing import encode_fields
-from crypto.primitives.ristretto255 import POINT_BYTES, UNIFORM_BYTES, Points, from_uniform_bytes, hash_to_group
 from crypto.protocols.alignment.common_rows import (
     KEY,
     Rows,

@@ -18,8 +18,8 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from crypto.primitives.groups.point_hash import Points, words_of
 from crypto.primitives.okvs import Layout, peeled
-from crypto.primitives.point_hash import Points, words_of
 from link.errors import InternalError
 
 THIRDS: Final = 3

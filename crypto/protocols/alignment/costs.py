@@ -10,8 +10,8 @@ from typing import Final
 import numpy as np
 
 from crypto.params import STANDARD_128
+from crypto.primitives.groups.point_hash import POINT_BYTES as HASH_BYTES
 from crypto.primitives.okvs import MOST_KEYS
-from crypto.primitives.point_hash import POINT_BYTES as HASH_BYTES
 from crypto.protocols.alignment.alignment import takes_functions
 from crypto.protocols.alignment.bins import THIRDS, table_of
 from crypto.protocols.alignment.oprf_intersection import value_bytes

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from crypto.primitives.point_hash import Points, Words
+from crypto.primitives.groups.point_hash import Points, Words
 from crypto.protocols.transfers.extension_seeds import ReceiverSeeds, prepare_receiving, prepare_sending
 from crypto.protocols.transfers.oprf import KeyHolder
 from crypto.protocols.transfers.programmable_oprf import receive_all_programmed, send_programmed

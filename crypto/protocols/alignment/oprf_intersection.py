@@ -29,8 +29,8 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from crypto.primitives.groups.point_hash import KEY_BYTES, Points, points_of
 from crypto.primitives.hashing import encode_labels
-from crypto.primitives.point_hash import KEY_BYTES, Points, points_of
 from crypto.protocols.alignment.common_rows import TWICE, Rows, open_common, own_rows, receive_common
 from crypto.protocols.transfers.extension_seeds import prepare_receiving, prepare_sending
 from crypto.protocols.transfers.oprf import receive_values, send_values

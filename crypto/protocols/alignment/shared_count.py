@@ -34,11 +34,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crypto.primitives.bit_matrix import unpack_bits
+from crypto.primitives.groups.point_hash import KEY_BYTES, Points
 from crypto.primitives.hashing import encode_labels
-from crypto.primitives.masks import Words
 from crypto.primitives.okvs import Layout
-from crypto.primitives.point_hash import KEY_BYTES, Points
-from crypto.primitives.sharing import AdditiveShare
+from crypto.primitives.shares.additive import AdditiveShare
+from crypto.primitives.shares.masks import Words
 from crypto.protocols.alignment.bins import THIRDS, Bins, bins_of, matched, points_in, table_of
 from crypto.protocols.alignment.common_rows import no_intersection
 from crypto.protocols.alignment.functions import collect, program

@@ -35,7 +35,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from crypto.primitives.point_hash import Points, Words
+from crypto.primitives.groups.point_hash import Points, Words
 from crypto.protocols.alignment.common_rows import Rows, find, open_size, receive_size, strings
 from crypto.protocols.alignment.functions import collect, key_holders, own_key, program
 from crypto.protocols.transfers.oprf import Indices, PartKey, hashed, part_keys, received_rows

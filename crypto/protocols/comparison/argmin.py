@@ -31,9 +31,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crypto.primitives.bit_matrix import unpack_bits
-from crypto.primitives.masks import Words
-from crypto.primitives.sharing import AdditiveShare
-from crypto.primitives.xor_sharing import XorShare
+from crypto.primitives.shares.additive import AdditiveShare
+from crypto.primitives.shares.masks import Words
+from crypto.primitives.shares.xor import XorShare
 from crypto.protocols.comparison.comparison import at_least
 from crypto.protocols.comparison.shared_bits import check_two_party, open_values
 from crypto.protocols.comparison.two_party import TwoParty, beside

@@ -32,7 +32,7 @@ from typing import Final
 
 import numpy as np
 
-from crypto.primitives.masks import Words
+from crypto.primitives.shares.masks import Words
 from crypto.protocols.comparison.digit_tables import Digit, Packed, chain, index_of, look_up, outcomes
 from crypto.protocols.comparison.two_party import TwoParty
 from crypto.protocols.transfers.extension_seeds import ReceiverSeeds, SenderSeeds

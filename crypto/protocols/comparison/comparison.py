@@ -32,9 +32,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crypto.primitives.bit_matrix import pack_bits
-from crypto.primitives.masks import Words
-from crypto.primitives.sharing import AdditiveShare
-from crypto.primitives.xor_sharing import XorShare
+from crypto.primitives.shares.additive import AdditiveShare
+from crypto.primitives.shares.masks import Words
+from crypto.primitives.shares.xor import XorShare
 from crypto.protocols.comparison.and_triples import Triples, make_triples
 from crypto.protocols.comparison.carry_chain import carried
 from crypto.protocols.comparison.digit_comparison import Planes, receive_digit_tables, send_digit_tables

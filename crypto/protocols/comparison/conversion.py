@@ -17,8 +17,8 @@ from typing import Final
 import numpy as np
 
 from crypto.primitives.bit_matrix import unpack_bits
-from crypto.primitives.sharing import AdditiveShare
-from crypto.primitives.xor_sharing import XorShare
+from crypto.primitives.shares.additive import AdditiveShare
+from crypto.primitives.shares.xor import XorShare
 from crypto.protocols.comparison.shared_bits import check_two_party
 from crypto.protocols.comparison.two_party import TwoParty
 from crypto.protocols.transfers.ot_extension import receive_correlated, send_correlated

@@ -21,7 +21,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from crypto.primitives.masks import Words
+from crypto.primitives.shares.masks import Words
 from crypto.protocols.comparison.carry_chain import CHUNKS_AT_ONCE
 from crypto.protocols.comparison.digit_tables import Digit, index_of, look_up, positions, under
 from crypto.protocols.transfers.extension_seeds import ReceiverSeeds, SenderSeeds

@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crypto.primitives.bit_matrix import pack_bits, unpack_bits
-from crypto.primitives.masks import Words
+from crypto.primitives.shares.masks import Words
 from crypto.protocols.transfers.table_transfers import INDEX_BITS, Table, symbol_count
 
 CHAIN_DIGITS: Final = 3

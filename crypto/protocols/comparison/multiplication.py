@@ -23,8 +23,8 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from crypto.primitives.masks import Words
-from crypto.primitives.sharing import AdditiveShare
+from crypto.primitives.shares.additive import AdditiveShare
+from crypto.primitives.shares.masks import Words
 from crypto.protocols.comparison.shared_bits import check_two_party
 from crypto.protocols.comparison.two_party import TwoParty, beside
 from crypto.protocols.transfers.ot_extension import receive_correlated, send_correlated

@@ -19,9 +19,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from crypto.primitives.masks import Words
-from crypto.primitives.sharing import AdditiveShare, Share, check_same_holders
-from crypto.primitives.xor_sharing import XorShare, words_of
+from crypto.primitives.shares.additive import AdditiveShare, Share, check_same_holders
+from crypto.primitives.shares.masks import Words
+from crypto.primitives.shares.xor import XorShare, words_of
 from crypto.protocols.comparison.and_triples import Triples
 from crypto.protocols.comparison.two_party import TwoParty
 from link.session import Session

@@ -28,8 +28,8 @@ from numpy.typing import NDArray
 
 from crypto.primitives.bit_matrix import ROWS, Rows128, pack_bits
 from crypto.primitives.correlation_robust import hash_blocks
-from crypto.primitives.sharing import AdditiveShare
-from crypto.primitives.xor_sharing import XorShare
+from crypto.primitives.shares.additive import AdditiveShare
+from crypto.primitives.shares.xor import XorShare
 from crypto.protocols.comparison.shared_bits import check_two_party
 from crypto.protocols.comparison.two_party import TwoParty
 from crypto.protocols.transfers.ot_extension import Keep, fill_up, receive_random, send_random

@@ -29,7 +29,6 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from crypto.primitives.masks import Words
 from crypto.primitives.permutation_network import (
     Order,
     Switches,
@@ -38,7 +37,8 @@ from crypto.primitives.permutation_network import (
     pass_layers,
     switches_for,
 )
-from crypto.primitives.sharing import AdditiveShare
+from crypto.primitives.shares.additive import AdditiveShare
+from crypto.primitives.shares.masks import Words
 from crypto.protocols.comparison.shared_bits import check_two_party
 from crypto.protocols.comparison.two_party import TwoParty
 from crypto.protocols.transfers.vector_transfers import (

@@ -50,8 +50,8 @@ from crypto.primitives.paillier.keys import DEFAULT_BITS, PrivateKey
 from crypto.primitives.paillier.pool import ZeroPool
 from crypto.primitives.paillier.slots import Words
 from crypto.primitives.paillier.workers import Workers
-from crypto.primitives.sharing import AdditiveShare
-from crypto.primitives.xor_sharing import XorShare
+from crypto.primitives.shares.additive import AdditiveShare
+from crypto.primitives.shares.xor import XorShare
 from crypto.protocols.comparison.comparison import Thresholds, at_least, width_for
 from crypto.protocols.comparison.two_party import TwoParty, beside
 from crypto.protocols.paillier.arrangement import Arrangement

@@ -42,7 +42,7 @@ from crypto.primitives.paillier.pool import ZeroPool
 from crypto.primitives.paillier.public_key import PublicKey
 from crypto.primitives.paillier.slots import SlotLayout
 from crypto.primitives.paillier.workers import Workers
-from crypto.primitives.sharing import AdditiveShare
+from crypto.primitives.shares.additive import AdditiveShare
 from crypto.protocols.comparison.two_party import beside
 from crypto.protocols.paillier.arrangement import REPLY_WORK, Arrangement, doubled_layout, in_pieces, joined
 from crypto.protocols.paillier.dot import DoubledShare

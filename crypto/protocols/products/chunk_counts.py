@@ -12,7 +12,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from crypto.primitives.masks import Words
+from crypto.primitives.shares.masks import Words
 from crypto.protocols.transfers.vector_transfers import Segment, stretches
 
 CHUNK_ROWS: Final = 127

@@ -33,8 +33,8 @@ from numpy.typing import NDArray
 
 from crypto.primitives.bit_matrix import Rows128
 from crypto.primitives.correlation_robust import hash_rows
-from crypto.primitives.masks import Words
-from crypto.primitives.sharing import AdditiveShare
+from crypto.primitives.shares.additive import AdditiveShare
+from crypto.primitives.shares.masks import Words
 from crypto.protocols.comparison.lifting import lift_sums
 from crypto.protocols.comparison.two_party import TwoParty
 from crypto.protocols.products.shared_products import word_for

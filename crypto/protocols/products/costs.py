@@ -12,8 +12,8 @@ from typing import Final
 
 import numpy as np
 
-from crypto.primitives.replicated_sharing import Holders3
-from crypto.primitives.ring_matrix import row_blocks
+from crypto.primitives.shares.replicated import Holders3
+from crypto.primitives.shares.ring_matrix import row_blocks
 from crypto.protocols.comparison.lifting import blocks
 from crypto.protocols.products.chains import Itemset, chains
 from crypto.protocols.products.chunk_counts import number_of_chunks

@@ -32,9 +32,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crypto.primitives.columns import Columns, bits_of, check_columns
-from crypto.primitives.masks import Words
-from crypto.primitives.ring_matrix import matrix_product, random_matrix, row_blocks
-from crypto.primitives.sharing import AdditiveShare
+from crypto.primitives.shares.additive import AdditiveShare
+from crypto.primitives.shares.masks import Words
+from crypto.primitives.shares.ring_matrix import matrix_product, random_matrix, row_blocks
 from crypto.protocols.comparison.lifting import lift_sums
 from crypto.protocols.comparison.two_party import TwoParty
 from crypto.protocols.products.dealt_products import WORD, dealt_products

@@ -6,8 +6,8 @@ from typing import Final
 
 import numpy as np
 
-from crypto.primitives.masks import Words
-from crypto.primitives.ring_matrix import matrix_product, random_matrix, row_blocks
+from crypto.primitives.shares.masks import Words
+from crypto.primitives.shares.ring_matrix import matrix_product, random_matrix, row_blocks
 from link.randomness import RandomStream
 
 WORD: Final = np.uint32

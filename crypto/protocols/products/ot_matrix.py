@@ -31,7 +31,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crypto.primitives.columns import Columns, bits_of, check_columns
-from crypto.primitives.sharing import AdditiveShare
+from crypto.primitives.shares.additive import AdditiveShare
 from crypto.protocols.comparison.lifting import lift_sums
 from crypto.protocols.comparison.two_party import TwoParty
 from crypto.protocols.products.chunk_counts import ChunkCounts

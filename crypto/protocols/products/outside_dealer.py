@@ -21,9 +21,9 @@ from dataclasses import dataclass
 from typing import Final, Protocol
 
 from crypto.primitives.hashing import derive_key
-from crypto.primitives.masks import Words
 from crypto.primitives.randomness import KEY_BYTES, Randomness
-from crypto.primitives.ring_matrix import MAX_ROWS
+from crypto.primitives.shares.masks import Words
+from crypto.primitives.shares.ring_matrix import MAX_ROWS
 from crypto.protocols.products.dealt_products import dealt_products
 from link.errors import LimitExceeded, MalformedMessage
 from link.randomness import RandomStream

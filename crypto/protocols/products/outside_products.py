@@ -6,9 +6,9 @@ import numpy as np
 
 from crypto.primitives.columns import Columns
 from crypto.primitives.hashing import derive_key, encode_labels
-from crypto.primitives.masks import Words
 from crypto.primitives.randomness import KEY_BYTES
-from crypto.primitives.sharing import AdditiveShare
+from crypto.primitives.shares.additive import AdditiveShare
+from crypto.primitives.shares.masks import Words
 from crypto.protocols.comparison.two_party import TwoParty
 from crypto.protocols.products.dealer import columns_used, products_of_dealt
 from crypto.protocols.products.dealt_products import WORD

@@ -29,11 +29,11 @@ from typing import Any, Final
 
 import numpy as np
 
-from crypto.primitives.masks import Words
 from crypto.primitives.randomness import KEY_BYTES, Randomness
-from crypto.primitives.replicated_sharing import Holders3, ReplicatedShare
-from crypto.primitives.ring_matrix import random_matrix
-from crypto.primitives.sharing import AdditiveShare
+from crypto.primitives.shares.additive import AdditiveShare
+from crypto.primitives.shares.masks import Words
+from crypto.primitives.shares.replicated import Holders3, ReplicatedShare
+from crypto.primitives.shares.ring_matrix import random_matrix
 from crypto.protocols.comparison.lifting import lift_sums
 from crypto.protocols.comparison.two_party import TwoParty
 from crypto.protocols.sums.pairwise import PairwiseSecrets

@@ -24,10 +24,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crypto.primitives.columns import Columns, bits_of, check_columns
-from crypto.primitives.masks import Words
-from crypto.primitives.replicated_sharing import Holders3, ReplicatedShare
-from crypto.primitives.ring_matrix import row_blocks
-from crypto.primitives.sharing import AdditiveShare
+from crypto.primitives.shares.additive import AdditiveShare
+from crypto.primitives.shares.masks import Words
+from crypto.primitives.shares.replicated import Holders3, ReplicatedShare
+from crypto.primitives.shares.ring_matrix import row_blocks
 from crypto.protocols.comparison.two_party import TwoParty
 from crypto.protocols.products.chains import Chain, Factor, Itemset, chains, columns_of, heads
 from crypto.protocols.products.replicated import Input, check_holders, multiply, reshare, to_additive

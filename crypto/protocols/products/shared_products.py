@@ -44,8 +44,8 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from crypto.primitives.columns import Columns, bits_of, check_columns
-from crypto.primitives.masks import Words
-from crypto.primitives.sharing import AdditiveShare
+from crypto.primitives.shares.additive import AdditiveShare
+from crypto.primitives.shares.masks import Words
 from crypto.protocols.comparison.lifting import lift_sums
 from crypto.protocols.comparison.two_party import TwoParty
 from crypto.protocols.products.chains import Chain, Itemset, chains, columns_of, heads

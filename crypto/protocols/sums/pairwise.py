@@ -23,8 +23,8 @@ from typing import Final, Never
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X25519PublicKey
 
 from crypto.primitives.hashing import derive_key, encode_labels
-from crypto.primitives.masks import Words, add_masks
 from crypto.primitives.randomness import Randomness
+from crypto.primitives.shares.masks import Words, add_masks
 from link.errors import InternalError, ProtocolViolation
 from link.session import Session
 from protos.v1.secure_sum_pb2 import AgreementKey

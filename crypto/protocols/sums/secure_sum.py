@@ -36,8 +36,8 @@ from typing import Any, Final, TypeVar
 
 import numpy as np
 
-from crypto.primitives.masks import Words
-from crypto.primitives.sharing import AdditiveShare
+from crypto.primitives.shares.additive import AdditiveShare
+from crypto.primitives.shares.masks import Words
 from crypto.protocols.sums.pairwise import PairwiseSecrets
 from link.disclosure import Declared
 from link.session import Session

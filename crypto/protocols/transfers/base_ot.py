@@ -20,8 +20,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from crypto.primitives.hashing import encode_labels
-from crypto.primitives.ristretto255 import (
+from crypto.primitives.groups.ristretto255 import (
     POINT_BYTES,
     UNIFORM_BYTES,
     Points,
@@ -35,6 +34,7 @@ from crypto.primitives.ristretto255 import (
     random_scalars,
     subtract,
 )
+from crypto.primitives.hashing import encode_labels
 from link.errors import MalformedMessage
 from link.randomness import RandomStream
 from link.session import Session

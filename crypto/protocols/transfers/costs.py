@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from crypto.primitives.bit_matrix import ROWS
+from crypto.primitives.groups.point_hash import KEY_BYTES as STORE_SEED_BYTES
+from crypto.primitives.groups.ristretto255 import POINT_BYTES
 from crypto.primitives.linear_code import MESSAGE_BITS, WORD_BITS
-from crypto.primitives.point_hash import KEY_BYTES as STORE_SEED_BYTES
 from crypto.primitives.polynomial_hash import HASH_BYTES
 from crypto.primitives.polynomial_hash import SEED_BYTES as CHALLENGE_BYTES
-from crypto.primitives.ristretto255 import POINT_BYTES
 from crypto.protocols.transfers.base_ot import KEY_BYTES
 from crypto.protocols.transfers.extension_codes import SYMBOL_BITS, block_count
 from crypto.protocols.transfers.extension_seeds import DEFAULT_FIELD_BITS

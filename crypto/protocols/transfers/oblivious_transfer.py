@@ -26,9 +26,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from crypto.primitives.hashing import encode_labels
-from crypto.primitives.keystream import Keystream
-from crypto.primitives.ristretto255 import (
+from crypto.primitives.groups.ristretto255 import (
     POINT_BYTES,
     Points,
     hash_to_group,
@@ -38,6 +36,8 @@ from crypto.primitives.ristretto255 import (
     random_scalars,
     scalar_invert,
 )
+from crypto.primitives.hashing import encode_labels
+from crypto.primitives.keystream import Keystream
 from crypto.protocols.transfers.base_ot import receive_keys, send_keys
 from link.errors import MalformedMessage
 from link.session import Session

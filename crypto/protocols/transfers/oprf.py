@@ -38,10 +38,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crypto.primitives.bit_matrix import ROWS, transpose_back, unpack_bits
+from crypto.primitives.groups.point_hash import KEY_BYTES, Points, Words
 from crypto.primitives.keystream import Keystream
 from crypto.primitives.linear_code import WORD_BITS, Tables, encoded, encoded_columns, encoding
 from crypto.primitives.okvs import MOST_KEYS, Layout, Places, filled, read, solved
-from crypto.primitives.point_hash import KEY_BYTES, Points, Words
 from crypto.primitives.polynomial_hash import SEED_BYTES
 from crypto.protocols.transfers.extension_seeds import ReceiverSeeds, SenderSeeds
 from crypto.protocols.transfers.oprf_check import (

@@ -28,9 +28,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crypto.primitives.bit_matrix import ROWS, transpose, transpose_back
+from crypto.primitives.groups.point_hash import Words
 from crypto.primitives.linear_code import MESSAGE_BITS, WORD_BITS, encoded, encoding
 from crypto.primitives.okvs import Layout
-from crypto.primitives.point_hash import Words
 from crypto.primitives.polynomial_hash import HASH_BYTES, MASK_BLOCKS, SEED_BYTES, polynomial_hashes
 from link.errors import ProtocolViolation
 from link.session import Session

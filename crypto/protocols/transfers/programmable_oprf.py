@@ -26,8 +26,8 @@ from dataclasses import replace
 
 import numpy as np
 
+from crypto.primitives.groups.point_hash import Points, Words
 from crypto.primitives.okvs import filled, read, solved
-from crypto.primitives.point_hash import Points, Words
 from crypto.protocols.transfers.extension_seeds import ReceiverSeeds, SenderSeeds
 from crypto.protocols.transfers.oprf import (
     Indices,

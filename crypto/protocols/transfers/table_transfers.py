@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 
 from crypto.primitives.bit_matrix import ROWS, pack_bits
 from crypto.primitives.correlation_robust import hash_words
-from crypto.primitives.masks import Words
+from crypto.primitives.shares.masks import Words
 from crypto.protocols.transfers.extension_codes import SYMBOL_BITS, block_count
 from crypto.protocols.transfers.extension_seeds import ReceiverSeeds, SenderSeeds
 

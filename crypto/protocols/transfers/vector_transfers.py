@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 
 from crypto.primitives.bit_matrix import ROWS, Rows128, xor_each
 from crypto.primitives.correlation_robust import hash_rows
-from crypto.primitives.masks import Words
+from crypto.primitives.shares.masks import Words
 from crypto.protocols.transfers.extension_codes import block_count
 from crypto.protocols.transfers.extension_seeds import ReceiverSeeds, SenderSeeds
 from crypto.protocols.transfers.ot_extension import BATCH, fill_up

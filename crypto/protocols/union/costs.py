@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from crypto.params import STANDARD_128
-from crypto.primitives.embedding import BLOCK_BYTES
+from crypto.primitives.groups.embedding import BLOCK_BYTES
 from crypto.protocols.sums.costs import maximum_traffic
 from crypto.protocols.union.layers import pieces
 from crypto.protocols.union.lists import ListSizes

@@ -52,9 +52,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crypto.params import STANDARD_128
-from crypto.primitives.commutative import CommutativeKey
-from crypto.primitives.hashing import encode_fields
-from crypto.primitives.ristretto255 import (
+from crypto.primitives.groups.commutative import CommutativeKey
+from crypto.primitives.groups.ristretto255 import (
     POINT_BYTES,
     UNIFORM_BYTES,
     Points,
@@ -62,6 +61,7 @@ from crypto.primitives.ristretto255 import (
     hash_to_group,
     is_valid_points,
 )
+from crypto.primitives.hashing import encode_fields
 from crypto.protocols.sums.pairwise import PairwiseSecrets
 from crypto.protocols.union import common_length
 from crypto.protocols.union.layers import KERNEL_POINTS, apply, apply_received, pieces

@@ -8,7 +8,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from crypto.primitives.ristretto255 import Points
+from crypto.primitives.groups.ristretto255 import Points
 from link.errors import MalformedMessage
 from link.session import Session
 

@@ -17,10 +17,10 @@ from typing import Final, Self
 import numpy as np
 
 from crypto.primitives import blocks
-from crypto.primitives.commutative import CommutativeKey
 from crypto.primitives.discrete_laplace import TruncatedDiscreteLaplace
-from crypto.primitives.embedding import Blocks
-from crypto.primitives.ristretto255 import POINT_BYTES, Points
+from crypto.primitives.groups.commutative import CommutativeKey
+from crypto.primitives.groups.embedding import Blocks
+from crypto.primitives.groups.ristretto255 import POINT_BYTES, Points
 from crypto.protocols.union.joint_prf import PSEUDONYM_BYTES
 from crypto.protocols.union.size_classes import SETS
 from link.errors import ConfigurationError

@@ -37,8 +37,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crypto.primitives import unordered_code as code
+from crypto.primitives.groups.point_hash import KEY_BYTES, points_of
 from crypto.primitives.hashing import derive_key, encode_labels
-from crypto.primitives.point_hash import KEY_BYTES, points_of
 from crypto.protocols.comparison.shared_bits import open_bits
 from crypto.protocols.comparison.two_party import TwoParty
 from crypto.protocols.sums.masked_maximum import masked_maximum

@@ -12,7 +12,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from crypto.primitives.point_hash import Points
+from crypto.primitives.groups.point_hash import Points
 
 MOST_BITS: Final = 128  # of a point
 FIRST_BITS: Final = 12  # of the shortest prefixes that are asked for

@@ -54,9 +54,9 @@ from functools import partial
 import numpy as np
 
 from crypto.primitives import blocks
-from crypto.primitives.commutative import CommutativeKey
-from crypto.primitives.embedding import BLOCK_BYTES, Blocks
-from crypto.primitives.ristretto255 import POINT_BYTES, UNIFORM_BYTES, Points, from_uniform_bytes
+from crypto.primitives.groups.commutative import CommutativeKey
+from crypto.primitives.groups.embedding import BLOCK_BYTES, Blocks
+from crypto.primitives.groups.ristretto255 import POINT_BYTES, UNIFORM_BYTES, Points, from_uniform_bytes
 from crypto.protocols.sums.pairwise import PairwiseSecrets
 from crypto.protocols.union.common_length import agree_on_length
 from crypto.protocols.union.joint_prf import PSEUDONYM_BYTES

@@ -27,7 +27,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from crypto.primitives.xor_sharing import XorShare
+from crypto.primitives.shares.xor import XorShare
 from crypto.protocols.comparison.two_party import TwoParty, beside
 from crypto.protocols.transfers.ot_extension import fill_up, lowest_bits, receive_random, send_random
 from link.session import Session

@@ -35,8 +35,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from anonymize.fulldomain.lattice import Node
-from crypto.primitives.sharing import AdditiveShare
-from crypto.primitives.xor_sharing import XorShare
+from crypto.primitives.shares.additive import AdditiveShare
+from crypto.primitives.shares.xor import XorShare
 from crypto.protocols.comparison.argmin import select
 from crypto.protocols.comparison.comparison import at_least, width_for
 from crypto.protocols.comparison.conversion import to_additive

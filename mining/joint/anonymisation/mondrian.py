@@ -35,8 +35,8 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from crypto.primitives.sharing import AdditiveShare
-from crypto.primitives.xor_sharing import XorShare
+from crypto.primitives.shares.additive import AdditiveShare
+from crypto.primitives.shares.xor import XorShare
 from crypto.protocols.comparison.argmin import argmin, open_positions, select
 from crypto.protocols.comparison.comparison import at_least, width_for
 from crypto.protocols.comparison.conversion import to_additive

@@ -25,7 +25,7 @@ from typing import Final
 import numpy as np
 
 from anonymize.fulldomain.lattice import Node
-from crypto.primitives.xor_sharing import XorShare
+from crypto.primitives.shares.xor import XorShare
 from crypto.protocols.comparison.argmin import MAX_CANDIDATES, argmin, open_positions
 from crypto.protocols.comparison.comparison import at_least, width_for
 from crypto.protocols.comparison.conversion import to_additive

@@ -31,8 +31,8 @@ from numpy.typing import NDArray
 
 from anonymize.fulldomain.lattice import Node
 from anonymize.hierarchies.hierarchy import Hierarchy
-from crypto.primitives.sharing import AdditiveShare
-from crypto.primitives.xor_sharing import XorShare
+from crypto.primitives.shares.additive import AdditiveShare
+from crypto.primitives.shares.xor import XorShare
 from crypto.protocols.comparison.comparison import at_least, width_for
 from crypto.protocols.comparison.conversion import to_additive
 from crypto.protocols.comparison.shared_bits import open_bits, open_values

@@ -33,7 +33,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from crypto.primitives.sharing import AdditiveShare
+from crypto.primitives.shares.additive import AdditiveShare
 from crypto.protocols.comparison.argmin import argmin, open_positions
 from crypto.protocols.comparison.two_party import TwoParty
 from crypto.protocols.sums.pairwise import PairwiseSecrets, agree

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Final, Literal
 
-from crypto.primitives.replicated_sharing import Holders3
+from crypto.primitives.shares.replicated import Holders3
 from link.errors import ConfigurationError
 from mining.data.item_columns import Itemisation
 from mining.data.row_ids import AS_THEY_ARE, IdNormalisation

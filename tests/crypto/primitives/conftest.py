@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from crypto.primitives import ristretto255, sodium
+from crypto.primitives.groups import ristretto255, sodium
 from crypto.primitives.randomness import Randomness
 
 VECTORS = pathlib.Path(__file__).resolve().parents[2] / "vectors"

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from crypto.primitives.blocks import BLOCK_BYTES, ELEMENT_BYTES, are_encodings, decode, encode, fake
-from crypto.primitives.embedding import contents, embed
+from crypto.primitives.groups.embedding import contents, embed
 from crypto.primitives.randomness import Randomness
 
 elements = st.binary(min_size=16, max_size=16) | st.sampled_from([bytes(16), b"a" * 16, b"\xff" * 16, bytes(15) + b"a"])

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from google.protobuf.message import Message
 
-from crypto.primitives.commutative import CommutativeKey
+from crypto.primitives.groups.commutative import CommutativeKey
 from crypto.primitives.randomness import Randomness
 from crypto.protocols.sums.pairwise import PairwiseSecrets, agree
 from crypto.protocols.union.disclosure import declared

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from crypto.primitives import ring_matrix
-from crypto.primitives.sharing import AdditiveShare
-from crypto.primitives.xor_sharing import XorShare
+from crypto.primitives.shares import ring_matrix
+from crypto.primitives.shares.additive import AdditiveShare
+from crypto.primitives.shares.xor import XorShare
 from crypto.protocols.comparison import comparison, lifting
 from crypto.protocols.comparison.comparison import at_least
 from crypto.protocols.comparison.costs import (

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crypto.primitives.randomness import Randomness
-from crypto.primitives.sharing import AdditiveShare, share
+from crypto.primitives.shares.additive import AdditiveShare, share
 from crypto.protocols.comparison.two_party import TwoParty
 from crypto.protocols.transfers.base_ot import KEY_BYTES
 from crypto.protocols.transfers.extension_codes import SYMBOL_BITS, block_count

@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crypto.primitives.bit_matrix import pack_bits, unpack_bits
-from crypto.primitives.masks import Words
-from crypto.primitives.sharing import AdditiveShare
-from crypto.primitives.xor_sharing import XorShare
+from crypto.primitives.shares.additive import AdditiveShare
+from crypto.primitives.shares.masks import Words
+from crypto.primitives.shares.xor import XorShare
 from crypto.protocols.comparison.and_triples import make_triples
 from crypto.protocols.comparison.comparison import at_least, width_for
 from crypto.protocols.comparison.shared_bits import conjunction

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from crypto.primitives.xor_sharing import XorShare
+from crypto.primitives.shares.xor import XorShare
 from crypto.protocols.comparison.comparison import at_least, width_for
 from crypto.protocols.comparison.two_party import TwoParty
 from crypto.protocols.sums.pairwise import PairwiseSecrets

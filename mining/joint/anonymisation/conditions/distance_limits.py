@@ -34,8 +34,8 @@ from anonymize.hierarchies.hierarchy import Hierarchy
 from anonymize.models import TCloseness
 from anonymize.models.rationals import exact
 from anonymize.models.reference_distribution import rank_gaps, value_gaps
-from crypto.primitives.sharing import AdditiveShare
-from crypto.primitives.xor_sharing import XorShare
+from crypto.primitives.shares.additive import AdditiveShare
+from crypto.primitives.shares.xor import XorShare
 from crypto.protocols.comparison.argmin import select
 from crypto.protocols.comparison.comparison import at_least
 from crypto.protocols.comparison.two_party import TwoParty

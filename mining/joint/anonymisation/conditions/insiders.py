@@ -18,8 +18,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from crypto.primitives.sharing import AdditiveShare
-from crypto.primitives.xor_sharing import XorShare
+from crypto.primitives.shares.additive import AdditiveShare
+from crypto.primitives.shares.xor import XorShare
 from crypto.protocols.comparison.comparison import at_least, width_for
 from crypto.protocols.comparison.two_party import TwoParty
 from crypto.protocols.sums.pairwise import PairwiseSecrets

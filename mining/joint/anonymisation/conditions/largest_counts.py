@@ -19,8 +19,8 @@ from fractions import Fraction
 
 from anonymize.models import RecursiveDiversity
 from anonymize.models.rationals import exact
-from crypto.primitives.sharing import AdditiveShare
-from crypto.primitives.xor_sharing import XorShare
+from crypto.primitives.shares.additive import AdditiveShare
+from crypto.primitives.shares.xor import XorShare
 from crypto.protocols.comparison.argmin import select
 from crypto.protocols.comparison.comparison import at_least, width_for
 from crypto.protocols.comparison.two_party import TwoParty

@@ -39,7 +39,7 @@ from anonymize.models import (
     SensitiveLevels,
     TCloseness,
 )
-from crypto.primitives.xor_sharing import XorShare
+from crypto.primitives.shares.xor import XorShare
 from crypto.protocols.comparison.comparison import at_least, width_for
 from crypto.protocols.comparison.conversion import to_additive
 from crypto.protocols.comparison.two_party import TwoParty

@@ -29,8 +29,8 @@ from numpy.typing import NDArray
 
 from anonymize.models import AlphaK, BetaLikeness, DeltaDisclosure, RecursiveDiversity
 from anonymize.models.rationals import TOLERANCE, exact
-from crypto.primitives.sharing import AdditiveShare
-from crypto.primitives.xor_sharing import XorShare
+from crypto.primitives.shares.additive import AdditiveShare
+from crypto.primitives.shares.xor import XorShare
 from crypto.protocols.comparison.comparison import at_least, width_for
 from crypto.protocols.comparison.two_party import TwoParty
 from link.session import Session

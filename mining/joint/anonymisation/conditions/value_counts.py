@@ -8,8 +8,8 @@ from typing import Final, Protocol
 
 import numpy as np
 
-from crypto.primitives.sharing import AdditiveShare
-from crypto.primitives.xor_sharing import XorShare
+from crypto.primitives.shares.additive import AdditiveShare
+from crypto.primitives.shares.xor import XorShare
 from crypto.protocols.comparison.comparison import width_for
 from crypto.protocols.comparison.two_party import TwoParty
 from link.errors import ConfigurationError, shareable

@@ -29,9 +29,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crypto.primitives.bit_matrix import unpack_bits
-from crypto.primitives.masks import Words
 from crypto.primitives.sealed import Rows
-from crypto.primitives.sharing import AdditiveShare
+from crypto.primitives.shares.additive import AdditiveShare
+from crypto.primitives.shares.masks import Words
 from crypto.protocols.comparison.shared_lookup import look_up
 from crypto.protocols.comparison.shared_permutation import permute
 from crypto.protocols.comparison.two_party import TwoParty

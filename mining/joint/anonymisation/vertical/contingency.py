@@ -32,8 +32,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from anonymize.fulldomain.lattice import Lattice
-from crypto.primitives.masks import Words
-from crypto.primitives.sharing import AdditiveShare
+from crypto.primitives.shares.additive import AdditiveShare
+from crypto.primitives.shares.masks import Words
 from crypto.protocols.comparison.two_party import TwoParty
 from crypto.protocols.products.chains import Itemset
 from crypto.protocols.products.class_counts import class_counts

@@ -24,9 +24,9 @@ import numpy as np
 
 from anonymize.fulldomain.lattice import Node
 from anonymize.models import DistinctDiversity, SensitiveLevels
-from crypto.primitives.masks import Words
-from crypto.primitives.sharing import AdditiveShare
-from crypto.primitives.xor_sharing import XorShare
+from crypto.primitives.shares.additive import AdditiveShare
+from crypto.primitives.shares.masks import Words
+from crypto.primitives.shares.xor import XorShare
 from crypto.protocols.comparison.argmin import select
 from crypto.protocols.comparison.comparison import at_least, width_for
 from crypto.protocols.comparison.conversion import to_additive

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
-from crypto.primitives import commutative
+from crypto.primitives.groups import commutative
 from crypto.protocols.alignment import alignment
 from crypto.protocols.alignment.alignment import cardinality, intersection, union
 from crypto.protocols.alignment.costs import (

@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from crypto.primitives.randomness import Randomness
-from crypto.primitives.sharing import reconstruct
-from crypto.primitives.xor_sharing import share_bits
+from crypto.primitives.shares.additive import reconstruct
+from crypto.primitives.shares.xor import share_bits
 from crypto.protocols.comparison import argmin as module
 from crypto.protocols.comparison.argmin import argmin, open_positions, position_bits, select, width_for
 from link.disclosure import Declared

@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from crypto.primitives.sharing import AdditiveShare, reconstruct
-from crypto.primitives.xor_sharing import XorShare, reconstruct_bits
+from crypto.primitives.shares.additive import AdditiveShare, reconstruct
+from crypto.primitives.shares.xor import XorShare, reconstruct_bits
 from crypto.protocols.comparison import carry_chain, comparison, digit_tables
 from crypto.protocols.comparison.comparison import ands_by_level, at_least, equal_to, width_for
 from crypto.protocols.comparison.digit_comparison import GENERATE, PROPAGATE, wanted

@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from crypto.primitives.randomness import Randomness
-from crypto.primitives.sharing import reconstruct
-from crypto.primitives.xor_sharing import share_bits
+from crypto.primitives.shares.additive import reconstruct
+from crypto.primitives.shares.xor import share_bits
 from crypto.protocols.comparison import conversion, multiplication
 from crypto.protocols.comparison.conversion import to_additive
 from crypto.protocols.comparison.multiplication import dot_product, multiply

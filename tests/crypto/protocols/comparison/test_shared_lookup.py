@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from scipy.stats import chi2
 
 from crypto.primitives.bit_matrix import unpack_bits
-from crypto.primitives.sharing import AdditiveShare
-from crypto.primitives.xor_sharing import XorShare
+from crypto.primitives.shares.additive import AdditiveShare
+from crypto.primitives.shares.xor import XorShare
 from crypto.protocols.comparison.shared_lookup import look_up
 from crypto.protocols.comparison.two_party import TwoParty
 from link.errors import MalformedMessage

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from scipy.stats import chi2
 
 from crypto.primitives.permutation_network import layer_count, network_size, pass_layers, switches_for
-from crypto.primitives.sharing import AdditiveShare
+from crypto.primitives.shares.additive import AdditiveShare
 from crypto.protocols.comparison.shared_permutation import permute
 from crypto.protocols.comparison.two_party import TwoParty
 from link.errors import MalformedMessage

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from crypto.primitives.randomness import Randomness
-from crypto.primitives.sharing import AdditiveShare, reconstruct
-from crypto.primitives.xor_sharing import XorShare, reconstruct_bits, share_bits
+from crypto.primitives.shares.additive import AdditiveShare, reconstruct
+from crypto.primitives.shares.xor import XorShare, reconstruct_bits, share_bits
 from crypto.protocols.comparison import and_triples
 from crypto.protocols.comparison.and_triples import make_triples
 from crypto.protocols.comparison.comparison import at_least

@@ -16,7 +16,7 @@ from crypto.primitives.paillier.pool import ZeroPool
 from crypto.primitives.paillier.slots import STATISTICAL_BITS
 from crypto.primitives.paillier.zeros import OwnerZeros
 from crypto.primitives.randomness import Randomness
-from crypto.primitives.sharing import AdditiveShare, reconstruct
+from crypto.primitives.shares.additive import AdditiveShare, reconstruct
 from crypto.protocols.comparison.comparison import width_for
 from crypto.protocols.comparison.shared_bits import open_bits
 from crypto.protocols.comparison.two_party import TwoParty

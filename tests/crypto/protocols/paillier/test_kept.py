@@ -17,7 +17,7 @@ from crypto.primitives.paillier.ciphertexts import Ciphertexts
 from crypto.primitives.paillier.pool import ZeroPool
 from crypto.primitives.paillier.zeros import OwnerZeros
 from crypto.primitives.randomness import Randomness
-from crypto.primitives.sharing import reconstruct
+from crypto.primitives.shares.additive import reconstruct
 from crypto.protocols.comparison.two_party import TwoParty
 from crypto.protocols.paillier import kept as paillier_kept
 from crypto.protocols.paillier.kept import KeptColumns, KeptRows, Names, evaluate_kept, hold_kept

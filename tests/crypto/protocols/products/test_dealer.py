@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crypto.primitives import ring_matrix
-from crypto.primitives.sharing import reconstruct
+from crypto.primitives.shares import ring_matrix
+from crypto.primitives.shares.additive import reconstruct
 from crypto.protocols.comparison.two_party import TwoParty
 from crypto.protocols.products.dealer import deal, pair_products
 from crypto.protocols.products.ot_matrix import all_pairs

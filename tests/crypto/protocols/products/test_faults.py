@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from crypto.primitives.sharing import reconstruct
+from crypto.primitives.shares.additive import reconstruct
 from crypto.protocols.comparison.two_party import TwoParty, pairs_of
 from crypto.protocols.products import dealer
 from crypto.protocols.products.ot_matrix import all_pairs, pair_products

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from crypto.primitives.sharing import reconstruct
+from crypto.primitives.shares.additive import reconstruct
 from crypto.protocols.comparison import lifting
 from crypto.protocols.comparison.lifting import lift_sums
 from crypto.protocols.comparison.two_party import TwoParty

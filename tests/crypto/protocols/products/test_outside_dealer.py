@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crypto.primitives import ring_matrix
-from crypto.primitives.masks import Words
 from crypto.primitives.randomness import Randomness
-from crypto.primitives.sharing import reconstruct
+from crypto.primitives.shares import ring_matrix
+from crypto.primitives.shares.additive import reconstruct
+from crypto.primitives.shares.masks import Words
 from crypto.protocols.comparison.two_party import TwoParty
 from crypto.protocols.products.dealt_products import WORD
 from crypto.protocols.products.ot_matrix import all_pairs

@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crypto.primitives import ring_matrix
 from crypto.primitives.columns import bits_of
 from crypto.primitives.randomness import Randomness
-from crypto.primitives.replicated_sharing import ReplicatedShare, reconstruct_replicated, replicate
-from crypto.primitives.sharing import reconstruct
+from crypto.primitives.shares import ring_matrix
+from crypto.primitives.shares.additive import reconstruct
+from crypto.primitives.shares.replicated import ReplicatedShare, reconstruct_replicated, replicate
 from crypto.protocols.comparison.two_party import TwoParty
 from crypto.protocols.products.replicated import Input, matrix_product, multiply, to_additive
 from crypto.protocols.products.replicated_counts import spanning_counts

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crypto.primitives.sharing import reconstruct
+from crypto.primitives.shares.additive import reconstruct
 from crypto.protocols.comparison.two_party import pairs_of
 from crypto.protocols.products import shared_products
 from crypto.protocols.products.chains import chains, heads

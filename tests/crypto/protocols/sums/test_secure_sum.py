@@ -15,7 +15,7 @@ from hypothesis.extra.numpy import arrays
 from numpy.typing import NDArray
 
 from crypto.primitives.randomness import Randomness
-from crypto.primitives.sharing import AdditiveShare, reconstruct
+from crypto.primitives.shares.additive import AdditiveShare, reconstruct
 from crypto.protocols.sums import pairwise
 from crypto.protocols.sums import secure_sum as protocol
 from crypto.protocols.sums.pairwise import agree

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from crypto.primitives.ristretto255 import IDENTITY, is_valid_points
+from crypto.primitives.groups.ristretto255 import IDENTITY, is_valid_points
 from crypto.protocols.transfers import oblivious_transfer as protocol
 from crypto.protocols.transfers.base_ot import receive_keys, send_keys
 from crypto.protocols.transfers.oblivious_transfer import (

@@ -8,7 +8,7 @@ from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 from scipy.stats import binom
 
-from crypto.primitives.point_hash import points_of
+from crypto.primitives.groups.point_hash import points_of
 from crypto.primitives.randomness import Randomness
 from crypto.protocols.transfers import oprf
 from crypto.protocols.transfers.costs import oprf_rounds, oprf_traffic, programming_traffic

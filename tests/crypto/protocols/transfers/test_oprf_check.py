@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crypto.primitives.bit_matrix import ROWS, transpose_back
+from crypto.primitives.groups.point_hash import words_of
 from crypto.primitives.linear_code import DISTANCE, WORD_BITS, encoded_columns, generator
 from crypto.primitives.okvs import MOST_KEYS, Layout
-from crypto.primitives.point_hash import words_of
 from crypto.primitives.polynomial_hash import polynomial_hashes
 from crypto.primitives.randomness import Randomness
 from crypto.protocols.transfers import oprf_check

@@ -43,7 +43,7 @@ def test_a_union_sends_what_is_planned(parties: int, bound: int | None) -> None:
 @pytest.mark.parametrize("merger", ["north", "east"])
 def test_the_group_operations_are_those_of_the_protocol(merger: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Counted where they are computed, all parties together."""
-    import crypto.primitives.commutative as commutative
+    import crypto.primitives.groups.commutative as commutative
 
     counted: Counter[str] = Counter()
     multiply, embed_multiplied = commutative.multiply, commutative.embed_multiplied

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from crypto.primitives.ristretto255 import from_uniform_bytes
+from crypto.primitives.groups.ristretto255 import from_uniform_bytes
 from crypto.protocols.union import set_union as protocol
 from link.errors import ComineError, MalformedMessage, PeerError, ProtocolViolation
 from protos.v1.link_pb2 import Frame, Opening

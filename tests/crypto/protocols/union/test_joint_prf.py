@@ -12,10 +12,10 @@ from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
 from crypto.params import STANDARD_128
-from crypto.primitives import commutative
-from crypto.primitives.commutative import CommutativeKey
+from crypto.primitives.groups import commutative
+from crypto.primitives.groups.commutative import CommutativeKey
+from crypto.primitives.groups.ristretto255 import hash_to_group, is_valid_points
 from crypto.primitives.hashing import encode_fields
-from crypto.primitives.ristretto255 import hash_to_group, is_valid_points
 from crypto.protocols.sums.costs import agreement_traffic
 from crypto.protocols.sums.pairwise import agree
 from crypto.protocols.union import joint_prf, layers

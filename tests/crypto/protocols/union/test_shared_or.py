@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.linalg import hadamard
 
-from crypto.primitives.xor_sharing import reconstruct_bits
+from crypto.primitives.shares.xor import reconstruct_bits
 from crypto.protocols.comparison.two_party import pairs_of
 from crypto.protocols.union import shared_or as module
 from crypto.protocols.union.shared_or import shared_or

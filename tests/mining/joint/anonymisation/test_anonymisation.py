@@ -31,7 +31,7 @@ from anonymize.models import (
     SensitiveLevels,
     TCloseness,
 )
-from crypto.primitives.xor_sharing import words_of
+from crypto.primitives.shares.xor import words_of
 from crypto.protocols.union.size_classes import SizeClasses
 from link.disclosure import Declared
 from link.errors import MalformedMessage, ProtocolViolation

@@ -36,7 +36,7 @@ from anonymize.multidimensional.mondrian import mondrian
 from anonymize.roles import Roles
 from anonymize.tables import Table as WholeTable
 from anonymize.verifier import verify
-from crypto.primitives.xor_sharing import reconstruct_bits
+from crypto.primitives.shares.xor import reconstruct_bits
 from crypto.protocols.sums.pairwise import agree
 from link.session import Session
 from mining.joint.anonymisation.conditions.models import SensitiveTests

@@ -19,7 +19,7 @@ from anonymize.fulldomain.optimal import optimal
 from anonymize.hierarchies.hierarchy import Hierarchy
 from anonymize.models import DistinctDiversity, Model, TCloseness
 from anonymize.verifier import verify
-from crypto.primitives.sharing import AdditiveShare
+from crypto.primitives.shares.additive import AdditiveShare
 from jobs.kinds.release.parameters import joint_anonymisation
 from jobs.kinds.release.plan import estimate_anonymization
 from jobs.plan.answer import Answer

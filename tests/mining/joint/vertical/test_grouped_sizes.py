@@ -12,7 +12,7 @@ import pytest
 from numpy.typing import NDArray
 
 from coordinator.jobs.simulate import simulate_job
-from crypto.primitives.xor_sharing import XorShare
+from crypto.primitives.shares.xor import XorShare
 from crypto.protocols.comparison.two_party import TwoParty
 from crypto.protocols.union import prefix_union
 from crypto.protocols.union.lists import ListSizes

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from crypto.primitives.ring_matrix import BLOCK_WORDS
+from crypto.primitives.shares.ring_matrix import BLOCK_WORDS
 from crypto.protocols.products.chains import Itemset
 from crypto.protocols.products.costs import (
     dealt_products_traffic,

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from crypto.primitives.columns import Columns
-from crypto.primitives.replicated_sharing import Holders3
+from crypto.primitives.shares.replicated import Holders3
 from crypto.protocols.comparison.two_party import TwoParty
 from crypto.protocols.products.chains import Itemset
 from crypto.protocols.products.outside_dealer import Dealings

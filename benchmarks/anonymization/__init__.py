@@ -1,0 +1,1 @@
+"""Anonymisation, alone and jointly."""

@@ -1,0 +1,1 @@
+"""Primitives and protocols beside their peers."""

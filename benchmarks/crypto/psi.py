@@ -1,0 +1,177 @@
+"""Intersection of two parties' identifiers beside OpenMined PSI and SPU, of more parties', and in bounded memory.
+
+As a module it is one run of ours, all parties in one process: `python -m benchmarks.crypto.psi ROWS PROTOCOL PARTIES`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import resource
+import sys
+import time
+from dataclasses import asdict, dataclass
+from itertools import product
+from pathlib import Path
+from typing import Final, TypedDict
+
+import numpy as np
+
+from benchmarks.measure import cores, run_process
+from benchmarks.settings import PARTIES, ROOT, Settings
+from benchmarks.table import Table
+from crypto.params import STANDARD_128
+from crypto.primitives.randomness import Randomness
+from crypto.protocols.alignment import alignment
+from crypto.protocols.alignment.common_rows import Rows
+from crypto.protocols.alignment.disclosure import declared
+from crypto.protocols.sums.pairwise import agree
+from link.core import Terms
+from link.executor import ThreadExecutor
+from link.session import Session
+from link.transports.memory import Hub
+
+PEERS: Final = {  # by name what it is in Python, and the script that runs it
+    "OpenMined PSI": ("private_set_intersection.python", "openmined_intersection.py"),
+    "SPU": ("spu.psi", "spu_intersection.py"),
+}
+NAMES: Final = (*PARTIES, *(f"party{number}" for number in range(len(PARTIES), 6)))
+MORE: Final = (3, 5)  # parties
+LABEL = "intersection"
+FEW_ROWS, ROWS, MANY_ROWS = 10_000, 100_000, 1_000_000
+TARGET: Final = 2.0  # times as fast as the peer
+OVER_THE_GROUP: Final = "the same over the group alone"
+PROTOCOLS: Final = ("alignment, intersection", OVER_THE_GROUP)
+
+
+class Costs(TypedDict):
+    """Of a peer: seconds, processor seconds, and bytes where it says how many."""
+
+    seconds: float
+    cpu_s: float
+    bytes: float | None
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What one run cost.
+
+    Attributes:
+        seconds: Wall time.
+        cpu_s: Processor time of all parties.
+        bytes_sent: By all.
+        peak_mb: Of the process, identifiers included.
+    """
+
+    seconds: float
+    cpu_s: float
+    bytes_sent: int
+    peak_mb: float
+
+
+def run(settings: Settings) -> list[Table]:
+    """Lists of which half is common, by ours and by the peer; then longer ones by ours."""
+    few, rows, many = (300, 1_000, 3_000) if settings.quick else (FEW_ROWS, ROWS, MANY_ROWS)
+    table = Table(
+        f"Intersection of two parties' identifiers, half of them common, {cores()} cores",
+        ("what", "rows each", "seconds", "× peer", "target ×", "CPU s, both", "bytes an identifier", "peak MB"),
+        notes=[
+            "both parties are in one process and hand over messages; × peer: OpenMined PSI's seconds beside ours",
+            "OpenMined PSI tells one party what is common and works on one core; SPU and ours tell both",
+            "SPU reads and writes files, and does not say how much it sends",
+        ],
+    )
+    theirs = dict[str, Costs]()
+    for peer in PEERS:
+        costs = _peer(settings, peer, rows)
+        if costs is None:
+            table.notes.append(f"{peer} is not installed; `make bench-peers` installs it")
+        theirs.update(costs or {})
+    for name, cost in theirs.items():
+        octets = cost["bytes"] / (2 * rows) if cost["bytes"] is not None else None
+        table.add(name, rows, cost["seconds"], None, None, cost["cpu_s"], octets, None)
+    older = [cost["seconds"] for peer, cost in theirs.items() if peer.startswith("OpenMined")]
+    for size, name in product((few, rows, many), PROTOCOLS):
+        if size == many and name == OVER_THE_GROUP:
+            continue
+        settings.tell(f"{name}, {size}")
+        own = _ours(size, name, 2, settings.repeats if size == rows else 1)
+        ratio, target = None, None
+        if older and size == rows and name != OVER_THE_GROUP:
+            ratio, target = min(older) / own.seconds, TARGET
+        table.add(name, size, own.seconds, ratio, target, own.cpu_s, own.bytes_sent / (2 * size), own.peak_mb)
+    return [table, _of_more(settings, rows)]
+
+
+def _of_more(settings: Settings, rows: int) -> Table:
+    """By ours, among more parties."""
+    table = Table(
+        f"Intersection of several parties' identifiers, {rows} each, half of them common, {cores()} cores",
+        ("what", "parties", "seconds", "CPU s, all", "MB sent, all", "peak MB"),
+        notes=["all parties are in one process and hand over messages"],
+    )
+    name = PROTOCOLS[0]
+    for parties in MORE:
+        settings.tell(f"{name}, {parties} parties, {rows}")
+        own = _ours(rows, name, parties, 1)
+        table.add(name, parties, own.seconds, own.cpu_s, own.bytes_sent / 1e6, own.peak_mb)
+    return table
+
+
+def _peer(settings: Settings, name: str, rows: int) -> dict[str, Costs] | None:
+    """A peer's costs by its variants; None where it is not installed."""
+    python, (package, script) = settings.peers_python, PEERS[name]
+    if python is None:
+        return None
+    try:
+        run_process([python, "-c", f"import {package}"])
+    except RuntimeError:
+        return None
+    settings.tell(f"{name}, {rows}")
+    path = Path(__file__).parent.parent / "peers" / script
+    found: dict[str, Costs] = json.loads(run_process([python, path, str(rows)]).output)
+    return {f"{name}, {variant}": costs for variant, costs in found.items()}
+
+
+def _ours(rows: int, protocol: str, parties: int, repeats: int) -> Cost:
+    command = [sys.executable, "-m", "benchmarks.crypto.psi", str(rows), protocol, str(parties)]
+    runs = [Cost(**json.loads(run_process(command, cwd=ROOT).output)) for _ in range(repeats)]
+    return min(runs, key=lambda cost: cost.seconds)
+
+
+async def _intersect(rows: int, protocol: str, number: int) -> Cost:
+    """All parties' parts, checked."""
+    holders = NAMES[:number]
+    starts = {name: rows // 2 * place // (number - 1) for place, name in enumerate(holders)}
+    if protocol == OVER_THE_GROUP:
+        alignment.LONG_LISTS = sys.maxsize  # type: ignore[misc]
+    executor, hub = ThreadExecutor(), Hub()
+    terms = Terms(bytes(32), 1, bytes(32), holders, STANDARD_128.suite)
+
+    async def part(party: str) -> tuple[Rows, int]:
+        identifiers = [b"r%09d" % (starts[party] + number) for number in range(rows)]
+        session = await Session.establish(
+            terms,
+            party,
+            hub.endpoint(party),
+            random=Randomness.from_os(),
+            executor=executor,
+            declared=declared("intersection", holders, holders[0], rows, LABEL),
+        )
+        secrets = await agree(session)
+        found = await alignment.intersection(session, secrets, identifiers, merger=holders[0], bound=rows, label=LABEL)
+        return found, session.costs.bytes_sent
+
+    start, cpu = time.perf_counter(), time.process_time()
+    found = dict(zip(holders, await asyncio.gather(*map(part, holders)), strict=True))
+    seconds, cpu = time.perf_counter() - start, time.process_time() - cpu
+    executor.close()
+    first, *others = (each + starts[name] for name, (each, _) in found.items())
+    if len(first) != rows - rows // 2 or not all(np.array_equal(first, other) for other in others):
+        raise RuntimeError("the intersection is wrong")
+    peak_mb = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / 1e6
+    return Cost(seconds, cpu, sum(sent for _, sent in found.values()), peak_mb)
+
+
+if __name__ == "__main__":
+    print(json.dumps(asdict(asyncio.run(_intersect(int(sys.argv[1]), sys.argv[2], int(sys.argv[3]))))))

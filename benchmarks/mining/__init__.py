@@ -1,0 +1,1 @@
+"""Mining, alone and jointly, and what it takes at size."""

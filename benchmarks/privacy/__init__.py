@@ -1,0 +1,1 @@
+"""Mechanisms of local and distributed privacy."""

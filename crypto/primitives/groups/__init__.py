@@ -1,0 +1,1 @@
+"""The group ristretto255, what is hashed or embedded into it, and commutative encryption in it."""
