@@ -134,7 +134,6 @@ class Node:
             undo.callback(self.unlock)
             self._open(config, federation, identity, state, undo)
             undo.pop_all()
-        self._credentials = renewable_credentials(lambda: self.settings.identity)
         self.server: Serving | None = None
 
     def _open(
@@ -240,8 +239,9 @@ class Node:
         reflection.enable_server_reflection((*SERVICES, health.SERVICE_NAME, reflection.SERVICE_NAME), server)
         await self._set_health(health_pb2.HealthCheckResponse.NOT_SERVING)
         host = self._listen.rpartition(":")[0]
+        credentials = renewable_credentials(lambda: self.settings.identity)  # of one server: gRPC shows the first once
         try:
-            port = server.add_secure_port(self._listen, self._credentials)
+            port = server.add_secure_port(self._listen, credentials)
         except RuntimeError:
             raise ResourceError(
                 f"{self.name} cannot listen at {self._listen}: another process holds the port, or the address is not "
