@@ -20,6 +20,7 @@ from link.pki.authority import Authority
 from tests.cli.conftest import Comine, write_job
 
 SHELLS = ["bash", "zsh", "fish"]
+FORMATS = ["basket", "csv", "long", "wide", "parquet", "sql"]  # of data that a simulation reads
 
 
 def ask(shell: str, line: str, cwd: Path) -> list[str]:
@@ -133,7 +134,7 @@ def test_completion_loads_nothing_heavy() -> None:
 
 def test_the_words_of_an_option_are_completed(tmp_path: Path) -> None:
     assert ask("bash", "comine pki issue a --role co", tmp_path) == ["coordinator"]
-    assert ask("bash", "comine simulate job.toml --format ", tmp_path) == ["basket", "csv", "long", "wide", "parquet"]
+    assert ask("bash", "comine simulate job.toml --format ", tmp_path) == FORMATS
     assert ask("bash", "comine job new --task naive", tmp_path) == ["naive-bayes"]
     assert ask("bash", "comine job new --model lo", tmp_path) == ["local"]
 

@@ -71,7 +71,7 @@ def test_blocks_give_what_memory_gives(files: dict[str, Path], tmp_path: Path) -
 
 
 def test_auto_goes_by_all_files_together(files: dict[str, Path], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "expected_bytes", lambda *_: 600)
+    monkeypatch.setattr(module, "expected_source", lambda _: 600)
     monkeypatch.setattr(module, "memory_limit", lambda: 4000)
     for share, kind in (("0.31", Transactions), ("0.29", PartitionedRows)):
         with party_files(spec(), files, "parquet", None, ["id"], Engine.of("auto", share, None)) as data:
