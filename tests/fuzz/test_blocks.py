@@ -28,8 +28,9 @@ from mining.partitioned.stored import StoredRows
 from mining.partitioned.tables.expected import expected_table
 from party.config import DatasetSection
 from party.data.engine import engine_of, estimated_bytes
+from tests.fuzz.honest_files import baskets_parquet_file, duckdb_file, sqlite_file, texts
 from tests.fuzz.mutations import mutated
-from tests.fuzz.test_files import FUZZED, baskets_parquet_file, duckdb_file, sqlite_file, texts
+from tests.fuzz.readers import FUZZED
 from tests.mining.partitioned.test_encoding import Inline, rows_of, stored_rows
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")

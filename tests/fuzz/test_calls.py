@@ -39,8 +39,8 @@ from protos.v1 import shuffle_pb2 as shuffle
 from protos.v1.plan_pb2 import EstimateRequest
 from tests.examples import examples
 from tests.fuzz.mutations import changed, mutated, otherwise
-from tests.integration.test_anonymization_service import DATASET as PATIENTS_DATASET
-from tests.integration.test_anonymization_service import PATIENTS
+from tests.integration.anonymization.patients import DATASET as PATIENTS_DATASET
+from tests.integration.anonymization.patients import PATIENTS
 from tests.party.nodes import Nodes, running, weekly
 from tests.party.services.frequency.specs import spec_of
 from tests.party.services.queries.staff import DATASET as STAFF_DATASET

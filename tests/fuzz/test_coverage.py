@@ -13,7 +13,7 @@ from functools import cache
 from pathlib import Path
 from typing import Final
 
-from tests.fuzz import test_blocks, test_calls, test_files, test_records, test_state, test_table_blocks
+from tests.fuzz import readers, test_blocks, test_calls, test_files, test_records, test_state, test_table_blocks
 
 ROOT = Path(__file__).parents[2]
 LAYERS = ("anonymize", "client", "comine", "coordinator", "crypto", "jobs", "ldp", "link", "mining", "party")
@@ -48,7 +48,7 @@ MODULES: Final = {
 TABLES: Final = {
     "blocks": test_blocks.FORMS.keys(),
     "calls": {" ".join(pair) for pair in test_calls.REQUESTS},
-    "files": test_files.READERS.keys(),
+    "files": readers.READERS.keys(),
     "records": test_records.UNPACK.keys(),
     "state": test_state.STATE.keys(),
     "tables": test_table_blocks.FORMS.keys(),

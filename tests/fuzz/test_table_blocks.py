@@ -21,8 +21,8 @@ from mining.partitioned.in_process import InProcess
 from mining.partitioned.tables.encode import TableEncoding, write_table_blocks
 from mining.partitioned.tables.stored import StoredTable
 from tests.fuzz.mutations import mutated
+from tests.fuzz.readers import FUZZED, READERS
 from tests.fuzz.test_blocks import PIECES, SEEDS
-from tests.fuzz.test_files import FUZZED, READERS
 from tests.mining.partitioned.tables_world import cells
 from tests.mining.partitioned.test_encoding import Inline
 
@@ -33,7 +33,7 @@ FORMS = {
     "parquet-table": "parquet",
     "sqlite": "sql",
     "duckdb": "sql",
-}  # by reader in `test_files`, whose seeds all examples have
+}  # by reader in `readers`, whose seeds all examples have
 
 
 @pytest.fixture(scope="module")

@@ -1,4 +1,4 @@
-"""What goes wrong at a party, in its data, its certificates or on the wire: one sentence, the right exit code, and
+"""What goes wrong in a party's data, its certificates or on the wire: one sentence, the right exit code, and
 nodes that run the next job. The nodes have real certificates and ports, and live in the test's process."""
 
 from __future__ import annotations
@@ -11,288 +11,26 @@ from typing import Any
 
 import pytest
 
-import party.jobs.session_host
-from coordinator.jobs import lifecycle
 from coordinator.jobs.runner import run_job
 from jobs.description import sign
-from jobs.results.result import Result
-from jobs.spec.job import JobSpec
-from link.core import Receiver, Transport
-from link.errors import ComineError, DeadlineExceeded, IdentityError, PeerError, PolicyDenied
+from link.errors import IdentityError, PeerError, PolicyDenied
 from link.pki.authority import Authority, write_identity
 from link.pki.trust import Trust
 from link.transports import grpc_stream
-from link.transports.faulty import FaultyTransport, Schedule
 from link.transports.grpc_stream import enclose
-from link.transports.grpc_transport import GrpcTransport
-from mining.reference.pooled import brute_force
-from party.config import PartyConfig
-from party.jobs.context import JobContext
-from party.node.logs import open_log
-from party.server import Node
 from protos.v1 import control_pb2 as control
 from protos.v1.link_pb2 import Abort, Frame
-from tests.errors import fails
+from tests.integration.faults.failing import STRATEGIES, all_is_well, at, expected, failed, hello, job, unwrap, wrap
 from tests.jobs.results.made import supports
-from tests.party.nodes import DATA, Nodes, Rows, hold, random_rows, running, weekly
+from tests.party.nodes import DATA, Rows, random_rows, running, weekly
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("few_fakes")]
-
-STRATEGIES = ("level-wise", "one-shot")
-MANY = "max_running = 64"
-
-
-async def job(nodes: Nodes, spec: JobSpec) -> Result:
-    """Runs a job as `comine job run` does."""
-    return await run_job(spec, nodes.authority.issue("analyst", "coordinator"), nodes.addresses)
-
-
-async def failed(nodes: Nodes, spec: JobSpec) -> ComineError:
-    """Runs a job that must fail, with one sentence."""
-    with pytest.raises(ComineError) as caught:
-        await job(nodes, spec)
-    assert caught.value.message
-    assert "\n" not in caught.value.message
-    return caught.value
-
-
-def expected(data: dict[str, Rows], min_count: int) -> dict[frozenset[str], int]:
-    return brute_force([row for rows in data.values() for row in rows], min_count)
-
-
-async def all_is_well(nodes: Nodes) -> None:
-    """The next job succeeds at every node."""
-    assert supports(await job(nodes, weekly())) == expected(DATA, 36)
-    assert [node.host.running for node in nodes.nodes.values()] == [0] * len(nodes.nodes)
-
-
-def wrap(node: Node, wrapper: Callable[[Transport], Transport]) -> None:
-    """Puts something between the node's next jobs and the wire."""
-    link_open = node.link.open
-
-    def opened(*args: Any) -> Any:
-        return wrapper(link_open(*args))
-
-    node.link.open = opened  # type: ignore[assignment, method-assign]
-
-
-def unwrap(node: Node) -> None:
-    """Undoes `wrap`."""
-    del node.link.open
-
-
-class Passing:
-    """A transport that shows each outbound frame to `look`, which may change it."""
-
-    def __init__(self, inner: Transport, look: Callable[[Frame], None]) -> None:
-        self._inner, self._look = inner, look
-
-    def attach(self, receiver: Receiver) -> None:
-        self._inner.attach(receiver)
-
-    async def send(self, to: str, frame: Frame) -> None:
-        self._look(frame)
-        await self._inner.send(to, frame)
-
-    async def close(self) -> None:
-        await self._inner.close()
-
-
-# -- a party that dies ------------------------------------------------------------------------------------------------
-async def lanes(nodes: Nodes, sender: Node, spec: JobSpec) -> set[str]:
-    """The lanes on which a party sends in a job that fares well."""
-    sent = set[str]()
-    wrap(sender, lambda inner: Passing(inner, lambda frame: sent.add(frame.lane)))
-    await job(nodes, spec)
-    unwrap(sender)
-    return sent
-
-
-class Dying(FaultyTransport):
-    """A party's transport that dies by a schedule, and which the others then lose soon."""
-
-    def __init__(self, inner: Transport, schedule: Schedule, nodes: Nodes, name: str) -> None:
-        super().__init__(inner, schedule)
-        assert isinstance(inner, GrpcTransport)
-        self._nodes, self._name, self._job_id = nodes, name, inner._job_id
-
-    async def crash(self) -> None:
-        await super().crash()
-        while not self._nodes.bereave(self._name, self._job_id):  # noqa: ASYNC110 - not all have begun
-            await asyncio.sleep(0.01)
-
-
-@pytest.mark.parametrize("strategy", STRATEGIES)
-def test_a_party_that_dies_in_any_phase_is_named_and_the_next_job_succeeds(tmp_path: Path, strategy: str) -> None:
-    spec = weekly(itemsets={"strategy": strategy}, deadline="120s")
-
-    async def test() -> None:
-        async with running(tmp_path, party=MANY) as nodes:
-            south = nodes.nodes["south"]
-            phases = await lanes(nodes, south, spec)
-            assert {"hello", "/receipts"} <= phases
-            assert len(phases) >= 15
-            deaths = [Schedule(crash_lane=lane, crash_at=0) for lane in sorted(phases)]
-            deaths.append(Schedule(crash_lane="/receipts", crash_at=1))
-            schedules = iter(deaths)
-            wrap(south, lambda inner: Dying(inner, next(schedules), nodes, "south"))
-            for error in await asyncio.gather(*(failed(nodes, spec) for _ in deaths)):
-                assert isinstance(error, PeerError)
-                assert (error.exit_code, error.party) == (20, "south"), error
-                assert "south was" in error.message
-            unwrap(south)
-            await all_is_well(nodes)
-
-    asyncio.run(test())
-
-
-def test_a_party_that_dies_before_its_start_is_named(tmp_path: Path) -> None:
-    async def test() -> None:
-        async with running(tmp_path) as nodes:
-            hold(nodes.nodes["south"])
-            started = asyncio.Event()
-
-            def opened(inner: Transport) -> Transport:
-                started.set()
-                return inner
-
-            wrap(nodes.nodes["south"], opened)
-            task = asyncio.create_task(failed(nodes, weekly()))
-            await started.wait()
-            await nodes.crash("south")
-            error = await task
-            assert (error.exit_code, error.party) == (20, "south")
-            assert "south" in error.message
-
-    asyncio.run(test())
-
-
-def test_a_party_whose_node_was_started_again_has_lost_the_job(tmp_path: Path) -> None:
-    async def test() -> None:
-        async with running(tmp_path) as nodes:
-            hold(nodes.nodes["south"])
-            hold(nodes.nodes["north"])  # so that no party notices before the coordinator does
-            hold(nodes.nodes["east"])
-            watched = asyncio.Event()
-
-            def watcher(party: str, *_: object, **__: object) -> None:
-                if party == "south":
-                    watched.set()
-
-            hub = nodes.authority.issue("analyst", "coordinator")
-            task = asyncio.create_task(run_job(weekly(), hub, nodes.addresses, watcher))
-            await watched.wait()
-            await nodes.crash("south")
-            again = Node(PartyConfig.load(tmp_path / "south.toml"), open_log("south", nodes.logs["south"]))
-            try:
-                await again.start()
-                with fails("E200", party="south"):
-                    await task
-            finally:
-                await again.stop()
-
-    asyncio.run(test())
-
-
-def test_a_party_that_dies_before_it_releases_is_named_at_the_deadline_and_gives_no_result(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Its peers have done their parts and lose nobody; the coordinator waits in case that the node comes back."""
-    monkeypatch.setattr(lifecycle, "MARGIN_S", 0.0)
-    released = party.jobs.session_host.release
-
-    async def test() -> None:
-        async with running(tmp_path) as nodes:
-
-            async def release(context: JobContext, *args: Any) -> Any:
-                if context.identity.name == "south":
-                    await nodes.crash("south")
-                    await asyncio.Event().wait()
-                return await released(context, *args)
-
-            monkeypatch.setattr(party.jobs.session_host, "release", release)
-            error = await failed(nodes, weekly(deadline="6s"))
-            assert isinstance(error, DeadlineExceeded)
-            assert error.exit_code == 60
-            assert error.message.endswith("within its deadline of 6 s; it waited for south; south could not be reached")
-
-    asyncio.run(test())
-
-
-def test_a_party_that_died_before_it_released_is_named_as_soon_as_its_node_is_there_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    released = party.jobs.session_host.release
-
-    async def test() -> None:
-        async with running(tmp_path) as nodes:
-            dead = asyncio.Event()
-
-            async def release(context: JobContext, *args: Any) -> Any:
-                if context.identity.name == "south":
-                    await nodes.crash("south")
-                    dead.set()
-                    await asyncio.Event().wait()
-                return await released(context, *args)
-
-            monkeypatch.setattr(party.jobs.session_host, "release", release)
-            ends = asyncio.ensure_future(failed(nodes, weekly()))
-            await dead.wait()
-            await nodes.restart("south")
-            error = await ends
-            assert (error.exit_code, error.party) == (20, "south")
-            assert "was restarted while the job ran" in error.message
-
-    asyncio.run(test())
-
-
-def test_a_party_that_hangs_is_named_at_the_deadline(tmp_path: Path) -> None:
-    async def test() -> None:
-        async with running(tmp_path) as nodes:
-            release = hold(nodes.nodes["south"])
-            error = await failed(nodes, weekly(deadline="2s"))
-            assert isinstance(error, DeadlineExceeded)
-            assert error.exit_code == 60
-            assert "south" in error.message
-            release.set()
-            await all_is_well(nodes)
-
-    asyncio.run(test())
-
-
-# -- a party that misbehaves ------------------------------------------------------------------------------------------
-def at(lane: str, change: Callable[[Frame], None]) -> Callable[[Transport], Transport]:
-    """Changes a party's first frame on a lane whose path holds `lane`."""
-
-    def wrapper(inner: Transport) -> Transport:
-        done = list[Frame]()
-
-        def look(frame: Frame) -> None:
-            if not done and lane in frame.lane:
-                done.append(frame)
-                change(frame)
-
-        return Passing(inner, look)
-
-    return wrapper
 
 
 def put(**fields: Any) -> Callable[[Frame], None]:
     def change(frame: Frame) -> None:
         for name, value in fields.items():
             setattr(frame, name, value)
-
-    return change
-
-
-def hello(**fields: Any) -> Callable[[Frame], None]:
-    from protos.v1.link_pb2 import Hello
-
-    def change(frame: Frame) -> None:
-        greeting = Hello.FromString(frame.body)
-        for name, value in fields.items():
-            setattr(greeting, name, value)
-        frame.body = greeting.SerializeToString()
 
     return change
 
@@ -385,7 +123,6 @@ def test_a_node_of_another_version_or_name_is_refused_before_the_job(tmp_path: P
     asyncio.run(test())
 
 
-# -- certificates -----------------------------------------------------------------------------------------------------
 def test_a_node_of_another_federation_is_refused_by_all(tmp_path: Path) -> None:
     """South trusts, and is of, another authority; its node itself starts without complaint."""
 
@@ -449,7 +186,6 @@ def test_a_coordinator_of_another_federation_or_a_party_as_coordinator_is_refuse
     asyncio.run(test())
 
 
-# -- policy -----------------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize(
     ("old", "new", "words"),
     [
@@ -487,7 +223,6 @@ def test_a_refusal_names_the_party_and_the_rule(tmp_path: Path, old: str, new: s
     asyncio.run(test())
 
 
-# -- unusual but right ------------------------------------------------------------------------------------------------
 def skewed() -> dict[str, Rows]:
     return {"north": random_rows(1, 200), "south": random_rows(2, 5), "east": [["item0", "item7"]]}
 

@@ -34,7 +34,7 @@ from party.jobs.progress import keeper_of
 from protos.v1.control_pb2 import StartRequest
 from protos.v1.link_pb2 import Frame
 from tests.errors import fails
-from tests.integration.faults.test_faults import Passing, unwrap, wrap
+from tests.integration.faults.failing import Passing, unwrap, wrap
 from tests.integration.processes import Organisations, command
 from tests.jobs.results.made import supports
 from tests.party.nodes import Nodes, crash, hold, refused, running, weekly

@@ -29,7 +29,7 @@ from link.session import Session
 from protos.v1.link_pb2 import Frame
 from protos.v1.oblivious_transfer_pb2 import ExtensionRows
 from protos.v1.shares_pb2 import LeafTables
-from tests.crypto.protocols.sums.test_secure_sum import Twice, outcomes
+from tests.crypto.protocols.sums.summing import Twice, outcomes
 from tests.crypto.protocols.two_party_world import (
     HOLDERS,
     A,

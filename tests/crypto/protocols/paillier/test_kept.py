@@ -26,7 +26,7 @@ from link.errors import MalformedMessage
 from link.session import Session
 from protos.v1.link_pb2 import Frame
 from protos.v1.paillier_pb2 import EncryptedRows, MaskedProducts, PaillierKey
-from tests.crypto.protocols.paillier.test_dot import (
+from tests.crypto.protocols.paillier.calls import (
     BITS,
     KEY,
     KINDS,

@@ -18,7 +18,7 @@ from crypto.protocols.sums.pairwise import agree
 from link.errors import ComineError
 from link.session import Session
 from tests.crypto.protocols.products_world import itemset_counts, packed, pair_counts, table
-from tests.crypto.protocols.sums.test_secure_sum import Twice, outcomes
+from tests.crypto.protocols.sums.summing import Twice, outcomes
 
 PARTIES = ("p0", "p1", "p2")
 HOLDERS = PARTIES[:2]

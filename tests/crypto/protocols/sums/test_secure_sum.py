@@ -1,162 +1,41 @@
 from __future__ import annotations
 
 import asyncio
-from collections import Counter
-from collections.abc import Awaitable, Callable, Iterator, Mapping
-from contextlib import contextmanager
-from typing import Any, Literal
-from unittest.mock import patch
+from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
-from numpy.typing import NDArray
 
-from crypto.primitives.randomness import Randomness
-from crypto.primitives.shares.additive import AdditiveShare, reconstruct
-from crypto.protocols.sums import pairwise
+from crypto.primitives.shares.additive import reconstruct
 from crypto.protocols.sums import secure_sum as protocol
 from crypto.protocols.sums.pairwise import agree
-from crypto.protocols.sums.secure_sum import declared, secure_sum, shared_sum, slices
-from link.errors import ComineError, MalformedMessage, PeerError, UnexpectedMessage
-from link.executor import ThreadExecutor
+from crypto.protocols.sums.secure_sum import secure_sum, shared_sum, slices
 from link.session import Session
-from link.transports.memory import Hub, MemoryTransport
 from protos.v1.link_pb2 import Frame, Opening
 from protos.v1.secure_sum_pb2 import MaskedValues
-from tests.crypto.mask_vectors import mask_vector
-from tests.crypto.protocols.two_party_world import assert_alike, assert_uniform
-from tests.errors import fails
-from tests.world import run_parties, terms
+from tests.crypto.protocols.sums.summing import (
+    FORMS,
+    THREE,
+    Form,
+    Words,
+    added,
+    after_agreement,
+    draw,
+    form,
+    names,
+    run,
+    sharing,
+    summing,
+)
 
-Words = NDArray[np.uint64]
-Role = Callable[[Session], Awaitable[Any]]
-
-THREE = ("p0", "p1", "p2")
-OPENING = Opening.DESCRIPTOR.full_name
-MASKED = MaskedValues.DESCRIPTOR.full_name
 DIRECT = protocol.DIRECT_BYTES // 8  # the longest vector that is opened whole to every receiver
-FORMS = ("direct", "sliced")
-Form = Literal["direct", "sliced"]
 WORD_TYPES = (np.uint8, np.uint16, np.uint32, np.uint64)
 WORDS = st.one_of(st.integers(0, 9), st.integers(2**64 - 9, 2**64 - 1), st.integers(0, 2**64 - 1))
 
 
-# -- running -----------------------------------------------------------------------------------------------------------
-@contextmanager
-def form(name: Form) -> Iterator[None]:
-    """Makes vectors of any length take one of the two forms."""
-    with patch.object(protocol, "DIRECT_BYTES", 1 << 40 if name == "direct" else -1):
-        yield
-
-
-def names(n: int) -> tuple[str, ...]:
-    return tuple(f"p{i}" for i in range(n))
-
-
-def draw(n: int, m: int, seed: int = 0) -> dict[str, Words]:
-    generator = np.random.default_rng(seed)
-    return {name: generator.integers(0, 2**64 - 1, m, dtype=np.uint64, endpoint=True) for name in names(n)}
-
-
-def added(vectors: Mapping[str, Words]) -> list[int]:
-    """The oracle: integers of any size."""
-    return [sum(column) % 2**64 for column in zip(*(v.tolist() for v in vectors.values()), strict=True)]
-
-
-def summing(vectors: Mapping[str, Words], to: tuple[str, ...] | None = None) -> Role:
-    async def role(session: Session) -> Words | None:
-        return await secure_sum(session, await agree(session), vectors[session.me], label="sum", to=to)
-
-    return role
-
-
-def sharing(vectors: Mapping[str, Words], holders: tuple[str, str]) -> Role:
-    async def role(session: Session) -> AdditiveShare | None:
-        return await shared_sum(session, await agree(session), vectors[session.me], holders)
-
-    return role
-
-
-def run(
-    role: Role | Mapping[str, Role],
-    n: int = 3,
-    *,
-    seed: int = 0,
-    frames: list[Frame] | None = None,
-    transport: Literal["memory", "grpc"] = "memory",
-    maximum: int = 10**7,
-) -> dict[str, Any]:
-    statement = [declared("sum", names(n), maximum, what="test", when="test")]
-    observe = None if frames is None else frames.append
-    return run_parties(names(n), role, declared=statement, seed=seed, observe=observe, transport=transport)
-
-
-class Twice(MemoryTransport):
-    """Delivers every frame two times."""
-
-    async def send(self, to: str, frame: Frame) -> None:
-        await super().send(to, frame)
-        await super().send(to, frame)
-
-
-def outcomes(
-    role: Role | Mapping[str, Role],
-    n: int = 3,
-    *,
-    crash: tuple[str, int] | None = None,
-    tell: bool = False,
-    transport: type[MemoryTransport] = MemoryTransport,
-) -> dict[str, Any]:
-    """What each party ends with, a result or an error.
-
-    `crash` takes a party away as its k-th frame leaves; `tell` aborts at all parties when one meets an error.
-    """
-
-    async def main() -> dict[str, Any]:
-        sent: Counter[str] = Counter()
-
-        def observe(frame: Frame) -> None:
-            if frame.lane == "hello":
-                return
-            sent[frame.sender] += 1
-            if (frame.sender, sent[frame.sender]) == crash:
-                hub.crash(frame.sender)
-                tasks[frame.sender].cancel()
-
-        async def party(name: str) -> Any:
-            session = await Session.establish(
-                terms(names(n)),
-                name,
-                transport(hub, name),
-                random=Randomness.from_seed(name.encode()),
-                executor=executor,
-                declared=[declared("sum", names(n), 10**6, what="test", when="test")],
-                deadline_s=20,
-            )
-            try:
-                return await (role[name] if isinstance(role, Mapping) else role)(session)
-            except ComineError as error:
-                if tell:
-                    await session.abort(error)
-                return error
-
-        hub, executor = Hub(observe), ThreadExecutor(1)
-        tasks = {name: asyncio.create_task(party(name)) for name in names(n)}
-        ended = await asyncio.gather(*tasks.values(), return_exceptions=True)
-        executor.close()
-        return dict(zip(tasks, ended, strict=True))
-
-    return asyncio.run(main())
-
-
-def after_agreement(frames: list[Frame]) -> list[Frame]:
-    return [f for f in frames if f.lane not in ("hello", "/pairwise")]
-
-
-# -- correctness -------------------------------------------------------------------------------------------------------
 @settings(max_examples=60, deadline=None)
 @given(data=st.data(), n=st.integers(2, 7), m=st.sampled_from([0, 1, 2, 5, 40]), seed=st.integers(0, 2**32))
 def test_receivers_learn_the_sum_and_nobody_else_does(data: st.DataObject, n: int, m: int, seed: int) -> None:
@@ -304,266 +183,6 @@ def test_holders_are_two_parties(holders: tuple[str, str]) -> None:
         run(sharing(draw(3, 1), holders))
 
 
-# -- disclosure --------------------------------------------------------------------------------------------------------
-@pytest.mark.parametrize("name", FORMS)
-def test_an_undeclared_label_is_refused_and_nothing_leaves(name: Form) -> None:
-    async def role(session: Session) -> None:
-        await secure_sum(session, await agree(session), np.ones(9, np.uint64), label="another")
-
-    frames: list[Frame] = []
-    with form(name), fails("E404"):
-        run(role, frames=frames)
-    assert not after_agreement(frames)
-
-
-def test_more_values_than_declared_are_refused() -> None:
-    frames: list[Frame] = []
-    with fails("E404"):
-        run(summing(draw(3, 9)), frames=frames, maximum=8)
-    assert not after_agreement(frames)
-
-
-@pytest.mark.parametrize("name", FORMS)
-@pytest.mark.parametrize("to", [("p1",), ("p3", "p1"), None])
-def test_only_receivers_are_sent_openings_of_the_declared_label(name: Form, to: tuple[str, ...] | None) -> None:
-    frames: list[Frame] = []
-    with form(name):
-        run(summing(draw(4, 50), to), 4, frames=frames, maximum=50)
-    opened = after_agreement(frames)
-    assert {f.type for f in opened} == {OPENING}
-    assert {Opening.FromString(f.body).label for f in opened} == {"sum"}
-    assert {f.receiver for f in opened} == set(to or names(4))
-
-
-@pytest.mark.parametrize("n", [2, 3, 5])
-def test_a_shared_sum_opens_nothing_and_reaches_the_first_holder_only(n: int) -> None:
-    frames: list[Frame] = []
-    run(sharing(draw(n, 50), ("p1", "p0")), n, frames=frames)
-    sent = after_agreement(frames)
-    assert {f.type for f in sent} <= {MASKED}
-    assert sorted((f.sender, f.receiver) for f in sent) == [(name, "p1") for name in names(n)[2:]]
-
-
-@pytest.mark.parametrize("name", FORMS)
-def test_no_party_sends_one_receiver_more_values_than_the_vector_holds(name: Form) -> None:
-    async def role(session: Session) -> int:
-        await secure_sum(session, await agree(session), np.ones(10, np.uint64), label="sum")
-        assert all(line.label == "sum" for line in session.ledger.record)
-        return len(session.ledger.record)
-
-    with form(name):
-        assert run(role, 3, maximum=10) == dict.fromkeys(THREE, 1 if name == "direct" else 4)
-
-
-# -- leakage -----------------------------------------------------------------------------------------------------------
-class Recorded:
-    """One run with everything that its parties sent and, for the colluders, the secrets that they hold."""
-
-    def __init__(self, role: Role, n: int, seed: int) -> None:
-        self.secrets: dict[str, dict[str, bytes]] = {}
-        self.context = b""
-        frames: list[Frame] = []
-        real = pairwise.add_masks
-
-        def spy(values: Words, secrets: Mapping[str, bytes], me: str, context: bytes) -> None:
-            self.secrets[me], self.context = dict(secrets), context
-            real(values, secrets, me, context)
-
-        with patch.object(pairwise, "add_masks", spy):
-            self.results = run(role, n, seed=seed, frames=frames)
-        self.frames = after_agreement(frames)
-
-    def seen(self, sender: str, receiver: str) -> Words:
-        """The masked words of the only message that went from one to the other."""
-        (frame,) = [f for f in self.frames if (f.sender, f.receiver) == (sender, receiver)]
-        body = (
-            Opening.FromString(frame.body).values if frame.type == OPENING else MaskedValues.FromString(frame.body).data
-        )
-        return np.frombuffer(body, np.uint64)
-
-    def stripped(self, sender: str, receiver: str, colluders: tuple[str, ...]) -> Words:
-        """What is left of it when the colluders have taken off every mask that one of them knows."""
-        masked = self.seen(sender, receiver)
-        known = {name: self.secrets[name][sender] for name in colluders}
-        return masked - mask_vector(known, sender, self.context, len(masked))
-
-
-def test_the_statistic_notices_what_it_should() -> None:
-    with pytest.raises(AssertionError):
-        assert_uniform(np.arange(20_000, dtype=np.uint64))
-    with pytest.raises(AssertionError):
-        assert_alike(np.zeros(1000, np.uint64), np.ones(1000, np.uint64))
-
-
-def columns(*firsts: int) -> dict[str, Words]:
-    return {name: np.full(256, first, np.uint64) for name, first in zip(names(len(firsts)), firsts, strict=True)}
-
-
-def test_a_view_of_one_party_does_not_tell_equal_sums_apart() -> None:
-    def view(vectors: dict[str, Words], first_seed: int) -> Words:
-        """What p0 can make of p1's vector, over many fresh runs."""
-        runs = (Recorded(summing(vectors), 3, seed) for seed in range(first_seed, first_seed + 40))
-        return np.concatenate([one.stripped("p1", "p0", ("p0",)) for one in runs])
-
-    uneven, even = view(columns(5, 0, 10), 1000), view(columns(5, 10, 0), 2000)
-    assert_uniform(uneven)
-    assert_uniform(even)
-    assert_alike(uneven, even)
-
-
-@pytest.mark.parametrize("name", FORMS)
-def test_the_shape_of_the_view_depends_on_public_sizes_only(name: Form) -> None:
-    def shape(seed: int) -> list[tuple[Any, ...]]:
-        frames: list[Frame] = []
-        run(summing(draw(4, 60, seed)), 4, seed=seed, frames=frames)
-        return [(f.sender, f.receiver, f.lane, f.seq, f.type, len(f.body), f.last, f.round) for f in frames]
-
-    with form(name):
-        assert sorted(shape(1)) == sorted(shape(2))
-
-
-COLLUDERS = ("p0", "p1")
-
-
-@pytest.mark.parametrize("kind", ["opened", "shared"])
-def test_colluders_learn_only_the_sum_of_the_others(kind: str) -> None:
-    """Four parties, two of them collude; in the shared form they are the two holders, the worst case."""
-    vectors = columns(1, 2, 7, 40)
-    role = summing(vectors) if kind == "opened" else sharing(vectors, ("p0", "p1"))
-    left: dict[str, list[Words]] = {"p2": [], "p3": []}
-    for seed in range(30):
-        recorded = Recorded(role, 4, seed)
-        rest = {name: recorded.stripped(name, "p0", COLLUDERS) for name in left}
-        assert np.all(rest["p2"] + rest["p3"] == 47)
-        for name, words in rest.items():
-            left[name].append(words)
-    for words in left.values():
-        assert_uniform(np.concatenate(words))
-
-
-def test_all_but_one_would_learn_the_last_ones_vector() -> None:
-    """Why the bound is n - 2: the stripping above does work once every mask is known."""
-    vectors = columns(1, 2, 7)
-    recorded = Recorded(summing(vectors), 3, 0)
-    assert np.all(recorded.stripped("p2", "p0", ("p0", "p1")) == 7)
-
-
-def test_two_holders_of_three_parties_learn_the_third_ones_vector_and_one_holder_does_not() -> None:
-    recorded = Recorded(sharing(columns(1, 2, 7), ("p0", "p1")), 3, 0)
-    assert np.all(recorded.stripped("p2", "p0", ("p0", "p1")) == 7)
-    assert_uniform(recorded.stripped("p2", "p0", ("p0",)))
-
-
-def test_neighbours_cannot_take_differences_as_in_the_ring() -> None:
-    """The ring's attack (see test_ring_sum.py) on five parties' recorded messages gives noise here."""
-    recorded = Recorded(summing(columns(1, 2, 7, 40, 80)), 5, 0)
-    for preceding, following in (("p1", "p3"), ("p3", "p1")):
-        assert_uniform(recorded.stripped("p2", preceding, (preceding, following)))
-    assert_uniform(recorded.seen("p2", "p3") - recorded.seen("p1", "p3"))
-
-
-def test_the_same_inputs_are_never_masked_alike() -> None:
-    vectors = draw(3, 30)
-
-    async def role(session: Session) -> None:
-        secrets = await agree(session)
-        for lane in (session, session, session.lane("x")):
-            await secure_sum(lane, secrets, vectors[session.me], label="sum")
-
-    frames: list[Frame] = []
-    run(role, seed=1, frames=frames)
-    run(role, seed=2, frames=frames)
-    opened = [f for f in after_agreement(frames) if (f.sender, f.receiver) == ("p0", "p1")]
-    assert len(opened) == len({Opening.FromString(f.body).values for f in opened}) == 6
-
-
-# -- faults ------------------------------------------------------------------------------------------------------------
-def deviating(vectors: Mapping[str, Words], role: Role) -> dict[str, Role]:
-    return {"p0": summing(vectors), "p1": summing(vectors), "p2": role}
-
-
-@pytest.mark.parametrize("size", [0, 8, 10, 400_000])
-def test_another_length_is_malformed_and_names_its_sender(size: int) -> None:
-    with form("direct"):
-        ended = outcomes(deviating(draw(3, 9), summing({"p2": np.ones(size, np.uint64)})))
-    assert [(type(ended[p]), ended[p].party) for p in ("p0", "p1")] == [(MalformedMessage, "p2")] * 2
-
-
-@pytest.mark.parametrize("size", [0, 8, 10, 400_000])
-def test_another_length_of_slices_ends_all_parties(size: int) -> None:
-    """Some of the slices may have the expected length; who sees another one tells everybody."""
-    with form("sliced"):
-        ended = outcomes(deviating(draw(3, 9), summing({"p2": np.ones(size, np.uint64)})), tell=True)
-    assert [type(end) for end in ended.values()] == [MalformedMessage] * 3
-
-
-@pytest.mark.parametrize("size", [8, 10, 400_000])
-def test_another_length_of_a_shared_sum_is_malformed(size: int) -> None:
-    vectors = draw(3, 9) | {"p2": np.ones(size, np.uint64)}
-    ended = outcomes(sharing(vectors, ("p0", "p1")))
-    assert (type(ended["p0"]), ended["p0"].party) == (MalformedMessage, "p2")
-
-
-def test_another_type_of_message_is_unexpected() -> None:
-    async def role(session: Session) -> None:
-        await agree(session)
-        for peer in session.others:
-            await session.send_array(peer, MaskedValues, np.ones(9, np.uint64))
-
-    ended = outcomes(deviating(draw(3, 9), role))
-    assert [(type(ended[p]), ended[p].party) for p in ("p0", "p1")] == [(UnexpectedMessage, "p2")] * 2
-
-
-def test_a_vector_opened_twice_does_not_enter_the_next_sum() -> None:
-    vectors = draw(3, 9)
-
-    def twice(extra: bool) -> Role:
-        async def role(session: Session) -> None:
-            secrets = await agree(session)
-            await secure_sum(session, secrets, vectors[session.me], label="sum")
-            if extra:
-                await session.open("sum", vectors[session.me])
-            await secure_sum(session, secrets, vectors[session.me][:8], label="sum")
-
-        return role
-
-    ended = outcomes({"p0": twice(False), "p1": twice(False), "p2": twice(True)})
-    assert [(type(ended[p]), ended[p].party) for p in ("p0", "p1")] == [(MalformedMessage, "p2")] * 2
-
-
-@pytest.mark.parametrize("name", FORMS)
-def test_frames_that_come_twice_change_nothing(name: Form) -> None:
-    vectors = draw(3, 9)
-    with form(name):
-        ended = outcomes(summing(vectors), transport=Twice)
-    assert [ended[p].tolist() for p in THREE] == [added(vectors)] * 3
-
-
-@pytest.mark.parametrize("name", [*FORMS, "shared"])
-@pytest.mark.parametrize("victim", THREE)
-def test_whoever_is_lost_is_named_at_every_frame(name: str, victim: str) -> None:
-    vectors = draw(3, 9)
-    role = sharing(vectors, ("p0", "p1")) if name == "shared" else summing(vectors)
-    lost, k = 0, 0
-    with form("sliced" if name == "sliced" else "direct"):
-        while True:
-            k += 1
-            ended = outcomes(role, crash=(victim, k))
-            if not isinstance(ended[victim], asyncio.CancelledError):
-                break  # fewer than k frames left it
-            for survivor in set(THREE) - {victim}:
-                end = ended[survivor]
-                if isinstance(end, ComineError):
-                    assert (type(end), end.party) == (PeerError, victim)
-                    lost += 1
-                elif isinstance(end, np.ndarray):
-                    assert end.tolist() == added(vectors)
-    assert lost > 0
-    sent_in_sum = {"direct": 2, "sliced": 4, "shared": int(victim == "p2")}[name]
-    assert k == 1 + 2 + sent_in_sum
-
-
-# -- costs, as exact figures: a change of the wire shows here ----------------------------------------------------------
 # Bytes of all frames of all parties after the agreement, with names of two letters and the label 'sum'; rounds.
 COSTS = {
     (2, 0): (164, 1),
