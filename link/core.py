@@ -329,11 +329,17 @@ def _size(frame: Frame, body: bytes) -> int:
     return len(body) + len(frame.session) + names + FRAME_OVERHEAD_BYTES
 
 
+def abort_of(error: ComineError, me: str) -> Abort:
+    """How `me` reports to its peers that an error ends the job."""
+    relayed = error.reporter is not None
+    return Abort(code=error.code, message=error.message, party=error.blamed(me), relayed=relayed)
+
+
 def ended_by(peer: str, me: str, parties: tuple[str, ...], body: bytes) -> ComineError:
     """The error with which a peer ends the job.
 
-    Of what arose at this party in its own data no peer can know before it has said so itself: such an error, too, is
-    laid at the peer's door.
+    Of what arose at this party in its own data no peer can know before it has said so itself: a peer that says so is
+    at fault. One that was told so by another is not, and who made it up is not known here: such an error is nobody's.
 
     Args:
         peer: Who sent it.
@@ -351,7 +357,7 @@ def ended_by(peer: str, me: str, parties: tuple[str, ...], body: bytes) -> Comin
     named = abort.party if not abort.party or abort.party in parties else peer
     error = from_reporter(abort.code, printable(abort.message), named, peer)
     if error.party == me and not error.about_peers:
-        error.party = peer
+        error.party = None if abort.relayed else peer
     error.reporter = peer
     return error
 

@@ -258,7 +258,7 @@ def placeless(error: ComineError, me: str) -> ComineError:
         return error.at(me)
     sentence = f"{me} met a problem with a file or a database of its own; the log of {me} has the reason"
     shown = type(error)(sentence, party=error.party or me)
-    shown.shareable, shown.__cause__ = error.shareable, error
+    shown.shareable, shown.reporter, shown.__cause__ = error.shareable, error.reporter, error
     return shown
 
 

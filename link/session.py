@@ -28,6 +28,7 @@ from link.core import (
     SessionCore,
     Terms,
     Transport,
+    abort_of,
 )
 from link.costs import Costs
 from link.disclosure import Declared, Ledger, opens
@@ -385,8 +386,7 @@ class Session:
 
     async def abort(self, error: ComineError) -> None:
         """Reports to all peers that this party ends the job, and why; ends every wait here."""
-        abort = Abort(code=error.code, message=error.message, party=error.blamed(self.me))
-        body = abort.SerializeToString()
+        body = abort_of(error, self.me).SerializeToString()
 
         async def report(party: str) -> None:
             with contextlib.suppress(ComineError, TimeoutError):

@@ -17,7 +17,7 @@ from link.errors import ConfigurationError
 from mining.data.copies import is_plain
 from mining.data.schemes.registry import database_forms, scheme_of, unread
 from mining.data.schemes.scheme import DatabaseScheme
-from mining.data.source_options import SourceOptions, is_encoding
+from mining.data.source_options import TWO_PASSWORDS, UNKNOWN_ENCODING, SourceOptions, is_encoding
 from mining.data.workbooks import is_workbook
 from mining.joint.hybrid.spool_limits import LEAST_REPORT_MEMORY, REPORT_MEMORY
 from mining.partitioned.encoding.expected import MEMORY_SHARE
@@ -175,7 +175,7 @@ class DatasetSection(TomlTable):
         if self.encoding is not None and (self.format in ("parquet", "sql") or is_workbook(self.source)):
             raise ValueError("encoding is for text files; leave it out")
         if self.encoding is not None and not is_encoding(self.encoding):
-            raise ValueError('encoding is not known; write one such as "latin-1", "windows-1252" or "utf-16"')
+            raise ValueError(UNKNOWN_ENCODING)
         if self.sheet is not None and not is_workbook(self.source):
             raise ValueError("sheet is for workbooks such as sales.xlsx; leave it out")
         if is_workbook(self.source) and self.format not in ("csv", "long", "wide"):
@@ -189,7 +189,7 @@ class DatasetSection(TomlTable):
     def _check_password(self) -> None:
         named = self.password_env is not None or self.password_file is not None
         if self.password_env is not None and self.password_file is not None:
-            raise ValueError("password_env and password_file exclude each other; keep one")
+            raise ValueError(TWO_PASSWORDS)
         scheme = scheme_of(self.source)
         if named and (scheme is None or not scheme.has_password):
             raise ValueError("password_env and password_file mean nothing to this source; leave them out")

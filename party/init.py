@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
+    from mining.data.source_options import SourceOptions
     from party.config import DatasetSection
 
 Settings = dict[str, str | list[str]]
@@ -34,6 +35,14 @@ def init(
         typer.Option("--id", help="Column that numbers transactions; of a table, each column of the ids."),
     ] = None,
     item_column: Annotated[str | None, typer.Option("--item", help="Column of the items.")] = None,
+    encoding: Annotated[str | None, typer.Option("--encoding", help="Of text that is not in UTF-8.")] = None,
+    sheet: Annotated[str | None, typer.Option("--sheet", help="Of a workbook; the first by default.")] = None,
+    password_env: Annotated[
+        str | None, typer.Option("--password-env", metavar="NAME", help="Variable that holds the source's password.")
+    ] = None,
+    password_file: Annotated[
+        Path | None, typer.Option("--password-file", metavar="FILE", help="File whose first line is that password.")
+    ] = None,
     dataset: Annotated[str, typer.Option("--dataset", help="Name by which jobs ask for the data.")] = "baskets",
     collects: Annotated[
         bool, typer.Option("--collects", help="A node without data, which only collects reports of clients.")
@@ -48,12 +57,23 @@ def init(
     from functools import partial
 
     from link.errors import InputDataError, UsageError
+    from mining.data.source_options import SourceOptions
     from party.check import dataset_lines
     from party.data.dataset_check import check_dataset
     from party.init_files import FEDERATION_FILE, PARTY_FILE, render_federation, render_party, write_files
 
     ids = id_columns[0] if id_columns and len(id_columns) == 1 else id_columns
-    given: dict[str, str | list[str] | None] = {"separator": separator, "query": query, "id": ids, "item": item_column}
+    given: dict[str, str | list[str] | None] = {
+        "separator": separator,
+        "query": query,
+        "id": ids,
+        "item": item_column,
+        "encoding": encoding,
+        "sheet": sheet,
+        "password_env": password_env,
+        "password_file": None if password_file is None else _from(out, str(password_file)),
+    }
+    options = SourceOptions(encoding, sheet, password_env, password_file)
     if collects and (source is not None or data_format is not None or any(given.values())):
         raise UsageError("a node that only collects has no data; leave out --collects, or the options of the data")
     if source is None and not collects and sys.stdin.isatty():
@@ -69,11 +89,11 @@ def init(
         usual = ("csv", "csv") if kind == "table" else ("dat", "basket")
         described = {"source": f"{name}.{usual[0]}", "format": data_format or usual[1], **settings}
     else:
-        described = _described(source, data_format, settings, out)
+        described = _described(source, data_format, settings, out, options)
     write = partial(render_party, name, listen=listen, dataset=dataset, source=described)
     party = write()  # refuses what is wrong before the data are read
     if source is not None and described is not None:
-        found = check_dataset(_section(dataset, described, source))
+        found = check_dataset(_section(dataset, described, source, password_file))
         if found.problem:
             raise InputDataError(f"{found.problem}; nothing was written")
         for line in dataset_lines(found, show_items=False):
@@ -85,7 +105,7 @@ def init(
     _say_what_is_next(name, out / PARTY_FILE, out / FEDERATION_FILE, listen, collects=collects)
 
 
-def _described(source: str, data_format: str | None, settings: Settings, out: Path) -> Settings:
+def _described(source: str, data_format: str | None, settings: Settings, out: Path, options: SourceOptions) -> Settings:
     """The keys that say where the data are and how they are written, as `party.toml` has them."""
     from link.files.toml_text import quoted
     from mining.data.schemes.registry import scheme_of
@@ -95,7 +115,7 @@ def _described(source: str, data_format: str | None, settings: Settings, out: Pa
     scheme = scheme_of(source)
     described: Settings = {"source": _from(out, source)}
     if data_format is None:
-        guess = guess_format(source, "table" if settings["kind"] == "table" else "transactions")
+        guess = guess_format(source, "table" if settings["kind"] == "table" else "transactions", options)
         data_format = guess.format
         if sys.stdin.isatty() and not isinstance(scheme, DatabaseScheme):
             data_format = typer.prompt(f"Format, {data_format} since {guess.reason}", default=data_format, err=True)
@@ -128,12 +148,12 @@ def _from(folder: Path, source: str) -> str:
     return prefix + os.path.relpath(file.absolute(), folder.resolve())
 
 
-def _section(name: str, described: Settings, source: str) -> DatasetSection:
+def _section(name: str, described: Settings, source: str, password_file: Path | None) -> DatasetSection:
     """The dataset that will be described, readable from here though its file may not be there yet."""
     from party.config import DatasetSection
 
     section = DatasetSection.model_validate({"name": name, **described})
-    return section.model_copy(update={"source": source})
+    return section.model_copy(update={"source": source, "password_file": password_file})
 
 
 def _say_what_is_next(name: str, party: Path, federation: Path, listen: str, *, collects: bool) -> None:

@@ -27,6 +27,8 @@ def quickstart(
         typer.Option("--min-support", help="A fraction of all rows, or a count; by default what suits the data."),
     ] = None,
     min_confidence: Annotated[str, typer.Option("--min-confidence", help="Of rules, a fraction.")] = "0.5",
+    encoding: Annotated[str | None, typer.Option("--encoding", help="Of text that is not in UTF-8.")] = None,
+    sheet: Annotated[str | None, typer.Option("--sheet", help="Of workbooks; the first by default.")] = None,
     folder: Annotated[
         Path,
         typer.Option(
@@ -47,10 +49,11 @@ def quickstart(
     from comine.quickstart.run import run, serve_again
     from comine.quickstart.task import Wanted
     from link.errors import UsageError
+    from mining.data.source_options import SourceOptions
 
     if serve:
         if files:
             raise UsageError("--serve starts the nodes of an earlier quickstart again; leave out the files")
         serve_again(folder)
     else:
-        run(files or [], folder, Wanted.of(task, min_support, min_confidence))
+        run(files or [], folder, Wanted.of(task, min_support, min_confidence), SourceOptions(encoding, sheet))

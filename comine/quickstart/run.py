@@ -27,6 +27,7 @@ from jobs.results.record import cautions
 from jobs.results.result import Result
 from jobs.spec.job import JobSpec
 from link.errors import ConfigurationError, ResourceError
+from mining.data.source_options import SourceOptions
 
 _SHOWN: Final = 10
 _NOTE: Final = "README.txt"
@@ -41,20 +42,21 @@ _NOTE_TEXT: Final = f"""\
 """
 
 
-def run(files: Sequence[str], folder: Path, wanted: Wanted) -> None:
+def run(files: Sequence[str], folder: Path, wanted: Wanted, options: SourceOptions) -> None:
     """The whole quickstart: the result on standard output, all else on standard error; no process stays behind.
 
     Args:
         files: A file of transactions for each party; one for three; none: the demo's data.
         folder: Absent, empty, or one of an earlier quickstart, which is replaced once there is a result.
         wanted: What is to be found.
+        options: As of `of_files`.
 
     Raises:
         ComineError: Something failed; nothing has been written.
     """
     _check(folder)
     with signals_interrupt(), _draft(folder) as draft:
-        sources = of_files(files, draft, note)
+        sources = of_files(files, draft, note, options)
         support = wanted.min_support or fitting_support([source.data for source in sources])
         if wanted.min_support is None:
             note(f"min_support = {support}, which suits these data; set it with --min-support")

@@ -19,7 +19,9 @@ from coordinator.demo.story import BASKETS, as_file, households
 from link.errors import ConfigurationError, InputDataError
 from link.pki.identity import NAME
 from mining.data.source_format import guess_format
+from mining.data.source_options import PLAIN, SourceOptions
 from mining.data.transactions import Transactions
+from mining.data.workbooks import is_workbook
 from mining.public_sizes import PublicSizes
 from party.config import DatasetSection
 from party.data.dataset_check import check_dataset
@@ -49,13 +51,16 @@ class Source:
     public: PublicSizes
 
 
-def of_files(files: Sequence[str], folder: Path, tell: Callable[[str], None]) -> list[Source]:
+def of_files(
+    files: Sequence[str], folder: Path, tell: Callable[[str], None], options: SourceOptions = PLAIN
+) -> list[Source]:
     """The parties of these files; without any, those of the demo.
 
     Args:
         files: As they were named.
         folder: Where a folder is made for each party that needs a file of its own.
         tell: Called with sentences for people.
+        options: The encoding of files of text, the sheet of workbooks.
 
     Raises:
         InputDataError: A file is missing, or cannot be read as transactions.
@@ -67,9 +72,9 @@ def of_files(files: Sequence[str], folder: Path, tell: Callable[[str], None]) ->
         tell("no files were named: here are the households of three insurers, the data of comine demo")
         return [_insurer(name, as_file(baskets), folder, tell) for name, baskets in households().items()]
     if len(files) == 1:
-        return _dealt(Path(files[0]), folder, tell)
+        return _dealt(Path(files[0]), folder, tell, options)
     paths = [Path(file) for file in files]
-    looks = [_looks(path, tell) for path in paths]
+    looks = [_looks(path, tell, options) for path in paths]
     if len({columns_of(table) for _, table in looks if table is not None}) > 1:
         tell(
             "hint: the tables have different columns, and here each row stays by itself; rows about the same people "
@@ -81,13 +86,17 @@ def of_files(files: Sequence[str], folder: Path, tell: Callable[[str], None]) ->
     ]
 
 
-def _looks(path: Path, tell: Callable[[str], None]) -> tuple[dict[str, str], Transactions | None]:
+def _looks(
+    path: Path, tell: Callable[[str], None], options: SourceOptions
+) -> tuple[dict[str, str], Transactions | None]:
     """How a file is written, and its rows where it is a table."""
-    guess = guess_format(str(path))
-    table = rows_of_table(path, guess.separator, tell) if guess.format == "csv" else None
+    own = SourceOptions(sheet=options.sheet) if is_workbook(str(path)) else SourceOptions(options.encoding)
+    guess = guess_format(str(path), options=own)
+    table = rows_of_table(path, guess.separator, tell, own) if guess.format == "csv" else None
     if table is None:
         tell(f"{path}: taken as {guess.format}, since {guess.reason}")
-    return guess.settings, table
+    said = {"encoding": own.encoding, "sheet": own.sheet}
+    return guess.settings | {key: value for key, value in said.items() if value is not None}, table
 
 
 def _read(name: str, path: Path, settings: dict[str, str], tell: Callable[[str], None]) -> Source:
@@ -105,9 +114,9 @@ def _read(name: str, path: Path, settings: dict[str, str], tell: Callable[[str],
     return Source(name, path.absolute(), settings, data, checked.publishable)
 
 
-def _dealt(path: Path, folder: Path, tell: Callable[[str], None]) -> list[Source]:
+def _dealt(path: Path, folder: Path, tell: Callable[[str], None], options: SourceOptions) -> list[Source]:
     """The rows of one file in three parts: the first, fourth, … for the first party, and so on."""
-    settings, table = _looks(path, tell)
+    settings, table = _looks(path, tell, options)
     whole = _read("in all", path, settings, tell).data if table is None else table
     if whole.n_rows < len(_PARTS):
         raise InputDataError(f"{path} has too few rows for {len(_PARTS)} parties; name a file for each party")

@@ -11,19 +11,22 @@ from numpy.typing import NDArray
 
 from link.errors import InputDataError
 from mining.data.loading import load_table
+from mining.data.source_options import PLAIN, SourceOptions
 from mining.data.tables import Table
 from mining.data.transactions import Transactions
 
 _MOST_VALUES: Final = 50  # of a column, whose items are then too rare to be of use
 
 
-def rows_of_table(path: Path, separator: str | None, tell: Callable[[str], None]) -> Transactions | None:
+def rows_of_table(
+    path: Path, separator: str | None, tell: Callable[[str], None], options: SourceOptions = PLAIN
+) -> Transactions | None:
     """The rows of a file of CSV that looks like a table; None where its lines look like lists of items.
 
     A table has as many cells in each line, and a first line of names, none of which is a cell below it.
     """
     try:
-        table = load_table(path, "csv", separator=separator, id_columns=())
+        table = load_table(path, "csv", separator=separator, id_columns=(), options=options)
     except InputDataError:
         return None
     values = {column.name: column.values.to_pylist() for column in table.columns}

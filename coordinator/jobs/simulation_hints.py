@@ -15,7 +15,7 @@ from mining.data.transactions import Transactions
 
 _HANDED_OVER: Final = "rows"  # which no file has as its format
 _PER_CENT: Final = 100  # counts up to it may be meant as such
-_FEW: Final = 1000  # of more rows, so low a count is hardly ever wanted
+_FEW: Final = 100  # rows for each of a count: below a hundredth of the rows, few want it
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +74,7 @@ def simulation_hints(
 
 
 def _count(wanted: int | Decimal | None, n_rows: int) -> Iterator[str]:
-    """A low count of many rows, where a share may be meant."""
-    if isinstance(wanted, int) and wanted <= _PER_CENT and _FEW * wanted <= n_rows:
+    """A low count of many rows, or one that no itemset can reach, where a share may be meant."""
+    if isinstance(wanted, int) and wanted <= _PER_CENT and not n_rows < _FEW * wanted <= _FEW * n_rows:
         meant = f"{wanted} % is {wanted / _PER_CENT:g}"
         yield f"min_support = {wanted} is a count, here of {n_rows:,} transactions; {meant}, if that is meant"

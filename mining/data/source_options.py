@@ -7,9 +7,13 @@ import os
 import stat
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
 
 from link.errors import ConfigurationError
 from link.files.printable import why_not_read
+
+UNKNOWN_ENCODING: Final = 'encoding is not known; write one such as "latin-1", "windows-1252" or "utf-16"'
+TWO_PASSWORDS: Final = "password_env and password_file exclude each other; keep one"
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,12 +25,21 @@ class SourceOptions:
         sheet: Of a workbook; None: the first.
         password_env: The environment variable that holds the password.
         password_file: The file whose first line is the password.
+
+    Raises:
+        ConfigurationError: There is no such encoding, or two passwords are named.
     """
 
     encoding: str | None = None
     sheet: str | None = None
     password_env: str | None = None
     password_file: Path | None = None
+
+    def __post_init__(self) -> None:
+        if self.encoding is not None and not is_encoding(self.encoding):
+            raise ConfigurationError(UNKNOWN_ENCODING)
+        if self.password_env is not None and self.password_file is not None:
+            raise ConfigurationError(TWO_PASSWORDS)
 
     @property
     def settings(self) -> list[str | None]:

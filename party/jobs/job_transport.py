@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Coroutine
 from typing import Any, Final, TypeVar
 
-from link.core import HELD_FRAME_BYTES, Receiver, Transport, ended_by
+from link.core import HELD_FRAME_BYTES, Receiver, Transport, abort_of, ended_by
 from link.costs import Costs
 from link.errors import ComineError, IdentityError, LimitExceeded
 from protos.v1.link_pb2 import Abort, Frame
@@ -109,7 +109,7 @@ class JobTransport:
 
     async def abort(self, error: ComineError, peers: tuple[str, ...]) -> None:
         """Tells the peers that this party ends the job, for the time in which there is no session that could."""
-        body = Abort(code=error.code, message=error.message, party=error.blamed(self._me)).SerializeToString()
+        body = abort_of(error, self._me).SerializeToString()
         for peer in peers:
             frame = Frame(session=self._job_id, sender=self._me, receiver=peer, lane="abort", last=True, body=body)
             frame.type = Abort.DESCRIPTOR.full_name

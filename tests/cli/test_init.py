@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 import sqlite3
 import stat
 import sys
@@ -25,6 +26,7 @@ from party.init_files import render_federation, render_party, write_files
 from party.services.frequency.policy import FrequencySection
 from tests.cli.conftest import Comine
 from tests.errors import fails
+from tests.site import TOKEN, site
 
 BASKETS = "bread butter\nbread milk\ntea\n"
 
@@ -156,6 +158,35 @@ def test_hints_about_the_data_name_no_item(comine: Comine, tmp_path: Path) -> No
     assert "bread" not in ran.err.lower()
 
 
+@pytest.mark.parametrize(
+    ("name", "option", "expected"),
+    [
+        ("sales.csv", ["--encoding", "windows-1252"], {"format": "long", "encoding": "windows-1252"}),
+        ("sales.xlsx", ["--sheet", "people", "--kind", "table"], {"format": "csv", "sheet": "people"}),
+    ],
+)
+def test_encodings_and_sheets(
+    comine: Comine, tmp_path: Path, name: str, option: list[str], expected: dict[str, str]
+) -> None:
+    (tmp_path / "sales.csv").write_bytes("id,item\n1,Müsli\n1,tea\n".encode("latin-1"))
+    shutil.copy(Path(__file__).parents[1] / "mining" / "sales.xlsx", tmp_path)
+    ran = comine("init", "north", "--source", name, *option)
+    assert ran.code == 0, ran.err
+    assert expected.items() <= tomllib.loads((tmp_path / "party.toml").read_text())["dataset"][0].items()
+
+
+def test_passwords_of_a_source(comine: Comine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("WORD", TOKEN)
+    (tmp_path / "word").write_text(TOKEN)
+    (tmp_path / "word").chmod(0o600)
+    with site() as found:
+        for option in (["--password-env", "WORD"], ["--password-file", "word"]):
+            ran = comine("init", "north", "--source", found.url("/private"), *option, "--out", "node", "--force")
+            assert ran.code == 0, ran.err
+            assert TOKEN not in ran.err + (tmp_path / "node/party.toml").read_text()
+            assert read_dataset(PartyConfig.load(tmp_path / "node/party.toml").dataset[0], ()).n_rows == 2
+
+
 def test_a_database(comine: Comine, tmp_path: Path) -> None:
     import sqlite3
 
@@ -200,6 +231,9 @@ def test_a_table(comine: Comine, tmp_path: Path, text: str, more: list[str], exp
         (["north", "--listen", "7101"], "HOST:PORT"),
         (["north", "--dataset", "a b"], "cannot be a name"),
         (["north", "--separator", ",", "--format", "parquet"], "separator"),
+        (["north", "--source", "data", "--encoding", "none-such"], "encoding is not known"),
+        (["north", "--source", "data", "--sheet", "x"], "sheet is for workbooks"),
+        (["north", "--password-env", "WORD", "--password-file", "word"], "exclude each other"),
         (["north", "--out", "data"], "cannot be written"),
         (["north", "--source", "data", "--out", "data/node"], "cannot be written"),
     ],

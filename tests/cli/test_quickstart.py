@@ -11,6 +11,7 @@ import pytest
 from comine.quickstart.sources import of_files
 from comine.quickstart.task import Wanted, fitting_support
 from jobs.loading import load_job
+from mining.data.source_options import SourceOptions
 from mining.data.transactions import Transactions
 from tests.cli.conftest import Comine
 from tests.errors import fails
@@ -62,6 +63,15 @@ def test_the_job_loads(tmp_path: Path, task: str) -> None:
     spec = load_job(tmp_path / "job.toml")
     assert (spec.job.task, spec.job.parties, spec.itemsets.min_support) == (task, ("north", "south"), Decimal("0.25"))
     assert (spec.rules is None) == (task == "itemsets")
+
+
+def test_text_in_another_encoding_and_sheets_of_workbooks(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_bytes("id,item\n1,Müsli\n1,tea\n2,tea\n".encode("latin-1"))
+    book = Path(__file__).parents[1] / "mining" / "sales.xlsx"
+    found = of_files([str(tmp_path / "a.csv"), str(book)], tmp_path, lambda _: None, SourceOptions("latin-1", "sales"))
+    assert rows_of(found[0].data) == [{"Müsli", "tea"}, {"tea"}]
+    assert found[0].settings == {"format": "long", "encoding": "latin-1"}
+    assert found[1].settings == {"format": "long", "sheet": "sales"}
 
 
 def test_what_is_no_transactions_is_refused(tmp_path: Path) -> None:

@@ -136,10 +136,16 @@ def test_a_party_without_rows_is_hinted_at(tmp_path: Any) -> None:
     ]
 
 
-def test_a_count_where_a_share_may_be_meant_is_hinted_at(tmp_path: Any) -> None:
-    (sentence,) = warned([["bread"]] * 5000, tmp_path, min_support=5)
-    assert sentence == "min_support = 5 is a count, here of 5,004 transactions; 5 % is 0.05, if that is meant"
+@pytest.mark.parametrize("number", [4996, 496])
+def test_a_count_where_a_share_may_be_meant_is_hinted_at(tmp_path: Any, number: int) -> None:
+    (sentence,) = warned([["bread"]] * number, tmp_path, min_support=5)
+    assert sentence == f"min_support = 5 is a count, here of {number + 4:,} transactions; 5 % is 0.05, if that is meant"
+
+
+def test_a_count_that_no_itemset_can_reach_is_hinted_at() -> None:
+    with pytest.warns(comine.DataWarning, match="5 is a count, here of 4 transactions"), fails("E100"):
+        comine.simulate(job(5), {"north": [["tea"]] * 2, "south": [["bread"]] * 2})
 
 
 def test_a_sound_simulation_is_not_hinted_at() -> None:
-    comine.simulate(job(2), {"north": [["bread", "milk"]] * 500, "south": [["bread"]] * 4})  # a warning is an error
+    comine.simulate(job(2), {"north": [["bread", "milk"]] * 100, "south": [["bread"]] * 4})  # a warning is an error

@@ -6,9 +6,7 @@ import gzip
 import re
 import tomllib
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from threading import Thread
 from typing import Any
 
 import numpy as np
@@ -29,9 +27,10 @@ from party.config import DatasetSection
 from party.data.dataset_check import check_dataset
 from tests.errors import fails
 from tests.s3_server import S3Server, s3_server
+from tests.site import TOKEN, Site
+from tests.site import site as site_of_files
 
 BOOK = Path(__file__).parent / "sales.xlsx"
-TOKEN = "hunter2"
 
 
 def rows(data: Transactions) -> list[list[str]]:
@@ -149,57 +148,10 @@ def test_what_is_none_of_workbooks(tmp_path: Path) -> None:
     assert str(tmp_path / "text.xlsx") in caught.value.message
 
 
-class Site(ThreadingHTTPServer):
-    """A site on this machine, with files by path, and what it was asked."""
-
-    def __init__(self) -> None:
-        super().__init__(("127.0.0.1", 0), _Answers)
-        self.files: dict[str, bytes] = {"/a.txt": b"bread milk\ntea\n"}
-        self.asked: list[str | None] = []
-
-    def url(self, path: str, user: str = "") -> str:
-        return f"http://{user}127.0.0.1:{self.server_port}{path}"
-
-
-class _Answers(BaseHTTPRequestHandler):
-    server: Site
-
-    def do_HEAD(self) -> None:
-        self.do_GET()
-
-    def do_GET(self) -> None:
-        self.server.asked.append(self.headers["Authorization"])
-        if self.path == "/away":
-            self.send_response(302)
-            self.send_header("Location", "http://192.0.2.1/a.txt")
-            self.end_headers()
-            return
-        if self.path == "/private" and self.headers["Authorization"] != f"Bearer {TOKEN}":
-            self.send_error(401)
-            return
-        found = self.server.files.get("/a.txt" if self.path in ("/private", "/short") else self.path.partition("?")[0])
-        if found is None:
-            self.send_error(404)
-            return
-        self.send_response(200)
-        self.send_header("ETag", f'"{hash(found)}"')
-        self.send_header("Content-Length", str(len(found)))
-        self.end_headers()
-        if self.command == "GET":
-            self.wfile.write(found[:3] if self.path == "/short" else found)
-
-    def log_message(self, *_args: object) -> None:
-        """Nothing."""
-
-
 @pytest.fixture
 def site() -> Iterator[Site]:
-    with Site() as found:
-        thread = Thread(target=found.serve_forever, kwargs={"poll_interval": 0.01})
-        thread.start()
+    with site_of_files() as found:
         yield found
-        found.shutdown()
-        thread.join()
 
 
 def test_a_file_of_urls(site: Site, tmp_path: Path) -> None:

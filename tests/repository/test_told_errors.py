@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from link.core import ended_by
+from link.core import abort_of, ended_by
 from link.errors import (
     BY_CODE,
     ComineError,
@@ -205,3 +205,15 @@ def test_no_peer_can_say_that_a_partys_own_data_ended_a_job(code: str) -> None:
     came = ended_by("south", "north", ("north", "south", "east"), body)
     assert came.party == ("north" if code in ABOUT_OTHERS else "south")
     assert ended_by("south", "east", ("north", "south", "east"), body).party == "north"
+
+
+@pytest.mark.parametrize("code", sorted(BY_CODE))
+def test_who_passes_a_lie_on_is_not_taken_for_the_liar(code: str) -> None:
+    """The word of a third may be here before the liar's own: who made it up is then not known."""
+    parties = ("north", "south", "east")
+    lie = Abort(code=code, message="north cannot take part", party="north").SerializeToString()
+    heard = ended_by("east", "south", parties, lie)
+    for told in (heard, placeless(heard, "south"), outward(heard, "south")):
+        came = ended_by("south", "north", parties, abort_of(told, "south").SerializeToString())
+        assert (came.party, came.reporter) == ("north" if code in ABOUT_OTHERS else None, "south")
+        assert came.blamed("north") == ("north" if code in ABOUT_OTHERS else "")

@@ -84,6 +84,24 @@ def test_work_before_the_session_is_given_up_when_a_peer_ends_the_job() -> None:
     asyncio.run(test())
 
 
+def test_who_passes_an_end_on_is_not_blamed_for_it() -> None:
+    """East makes up that south's data ended the job; north's word of it is at south's before east's own."""
+
+    async def test() -> None:
+        hub = Hub()
+        north, south, east = (JobTransport(hub.endpoint(name), JOB, name, PARTIES) for name in PARTIES)
+        await east.abort(InputDataError("south cannot read its dataset", party="south"), ("north",))
+        with fails("E101", party="south") as heard:
+            await north.before_session(asyncio.Event().wait())
+        await north.abort(heard.value, ("south",))
+        await east.abort(InputDataError("south cannot read its dataset", party="south"), ("south",))
+        with fails("E101") as passed_on:
+            await south.before_session(asyncio.Event().wait())
+        assert (passed_on.value.party, passed_on.value.reporter) == (None, "north")
+
+    asyncio.run(test())
+
+
 @pytest.mark.parametrize(
     ("changes", "error", "words"),
     [
