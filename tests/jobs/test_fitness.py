@@ -66,7 +66,7 @@ PLACES: Final[dict[str, str]] = {
                 "mining.data.csv_text",
                 *(
                     f"mining.data.schemes.{each}"
-                    for each in ("duckdb_file", "http", "local_files", "registry", "s3", "scheme", "sqlite")
+                    for each in ("duckdb_file", "http", "local_files", "mysql", "registry", "s3", "scheme", "sqlite")
                 ),
                 *("mining.data.copies", "mining.data.parquet_files", "mining.data.workbooks"),
                 "mining.data.source_options",

@@ -203,7 +203,7 @@ class TestFiles:
         refused(path, "csv", ConfigurationError, separator="::")
         refused(path, "csv", ConfigurationError, query="select 1")
         refused("sqlite:///x", "sql", ConfigurationError)
-        refused("mysql://host/db", "sql", ConfigurationError, query="select 1")
+        refused("mongodb://host/db", "sql", ConfigurationError, query="select 1")
 
 
 class TestParquet:

@@ -84,7 +84,7 @@ def test_a_table_has_one_column_of_ids_or_several(tmp_path: Path) -> None:
         ('"north.dat"', '"sqlite:///a.db"', 'needs format = "sql"'),
         ('"north.dat"', '"postgres://ann:hunter2@db/shop"', "[dataset] 0: the source holds a password"),
         ('"north.dat"', '"postgres://db/shop?password=hunter2"', "[dataset] 0: the source holds a password"),
-        ('"north.dat"', '"mysql://ann:hunter2@db/shop"', "begins with a scheme that is not read here"),
+        ('"north.dat"', '"mongodb://ann:hunter2@db/shop"', "begins with a scheme that is not read here"),
         ('"north.dat"', '"north.dat"\npassword_env = "WORD"', "mean nothing to this source"),
         (
             'source = "north.dat"\nformat = "basket"',

@@ -15,7 +15,7 @@ ROOT = Path(__file__).resolve().parents[2]
 PACKAGES = ("ldp", "anonymize", "mining", "crypto", "link", "client", "jobs", "party", "coordinator", "comine")
 LIBRARIES = {  # heavy, or optional
     *("adbc_driver_manager", "adbc_driver_postgresql", "duckdb", "jinja2", "pandas", "polars", "pyspark"),
-    *("python_calamine", "rbcl", "scipy", "sklearn"),
+    *("pymysql", "python_calamine", "rbcl", "scipy", "sklearn"),
 }
 COMMANDS = {  # which load what they run
     *(f"party/{name}.py" for name in ("check", "cli", "inbox_cli", "init", "reload_cli")),

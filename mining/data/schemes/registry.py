@@ -12,6 +12,7 @@ from link.errors import ConfigurationError
 from link.plugins import load_class
 from mining.data.schemes.duckdb_file import DuckDb
 from mining.data.schemes.http import Http
+from mining.data.schemes.mysql import MySql
 from mining.data.schemes.postgres import Postgres
 from mining.data.schemes.s3 import S3
 from mining.data.schemes.scheme import DatabaseScheme, Scheme
@@ -19,7 +20,7 @@ from mining.data.schemes.sqlite import Sqlite
 
 GROUP: Final = "comine.sources"
 _WORD: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
-OWN: Final[tuple[Scheme, ...]] = (Sqlite(), DuckDb(), Postgres(), S3(), Http())
+OWN: Final[tuple[Scheme, ...]] = (Sqlite(), DuckDb(), Postgres(), MySql(), S3(), Http())
 """The schemes of comine itself; their prefixes are nobody else's."""
 
 
