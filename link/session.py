@@ -17,7 +17,7 @@ import numpy as np
 from google.protobuf.message import DecodeError, Message
 from numpy.typing import DTypeLike, NDArray
 
-from link.chunks import CHUNK_BYTES
+from link.chunks import chunks, chunks_of_pieces, rows_of_chunks, view
 from link.core import (
     ABORT_LANE,
     ABORT_S,
@@ -252,7 +252,7 @@ class Session:
 
     async def send_array(self, to: str, kind: type[Message], values: NDArray[Any]) -> None:
         """Sends an array as a stream of chunks; `kind` is a message with one bytes field named `data`."""
-        await self.send_stream(to, (kind(data=chunk) for chunk in _chunks(values)))
+        await self.send_stream(to, (kind(data=chunk) for chunk in chunks(values)))
 
     async def recv_array(self, frm: str, kind: type[Message], dtype: DTypeLike, shape: tuple[int, ...]) -> NDArray[Any]:
         """Receives an array of exactly this type and shape.
@@ -261,6 +261,18 @@ class Session:
             MalformedMessage: The stream holds fewer or more bytes.
         """
         return await self._assemble(frm, kind, "data", dtype, shape)
+
+    async def send_pieces(self, to: str, kind: type[Message], pieces: AsyncIterable[NDArray[Any]], number: int) -> None:
+        """As `send_array`, of `number` rows that are never all in memory; the frames are the same."""
+        async for chunk, last in chunks_of_pieces(pieces, number, kind.DESCRIPTOR.name):
+            await self._post(to, kind(data=chunk), last=last)
+
+    async def recv_pieces(
+        self, frm: str, kind: type[Message], number: int, width: int
+    ) -> AsyncIterator[NDArray[np.uint8]]:
+        """As `recv_array`, of `number` rows of `width` bytes: some of them at a time, as they come."""
+        async for rows in rows_of_chunks(self._pieces(frm, kind, "data", number * width, None), width):
+            yield rows
 
     async def open(
         self, label: str, values: NDArray[Any], to: Iterable[str] | None = None, *, number: int | None = None
@@ -281,10 +293,10 @@ class Session:
             return  # nothing leaves
         contiguous = np.ascontiguousarray(values)
         counted = len(contiguous) if number is None else number
-        self.core.ledger.issue(label, _view(contiguous), counted, receivers)
+        self.core.ledger.issue(label, view(contiguous), counted, receivers)
         for receiver in receivers:
             pending: bytes | memoryview | None = None
-            for chunk in _chunks(contiguous):
+            for chunk in chunks(contiguous):
                 if pending is not None:
                     await self._open_chunk(receiver, label, counted, pending, last=False)
                 pending = chunk
@@ -310,31 +322,20 @@ class Session:
         Raises:
             UndeclaredDisclosure: The statement does not allow it; nothing has left.
         """
-        leaving, waiting, counted = self.core.ledger.begin(label, number, (to,)), bytearray(), 0
-        async for piece in pieces:
-            counted += len(piece)
-            waiting += _view(np.ascontiguousarray(piece))
-            while len(waiting) > CHUNK_BYTES:
-                chunk = bytes(memoryview(waiting)[:CHUNK_BYTES])
-                del waiting[:CHUNK_BYTES]
-                leaving.add(chunk)
-                await self._open_chunk(to, label, number, chunk, last=False)
-        if counted != number:
-            raise ValueError(f"{number} values of '{label}' were announced, and there are {counted}")
-        leaving.add(bytes(waiting))
-        await self._open_chunk(to, label, number, bytes(waiting), last=True)
+        leaving = self.core.ledger.begin(label, number, (to,))
+        async for chunk, last in chunks_of_pieces(pieces, number, label):
+            leaving.add(chunk)
+            await self._open_chunk(to, label, number, chunk, last=last)
 
     async def receive_opened_pieces(
         self, frm: str, label: str, number: int, width: int
     ) -> AsyncIterator[NDArray[np.uint8]]:
         """As `receive_opened`, of `number` rows of `width` bytes: some of them at a time, as they come."""
         self.core.ledger.expect(label, frm)
-        rest = b""
-        async for piece in self._pieces(frm, Opening, "values", number * width, _checks_opening(label, number)):
-            data = rest + piece
-            whole = len(data) // width
-            yield np.frombuffer(data, np.uint8, whole * width).reshape(whole, width)
-            rest = data[whole * width :]
+        async for rows in rows_of_chunks(
+            self._pieces(frm, Opening, "values", number * width, _checks_opening(label, number)), width
+        ):
+            yield rows
 
     async def compute(self, function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
         """Runs heavy local work off the event loop."""
@@ -440,7 +441,7 @@ class Session:
         check: Callable[[M], None] | None = None,
     ) -> NDArray[Any]:
         values = np.empty(shape, dtype)
-        buffer, filled = _view(values), 0
+        buffer, filled = view(values), 0
         async for chunk in self._pieces(frm, kind, bytes_field, len(buffer), check):
             buffer[filled : filled + len(chunk)] = chunk
             filled += len(chunk)
@@ -485,15 +486,3 @@ def _compare(peer: str, mine: Hello, theirs: Hello) -> None:
             raise VersionMismatch(f"{peer} runs with another {what}; bring both nodes to the same", party=peer)
     if len(theirs.nonce) != NONCE_BYTES:
         raise MalformedMessage(f"{peer} greeted without a nonce of {NONCE_BYTES} bytes", party=peer)
-
-
-def _view(values: NDArray[Any]) -> memoryview:
-    """The bytes of a contiguous array, without a copy."""
-    return values.reshape(-1).view(np.uint8).data
-
-
-def _chunks(values: NDArray[Any]) -> Iterable[bytes]:
-    """The bytes of an array in pieces of `CHUNK_BYTES`; at least one, perhaps empty."""
-    view = _view(np.ascontiguousarray(values))
-    for start in range(0, max(len(view), 1), CHUNK_BYTES):
-        yield bytes(view[start : start + CHUNK_BYTES])

@@ -40,9 +40,11 @@ from typing import Final
 import numpy as np
 
 from crypto.params import STANDARD_128
+from crypto.primitives.buckets import Room
 from crypto.primitives.groups.commutative import CommutativeKey
 from crypto.primitives.groups.ristretto255 import POINT_BYTES, UNIFORM_BYTES, Points, from_uniform_bytes, hash_to_group
 from crypto.primitives.hashing import encode_fields
+from crypto.primitives.scratch_file import ScratchLimits
 from crypto.protocols.alignment.common_rows import (
     KEY,
     Rows,
@@ -52,7 +54,8 @@ from crypto.protocols.alignment.common_rows import (
     rows_at,
     strings,
 )
-from crypto.protocols.alignment.oprf_intersection import exchange_values, in_common_order, session_points
+from crypto.protocols.alignment.long_lists import IN_MEMORY, in_common_order
+from crypto.protocols.alignment.oprf_intersection import ORDER, exchange_values, session_points
 from crypto.protocols.alignment.shared_count import count_common
 from crypto.protocols.alignment.zero_shares import common_points
 from crypto.protocols.sums.pairwise import PairwiseSecrets
@@ -75,6 +78,7 @@ async def intersection(
     merger: str,
     bound: int | None = None,
     label: str = "intersection",
+    limits: ScratchLimits = IN_MEMORY,
 ) -> Rows:
     """Learns which rows all parties hold.
 
@@ -89,6 +93,7 @@ async def intersection(
             as in `joint_prf`.
         label: A label of the job's statement under which the merger opens what is common; with three parties and more
             also LABEL-size, for how many that are.
+        limits: What lists may take of memory, where `takes_functions`; of more parties than two only the last one.
 
     Returns:
         Shape (common,): the numbers of this party's common rows, in an order that is the same at all parties.
@@ -101,13 +106,17 @@ async def intersection(
     """
     lane = session.lane("intersection")
     ring = ring_from(session.parties, merger)
-    points = await lane.compute(session_points, lane, identifiers)
     length = await agree_on_length(lane.lane("length"), secrets, len(identifiers), bound, key=KEY)
     if takes_functions(len(ring), length):
-        find_common = exchange_values if len(ring) == 2 else common_points
-        rows = await find_common(lane, ring, points, length, label)
-        del points  # sixteen bytes a row
-        return await lane.compute(in_common_order, identifiers, rows)
+        with Room(limits, lane.randomness("lists on the disk")) as room:
+            if len(ring) == 2:
+                common = await exchange_values(lane, ring, identifiers, length, label, room)
+            else:
+                points = await lane.compute(session_points, lane, identifiers)
+                common = await common_points(lane, ring, points, length, label)
+                del points  # sixteen bytes a row
+            return await lane.compute(in_common_order, identifiers, common, ORDER, room)
+    await lane.compute(session_points, lane, identifiers)  # refuses one that is given twice
     hashed = await _hashed(lane, identifiers)
     rows = await _exchange(lane, ring, length, hashed, label)
     return await lane.compute(_in_order, rows, hashed)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +18,7 @@ from link.session import Session
 KEY: Final = "[align] bound"  # of the job, which sets the bound
 TWICE: Final = "the identifiers of rows that are aligned must be different"
 
+N = TypeVar("N", bound=np.integer[Any])
 Rows = NDArray[np.int64]
 """Numbers of a party's rows: places in the identifiers that it gave."""
 
@@ -52,13 +53,22 @@ async def receive_common(lane: Session, label: str, order: Rows, rows: int) -> R
         MalformedMessage: The merger opened something else than zeros and ones.
         ProtocolViolation: It opened a place where no row is.
     """
+    return own_rows(lane, order[await opened_places(lane, label, len(order))], rows)
+
+
+async def opened_places(lane: Session, label: str, length: int) -> NDArray[np.bool_]:
+    """Of each place of the other party's list whether it is common, as the merger has opened.
+
+    Raises:
+        MalformedMessage: It opened something else than zeros and ones.
+    """
     (merger,) = lane.others
-    bits = await lane.receive_opened(merger, label, np.uint8, (len(order),))
+    bits = await lane.receive_opened(merger, label, np.uint8, (length,))
     if (bits > 1).any():
         raise MalformedMessage(
             f"{merger} opened something else than which rows are common; check that node", party=merger
         )
-    return own_rows(lane, order[bits != 0], rows)
+    return bits.view(np.bool_)
 
 
 async def open_size(lane: Session, label: str, size: int, rows: int) -> None:
@@ -132,7 +142,7 @@ def strings(hashed: NDArray[Any]) -> NDArray[np.bytes_]:
     return np.ascontiguousarray(hashed).reshape(-1).view(f"S{width}")
 
 
-def own_rows(lane: Session, numbers: Rows, rows: int) -> Rows:
+def own_rows(lane: Session, numbers: NDArray[N], rows: int) -> NDArray[N]:
     """The numbers, where all are of rows.
 
     Raises:

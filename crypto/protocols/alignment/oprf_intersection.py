@@ -27,137 +27,148 @@ from collections.abc import Sequence
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
+from crypto.primitives.buckets import Buckets, Room
 from crypto.primitives.groups.point_hash import KEY_BYTES, Points, points_of
 from crypto.primitives.hashing import encode_labels
-from crypto.protocols.alignment.common_rows import TWICE, Rows, open_common, own_rows, receive_common
+from crypto.protocols.alignment.common_rows import open_common, opened_places, own_rows
+from crypto.protocols.alignment.long_lists import (
+    AT_ONCE,
+    Flags,
+    PartedPoints,
+    alike,
+    by_beginning,
+    by_row,
+    check_different,
+    common_numbers,
+    in_turn,
+    list_of,
+    secret_places,
+    valued,
+    with_numbers,
+)
 from crypto.protocols.transfers.extension_seeds import prepare_receiving, prepare_sending
-from crypto.protocols.transfers.oprf import receive_values, send_values
+from crypto.protocols.transfers.oprf import KeyHolder, PartKey, Parts, hashed, part_keys, received_by_part
 from link.session import Session
 from protos.v1.alignment_pb2 import EvaluatedIdentifiers
 
 _STATISTICAL_BITS: Final = 40
-_ORDER: Final = hashlib.sha256(b"comine order of common rows").digest()[:KEY_BYTES]
-AT_ONCE: Final = 1 << 17  # identifiers that are looked at in one piece
-
-Values = NDArray[np.uint8]
+ORDER: Final = hashlib.sha256(b"comine order of common rows").digest()[:KEY_BYTES]
+STEP: Final = "alignment/values"
 
 
-async def exchange_values(lane: Session, ring: Sequence[str], points: Points, length: int, label: str) -> Rows:
+async def exchange_values(
+    lane: Session, ring: Sequence[str], identifiers: Sequence[bytes], length: int, label: str, room: Room
+) -> Flags:
     """Both parties' parts.
 
     Args:
         lane: The alignment's.
         ring: The merger, and the other party.
-        points: From `session_points`.
-        length: Of both lists, public, and at least as many as any party has points.
+        identifiers: Of this party's rows.
+        length: Of both lists, public, and at least as many as any party has rows.
         label: Under which the merger opens what is common.
+        room: What lists may take.
 
     Returns:
-        Shape (common,): the numbers of this party's common rows, ascending.
+        Of each row of this party whether it is common.
 
     Raises:
         MalformedMessage: The peer's messages have another size.
         ProtocolViolation: The peer's part of the function contradicts itself, or what came out cannot be the
             intersection with this party's rows.
+        ValueError: An identifier is given twice.
     """
-    merger, other = ring
-    size = value_bytes(length)
-    if lane.me == other:
-        sender = await prepare_receiving(lane.lane("seeds"), merger, field_bits=1, symbol_bits=1)
-        values = await send_values(lane.lane("values"), merger, sender, points, length, size)
-        filling = np.frombuffer(lane.randomness("filling").bytes((length - len(points)) * size), np.uint8)
-        values = np.concatenate([values, filling.reshape(-1, size)])
-        order = lane.randomness("order").permutation(length)
-        await lane.send_array(merger, EvaluatedIdentifiers, values[order])
-        del values
-        return np.sort(await receive_common(lane, label, order, len(points)))
-    receiver = await prepare_sending(lane.lane("seeds"), other, field_bits=1, symbol_bits=1)
-    values = await receive_values(lane.lane("values"), other, receiver, points, length, size)
-    filled = await lane.recv_array(other, EvaluatedIdentifiers, np.uint8, (length, size))
-    ours, theirs = await lane.compute(in_common, values, filled)
-    await open_common(lane, label, ours, theirs)
-    return own_rows(lane, np.flatnonzero(ours), len(points))
+    parts = Parts.of(length)
+    points = await lane.compute(PartedPoints, identifiers, session_key(lane), parts, room)
+    part = _merge if lane.me == ring[0] else _list
+    return await part(lane, points, parts, label, room)
+
+
+# -- the party that does not merge -------------------------------------------------------------------------------------
+async def _list(lane: Session, points: PartedPoints, parts: Parts, label: str, room: Room) -> Flags:
+    (merger,) = lane.others
+    length, size = parts.capacity, value_bytes(parts.capacity)
+    seeds = await prepare_receiving(lane.lane("seeds"), merger, field_bits=1, symbol_bits=1)
+    values, number = Buckets(-(-length // AT_ONCE), valued(size), room), 0
+
+    def evaluated(key: PartKey, part: int) -> None:
+        found = key.values(points.points(part), size)
+        by_row(values, with_numbers(found, points.rows_of(part)))
+
+    async for key in part_keys(lane.lane("values"), merger, seeds, length):
+        await lane.compute(evaluated, key, number)
+        number += 1
+        lane.progress(STEP, number, parts.number)
+    points.close()
+    filling, order = lane.randomness("filling"), lane.randomness("order")
+
+    def listed() -> tuple[Buckets, Buckets]:
+        for start in range(points.rows, length, AT_ONCE):
+            rows = np.arange(start, min(start + AT_ONCE, length))
+            random = np.frombuffer(filling.bytes(len(rows) * size), np.uint8).reshape(-1, size)
+            by_row(values, with_numbers(random, rows))
+        places = secret_places(order, length, room)
+        return list_of(values, places, room), places
+
+    found, places = await lane.compute(listed)
+    values.close()
+    await lane.send_pieces(merger, EvaluatedIdentifiers, in_turn(lane, found), length)
+    found.close()
+    opened = await opened_places(lane, label, length)
+
+    def common_rows() -> Flags:
+        common = np.zeros(points.rows, np.bool_)
+        for piece in range(len(places)):
+            rows = places.read(piece)
+            common[own_rows(lane, rows[opened[piece * AT_ONCE :][: len(rows)]], points.rows)] = True
+        return common
+
+    return await lane.compute(common_rows)
+
+
+# -- the merger --------------------------------------------------------------------------------------------------------
+async def _merge(lane: Session, points: PartedPoints, parts: Parts, label: str, room: Room) -> Flags:
+    (other,) = lane.others
+    length, size = parts.capacity, value_bytes(parts.capacity)
+    seeds = await prepare_sending(lane.lane("seeds"), other, field_bits=1, symbol_bits=1)
+    ours, theirs = (Buckets(alike(length), valued(size), room) for _ in range(2))
+    holder, number, place = KeyHolder(lane.lane("values"), other, seeds), 0, 0
+    async for some, (rows,) in received_by_part(holder.session, [holder], points.sizes, points.points, parts):
+        found = await lane.compute(hashed, [rows], some, size)
+        await lane.compute(by_beginning, ours, with_numbers(found, points.rows_of(number)))
+        number += 1
+        lane.progress(STEP, number, parts.number)
+    points.close()
+    async for values in lane.recv_pieces(other, EvaluatedIdentifiers, length, size):
+        numbers = np.arange(place, place + len(values))
+        await lane.compute(by_beginning, theirs, with_numbers(values, numbers))
+        place += len(values)
+    common, places = await lane.compute(common_numbers, ours, theirs, points.rows, length)
+    await open_common(lane, label, common, places)
+    return common
+
+
+# -- points and values -------------------------------------------------------------------------------------------------
+def session_key(lane: Session) -> bytes:
+    """A key of this call, which nobody knew when identifiers were chosen."""
+    return hashlib.sha256(encode_labels("points of identifiers", lane.id, lane.path)).digest()[:KEY_BYTES]
 
 
 def session_points(lane: Session, identifiers: Sequence[bytes]) -> Points:
-    """Each identifier's point under a key of this call, which nobody knew when the identifiers were chosen.
+    """Each identifier's point under `session_key`.
 
     Raises:
         ValueError: An identifier is given twice.
     """
-    key = hashlib.sha256(encode_labels("points of identifiers", lane.id, lane.path)).digest()[:KEY_BYTES]
+    key = session_key(lane)
     points = np.empty((len(identifiers), 2), np.uint64)
     for start in range(0, len(identifiers), AT_ONCE):
         points[start : start + AT_ONCE] = points_of(identifiers[start : start + AT_ONCE], key)
-    heads = np.sort(points[:, 0])
-    if (heads[1:] == heads[:-1]).any() and len(np.unique(points, axis=0)) != len(points):
-        raise ValueError(TWICE)
+    check_different(points)
     return points
-
-
-def in_common_order(identifiers: Sequence[bytes], rows: Rows) -> Rows:
-    """Rows in the order of fixed hashes of their identifiers, which is the same at all parties and in all runs.
-
-    Args:
-        identifiers: Of all rows.
-        rows: Some rows' numbers, ascending.
-    """
-    points = np.empty((len(rows), 2), np.uint64)
-    for start in range(0, len(identifiers), AT_ONCE):
-        first, last = np.searchsorted(rows, (start, start + AT_ONCE))
-        piece = identifiers[start : start + AT_ONCE]
-        points[first:last] = points_of([piece[row] for row in (rows[first:last] - start).tolist()], _ORDER)
-    order = np.argsort(points[:, 0].copy())
-    heads = points[order, 0]
-    if (heads[1:] == heads[:-1]).any():
-        order = np.lexsort(points.T[::-1])
-    return rows[order]
 
 
 def value_bytes(length: int) -> int:
     """Of the function's values where each party's list has so many: 40 + 2·log2(length) bits, rounded up."""
     return -(-(_STATISTICAL_BITS + (length**2 - 1).bit_length()) // 8)
-
-
-def in_common(ours: Values, theirs: Values) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-    """Of each value whether the other list has it; values that begin alike are looked at together, some at a time."""
-    pieces = min(-(-max(len(ours), len(theirs)) // AT_ONCE), 256)
-    found = np.zeros(len(ours), np.bool_), np.zeros(len(theirs), np.bool_)
-    piece_of = [each[:, 0].astype(np.uint16) * pieces >> 8 for each in (ours, theirs)]
-    for piece in range(pieces):
-        here, there = (np.flatnonzero(each == piece) for each in piece_of)
-        found[0][here], found[1][there] = _common_piece(ours[here], theirs[there])
-    return found
-
-
-def _common_piece(ours: Values, theirs: Values) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-    heads = np.concatenate([_heads(ours), _heads(theirs)])
-    order = np.argsort(heads)
-    heads = heads[order]
-    equal = np.flatnonzero(heads[1:] == heads[:-1])
-    pairs = np.sort([order[equal], order[equal + 1]], axis=0)
-    pairs[1] -= len(ours)
-    if (pairs[0] >= len(ours)).any() or (pairs[1] < 0).any() or (np.diff(equal) == 1).any():
-        return _common_strings(ours, theirs)  # heads of one list are equal
-    one, other = pairs[:, (ours[pairs[0]] == theirs[pairs[1]]).all(axis=1)]
-    return _flags(len(ours), one), _flags(len(theirs), other)
-
-
-def _common_strings(ours: Values, theirs: Values) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-    one, other = (np.ascontiguousarray(each).view(f"S{each.shape[1]}")[:, 0] for each in (ours, theirs))
-    return np.isin(one, other), np.isin(other, one)
-
-
-def _heads(values: Values) -> NDArray[np.uint64]:
-    """The first eight bytes of each value, filled up with zeros."""
-    heads = np.zeros((len(values), 8), np.uint8)
-    heads[:, : values.shape[1]] = values[:, :8]
-    return heads.view(np.uint64)[:, 0]
-
-
-def _flags(number: int, places: Rows) -> NDArray[np.bool_]:
-    flags = np.zeros(number, np.bool_)
-    flags[places] = True
-    return flags

@@ -36,8 +36,9 @@ from typing import Any, Final
 import numpy as np
 
 from crypto.primitives.groups.point_hash import Points, Words
-from crypto.protocols.alignment.common_rows import Rows, find, open_size, receive_size, strings
+from crypto.protocols.alignment.common_rows import find, open_size, receive_size, strings
 from crypto.protocols.alignment.functions import collect, key_holders, own_key, program
+from crypto.protocols.alignment.long_lists import Flags
 from crypto.protocols.transfers.oprf import Indices, PartKey, hashed, part_keys, received_rows
 from link.session import Session
 from link.tasks import together
@@ -45,7 +46,7 @@ from link.tasks import together
 WORD_BYTES: Final = 8  # of a pad: among 2^24 points, one of the others' adds up to zero with a chance of 2^-40
 
 
-async def common_points(lane: Session, ring: Sequence[str], points: Points, length: int, label: str) -> Rows:
+async def common_points(lane: Session, ring: Sequence[str], points: Points, length: int, label: str) -> Flags:
     """Every party's part.
 
     Args:
@@ -56,7 +57,7 @@ async def common_points(lane: Session, ring: Sequence[str], points: Points, leng
         label: Under which the merger opens what is common; under LABEL-size, how many that are.
 
     Returns:
-        Shape (common,): the numbers of this party's common rows, ascending.
+        Of each row of this party whether it is common.
 
     Raises:
         MalformedMessage: A peer's messages have another size.
@@ -69,21 +70,23 @@ async def common_points(lane: Session, ring: Sequence[str], points: Points, leng
     shares = await _shares(lane, [peer for peer in others if peer != lane.me], points, length)
     await program(lane, merger, points, shares, (length, length))  # -> 3
     size = await receive_size(lane, merger, f"{label}-size", len(points))  # <- 4
-    if not size:
-        return np.empty(0, np.int64)
-    common = await lane.receive_opened(merger, label, np.uint64, (size, points.shape[1]))  # <- 4
-    return np.sort(await lane.compute(find, lane, common, points))
+    flags = np.zeros(len(points), np.bool_)
+    if size:
+        common = await lane.receive_opened(merger, label, np.uint64, (size, points.shape[1]))  # <- 4
+        flags[await lane.compute(find, lane, common, points)] = True
+    return flags
 
 
-async def _collect(lane: Session, others: Sequence[str], points: Points, length: int, label: str) -> Rows:
+async def _collect(lane: Session, others: Sequence[str], points: Points, length: int, label: str) -> Flags:
     """The merger's part."""
     shares = await collect(lane, others, points, (length, length))  # <- 3
-    rows = np.flatnonzero(np.bitwise_xor.reduce(shares)[:, 0] == 0)
+    flags: Flags = np.bitwise_xor.reduce(shares)[:, 0] == 0
+    rows = np.flatnonzero(flags)
     await open_size(lane, f"{label}-size", len(rows), len(points))  # -> 4
     if len(rows):
         common = points[rows]
         await lane.open(label, common[np.argsort(strings(common))])  # -> 4
-    return rows
+    return flags
 
 
 async def _shares(lane: Session, peers: Sequence[str], points: Points, length: int) -> Words:

@@ -30,7 +30,7 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -91,9 +91,13 @@ class Parts:
             number += 1
         return cls(capacity, number, Layout.of(most))
 
+    def parts_of(self, points: Points) -> Words:
+        """Of each point the part that it is in."""
+        return points[:, 0] % np.uint64(self.number)
+
     def numbers(self, points: Points) -> Sequence[Indices]:
         """By part, which points are in it."""
-        parts = points[:, 0] % np.uint64(self.number)
+        parts = self.parts_of(points)
         order = np.argsort(parts, kind="stable")
         return np.split(order, np.searchsorted(parts[order], np.arange(1, self.number)))
 
@@ -104,12 +108,16 @@ class Parts:
             InternalError: One part has more than it has room for.
             ValueError: All together are more than the capacity.
         """
-        if len(points) > self.capacity:
-            raise ValueError(f"{len(points)} points are more than the {self.capacity} that were agreed upon")
         numbers = self.numbers(points)
-        if max(map(len, numbers)) > self.layout.capacity:
-            raise InternalError("by chance, too many points came into one store; start the job again")
+        self.check([len(some) for some in numbers])
         return numbers
+
+    def check(self, sizes: Sequence[int]) -> None:
+        """Refuses points that the parts' stores cannot hold, by how many are in each part; errors as of `stored`."""
+        if sum(sizes) > self.capacity:
+            raise ValueError(f"{sum(sizes)} points are more than the {self.capacity} that were agreed upon")
+        if max(sizes) > self.layout.capacity:
+            raise InternalError("by chance, too many points came into one store; start the job again")
 
 
 def _most_of(capacity: int, number: int) -> int:
@@ -198,23 +206,49 @@ async def received_rows(
     """
     parts = Parts.of(capacity)
     by_part = parts.stored(points)
+    found = received_by_part(
+        session, holders, [len(some) for some in by_part], lambda part: points[by_part[part]], parts
+    )
+    done = 0
+    async for _, rows in found:
+        yield by_part[done], rows
+        done += 1
+
+
+async def received_by_part(
+    session: Session, holders: Sequence[KeyHolder], sizes: Sequence[int], points: Callable[[int], Points], parts: Parts
+) -> AsyncIterator[tuple[Points, Sequence[Words]]]:
+    """As `received_rows`, of points of which those of one part at a time are in memory.
+
+    Args:
+        session: As for `received_rows`.
+        holders: As for `received_rows`.
+        sizes: By part, how many points are in it.
+        points: Those of a part; called once for each.
+        parts: How points are divided.
+
+    Yields:
+        By part its points, and for each sender their rows.
+    """
+    parts.check(sizes)
     streams = await together(_both_streams(holder) for holder in holders)  # <- 1 -> 2 <- 3
     random, rows = session.randomness("store"), rows_of(parts.layout)
 
-    def stored(some: Points) -> tuple[_Stored, Sequence[Words]]:
+    def stored(number: int) -> tuple[Points, _Stored, Sequence[Words]]:
+        some = points(number)
         seed, solution = solved(parts.layout, some, random)
         store = filled(solution, some, random)
         whole = len(store) // ROWS * ROWS
         ends = [random.uint64(2 * (rows - len(store))).reshape(-1, 2) for _ in holders]
         messages = transpose_back(store[:whole])
         found = _Stored(parts.layout, seed, solution.places, messages, encoded_columns(messages))
-        return found, [np.concatenate([store[whole:], end]) for end in ends]
+        return some, found, [np.concatenate([store[whole:], end]) for end in ends]
 
-    for done, numbers in enumerate(by_part):
-        part, ends = await session.compute(stored, points[numbers])
+    for number in range(parts.number):
+        some, part, ends = await session.compute(stored, number)
         found = await together(map(part.evaluated, holders, ends, streams))
-        session.progress(session.path, done + 1, parts.number)
-        yield numbers, found
+        session.progress(session.path, number + 1, parts.number)
+        yield some, found
 
 
 @dataclass(frozen=True, repr=False)

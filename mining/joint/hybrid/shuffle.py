@@ -37,6 +37,7 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from crypto.primitives.hashing import encode_labels
+from crypto.primitives.scratch_file import SECRET_BYTES
 from crypto.primitives.sealed import KEY_BYTES, OVERHEAD, Rows, new_private_key, open_rows, public_key_of, seal_rows
 from ldp.shuffling.batch import TAG_KEY_BYTES
 from link.errors import ProtocolViolation
@@ -45,7 +46,6 @@ from link.tasks import together
 from mining.joint.hybrid.budget import hidden
 from mining.joint.hybrid.pacing import CHUNK, Pace, paced
 from mining.joint.hybrid.parameters import Hops
-from mining.joint.hybrid.scratch_file import SECRET_BYTES
 from mining.joint.hybrid.spool import Kept, Spool
 from mining.joint.hybrid.spool_limits import DEFAULT_SPOOL_LIMITS, SpoolLimits
 from protos.v1.hybrid_pb2 import ReportKey, SealedRows, ShuffledChain, ShuffledCounts

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from mining.joint.hybrid.scratch_file import Bytes, ScratchFile
+from crypto.primitives.scratch_file import Bytes, ScratchFile
 from mining.joint.hybrid.spool_limits import SpoolLimits
 from protos.v1.control_pb2 import FAILED, SUCCEEDED
 from tests.mining.joint.hybrid.hybrid_world import PARTIES, baskets, job

@@ -9,13 +9,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from crypto.primitives.scratch_file import ScratchFile
 from crypto.primitives.sealed import OVERHEAD, Rows
 from link.chunks import CHUNK_BYTES
 from link.session import Session
 from mining.joint.hybrid import pacing, shuffle
 from mining.joint.hybrid.disclosure import openings
 from mining.joint.hybrid.pacing import Pace, paced, windows_told
-from mining.joint.hybrid.scratch_file import ScratchFile
 from mining.joint.hybrid.shuffle import LABEL, Phase, agree_on_route, collect_shuffled, send_reports, shuffle_first
 from mining.joint.hybrid.spool_limits import SpoolLimits
 from protos.v1.hybrid_pb2 import SealedRows, WindowTaken

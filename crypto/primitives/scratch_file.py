@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import os
 import tempfile
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from threading import Lock
 from typing import BinaryIO, Final
@@ -24,6 +26,21 @@ _BLOCK: Final = 16
 _COUNTERS: Final = 1 << 128
 
 Bytes = NDArray[np.uint8]
+Refused = Callable[[Path, OSError], ResourceError]
+"""What is told where the disk refuses, of the folder and the reason."""
+
+
+@dataclass(frozen=True, slots=True)
+class ScratchLimits:
+    """What something may take.
+
+    Attributes:
+        memory: Bytes of memory, about; what exceeds it is on the disk.
+        folder: Where that is; by default where temporary files are.
+    """
+
+    memory: int
+    folder: Path | None = None
 
 
 class ScratchFile:
@@ -32,10 +49,11 @@ class ScratchFile:
     Args:
         folder: Where it is, without a name; by default where temporary files are.
         secret: 32 bytes, fresh and kept nowhere.
+        refused: What is told where the disk refuses.
     """
 
-    def __init__(self, folder: Path | None, secret: bytes) -> None:
-        self._folder = folder or Path(tempfile.gettempdir())
+    def __init__(self, folder: Path | None, secret: bytes, refused: Refused) -> None:
+        self._folder, self._refused = folder or Path(tempfile.gettempdir()), refused
         self._key, self._counter = secret[:_BLOCK], int.from_bytes(secret[_BLOCK:], "big")
         self._lock = Lock()  # so that nobody uses the number of a file that was closed
         self._file: BinaryIO | None = None
@@ -56,7 +74,7 @@ class ScratchFile:
                 while left:
                     left = left[os.pwrite(number, left, offset + len(encrypted) - len(left)) :]
             except OSError as error:
-                raise self.refused(error) from None
+                raise self._refused(self._folder, error) from None
         self.size = offset + padded
         return offset
 
@@ -79,7 +97,7 @@ class ScratchFile:
                         raise OSError(None, "it has become shorter")
                     got += more
             except OSError as error:
-                raise self.refused(error) from None
+                raise self._refused(self._folder, error) from None
         return self._crypted(start, memoryview(data))[before:]
 
     def close(self) -> None:
@@ -102,10 +120,3 @@ class ScratchFile:
         made = np.empty(len(contents) + _BLOCK, np.uint8)  # with the slack that the cipher asks for
         Keystream(self._key, counter.to_bytes(_BLOCK, "big")).add_to(contents, made.data)
         return made[: len(contents)]
-
-    def refused(self, error: OSError) -> ResourceError:
-        """What is told where the disk refuses."""
-        return ResourceError(
-            f"sealed reports that do not fit memory cannot be kept in {self._folder} ({error.strerror}); make room "
-            "there, or raise [party] report_memory"
-        )
