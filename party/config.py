@@ -8,6 +8,7 @@ from urllib.parse import urlsplit
 
 from pydantic import BeforeValidator, Field, field_validator, model_validator
 
+from crypto.protocols.alignment.list_limits import LEAST_LIST_MEMORY, LIST_MEMORY
 from jobs.data import DataKind
 from jobs.federation import Credentials, Federation, Name, check_address
 from jobs.kinds.packages import TASKS
@@ -61,6 +62,8 @@ class PartySection(TomlTable):
         memory_share: Of the memory that the node may use, what a dataset with `engine = "auto"` may take in it.
         report_memory: Bytes that sealed reports of others may take in each job in which the node shuffles them; what
             exceeds it is on the disk.
+        alignment_memory: Bytes that lists of ids may take while the rows of two parties are aligned, in each job; what
+            exceeds it is on the disk.
     """
 
     name: Name
@@ -71,6 +74,7 @@ class PartySection(TomlTable):
     keep_jobs: Duration = "365d"
     memory_share: Fraction = Field(default=MEMORY_SHARE, gt=0, le=1)
     report_memory: int = Field(default=REPORT_MEMORY, ge=LEAST_REPORT_MEMORY)
+    alignment_memory: int = Field(default=LIST_MEMORY, ge=LEAST_LIST_MEMORY)
     _address = field_validator("listen")(check_address)
 
 

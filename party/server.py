@@ -16,6 +16,7 @@ import grpc
 from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection
 
+from crypto.primitives.scratch_file import ScratchLimits
 from jobs.audit.events import HistoryRestored, NodeStarted, NodeStopped, SettingsReloaded
 from jobs.audit.key import AuditKey
 from jobs.federation import Federation
@@ -195,6 +196,7 @@ class Node:
                 max_running=config.party.max_running,
                 notices=self.notices,
                 spool_limits=SpoolLimits(config.party.report_memory, state),
+                list_limits=ScratchLimits(config.party.alignment_memory, state),
                 log=log,
             )
         )

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING, ClassVar, Final, Literal, NamedTuple
 
+from crypto.primitives.scratch_file import ScratchLimits
+from crypto.protocols.alignment.list_limits import IN_MEMORY
 from jobs.kinds.finding import Finding
 from jobs.kinds.key import Key
 from jobs.privacy_account import Charge
@@ -41,12 +43,14 @@ class Resources:
         dealings: What it has of the dealer, where the coordinator deals randomness.
         keeper: What it has kept of earlier attempts, and how it keeps what each level discloses.
         spool_limits: What sealed reports and rows of others may take, where it shuffles them.
+        list_limits: What lists of ids may take, where rows are aligned.
     """
 
     least_count: int = 1
     dealings: Dealings | None = None
     keeper: LevelKeeper = KEEPS_NOTHING
     spool_limits: SpoolLimits = DEFAULT_SPOOL_LIMITS
+    list_limits: ScratchLimits = IN_MEMORY
 
 
 NO_RESOURCES: Final = Resources()

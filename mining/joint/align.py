@@ -17,9 +17,11 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from crypto.primitives.scratch_file import ScratchLimits
 from crypto.protocols.alignment import alignment
 from crypto.protocols.alignment import disclosure as alignment_disclosure
 from crypto.protocols.alignment.disclosure import Mode
+from crypto.protocols.alignment.list_limits import IN_MEMORY
 from crypto.protocols.sums.pairwise import agree
 from link.disclosure import Declared, Learned
 from link.session import Session
@@ -65,13 +67,16 @@ class AlignedRows:
     rows: NDArray[np.int64] | None
 
 
-async def align(session: Session, table: TableRows, task: RowAlignment) -> AlignedRows:
+async def align(
+    session: Session, table: TableRows, task: RowAlignment, limits: ScratchLimits = IN_MEMORY
+) -> AlignedRows:
     """Runs this party's part.
 
     Args:
         session: A lane of the job's session.
         table: This party's table, of which the ids are used.
         task: The public parameters, equal at all parties.
+        limits: What lists of ids may take at this party.
 
     Raises:
         ConfigurationError: This party has more rows than the bound allows.
@@ -89,7 +94,9 @@ async def align(session: Session, table: TableRows, task: RowAlignment) -> Align
         rows = await alignment.union(lane, secrets, ids, merger=task.merger, bound=task.bound, label=label)
         found = AlignedRows(None, rows)
     else:
-        rows = await alignment.intersection(lane, secrets, ids, merger=task.merger, bound=task.bound, label=label)
+        rows = await alignment.intersection(
+            lane, secrets, ids, merger=task.merger, bound=task.bound, label=label, limits=limits
+        )
         found = AlignedRows(len(rows), rows)
     session.progress("alignment", 1, 1)
     return found

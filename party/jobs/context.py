@@ -6,6 +6,7 @@ import asyncio
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from crypto.primitives.scratch_file import ScratchLimits
 from jobs.audit.key import AuditKey
 from link.executor import Executor
 from link.pki.identity import Identity
@@ -44,6 +45,7 @@ class JobContext:
         max_running: Jobs at once.
         notices: What people are told.
         spool_limits: What sealed reports of others may take in each job in which the node shuffles them.
+        list_limits: What lists of ids may take in each job that aligns rows.
         log: The node's log.
         starting: Held while a start is judged and charged, so that no other is judged in between.
         noting: Held while rows are compared with those of earlier jobs and noted, for the same reason.
@@ -65,6 +67,7 @@ class JobContext:
     max_running: int
     notices: Notices
     spool_limits: SpoolLimits
+    list_limits: ScratchLimits
     log: Log
     starting: asyncio.Lock = field(default_factory=asyncio.Lock)
     noting: asyncio.Lock = field(default_factory=asyncio.Lock)

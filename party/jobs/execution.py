@@ -79,6 +79,7 @@ async def _with_data(context: JobContext, job: Job, attempt: int, data: Data, tr
             dealings=job.dealings,
             keeper=await asyncio.to_thread(keeper_of, context.store, job.id, job.spec, attempt),
             spool_limits=context.spool_limits,
+            list_limits=context.list_limits,
         ),
         recorder=recorder,
     )

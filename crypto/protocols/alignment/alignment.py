@@ -54,7 +54,8 @@ from crypto.protocols.alignment.common_rows import (
     rows_at,
     strings,
 )
-from crypto.protocols.alignment.long_lists import IN_MEMORY, in_common_order
+from crypto.protocols.alignment.list_limits import IN_MEMORY
+from crypto.protocols.alignment.long_lists import in_common_order
 from crypto.protocols.alignment.oprf_intersection import ORDER, exchange_values, session_points
 from crypto.protocols.alignment.shared_count import count_common
 from crypto.protocols.alignment.zero_shares import common_points

@@ -14,6 +14,7 @@ from crypto.primitives.groups.point_hash import POINT_BYTES as HASH_BYTES
 from crypto.primitives.okvs import MOST_KEYS
 from crypto.protocols.alignment.alignment import takes_functions
 from crypto.protocols.alignment.bins import THIRDS, table_of
+from crypto.protocols.alignment.list_limits import LIST_MEMORY
 from crypto.protocols.alignment.oprf_intersection import value_bytes
 from crypto.protocols.alignment.shared_count import BLOCK, COUNT, compared_bits
 from crypto.protocols.alignment.zero_shares import WORD_BYTES
@@ -38,7 +39,9 @@ from crypto.protocols.union.size_classes import LISTS
 from link.traffic import Traffic
 
 _COUNT_BYTES = 8
-PLACE_BYTES: Final = 70  # about: points, values of lists or shares, their order, and what is common
+PLACE_BYTES: Final = 70  # about, of more than two parties: points, shares, their order, and what is common
+_LISTED_BYTES: Final = 45  # of two parties, in memory or on the disk: points, or values and their places
+_KEPT_BYTES: Final = 4  # about, of them, in memory: what is common, and what of it is opened
 _PART_BYTES: Final = 450  # about, with each peer: rows of one part's store, three times, and how it is solved
 _BIN_BYTES: Final = 9  # a target, and a bit
 _POINT_BYTES: Final = 40  # about, of each of three points that are programmed for a row
@@ -166,12 +169,18 @@ def compared(sizes: AlignmentSizes) -> tuple[int, int]:
 
 def function_bytes(sizes: AlignmentSizes) -> int:
     """Memory of a party whose lists are compared by pseudorandom functions, without the identifiers."""
-    pairs = max(sizes.parties - 2, 1)
-    return sizes.length * PLACE_BYTES + min(sizes.length, MOST_KEYS) * pairs * _PART_BYTES
+    at_once = min(sizes.length, MOST_KEYS) * max(sizes.parties - 2, 1) * _PART_BYTES
+    return at_once + (list_bytes(sizes.length) if sizes.parties == 2 else sizes.length * PLACE_BYTES)
+
+
+def list_bytes(length: int, memory: int = LIST_MEMORY) -> int:
+    """Memory that lists of two parties take, where so much is for them and the rest on the disk."""
+    return length * _KEPT_BYTES + min(length * _LISTED_BYTES, memory)
 
 
 def cardinality_bytes(sizes: AlignmentSizes) -> int:
     """Memory of the merger of a cardinality, or another party's where that is more; without the identifiers."""
     (bins, _), others = compared(sizes), sizes.parties - 1
     at_once = min(bins, 2 * COMPARED) * others * _COMPARED_BYTES + min(bins, BLOCK) * _MULTIPLIED_BYTES
-    return function_bytes(sizes) + THIRDS * sizes.length * _POINT_BYTES + bins * others * _BIN_BYTES + at_once
+    at_once += sizes.length * PLACE_BYTES + min(sizes.length, MOST_KEYS) * max(sizes.parties - 2, 1) * _PART_BYTES
+    return THIRDS * sizes.length * _POINT_BYTES + bins * others * _BIN_BYTES + at_once

@@ -14,15 +14,11 @@ from numpy.typing import NDArray
 
 from crypto.primitives.buckets import Buckets, Records, Room
 from crypto.primitives.groups.point_hash import Points, points_of
-from crypto.primitives.scratch_file import ScratchLimits
 from crypto.protocols.alignment.common_rows import TWICE, Rows
 from crypto.protocols.transfers.oprf import Parts
 from link.randomness import RandomStream
 from link.session import Session
 
-LIST_MEMORY: Final = 256 << 20
-LEAST_LIST_MEMORY: Final = 16 << 20
-IN_MEMORY: Final = ScratchLimits(LIST_MEMORY)
 AT_ONCE: Final = 1 << 17  # identifiers, or places of a list, that are looked at in one piece
 _MOST_BUCKETS: Final = 256  # of values alike, by their first byte
 _ROW: Final = np.dtype("<u4")

@@ -122,6 +122,7 @@ async def _list(lane: Session, points: PartedPoints, parts: Parts, label: str, r
         for piece in range(len(places)):
             rows = places.read(piece)
             common[own_rows(lane, rows[opened[piece * AT_ONCE :][: len(rows)]], points.rows)] = True
+        places.close()
         return common
 
     return await lane.compute(common_rows)
@@ -145,6 +146,8 @@ async def _merge(lane: Session, points: PartedPoints, parts: Parts, label: str, 
         await lane.compute(by_beginning, theirs, with_numbers(values, numbers))
         place += len(values)
     common, places = await lane.compute(common_numbers, ours, theirs, points.rows, length)
+    ours.close()
+    theirs.close()
     await open_common(lane, label, common, places)
     return common
 

@@ -39,7 +39,7 @@ class Alignment(Kind):
 
     async def run(self, session: Session, spec: JobSpec, data: Data, resources: Resources) -> Outcome:
         table, task = table_rows_of(spec, data, session.me), row_alignment(spec)
-        found = await align.align(session, table, task)
+        found = await align.align(session, table, task, resources.list_limits)
         if found.rows is None:
             return Outcome(found.n_common, task.mode)
         own = await session.compute(align.positions_of, table, found.rows)

@@ -16,5 +16,6 @@ from mining.joint.vertical import mine as vertical
 async def run(session: Session, spec: JobSpec, data: Data, resources: Resources) -> Outcome:
     """As `jobs.kinds.kind.Kind.run`."""
     table, task = table_rows_of(spec, data, session.me), await session.compute(vertical_mining, spec)
-    found = await vertical.mine(session, table, task, resources.least_count, resources.dealings, resources.keeper)
+    least, limits = resources.least_count, resources.list_limits
+    found = await vertical.mine(session, table, task, least, resources.dealings, resources.keeper, limits)
     return Outcome(found.n_rows, found.strategy, found_itemsets(spec, found.itemsets, found.rules))

@@ -72,7 +72,7 @@ class Models(Kind):
             raise ConfigurationError(f"[{name}] {error}") from None
 
     async def run(self, session: Session, spec: JobSpec, data: Data, resources: Resources) -> Outcome:
-        n_rows, model = await learn_model(session, spec, data)
+        n_rows, model = await learn_model(session, spec, data, resources.list_limits)
         return Outcome(n_rows, how(spec), None if model is None else FoundModel(model))
 
     def disclosure(self, spec: JobSpec) -> Disclosure:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import Any, assert_never
 
+from crypto.primitives.scratch_file import ScratchLimits
 from jobs.data import Data
 from jobs.kinds.alignment.parameters import row_alignment
 from jobs.kinds.data import table_rows_of
@@ -38,13 +39,14 @@ def how(spec: JobSpec) -> str:
     return "distances" if spec.k_means is not None else "products"
 
 
-async def learn_model(session: Session, spec: JobSpec, data: Data) -> tuple[int, Model | None]:
+async def learn_model(session: Session, spec: JobSpec, data: Data, limits: ScratchLimits) -> tuple[int, Model | None]:
     """Runs one party's part in learning a model.
 
     Args:
         session: A lane of the job's session.
         spec: The job.
         data: This party's rows, or its columns.
+        limits: What lists of ids may take at this party, where rows are aligned.
 
     Returns:
         The number of rows that it was learnt from, and the model at a party that learns it.
@@ -53,7 +55,7 @@ async def learn_model(session: Session, spec: JobSpec, data: Data) -> tuple[int,
         ComineError: As the protocols say.
     """
     if spec.is_vertical:
-        n_rows, model = await _from_columns(session, spec, table_rows_of(spec, data, session.me))
+        n_rows, model = await _from_columns(session, spec, table_rows_of(spec, data, session.me), limits)
     else:
         n_rows, model = await _from_rows(session, spec, table_rows_of(spec, data, session.me))
     return n_rows, model if session.me in spec.learners else None
@@ -93,10 +95,12 @@ def _points(table: Table | PartitionedTable, attributes: tuple[Attribute, ...]) 
     return PointsTable(table, attributes)
 
 
-async def _from_columns(session: Session, spec: JobSpec, table: TableRows) -> tuple[int, Model | None]:
+async def _from_columns(
+    session: Session, spec: JobSpec, table: TableRows, limits: ScratchLimits
+) -> tuple[int, Model | None]:
     task, common = await session.compute(model_parameters, spec), row_alignment(spec)
     held = await session.compute(held_attributes, table, columns_of(task))
-    placed = (await align.align(session, table, common)).rows
+    placed = (await align.align(session, table, common, limits)).rows
     assert placed is not None  # which only a cardinality does not reveal
     everywhere = common.mode == "intersection"
     aligned = await session.compute(AlignedAttributes.of, table, held, placed, everywhere=everywhere)

@@ -13,6 +13,7 @@ from anonymize.blocks.sources import BLOCK_ROWS
 from jobs.data import Data
 from jobs.kinds.alignment.parameters import row_alignment
 from jobs.kinds.data import table_of, table_rows_of
+from jobs.kinds.kind import Resources
 from jobs.kinds.release.parameters import joint_anonymisation
 from jobs.kinds.release.release import Anonymized
 from jobs.spec.job import JobSpec
@@ -25,7 +26,6 @@ from mining.joint.anonymisation import disclosure
 from mining.joint.anonymisation.anonymise import anonymise
 from mining.joint.anonymisation.vertical import disclosure as vertical
 from mining.joint.anonymisation.vertical.anonymise import anonymise_columns
-from mining.joint.hybrid.spool_limits import SpoolLimits
 
 JUDGED_FROM: Final = 20
 """Rows of a party below which it says nothing of a column that each has a value of its own."""
@@ -79,7 +79,7 @@ def check_insensitive(spec: JobSpec, table: TableRows, me: str) -> None:
 
 
 async def anonymise_rows(
-    session: Session, spec: JobSpec, data: Data, limits: SpoolLimits
+    session: Session, spec: JobSpec, data: Data, resources: Resources
 ) -> tuple[int, Anonymized | None]:
     """Runs one party's part.
 
@@ -87,7 +87,7 @@ async def anonymise_rows(
         session: The job's session.
         spec: The job.
         data: This party's table.
-        limits: What sealed rows may take at this party, where it shuffles.
+        resources: What this party lends the job.
 
     Returns:
         The number of rows of all parties, and the release at a party that learns it.
@@ -100,9 +100,10 @@ async def anonymise_rows(
     await session.compute(check_persons, spec, rows, session.me)
     await session.compute(check_insensitive, spec, rows, session.me)
     if spec.is_vertical:
-        found = await anonymise_columns(session, table_of(spec, data, session.me), task, row_alignment(spec))
+        table, limits = table_of(spec, data, session.me), resources.list_limits
+        found = await anonymise_columns(session, table, task, row_alignment(spec), limits)
     else:
-        found = await anonymise(session, rows, task, limits)
+        found = await anonymise(session, rows, task, resources.spool_limits)
     if found.rows is None:
         return found.n_rows, None
     return found.n_rows, Anonymized.of(task, found, session.parties)

@@ -64,7 +64,7 @@ class Release(Kind):
             raise ConfigurationError(f"[anonymize] {error.message}") from None
 
     async def run(self, session: Session, spec: JobSpec, data: Data, resources: Resources) -> Outcome:
-        n_rows, anonymized = await anonymise_rows(session, spec, data, resources.spool_limits)
+        n_rows, anonymized = await anonymise_rows(session, spec, data, resources)
         finding = None if anonymized is None else FoundRelease(anonymized)
         return Outcome(n_rows, spec.anonymization.algorithm, finding)
 

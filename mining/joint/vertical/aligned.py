@@ -7,7 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from crypto.primitives.scratch_file import ScratchLimits
 from crypto.protocols.alignment import alignment
+from crypto.protocols.alignment.list_limits import IN_MEMORY
 from crypto.protocols.sums.pairwise import PairwiseSecrets
 from link.session import Session
 from mining.data.bitmaps import Bitmaps, words
@@ -42,7 +44,13 @@ class Aligned:
         return self.columns.n_rows
 
 
-async def align(session: Session, secrets: PairwiseSecrets, table: TableRows, task: VerticalMining) -> Aligned:
+async def align(
+    session: Session,
+    secrets: PairwiseSecrets,
+    table: TableRows,
+    task: VerticalMining,
+    limits: ScratchLimits = IN_MEMORY,
+) -> Aligned:
     """Brings this party's rows into the common order.
 
     Args:
@@ -50,6 +58,7 @@ async def align(session: Session, secrets: PairwiseSecrets, table: TableRows, ta
         secrets: From `pairwise.agree` in this session.
         table: This party's table.
         task: The public parameters.
+        limits: What lists of ids may take at this party.
 
     Raises:
         ConfigurationError: Two parties have a column of one name, nobody has one that the job names, the parties of a
@@ -68,7 +77,7 @@ async def align(session: Session, secrets: PairwiseSecrets, table: TableRows, ta
         rows = await alignment.union(session, secrets, ids, merger=task.merger, bound=task.bound)
         presence = pack_bits(rows >= 0)
     else:
-        rows = await alignment.intersection(session, secrets, ids, merger=task.merger, bound=task.bound)
+        rows = await alignment.intersection(session, secrets, ids, merger=task.merger, bound=task.bound, limits=limits)
         presence = None
     session.progress("alignment", 1, 1)
     return Aligned(await session.compute(_items, table, task, rows), presence)

@@ -31,6 +31,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from crypto.primitives.scratch_file import ScratchLimits
+from crypto.protocols.alignment.list_limits import IN_MEMORY
 from crypto.protocols.comparison.two_party import beside, pairs_of
 from crypto.protocols.products.outside_dealer import Dealings
 from crypto.protocols.sums.pairwise import PairwiseSecrets, agree
@@ -66,6 +68,7 @@ async def mine(
     least_count: int = 1,
     dealings: Dealings | None = None,
     keeper: LevelKeeper = KEEPS_NOTHING,
+    limits: ScratchLimits = IN_MEMORY,
 ) -> JointItemsets:
     """Runs this party's part.
 
@@ -76,6 +79,7 @@ async def mine(
         least_count: This party's own floor for the least support of a frequent itemset.
         dealings: What this party has of the dealer, where the coordinator deals randomness.
         keeper: What this party has kept of earlier attempts, and how it keeps what each level discloses.
+        limits: What lists of ids may take at this party.
 
     Raises:
         ConfigurationError: min_support does not fit the number of common rows, there are too many candidates, two
@@ -87,7 +91,7 @@ async def mine(
     """
     setup = Setup(session.lane("engine"), task, await agree(session.lane("keys")), pairs_of(session), dealings)
     with closing(start_engine(chosen_engine(task), setup)) as engine:
-        rows = align(session.lane("rows"), setup.secrets, table, task)
+        rows = align(session.lane("rows"), setup.secrets, table, task, limits)
         aligned, _ = await beside(rows, engine.prepare(table.n_rows))
         return await _mine(session, aligned, task, least_count, setup, engine, keeper)
 

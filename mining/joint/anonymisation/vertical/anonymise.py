@@ -27,6 +27,8 @@ from numpy.typing import NDArray
 
 from anonymize.fulldomain.lattice import Node
 from anonymize.release import allowed_suppression
+from crypto.primitives.scratch_file import ScratchLimits
+from crypto.protocols.alignment.list_limits import IN_MEMORY
 from crypto.protocols.comparison.two_party import pairs_of
 from crypto.protocols.sums.pairwise import agree
 from link.errors import ConfigurationError, shareable
@@ -57,6 +59,7 @@ async def anonymise_columns(
     table: Table,
     task: JointAnonymisation,
     alignment: RowAlignment,
+    limits: ScratchLimits = IN_MEMORY,
 ) -> JointRelease:
     """Runs one party's part.
 
@@ -65,6 +68,7 @@ async def anonymise_columns(
         table: This party's columns, with ids.
         task: The public parameters, equal at all parties.
         alignment: How rows are aligned; `intersection`.
+        limits: What lists of ids may take at this party.
 
     Raises:
         ConfigurationError: No node satisfies, a column is at no party or at two, or a model or rule is not offered for
@@ -75,7 +79,7 @@ async def anonymise_columns(
     check(task, alignment)
     task = replace(task, compute=in_job_order(session.parties, task.compute))
     models = offered(task.requirements)
-    placed = (await align(session, table, alignment)).rows
+    placed = (await align(session, table, alignment, limits)).rows
     assert placed is not None  # an intersection shows them
     session = session.lane("anonymisation")
     if not len(placed):

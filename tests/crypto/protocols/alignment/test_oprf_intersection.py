@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
-from crypto.protocols.alignment import alignment, oprf_intersection
+from crypto.protocols.alignment import alignment
 from crypto.protocols.alignment.alignment import intersection
 from crypto.protocols.alignment.costs import AlignmentSizes, intersection_traffic
 from crypto.protocols.alignment.disclosure import declared
@@ -368,25 +368,3 @@ def test_a_party_that_is_lost_at_any_frame_ends_it_for_both():
                 if name != lost and end != whole[name]:  # who needs nothing more of it may have finished
                     assert type(end) is PeerError
                     assert end.party == lost
-
-
-# -- what two lists of values have in common ---------------------------------------------------------------------------
-@given(ours=st.lists(st.integers(0, 30), unique=True), theirs=st.lists(st.integers(0, 30)), width=st.integers(7, 11))
-def test_common_values_are_found_even_where_heads_or_values_are_equal(ours, theirs, width):
-    """Three values share a head; another party's list may hold one several times."""
-    compare(ours, theirs, width)
-    with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(oprf_intersection, "AT_ONCE", 3)
-        compare(ours, theirs, width)
-
-
-def compare(ours: Sequence[int], theirs: Sequence[int], width: int) -> None:
-    one, other = (
-        np.array([[*[n // 3] * min(8, width - 1), *[n] * max(1, width - 8)] for n in numbers], np.uint8).reshape(
-            -1, width
-        )
-        for numbers in (ours, theirs)
-    )
-    found, found_too = oprf_intersection.in_common(one, other)
-    assert found.tolist() == [n in theirs for n in ours]
-    assert found_too.tolist() == [n in ours for n in theirs]

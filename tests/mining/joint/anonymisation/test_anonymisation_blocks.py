@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from anonymize.models import DistinctDiversity, TCloseness
+from jobs.kinds.kind import NO_RESOURCES
 from jobs.kinds.release.anonymising import anonymise_rows, check_persons
 from jobs.kinds.release.anonymising import openings as job_openings
 from link.errors import InputDataError
@@ -28,7 +29,6 @@ from mining.joint.anonymisation.disclosure import openings
 from mining.joint.anonymisation.parameters import JointAnonymisation
 from mining.joint.anonymisation.rows import Counter as RowCounter
 from mining.joint.anonymisation.rows import ReleasedRows
-from mining.joint.hybrid.spool_limits import DEFAULT_SPOOL_LIMITS
 from mining.partitioned.tables.rows import PartitionedTable
 from protos.v1.link_pb2 import Frame
 from tests.errors import fails
@@ -122,7 +122,7 @@ def test_a_job_over_blocks_gives_the_release_of_memory(tmp_path: Path) -> None:
     blocks = {party: in_blocks(each, evenly(each.n_rows, 3), tmp_path / party) for party, each in own.items()}
     spec = job(max_suppression="0.1")
     found = [
-        run(tables, lambda session, data: anonymise_rows(session, spec, data, DEFAULT_SPOOL_LIMITS), job_openings(spec))
+        run(tables, lambda session, data: anonymise_rows(session, spec, data, NO_RESOURCES), job_openings(spec))
         for tables in (own, blocks)
     ]
     for party, (n_rows, release) in found[0].items():
