@@ -1,18 +1,21 @@
-"""What a job has disclosed level by level, by which another attempt goes on after a failure.
+"""What a job has disclosed step by step, by which another attempt goes on after a failure.
 
-Once the parties have decided on a level, all of them know which itemsets of that length are frequent, and the learners
-their supports. Every party keeps this, and nothing else: no share, no key, no position of a row. In another attempt of
-the same job the parties go on from the last level of which all have kept the same result.
+Once rows are aligned by intersection, every party knows which of its own rows all others have; once the parties have
+decided on a level, all of them know which itemsets of that length are frequent, and the learners their supports. Every
+party keeps this, and nothing else: no share, no key, no value of a pseudorandom function. In another attempt of the
+same job the parties go on from the last level of which all have kept the same result, with the rows of the alignment
+that all have kept; where some party has kept none, or that of another attempt, they align anew.
 
 Steps:
+    0. every party opens in which session the alignment was made that it has kept, and how many rows are common
     1. every party opens of how many levels it has kept the results; the least number is common to all
     2. every party opens a digest of each common level. From one learner to another it covers the supports too; to
        anybody else only what all parties know
 
-Rounds:     2, or 1 where some party has kept nothing.
-Output:     the common levels.
+Rounds:     1 for rows; for levels 2, or 1 where some party has kept nothing.
+Output:     the common rows; the common levels.
 Adversary:  semi-honest parties.
-Leakage:    how far each party had come when the attempt before failed. The digests are of what their receivers know.
+Leakage:    how far each party had come when the attempt before failed. All else that is opened its receivers know.
 """
 
 from __future__ import annotations
@@ -24,6 +27,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from link.disclosure import Declared, Learned
 from link.errors import MalformedMessage, ProtocolViolation
@@ -38,6 +42,7 @@ MAX_ATTEMPTS: Final = 5  # of a job: each aligns anew, and an alignment with noi
 MAX_LEVELS: Final = 64  # beyond which nothing is kept
 LABEL: Final = "levels_kept"
 _DIGEST_BYTES: Final = 32
+_NUMBER: Final = np.dtype("<u8")
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -99,7 +104,47 @@ class KeptLevel:
         return hashlib.sha256((self if supports else replace(self, supports=None)).pack()).digest()
 
 
-def _forget(level: KeptLevel) -> None:
+@dataclass(frozen=True, eq=False, slots=True)
+class KeptRows:
+    """Which rows of a party's own all others have.
+
+    Attributes:
+        session: The id of the session in which they were aligned.
+        common: Of each row, whether it is common.
+    """
+
+    session: bytes
+    common: NDArray[np.bool_]
+
+    def pack(self) -> bytes:
+        """The rows as bytes, a bit for each."""
+        header = json.dumps({"session": self.session.hex(), "rows": len(self.common)}).encode()
+        return header + b"\n" + np.packbits(self.common).tobytes()
+
+    @classmethod
+    def unpack(cls, packed: bytes) -> KeptRows:
+        """What `pack` made.
+
+        Raises:
+            ValueError: It is something else.
+        """
+        text, _, body = packed.partition(b"\n")
+        header = read_json(text)
+        try:
+            session, rows = bytes.fromhex(header["session"]), header["rows"]
+        except (KeyError, TypeError):
+            raise ValueError("these bytes are no rows of a job") from None
+        if type(rows) is not int or rows < 0 or len(body) != -(-rows // 8):
+            raise ValueError("these bytes are no rows of a job")
+        return cls(session, np.unpackbits(np.frombuffer(body, np.uint8), count=rows).view(np.bool_))
+
+    def told(self) -> NDArray[np.uint8]:
+        """What all parties know of the alignment: shape (1, 40)."""
+        number = np.array([self.common.sum()], _NUMBER)
+        return np.frombuffer(hashlib.sha256(self.session).digest() + number.tobytes(), np.uint8)[None]
+
+
+def _forget(_: KeptLevel | KeptRows) -> None:
     """Keeps nothing."""
 
 
@@ -110,13 +155,47 @@ class LevelKeeper:
     Attributes:
         kept: The results of levels 1, 2, …, perhaps of none; None in a first attempt.
         keep: Called with the result of each level as soon as it is public; what it gets is safe when it returns.
+        rows: Of the latest alignment; None in a first attempt, and where none was kept.
+        keep_rows: As `keep`, called after an alignment by intersection.
     """
 
     kept: tuple[KeptLevel, ...] | None = None
     keep: Callable[[KeptLevel], None] = _forget
+    rows: KeptRows | None = None
+    keep_rows: Callable[[KeptRows], None] = _forget
 
 
 KEEPS_NOTHING: Final = LevelKeeper()
+
+
+async def common_rows(session: Session, keeper: LevelKeeper, rows: int) -> KeptRows | None:
+    """The rows of the alignment that all parties have kept; None where they align anew, as in a first attempt.
+
+    Args:
+        session: A lane of its own.
+        keeper: This party's.
+        rows: How many it has.
+
+    Raises:
+        ProtocolViolation: A peer has kept another result of the same alignment.
+    """
+    if keeper.kept is None:
+        return None
+    kept = keeper.rows if keeper.rows is not None and len(keeper.rows.common) == rows else None
+    mine = np.zeros((1, _DIGEST_BYTES + _NUMBER.itemsize), np.uint8) if kept is None else kept.told()
+    await session.open(LABEL, mine)
+    same = kept is not None
+    for peer in session.others:
+        theirs = await session.receive_opened(peer, LABEL, np.uint8, mine.shape)
+        alike = (theirs == mine)[0]
+        if same and alike[:_DIGEST_BYTES].all() and not alike.all():
+            raise ProtocolViolation(
+                f"{peer} and {session.me} have kept different results of the alignment of this job, so it cannot go "
+                "on; run it again as a new job",
+                party=peer,
+            )
+        same = same and bool(alike.all())
+    return kept if same else None
 
 
 async def common_levels(session: Session, keeper: LevelKeeper, learners: Collection[str]) -> tuple[KeptLevel, ...]:
@@ -165,8 +244,11 @@ async def common_levels(session: Session, keeper: LevelKeeper, learners: Collect
 
 def openings(parties: tuple[str, ...]) -> Declared:
     """The statement's line for what is opened when an attempt begins that is not the first."""
-    what = "of how many levels each party has kept the public results, and digests of these"
-    return Declared(LABEL, frozenset(parties), what, 1 + MAX_LEVELS, "at the start of another attempt")
+    what = (
+        "of which alignment and of how many levels each party has kept the public results, how many rows are common, "
+        "and digests of levels"
+    )
+    return Declared(LABEL, frozenset(parties), what, 2 + MAX_LEVELS, "at the start of another attempt")
 
 
 def learned(parties: tuple[str, ...]) -> Learned:

@@ -1,9 +1,9 @@
-"""What the levels of a job have disclosed, kept in `node.db` so that another attempt of the job can go on from there.
+"""What the steps of a job have disclosed, kept in `node.db` so that another attempt of the job can go on from there.
 
-Only what all parties of the job know is kept, and of supports what this party has learned. The job's id binds it to
-the specification, `version` to the software and the wire; on what rows the job runs is in its record, and another
-attempt on other rows is refused. It is forgotten when the job succeeds, when it ends in a way after which no attempt
-can follow, and when its proposal expires.
+Only what all parties of the job know is kept, and of common rows and of supports what this party has learned. The job's
+id binds it to the specification, `version` to the software and the wire; on what rows the job runs is in its record,
+and another attempt on other rows is refused. It is forgotten when the job succeeds, when it ends in a way after which
+no attempt can follow, and when its proposal expires.
 """
 
 from __future__ import annotations
@@ -14,10 +14,11 @@ from jobs.resumption import goes_on, hindrance, lost
 from jobs.spec.job import JobSpec
 from link.errors import ConfigurationError, InputDataError, PeerError, UnexpectedMessage
 from link.version import WIRE_VERSION, software_version
-from mining.joint.progress import KEEPS_NOTHING, KeptLevel, LevelKeeper
+from mining.joint.progress import KEEPS_NOTHING, KeptLevel, KeptRows, LevelKeeper
 from party.state.store import Record, Store
 from protos.v1.control_pb2 import APPROVED, CANCELLED, FAILED, RELEASING, RUNNING
 
+_ROWS: Final = 0  # before the first level
 _OPEN: Final = (APPROVED, RUNNING, RELEASING, FAILED, CANCELLED)
 
 
@@ -34,7 +35,11 @@ def keeper_of(store: Store, job_id: bytes, spec: JobSpec, attempt: int) -> Level
     def keep(level: KeptLevel) -> None:
         store.keep_level(job_id, level.length, version, level.pack())
 
-    return LevelKeeper(_kept(store, job_id, version) if attempt > 1 else None, keep)
+    def keep_rows(rows: KeptRows) -> None:
+        store.keep_level(job_id, _ROWS, version, rows.pack())
+
+    kept, rows = _kept(store, job_id, version) if attempt > 1 else (None, None)
+    return LevelKeeper(kept, keep, rows, keep_rows)
 
 
 def check_goes_on(record: Record, spec: JobSpec, attempt: int, me: str) -> None:
@@ -74,11 +79,14 @@ def forget_stale(store: Store, now: float) -> None:
     store.keep_levels_of(_OPEN, now)
 
 
-def _kept(store: Store, job_id: bytes, version: str) -> tuple[KeptLevel, ...]:
-    """Levels 1, 2, … without a gap."""
-    kept: list[KeptLevel] = []
+def _kept(store: Store, job_id: bytes, version: str) -> tuple[tuple[KeptLevel, ...], KeptRows | None]:
+    """Levels 1, 2, … without a gap, and the common rows."""
+    kept, rows = list[KeptLevel](), None
     for length, packed in store.levels(job_id, version):
         try:
+            if length == _ROWS:
+                rows = KeptRows.unpack(packed)
+                continue
             level = KeptLevel.unpack(packed)
         except ValueError:
             raise ConfigurationError(
@@ -88,4 +96,4 @@ def _kept(store: Store, job_id: bytes, version: str) -> tuple[KeptLevel, ...]:
         if length != len(kept) + 1 or level.length != length:
             break
         kept.append(level)
-    return tuple(kept)
+    return tuple(kept), rows

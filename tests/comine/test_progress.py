@@ -18,6 +18,11 @@ from coordinator.jobs.progress import unwatched
     [
         ("", "waiting"),
         ("alignment", "aligning rows"),
+        ("/task/rows/intersection/values", "aligning rows, values of ids"),
+        ("/rows/intersection/a for b/values/function", "aligning rows, values of ids"),
+        ("/rows/intersection", "aligning rows, values of ids"),
+        ("alignment/list", "aligning rows, the list of values"),
+        ("alignment/order", "aligning rows, their common order"),
         ("itemsets of 12", "itemsets of 12"),
         ("/task/items/union/items", "union of the names of items"),
         ("/task/rows/row-union/joint-prf", "making pseudonyms"),

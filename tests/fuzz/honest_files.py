@@ -26,7 +26,7 @@ from ldp.streams.ledger import WindowLedger
 from ldp.streams.sliding_memo import SlidingMemo
 from link.pki.authority import Authority, new_key
 from link.pki.requests import make_request
-from mining.joint.progress import KeptLevel
+from mining.joint.progress import KeptLevel, KeptRows
 from tests.jobs.anonymization.released import release_here
 from tests.ldp.streams.test_memo import MECHANISM as MEMOISED
 
@@ -192,6 +192,10 @@ def arrow_streams(folder: Path) -> Sequence[bytes]:
 def kept_levels(folder: Path) -> Sequence[bytes]:
     level = KeptLevel(9, np.array([[0, 1], [1, 2]], np.int32), np.array([3, 4]), {"north": ["a", "b", "c"]})
     return [level.pack(), dataclasses.replace(level, supports=None).pack()]
+
+
+def kept_rows(folder: Path) -> Sequence[bytes]:
+    return [KeptRows(b"a session", np.arange(number) % 3 == 0).pack() for number in (0, 9)]
 
 
 def ledgers(folder: Path) -> Sequence[bytes]:

@@ -54,7 +54,7 @@ from mining.data.source_format import guess_format
 from mining.data.source_options import PLAIN, SourceOptions
 from mining.joint.blended.mine import unpacked as unpack_named
 from mining.joint.distributed.selection import unpacked as unpack_names
-from mining.joint.progress import KeptLevel
+from mining.joint.progress import KeptLevel, KeptRows
 from party.config import PartyConfig
 from party.services.frequency.schedule import packed_result as packed_release
 from party.services.frequency.schedule import read_state as read_schedule
@@ -74,6 +74,7 @@ from tests.fuzz.honest_files import (
     certificate_pems,
     duckdb_file,
     kept_levels,
+    kept_rows,
     key_pems,
     ledgers,
     mechanism_documents,
@@ -350,6 +351,7 @@ READERS: dict[str, Reader] = {
     "named": Reader(texts('[["a",5],["b",7]]'), _named),
     "names": Reader(texts('["a","b"]'), _bytes(lambda data: unpack_names("north", data))),
     "level": Reader(kept_levels, _bytes(KeptLevel.unpack), allowed=(ValueError,)),
+    "rows": Reader(kept_rows, _bytes(KeptRows.unpack), allowed=(ValueError,)),
     # What others sent, packed: their callers translate a ValueError.
     "state": Reader(
         aggregator_states, lambda path: Aggregator.from_bytes(path.read_bytes(), oracle("grr", Domain(4), 1.0))

@@ -259,6 +259,7 @@ READ: Final[dict[str, tuple[str, ...]]] = {
     "files named": ("mining.joint.blended.mine:unpacked",),
     "files names": ("mining.joint.distributed.selection:unpacked",),
     "files level": ("mining.joint.progress:KeptLevel.unpack",),
+    "files rows": ("mining.joint.progress:KeptRows.unpack",),
     "files json": ("link.files.json_text:read_json",),
     "records model": ("comine.api:load_model",),
     "records release": ("jobs.kinds.release.release:Anonymized.unpack",),

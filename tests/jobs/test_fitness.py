@@ -117,7 +117,8 @@ PLACES: Final[dict[str, str]] = {
     "mining.data.frames": NO_NODE,
     "mining.data.source_format": NO_NODE,
     "mining.joint.hybrid.mine": OTHERS,
-    "mining.joint.hybrid.scratch_file": ROOM,
+    "mining.joint.hybrid.spool": ROOM,
+    "crypto.primitives.buckets": ROOM,
 }
 NODE: Final = (
     "jobs/charging policy/policy_input policy/judge jobs/execution policy/policy policy/privacy_budget "

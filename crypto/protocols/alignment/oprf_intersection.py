@@ -54,7 +54,8 @@ from protos.v1.alignment_pb2 import EvaluatedIdentifiers
 
 _STATISTICAL_BITS: Final = 40
 ORDER: Final = hashlib.sha256(b"comine order of common rows").digest()[:KEY_BYTES]
-STEP: Final = "alignment/values"
+LISTED: Final = "alignment/list"  # steps
+ORDERED: Final = "alignment/order"
 
 
 async def exchange_values(
@@ -96,10 +97,11 @@ async def _list(lane: Session, points: PartedPoints, parts: Parts, label: str, r
         found = key.values(points.points(part), size)
         by_row(values, with_numbers(found, points.rows_of(part)))
 
-    async for key in part_keys(lane.lane("values"), merger, seeds, length):
+    hop = lane.lane("values")
+    async for key in part_keys(hop, merger, seeds, length):
         await lane.compute(evaluated, key, number)
         number += 1
-        lane.progress(STEP, number, parts.number)
+        hop.progress(hop.path, number, parts.number)
     points.close()
     filling, order = lane.randomness("filling"), lane.randomness("order")
 
@@ -111,6 +113,7 @@ async def _list(lane: Session, points: PartedPoints, parts: Parts, label: str, r
         places = secret_places(order, length, room)
         return list_of(values, places, room), places
 
+    lane.progress(LISTED, 0, 1)
     found, places = await lane.compute(listed)
     values.close()
     await lane.send_pieces(merger, EvaluatedIdentifiers, in_turn(lane, found), length)
@@ -139,8 +142,8 @@ async def _merge(lane: Session, points: PartedPoints, parts: Parts, label: str, 
         found = await lane.compute(hashed, [rows], some, size)
         await lane.compute(by_beginning, ours, with_numbers(found, points.rows_of(number)))
         number += 1
-        lane.progress(STEP, number, parts.number)
     points.close()
+    lane.progress(LISTED, 0, 1)
     async for values in lane.recv_pieces(other, EvaluatedIdentifiers, length, size):
         numbers = np.arange(place, place + len(values))
         await lane.compute(by_beginning, theirs, with_numbers(values, numbers))

@@ -17,6 +17,7 @@ from mining.data.item_blocks import item_blocks
 from mining.data.item_columns import ItemRows, check_columns, item_columns
 from mining.data.table_rows import TableRows
 from mining.data.tables import Table
+from mining.joint.progress import KEEPS_NOTHING, KeptRows, LevelKeeper, common_rows
 from mining.joint.vertical.grouped.groups import check_group_columns
 from mining.joint.vertical.names import open_names
 from mining.joint.vertical.parameters import VerticalMining
@@ -50,6 +51,7 @@ async def align(
     table: TableRows,
     task: VerticalMining,
     limits: ScratchLimits = IN_MEMORY,
+    keeper: LevelKeeper = KEEPS_NOTHING,
 ) -> Aligned:
     """Brings this party's rows into the common order.
 
@@ -59,12 +61,15 @@ async def align(
         table: This party's table.
         task: The public parameters.
         limits: What lists of ids may take at this party.
+        keeper: What this party has kept of earlier attempts, and how it keeps which rows are common.
 
     Raises:
         ConfigurationError: Two parties have a column of one name, nobody has one that the job names, the parties of a
             group have different columns, or this party has more rows than the bound allows.
         InputDataError: Ids are empty or occur twice.
         MalformedMessage: A peer's messages are not as they must be.
+        ProtocolViolation: What came out cannot be the intersection with this party's rows, or a peer has kept another
+            result of an earlier attempt.
     """
     names = await open_names(session.lane("columns"), "columns", table.column_names)
     if task.groups:
@@ -77,8 +82,16 @@ async def align(
         rows = await alignment.union(session, secrets, ids, merger=task.merger, bound=task.bound)
         presence = pack_bits(rows >= 0)
     else:
-        rows = await alignment.intersection(session, secrets, ids, merger=task.merger, bound=task.bound, limits=limits)
-        presence = None
+        presence, kept = None, await common_rows(session.lane("kept"), keeper, len(ids))
+        if kept is not None:
+            rows = await alignment.in_agreed_order(session, ids, kept.common, limits)
+        else:
+            rows = await alignment.intersection(
+                session, secrets, ids, merger=task.merger, bound=task.bound, limits=limits
+            )
+            common = np.zeros(len(ids), np.bool_)
+            common[rows] = True
+            await session.compute(keeper.keep_rows, KeptRows(session.id, common))
     session.progress("alignment", 1, 1)
     return Aligned(await session.compute(_items, table, task, rows), presence)
 

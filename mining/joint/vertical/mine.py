@@ -10,11 +10,12 @@ Steps:
              decided on by number first, and the presence of all others is multiplied in, here and later
     level k  candidates are joined from the public frequent itemsets of level k − 1; an engine leaves the supports of
              those that span parties shared; one tally decides on all
-    kept     what a level has disclosed is kept by every party. Another attempt of a job that failed skips the levels of
-             which all have kept the result: it has no candidates of theirs. Only where rules are decided on shares are
-             the supports of the frequent itemsets of these levels shared once more
+    kept     which of its rows are common after an intersection, and what a level has disclosed, is kept by every party.
+             Another attempt of a job that failed skips the alignment and the levels of which all have kept the result:
+             it has no candidates of theirs. Only where rules are decided on shares are the supports of the frequent
+             itemsets of these levels shared once more
 
-Rounds:     those of the alignment; then those of the engine and of a tally for each level; 2 more in another attempt.
+Rounds:     those of the alignment; then those of the engine and of a tally for each level; 3 more in another attempt.
 Output:     all itemsets whose support among the common rows is at least c, exactly as if the tables were joined.
 Adversary:  semi-honest parties; collusion as the engine bears it, and as in `tally` of what it leaves shared.
 Leakage:    `disclosure.openings` lists all that is opened, `disclosure.learned` what follows from it.
@@ -91,7 +92,7 @@ async def mine(
     """
     setup = Setup(session.lane("engine"), task, await agree(session.lane("keys")), pairs_of(session), dealings)
     with closing(start_engine(chosen_engine(task), setup)) as engine:
-        rows = align(session.lane("rows"), setup.secrets, table, task, limits)
+        rows = align(session.lane("rows"), setup.secrets, table, task, limits, keeper)
         aligned, _ = await beside(rows, engine.prepare(table.n_rows))
         return await _mine(session, aligned, task, least_count, setup, engine, keeper)
 

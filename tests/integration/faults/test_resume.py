@@ -156,6 +156,7 @@ def test_a_job_that_dies_in_a_level_goes_on_there(tmp_path: Path, level: int) ->
             assert not any(f"/level-{k}" in lane for lane in lanes for k in range(1, level))
             assert any(f"/level-{level}" in lane for lane in lanes)
             assert "/task/items" not in lanes
+            assert not any("/intersection" in lane for lane in lanes)
             assert kept(nodes, folder) == everywhere()  # wiped
             record = folder.record()
             assert (record.job.state, record.job.attempt) == (State.SUCCEEDED, 2)
@@ -167,6 +168,19 @@ def test_a_job_that_dies_in_a_level_goes_on_there(tmp_path: Path, level: int) ->
         logs = sorted((tmp_path / "state").glob("*/audit.log"))
         checked = verification(logs, [], Trust(nodes.authority.certificate_pem))
         assert (len(logs), checked.findings) == (3, [])
+
+    asyncio.run(test())
+
+
+def test_a_job_that_dies_after_its_alignment_goes_on_with_it(tmp_path: Path) -> None:
+    async def test() -> None:
+        async with federation(tmp_path) as nodes:
+            folder = await lose(nodes, lane="/task/items")
+            assert kept(nodes, folder) == everywhere()
+            lanes = listen(nodes)
+            assert supports(await resume(nodes, folder)) == EXPECTED
+            assert "/task/items" in lanes
+            assert not any("/intersection" in lane for lane in lanes)
 
     asyncio.run(test())
 

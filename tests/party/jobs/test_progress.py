@@ -13,7 +13,7 @@ from jobs.loading import job_of
 from jobs.resumption import hindrance
 from jobs.spec.job import JobSpec
 from link.errors import BY_CODE
-from mining.joint.progress import MAX_ATTEMPTS, KeptLevel
+from mining.joint.progress import MAX_ATTEMPTS, KeptLevel, KeptRows
 from party.jobs import progress
 from party.jobs.progress import check_goes_on, check_same_rows, forget, forget_stale, keeper_of
 from party.state.store import Record, Store
@@ -58,6 +58,19 @@ def test_what_was_kept_is_there_after_a_restart(tmp_path: Path, store: Store) ->
     again = Store.open(tmp_path / "node.db")
     assert kept(again) == [level.pack() for level in LEVELS]
     again.close()
+
+
+def test_common_rows_are_kept_beside_levels(store: Store) -> None:
+    rows = KeptRows(b"a session", np.array([True, False, True]))
+    keep(store, LEVELS)
+    keeper_of(store, JOB, spec_of(), 1).keep_rows(rows)
+    again = keeper_of(store, JOB, spec_of(), 2)
+    assert again.rows is not None
+    assert again.rows.pack() == rows.pack()
+    assert kept(store) == [level.pack() for level in LEVELS]
+    assert keeper_of(store, JOB, spec_of(), 1).rows is None
+    forget(store, JOB, "")
+    assert keeper_of(store, JOB, spec_of(), 2).rows is None
 
 
 def test_levels_after_a_gap_are_not_gone_on_from(store: Store) -> None:
