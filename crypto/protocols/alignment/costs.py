@@ -41,7 +41,7 @@ from link.traffic import Traffic
 _COUNT_BYTES = 8
 PLACE_BYTES: Final = 70  # about, of more than two parties: points, shares, their order, and what is common
 _LISTED_BYTES: Final = 45  # of two parties, in memory or on the disk: points, or values and their places
-_KEPT_BYTES: Final = 4  # about, of them, in memory: what is common, and what of it is opened
+_KEPT_BYTES: Final = 12  # about, of them, in memory: what is common, what of it is opened, and the result
 _PART_BYTES: Final = 450  # about, with each peer: rows of one part's store, three times, and how it is solved
 _BIN_BYTES: Final = 9  # a target, and a bit
 _POINT_BYTES: Final = 40  # about, of each of three points that are programmed for a row
