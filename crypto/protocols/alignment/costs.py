@@ -41,6 +41,7 @@ from link.traffic import Traffic
 _COUNT_BYTES = 8
 PLACE_BYTES: Final = 70  # about, of more than two parties: points, shares, their order, and what is common
 _LISTED_BYTES: Final = 45  # of two parties, in memory or on the disk: points, or values and their places
+_WRITTEN_BYTES: Final = 100  # about, of them, on the disk, where nothing is in memory
 _KEPT_BYTES: Final = 12  # about, of them, in memory: what is common, what of it is opened, and the result
 _PART_BYTES: Final = 450  # about, with each peer: rows of one part's store, three times, and how it is solved
 _BIN_BYTES: Final = 9  # a target, and a bit
@@ -171,6 +172,13 @@ def function_bytes(sizes: AlignmentSizes) -> int:
     """Memory of a party whose lists are compared by pseudorandom functions, without the identifiers."""
     at_once = min(sizes.length, MOST_KEYS) * max(sizes.parties - 2, 1) * _PART_BYTES
     return at_once + (list_bytes(sizes.length) if sizes.parties == 2 else sizes.length * PLACE_BYTES)
+
+
+def list_disk_bytes(sizes: AlignmentSizes) -> int:
+    """Disk that lists of a party take at the most, where they exceed the memory for them by default."""
+    if sizes.parties > 2 or sizes.length * _LISTED_BYTES <= LIST_MEMORY:
+        return 0
+    return sizes.length * _WRITTEN_BYTES
 
 
 def list_bytes(length: int, memory: int = LIST_MEMORY) -> int:

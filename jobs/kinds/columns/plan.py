@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final
 
+from crypto.protocols.alignment.costs import AlignmentSizes, list_disk_bytes
+from crypto.protocols.alignment.list_limits import LIST_MEMORY
 from jobs.kinds.columns.parameters import mines, vertical_mining
 from jobs.kinds.columns.plan_engines import engine_variants, of_engines, why
 from jobs.kinds.columns.plan_figures import VerticalFigures, row_union
@@ -20,6 +22,7 @@ from link.files.printable import enumeration
 from mining.joint.vertical.choice import chosen_engine
 
 _NOTABLE_BYTES: Final = 100 << 20
+_LISTS: Final = f"Lists of ids take {LIST_MEMORY >> 20} MiB of memory, unless a party sets [party] alignment_memory,"
 _NOT_MINED = "the figures are those of the alignment, and mining is not among them."
 
 
@@ -50,7 +53,7 @@ def estimate(
             Batch.of(f"level-{length}", spec.itemsets.disclose, level.candidates, level.frequent)
             for length, level in enumerate(sizes.levels, 2)
         ],
-        assumptions=[*others, *_assumptions(spec, answers, figures.found, latency_s), *_of_blocks(figures)],
+        assumptions=[*others, *_assumptions(spec, answers, figures.found, latency_s), *_of_blocks(spec, figures)],
         alternatives=[
             *(_alternative(spec, *way, figures_of(way[1]), known=published) for way in alignments(spec) if compare),
             *(
@@ -116,20 +119,24 @@ def _assumptions(spec: JobSpec, answers: Mapping[str, Answer], found: ExpectedCo
     return lines
 
 
-def _of_blocks(figures: VerticalFigures) -> list[str]:
-    """What tables in blocks take; nothing where tables are small."""
+def _of_blocks(spec: JobSpec, figures: VerticalFigures) -> list[str]:
+    """What lists of ids take beside memory, and what tables in blocks take; nothing where tables are small."""
     sizes = figures.found.sizes
+    lists = AlignmentSizes.of(sizes.rows, sizes.common, spec.alignment.bound)
+    disk = list_disk_bytes(lists) if spec.alignment.mode == "intersection" else 0
+    lines = [f"{_LISTS} and up to {disk / 1e9:.1f} GB of the disk while rows are aligned."] if disk else []
     saved = {name: number - figures.block_bytes[name] for name, number in figures.memory_bytes.items()}
     if max(saved.values()) < _NOTABLE_BYTES:
-        return []
+        return lines
     nodes = enumeration(
         [f"{name} {figures.block_bytes[name] / 1e9:.1f} GB" for name, number in saved.items() if number > 0]
     )
     cells = max(sizes.rows[name] * (sizes.columns[name].number + 1) for name in saved)
     return [
+        *lines,
         'Memory is that of nodes that read their tables into it. With tables in blocks (engine = "processes") a node '
         f"needs less: {nodes}, beside up to {PROCESS_BYTES >> 20} MiB for each process; to encode the largest table "
-        f"once takes about {cells * ENCODE_CELL_S:.0f} s of a core, and the job as long as before."
+        f"once takes about {cells * ENCODE_CELL_S:.0f} s of a core, and the job as long as before.",
     ]
 
 

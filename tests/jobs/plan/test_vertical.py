@@ -169,5 +169,9 @@ def test_a_plan_of_large_tables_says_what_they_take_in_blocks() -> None:
     small, large = (estimate(spec, answers(dict.fromkeys(PARTIES[:2], rows)), 0.001) for rows in (10_000, 10_000_000))
     assert not any("blocks" in line for line in small.assumptions)
     (said,) = (line for line in large.assumptions if "blocks" in line)
-    assert "north 1.0 GB and south 1.0 GB" in said
-    assert large.parties["north"].memory_bytes > 1.2e9
+    assert "north 0.7 GB and south 0.7 GB" in said
+    assert not any("Lists of ids" in line for line in small.assumptions)
+    (said,) = (line for line in large.assumptions if "Lists of ids" in line)
+    assert "256 MiB of memory" in said
+    assert "1.0 GB of the disk" in said
+    assert large.parties["north"].memory_bytes > 0.9e9  # 0.7 GB in blocks
