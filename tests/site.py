@@ -6,7 +6,12 @@ import ssl
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from threading import Thread
+
+import pytest
+
+from link.pki.authority import Authority, write_identity
 
 TOKEN = "hunter2"
 
@@ -78,3 +83,16 @@ def site(tls: ssl.SSLContext | None = None) -> Iterator[Site]:
         finally:
             found.shutdown()
             thread.join()
+
+
+@contextmanager
+def trusted_site(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Site]:
+    """A site over TLS, whose authority this process trusts as long as `SSL_CERT_FILE` names it."""
+    authority = Authority.create()
+    authority.write(folder)
+    write_identity(authority.issue("site", hosts=["127.0.0.1"]), folder)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(folder / "site.crt", folder / "site.key")
+    monkeypatch.setenv("SSL_CERT_FILE", str(folder / "ca.crt"))
+    with site(context) as found:
+        yield found

@@ -27,7 +27,7 @@ from party.config import DatasetSection
 from party.data.dataset_check import check_dataset
 from tests.errors import fails
 from tests.s3_server import S3Server, s3_server
-from tests.site import TOKEN, Site
+from tests.site import TOKEN, Site, trusted_site
 from tests.site import site as site_of_files
 
 BOOK = Path(__file__).parent / "sales.xlsx"
@@ -190,6 +190,24 @@ def test_nobody_there_of_urls() -> None:
     with fails("E101") as caught:
         load_transactions("http://127.0.0.1:1/a.txt", "basket")
     check_discretion(caught.value)
+
+
+def test_certificates_of_urls(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("WORD", TOKEN)
+    word = SourceOptions(password_env="WORD")
+    with trusted_site(tmp_path / "site", monkeypatch) as found:
+        assert load(found.url("/private"), "basket", tmp_path, word) == [["bread", "milk"], ["tea"]]
+        found.asked.clear()
+        elsewhere = found.url("/private").replace("127.0.0.1", "localhost")  # which is not in the certificate
+        with fails("E101") as caught:
+            load_transactions(elsewhere, "basket", options=word)
+        check_discretion(caught.value)
+        monkeypatch.delenv("SSL_CERT_FILE")
+        with fails("E101") as caught:
+            load_transactions(found.url("/private"), "basket", options=word)
+        check_discretion(caught.value)
+        assert "certificate is not trusted" in caught.value.message
+        assert found.asked == []  # no password has left
 
 
 @pytest.fixture(scope="module")
