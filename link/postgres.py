@@ -5,6 +5,7 @@ No sentence repeats a URL, a password or anything of the rows.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, Final
@@ -46,6 +47,33 @@ def postgres_query(url: str, query: str, password: str | None = None) -> Iterato
         ConfigurationError: The driver is not installed.
         InputDataError: The server cannot be reached, or the query is wrong.
     """
+    with _cursor(url, password) as (cursor, failed):
+        try:
+            cursor.execute(query)
+            batches = cursor.fetch_record_batch()
+        except failed as error:
+            raise _wrong(error) from None
+        yield _plain(batches)
+
+
+def expected_cells(url: str, query: str, password: str | None = None) -> int:
+    """How many cells the server expects a query to return, by its statistics; the query is not run.
+
+    Raises:
+        ConfigurationError: The driver is not installed.
+        InputDataError: The server cannot be reached, or the query is wrong.
+    """
+    with _cursor(url, password) as (cursor, _):
+        cursor.adbc_statement.set_options(**{"adbc.postgresql.use_copy": False})  # which takes a query alone
+        cursor.execute(f"EXPLAIN (VERBOSE, FORMAT JSON) {query}")
+        ((text,),) = cursor.fetchall()
+    (found,) = json.loads(text)
+    return int(found["Plan"]["Plan Rows"]) * len(found["Plan"].get("Output", ()))
+
+
+@contextmanager
+def _cursor(url: str, password: str | None) -> Iterator[tuple[Any, type[Exception]]]:
+    """A cursor of a session for reading, and the error of its driver."""
     try:
         from adbc_driver_manager import Error
         from adbc_driver_postgresql import dbapi
@@ -61,12 +89,7 @@ def postgres_query(url: str, query: str, password: str | None = None) -> Iterato
         with connection, connection.cursor() as cursor:
             for setting in _SETTINGS:
                 cursor.execute(setting)
-            try:
-                cursor.execute(query)
-                batches = cursor.fetch_record_batch()
-            except Error as error:
-                raise _wrong(error) from None
-            yield _plain(batches)
+            yield cursor, Error
     except (Error, pa.ArrowException, OSError):
         raise InputDataError(f"{WHERE} failed while it ran; try it in the database's own client.") from None
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from link.errors import ConfigurationError, InputDataError
 from mining.data.copies import files_of, is_plain
 from mining.data.schemes.registry import scheme_of
-from mining.data.schemes.scheme import DatabaseFile
+from mining.data.schemes.scheme import ArrowDatabase, DatabaseFile
 from mining.data.workbooks import is_workbook
 from mining.partitioned.encoding.expected import MINED, expected_bytes
 from mining.partitioned.encoding.source import TableSource
@@ -18,13 +18,25 @@ from mining.partitioned.tables.expected import expected_table
 def expected_source(source: AnySource) -> int:
     """Bytes; 0 where nothing is known of it."""
     if source.format == "sql":
-        scheme = scheme_of(source.place)
-        return expected_bytes(scheme.path(source.place), "sql") if isinstance(scheme, DatabaseFile) else 0
+        return _of_database(source)
     if not is_plain(source.place, source.options):
         return _of_copies(source)
     if isinstance(source, TableSource):
         return expected_table(source).peak
     return expected_bytes(source.path, source.format)
+
+
+def _of_database(source: AnySource) -> int:
+    """Of a file by its size, of a server by the cells that it expects the query to return, rather too much."""
+    scheme = scheme_of(source.place)
+    if isinstance(scheme, DatabaseFile):
+        return expected_bytes(scheme.path(source.place), "sql")
+    if not isinstance(scheme, ArrowDatabase):
+        return 0
+    try:
+        return MINED.cell * scheme.cells(source.place, source.query or "", source.options)
+    except (InputDataError, ConfigurationError):  # which whoever reads it tells
+        return 0
 
 
 def _of_copies(source: AnySource) -> int:

@@ -15,6 +15,7 @@ from mining.data.schemes.registry import database_of, unread
 from mining.data.source_options import PLAIN, SourceOptions
 from mining.partitioned.cores import Cores
 from mining.partitioned.encoding.source import TableSource, TransactionSource
+from mining.partitioned.expected_source import expected_source
 from mining.partitioned.in_process import InProcess
 from mining.partitioned.sources import encoding_of
 from tests.errors import fails
@@ -94,6 +95,22 @@ def test_many_rows_come_in_batches_of_mysql(server: MySqlServer, monkeypatch: py
     assert isinstance(scheme, mysql.MySql)
     with scheme.query(server.url, many.format(2_000_000_000), ENV) as batches:
         assert batches.read_next_batch().num_rows == 1000
+
+
+def test_what_is_expected_of_mysql(server: MySqlServer) -> None:
+    """By the statistics of the server, before a row is read."""
+    server.run("CREATE TABLE many AS SELECT seq AS id, 'tea' AS item FROM seq_1_to_20000")
+
+    def expected(query: str, options: SourceOptions = ENV) -> int:
+        return expected_source(TransactionSource(server.url, "sql", query=query, options=options))
+
+    query = "SELECT id, item FROM many"
+    one = 32 * 2 * 20_000
+    assert 0.8 * one < expected(f"{query};\n") < 1.2 * one
+    assert 1.6 * one < expected(f"{query} UNION ALL SELECT a.id, b.item FROM many a JOIN many b USING (id)") < 2.4 * one
+    assert expected("SELECT 1 AS id, 2 AS item") == 32 * 2
+    assert [expected(wrong) for wrong in ("SELEC 1", "DELETE FROM many", " ")] == [0, 0, 0]
+    assert expected(query, PLAIN) == 0
 
 
 def test_encrypted_connections_of_mysql(server: MySqlServer, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,6 +13,7 @@ from mining.data.loading import load_table, load_transactions
 from mining.data.source_options import SourceOptions
 from mining.partitioned.cores import Cores
 from mining.partitioned.encoding.source import TableSource, TransactionSource
+from mining.partitioned.expected_source import expected_source
 from mining.partitioned.in_process import InProcess
 from mining.partitioned.sources import encoding_of
 from tests.errors import fails
@@ -73,6 +74,17 @@ def test_a_table(server: PostgresServer, tmp_path: Path) -> None:
     source = TableSource(server.url, "sql", query=PEOPLE, options=ENV)
     stored = encoding_of(source, (), tmp_path / "blocks", Cores()).run()
     assert stored.rows(InProcess).digest() == table.digest()
+
+
+def test_what_is_expected(server: PostgresServer) -> None:
+    """By the statistics of the server, before a row is read."""
+    server.run("CREATE TABLE many AS SELECT g AS id, 'tea' AS item FROM generate_series(1, 20000) g", "ANALYZE many")
+    query = "SELECT id, item FROM many"
+    assert expected_source(TransactionSource(server.url, "sql", query=query, options=ENV)) == 32 * 2 * 20_000
+    assert expected_source(TableSource(server.url, "sql", query=f"{query} WHERE id < 0", options=ENV)) <= 32 * 2 * 10
+    for wrong in ("SELEC 1", "DELETE FROM many", " "):
+        assert expected_source(TransactionSource(server.url, "sql", query=wrong, options=ENV)) == 0
+    assert expected_source(TransactionSource(server.url, "sql", query=query)) == 0
 
 
 def test_a_password_in_a_file(server: PostgresServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,7 +8,7 @@ from urllib.parse import parse_qsl, urlencode, urlsplit
 
 import pyarrow as pa
 
-from link.postgres import WHERE, postgres_query
+from link.postgres import WHERE, expected_cells, postgres_query
 from mining.data.schemes.scheme import ArrowDatabase
 from mining.data.source_options import SourceOptions
 
@@ -41,3 +41,7 @@ class Postgres(ArrowDatabase):
     def query(self, source: str, query: str, options: SourceOptions) -> AbstractContextManager[pa.RecordBatchReader]:
         """See `ArrowDatabase.query`."""
         return postgres_query(source, query, options.password())
+
+    def cells(self, source: str, query: str, options: SourceOptions) -> int:
+        """See `ArrowDatabase.cells`."""
+        return expected_cells(source, query, options.password())

@@ -72,6 +72,15 @@ class ArrowDatabase(DatabaseScheme):
             InputDataError: It cannot be opened, or the query is wrong; nothing of the rows is in the sentence.
         """
 
+    def cells(self, _source: str, _query: str, _options: SourceOptions) -> int:
+        """About how many cells a query returns, as the database expects without running it; 0 where that is not known.
+
+        Raises:
+            ConfigurationError: As of `query`.
+            InputDataError: As of `query`.
+        """
+        return 0
+
 
 class DatabaseFile(DatabaseScheme):
     """A database that is one file of this machine."""
