@@ -8,6 +8,7 @@ import logging
 import os
 import signal
 import sys
+import tempfile
 from dataclasses import replace
 from pathlib import Path
 from typing import Final
@@ -22,17 +23,18 @@ from jobs.audit.key import AuditKey
 from jobs.federation import Federation
 from link.errors import ComineError, ResourceError
 from link.executor import ThreadExecutor
+from link.files.scratch import remove_abandoned
 from link.pki.identity import Identity
 from link.transports.grpc_channel import SERVER_OPTIONS, renewable_credentials
 from link.transports.grpc_transport import PATIENCE_S, NodeLink
 from link.transports.grpc_transport import SERVICE as LINK_SERVICE
 from link.transports.serving import Serving
 from link.version import software_version
+from mining.data.copies import COPIES
 from mining.joint.hybrid.spool_limits import SpoolLimits
 from party.config import AUDIT_KEY, AUDIT_LOG, DatasetSection, PartyConfig
-from party.data.scratch import remove_abandoned
 from party.data.shared_sources import alike
-from party.data.sources import BLOCKS, Sources
+from party.data.sources import BLOCKS, SCRATCH, Sources
 from party.identity import check_identity
 from party.jobs.alignments import FOLDER as ALIGNMENTS
 from party.jobs.alignments import Alignments
@@ -147,7 +149,8 @@ class Node:
     ) -> None:
         log = self._log
         remove_leftovers(state, log)
-        remove_abandoned(state)
+        remove_abandoned(state, SCRATCH)
+        remove_abandoned(Path(tempfile.gettempdir()), COPIES)
         if removed := self.sources.remove_stale():
             log.info("stale blocks removed", folders=removed)
         ran_before = (state / AUDIT_KEY).exists()

@@ -14,13 +14,14 @@ import re
 import tempfile
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Final, NamedTuple
 from urllib.parse import unquote
 
 from link.errors import ConfigurationError, InputDataError, ResourceError
 from link.files.printable import why_not_read
+from link.files.scratch import scratch_folder
 from link.files.stamps import Stamp
 from mining.data.csv_text import read_header
 from mining.data.parquet_files import join_parquet
@@ -31,6 +32,7 @@ from mining.data.source_options import PLAIN, SourceOptions
 from mining.data.text_files import is_packed, read_pieces
 from mining.data.workbooks import is_workbook, sheet_as_csv
 
+COPIES: Final = "comine-copy-"  # of the names of folders for them, among temporary files
 _AT_ONCE: Final = 1 << 20  # bytes
 _NO_VALUE: Final = "__HIVE_DEFAULT_PARTITION__"
 _WHOLE: Final = "whole"  # the name of a copy
@@ -116,8 +118,12 @@ def local_file(source: str, options: SourceOptions, wanted: Wanted) -> Iterator[
     if is_plain(source, options) or (wanted.format != "parquet" and os.path.isdir(source)):  # which readers refuse
         yield Path(source)
         return
-    with tempfile.TemporaryDirectory(prefix="comine-") as made:  # which only its owner may enter
-        folder, found = Path(made), files_of(source, options)
+    with ExitStack() as end:
+        try:
+            folder = end.enter_context(scratch_folder(Path(tempfile.gettempdir()), COPIES))
+        except OSError as error:
+            raise _no_room(error) from None
+        found = files_of(source, options)
         several = f"{_shown(source)}, {len(found)} files one after the other"
         names = {folder / _WHOLE: found[0].name if len(found) == 1 else several}
         try:

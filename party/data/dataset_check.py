@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import tempfile
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from pathlib import Path
@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from link.errors import ConfigurationError, InputDataError
+from link.files.scratch import scratch_folder
 from mining.data.hints import Hint, hints, other_format
 from mining.data.rows import Rows
 from mining.data.table_rows import TableRows
@@ -23,6 +24,7 @@ from mining.data.transactions import Transactions
 from mining.hiding.sensitive import Thresholds
 from mining.partitioned.cores import Cores
 from mining.partitioned.encoding.expected import MEMORY_SHARE
+from mining.partitioned.encoding.writing import unwritten
 from mining.partitioned.in_process import InProcess
 from mining.partitioned.processes import Processes
 from mining.partitioned.sources import encoding_of
@@ -36,8 +38,7 @@ from party.data.engine import engine_of
 from party.data.engine_costs import EngineCost, engine_costs, unfit
 from party.data.hidden_rules import HidingSection
 from party.data.places import source_of, transactions_at
-from party.data.scratch import scratch_folder
-from party.data.sources import read_dataset
+from party.data.sources import SCRATCH, read_dataset
 from party.data.spark_blocks import SparkBlocks
 from party.data.table_costs import table_costs, unfit_table
 from party.data.table_hints import table_hints
@@ -271,12 +272,15 @@ def _check_blocks(
 
 @contextmanager
 def _scratch(state: Path | None) -> Iterator[Path]:
-    if state is None:
-        with tempfile.TemporaryDirectory() as folder:
-            yield Path(folder)
-    else:
-        with scratch_folder(state) as folder_there:
-            yield folder_there
+    with ExitStack() as end:
+        if state is None:
+            yield Path(end.enter_context(tempfile.TemporaryDirectory()))
+            return
+        try:
+            folder = end.enter_context(scratch_folder(state, SCRATCH))
+        except OSError as error:
+            raise unwritten(state, error) from None
+        yield folder
 
 
 def _check_on_cluster(dataset: DatasetSection, withheld: Sequence[str], in_place_of_items: str | None) -> DatasetCheck:

@@ -34,6 +34,7 @@ from party.data.places import source_of, transactions_at
 from party.data.spark_blocks import Loading, SparkBlocks
 
 BLOCKS: Final = "blocks"  # in the state folder
+SCRATCH: Final = "scratch-"  # there, of the names of folders for copies of rows that commands need for a while
 
 L = TypeVar("L", bound=PartitionedRows | PartitionedTable | None)
 

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import gzip
+import os
 import re
+import subprocess
+import sys
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,6 +18,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from link.errors import ComineError, outward
+from link.files.scratch import remove_abandoned
+from mining.data.copies import COPIES, Wanted, local_file
 from mining.data.loading import load_table, load_transactions
 from mining.data.source_format import guess_format
 from mining.data.source_options import PLAIN, SourceOptions
@@ -117,6 +122,32 @@ def test_a_hint_in_encodings(tmp_path: Path) -> None:
     for encoding, found in ((None, []), ("latin-1", ["encoding"]), ("windows-1252", ["encoding"])):
         checked = check_dataset(DatasetSection.model_validate(described | {"encoding": encoding}))
         assert [each.kind for each in checked.hints if each.kind == "encoding"] == found
+
+
+DIES = """
+import os, pathlib, signal, sys
+from mining.data.copies import Wanted, local_file
+from mining.data.source_options import SourceOptions
+with local_file(sys.argv[1], SourceOptions(encoding="latin-1"), Wanted("basket")):
+    os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def test_a_copy_of_a_process_that_was_killed_is_removed_by_the_next(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "a.txt").write_bytes(b"M\xfcsli")
+    (tmp_path / "tmp").mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "tmp"))
+    options, wanted = SourceOptions(encoding="latin-1"), Wanted("basket")
+    variables = os.environ | {"TMPDIR": str(tmp_path / "tmp")}
+    died = subprocess.run([sys.executable, "-c", DIES, str(tmp_path / "a.txt")], env=variables, check=False)
+    assert died.returncode < 0
+    (left,) = (tmp_path / "tmp").iterdir()
+    with local_file(str(tmp_path / "a.txt"), options, wanted) as living:
+        assert not left.exists()
+        remove_abandoned(tmp_path / "tmp", COPIES)
+        assert living.read_text() == "Müsli"
 
 
 def test_the_wrong_one_in_encodings(tmp_path: Path) -> None:

@@ -28,8 +28,7 @@ from party.config import DatasetSection
 from party.data import block_folders, engine
 from party.data.block_folders import REMOVER
 from party.data.engine import engine_of
-from party.data.scratch import PREFIX
-from party.data.sources import Sources
+from party.data.sources import SCRATCH, Sources
 from tests.errors import fails
 from tests.mining.partitioned.test_encoding import Inline
 from tests.party.nodes import running
@@ -168,7 +167,7 @@ def test_before_a_node_begins_blocks_that_no_job_can_use_are_removed(tmp_path: P
 
 
 def test_a_node_that_starts_removes_them(tmp_path: Path) -> None:
-    stale, left = (tmp_path / "state" / "north" / each for each in ("blocks/gone/0123", f"{PREFIX}0123"))
+    stale, left = (tmp_path / "state" / "north" / each for each in ("blocks/gone/0123", f"{SCRATCH}0123"))
 
     def prepare(_: Authority) -> None:
         for folder in (stale, left):
