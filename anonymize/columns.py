@@ -48,7 +48,7 @@ def number_of(text: str) -> int | float:
     Raises:
         ValueError: It writes none.
     """
-    if "_" in text:  # which Python allows between digits
+    if "_" in text or not text.isascii():  # Python reads 1_000 as a number, and the digits of all scripts
         raise ValueError(f"{text} is no number")
     try:
         return int(text)

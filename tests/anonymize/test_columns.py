@@ -45,7 +45,7 @@ def test_text_declared_numeric_is_parsed() -> None:
 def test_text_that_is_no_number_is_named_with_its_row() -> None:
     with fails("E101"):
         Column.of("x", cells("1", "2", "n/a", "3", "n/a"), "numeric")
-    for wrong in ("inf", "1_000", "nan", "1,5"):
+    for wrong in ("inf", "1_000", "nan", "1,5", "٤٢", "１２", "1\u00a0"):
         with fails("E101"):
             Column.of("x", cells(wrong), "numeric")
     with fails("E101"):
