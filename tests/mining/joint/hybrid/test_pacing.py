@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import errno
+import os
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from crypto.primitives.scratch_file import ScratchFile
 from crypto.primitives.sealed import OVERHEAD, Rows
 from link.chunks import CHUNK_BYTES
 from link.session import Session
@@ -148,10 +149,10 @@ def test_windows_and_the_disk_together(monkeypatch: pytest.MonkeyPatch, tmp_path
 
 
 def test_a_shuffler_without_room_ends_the_job(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    def full(file: ScratchFile, _: object) -> int:
-        raise file.refused(OSError(28, "No space left on device"))
+    def full(*_: object) -> int:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    monkeypatch.setattr(ScratchFile, "append", full)
+    monkeypatch.setattr(os, "pwrite", full)
     with fails("E103") as error:
         through(SpoolLimits(1 << 12, tmp_path), 500)
     assert str(tmp_path) in error.value.message
