@@ -26,8 +26,10 @@ _PACKAGES: Final = (
     "jobs.kinds.noisy",
     "jobs.kinds.blended",
     "jobs.kinds.alignment",
-    "jobs.kinds.models",
-    "jobs.kinds.release",
+    "jobs.kinds.models.rows",
+    "jobs.kinds.models.columns",
+    "jobs.kinds.release.rows",
+    "jobs.kinds.release.columns",
 )
 _NAME: Final = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
 

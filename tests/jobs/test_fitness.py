@@ -85,7 +85,6 @@ PLACES: Final[dict[str, str]] = {
                 "mining.data.tables",
                 "mining.data.text_sources",
                 "mining.data.transactions",
-                "jobs.kinds.models.learning",
             ),
             *(
                 "mining.models.attributes check_column",
@@ -104,8 +103,8 @@ PLACES: Final[dict[str, str]] = {
     "mining.joint.anonymisation.coding _leaves": "leaves",
     "mining.joint.anonymisation.coding _places": "values",
     "mining.joint.anonymisation.coding _check_lengths": "values",
-    "jobs.kinds.release.anonymising check_persons": "persons",
-    "jobs.kinds.release.anonymising check_insensitive": "unique",
+    "jobs.kinds.release.checks check_persons": "persons",
+    "jobs.kinds.release.checks check_insensitive": "unique",
     "mining.models.attributes check_outside": "domains",
     "jobs.run _outward": ROOM,
     "mining.partitioned.workers": ROOM,
@@ -126,8 +125,9 @@ NODE: Final = (
     "data/sources"
 )
 OF_JOBS: Final = (
-    "data run kinds/data kinds/models/learning kinds/models/model kinds/models/parameters "
-    "kinds/release/anonymising kinds/release/parameters kinds/release/release"
+    "data run kinds/data kinds/models/rows/run kinds/models/columns/run kinds/models/model kinds/models/parameters "
+    "kinds/release/rows/run kinds/release/columns/run kinds/release/checks kinds/release/parameters "
+    "kinds/release/release"
 )
 
 

@@ -43,7 +43,7 @@ NOT_COORDINATOR = re.compile(
     r"(party|ldp|anonymize\.(hierarchies|models)"
     r"|mining\.(partitioned|miner|data\.(tables|loading)|joint\.(horizontal|vertical\.engines\.registry))"
     r"|crypto\.protocols\.(transfers|comparison|paillier)"
-    r"|jobs\.(data|plan\.estimate|kinds\.(data|[a-z]+\.(plan|run)|(?!rows\.)[a-z]+\.kind)))(\..+)?"
+    r"|jobs\.(data|plan\.estimate|kinds\.(data|[a-z.]+\.(plan|run)|(?!rows\.)[a-z.]+\.kind)))(\..+)?"
 )
 
 

@@ -1,5 +1,1 @@
 """Models: naive Bayes, decision trees and k-means, over rows or columns."""
-
-from jobs.kinds.key import keys
-
-KEYS = keys(("naive-bayes", "decision-tree", "k-means"), ("horizontal", "vertical"), ("exact",))

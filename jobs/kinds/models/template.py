@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from jobs.kinds.key import Key
-from jobs.kinds.templates import ALIGN, COLUMNS
+from jobs.kinds.templates import COLUMNS
 
 _CLASSIFIED = """
 target = "outcome"              # the column to predict
@@ -32,7 +31,6 @@ weight = { low = 0, high = 250 }
 """
 
 
-def template(key: Key) -> str:
-    """The tables of a job of a key, `[job]` apart."""
-    align = ALIGN if key.partition == "vertical" else ""
-    return align + _TABLES[key.task] + (_NUMBERS if key.task == "k-means" else COLUMNS)
+def template(task: str) -> str:
+    """The tables of a model and of its columns."""
+    return _TABLES[task] + (_NUMBERS if task == "k-means" else COLUMNS)

@@ -76,36 +76,6 @@ def joint_anonymisation(spec: JobSpec) -> JointAnonymisation:
     return task
 
 
-def check_partition(spec: JobSpec) -> None:
-    """Refuses what means nothing where parties hold columns.
-
-    Raises:
-        ConfigurationError: With the reason.
-    """
-    if not spec.is_vertical:
-        return
-    if spec.alignment.mode != "intersection":
-        raise ConfigurationError(
-            'columns of several parties are anonymised over the rows that all have; take [align] mode = "intersection"'
-        )
-    if spec.anonymization.algorithm == "mondrian":
-        raise ConfigurationError('algorithm = "mondrian" needs parties that hold rows; take "optimal" or "samarati"')
-    for name in ("insider_k", "k_site"):
-        if getattr(spec.anonymization, name) is not None:
-            raise ConfigurationError(
-                f"{name} is about parties that hold rows; where every party has columns of all rows it means nothing, "
-                "so leave it out"
-            )
-    if spec.anonymization.insiders > 1:
-        raise ConfigurationError(
-            "insiders is about parties that hold rows; where every party has columns of all rows it means nothing, so "
-            "leave it out"
-        )
-    for name, value in (("disclose", "node"), ("keys", "union")):
-        if getattr(spec.anonymization, name) == value:
-            raise ConfigurationError(f'{name} = "{value}" needs parties that hold rows; leave it out')
-
-
 def _quasi_identifier(section: JointAnonymizeSection, name: str) -> QuasiIdentifier:
     kind = section.columns.get(name, JointColumnSection()).kind
     return QuasiIdentifier(name, kind, Hierarchy.of(name, section.hierarchies[name]))

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from jobs.kinds.key import Key
-from jobs.kinds.templates import ALIGN
+from typing import Final
 
-_TABLES = """
+TABLES: Final = """
 [anonymize]
 quasi_identifiers = ["age", "sex"]  # these are generalised
 sensitive = ["diagnosis"]       # these are published as they are, and models look at them
@@ -24,14 +23,4 @@ diagnosis = {{ values = ["cold", "flu", "ulcer"] }}
 age = {{ builder = "intervals", widths = [10, 50], range = [0, 99] }}
 sex = [["f", "*"], ["m", "*"]]  # or the path of a file of CSV, a leaf a line
 """
-_ROWS = """\
-# algorithm = "optimal"         # or "samarati", "mondrian"
-# insider_k = 2                 # of each class, the others of a party hold no rows or so many
-"""
-
-
-def template(key: Key) -> str:
-    """The tables of a job of a key, `[job]` apart."""
-    if key.partition == "vertical":
-        return ALIGN + _TABLES.format(more="")
-    return _TABLES.format(more=_ROWS)
+"""`more` are keys of [anonymize] of one way in which data are parted."""

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 import comine
-from jobs.kinds.models import plan as module
+from jobs.kinds.models.columns import plan as module
 from jobs.plan.answer import Answer
 from jobs.plan.estimate import estimate
 from protos.v1.plan_pb2 import Speed

@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 
 from anonymize.models import DistinctDiversity, TCloseness
 from jobs.kinds.kind import NO_RESOURCES
-from jobs.kinds.release.anonymising import anonymise_rows, check_persons
-from jobs.kinds.release.anonymising import openings as job_openings
+from jobs.kinds.registry import kind_of
+from jobs.kinds.release.checks import check_persons
 from link.errors import InputDataError
 from mining.data.table_rows import TableRows
 from mining.data.tables import Table
@@ -121,13 +121,14 @@ def test_a_job_over_blocks_gives_the_release_of_memory(tmp_path: Path) -> None:
     own = parted(people(60, 3), np.random.default_rng(1).integers(0, 3, 60), PARTIES[:3])
     blocks = {party: in_blocks(each, evenly(each.n_rows, 3), tmp_path / party) for party, each in own.items()}
     spec = job(max_suppression="0.1")
+    kind = kind_of(spec)
     found = [
-        run(tables, lambda session, data: anonymise_rows(session, spec, data, NO_RESOURCES), job_openings(spec))
+        run(tables, lambda session, data: kind.run(session, spec, data, NO_RESOURCES), kind.disclosure(spec).declared)
         for tables in (own, blocks)
     ]
-    for party, (n_rows, release) in found[0].items():
-        assert n_rows == found[1][party][0]
-        assert release.table.equals(found[1][party][1].table)
+    for party, outcome in found[0].items():
+        assert outcome.n_rows == found[1][party].n_rows
+        assert outcome.finding.release.table.equals(found[1][party].finding.release.table)
 
 
 @pytest.mark.parametrize(("ids", "wrong"), [(40, False), (39, True)])
@@ -136,7 +137,7 @@ def test_rows_of_one_id_are_found_in_blocks(tmp_path: Path, ids: int, wrong: boo
     columns = [pa.chunked_array([pa.array(values, pa.string())]) for values in cells.values()]
     rows = in_blocks(Table.of(tuple(cells), columns, ("id",), "the test"), evenly(40, 3), tmp_path / "blocks")
     with fails("E101") if wrong else nullcontext():
-        check_persons(job(), rows, "north")
+        check_persons(rows, "north")
 
 
 class Pickled:

@@ -15,7 +15,7 @@ import pytest
 import comine
 from anonymize.hierarchies.files import rows_of
 from anonymize.verifier import verify
-from jobs.kinds.release import anonymising as anonymize_task
+from jobs.kinds.release import checks
 from jobs.kinds.release.parameters import joint_anonymisation
 from jobs.kinds.release.release import Anonymized
 from jobs.loading import job_of
@@ -228,18 +228,18 @@ def _table(note: list[str], ids: list[str] | None = None) -> Table:
 def test_a_party_publishes_no_column_that_tells_its_rows_apart(note: str) -> None:
     cells = [note.format(row=row, most=row if row % 5 > 1 else "") for row in range(40)]
     with fails("E101"):
-        anonymize_task.check_insensitive(job(allow_unique=[]), _table(cells), "north")
-    anonymize_task.check_insensitive(job(allow_unique=["note"]), _table(cells), "north")
-    anonymize_task.check_insensitive(job(sensitive=["ill", "note"], insensitive=[]), _table(cells), "north")
-    anonymize_task.check_insensitive(job(allow_unique=[]), _table(cells[:19]), "north")
-    anonymize_task.check_insensitive(job(allow_unique=[]), _table([f"{row // 2}" for row in range(40)]), "north")
+        checks.check_insensitive(job(allow_unique=[]), _table(cells), "north")
+    checks.check_insensitive(job(allow_unique=["note"]), _table(cells), "north")
+    checks.check_insensitive(job(sensitive=["ill", "note"], insensitive=[]), _table(cells), "north")
+    checks.check_insensitive(job(allow_unique=[]), _table(cells[:19]), "north")
+    checks.check_insensitive(job(allow_unique=[]), _table([f"{row // 2}" for row in range(40)]), "north")
 
 
 def test_a_party_publishes_no_two_rows_of_one_id() -> None:
     ids = [f"p{min(row, 38)}" for row in range(40)]
     with fails("E101"):
-        anonymize_task.check_persons(job(), _table(["x"] * 40, ids), "north")
-    anonymize_task.check_persons(job(), _table(["x"] * 40), "north")
+        checks.check_persons(_table(["x"] * 40, ids), "north")
+    checks.check_persons(_table(["x"] * 40), "north")
 
 
 def test_what_may_be_unique_is_insensitive() -> None:

@@ -9,8 +9,8 @@ import pytest
 
 import comine
 from coordinator.cli.plan import in_all
-from jobs.kinds.release.plan import estimate_anonymization
 from jobs.plan.answer import Answer
+from jobs.plan.estimate import estimate
 from jobs.plan.plan import Plan
 from jobs.spec.job import JobSpec
 from protos.v1.plan_pb2 import Speed
@@ -26,7 +26,7 @@ KINDS = ("bytes_sent", "bytes_received")
 
 def planned(spec: JobSpec, rows: list[int | None]) -> Plan:
     answers = {party: Answer(party, SPEED, 0, number) for party, number in zip(spec.job.parties, rows, strict=True)}
-    return estimate_anonymization(spec, answers, 0.001)
+    return estimate(spec, answers, 0.001)
 
 
 @pytest.mark.slow

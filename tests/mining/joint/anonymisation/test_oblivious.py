@@ -21,8 +21,8 @@ from anonymize.models import DistinctDiversity, Model, TCloseness
 from anonymize.verifier import verify
 from crypto.primitives.shares.additive import AdditiveShare
 from jobs.kinds.release.parameters import joint_anonymisation
-from jobs.kinds.release.plan import estimate_anonymization
 from jobs.plan.answer import Answer
+from jobs.plan.estimate import estimate
 from jobs.statement import statement
 from mining.joint.anonymisation import oblivious
 from mining.joint.anonymisation.disclosure import openings
@@ -271,7 +271,7 @@ def test_losses_and_places_share_a_word() -> None:
 )
 def test_a_plan_says_what_is_examined(changes: dict[str, Any], says: str) -> None:
     answers = {party: Answer(party, Speed(), 1000, 100) for party in PARTIES[:3]}
-    plan = estimate_anonymization(job(**changes), answers, 0.01)
+    plan = estimate(job(**changes), answers, 0.01)
     assert any(says in sentence for sentence in plan.assumptions)
 
 

@@ -1,38 +1,28 @@
-"""The plan of a job that learns a model: its sums as far as the job file says, else what it may take."""
+"""The plan of a model over rows: its sums as far as the job file says, else what it may take."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final
 
 from crypto.protocols.sums.costs import agreement_traffic, sum_traffic
 from crypto.protocols.sums.secure_sum import word_for
-from jobs.kinds.columns.plan import estimate as estimate_columns
-from jobs.kinds.models.learning import how
-from jobs.kinds.models.parameters import ModelParameters, columns_of, model_parameters
+from jobs.kinds.models.parameters import ModelParameters, model_parameters
+from jobs.kinds.models.rows.run import STRATEGY
 from jobs.plan.answer import Answer
 from jobs.plan.plan import Plan
 from jobs.plan.prices import NODE_BYTES, UNKNOWN_ROWS, session_s
 from jobs.plan.session_plan import session_plan
 from jobs.spec.job import JobSpec
 from link.traffic import Traffic
-from mining.joint.models.aligned import code_bytes
 from mining.models.decision_tree import TreeParameters
 from mining.models.kmeans import KMeansParameters
 from mining.models.naive_bayes import NaiveBayesParameters
 
-_NOTABLE_BYTES: Final = 100 << 20
 _WORD_BYTES = 8
-_ONLY_ROWS = (
-    "The figures are those of the alignment. What it takes to learn the model comes on top and is not counted: it "
-    "grows with the common rows and with the values, cuts and steps of the columns."
-)
 
 
 def estimate_model(spec: JobSpec, answers: Mapping[str, Answer], latency_s: float, *others: str) -> Plan:
     """What the job will cost and disclose; arguments as in `estimate`."""
-    if spec.is_vertical:
-        return _of_columns(spec, estimate_columns(spec, answers, latency_s, *others, _ONLY_ROWS))
     answers = {name: answers[name] for name in spec.job.parties}
     published = [answer.n_rows for answer in answers.values() if answer.n_rows is not None]
     n_rows = sum(published) * len(answers) // len(published) if published else None
@@ -49,7 +39,7 @@ def estimate_model(spec: JobSpec, answers: Mapping[str, Answer], latency_s: floa
         session_s(traffic, speeds, latency_s, spec.plan.bytes_per_s),
         dict.fromkeys(answers, NODE_BYTES),
         n_rows=n_rows,
-        strategy=how(spec),
+        strategy=STRATEGY,
         batches=[],
         assumptions=[
             *others,
@@ -58,23 +48,6 @@ def estimate_model(spec: JobSpec, answers: Mapping[str, Answer], latency_s: floa
             f"A message takes {1000 * latency_s:.1f} ms between parties.",
         ],
     )
-
-
-def _of_columns(spec: JobSpec, aligned: Plan) -> Plan:
-    """The plan of the alignment, with the memory of the codes of all columns, as if each party had all.
-
-    They are in memory where the table lies in blocks, too.
-    """
-    columns = (aligned.n_rows or 0) * code_bytes(columns_of(model_parameters(spec)))
-    parties = {
-        name: party.model_copy(update={"memory_bytes": party.memory_bytes + columns})
-        for name, party in aligned.parties.items()
-    }
-    said = list(aligned.assumptions)
-    if columns >= _NOTABLE_BYTES:
-        said.append(f"Codes of the model's columns take up to {columns / 1e9:.1f} GB of memory, in blocks as well.")
-    strategy = f"{how(spec)}, {spec.alignment.mode}"
-    return aligned.model_copy(update={"strategy": strategy, "parties": parties, "assumptions": said})
 
 
 def _enter(traffic: Traffic, spec: JobSpec, task: ModelParameters, n_rows: int) -> list[str]:

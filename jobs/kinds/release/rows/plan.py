@@ -1,13 +1,12 @@
-"""The plan of a job that anonymises: between what it costs, since which nodes are examined depends on the rows."""
+"""The plan of a release of rows: between what it costs, since which nodes are examined depends on the rows."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
 from crypto.primitives.sealed import OVERHEAD
-from jobs.kinds.columns.plan import estimate as estimate_columns
 from jobs.kinds.release.parameters import joint_anonymisation
-from jobs.kinds.release.plan_range import Setting, cost_range
+from jobs.kinds.release.rows.plan_range import Setting, cost_range
 from jobs.plan.answer import Answer
 from jobs.plan.plan import Plan
 from jobs.plan.prices import NODE_BYTES
@@ -47,19 +46,10 @@ _HIDDEN = (
 )
 _COPIES = 4  # of rows in their packed form
 _CELL_BYTES = 48  # of a cell of a release, as text and as it is signed
-_ONLY_ALIGNED = (
-    "The figures are those of the alignment alone, which is the smaller part. Which nodes are examined depends on the "
-    "rows: each table that is computed takes some hundred bytes for every common row, and the joined rows are sent "
-    "some twenty times over."
-)
 
 
 def estimate_anonymization(spec: JobSpec, answers: Mapping[str, Answer], latency_s: float, *others: str) -> Plan:
     """What the job will cost and disclose; arguments as in `estimate`."""
-    if spec.is_vertical:
-        return estimate_columns(spec, answers, latency_s, *others, _ONLY_ALIGNED).model_copy(
-            update={"strategy": spec.anonymization.algorithm, "is_least": True}
-        )
     answers = {name: answers[name] for name in spec.job.parties}
     published = [answer.n_rows for answer in answers.values() if answer.n_rows is not None]
     n_rows = sum(published) * len(answers) // len(published) if published else None

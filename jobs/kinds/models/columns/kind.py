@@ -1,0 +1,117 @@
+"""Models: naive Bayes, decision trees and k-means, over columns of the same rows at several parties."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import Final
+
+from jobs.kinds.alignment.parameters import check_alignment, row_alignment
+from jobs.kinds.alignment.unions import of_alignment
+from jobs.kinds.key import Key
+from jobs.kinds.kind import ALL, Disclosure, Unions
+from jobs.kinds.models.models_kind import (
+    ModelsKind,
+    check_model,
+    check_table,
+    disclosed,
+    model_learned,
+    model_openings,
+)
+from jobs.kinds.models.parameters import columns_of, model_parameters
+from jobs.kinds.models.tables import MODEL_TABLES
+from jobs.kinds.models.template import template
+from jobs.kinds.templates import ALIGN
+from jobs.spec.job import JobSpec
+from link.errors import ConfigurationError
+from mining.joint import align
+from mining.joint.collusion import NOBODY_ELSE
+from mining.joint.collusion import collusion as collusion_of_sums
+from mining.joint.models.aligned import one_holder_each
+
+
+class ModelsOfColumns(ModelsKind):
+    """Models over columns of the same rows at several parties."""
+
+    computation = "jobs.kinds.models.columns.run"
+    planning = "jobs.kinds.models.columns.plan"
+    over = "the columns"
+
+    def template(self, key: Key, parties: tuple[str, ...]) -> str:
+        return ALIGN + template(key.task)
+
+    def tables(self, spec: JobSpec) -> Mapping[str, frozenset[str]]:
+        own = {MODEL_TABLES[spec.job.task]: ALL, "columns": ALL, "align": ALL, "plan": ALL}
+        return own | {"trust": frozenset({"compute"})} if spec.k_means is not None else own
+
+    def check(self, spec: JobSpec) -> None:
+        check_table(spec)
+        check_alignment(spec)
+        if spec.alignment.mode == "union" and spec.k_means is not None:
+            raise ConfigurationError(
+                'task = "k-means" shows all parties the cluster of every common row, so [align] mode = "union" would '
+                'hide nothing; use "intersection"'
+            )
+        check_model(spec)
+
+    def disclosure(self, spec: JobSpec) -> Disclosure:
+        common, parties = row_alignment(spec), spec.job.parties
+        everywhere = common.mode == "intersection"
+        return disclosed(
+            spec,
+            (*align.openings(common, parties), *model_openings(spec, vertical=True, everywhere=everywhere)),
+            (*align.learned(common, parties), *model_learned(spec, vertical=True)),
+            _collusion(spec),
+            _worst(spec),
+        )
+
+    def shares(self, spec: JobSpec) -> bool:
+        return spec.k_means is not None
+
+    def unions(self, spec: JobSpec) -> Unions:
+        return of_alignment(spec)
+
+    def refusals(self, spec: JobSpec) -> frozenset[str]:
+        return frozenset({"domains", "ids"})
+
+    def check_columns(self, spec: JobSpec, columns: Mapping[str, Collection[str]]) -> None:
+        one_holder_each([attribute.name for attribute in columns_of(model_parameters(spec))], columns)
+
+    def engine(self, spec: JobSpec) -> str | None:
+        return "ot" if spec.k_means is None else None
+
+    def facts(self, spec: JobSpec, strategy: str) -> list[tuple[str, str]]:
+        return [("alignment", spec.alignment.mode)]
+
+
+def _collusion(spec: JobSpec) -> str:
+    parties = spec.job.parties
+    if len(parties) == 2:
+        return "none is needed: each of the two parties is alone"
+    rows = align.collusion(parties, spec.alignment.mode)
+    if spec.k_means is not None:
+        first, second = spec.compute
+        hidden = (
+            f"distances withstand all parties but {first} and {second}; these two together could learn the sum over "
+            "the others of each distance's parts"
+        )
+        return f"{hidden}; of the alignment, {rows}"
+    first, second = parties[:2]
+    hidden = (
+        f"products over two parties withstand either of them, and those over more all parties but {first} and "
+        f"{second}, which together could learn each product's count"
+    )
+    return f"{hidden}; {collusion_of_sums(parties)}; of the alignment, {rows}"
+
+
+def _worst(spec: JobSpec) -> str:
+    parties = spec.job.parties
+    if len(parties) == 2:
+        return NOBODY_ELSE
+    if spec.k_means is not None:
+        first, second = spec.compute
+        return f"{first} and {second} together could compute the others' part of every row's distances"
+    first, second = parties[:2]
+    return f"{first} and {second} together could compute the count of every combination of values"
+
+
+KIND: Final = ModelsOfColumns()
