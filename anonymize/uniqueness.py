@@ -20,6 +20,7 @@ from anonymize.columns import missing, text_of
 from anonymize.grouping import group
 from anonymize.roles import Roles
 from link.errors import ConfigurationError
+from link.files.printable import enumeration
 
 IDENTIFYING: Final = Fraction(1, 2)
 """The share of rows above which a column whose values few rows have identifies rows, and is refused."""
@@ -220,7 +221,7 @@ def _listed(names: Sequence[str]) -> str:
     quoted = [f'"{name}"' for name in names]
     if len(quoted) == 1:
         return f"a value of {quoted[0]}"
-    return f"values of {', '.join(quoted[:-1])} and {quoted[-1]} together"
+    return f"values of {enumeration(quoted)} together"
 
 
 def _codes(cells: pa.ChunkedArray) -> NDArray[np.int64]:

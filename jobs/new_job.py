@@ -10,6 +10,7 @@ from jobs.kinds.kind import Kind
 from jobs.kinds.packages import BUILT_IN, added
 from jobs.kinds.registry import kind_at
 from link.errors import ConfigurationError, UsageError
+from link.files.printable import enumeration
 from link.files.toml_text import quoted
 
 _HEAD: Final = """\
@@ -41,7 +42,7 @@ def key_of(task: str, partition: str | None, model: str) -> Key:
     keys = (*BUILT_IN, *added())
     tasks = tuple(dict.fromkeys(key.task for key in keys))
     if task not in tasks:
-        raise UsageError(f"--task is {', '.join(tasks[:-1])} or {tasks[-1]}, not '{task}'")
+        raise UsageError(f"--task is {enumeration(tasks, 'or')}, not '{task}'")
     if partition is not None and partition not in get_args(Partition):
         raise UsageError(f"--partition is {' or '.join(get_args(Partition))}, not '{partition}'")
     fitting = [key for key in keys if (key.task, key.model) == (task, model) and partition in (None, key.partition)]

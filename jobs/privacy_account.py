@@ -8,13 +8,33 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import Final
+from typing import Final, Protocol
 
 from jobs.kinds.packages import ModelName
 from mining.joint.hybrid.parameters import MOST_LOCAL
 
 LARGEST_LOCAL: Final = Decimal(MOST_LOCAL)
 """ε of a report of a shuffled job that names no `local_epsilon`, at most."""
+
+
+class PrivacyTerms(Protocol):
+    """What of a `[privacy]` table says what a job may cost."""
+
+    @property
+    def model(self) -> str:
+        """The privacy model."""
+
+    @property
+    def epsilon(self) -> Decimal | None:
+        """ε of one record."""
+
+    @property
+    def delta(self) -> Decimal | None:
+        """δ of one record."""
+
+    @property
+    def local_epsilon(self) -> Decimal | None:
+        """The most ε of a report, where the table says it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -243,12 +243,13 @@ def show(out: _Out = Path("pki"), as_json: AsJson = False) -> None:
 
 def _role(role: str) -> Role:
     from link.errors import UsageError
+    from link.files.printable import enumeration
     from link.pki.identity import ROLES
 
     for known in ROLES:
         if role == known:
             return known
-    raise UsageError(f"--role is {', '.join(ROLES[:-1])} or {ROLES[-1]}, not '{role}'")
+    raise UsageError(f"--role is {enumeration(ROLES, 'or')}, not '{role}'")
 
 
 def _key_state(judged: Judged) -> str:

@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 
 from jobs.kinds.finding import Finding, SavedFinding
-from jobs.kinds.itemsets_finding import sections, sizes, table_files
+from jobs.kinds.itemsets_finding import sections, sizes, table_files, table_names
 from jobs.kinds.packed_itemsets import digest
 from jobs.report.tables import page_data
 from jobs.results.destination import ESTIMATES_FILE
@@ -113,6 +113,9 @@ class FoundEstimates(Finding):
 
     def page_data(self, spec: JobSpec) -> dict[str, Any]:
         return page_data(self.tables(spec), self.itemsets.items, counted=True, estimated=True)
+
+    def methods(self, spec: JobSpec) -> tuple[tuple[str, ...], str]:
+        return table_names(spec), "give tables"
 
     def summary(self, spec: JobSpec) -> str:
         found = f"{len(self.itemsets):,} itemsets"

@@ -135,6 +135,10 @@ class Finding(ABC):
         """It in words, for a terminal; nothing where its tables say it."""
         yield from ()
 
+    def methods(self, spec: JobSpec) -> tuple[tuple[str, ...], str]:
+        """The methods of a result in Python that give it, and what these are good for, as the end of a sentence."""
+        return (), ""
+
     @abstractmethod
     def summary(self, spec: JobSpec) -> str:
         """It in a few words."""

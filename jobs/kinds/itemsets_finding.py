@@ -124,6 +124,9 @@ class FoundItemsets(Finding):
     def page_data(self, spec: JobSpec) -> dict[str, Any]:
         return page_data(self.tables(spec), self.itemsets.items, counted=self.itemsets.counted, estimated=False)
 
+    def methods(self, spec: JobSpec) -> tuple[tuple[str, ...], str]:
+        return table_names(spec), "give tables"
+
     def summary(self, spec: JobSpec) -> str:
         found = f"{len(self.itemsets):,} frequent itemsets"
         if spec.rules is not None:
@@ -131,10 +134,14 @@ class FoundItemsets(Finding):
         return found if self.itemsets.counted else f"{found}, supports not disclosed,"
 
 
+def table_names(spec: JobSpec) -> tuple[str, ...]:
+    """The tables of itemsets, and of rules where the job finds some."""
+    return ("itemsets",) if spec.rules is None else ("itemsets", "rules")
+
+
 def table_files(spec: JobSpec) -> frozenset[str]:
-    """The files of the tables of itemsets, and of rules where the job finds some."""
-    names = ("itemsets",) if spec.rules is None else ("itemsets", "rules")
-    return frozenset(f"{name}.{suffix}" for name in names for suffix in ("csv", "parquet"))
+    """The files of these tables."""
+    return frozenset(f"{name}.{suffix}" for name in table_names(spec) for suffix in ("csv", "parquet"))
 
 
 def _read_once(saved: SavedFinding, suffix: str, n_rows: int, *, counted: bool, rules: bool) -> bytes:

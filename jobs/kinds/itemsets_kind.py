@@ -25,6 +25,12 @@ class ItemsetsKind(Kind):
     def facets(self, spec: JobSpec) -> frozenset[Facet]:
         return frozenset({"itemsets"})
 
+    def told(self, spec: JobSpec, size: str, n_rows: int | None, found: str | None) -> str:
+        over = f"{'about ' if self.noisy_rows else ''}{n_rows:,} transactions of {len(spec.job.parties)} parties"
+        if found is None:
+            return f"mined {over}; the result is at {', '.join(spec.job.recipients)}"
+        return f"{found} of {over}"
+
     def lead(self, spec: JobSpec) -> tuple[str, str]:
         what = "Association rules" if spec.rules is not None else "Frequent itemsets"
         over = "columns" if spec.is_vertical else "all rows"

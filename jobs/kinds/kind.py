@@ -12,7 +12,7 @@ from crypto.primitives.scratch_file import ScratchLimits
 from crypto.protocols.alignment.list_limits import IN_MEMORY
 from jobs.kinds.finding import Finding
 from jobs.kinds.key import Key
-from jobs.privacy_account import Charge
+from jobs.privacy_account import Charge, PrivacyTerms
 from jobs.spec.job import JobSpec
 from mining.joint.hybrid.spool_limits import DEFAULT_SPOOL_LIMITS, SpoolLimits
 from mining.joint.progress import KEEPS_NOTHING, LevelKeeper
@@ -178,6 +178,16 @@ class Kind(ABC):
     def charge(self, spec: JobSpec) -> Charge:
         """The most that a job may cost a record."""
 
+    def charge_written(self, privacy: PrivacyTerms) -> Charge:
+        """The most that a job with such a [privacy] table may have cost, whatever else another version wrote of it.
+
+        Raises:
+            ValueError: The table does not say it.
+            ArithmeticError: A number of it is none.
+            KeyError: It lacks one.
+        """
+        raise ValueError("what such jobs cost is not in their [privacy] table alone")
+
     @abstractmethod
     def facets(self, spec: JobSpec) -> frozenset[Facet]:
         """What a job opens, in the words of policies: a node refuses a job with a facet that it has no rules for."""
@@ -211,6 +221,20 @@ class Kind(ABC):
         if self.finding is None:
             raise ValueError("such a job finds nothing but numbers of rows")
         return self.finding.unpack(packed)
+
+    def told(self, spec: JobSpec, size: str, n_rows: int | None, found: str | None) -> str:
+        """What came of a job, in a line for people.
+
+        Args:
+            spec: The job.
+            size: The number of rows that it ran over, in words.
+            n_rows: This number; None where it is not told.
+            found: What its finding says of itself; None where there is none, or it is elsewhere.
+        """
+        if found is None and self.finds is not None:
+            found = f"the {self.finds} is at {', '.join(spec.job.recipients)}"
+        over = f"task {spec.job.task}: {size} of {len(spec.job.parties)} parties"
+        return f"{over}; {found}" if found else over
 
     @abstractmethod
     def lead(self, spec: JobSpec) -> tuple[str, str]:

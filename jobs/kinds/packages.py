@@ -16,6 +16,7 @@ from typing import Annotated, Any, Final, get_args
 from pydantic import AfterValidator, WithJsonSchema
 
 from jobs.kinds.key import Key, Partition
+from link.files.printable import enumeration
 from link.plugins import Plugin, plugins
 
 GROUP: Final = "comine.kinds"
@@ -85,8 +86,8 @@ def is_pure(model: str) -> bool:
 def _known(what: str, built_in: tuple[str, ...], of: Callable[[Key], str]) -> Callable[[str], str]:
     def check(name: str) -> str:
         if name not in built_in and name not in map(of, added()):
-            listed = ", ".join(f"'{each}'" for each in built_in[:-1])
-            raise ValueError(f"there is no {what} of that name; there are {listed} and '{built_in[-1]}'")
+            listed = enumeration([f"'{each}'" for each in built_in])
+            raise ValueError(f"there is no {what} of that name; there are {listed}")
         return name
 
     return check

@@ -5,7 +5,6 @@ from __future__ import annotations
 from itertools import islice
 from typing import Final
 
-from jobs.kinds.registry import kind_of
 from jobs.report.content import entries, figures
 from jobs.report.render import render
 from jobs.report.tables import top
@@ -20,13 +19,15 @@ def notebook(result: ResultRecord) -> str:
     """A fragment of HTML that loads nothing and takes its colours from where it stands."""
     itemsets, rules = result.tables.get("itemsets"), result.tables.get("rules")
     counted = result.finding is None or result.finding.account(result.spec).get("counted") is not False
+    methods, use = ((), "") if result.finding is None else result.finding.methods(result.spec)
     by = "lift" if rules is not None and "lift" in rules.column_names else "count"
     return render(
         "notebook.html.j2",
         job=result.spec.job,
         simulated=result.simulated,
         figures=figures(result),
-        mines=kind_of(result.spec).finds == "itemsets",
+        methods=methods,
+        use=use,
         elsewhere=result.is_elsewhere,
         lines=[] if result.finding is None else list(islice(result.finding.lines(), _LINES)),
         counted=counted,

@@ -11,6 +11,7 @@ from pydantic import BeforeValidator, ConfigDict, Field
 from pydantic_core import PydanticKnownError
 
 from jobs.spec.toml import TomlTable
+from link.files.printable import enumeration
 
 MAX_DIGITS = 40  # of a decimal, on either side of the point: exact arithmetic with 1E-999999999 would never end
 
@@ -45,8 +46,7 @@ def one_of(known: Sequence[str], value: str) -> str:
         PydanticKnownError: It is another one; worded as for a `Literal` of them.
     """
     if value not in known:
-        *others, last = map(repr, known)
-        raise PydanticKnownError("literal_error", {"expected": f"{', '.join(others)} or {last}" if others else last})
+        raise PydanticKnownError("literal_error", {"expected": enumeration([*map(repr, known)], "or")})
     return value
 
 

@@ -30,10 +30,10 @@ def one_line(text: str) -> str:
     return " ".join("".join(c if c.isprintable() else " " for c in text).split())[:_MAX_SENTENCE]
 
 
-def enumeration(names: Sequence[str]) -> str:
-    """Names as one says them: the last after "and"; there is one at least."""
+def enumeration(names: Sequence[str], word: str = "and") -> str:
+    """Names as one says them: the last after a word; there is one at least."""
     *some, last = names
-    return f"{', '.join(some)} and {last}" if some else last
+    return f"{', '.join(some)} {word} {last}" if some else last
 
 
 def text_width() -> int:

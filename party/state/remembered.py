@@ -7,12 +7,15 @@ which are what the other one did; of a specification that has other keys or valu
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from typing import Any, Final, NamedTuple
 
 from jobs.kinds.charge import charge
-from jobs.kinds.registry import read_spec
-from jobs.privacy_account import LARGEST_LOCAL, Charge
+from jobs.kinds.kind import EXACT
+from jobs.kinds.packages import BUILT_IN, added
+from jobs.kinds.registry import kind_at, read_spec
+from jobs.privacy_account import Charge
 from jobs.spec.job import JobSpec
 from jobs.union_limit import blurred_merges
 from link.errors import ConfigurationError
@@ -69,31 +72,51 @@ def _as_written(contents: Any, why: ConfigurationError) -> Remembered:
         dataset, name, parties = job["dataset"], job["name"], job["parties"]
         if not all(type(text) is str and text for text in (dataset, name, *parties)) or not isinstance(parties, list):
             raise why
-        cost = _charge(contents.get("privacy") or {"model": "exact"})
+        cost = _charge(_Written(contents.get("privacy") or {"model": EXACT.model}))
     except (KeyError, TypeError, AttributeError, ValueError, InvalidOperation):
         raise why from None
     merges = _MOST_MERGES if len(parties) > _KNOWN_PARTIES else 0
     return Remembered(dataset, name, tuple(parties), "", cost, merges, None)
 
 
-def _charge(privacy: Any) -> Charge:
-    """As `jobs.privacy_account.charge`.
+@dataclass(frozen=True, slots=True)
+class _Written:
+    """A `[privacy]` table of any version, of which only these keys are read.
+
+    Each raises KeyError where it is missing, and ValueError or ArithmeticError where it is no number.
+    """
+
+    table: Any
+
+    @property
+    def model(self) -> str:
+        return str(self.table["model"])
+
+    @property
+    def epsilon(self) -> Decimal:
+        return _number(self.table["epsilon"])
+
+    @property
+    def delta(self) -> Decimal:
+        return _number(self.table["delta"])
+
+    @property
+    def local_epsilon(self) -> Decimal | None:
+        given = self.table.get("local_epsilon")
+        return None if given is None else _number(given)
+
+
+def _charge(privacy: _Written) -> Charge:
+    """What the kinds of its model say.
 
     Raises:
-        ValueError: The model is not one of these, or lacks a number.
+        ValueError: No kind has the model, or the table does not say it.
     """
-    model = privacy["model"]
-    if model == "exact":
-        return Charge("exact", None, None, None)
-    epsilon, delta = _number(privacy["epsilon"]), Decimal(0) if model == "local" else _number(privacy["delta"])
-    match model:
-        case "local" | "blended":
-            return Charge(model, epsilon, epsilon, delta)
-        case "shuffle":
-            own = privacy.get("local_epsilon")
-            return Charge(model, LARGEST_LOCAL if own is None else _number(own), epsilon, delta)
-        case "distributed":
-            return Charge(model, None, epsilon, delta)
+    if privacy.model == EXACT.model:
+        return EXACT
+    for key in (*BUILT_IN, *added()):
+        if key.model == privacy.model:
+            return kind_at(key).charge_written(privacy)
     raise ValueError
 
 

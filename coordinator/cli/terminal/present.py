@@ -85,15 +85,8 @@ def _cell(value: Any) -> str:
 
 
 def _summary(result: Result, out: Path | None) -> str:
-    spec, kind, parties = result.spec, kind_of(result.spec), len(result.parties)
-    recipients, written = ", ".join(spec.job.recipients), f"; written to {out}" if out is not None else ""
-    finding = "" if result.finding is None else result.finding.summary(spec)
-    if kind.finds != "itemsets":
-        if result.is_elsewhere:
-            finding = f"the {kind.finds} is at {recipients}"
-        return f"task {spec.job.task}: {result.size} of {parties} parties{f'; {finding}' if finding else ''}{written}"
-    over = f"{'about ' if kind.noisy_rows else ''}{result.n_rows:,} transactions of {parties} parties"
-    if result.finding is None:
-        account = f"; the account is written to {out}" if out is not None else ""
-        return f"mined {over}; the result is at {recipients}{account}"
-    return f"{finding} of {over}{written}"
+    found = None if result.finding is None else result.finding.summary(result.spec)
+    told = kind_of(result.spec).told(result.spec, result.size, result.n_rows, found)
+    if out is None:
+        return told
+    return f"{told}; {'the account is ' if result.is_elsewhere else ''}written to {out}"

@@ -20,7 +20,7 @@ from jobs.kinds.kind import Disclosure
 from jobs.kinds.words import excluded, watched
 from jobs.plan.answer import Answer
 from jobs.plan.plan import Plan
-from jobs.privacy_account import Charge
+from jobs.privacy_account import Charge, PrivacyTerms
 from jobs.spec.job import JobSpec
 from mining.joint.blended import disclosure
 
@@ -61,8 +61,11 @@ class Blended(EstimatesKind):
         return estimate_blended(spec, answers, latency_s, *others)
 
     def charge(self, spec: JobSpec) -> Charge:
+        return self.charge_written(spec.privacy)
+
+    def charge_written(self, privacy: PrivacyTerms) -> Charge:
         """A record either is perturbed or counts at its trusted party; both are charged, the same at all parties."""
-        return Charge("blended", spec.privacy.epsilon, spec.privacy.epsilon, spec.privacy.delta)
+        return Charge("blended", privacy.epsilon, privacy.epsilon, privacy.delta)
 
 
 KIND: Final = Blended()

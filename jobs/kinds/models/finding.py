@@ -90,5 +90,8 @@ class FoundModel(Finding):
     def lines(self) -> Iterator[str]:
         return self.model.lines()
 
+    def methods(self, spec: JobSpec) -> tuple[tuple[str, ...], str]:
+        return ("model",), "can predict"
+
     def summary(self, spec: JobSpec) -> str:
         return ""

@@ -24,7 +24,7 @@ from jobs.kinds.noisy.template import template
 from jobs.kinds.words import estimated_result, excluded, watched
 from jobs.plan.answer import Answer
 from jobs.plan.plan import Plan
-from jobs.privacy_account import Charge
+from jobs.privacy_account import Charge, PrivacyTerms
 from jobs.spec.job import JobSpec
 from mining.joint.distributed import disclosure
 from mining.joint.parameters import HorizontalMining
@@ -67,7 +67,10 @@ class Noisy(EstimatesKind):
         return estimate_noisy(spec, answers, latency_s, *others)
 
     def charge(self, spec: JobSpec) -> Charge:
-        return Charge("distributed", None, spec.privacy.epsilon, spec.privacy.delta)
+        return self.charge_written(spec.privacy)
+
+    def charge_written(self, privacy: PrivacyTerms) -> Charge:
+        return Charge("distributed", None, privacy.epsilon, privacy.delta)
 
     def protects_from_parties(self, spec: JobSpec) -> bool:
         return spec.privacy.colluding > 0

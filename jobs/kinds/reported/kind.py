@@ -23,7 +23,7 @@ from jobs.kinds.reported.template import template
 from jobs.kinds.words import estimated_result, excluded, watched
 from jobs.plan.answer import Answer
 from jobs.plan.plan import Plan
-from jobs.privacy_account import LARGEST_LOCAL, Charge
+from jobs.privacy_account import LARGEST_LOCAL, Charge, PrivacyTerms
 from jobs.spec.job import JobSpec
 from link.errors import ConfigurationError
 from mining.joint.hybrid import disclosure
@@ -73,10 +73,12 @@ class Reported(EstimatesKind):
         return estimate_reported(spec, answers, latency_s, *others)
 
     def charge(self, spec: JobSpec) -> Charge:
-        given = spec.privacy
-        if given.model == "shuffle":
-            return Charge("shuffle", given.local_epsilon or LARGEST_LOCAL, given.epsilon, given.delta)
-        return Charge("local", given.epsilon, given.epsilon, Decimal(0))
+        return self.charge_written(spec.privacy)
+
+    def charge_written(self, privacy: PrivacyTerms) -> Charge:
+        if privacy.model == "shuffle":
+            return Charge("shuffle", privacy.local_epsilon or LARGEST_LOCAL, privacy.epsilon, privacy.delta)
+        return Charge("local", privacy.epsilon, privacy.epsilon, Decimal(0))
 
     def shufflers(self, spec: JobSpec) -> tuple[str, ...]:
         return spec.shufflers if spec.privacy.model == "shuffle" else ()

@@ -9,6 +9,7 @@ import re
 from typing import Final
 
 from link.errors import ConfigurationError
+from link.files.printable import enumeration
 from link.plugins import load_class
 from mining.data.schemes.duckdb_file import DuckDb
 from mining.data.schemes.http import Http
@@ -62,5 +63,4 @@ def database_of(source: str) -> DatabaseScheme:
 
 def database_forms() -> str:
     """How URLs of databases are written, for people."""
-    *some, last = [scheme.form for scheme in OWN if isinstance(scheme, DatabaseScheme)]
-    return f"{', '.join(some)} or {last}"
+    return enumeration([scheme.form for scheme in OWN if isinstance(scheme, DatabaseScheme)], "or")

@@ -24,6 +24,8 @@ from party.policy.policy_input import PolicyInput
 from party.policy.rules import PolicySection
 from tests.errors import fails
 from tests.jobs.audit import kinds as examples
+from tests.mining.joint import model_jobs_world
+from tests.mining.joint.anonymisation import anonymisation_world, vertical_anonymisation_world
 from tests.mining.joint.hybrid import hybrid_world
 
 LOCAL: Final = {"model": "local", "epsilon": "2"}
@@ -43,10 +45,24 @@ def _blended() -> tuple[JobSpec, Mapping[str, Data]]:
     return hybrid_world.job(privacy=BLENDED, itemsets={"max_length": 1}), _baskets()
 
 
+def _model_of_columns() -> tuple[JobSpec, Mapping[str, Data]]:
+    _, tables = examples.JOBS["vertical"][0]()
+    return model_jobs_world.job("naive-bayes", partition="vertical", attributes=["smoker", "town"]), tables
+
+
+def _release_of_columns() -> tuple[JobSpec, Mapping[str, Data]]:
+    parties = ("north", "south")
+    held = {name: parties[place % 2] for place, name in enumerate(vertical_anonymisation_world.COLUMNS)}
+    tables = vertical_anonymisation_world.columns_of(anonymisation_world.people(30, 3), held, parties)
+    return vertical_anonymisation_world.job(parties), dict(tables)
+
+
 JOBS: Final = {
     **{name: made for name, (made, _) in examples.JOBS.items()},
     "perturbed": _perturbed,
     "blended": _blended,
+    "model of columns": _model_of_columns,
+    "release of columns": _release_of_columns,
 }
 
 

@@ -34,4 +34,4 @@ def estimate(
     if columns >= _NOTABLE_BYTES:
         said.append(f"Codes of the model's columns take up to {columns / 1e9:.1f} GB of memory, in blocks as well.")
     strategy = f"{strategy_of(spec)}, {spec.alignment.mode}"
-    return aligned.model_copy(update={"strategy": strategy, "parties": parties, "assumptions": said})
+    return aligned.model_copy(update={"strategy": strategy, "is_least": True, "parties": parties, "assumptions": said})

@@ -6,19 +6,24 @@ Engines of other distributions (`names`), classes of `Engine`, are loaded when a
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import Final
 
 from link.errors import ConfigurationError
 from link.files.printable import enumeration
 from link.plugins import load_class
 from mining.joint.vertical.engines.engine import Engine
-from mining.joint.vertical.engines.names import AUTO, GROUP, engine_names
-from mining.joint.vertical.engines.paillier.engine import Paillier
-from mining.joint.vertical.engines.replicated.engine import Replicated
-from mining.joint.vertical.engines.transfers.engine import Transfers
+from mining.joint.vertical.engines.names import AUTO, GROUP, HOMES, engine_names
 
-OWN: Final[dict[str, Engine]] = {engine.name: engine for engine in (Paillier(), Transfers(), Replicated())}
-"""The engines of comine itself. Of those that are equally quick and send equally much, `auto` takes the last."""
+
+def _made(home: str) -> Engine:
+    module, _, name = home.partition(":")
+    engine: Engine = getattr(import_module(f"mining.joint.vertical.engines.{module}"), name)()
+    return engine
+
+
+OWN: Final[dict[str, Engine]] = {name: _made(home) for name, home in HOMES.items()}
+"""The engines of comine itself."""
 
 
 def engine_named(name: str) -> Engine:
