@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
-PACKAGES := protos link crypto anonymize ldp mining jobs client party coordinator comine
+PACKAGES := protos link crypto anonymize ldp mining jobs client relay party coordinator comine
 
 .PHONY: help setup demo test test-slow spark s3 docs docs-tools check collected bench bench-peers protos lock screenshots clean
 
@@ -94,7 +94,7 @@ lock: setup  ## pin all dependencies with hashes (needs uv)
 	  --output-file requirements/build.txt
 	printf 'moto[s3]>=5.1\nflask>=3.1\nflask-cors>=6\n' | uv pip compile - --generate-hashes --universal --python-version 3.11 \
 	  --no-emit-index-url --no-emit-find-links --no-strip-extras --no-header --no-annotate --output-file requirements/s3.txt
-	printf 'cryptography>=47\ngrpcio>=1.80\nnumpy>=2.1\nprotobuf>=6.31\n' | uv pip compile - --constraint \
+	printf 'cryptography>=47\ngrpcio>=1.80\nnumpy>=2.1\nprotobuf>=6.31\nwebsockets>=15\n' | uv pip compile - --constraint \
 	  requirements/dev.txt --generate-hashes --universal --python-version 3.11 --no-emit-index-url --no-emit-find-links --no-strip-extras \
 	  --no-header --no-annotate --output-file requirements/client.txt
 	printf 'mkdocstrings-python>=2\nzensical>=0.0.70,<0.1\n' | uv pip compile - --constraint requirements/dev.txt \

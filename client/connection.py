@@ -24,6 +24,7 @@ from link.errors import (
     ProtocolViolation,
 )
 from link.pki.identity import Identity
+from link.relay.address import shown
 from link.transports.grpc_channel import dial_blocking
 from link.transports.grpc_errors import ConnectionBroken, explained, silent
 from protos.v1.frequency_pb2 import (
@@ -200,7 +201,7 @@ class Connection:
                     raise silent(self.party, self.address) from None
                 if answer is None:
                     raise ConnectionBroken(
-                        f"{self.party} at {self.address} ended the stream of reports before all had a receipt; "
+                        f"{self.party} at {shown(self.address)} ended the stream of reports before all had a receipt; "
                         "deliver them again",
                         party=self.party,
                     )

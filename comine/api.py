@@ -35,6 +35,7 @@ from jobs.spec.job import JobSpec
 from link.errors import ConfigurationError, InputDataError
 from link.files.printable import why_not_read
 from link.pki.identity import Identity
+from link.relay.address import shown
 from mining.data.source_options import SourceOptions
 
 if TYPE_CHECKING:
@@ -269,7 +270,7 @@ class Federation:
 
     def _repr_html_(self) -> str:
         rows = "".join(
-            f"<tr><th>{html.escape(name)}</th><td><code>{html.escape(address)}</code></td></tr>"
+            f"<tr><th>{html.escape(name)}</th><td><code>{html.escape(shown(address))}</code></td></tr>"
             for name, address in self._file.addresses.items()
         )
         return f"<b>{html.escape(self._file.federation.name)}</b><table>{rows}</table>"

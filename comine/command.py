@@ -38,6 +38,7 @@ _COMMANDS: Final = {
     "shuffle": "coordinator.cli.shuffle",
     "anonymize": "coordinator.cli.anonymize",
     "party": "party.cli",
+    "relay": "relay.cli",
 }
 """By name, in the order of the help: the module with its group `app`, or with a function of its name."""
 

@@ -23,6 +23,8 @@ from link.clocks import TOLERANCE_S, check_clocks
 from link.errors import ComineError, ConfigurationError, PeerError
 from link.pki.certificates import read_certificate
 from link.pki.identity import Identity, check_span
+from link.relay.address import shown
+from link.relay.gateway import SOCKET, local_address
 
 _FEW_DAYS: Final = 30
 
@@ -124,7 +126,8 @@ def _behind(who: str, number: int, latest: int) -> str:
 
 
 async def _examine(identity: Identity, tls: ssl.SSLContext, party: str, address: str) -> Check:
-    check = Check(party, address, days_left=await _certificate_days(tls, party, address))
+    days = await _certificate_days(tls, party, local_address(identity, party, address))
+    check = Check(party, shown(address), days_left=days)
     client = PartyClient(identity, party, address)
     try:
         description, ahead_s, certificate = await client.describe()
@@ -204,10 +207,14 @@ def _tls(credentials: Credentials) -> ssl.SSLContext:
 
 async def _certificate_days(tls: ssl.SSLContext, party: str, address: str) -> float | None:
     """Days left to the certificate shown at an address, where one that TLS accepts is shown."""
-    host, _, port = address.rpartition(":")
     try:
         async with asyncio.timeout(REACH_S):
-            _, writer = await asyncio.open_connection(host.strip("[]"), int(port), ssl=tls, server_hostname=party)
+            if address.startswith(SOCKET):
+                path = address.removeprefix(SOCKET)
+                _, writer = await asyncio.open_unix_connection(path, ssl=tls, server_hostname=party)
+            else:
+                host, _, port = address.rpartition(":")
+                _, writer = await asyncio.open_connection(host.strip("[]"), int(port), ssl=tls, server_hostname=party)
     except (OSError, TimeoutError):
         return None
     shown = writer.get_extra_info("ssl_object").getpeercert(binary_form=True)

@@ -11,6 +11,7 @@ from pydantic import BeforeValidator, Field, field_validator, model_validator
 from jobs.spec.toml import TomlTable, read_toml, validate
 from link.errors import ConfigurationError
 from link.pki.identity import Identity
+from link.relay.address import RelayAddress
 
 FINGERPRINT_DIGITS = 64
 
@@ -113,13 +114,33 @@ class Member(TomlTable):
 
     Attributes:
         name: The party's, as in its certificate.
-        address: `HOST:PORT` at which coordinator and peers reach its node.
+        address: `HOST:PORT` at which coordinator and peers reach its node; without it, through the relay.
         pin: The only certificates that are accepted for it: one SHA-256 fingerprint or several.
     """
 
     name: Name
-    address: str
+    address: str | None = None
     pin: Pins | None = None
+
+    @field_validator("address")
+    @classmethod
+    def _is_address(cls, address: str | None) -> str | None:
+        return None if address is None else check_address(address)
+
+
+class RelaySection(TomlTable):
+    """The `[relay]` table: who connects parties whose nodes nobody can call.
+
+    Attributes:
+        address: `HOST:PORT` of the relay, to which nodes and callers dial out.
+        name: What it calls itself, where that is not HOST.
+        ca: A file with the authorities that may have issued its certificate for TLS; without it, those that this
+            machine trusts, and the federation's own.
+    """
+
+    address: str
+    name: str | None = Field(default=None, min_length=1, max_length=253)
+    ca: Path | None = None
     _address = field_validator("address")(check_address)
 
 
@@ -133,6 +154,7 @@ class Federation(TomlTable):
     federation: FederationName
     coordinator: CoordinatorSection | None = None
     coordinator_pins: dict[Name, Pins] = Field(default_factory=dict)
+    relay: RelaySection | None = None
     party: tuple[Member, ...] = Field(min_length=1)
 
     @model_validator(mode="after")
@@ -141,6 +163,8 @@ class Federation(TomlTable):
         for name in names:
             if names.count(name) > 1:
                 raise ValueError(f"the party '{name}' is listed twice")
+        if self.relay is None and (unreached := [member.name for member in self.party if member.address is None]):
+            raise ValueError(f"the party '{unreached[0]}' needs an address, or the federation a [relay]")
         return self
 
     @classmethod
@@ -151,14 +175,19 @@ class Federation(TomlTable):
             ConfigurationError: The file is missing or wrong.
         """
         federation = validate(cls, read_toml(path), str(path))
-        if federation.coordinator is None:
-            return federation
-        return federation.model_copy(update={"coordinator": federation.coordinator.beside(path)})
+        changes: dict[str, object] = {}
+        if federation.coordinator is not None:
+            changes["coordinator"] = federation.coordinator.beside(path)
+        if federation.relay is not None and federation.relay.ca is not None:
+            ca = path.absolute().parent / federation.relay.ca
+            changes["relay"] = federation.relay.model_copy(update={"ca": ca})
+        return federation.model_copy(update=changes)
 
     @property
     def addresses(self) -> dict[str, str]:
-        """Address by party name."""
-        return {member.name: member.address for member in self.party}
+        """Address by party name: HOST:PORT, or the text of a `RelayAddress`."""
+        relayed = "" if self.relay is None else RelayAddress(self.relay.address, self.relay.name, self.relay.ca).text
+        return {member.name: member.address or relayed for member in self.party}
 
     @property
     def pins(self) -> dict[str, frozenset[str]]:

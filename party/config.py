@@ -15,6 +15,7 @@ from jobs.kinds.packages import TASKS
 from jobs.spec.toml import TomlTable, read_toml, validate
 from jobs.spec.values import DataName, Duration, Fraction
 from link.errors import ConfigurationError
+from link.relay.address import RelayAddress
 from mining.data.copies import is_plain
 from mining.data.schemes.registry import database_forms, scheme_of, unread
 from mining.data.schemes.scheme import DatabaseScheme
@@ -54,7 +55,8 @@ class PartySection(TomlTable):
 
     Attributes:
         name: The party, as in its certificate and in the federation file.
-        listen: HOST:PORT on which the node answers coordinators and peers.
+        listen: HOST:PORT on which the node answers coordinators and peers; without it the node only dials out, to the
+            relay of the federation file.
         state_dir: Folder for the jobs, the audit log and the results of this party.
         federation: The federation file, whose parties are the peers that the node may call.
         max_running: Jobs that may run at once.
@@ -67,7 +69,7 @@ class PartySection(TomlTable):
     """
 
     name: Name
-    listen: str
+    listen: str | None = None
     state_dir: Path
     federation: Path
     max_running: int = Field(default=4, ge=1, le=64)
@@ -75,7 +77,11 @@ class PartySection(TomlTable):
     memory_share: Fraction = Field(default=MEMORY_SHARE, gt=0, le=1)
     report_memory: int = Field(default=REPORT_MEMORY, ge=LEAST_REPORT_MEMORY)
     alignment_memory: int = Field(default=LIST_MEMORY, ge=LEAST_LIST_MEMORY)
-    _address = field_validator("listen")(check_address)
+
+    @field_validator("listen")
+    @classmethod
+    def _is_address(cls, listen: str | None) -> str | None:
+        return None if listen is None else check_address(listen)
 
 
 class DatasetSection(TomlTable):
@@ -344,3 +350,8 @@ class PartyConfig(TomlTable):
                 raise ConfigurationError(
                     f"the party '{name}' is not in {self.party.federation}; add a [[party]] table for it there"
                 )
+        if self.party.listen is None and RelayAddress.parse(federation.addresses[self.party.name]) is None:
+            raise ConfigurationError(
+                f"[party] needs listen, since {self.party.federation} has an address of {self.party.name}; write where "
+                "the node listens, or leave the address out there for the relay to connect it"
+            )

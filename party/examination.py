@@ -17,6 +17,8 @@ from jobs.federation import Federation
 from link.errors import ComineError
 from link.pki.certificates import read_certificate
 from link.pki.identity import Identity
+from link.relay.address import RelayAddress
+from link.relay.calling import look
 from party.config import PartyConfig
 from party.data.dataset_check import DatasetCheck, check_dataset
 from party.data.shared_sources import check_sources
@@ -38,7 +40,7 @@ class Finding:
     """What was found out about one thing that the node needs.
 
     Attributes:
-        subject: The thing: configuration, federation, certificate, port, state, privacy.
+        subject: The thing: configuration, federation, certificate, port, state, relay, privacy.
         status: `ok`; `warning`, which lets the node start; or `problem`.
         sentence: What was found, and for other than `ok` what to do.
     """
@@ -92,6 +94,8 @@ def examine(party_toml: Path, *, show_items: bool = False) -> Examination:
         identity = config.tls.identity(federation.pins if federation is not None else None)
         check_identity(identity, config)
         findings += _certificate(identity)
+        if federation is not None and (relay := RelayAddress.parse(federation.addresses.get(config.party.name, ""))):
+            findings.append(_relay(identity, relay))
     except ComineError as error:
         findings.append(Finding("certificate", "problem", _bare(error)))
     port, running = _port(config, party_toml)
@@ -125,9 +129,9 @@ def _configuration(config: PartyConfig, party_toml: Path) -> Finding:
 def _federation(config: PartyConfig, federation: Federation) -> Iterator[Finding]:
     name, size = federation.federation.name, len(federation.party)
     yield Finding("federation", "ok", f"{config.party.name} is one of {size} parties of {name}")
-    _, _, listened = config.party.listen.rpartition(":")
+    _, _, listened = (config.party.listen or "").rpartition(":")
     _, _, dialled = federation.addresses[config.party.name].rpartition(":")
-    if listened != dialled:
+    if RelayAddress.parse(federation.addresses[config.party.name]) is None and listened != dialled:
         yield Finding(
             "federation",
             "warning",
@@ -161,6 +165,8 @@ def _certificate(identity: Identity) -> Iterator[Finding]:
 def _port(config: PartyConfig, party_toml: Path) -> tuple[Finding, bool]:
     """What is found out about the port, and whether this very node runs there already."""
     listen, name = config.party.listen, config.party.name
+    if listen is None:
+        return Finding("port", "ok", f"{name} only dials out, and listens at the loopback alone"), _answers(party_toml)
     host, _, port = listen.rpartition(":")
     host = host.removeprefix("[").removesuffix("]")
     try:
@@ -181,6 +187,15 @@ def _port(config: PartyConfig, party_toml: Path) -> tuple[Finding, bool]:
         sentence = f"another process holds {listen}; stop that process or change [party] listen"
         return Finding("port", "problem", sentence), False
     return Finding("port", "ok", f"{listen} is free"), False
+
+
+def _relay(identity: Identity, relay: RelayAddress) -> Finding:
+    """Whether the relay answers that connects the node."""
+    try:
+        asyncio.run(look(identity, relay))
+    except ComineError as error:
+        return Finding("relay", "problem", _bare(error))
+    return Finding("relay", "ok", f"{relay} answers")
 
 
 def _privacy(config: PartyConfig) -> Iterator[Finding]:

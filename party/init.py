@@ -50,6 +50,10 @@ def init(
     listen: Annotated[
         str, typer.Option("--listen", metavar="HOST:PORT", help="Where the node listens; 0.0.0.0:PORT for all.")
     ] = "127.0.0.1:7101",
+    relay: Annotated[
+        str | None,
+        typer.Option("--relay", metavar="HOST:PORT", help="A relay that connects the node, which then only dials out."),
+    ] = None,
     out: Annotated[Path, typer.Option("--out", metavar="DIR", help="Folder for the files.")] = Path(),
     force: Annotated[bool, typer.Option("--force", help="Replace an existing party.toml.")] = False,
 ) -> None:
@@ -90,7 +94,8 @@ def init(
         described = {"source": f"{name}.{usual[0]}", "format": data_format or usual[1], **settings}
     else:
         described = _described(source, data_format, settings, out, options)
-    write = partial(render_party, name, listen=listen, dataset=dataset, source=described)
+    own = None if relay else listen
+    write = partial(render_party, name, listen=own, dataset=dataset, source=described)
     party = write()  # refuses what is wrong before the data are read
     if source is not None and described is not None:
         found = check_dataset(_section(dataset, described, source, password_file))
@@ -99,10 +104,10 @@ def init(
         for line in dataset_lines(found, show_items=False):
             _note(line)
         party = write(publishable=found.publishable)
-    files = {FEDERATION_FILE: render_federation(name, listen), PARTY_FILE: party}
+    files = {FEDERATION_FILE: render_federation(name, own, relay), PARTY_FILE: party}
     for path in write_files(out, files, keep=frozenset((FEDERATION_FILE,)), force=force):
         _note(f"created {path}")
-    _say_what_is_next(name, out / PARTY_FILE, out / FEDERATION_FILE, listen, collects=collects)
+    _say_what_is_next(name, out / PARTY_FILE, out / FEDERATION_FILE, own, collects=collects)
 
 
 def _described(source: str, data_format: str | None, settings: Settings, out: Path, options: SourceOptions) -> Settings:
@@ -156,10 +161,10 @@ def _section(name: str, described: Settings, source: str, password_file: Path | 
     return section.model_copy(update={"source": source, "password_file": password_file})
 
 
-def _say_what_is_next(name: str, party: Path, federation: Path, listen: str, *, collects: bool) -> None:
+def _say_what_is_next(name: str, party: Path, federation: Path, listen: str | None, *, collects: bool) -> None:
     pki = party.parent / "pki"
-    host = listen.rpartition(":")[0]
-    everywhere = host in ("0.0.0.0", "[::]")  # noqa: S104
+    host = "" if listen is None else listen.rpartition(":")[0]
+    everywhere = host in ("", "0.0.0.0", "[::]")  # noqa: S104
     request = f"comine pki request {name}" if everywhere else f"comine pki request {name} --host {host}"
     if all((pki / file).exists() for file in ("ca.crt", f"{name}.crt", f"{name}.key")):
         _note(f"next: the certificates are in {pki};")

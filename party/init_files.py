@@ -28,8 +28,7 @@ _NODE: Final = """\
 
 [party]
 name = {name_text:<25}# as in the certificate and in the federation file
-listen = {listen:<23}# where coordinators and the other parties call; "0.0.0.0:PORT" listens on all addresses
-state_dir = "state"             # jobs, audit log and received results; back it up, and let nobody else read it
+{listen}state_dir = "state"             # jobs, audit log and received results; back it up, and let nobody else read it
 federation = "federation.toml"  # who belongs to the federation: the only ones that this node communicates with
 # max_running = 4               # jobs that may run at once; further ones wait for their turn
 # keep_jobs = "365d"            # for which jobs that have ended stay in the inbox; the audit log keeps them for ever
@@ -39,6 +38,10 @@ ca = "pki/ca.crt"               # the authority that all members trust
 certificate = {certificate}
 key = {key:<26}# secret: mode 0600, and it never leaves this machine
 # crl = "pki/ca.crl"            # revoked certificates; without this line, ca.crl beside ca.crt where there is one
+"""
+
+_LISTEN: Final = """\
+listen = {listen:<23}# where coordinators and the other parties call; "0.0.0.0:PORT" listens on all addresses
 """
 
 _JOBS: Final = """
@@ -141,14 +144,13 @@ name = "federation"             # for people
 
 [[party]]
 name = {name_text}
-address = {address:<22}# HOST:PORT at which the coordinator and the others reach the node
-# pin = "…"                     # its only certificate: the SHA-256 that `comine pki show` prints
+{address}# pin = "…"                     # its only certificate: the SHA-256 that `comine pki show` prints
 
 # [[party]]                     # one such table for each other party
 # name = "south"
 # address = "south.example:7101"
 
-# [coordinator]                 # only where jobs are started
+{relay}# [coordinator]                 # only where jobs are started
 # ca = "pki/ca.crt"
 # certificate = "pki/analyst.crt"
 # key = "pki/analyst.key"
@@ -159,10 +161,18 @@ address = {address:<22}# HOST:PORT at which the coordinator and the others reach
 """
 
 
+_ADDRESS: Final = "address = {address:<22}# HOST:PORT at which the coordinator and the others reach the node\n"
+_RELAY: Final = """\
+[relay]                         # connects the parties without address, whose nodes only dial out
+address = {address:<22}# HOST:PORT
+
+"""
+
+
 def render_party(
     name: str,
     *,
-    listen: str,
+    listen: str | None,
     dataset: str,
     source: Mapping[str, str | list[str]] | None,
     publishable: PublicSizes | None = None,
@@ -171,7 +181,7 @@ def render_party(
 
     Args:
         name: The party.
-        listen: HOST:PORT.
+        listen: HOST:PORT; None where a relay connects the node.
         dataset: The name of its dataset.
         source: The keys that say where the dataset is and how it is written; its kind is transactions by default. None:
             the node has no data, and only collects reports.
@@ -187,7 +197,7 @@ def render_party(
         file=PARTY_FILE,
         certificate=quoted(f"pki/{name}.crt"),
         key=quoted(f"pki/{name}.key"),
-        listen=quoted(listen),
+        listen="" if listen is None else _LISTEN.format(listen=quoted(listen)),
     )
     if source is not None:
         text += _JOBS.format(
@@ -208,16 +218,20 @@ def _sizes(publishable: PublicSizes | None) -> str:
     return _SOME_SIZES if publishable is None else publishable.as_toml() or _TOO_FEW
 
 
-def render_federation(name: str, listen: str) -> str:
+def render_federation(name: str, listen: str | None, relay: str | None = None) -> str:
     """The text of a federation file with this party alone.
 
     Args:
         name: The party.
-        listen: Where its node listens.
+        listen: Where its node listens; None where a relay connects it.
+        relay: HOST:PORT of the relay.
     """
-    host, _, port = check_address(listen).rpartition(":")
-    address = f"{name}.example:{port}" if host in ("0.0.0.0", "[::]", "::") else listen  # noqa: S104
-    text = _FEDERATION.format(name_text=quoted(name), address=quoted(address))
+    written, connected = "", "" if relay is None else _RELAY.format(address=quoted(relay))
+    if listen is not None:
+        host, _, port = check_address(listen).rpartition(":")
+        address = f"{name}.example:{port}" if host in ("0.0.0.0", "[::]", "::") else listen  # noqa: S104
+        written = _ADDRESS.format(address=quoted(address))
+    text = _FEDERATION.format(name_text=quoted(name), address=written, relay=connected)
     validate(Federation, tomllib.loads(text), f"the new {FEDERATION_FILE}")
     return text
 

@@ -24,7 +24,10 @@ from jobs.federation import Federation
 from link.errors import ComineError, ResourceError
 from link.executor import ThreadExecutor
 from link.files.scratch import remove_abandoned
+from link.logs.lines import LogLines
+from link.logs.structured import LibraryLines, Log
 from link.pki.identity import Identity
+from link.relay.address import RelayAddress
 from link.transports.grpc_channel import SERVER_OPTIONS, renewable_credentials
 from link.transports.grpc_transport import PATIENCE_S, NodeLink
 from link.transports.grpc_transport import SERVICE as LINK_SERVICE
@@ -45,12 +48,13 @@ from party.jobs.session_host import SessionHost
 from party.jobs.tables import ReleasedTables
 from party.node.connections import Connections, most_connections
 from party.node.descriptors import take_all_descriptors
+from party.node.health import RELAY_SERVICE, note_port
 from party.node.interceptors import Gate
-from party.node.log_lines import LogLines
-from party.node.logs import LibraryLines, Log, open_node_log
+from party.node.logs import open_node_log
 from party.node.memory import return_freed_arrays
 from party.node.node_health import NodeHealth
 from party.node.probe import Probe
+from party.node.relayed import Relayed
 from party.node.reloader import Reloader
 from party.node.settings import Settings, changes, check_reloadable, read_settings
 from party.policy.consent import Consent
@@ -82,6 +86,8 @@ from protos.v1 import anonymization_pb2_grpc, control_pb2_grpc, frequency_pb2_gr
 CONTROL_SERVICE: Final = "comine.v1.Control"
 SERVICES: Final = (CONTROL_SERVICE, LINK_SERVICE, FREQUENCY_SERVICE, SHUFFLER_SERVICE, ANONYMIZATION_SERVICE)
 CLOSE_S: Final = 3.0  # for streams to peers, or clusters, that do not answer
+OUTBOUND: Final = "127.0.0.1:0"  # where a node listens that only dials out
+OF_A_RELAYED: Final = 3  # descriptors of each connection that a relay makes: to it, and both ends at the loopback
 MAX_STREAMS: Final = 256  # of one connection
 GRACE_S: Final = 1.0  # for calls under way when the node stops; its jobs have ended by then
 
@@ -123,7 +129,9 @@ class Node:
         identity = config.tls.identity(federation.pins)
         check_identity(identity, config)
         self.settings = Settings(config, federation, identity)
-        self.name, self._listen, self._log = config.party.name, config.party.listen, log
+        self.name, self._listen, self._log = config.party.name, config.party.listen or OUTBOUND, log
+        self._relay = RelayAddress.parse(federation.addresses[self.name])
+        self._relayed: Relayed | None = None
         self._before: tuple[DatasetSection, ...] = ()  # datasets under earlier settings
         self._reloading = asyncio.Lock()
         self._executor = ThreadExecutor()
@@ -223,7 +231,7 @@ class Node:
         Raises:
             ResourceError: The port is taken, or the audit log cannot be written.
         """
-        most = most_connections()
+        most = most_connections() // (1 if self._relay is None else OF_A_RELAYED)
         connections = self._connections = Connections(self._log, most)
         self.link.met, self.link.read = connections.met, connections.read
         self._gate = Gate(self.link.identity, self._log, connections.met, connections.read)
@@ -264,12 +272,30 @@ class Node:
         await self.shuffler.start()
         await self.server.start()
         connections.start(port)
+        if self._relay is not None:
+            await self._dial_out(self._relay, port)
         for name in self.sources.missing():
             self._log.warning("source missing", dataset=name)
         await self._set_health(health_pb2.HealthCheckResponse.SERVING)
         address = f"{host}:{port}"
         self._log.info("ready", address=address, software=software_version())
         return address
+
+    async def _dial_out(self, relay: RelayAddress, port: int) -> None:
+        """Begins to wait at a relay for callers.
+
+        Raises:
+            ResourceError: The state folder cannot be written.
+        """
+        note_port(self.audit.path.parent, port)
+
+        async def tell(connected: bool) -> None:
+            status = health_pb2.HealthCheckResponse
+            await self._health.set(RELAY_SERVICE, status.SERVING if connected else status.NOT_SERVING)
+
+        await tell(False)
+        self._relayed = Relayed(lambda: self.settings.identity, relay, port, self._connections, self._log, tell)
+        self._relayed.start()
 
     async def reload(self, path: Path) -> tuple[str, ...]:
         """Reads the node's files anew, and goes on under what they say; jobs that run go on under what they began with.
@@ -314,6 +340,8 @@ class Node:
                 self.anonymization.renew(self.sources)
                 self._gate.trust = new.identity.trust
             await self.link.renew(new.identity, new.federation.addresses)
+            if self._relayed is not None and "[tls]" in changed:
+                await self._relayed.renew()
         self._log.info("settings reloaded", changed=len(changed))
         for name in self.sources.missing():
             self._log.warning("source missing", dataset=name)
@@ -336,6 +364,8 @@ class Node:
                     await self.link.close()
             await self.sources.close(CLOSE_S)
             await self.server.stop(GRACE_S)
+            if self._relayed is not None:
+                await self._relayed.stop()
             with contextlib.suppress(ComineError):  # the log has the reason
                 await self.audit.record(NodeStopped())
                 companions.note(self.store, self.audit.path.parent)

@@ -19,20 +19,22 @@ from jobs.collections.spec import CollectionSpec
 from jobs.federation import Federation
 from jobs.spec.job import JobSpec
 from party.config import PartyConfig
+from relay.config import RelayConfig
 
 PAGE: Final = Path(__file__).resolve().parents[1] / "docs" / "reference-keys.md"
 FILES: Final = {
     "job.toml": (JobSpec, "A job of several parties: [run jobs](tasks/run-jobs.md)."),
     "party.toml": (PartyConfig, "A node; [party.toml](reference-party-toml.md) explains what belongs together."),
     "federation.toml": (Federation, "The parties and how they are reached; the same file at all parties."),
+    "relay.toml": (RelayConfig, "A [relay](tasks/relay.md)."),
     "collection.toml": (CollectionSpec, "A collection of the [frequency service](tasks/frequency-service.md)."),
     "route.toml": (RouteSpec, "A route of the [shuffler](protocols/shuffle.md)."),
 }
 _HEAD: Final = """# Every key
 
-All keys of the files of jobs, nodes, federations and collections, made from the models that read them. A key that is
-not here is refused, with its file and its name. Values in `code` are written as they stand, lists in `[ ]`. The keys
-of `anonymize.toml` are on [its own page](tasks/anonymisation.md#all-keys-of-the-configuration).
+All keys of the files of jobs, nodes, federations, relays and collections, made from the models that read them. A key
+that is not here is refused, with its file and its name. Values in `code` are written as they stand, lists in `[ ]`. The
+keys of `anonymize.toml` are on [its own page](tasks/anonymisation.md#all-keys-of-the-configuration).
 """
 _ATTRIBUTE: Final = re.compile(r"^(\w+): (.+)$")
 _PLAIN: Final = {

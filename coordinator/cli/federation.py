@@ -23,6 +23,10 @@ def new(
         list[str], typer.Argument(metavar="NAME=HOST:PORT…", help="The parties, and where their nodes are reached.")
     ],
     name: Annotated[str, typer.Option("--name", help="What the federation is called.")] = "federation",
+    relay: Annotated[
+        str | None,
+        typer.Option("--relay", metavar="HOST:PORT", help="Relay of the parties that are given by NAME alone."),
+    ] = None,
     coordinator: Annotated[str, typer.Option("--coordinator", help="Name of who starts jobs.")] = "analyst",
     out: Annotated[Path, typer.Option("--out", metavar="FILE", help="The file to write.")] = Path("federation.toml"),
     force: Annotated[bool, typer.Option("--force", help="Replace an existing file.")] = False,
@@ -33,21 +37,28 @@ def new(
     from jobs.new_federation import render
     from link.errors import UsageError
 
-    parties: dict[str, str] = {}
+    parties: dict[str, str | None] = {}
     for given in party:
-        member, equals, address = given.partition("=")
-        if not equals or member in parties:
+        member, equals, place = given.partition("=")
+        if not (equals or relay) or member in parties:
             raise UsageError(f"'{given}' is no party with an address of its own, such as north=north.example:7101")
-        parties[member] = address
+        parties[member] = place if equals else None
     if coordinator in parties:
         raise UsageError(f"--coordinator {coordinator} is the name of a party; every member has a name of its own")
-    write_new(out, render(name, parties, coordinator), force=force)
+    write_new(out, render(name, parties, coordinator, relay), force=force)
     note(f"created {out}; every member gets a copy of it")
     note("next, at the authority, on a machine that is no node:")
     note("    comine pki init")
+    if relay is not None:
+        note(f"at {relay.rpartition(':')[0]}, with the authority's ca.crt; comine docs relay shows its file:")
+        note("    comine relay serve relay.toml")
     for member, address in parties.items():
-        host, _, port = address.rpartition(":")
         note(f"at {member}, beside its data:")
+        if address is None:
+            note(f"    comine pki request {member}")
+            note(f"    comine init {member} --source FILE --relay {relay}")
+            continue
+        host, _, port = address.rpartition(":")
         note(f"    comine pki request {member} --host {host.strip('[]')}")
         note(f"    comine init {member} --source FILE --listen {_EVERYWHERE}:{port}")
     note(f"at {coordinator}, who starts jobs:")

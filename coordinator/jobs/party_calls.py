@@ -20,6 +20,7 @@ from link.errors import ComineError, PeerError, ProtocolViolation, ResourceError
 from link.files.printable import one_line
 from link.pki.identity import check_span
 from link.pki.trust import Trust
+from link.relay.address import shown
 from link.transports.grpc_errors import UNREACHED, silent
 from protos.v1.control_pb2 import (
     APPROVED,
@@ -275,7 +276,7 @@ async def _events(
             if not lost or not running:
                 raise
             raise PeerError(
-                f"{client.party} at {client.address} was restarted while the job ran; start the job again",
+                f"{client.party} at {shown(client.address)} was restarted while the job ran; start the job again",
                 party=client.party,
             ) from None
         lost = True

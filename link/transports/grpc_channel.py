@@ -8,6 +8,7 @@ from typing import Final
 import grpc
 
 from link.pki.identity import Identity
+from link.relay.gateway import local_address
 
 # Above MAX_ENVELOPE_BYTES, so that who gets an envelope that is too long can read it, and name its sender. What is
 # longer than this is cut off by gRPC, which bounds the memory that a caller can take: the accepting end then sees a
@@ -90,12 +91,18 @@ def channel_credentials(identity: Identity) -> grpc.ChannelCredentials:
 
 
 def dial(identity: Identity, peer: str, address: str) -> grpc.aio.Channel:
-    """A connection to the party called `peer`, whatever name its address has; refused where another one answers."""
+    """A connection to the party called `peer`, whatever name its address has; refused where another one answers.
+
+    Args:
+        identity: Who calls.
+        peer: The party.
+        address: HOST:PORT, or the text of a `link.relay.address.RelayAddress`.
+    """
     options = (*_CHANNEL_OPTIONS, ("grpc.ssl_target_name_override", peer))
-    return grpc.aio.secure_channel(address, channel_credentials(identity), options)
+    return grpc.aio.secure_channel(local_address(identity, peer, address), channel_credentials(identity), options)
 
 
 def dial_blocking(identity: Identity, peer: str, address: str) -> grpc.Channel:
     """The same for callers without an event loop."""
     options = (*_CHANNEL_OPTIONS, ("grpc.ssl_target_name_override", peer))
-    return grpc.secure_channel(address, channel_credentials(identity), options)
+    return grpc.secure_channel(local_address(identity, peer, address), channel_credentials(identity), options)

@@ -6,8 +6,18 @@ from typing import Final
 
 import grpc
 
-from link.errors import ComineError, IdentityError, InternalError, MalformedMessage, PeerError, from_reporter
+from link.errors import (
+    ComineError,
+    ConfigurationError,
+    IdentityError,
+    InternalError,
+    MalformedMessage,
+    PeerError,
+    from_reporter,
+)
 from link.files.printable import one_line
+from link.relay.address import shown
+from link.relay.gateway import trouble
 
 
 class ConnectionBroken(PeerError):
@@ -28,11 +38,11 @@ def explained(error: grpc.RpcError, party: str, address: str, caller: str) -> Co
     Args:
         error: As the call raised it.
         party: Who should have answered.
-        address: HOST:PORT, where.
+        address: HOST:PORT, or through which relay.
         caller: What this end is: coordinator, or client.
     """
     if not isinstance(error, grpc.Call | grpc.aio.AioRpcError):  # such as the use of a channel that is closed
-        return InternalError(f"the call to {party} at {address} failed: {one_line(str(error))}", party=party)
+        return InternalError(f"the call to {party} at {shown(address)} failed: {one_line(str(error))}", party=party)
     metadata = dict(error.trailing_metadata() or ())
     code, details = metadata.get("comine-code"), one_line(error.details() or "")
     if isinstance(code, str):
@@ -41,12 +51,27 @@ def explained(error: grpc.RpcError, party: str, address: str, caller: str) -> Co
     return _unanswered(error.code(), details, party, address, caller)
 
 
-def silent(party: str, address: str) -> ConnectionBroken:
+def through_relay(party: str, address: str) -> ComineError | None:
+    """Why a party cannot be reached that only a relay connects, where that is known: the relay or the way to it."""
+    found = trouble(party, address)
+    if found is None or isinstance(found, IdentityError | ConfigurationError):
+        return found
+    return ConnectionBroken(found.message, party=found.party)
+
+
+def silent(party: str, address: str) -> ComineError:
     """The error of a call that was not answered in time."""
-    return ConnectionBroken(f"{party} at {address} did not answer in time; check its node and the network", party=party)
+    if found := through_relay(party, address):
+        return found
+    return ConnectionBroken(
+        f"{party} at {shown(address)} did not answer in time; check its node and the network", party=party
+    )
 
 
 def _unanswered(status: grpc.StatusCode, details: str, name: str, address: str, caller: str) -> ComineError:
+    if status in (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.CANCELLED) and (found := through_relay(name, address)):
+        return found
+    address = address if status is grpc.StatusCode.DEADLINE_EXCEEDED else shown(address)
     match status:
         case grpc.StatusCode.DEADLINE_EXCEEDED:
             return silent(name, address)
@@ -71,7 +96,9 @@ def _unanswered(status: grpc.StatusCode, details: str, name: str, address: str, 
 
 def unreadable(name: str, address: str) -> MalformedMessage:
     """What answers with bytes that are no answer; asyncio's gRPC gives nothing in their place."""
-    return MalformedMessage(f"{name} at {address} answered with what cannot be read; check its version", party=name)
+    return MalformedMessage(
+        f"{name} at {shown(address)} answered with what cannot be read; check its version", party=name
+    )
 
 
 def _raised(details: str) -> bool:

@@ -22,7 +22,9 @@ import grpc
 from link.core import Receiver, printable
 from link.errors import ComineError, IdentityError, PeerError, placeless
 from link.pki.identity import Identity, Role, check_peer
+from link.relay.address import shown
 from link.transports.grpc_channel import dial
+from link.transports.grpc_errors import through_relay
 from link.transports.grpc_stream import Conversation, Duplex, parse, too_long
 from protos.v1.link_pb2 import Envelope, Frame, Resume
 
@@ -341,7 +343,9 @@ class GrpcTransport:
 
     async def _explain(self, conversation: Conversation, call: grpc.aio.Call, error: Exception) -> None:
         """Notes why a stream broke, and ends the session where dialling again cannot help."""
-        me, peer, address = self._link.identity.name, conversation.peer, self._calls.addresses[conversation.peer]
+        me, peer = self._link.identity.name, conversation.peer
+        dialled = self._calls.addresses[peer]
+        address = shown(dialled)
         code, details = await cast(Awaitable[grpc.StatusCode], call.code()), str(await call.details() or "")
         if code is grpc.StatusCode.INTERNAL and isinstance(error, grpc.aio.AioRpcError):
             # A write that fails because the stream has ended takes the place of the status by which it ended.
@@ -368,6 +372,8 @@ class GrpcTransport:
         elif code is grpc.StatusCode.NOT_FOUND:
             conversation.trouble = f"its node at {address} does not have the job"
             conversation.there()
+        elif code is grpc.StatusCode.UNAVAILABLE and (fault := through_relay(peer, dialled)):
+            conversation.trouble = fault.message
         elif "Connection refused" in details:
             conversation.trouble = f"nothing answers at {address}"
         elif "Socket closed" in details:

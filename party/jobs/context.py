@@ -9,13 +9,13 @@ from pathlib import Path
 from crypto.primitives.scratch_file import ScratchLimits
 from jobs.audit.key import AuditKey
 from link.executor import Executor
+from link.logs.structured import Log
 from link.pki.identity import Identity
 from link.transports.grpc_transport import NodeLink
 from mining.joint.hybrid.spool_limits import SpoolLimits
 from party.data.sources import Sources
 from party.jobs.alignments import Alignments
 from party.jobs.tables import ReleasedTables
-from party.node.logs import Log
 from party.policy.consent import Consent
 from party.services.anonymization.releases import Releases
 from party.services.notices.notices import Notices

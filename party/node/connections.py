@@ -12,7 +12,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import functools
-import ipaddress
 import math
 import os
 import resource
@@ -22,13 +21,14 @@ import struct
 import sys
 import time
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import Final, NamedTuple
 from urllib.parse import unquote
 
+from link.logs.structured import Log
 from link.pki.identity import Role
-from party.node.logs import Log
+from link.transports.hosts import network, plain
 from party.node.memory import return_freed_heaps
 from party.node.unread import MOST_OF_STRANGERS, MOST_UNREAD, End, Unread, received, too_much
 
@@ -113,6 +113,7 @@ class Connections:
         self._log, self._most = log, most
         self._unread = Unread()
         self.members: dict[End, Holder] = {}
+        self._callers: dict[End, str] = {}  # of the relay, by the ends at the loopback that carry them
         self._unseen: set[End] = set()  # of the members' ends, those that were not open at the last look
         self._known: dict[int, End | None] = {}  # by inode: the other end; None for other sockets
         self._closed: Counter[tuple[Holder, str]] = Counter()
@@ -143,6 +144,19 @@ class Connections:
         end = _end(peer)
         if self._looking is not None and end is not None:
             self._unread.read(end, size)
+
+    @contextlib.contextmanager
+    def relayed(self, end: End, caller: str) -> Iterator[None]:
+        """While a connection from the loopback carries what a caller of the relay sends.
+
+        Until the caller has made a good call it is a stranger, by the name that the relay gives it: all callers of a
+        relay come from one address.
+        """
+        self._callers[end] = caller
+        try:
+            yield
+        finally:
+            del self._callers[end]
 
     def start(self, port: int) -> None:
         """Begins to look at the connections to a port, where the system shows them."""
@@ -220,7 +234,7 @@ class Connections:
                     defer_accept(descriptor, port, deferred_s)
 
     def _holder(self, end: End) -> Holder:
-        return self.members.get(end) or Holder(None, network(end[0]))
+        return self.members.get(end) or Holder(None, self._callers.get(end) or network(end[0]))
 
     def open_now(self, port: int) -> list[Connection]:
         """The open connections to a port, in the order in which they were seen first."""
@@ -343,16 +357,3 @@ def _end(peer: str) -> End | None:
     _, _, end = unquote(peer).partition(":")
     address, _, port = end.rpartition(":")
     return (plain(address.strip("[]")), int(port)) if port.isdecimal() else None
-
-
-def plain(address: str) -> str:
-    """An address as one writes it; IPv4 inside IPv6 is IPv4."""
-    found = ipaddress.ip_address(address.partition("%")[0])
-    mapped = found.ipv4_mapped if isinstance(found, ipaddress.IPv6Address) else None
-    return str(mapped or found)
-
-
-def network(address: str) -> str:
-    """What one host can choose its addresses from: an address, or the /64 of IPv6."""
-    found = ipaddress.ip_address(address)
-    return address if found.version == 4 else str(ipaddress.ip_network((found, 64), strict=False).network_address)

@@ -31,11 +31,11 @@ from link.errors import (
     UsageError,
     placeless,
 )
+from link.logs.structured import Log
 from link.pki.identity import NAME, Identity, Role, check_peer, peer_of
 from link.transports.grpc_channel import MAX_MESSAGE_BYTES
 from link.transports.grpc_transport import SERVICE as LINK_SERVICE
 from party.node.limits import MemoryLimits, Streams
-from party.node.logs import Log
 from party.node.methods import METHODS, SHORT_BYTES, Method
 
 # Of one member at once. Coordinators watch each of their jobs by a call.

@@ -1,43 +1,13 @@
-"""Structured logs that cannot hold data: JSON lines whose every value is checked against the kind of its key.
-
-A key that is not in `KINDS`, and a value that is not of its key's kind, does not reach the log; the line says which
-keys were withheld. Errors are logged by their code and sentence where comine raised them on purpose (such sentences
-hold no data values), and otherwise by their type and the place in the code, never by their message.
-"""
+"""A node's log: what its lines may hold, and how it is opened."""
 
 from __future__ import annotations
 
-import contextlib
-import io
-import logging
-import re
 import sys
-import traceback
-from collections.abc import Callable, Mapping
-from pathlib import Path
-from typing import Any, Final, TextIO, cast
+from typing import Final, TextIO
 
-import structlog
-
-from link.errors import ComineError
-from party.node.log_limits import LineLimits
-from party.node.log_lines import LogLines
-
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9 _./-]{0,99}")
-_ADDRESS = re.compile(r"[A-Za-z0-9.:\[\]_-]{1,270}")
-_HEX = re.compile(r"[0-9a-f]{0,64}")
-MAX_SENTENCE: Final = 500
-
-_CODE = re.compile(r"E[0-9]{3}")
-
-
-def _matches(pattern: re.Pattern[str]) -> Callable[[object], bool]:
-    return lambda value: isinstance(value, str) and pattern.fullmatch(value) is not None
-
-
-def _is_number(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
-
+from link.logs.limits import LineLimits
+from link.logs.lines import LogLines
+from link.logs.structured import EVERY, Kinds, Log, is_name, is_number, matches, open_limited, open_structured
 
 EVENTS: Final = frozenset(
     {
@@ -72,6 +42,8 @@ EVENTS: Final = frozenset(
         "connections closed",
         "lines lost",
         "lines withheld",
+        "relay connected",
+        "relay lost",
         "disk unwell",
         "disk well",
         "end not written",
@@ -94,94 +66,35 @@ EVENTS: Final = frozenset(
     }
 )
 
-KINDS: Final[Mapping[str, Callable[[object], bool]]] = {
+KINDS: Final[Kinds] = {
+    **EVERY,
     "event": lambda value: isinstance(value, str) and value in EVENTS,
-    "level": _matches(_NAME),
-    "time": _matches(re.compile(r"[0-9T:.Z-]{20,27}")),
-    "party": _matches(_NAME),
-    "peer": _matches(_NAME),
-    "caller": _matches(_NAME),
-    "coordinator": _matches(_NAME),
-    "dataset": _matches(_NAME),
-    "route": _matches(_NAME),
-    "collection": _matches(_NAME),
-    "task": _matches(_NAME),
-    "call": _matches(_NAME),
-    "library": _matches(_NAME),
-    "about": _matches(_NAME),
-    "software": _matches(_NAME),
-    "address": _matches(_ADDRESS),
-    "job": _matches(_HEX),
-    "session": _matches(_HEX),
-    "code": _matches(_CODE),
-    "why": _matches(_NAME),
-    "peers": _is_number,
-    "attempt": _is_number,
-    "batch": _is_number,
-    "too_few": _is_number,
-    "jobs": _is_number,
-    "changed": _is_number,
-    "lines": _is_number,
-    "connections": _is_number,
-    "starts": _is_number,
-    "folders": _is_number,
-    "bytes_sent": _is_number,
-    "bytes_received": _is_number,
-    "rounds": _is_number,
-    "seconds": _is_number,
-    "opened": _is_number,
+    "party": is_name,
+    "peer": is_name,
+    "coordinator": is_name,
+    "dataset": is_name,
+    "route": is_name,
+    "collection": is_name,
+    "task": is_name,
+    "call": is_name,
+    "job": matches(r"[0-9a-f]{0,64}"),
+    "session": matches(r"[0-9a-f]{0,64}"),
+    "code": matches(r"E[0-9]{3}"),
+    "peers": is_number,
+    "attempt": is_number,
+    "batch": is_number,
+    "too_few": is_number,
+    "jobs": is_number,
+    "changed": is_number,
+    "connections": is_number,
+    "starts": is_number,
+    "folders": is_number,
+    "bytes_sent": is_number,
+    "bytes_received": is_number,
+    "rounds": is_number,
+    "seconds": is_number,
+    "opened": is_number,
 }
-
-
-def only_allowed(_: object, __: str, event: Mapping[str, Any]) -> dict[str, Any]:
-    """A structlog processor: lets through what `KINDS` allows, logs errors safely, and names what it withheld."""
-    kept: dict[str, Any] = {}
-    withheld: list[str] = []
-    for key, value in event.items():
-        if key == "error" and isinstance(value, BaseException):
-            kept |= _error_fields(value)
-        elif key in KINDS and KINDS[key](value):
-            kept[key] = value
-        else:
-            withheld.append(key)
-    if withheld:
-        kept["withheld"] = sorted(withheld)
-    return kept
-
-
-def _error_fields(error: BaseException) -> dict[str, Any]:
-    if isinstance(error, ComineError):
-        fields: dict[str, Any] = {"code": error.code, "sentence": error.message[:MAX_SENTENCE]}
-        if error.party is not None:
-            fields["error_party"] = error.party
-        if error.reporter is not None:
-            fields["told_by"] = error.reporter
-        return fields
-    frames = traceback.extract_tb(error.__traceback__)[-12:]
-    places = [f"{Path(frame.filename).name}:{frame.lineno} {frame.name}" for frame in frames]
-    return {"code": "E700", "type": type(error).__qualname__, "places": places}
-
-
-Log = structlog.typing.FilteringBoundLogger
-
-
-class _Lossy(io.TextIOBase):
-    """Passes text on; where nobody reads it any more, or the disk is full, it is lost and the jobs go on."""
-
-    def __init__(self, stream: TextIO) -> None:
-        super().__init__()
-        self._stream = stream
-
-    def write(self, text: str) -> int:
-        """Writes what can be written."""
-        with contextlib.suppress(OSError):
-            self._stream.write(text)
-        return len(text)
-
-    def flush(self) -> None:
-        """Flushes what can be flushed."""
-        with contextlib.suppress(OSError):
-            self._stream.flush()
 
 
 def open_log(party: str, stream: TextIO = sys.stderr, limits: LineLimits | None = None) -> Log:
@@ -192,44 +105,9 @@ def open_log(party: str, stream: TextIO = sys.stderr, limits: LineLimits | None 
         stream: Where the lines go.
         limits: What one caller may cause; everything, where absent.
     """
-    bound: Log = structlog.wrap_logger(
-        structlog.WriteLogger(cast(TextIO, _Lossy(stream))),
-        processors=[
-            *([] if limits is None else [limits]),
-            structlog.processors.add_log_level,
-            structlog.processors.TimeStamper(fmt="iso", utc=True, key="time"),
-            only_allowed,
-            structlog.processors.JSONRenderer(),
-        ],
-        wrapper_class=structlog.make_filtering_bound_logger(logging.INFO),
-        party=party,
-    )
-    return bound
+    return open_structured(KINDS, stream, limits, party=party)
 
 
 def open_node_log(party: str, lines: LogLines) -> Log:
-    """The log of a node's process, which says how many lines were lost because nobody read, or withheld by limits."""
-    limits = LineLimits()
-    log = open_log(party, cast(TextIO, lines), limits)
-
-    def withheld(key: str, value: str, number: int) -> None:
-        log.warning("lines withheld", lines=number, **{"about" if key == "event" else key: value})
-
-    limits.report = withheld
-    lines.tick = limits.summarise
-    lines.lost = lambda number: log.warning("lines lost", lines=number)
-    return log
-
-
-class LibraryLines(logging.Handler):
-    """Takes what libraries log through `logging` (asyncio, grpc): their name and the error's type, not their words."""
-
-    def __init__(self, log: Log) -> None:
-        super().__init__(logging.WARNING)
-        self._log = log
-
-    def emit(self, record: logging.LogRecord) -> None:
-        """Writes one line."""
-        error = record.exc_info[1] if record.exc_info else None
-        fields: dict[str, Any] = {} if error is None else {"error": error}
-        self._log.warning("library", library=record.name, **fields)
+    """The log of a node's process."""
+    return open_limited(KINDS, lines, party=party)

@@ -7,7 +7,7 @@ from typing import Any
 from grpc_health.v1 import health, health_pb2
 
 from link.errors import ResourceError
-from party.node.logs import Log
+from link.logs.structured import Log
 from party.node.probe import Probe
 
 

@@ -10,7 +10,7 @@ from types import TracebackType
 from typing import Final, Self
 
 from link.errors import ComineError, ConfigurationError
-from party.node.logs import Log
+from link.logs.structured import Log
 from party.state.reloads import Answer, Reloads
 
 LOOK_S: Final = 0.5  # between two looks for requests

@@ -12,6 +12,7 @@ from link.errors import ConfigurationError, IdentityError
 from link.pki.certificates import read_certificate
 from link.pki.identity import Identity
 from link.pki.trust import fingerprint
+from link.relay.address import RelayAddress
 from party.config import DatasetSection, PartyConfig
 from party.data.shared_sources import check_sources
 from party.identity import check_identity
@@ -107,6 +108,9 @@ def _of_the_start(before: Settings, after: Settings) -> Iterator[str]:
     for table in ("frequency", "shuffler"):
         if getattr(old, table) != getattr(new, table):
             yield f"[{table}]"
+    own = [RelayAddress.parse(each.federation.addresses[each.config.party.name]) for each in (before, after)]
+    if own[0] != own[1]:
+        yield "the relay that connects this node"
     if old.shuffler is not None and (
         before.identity.certificate_pem != after.identity.certificate_pem
         or before.federation.addresses != after.federation.addresses

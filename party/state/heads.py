@@ -30,7 +30,7 @@ from jobs.audit.service_events import (
     TableReleased,
 )
 from link.errors import ConfigurationError
-from party.node.logs import Log
+from link.logs.structured import Log
 
 RETIRED: Final = 1 << 62  # in the place of a batch's number
 BEGUN: Final = -1  # before the first round or batch

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Final
 
-from party.node.logs import Log
+from link.logs.structured import Log
 
 OLD_SEEDS: Final = ("stock.db", "stock.db-wal", "stock.db-shm", "stock.damaged")  # of oblivious transfers
 

@@ -11,7 +11,7 @@ from jobs.audit.events import Event, Transcript, ValuesOpened
 from jobs.audit.log import AuditLog
 from jobs.audit.tail import Mark
 from link.errors import ComineError, ResourceError, shareable
-from party.node.logs import Log
+from link.logs.structured import Log
 from party.node.uninterrupted import uninterrupted
 from party.state.audit_count import OUTCOMES, AuditCount
 

@@ -11,9 +11,9 @@ from typing import Final
 from jobs.audit.tail import Mark
 from link.errors import ComineError
 from link.files.quantities import seconds
+from link.logs.structured import Log
 from party.config import PartyConfig
 from party.data.shared_sources import alike
-from party.node.logs import Log
 from party.policy.judge import FAILED_S
 from party.state import companions
 from party.state.history import note

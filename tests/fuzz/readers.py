@@ -60,6 +60,7 @@ from party.services.frequency.schedule import packed_result as packed_release
 from party.services.frequency.schedule import read_state as read_schedule
 from party.services.frequency.schedule import release_of
 from party.state.remembered import remembered
+from relay.config import FederationSection, RelayConfig
 from tests.examples import examples
 from tests.fuzz.honest_files import (
     ANONYMIZE,
@@ -91,6 +92,7 @@ from tests.fuzz.honest_files import (
 from tests.ldp.streams.test_memo import MECHANISM as MEMOISED
 from tests.party.files import federation_toml, party_toml
 from tests.party.nodes import weekly
+from tests.relay.relays import relay_toml
 
 EXAMPLES = int(os.environ.get("COMINE_FUZZ_EXAMPLES", "0"))
 FUZZED = examples(
@@ -290,6 +292,10 @@ def _bytes(read: Callable[[bytes], object]) -> Callable[[Path], object]:
 READERS: dict[str, Reader] = {
     "job": Reader(texts(JOB, PRIVATE, MODEL), load_job, "job.toml"),
     "federation": Reader(texts(federation_toml([7101, 7102, 7103])), Federation.load, "federation.toml"),
+    "relay": Reader(texts(relay_toml(8443, "idle = 60")), RelayConfig.load, "relay.toml"),
+    "relay-authority": Reader(
+        certificate_pems, lambda path: FederationSection(name="retail", ca=path).trust(), pem=True
+    ),
     "party": Reader(texts(party_toml("north", policy="max_jobs = 5")), _party, "party.toml"),
     "collection": Reader(texts(COLLECTION), CollectionSpec.load, "collection.toml"),
     "anonymize": Reader(texts(ANONYMIZE), _anonymize, "anonymize.toml"),

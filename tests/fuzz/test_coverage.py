@@ -16,7 +16,7 @@ from typing import Final
 from tests.fuzz import readers, test_blocks, test_calls, test_files, test_records, test_state, test_table_blocks
 
 ROOT = Path(__file__).parents[2]
-LAYERS = ("anonymize", "client", "comine", "coordinator", "crypto", "jobs", "ldp", "link", "mining", "party")
+LAYERS = ("anonymize", "client", "comine", "coordinator", "crypto", "jobs", "ldp", "link", "mining", "party", "relay")
 PARSERS: Final = frozenset(
     {
         *("read_json", "read_toml", "read_text", "read_bytes", "model_validate_json", "decompress"),
@@ -88,6 +88,7 @@ READ: Final[dict[str, tuple[str, ...]]] = {
         "party.services.anonymization.worker:_write_rows",
         "party.services.anonymization.worker:main",
         "party.services.notices.post:main",
+        "party.node.health:_own_port",
         "jobs.new_federation:render",
         "party.init_files:render_federation",
         "party.init_files:render_party",
@@ -156,6 +157,11 @@ READ: Final[dict[str, tuple[str, ...]]] = {
     "files completion": ("coordinator.cli.terminal.completion:parties_of_job",),
     "files catalogue": ("jobs.loading:_read_catalogue",),
     "files federation": ("jobs.federation:Federation.load",),
+    "files relay": ("relay.config:RelayConfig.load",),
+    "files relay-authority": (
+        "link.relay.handshake:authority_digest",
+        "relay.config:FederationSection.trust",
+    ),
     "files party": ("party.config:PartyConfig.load",),
     "files audited-party": ("jobs.audit.place:of_party",),
     "files authority": ("jobs.audit.place:trust_in",),

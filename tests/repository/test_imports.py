@@ -12,13 +12,14 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-PACKAGES = ("ldp", "anonymize", "mining", "crypto", "link", "client", "jobs", "party", "coordinator", "comine")
+PACKAGES = ("ldp", "anonymize", "mining", "crypto", "link", "client", "jobs", "party", "relay", "coordinator", "comine")
 LIBRARIES = {  # heavy, or optional
     *("adbc_driver_manager", "adbc_driver_postgresql", "duckdb", "jinja2", "pandas", "polars", "pyspark"),
     *("pymysql", "python_calamine", "rbcl", "scipy", "sklearn"),
 }
 COMMANDS = {  # which load what they run
     *(f"party/{name}.py" for name in ("check", "cli", "inbox_cli", "init", "reload_cli")),
+    "relay/cli.py",
     *(str(path.relative_to(ROOT)) for path in (ROOT / "coordinator" / "cli").rglob("*.py")),
     *(f"comine/{name}.py" for name in ("__init__", "__main__", "command", "quickstart/command")),
 }

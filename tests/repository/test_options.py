@@ -13,7 +13,7 @@ import pytest
 from comine.command import application
 
 ROOT = Path(__file__).resolve().parents[2]
-LAYERS = ("client", "comine", "coordinator", "crypto", "jobs", "ldp", "link", "mining", "party", "anonymize")
+LAYERS = ("client", "comine", "coordinator", "crypto", "jobs", "ldp", "link", "mining", "party", "relay", "anonymize")
 PAGES = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "examples").rglob("*.md")]
 NAMED = re.compile(r"(?<![\w-])--[a-z][a-z-]*")
 OF_OTHERS = {"--no-binary", "--user", "--rm", "--name", "--network", "--init", "--read-only", "--cap-drop", "--memory"}

@@ -27,7 +27,7 @@ from tests.errors import fails
 from tests.link.test_spreadsheet import TEXT, is_formula
 
 ROOT = Path(__file__).parents[2]
-LAYERS = ("client", "comine", "coordinator", "crypto", "jobs", "ldp", "link", "mining", "party", "anonymize")
+LAYERS = ("client", "comine", "coordinator", "crypto", "jobs", "ldp", "link", "mining", "party", "relay", "anonymize")
 WRITERS = {"writer", "DictWriter", "write_csv", "CSVWriter", "to_csv", "to_excel"}
 FOR_MACHINES = {"anonymize/hierarchies/files.py", "coordinator/anonymisation/releases.py"}
 """What hierarchies are read from, by comine alone: the one that writes such files, and requests with their rows."""

@@ -29,7 +29,7 @@ from link.errors import (
 from protos.v1.link_pb2 import Abort
 
 ROOT = Path(__file__).parents[2]
-LAYERS = ("client", "comine", "coordinator", "crypto", "jobs", "ldp", "link", "mining", "party", "anonymize")
+LAYERS = ("client", "comine", "coordinator", "crypto", "jobs", "ldp", "link", "mining", "party", "relay", "anonymize")
 FIXED = {
     "E101": "south cannot take part in this job with its data; the log of south has the reason",
     "E103": "south lacks disk space or memory for this job; the log of south has the reason",

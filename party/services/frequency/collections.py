@@ -12,7 +12,7 @@ from crypto.primitives.randomness import Randomness
 from jobs.audit.service_events import CollectionCreated
 from jobs.collections.spec import CollectionSpec, digest_of
 from link.errors import ConfigurationError, InputDataError, ResourceError
-from party.node.logs import Log
+from link.logs.structured import Log
 from party.services.frequency.access import check_deleter
 from party.services.frequency.collection import Collection
 from party.services.frequency.policy import (

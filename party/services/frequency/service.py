@@ -17,10 +17,10 @@ from jobs.audit.events import Event
 from jobs.audit.service_events import CollectionLost, EstimatesRead
 from jobs.collections.spec import MAX_LABEL_BYTES
 from link.errors import ConfigurationError, LimitExceeded, PeerError, PolicyDenied
+from link.logs.structured import Log
 from link.pki.identity import peer_of
 from party.node.interceptors import coordinator_of
 from party.node.limits import Held, MemoryLimit, MemoryLimits, Queue, Streams
-from party.node.logs import Log
 from party.services.frequency.access import check_closer, check_submitter, may_read
 from party.services.frequency.collection import Collection, Snapshot
 from party.services.frequency.collections import Collections, no_collection

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from link.errors import ComineError
 from link.files.quantities import seconds
-from party.node.logs import Log
+from link.logs.structured import Log
 from party.services.notices.settings import NotifySection
 
 WAITING: Final = 256  # notices; those that come while so many wait are lost

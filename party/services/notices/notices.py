@@ -11,9 +11,9 @@ from dataclasses import replace
 from typing import Any, Final
 
 from jobs.spec.job import JobSpec
+from link.logs.structured import Log
 from link.pki.certificates import read_certificate
 from link.pki.identity import Identity
-from party.node.logs import Log
 from party.policy.inbox import clock, line
 from party.policy.judge import Judge
 from party.services.notices.delivery import Delivery, Notice

@@ -17,8 +17,8 @@ from anonymize.auditing.column import ColumnAuditor, QueryClass
 from anonymize.auditing.counts import OverlapControl, SizeControl
 from anonymize.auditing.decision import Decision, Reason
 from link.errors import ComineError
+from link.logs.structured import Log
 from mining.data.tables import Table
-from party.node.logs import Log
 from party.services.queries.conditions import Conditions, Rows, read_column
 from party.services.queries.kept import KeptAuditors
 from party.services.queries.language import CLASS_OF, Query

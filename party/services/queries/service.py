@@ -16,13 +16,13 @@ from jobs.audit.events import Event
 from jobs.audit.service_events import QueryDecided, QueryRefused
 from link.errors import ConfigurationError, PeerError, PolicyDenied, ResourceError
 from link.executor import Executor
+from link.logs.structured import Log
 from mining.data.tables import Table
 from party.config import DatasetSection
 from party.data.shared_sources import check_sources
 from party.data.sources import Sources
 from party.node.interceptors import coordinator_of
 from party.node.limits import Streams
-from party.node.logs import Log
 from party.services.anonymization.releases import FILE as RELEASES
 from party.services.anonymization.releases import Releases
 from party.services.anonymization.service import ReleaseService

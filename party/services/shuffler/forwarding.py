@@ -11,10 +11,10 @@ import grpc
 
 from jobs.audit.service_events import BatchForwarded
 from link.errors import ComineError, ConfigurationError
+from link.logs.structured import Log
 from link.pki.identity import Identity
 from link.transports.grpc_channel import dial
 from link.transports.grpc_errors import explained
-from party.node.logs import Log
 from party.services.shuffler.pool import Disk, Pool, Recorder
 from party.services.shuffler.store import ShufflerStore
 from protos.v1.shuffle_pb2 import BatchPart, ForwardReceipt

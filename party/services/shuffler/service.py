@@ -27,11 +27,11 @@ from link.errors import (
     PolicyDenied,
     ResourceError,
 )
+from link.logs.structured import Log
 from link.pki.identity import Identity, peer_of
 from link.process_executor import ProcessExecutor
 from party.node.interceptors import coordinator_of
 from party.node.limits import MemoryLimit, Streams
-from party.node.logs import Log
 from party.services.shuffler.forwarding import Forwarder, arrived, parts
 from party.services.shuffler.policy import ShufflerSection, check_route
 from party.services.shuffler.pool import Pool, Recorder, out_of_space

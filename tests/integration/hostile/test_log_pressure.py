@@ -17,9 +17,9 @@ from pathlib import Path
 import grpc
 import pytest
 
+from link.logs.limits import A_SECOND, MOST
 from link.pki.identity import Role
 from link.transports.grpc_channel import dial
-from party.node.log_limits import A_SECOND, MOST
 from protos.v1 import control_pb2 as control
 from protos.v1.control_pb2_grpc import ControlStub
 from tests.integration.processes import END_S, START_S, Organisations

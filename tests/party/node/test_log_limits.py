@@ -15,9 +15,9 @@ import structlog
 from hypothesis import given
 from hypothesis import strategies as st
 
-from party.node import log_lines
-from party.node.log_limits import A_SECOND, MAX_CALLERS, MOST, SUMMARY_S, LineLimits
-from party.node.log_lines import LogLines
+from link.logs import lines as log_lines
+from link.logs.limits import A_SECOND, MAX_CALLERS, MOST, SUMMARY_S, LineLimits
+from link.logs.lines import LogLines
 from party.node.logs import open_log, open_node_log
 from tests.clock import Clock
 

@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 from jobs.audit.events import Event
 from jobs.audit.service_events import CollectionLost, RouteLost
 from link.errors import PolicyDenied
-from party.node.logs import EVENTS, KINDS, LibraryLines, only_allowed, open_log
+from link.logs.structured import LibraryLines, OnlyAllowed
+from party.node.logs import EVENTS, KINDS, open_log
 
 
 def lines(stream: io.StringIO) -> list[dict[str, Any]]:
@@ -152,7 +153,7 @@ def test_the_start_of_a_job_withholds_nothing() -> None:
 
 @pytest.mark.parametrize("event", [CollectionLost(collection="weekly"), RouteLost(route="weekly")])
 def test_what_a_database_has_lost_is_told_in_words_and_by_name(event: Event) -> None:
-    assert only_allowed(None, "", {"event": event.event.replace("-", " "), **event.fields()}) == {
+    assert OnlyAllowed(KINDS)(None, "", {"event": event.event.replace("-", " "), **event.fields()}) == {
         "event": event.event.replace("-", " "),
         event.event.partition("-")[0]: "weekly",
     }

@@ -133,10 +133,15 @@ def set_clock(node: Node, now: Callable[[], float] | None) -> None:
 
 @asynccontextmanager
 async def running(
-    folder: Path, policy: str | None = POLICY, *, now: Callable[[], float] | None = None
+    folder: Path,
+    policy: str | None = POLICY,
+    *,
+    now: Callable[[], float] | None = None,
+    prepare: Callable[[Authority], None] = lambda authority: None,
 ) -> AsyncIterator[World]:
-    """A node whose `[frequency]` table holds `policy`; None: it has none."""
+    """A node whose `[frequency]` table holds `policy`; None: it has none. `prepare` may change its files."""
     authority = write_federation(folder, {"north": [["milk"]]})
+    prepare(authority)
     if policy is not None:
         file = folder / "north.toml"
         file.write_text(file.read_text() + f"[frequency]\n{policy}\n")

@@ -1,0 +1,113 @@
+"""Nodes that only dial out, as processes: through a relay, a proxy for web traffic, and a relay that dies."""
+
+from __future__ import annotations
+
+import asyncio
+import csv
+import json
+import os
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from mining.reference.pooled import brute_force
+from tests.integration.processes import Organisations, Process
+from tests.party.files import free_ports
+from tests.party.nodes import DATA
+from tests.relay.relays import by_relay
+
+pytestmark = pytest.mark.slow
+
+LOOPBACK = {"0100007F", "0000000000000000FFFF00000100007F"}  # 127.0.0.1, and the same in IPv6
+LISTENS = "0A"  # the state of a socket in /proc/net/tcp
+
+
+@contextmanager
+def web_proxy() -> Iterator[tuple[str, list[str]]]:
+    """A proxy that connects by CONNECT alone; its URL, and where it was asked to connect."""
+    asked: list[str] = []
+
+    async def pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            while data := await reader.read(1 << 16):
+                writer.write(data)
+                await writer.drain()
+        except OSError:
+            pass
+        finally:
+            writer.transport.abort()
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        method, place, _ = (await reader.readuntil(b"\r\n\r\n")).decode().split(" ", 2)
+        asked.append(f"{method} {place}")
+        host, _, port = place.rpartition(":")
+        far_reader, far_writer = await asyncio.open_connection(host, int(port))
+        writer.write(b"HTTP/1.1 200 Connected\r\n\r\n")
+        await asyncio.gather(pump(reader, far_writer), pump(far_reader, writer))
+
+    loop = asyncio.new_event_loop()
+    thread = threading.Thread(target=loop.run_forever)
+    thread.start()
+    server = asyncio.run_coroutine_threadsafe(asyncio.start_server(serve, "127.0.0.1", 0), loop).result()
+    try:
+        yield f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}", asked
+    finally:
+        loop.call_soon_threadsafe(server.close)
+        for task in asyncio.all_tasks(loop):
+            loop.call_soon_threadsafe(task.cancel)
+        loop.call_soon_threadsafe(loop.call_later, 0.1, loop.stop)
+        thread.join()
+        loop.close()
+
+
+def listening(pid: int) -> set[str]:
+    """The addresses at which a process listens, as the kernel writes them."""
+    own = {os.readlink(f"/proc/{pid}/fd/{each}") for each in os.listdir(f"/proc/{pid}/fd")}
+    found = set()
+    for table in ("tcp", "tcp6"):
+        for line in Path("/proc/net", table).read_text().splitlines()[1:]:
+            fields = line.split()
+            if fields[3] == LISTENS and f"socket:[{fields[9]}]" in own:
+                found.add(fields[1].partition(":")[0])
+    return found
+
+
+def test_a_job_ends_exactly_through_a_relay_that_dies(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (port,) = free_ports(1)
+    organisations = Organisations.create(tmp_path, DATA)
+    by_relay(tmp_path, port)(organisations.authority)
+    relays = [Process("relay", "serve", "relay.toml", cwd=tmp_path)]
+    relays[0].until(" is ready at ")
+    try:
+        organisations.start("south", "east")
+        with web_proxy() as (url, asked), monkeypatch.context() as patch:
+            patch.setenv("https_proxy", url)
+            patch.setenv("no_proxy", "")
+            organisations.start("north")
+            for node in organisations.nodes.values():
+                node.until('"relay connected"')
+                assert listening(node.popen.pid) <= LOOPBACK
+            job = organisations.begin(organisations.job())
+            organisations.nodes["east"].until('"job started"')
+            organisations.nodes["east"].send(signal.SIGSTOP)
+            relays[0].kill()
+            relays.append(Process("relay", "serve", "relay.toml", cwd=tmp_path))
+            relays[1].until(" is ready at ")
+            organisations.nodes["east"].send(signal.SIGCONT)
+            ran = job.end()
+            assert ran.code == 0, ran.err
+            assert {*asked} == {f"CONNECT 127.0.0.1:{port}"}
+            organisations.nodes.pop("north").kill()
+        relays[1].send(signal.SIGTERM)
+        assert relays[1].end().code == 0
+        with (tmp_path / "out" / "itemsets.csv").open(newline="") as file:
+            found = {frozenset(json.loads(row["itemset"])): int(row["count"]) for row in csv.DictReader(file)}
+        assert found == brute_force((row for each in DATA.values() for row in each), 36)
+    finally:
+        for relay in relays:
+            relay.kill()
+        organisations.stop()
