@@ -74,6 +74,7 @@ from party.state.audit_count import AuditCount
 from party.state.database import KEEP, locked
 from party.state.heads import hold
 from party.state.history import note, reconcile
+from party.state.kept_notices import KeptNotices
 from party.state.ledger import Ledger
 from party.state.leftovers import remove_leftovers
 from party.state.node_audit import NodeAudit
@@ -188,7 +189,9 @@ class Node:
         self.releases = Releases.open(state / RELEASES, self.name, alike(config.dataset))
         undo.callback(self.releases.close)
         judge = Judge(config, members, self.store, self.ledger, self.releases)
-        self.notices = Notices(config.notify, identity, self.store, judge, log)
+        self._kept_notices = KeptNotices.open(state / FILE)
+        undo.callback(self._kept_notices.close)
+        self.notices = Notices(config.notify, identity, self.store, judge, self._kept_notices, log)
         self.host = SessionHost(
             JobContext(
                 identity=identity,
@@ -375,6 +378,7 @@ class Node:
         self.store.close()
         self.ledger.close()
         self.plans.close()
+        self._kept_notices.close()
         self.releases.close()
         self.frequency.close()
         self.shuffler.close()

@@ -174,11 +174,17 @@ CREATE TABLE standing_uses (
 ) WITHOUT ROWID;
 CREATE TABLE clock (only INTEGER PRIMARY KEY CHECK (only = 1), latest REAL NOT NULL);
 """
+_THIRTEENTH: Final = """
+CREATE TABLE notices (number INTEGER PRIMARY KEY AUTOINCREMENT, text TEXT NOT NULL);
+"""
 KIND: Final = Kind(
     "job",
     "move it away, and the node makes it again out of its audit log, or bring it back from a copy",
     0x636F6D69,  # "comi"
-    (_FIRST, _SECOND, _THIRD, _FOURTH, _FIFTH, _SIXTH, _SEVENTH, _EIGHTH, _NINTH, _TENTH, _ELEVENTH, _TWELFTH),
+    (
+        *(_FIRST, _SECOND, _THIRD, _FOURTH, _FIFTH, _SIXTH, _SEVENTH, _EIGHTH, _NINTH, _TENTH, _ELEVENTH, _TWELFTH),
+        _THIRTEENTH,
+    ),
 )
 
 

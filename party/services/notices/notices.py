@@ -16,8 +16,9 @@ from link.pki.certificates import read_certificate
 from link.pki.identity import Identity
 from party.policy.inbox import clock, line
 from party.policy.judge import Judge
-from party.services.notices.delivery import Delivery, Notice
+from party.services.notices.delivery import Delivery, Notice, nothing
 from party.services.notices.settings import NotifySection, Occasion
+from party.state.kept_notices import KeptNotices
 from party.state.store import Record, Store
 from protos.v1.control_pb2 import EXPIRED, JobState
 
@@ -35,6 +36,7 @@ class Notices:
         identity: This party.
         store: Its jobs.
         judge: Its policy.
+        kept: What is yet to be delivered.
         log: The node's log.
         now: Unix seconds.
     """
@@ -45,18 +47,19 @@ class Notices:
         identity: Identity,
         store: Store,
         judge: Judge,
+        kept: KeptNotices,
         log: Log,
         *,
         now: Callable[[], float] = time.time,
     ) -> None:
         self._identity, self._store, self._judge, self.now = identity, store, judge, now
-        self._delivery = Delivery(settings, log)
+        self._delivery = Delivery(settings, kept, log)
         self._told: dict[str, deque[float]] = {}
         self._used: set[tuple[str, str]] = set()  # limits of datasets that are used up so far that people know
         self._looking: asyncio.Task[None] | None = None
 
     def start(self) -> None:
-        """Begins to look at the certificate."""
+        """Begins to look at the certificate, and at what was not delivered before."""
         self._looking = asyncio.create_task(self._look())
 
     def renew(self, settings: NotifySection | None, identity: Identity, judge: Judge) -> None:
@@ -135,5 +138,6 @@ class Notices:
 
     async def _look(self) -> None:
         while True:
+            self._delivery.put(nothing)
             self.certificate()
             await asyncio.sleep(LOOK_S)

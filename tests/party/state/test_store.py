@@ -314,7 +314,7 @@ def test_a_database_of_the_first_version_is_brought_up_to_this_one(path: Path) -
     old.executescript(
         "DROP TABLE plans; DROP TABLE charges; DROP TABLE spent; DROP TABLE reached; DROP TABLE companions;"
         "DROP TABLE levels; DROP TABLE heads; DROP TABLE unions; DROP TABLE recounted; DROP TABLE asked;"
-        "DROP TABLE reloads; DROP TABLE standing; DROP TABLE standing_uses; DROP TABLE clock;"
+        "DROP TABLE reloads; DROP TABLE standing; DROP TABLE standing_uses; DROP TABLE clock; DROP TABLE notices;"
         "DROP INDEX jobs_by_refusal; DROP INDEX jobs_by_count; DROP INDEX jobs_by_approval; DROP INDEX jobs_by_end;"
         "DROP INDEX jobs_never_started; ALTER TABLE jobs DROP COLUMN attempt"
     )

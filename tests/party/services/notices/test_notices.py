@@ -23,8 +23,9 @@ from link.errors import ConfigurationError
 from link.pki.authority import Authority, write_identity
 from party.node.logs import open_log
 from party.services.notices import delivery
-from party.services.notices.delivery import WAITING, Delivery, run
+from party.services.notices.delivery import WAITING, Delivery, nothing, run
 from party.services.notices.settings import NotifySection
+from party.state.kept_notices import MOST, KeptNotices
 from protos.v1.control_pb2 import SUCCEEDED
 from tests.party.nodes import running, weekly
 
@@ -48,6 +49,13 @@ def looped(test: Callable[..., Coroutine[Any, Any, None]]) -> Callable[..., None
 @pytest.fixture(autouse=True)
 def _at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(delivery, "PAUSES_S", (0.0, 0.0))
+
+
+@pytest.fixture
+def kept(tmp_path: Path) -> Iterator[KeptNotices]:
+    found = KeptNotices.open(tmp_path / "node.db")
+    yield found
+    found.close()
 
 
 def section(**contents: Any) -> NotifySection:
@@ -161,9 +169,11 @@ async def test_a_command_that_hangs_or_fails_delays_no_job(tmp_path: Path) -> No
 
 
 @looped
-async def test_notices_come_in_order_and_failures_are_logged_and_few() -> None:
+async def test_notices_come_in_order_and_failures_are_logged_and_few(kept: KeptNotices) -> None:
     lines = io.StringIO()
-    failing = Delivery(section(command=[sys.executable, "-c", "import sys; sys.exit(3)"]), open_log("north", lines))
+    failing = Delivery(
+        section(command=[sys.executable, "-c", "import sys; sys.exit(3)"]), kept, open_log("north", lines)
+    )
     failing.put(given({"event": "end"}))
     await failing.waiting.join()
     await failing.close()
@@ -172,9 +182,9 @@ async def test_notices_come_in_order_and_failures_are_logged_and_few() -> None:
 
 
 @looped
-async def test_order_is_kept_and_what_does_not_fit_is_counted(tmp_path: Path) -> None:
+async def test_order_is_kept_and_what_does_not_fit_is_counted(tmp_path: Path, kept: KeptNotices) -> None:
     lines, place = io.StringIO(), tmp_path / "told"
-    ours = Delivery(section(command=list(telling(place))), open_log("north", lines))
+    ours = Delivery(section(command=list(telling(place))), kept, open_log("north", lines))
     gate = asyncio.Event()
 
     async def first() -> Sequence[Mapping[str, Any]]:
@@ -190,6 +200,56 @@ async def test_order_is_kept_and_what_does_not_fit_is_counted(tmp_path: Path) ->
     await ours.close()
     assert [each["number"] for each in told(place)] == [0, 1, 2, 3]
     assert json.loads(lines.getvalue().splitlines()[0])["lines"] == 5
+
+
+@looped
+async def test_what_was_not_delivered_comes_after_a_restart(tmp_path: Path, kept: KeptNotices) -> None:
+    place, log = tmp_path / "told", open_log("north", io.StringIO())
+    failing = Delivery(section(command=[sys.executable, "-c", "import sys; sys.exit(3)"]), kept, log)
+    failing.put(given({"number": 0}, {"number": 1}))
+    await failing.waiting.join()
+    await failing.close()
+    hanging = Delivery(
+        section(command=[sys.executable, "-c", "import time; time.sleep(600)"], timeout="60s"), kept, log
+    )
+    for number in (2, 3):
+        hanging.put(given({"number": number}))
+    await until(lambda: len(kept.all()) == 4)  # before any of them is handed over
+    await hanging.close()
+    ours = Delivery(section(command=list(telling(place))), kept, log)
+    ours.put(nothing)
+    ours.put(given({"number": 4}))
+    await ours.waiting.join()
+    await ours.close()
+    assert [each["number"] for each in told(place)] == [0, 1, 2, 3, 4]
+    assert kept.all() == []
+
+
+@looped
+async def test_what_failed_is_tried_again_after_what_goes_well(tmp_path: Path, kept: KeptNotices) -> None:
+    place, bad = tmp_path / "told", tmp_path / "bad"
+    script = f"import os, sys; sys.exit(3) if os.path.exists({str(bad)!r}) else None; " + KEEP
+    ours = Delivery(section(command=[sys.executable, "-c", script, str(place)]), kept, open_log("north", io.StringIO()))
+    bad.touch()
+    ours.put(given({"number": 0}))
+    await ours.waiting.join()
+    bad.unlink()
+    ours.put(given({"number": 1}))
+    await ours.waiting.join()
+    ours.settings = None  # from now on nobody is to be told anything
+    ours.put(given({"number": 2}))
+    await ours.waiting.join()
+    await ours.close()
+    assert [each["number"] for each in told(place)] == [1, 0]
+    assert kept.all() == []
+
+
+def test_the_last_ones_are_kept(kept: KeptNotices) -> None:
+    for number in range(MOST + 3):
+        kept.add(str(number))
+    assert [each.text for each in kept.all()] == [str(number) for number in range(3, MOST + 3)]
+    kept.remove(kept.all()[0])
+    assert len(kept.all()) == MOST - 1
 
 
 @looped
@@ -243,12 +303,14 @@ def webhook(folder: Path, answer: int) -> Iterator[tuple[str, Path, list[Any]]]:
 
 
 @pytest.mark.parametrize(("answer", "tries"), [(204, 1), (302, 3), (500, 3)])
-def test_a_webhook_gets_the_notice_and_redirects_lead_nowhere(tmp_path: Path, answer: int, tries: int) -> None:
+def test_a_webhook_gets_the_notice_and_redirects_lead_nowhere(
+    tmp_path: Path, kept: KeptNotices, answer: int, tries: int
+) -> None:
     with webhook(tmp_path, answer) as (url, ca, got):
         lines = io.StringIO()
 
         async def post(**more: Any) -> None:
-            ours = Delivery(section(webhook=url, timeout="60s", **more), open_log("north", lines))
+            ours = Delivery(section(webhook=url, timeout="60s", **more), kept, open_log("north", lines))
             ours.put(given({"event": "end"}))
             await ours.waiting.join()
             await ours.close()
