@@ -124,7 +124,8 @@ def main() -> None:
             if stream is sys.stdout:
                 code = _failed(_full(error))
             os.dup2(nowhere.fileno(), stream.fileno())
-    # A thread cannot be cancelled, so after Ctrl-C the interpreter would wait for work that nobody wants any more.
+    # A thread cannot be cancelled, so after Ctrl-C the interpreter would wait for work that nobody wants any more; and to
+    # put its modules away it takes 60 ms of each command, which the end of the process does for nothing.
     os._exit(code)
 
 
