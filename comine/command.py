@@ -24,18 +24,18 @@ _COMMANDS: Final = {
     "quickstart": "comine.quickstart.command",
     "demo": "coordinator.cli.demo",
     "doctor": "coordinator.cli.doctor",
-    "simulate": "coordinator.cli.simulate",
-    "compare": "coordinator.cli.compare",
-    "query": "coordinator.cli.query",
+    "simulate": "coordinator.cli.jobs.simulate",
+    "compare": "coordinator.cli.jobs.compare",
+    "query": "coordinator.cli.services.query",
     "explain": "coordinator.cli.explain",
     "docs": "coordinator.cli.docs",
     "schema": "coordinator.cli.schema",
     "pki": "coordinator.cli.pki",
     "federation": "coordinator.cli.federation",
-    "job": "coordinator.cli.job",
+    "job": "coordinator.cli.jobs.job",
     "audit": "coordinator.cli.audit",
-    "frequency": "coordinator.cli.frequency",
-    "shuffle": "coordinator.cli.shuffle",
+    "frequency": "coordinator.cli.services.frequency",
+    "shuffle": "coordinator.cli.services.shuffle",
     "anonymize": "coordinator.cli.anonymize",
     "party": "party.cli",
     "relay": "relay.cli",
@@ -124,8 +124,8 @@ def main() -> None:
             if stream is sys.stdout:
                 code = _failed(_full(error))
             os.dup2(nowhere.fileno(), stream.fileno())
-    # A thread cannot be cancelled, so after Ctrl-C the interpreter would wait for work that nobody wants any more; and to
-    # put its modules away it takes 60 ms of each command, which the end of the process does for nothing.
+    # A thread cannot be cancelled, so after Ctrl-C the interpreter would wait for work that nobody wants any more.
+    # It would also take 60 ms of every command to put its modules away, which ends with the process anyway.
     os._exit(code)
 
 

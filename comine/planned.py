@@ -6,7 +6,7 @@ import html
 from collections.abc import Iterable
 
 import jobs.plan
-from coordinator.cli.plan import costs, in_all, sections
+from coordinator.cli.jobs.plan import costs, in_all, sections
 from jobs.plan.cost import cost
 from jobs.report.text import visible
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from coordinator.cli.jobs_kept import show
+from coordinator.cli.jobs.jobs_kept import show
 from coordinator.jobs.driver import Driver
 from coordinator.jobs.runner import cancel_job, draft, resume_job, run_job
 from coordinator.jobs.status import describe, job_status

@@ -28,7 +28,7 @@ MODULES = (
     "comine.command",
     "party.cli",
     "party.server",
-    "coordinator.cli.job",
+    "coordinator.cli.jobs.job",
     "coordinator.cli.terminal.live",
     "coordinator.cli.terminal.present",
     "coordinator.jobs.runner",

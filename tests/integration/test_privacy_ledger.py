@@ -15,7 +15,7 @@ import jsonschema
 import pytest
 
 from comine.command import run
-from coordinator.cli.plan import show_plan
+from coordinator.cli.jobs.plan import show_plan
 from coordinator.jobs.planner import plan_job
 from jobs.loading import job_of
 from jobs.plan.plan import Plan

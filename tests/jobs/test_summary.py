@@ -10,7 +10,7 @@ from typing import Final
 
 import pytest
 
-from coordinator.cli.plan import sections
+from coordinator.cli.jobs.plan import sections
 from jobs.loading import load_job
 from jobs.plan.cost import about
 from jobs.plan.plan import Plan

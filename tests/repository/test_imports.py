@@ -37,7 +37,12 @@ LATE = {  # what brings one of the libraries, or numpy to a coordinator that onl
     "party/services/frequency/estimates.py",
 }
 COORDINATOR = (  # what `comine job run` loads for a job over rows
-    *("comine.command", "coordinator.cli.job", "coordinator.cli.terminal.live", "coordinator.cli.terminal.present"),
+    *(
+        "comine.command",
+        "coordinator.cli.jobs.job",
+        "coordinator.cli.terminal.live",
+        "coordinator.cli.terminal.present",
+    ),
     *("coordinator.interrupt", "coordinator.jobs.runner", "coordinator.member", "jobs.loading", "jobs.kinds.rows.kind"),
 )
 NOT_COORDINATOR = re.compile(

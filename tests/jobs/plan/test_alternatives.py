@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from coordinator.cli.plan import show_plan
+from coordinator.cli.jobs.plan import show_plan
 from jobs.kinds.rows.parameters import horizontal_mining
 from jobs.kinds.rows.plan_alternatives import variants
 from jobs.loading import job_of

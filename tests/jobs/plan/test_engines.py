@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from coordinator.cli.plan import show_plan
+from coordinator.cli.jobs.plan import show_plan
 from coordinator.jobs.simulate import simulate_job
 from jobs.documents.result import document
 from jobs.kinds.columns.parameters import itemisation

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from coordinator.cli.plan import show_plan
+from coordinator.cli.jobs.plan import show_plan
 from jobs.kinds.columns.plan import alignments
 from jobs.kinds.columns.plan_engines import engine_variants
 from jobs.kinds.rows.plan_alternatives import variants

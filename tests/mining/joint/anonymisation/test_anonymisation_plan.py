@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import comine
-from coordinator.cli.plan import in_all
+from coordinator.cli.jobs.plan import in_all
 from jobs.plan.answer import Answer
 from jobs.plan.estimate import estimate
 from jobs.plan.plan import Plan

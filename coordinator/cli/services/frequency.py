@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from coordinator.cli import collections, reports
 from coordinator.cli.options import AsJson
+from coordinator.cli.services import collections, reports
 from coordinator.cli.terminal.completion import frequency_oracles, post_processings
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from coordinator.cli.jobs_kept import JobId, kept
+from coordinator.cli.jobs.jobs_kept import JobId, kept
 from coordinator.cli.options import HERE, AsJson, FederationFile
 
 

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from coordinator.cli import jobs_kept
-from coordinator.cli.job_new import new
+from coordinator.cli.jobs import jobs_kept
+from coordinator.cli.jobs.job_new import new
+from coordinator.cli.jobs.plan import plan
+from coordinator.cli.jobs.resume import resume
 from coordinator.cli.options import HERE, AsJson, FederationFile
-from coordinator.cli.plan import plan
-from coordinator.cli.resume import resume
 
 if TYPE_CHECKING:
     from coordinator.jobs.store import Store

@@ -143,7 +143,7 @@ def _in_process(
     spec: JobSpec, party: list[str], data_format: str | None, separator: str | None, ids: list[str] | None
 ) -> Run:
     """Runs jobs on the data of these files."""
-    from coordinator.cli.simulate import sources_of
+    from coordinator.cli.jobs.simulate import sources_of
     from coordinator.cli.terminal.live import live_progress
     from coordinator.jobs.party_files import load_files
     from coordinator.jobs.simulate import check_parties, simulate_job

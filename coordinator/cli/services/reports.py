@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from coordinator.cli.collections import Name, Node
 from coordinator.cli.options import HERE, AsJson, FederationFile
+from coordinator.cli.services.collections import Name, Node
 
 if TYPE_CHECKING:
     from client.fleet import FleetDelivery

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from coordinator.cli.collections import Node
 from coordinator.cli.options import HERE, AsJson, FederationFile
-from coordinator.cli.reports import (
+from coordinator.cli.services.collections import Node
+from coordinator.cli.services.reports import (
     Authority,
     Certificate,
     ClientFolder,
