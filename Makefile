@@ -30,7 +30,8 @@ PYTEST = PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest --numprocesses=$(WORKE
 
 TESTS = not slow
 
-test: setup  ## all checks, and all tests but those marked slow
+# What is installed apart is installed beside the rest: pip keeps one processor busy, and the checks another.
+test:  ## all checks, and all tests but those marked slow
 	$(MAKE) --no-print-directory --jobs=3 --output-sync check collected $(MORE)
 	$(PYTEST) -m "$(TESTS)"
 
