@@ -14,6 +14,7 @@ import pytest
 from crypto.protocols.union import lists as union_lists
 from crypto.protocols.union import set_union
 from crypto.protocols.union.lists import common_fakes
+from tests.base_transfers import without_groups
 from tests.examples import FEW, few_at_first
 from tests.remembered import remember_groups_work
 
@@ -182,6 +183,13 @@ def few_fakes(monkeypatch: pytest.MonkeyPatch) -> None:
     """
     for module in (union_lists, set_union):
         monkeypatch.setattr(module, "common_fakes", lambda _: common_fakes(ONE_FAKE))
+
+
+@pytest.fixture
+def quick_base_transfers() -> Iterator[None]:
+    """Simulations in this process spend nothing on base transfers: for tests of all else that they do."""
+    with without_groups():
+        yield
 
 
 @pytest.fixture(scope="session")

@@ -29,7 +29,7 @@ from party.node.logs import open_log
 from party.server import Node
 from protos.v1 import control_pb2 as control
 from protos.v1.control_pb2_grpc import ControlStub
-from tests.party.base_transfers import quick_base_transfers
+from tests.base_transfers import without_groups
 from tests.party.files import PARTIES, write_federation
 
 Rows = list[list[str]]
@@ -217,7 +217,7 @@ async def running(
     try:
         for node in nodes.values():
             await node.start()
-        with quick_base_transfers():
+        with without_groups():
             yield federation
     finally:
         await asyncio.gather(*(node.stop() for node in federation.nodes.values()))

@@ -1,7 +1,7 @@
-"""Base transfers of nodes that live in one test: the same messages and keys that fit each other, without groups.
+"""Base transfers of parties that live in one test: the same messages and keys that fit each other, without groups.
 
-Group operations are half of the work of a small job, and nodes never repeat them, since they draw from the system. That
-real ones serve nodes is seen wherever nodes are processes; what they are and what they hide, by tests of the protocol.
+Group operations are half of the work of a small job, and what draws from the system never repeats them. That real ones
+serve jobs is seen where nodes and simulations are processes, and in seeded runs; what they hide, by their own tests.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _users = 0
 
 
 @contextmanager
-def quick_base_transfers() -> Iterator[None]:
+def without_groups() -> Iterator[None]:
     """Until the last of those that want it ends, in whatever order."""
     global _users
     if _users == 0:
