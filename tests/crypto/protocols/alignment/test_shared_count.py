@@ -86,7 +86,7 @@ def parties_and_rows(draw: st.DrawFn) -> dict[str, list[bytes]]:
 
 
 # -- what comes out ----------------------------------------------------------------------------------------------------
-@examples(4, 10, suppress_health_check=[HealthCheck.too_slow])
+@examples(4, 6, suppress_health_check=[HealthCheck.too_slow])
 @given(held=parties_and_rows(), place=st.integers(0, 4), bound=st.sampled_from([None, 12, 19]))
 def test_it_is_the_number_of_what_all_hold(held, place, bound):
     assert_counted(held, merger=tuple(held)[place % len(held)], bound=bound)

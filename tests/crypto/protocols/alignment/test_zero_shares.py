@@ -88,7 +88,7 @@ def parties_and_rows(draw: st.DrawFn) -> dict[str, list[bytes]]:
     return {name: list(dict.fromkeys([*draw(some), *everywhere])) for name in NAMES[: draw(st.integers(3, 6))]}
 
 
-many = examples(4, 8, suppress_health_check=[HealthCheck.too_slow])
+many = examples(4, 5, suppress_health_check=[HealthCheck.too_slow])
 
 
 # -- what comes out ----------------------------------------------------------------------------------------------------
