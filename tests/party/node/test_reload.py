@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import functools
 import itertools
 import json
 import os
@@ -14,10 +13,9 @@ import ssl
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Iterator
 from decimal import Decimal
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -32,20 +30,11 @@ from party.node.settings import read_settings
 from party.state.ledger import Entry
 from protos.v1.control_pb2 import SUCCEEDED
 from tests.errors import fails
+from tests.looped import looped
 from tests.party.files import write_federation
 from tests.party.nodes import DATA, Nodes, audited, hold, refused, running, weekly
 
 FLOOR = "min_support = 0.5\n"
-
-
-def looped(test: Callable[..., Coroutine[Any, Any, None]]) -> Callable[..., None]:
-    """A test that runs in an event loop of its own."""
-
-    @functools.wraps(test)
-    def run(**given: Any) -> None:
-        asyncio.run(test(**given))
-
-    return run
 
 
 def edit(folder: Path, *pairs: tuple[str, str], file: str = "north.toml") -> Path:

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import datetime as dt
-import functools
 import json
 import os
 import shutil
 import time
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -23,21 +22,12 @@ from party.policy.standing import SLACK_S, Schedule
 from party.state.store import Record
 from protos.v1.control_pb2 import SUCCEEDED
 from tests.errors import fails
+from tests.looped import looped
 from tests.party.nodes import Client, Nodes, audited, refused, running, weekly
 
 DAY = 86_400
 NOW = time.time()
 UNTIL = f"{dt.datetime.fromtimestamp(NOW + 60 * DAY, dt.UTC):%Y-%m-%d}"
-
-
-def looped(test: Callable[..., Coroutine[Any, Any, None]]) -> Callable[..., None]:
-    """A test that runs in an event loop of its own."""
-
-    @functools.wraps(test)
-    def run(**given: Any) -> None:
-        asyncio.run(test(**given))
-
-    return run
 
 
 def manual(folder: Path, more: str = "") -> Callable[[Authority], None]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import functools
 import io
 import json
 import ssl
@@ -27,6 +26,7 @@ from party.services.notices.delivery import WAITING, Delivery, nothing, run
 from party.services.notices.settings import NotifySection
 from party.state.kept_notices import MOST, KeptNotices
 from protos.v1.control_pb2 import SUCCEEDED
+from tests.looped import looped
 from tests.party.nodes import running, weekly
 
 KEEP = "import sys; open(sys.argv[1], 'a').write(sys.stdin.read() + '\\n')"
@@ -34,16 +34,6 @@ LINE = {
     "job_id", "name", "state", "coordinator", "task", "dataset", "parties", "min_support", "received", "expiry",
     "decided", "decided_by", "reason",
 }  # fmt: skip
-
-
-def looped(test: Callable[..., Coroutine[Any, Any, None]]) -> Callable[..., None]:
-    """A test that runs in an event loop of its own."""
-
-    @functools.wraps(test)
-    def run(**given: Any) -> None:
-        asyncio.run(test(**given))
-
-    return run
 
 
 @pytest.fixture(autouse=True)
