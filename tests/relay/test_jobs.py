@@ -27,6 +27,7 @@ from tests.party.files import free_ports
 from tests.party.nodes import DATA, hold, running, weekly
 from tests.party.services.frequency import nodes as frequency
 from tests.party.services.frequency.specs import spec_of
+from tests.proxy import Proxy
 from tests.relay.relays import by_relay, relaying
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("few_fakes")]
@@ -110,22 +111,29 @@ def test_some_parties_may_have_addresses(tmp_path: Path) -> None:
     asyncio.run(test())
 
 
-def test_a_relay_that_is_started_again_loses_no_job(tmp_path: Path) -> None:
+def test_a_relay_that_dies_and_is_started_again_loses_no_job(tmp_path: Path) -> None:
     (port,) = free_ports(1)
 
-    async def test() -> None:
-        async with running(tmp_path, prepare=by_relay(tmp_path, port)) as nodes:
+    async def between(proxy: Proxy, dialled: str) -> None:
+        prepare = by_relay(tmp_path, port, dialled=int(dialled))
+        async with running(tmp_path, prepare=prepare) as nodes:
             hub = nodes.authority.issue("hub", "coordinator")
             release = [hold(node) for node in nodes.nodes.values()]
             async with relaying(tmp_path):
                 await until_connected(nodes.logs)
                 job = asyncio.create_task(run_job(weekly(deadline="5m"), hub, nodes.addresses))
                 await all_running(nodes)
+                proxy.cut()  # as the death of its process would
             for each in release[:2]:
                 each.set()
             async with relaying(tmp_path):
+                proxy.mend()
                 release[2].set()
                 assert itemsets(await job) == EXPECTED
+
+    async def test() -> None:
+        async with Proxy(f"127.0.0.1:{port}") as proxy:
+            await between(proxy, proxy.address.rpartition(":")[2])
 
     asyncio.run(test())
 
