@@ -1,4 +1,4 @@
-"""Intersection of two parties' identifiers beside OpenMined PSI and SPU, of more parties', and in bounded memory.
+"""Intersection of two parties' identifiers beside OpenMined PSI and SPU, of more parties', and the other alignments.
 
 As a module it is one run of ours, all parties in one process: `python -m benchmarks.crypto.psi ROWS PROTOCOL PARTIES`.
 """
@@ -24,7 +24,7 @@ from crypto.params import STANDARD_128
 from crypto.primitives.randomness import Randomness
 from crypto.protocols.alignment import alignment
 from crypto.protocols.alignment.common_rows import Rows
-from crypto.protocols.alignment.disclosure import declared
+from crypto.protocols.alignment.disclosure import Mode, declared
 from crypto.protocols.sums.pairwise import agree
 from link.core import Terms
 from link.executor import ThreadExecutor
@@ -37,11 +37,12 @@ PEERS: Final = {  # by name what it is in Python, and the script that runs it
 }
 NAMES: Final = (*PARTIES, *(f"party{number}" for number in range(len(PARTIES), 6)))
 MORE: Final = (3, 5)  # parties
-LABEL = "intersection"
+LABEL = "aligned"
 FEW_ROWS, ROWS, MANY_ROWS = 10_000, 100_000, 1_000_000
 TARGET: Final = 2.0  # times as fast as the peer
 OVER_THE_GROUP: Final = "the same over the group alone"
 PROTOCOLS: Final = ("alignment, intersection", OVER_THE_GROUP)
+ON_SHARES: Final[dict[str, Mode]] = {"alignment, cardinality": "cardinality"}
 
 
 class Costs(TypedDict):
@@ -100,7 +101,7 @@ def run(settings: Settings) -> list[Table]:
         if older and size == rows and name != OVER_THE_GROUP:
             ratio, target = min(older) / own.seconds, TARGET
         table.add(name, size, own.seconds, ratio, target, own.cpu_s, own.bytes_sent / (2 * size), own.peak_mb)
-    return [table, _of_more(settings, rows)]
+    return [table, _of_more(settings, rows), _on_shares(settings, few, rows)]
 
 
 def _of_more(settings: Settings, rows: int) -> Table:
@@ -115,6 +116,20 @@ def _of_more(settings: Settings, rows: int) -> Table:
         settings.tell(f"{name}, {parties} parties, {rows}")
         own = _ours(rows, name, parties, 1)
         table.add(name, parties, own.seconds, own.cpu_s, own.bytes_sent / 1e6, own.peak_mb)
+    return table
+
+
+def _on_shares(settings: Settings, few: int, rows: int) -> Table:
+    """By ours, what is compared on shares."""
+    table = Table(
+        f"Cardinality of several parties' identifiers, half of them common, {cores()} cores",
+        ("what", "parties", "rows each", "seconds", "CPU s, all", "MB sent, all", "peak MB"),
+        notes=["all parties are in one process and hand over messages"],
+    )
+    for name, parties, size in product(ON_SHARES, (2, MORE[0]), (few, rows)):
+        settings.tell(f"{name}, {parties} parties, {size}")
+        own = _ours(size, name, parties, 1)
+        table.add(name, parties, size, own.seconds, own.cpu_s, own.bytes_sent / 1e6, own.peak_mb)
     return table
 
 
@@ -139,16 +154,17 @@ def _ours(rows: int, protocol: str, parties: int, repeats: int) -> Cost:
     return min(runs, key=lambda cost: cost.seconds)
 
 
-async def _intersect(rows: int, protocol: str, number: int) -> Cost:
+async def _align(rows: int, protocol: str, number: int) -> Cost:
     """All parties' parts, checked."""
-    holders = NAMES[:number]
+    holders, mode = NAMES[:number], ON_SHARES.get(protocol, "intersection")
+    align = getattr(alignment, mode)
     starts = {name: rows // 2 * place // (number - 1) for place, name in enumerate(holders)}
     if protocol == OVER_THE_GROUP:
         alignment.LONG_LISTS = sys.maxsize  # type: ignore[misc]
     executor, hub = ThreadExecutor(), Hub()
     terms = Terms(bytes(32), 1, bytes(32), holders, STANDARD_128.suite)
 
-    async def part(party: str) -> tuple[Rows, int]:
+    async def part(party: str) -> tuple[Rows | int, int]:
         identifiers = [b"r%09d" % (starts[party] + number) for number in range(rows)]
         session = await Session.establish(
             terms,
@@ -156,22 +172,30 @@ async def _intersect(rows: int, protocol: str, number: int) -> Cost:
             hub.endpoint(party),
             random=Randomness.from_os(),
             executor=executor,
-            declared=declared("intersection", holders, holders[0], rows, LABEL),
+            declared=declared(mode, holders, holders[0], rows, LABEL),
         )
         secrets = await agree(session)
-        found = await alignment.intersection(session, secrets, identifiers, merger=holders[0], bound=rows, label=LABEL)
+        found = await align(session, secrets, identifiers, merger=holders[0], bound=rows, label=LABEL)
         return found, session.costs.bytes_sent
 
     start, cpu = time.perf_counter(), time.process_time()
     found = dict(zip(holders, await asyncio.gather(*map(part, holders)), strict=True))
     seconds, cpu = time.perf_counter() - start, time.process_time() - cpu
     executor.close()
-    first, *others = (each + starts[name] for name, (each, _) in found.items())
-    if len(first) != rows - rows // 2 or not all(np.array_equal(first, other) for other in others):
-        raise RuntimeError("the intersection is wrong")
+    if not _is_right(mode, [np.asarray(each) for each, _ in found.values()], [*starts.values()], rows):
+        raise RuntimeError(f"the {mode} is wrong")
     peak_mb = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / 1e6
     return Cost(seconds, cpu, sum(sent for _, sent in found.values()), peak_mb)
 
 
+def _is_right(mode: Mode, found: list[Rows], starts: list[int], rows: int) -> bool:
+    """Whether this came out of lists of identifiers that begin at these numbers."""
+    common = rows - rows // 2
+    if mode == "cardinality":
+        return all(each == common for each in found)
+    numbers = [each + start for each, start in zip(found, starts, strict=True)]
+    return len(numbers[0]) == common and all(np.array_equal(numbers[0], other) for other in numbers)
+
+
 if __name__ == "__main__":
-    print(json.dumps(asdict(asyncio.run(_intersect(int(sys.argv[1]), sys.argv[2], int(sys.argv[3]))))))
+    print(json.dumps(asdict(asyncio.run(_align(int(sys.argv[1]), sys.argv[2], int(sys.argv[3]))))))
