@@ -9,6 +9,7 @@ import typer
 
 from party.check import check
 from party.inbox_cli import approve, budget, deny, inbox, revoke_approval, show
+from party.operations_cli import monitoring, support_bundle
 from party.reload_cli import reload
 
 app = typer.Typer(help="Run the node of one organisation.", no_args_is_help=True)
@@ -41,6 +42,8 @@ app.command()(deny)
 app.command("revoke-approval")(revoke_approval)
 app.command()(budget)
 app.command()(reload)
+app.command()(monitoring)
+app.command("support-bundle")(support_bundle)
 
 
 @app.command()

@@ -30,6 +30,7 @@ from party.policy.publish import PublishSection
 from party.policy.rules import PolicySection, Rules
 from party.services.anonymization.policy import AnonymizationRules
 from party.services.frequency.policy import FrequencySection
+from party.services.metrics.settings import MetricsSection
 from party.services.notices.settings import NotifySection
 from party.services.queries.policy import QueriesSection
 from party.services.shuffler.policy import ShufflerSection
@@ -265,6 +266,7 @@ class PartyConfig(TomlTable):
     frequency: FrequencySection | None = None
     shuffler: ShufflerSection | None = None
     notify: NotifySection | None = None
+    metrics: MetricsSection | None = None
 
     @model_validator(mode="before")
     @classmethod

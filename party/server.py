@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import logging
 import os
+import shutil
 import signal
 import sys
 import tempfile
@@ -26,7 +27,8 @@ from link.executor import ThreadExecutor
 from link.files.scratch import remove_abandoned
 from link.logs.lines import LogLines
 from link.logs.structured import LibraryLines, Log
-from link.pki.identity import Identity
+from link.pki.certificates import read_certificate
+from link.pki.identity import Identity, Role
 from link.relay.address import RelayAddress
 from link.transports.grpc_channel import SERVER_OPTIONS, renewable_credentials
 from link.transports.grpc_transport import PATIENCE_S, NodeLink
@@ -64,6 +66,9 @@ from party.services.anonymization.releases import FILE as RELEASES
 from party.services.anonymization.releases import Releases
 from party.services.frequency.service import SERVICE as FREQUENCY_SERVICE
 from party.services.frequency.service import FrequencyService
+from party.services.metrics.exposition import Exposition
+from party.services.metrics.metrics import Metrics, State
+from party.services.metrics.settings import MetricsSection
 from party.services.notices.notices import Notices
 from party.services.queries.service import SERVICE as ANONYMIZATION_SERVICE
 from party.services.queries.service import AnonymizationService
@@ -192,6 +197,7 @@ class Node:
         self._kept_notices = KeptNotices.open(state / FILE)
         undo.callback(self._kept_notices.close)
         self.notices = Notices(config.notify, identity, self.store, judge, self._kept_notices, log)
+        self.metrics = Metrics()
         self.host = SessionHost(
             JobContext(
                 identity=identity,
@@ -209,6 +215,7 @@ class Node:
                 alignments=Alignments(_writable(state / ALIGNMENTS)),
                 max_running=config.party.max_running,
                 notices=self.notices,
+                metrics=self.metrics,
                 spool_limits=SpoolLimits(config.party.report_memory, state),
                 list_limits=ScratchLimits(config.party.alignment_memory, state),
                 log=log,
@@ -236,8 +243,8 @@ class Node:
         """
         most = most_connections() // (1 if self._relay is None else OF_A_RELAYED)
         connections = self._connections = Connections(self._log, most)
-        self.link.met, self.link.read = connections.met, connections.read
-        self._gate = Gate(self.link.identity, self._log, connections.met, connections.read)
+        self.link.met, self.link.read = self._met, connections.read
+        self._gate = Gate(self.link.identity, self._log, self._met, connections.read, self.metrics.answered)
         server = grpc.aio.server(
             interceptors=[self._gate],
             options=[
@@ -263,6 +270,7 @@ class Node:
                 f"{self.name} cannot listen at {self._listen}: another process holds the port, or the address is not "
                 "this machine's; stop that process or change [party] listen"
             ) from None
+        self._exposition = None if self.settings.config.metrics is None else self._expose(self.settings.config.metrics)
         try:
             await self.audit.record(NodeStarted.now(software_version()))
         except ResourceError as error:  # who starts the node is no stranger, and looks at its log while reading this
@@ -299,6 +307,11 @@ class Node:
         await tell(False)
         self._relayed = Relayed(lambda: self.settings.identity, relay, port, self._connections, self._log, tell)
         self._relayed.start()
+
+    @property
+    def metrics_address(self) -> str:
+        """Where the metrics are shown; empty where they are not."""
+        return "" if self._exposition is None else self._exposition.address
 
     async def reload(self, path: Path) -> tuple[str, ...]:
         """Reads the node's files anew, and goes on under what they say; jobs that run go on under what they began with.
@@ -357,6 +370,8 @@ class Node:
             await self._set_health(health_pb2.HealthCheckResponse.NOT_SERVING)
             await self.upkeep.stop()
             await self._connections.stop()
+            if self._exposition is not None:
+                await asyncio.to_thread(self._exposition.close)
             await self.host.close()
             await self.notices.stop()
             await self.frequency.stop()
@@ -391,6 +406,27 @@ class Node:
         if self._lock is not None:
             os.close(self._lock)
             self._lock = None
+
+    def _met(self, peer: str, role: Role, name: str) -> None:
+        self._connections.met(peer, role, name)
+        self.metrics.called(role, name)
+
+    def _expose(self, settings: MetricsSection) -> Exposition:
+        config = self.settings.config
+        self.metrics.show(
+            State(
+                running=lambda: self.host.running,
+                waiting=lambda: self.host.waiting,
+                undecided=lambda: self.host.undecided,
+                certificate_ends=self._certificate_ends,
+                disk_free=lambda: shutil.disk_usage(config.party.state_dir).free,
+                budget_used=lambda: float(self.host.context.consent.judge.most_used()),
+            )
+        )
+        return Exposition(settings, self.metrics)
+
+    def _certificate_ends(self) -> float:
+        return read_certificate(self.settings.identity.certificate_pem).not_valid_after_utc.timestamp()
 
     async def _set_health(self, status: health_pb2.HealthCheckResponse.ServingStatus) -> None:
         for service in ("", *SERVICES):

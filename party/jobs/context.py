@@ -18,6 +18,7 @@ from party.jobs.alignments import Alignments
 from party.jobs.tables import ReleasedTables
 from party.policy.consent import Consent
 from party.services.anonymization.releases import Releases
+from party.services.metrics.metrics import Metrics
 from party.services.notices.notices import Notices
 from party.state.ledger import Ledger
 from party.state.node_audit import NodeAudit
@@ -44,6 +45,7 @@ class JobContext:
         alignments: The alignments that this party keeps.
         max_running: Jobs at once.
         notices: What people are told.
+        metrics: What Prometheus is shown.
         spool_limits: What sealed reports of others may take in each job in which the node shuffles them.
         list_limits: What lists of ids may take in each job that aligns rows.
         log: The node's log.
@@ -66,6 +68,7 @@ class JobContext:
     alignments: Alignments
     max_running: int
     notices: Notices
+    metrics: Metrics
     spool_limits: SpoolLimits
     list_limits: ScratchLimits
     log: Log

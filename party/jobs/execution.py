@@ -18,6 +18,7 @@ from party.jobs.context import JobContext
 from party.jobs.job import Job
 from party.jobs.job_transport import JobTransport
 from party.jobs.progress import check_same_rows, keeper_of
+from party.services.metrics.steps import StepTimes
 from protos.v1.control_pb2 import SignedApproval
 
 
@@ -64,25 +65,27 @@ async def _with_data(context: JobContext, job: Job, attempt: int, data: Data, tr
     policy = context.consent.judge.policy_of(job.spec)
     recorder = SessionRecorder(context.audit, context.audit_key, job.id, attempt, job.spec.job.parties)
     job.in_session, job.opened = lambda: recorder.has_begun, lambda: recorder.opened
-    return await run_party(
-        job.spec,
-        data,
-        transport,
-        job_id=job.id,
-        attempt=attempt,
-        identity=context.identity,
-        random=Randomness.from_os(),
-        executor=context.executor,
-        progress=job.progress,
-        resources=Resources(
-            least_count=policy.min_count or 1,
-            dealings=job.dealings,
-            keeper=await asyncio.to_thread(keeper_of, context.store, job.id, job.spec, attempt),
-            spool_limits=context.spool_limits,
-            list_limits=context.list_limits,
-        ),
-        recorder=recorder,
+    resources = Resources(
+        least_count=policy.min_count or 1,
+        dealings=job.dealings,
+        keeper=await asyncio.to_thread(keeper_of, context.store, job.id, job.spec, attempt),
+        spool_limits=context.spool_limits,
+        list_limits=context.list_limits,
     )
+    with StepTimes(context.metrics, job.spec.job.task, job.progress) as progress:
+        return await run_party(
+            job.spec,
+            data,
+            transport,
+            job_id=job.id,
+            attempt=attempt,
+            identity=context.identity,
+            random=Randomness.from_os(),
+            executor=context.executor,
+            progress=progress,
+            resources=resources,
+            recorder=recorder,
+        )
 
 
 async def _check_data(context: JobContext, job: Job, data: Data, attempt: int) -> None:

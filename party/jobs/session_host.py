@@ -89,6 +89,16 @@ class SessionHost:
         """Jobs whose part here has begun and not ended; one that only tells its peers of its end has ended."""
         return sum(job.task is not None and not job.task.done() and not job.over for job in self.jobs)
 
+    @property
+    def waiting(self) -> int:
+        """Jobs that wait for their turn."""
+        return self._turns.waiting
+
+    @property
+    def undecided(self) -> int:
+        """Proposals that await a decision."""
+        return sum(job.state == AWAITING_APPROVAL for job in self.jobs)
+
     def renew(self, context: JobContext) -> None:
         """Takes what comes from now on under other settings; jobs that run go on under theirs."""
         self.context = context

@@ -87,6 +87,7 @@ class Transitions:
         await self._settle(job, SUCCEEDED, {"ended": self._now(), "release": header.SerializeToString()}, None)
         job.move(SUCCEEDED)
         self._context.notices.ended(job.id, job.coordinator, SUCCEEDED)
+        self._context.metrics.ended(job.spec.job.task, None, job.costs())
         self._leave(job)
         self._turns.end(job.id)
 
@@ -125,6 +126,7 @@ class Transitions:
             self._turns.end(job.id, public)
         job.end(state, public, self._me)
         self._context.notices.ended(job.id, job.coordinator, state)
+        self._context.metrics.ended(job.spec.job.task, public, job.costs())
         self._leave(job)
         cause = public if error is None or isinstance(error, asyncio.CancelledError) else error
         self._context.log.warning(f"job {WORDS[state]}", caller=job.coordinator, job=job.id.hex(), error=cause)

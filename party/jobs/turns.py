@@ -86,6 +86,11 @@ class Turns:
         self._served: Counter[str] = Counter()  # by coordinator, the number of its last turn
         self._number = 0
 
+    @property
+    def waiting(self) -> int:
+        """Jobs without a turn."""
+        return len(self._waiting)
+
     def ask(self, job_id: bytes, coordinator: str, since: float) -> Turn:
         """A job's turn, or its place; who asks again takes over from who asked before.
 

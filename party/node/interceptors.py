@@ -7,6 +7,7 @@ Inside the node an error is an exception. Outside it is a gRPC status with a pub
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from contextlib import AsyncExitStack, aclosing, asynccontextmanager
 from typing import Any, Final, NamedTuple
@@ -40,6 +41,7 @@ from party.node.methods import METHODS, SHORT_BYTES, Method
 
 # Of one member at once. Coordinators watch each of their jobs by a call.
 MAX_CALLS: Final[Mapping[Role, int]] = {"client": 64, "coordinator": 1024, "party": 256}
+OK: Final = "OK"  # the code of a call that went well
 HELD_BYTES: Final = 16 << 20  # of one member's single requests
 REQUEST_S: Final = 60.0  # for one of these to arrive
 MAX_DETAILS: Final = 1000  # characters; a status travels in headers, which are limited
@@ -78,12 +80,19 @@ def coordinator_of(context: Context, me: str) -> str:
     return name
 
 
+def _identified(context: Context) -> tuple[Role, str] | None:
+    """The caller by its certificate, where that names somebody."""
+    try:
+        return peer_of(context.auth_context())
+    except IdentityError:
+        return None
+
+
 def _named(context: Context) -> dict[str, str]:
     """The caller for the log: by its certificate, or by its address where that names nobody."""
-    try:
-        return {"caller": peer_of(context.auth_context())[1]}
-    except IdentityError:
-        return {"address": unquote(context.peer()).partition(":")[2].rpartition(":")[0] or "unknown"}
+    if (caller := _identified(context)) is not None:
+        return {"caller": caller[1]}
+    return {"address": unquote(context.peer()).partition(":")[2].rpartition(":")[0] or "unknown"}
 
 
 def _check_role(allowed: frozenset[Role], role: Role, name: str, me: str) -> None:
@@ -154,6 +163,8 @@ class Gate(grpc.aio.ServerInterceptor):
         log: The node's log.
         met: Called for each good caller with what gRPC calls its end of the connection, its role and its name.
         read: Called for each message that is read with what gRPC calls its sender's end, and its bytes.
+        answered: Called for each call that is over with the caller's role and name, or None and "", the method, the
+            code of the error or `OK`, and the seconds that it took.
 
     Attributes:
         me: This party's name.
@@ -166,8 +177,10 @@ class Gate(grpc.aio.ServerInterceptor):
         log: Log,
         met: Callable[[str, Role, str], None] = lambda peer, role, name: None,
         read: Callable[[str, int], None] = lambda peer, size: None,
+        answered: Callable[[Role | None, str, str, str, float], None] = lambda role, name, method, code, seconds: None,
     ) -> None:
         self.me, self.trust, self._log, self._met, self._read = identity.name, identity.trust, log, met, read
+        self._answered = answered
         self._calls = {role: Streams(most, identity.name) for role, most in MAX_CALLS.items()}
         self._held = MemoryLimits(HELD_BYTES)
 
@@ -271,17 +284,24 @@ class Gate(grpc.aio.ServerInterceptor):
 
     @asynccontextmanager
     async def _translated(self, call: str, context: Context) -> AsyncIterator[None]:
+        began, code = time.monotonic(), JobCancelled.code
         try:
             yield
+            code = OK
         except ComineError as error:
+            code = error.code
             self._log.warning("call refused", call=call, **_named(context), error=error)
             await self._abort(context, error)
         except grpc.aio.AbortError:
             raise
         except Exception as error:
+            code = InternalError.code
             self._log.error("call failed", call=call, **_named(context), error=error)
             fault = f"{self.me} met a fault of its own; the log of {self.me} has the details"
             await self._abort(context, InternalError(fault, party=self.me))
+        finally:
+            role, name = _identified(context) or (None, "")
+            self._answered(role, name, call, code, time.monotonic() - began)
 
     async def _abort(self, context: Context, error: ComineError) -> None:
         error = placeless(error, self.me)

@@ -105,7 +105,7 @@ def _of_the_start(before: Settings, after: Settings) -> Iterator[str]:
     for key in _AT_START:
         if getattr(old.party, key) != getattr(new.party, key):
             yield f"[party] {key}"
-    for table in ("frequency", "shuffler"):
+    for table in ("frequency", "shuffler", "metrics"):
         if getattr(old, table) != getattr(new, table):
             yield f"[{table}]"
     own = [RelayAddress.parse(each.federation.addresses[each.config.party.name]) for each in (before, after)]

@@ -18,7 +18,7 @@ from link.files.quantities import seconds
 from party.config import DatasetSection, PartyConfig
 from party.data.shared_sources import alike
 from party.data.sources import Rows
-from party.policy.policy import Approval, check_fit, check_new_rows, decide, recent_jobs, verdicts
+from party.policy.policy import Approval, check_fit, check_new_rows, decide, recent_starts, verdicts
 from party.policy.policy_input import Earlier, PolicyInput, Verdict
 from party.policy.privacy_budget import DatasetBudget, left, totals
 from party.policy.rules import PolicySection
@@ -149,15 +149,19 @@ class Judge:
         facts = self._input(spec, "", job_id, 1, None)
         return {} if facts.budget is None else left(facts.budget, totals(facts.charged, facts.budget))
 
-    def used(self, spec: JobSpec) -> dict[str, Decimal]:
-        """Which share is used up of each limit that the jobs on a job's dataset have in common: totals, `max_jobs`."""
-        facts, policy = self._input(spec, "", b"", 1, None), self.policy_of(spec)
+    def most_used(self) -> Decimal:
+        """The largest share of such a limit that is used up, of all datasets; 0 where there is none."""
+        return max((part for name in self._config.datasets for part in self.used(name).values()), default=Decimal(0))
+
+    def used(self, dataset: str) -> dict[str, Decimal]:
+        """Which share is used up of each limit that the jobs on a dataset have in common: totals, `max_jobs`."""
+        budget, policy, now = self._config.totals_of(dataset), self._config.policy_of(dataset), self.now()
         found: dict[str, Decimal] = {}
-        if facts.budget is not None:
-            rest = left(facts.budget, totals(facts.charged, facts.budget))
-            found = {name: 1 - each / getattr(facts.budget, name) for name, each in rest.items()}
+        if budget is not None:
+            rest = left(budget, totals(self._charged(budget, dataset, b"", 1, _since(budget, now)), budget))
+            found = {name: 1 - each / getattr(budget, name) for name, each in rest.items()}
         if policy.max_jobs is not None:
-            found["max_jobs"] = Decimal(recent_jobs(policy, facts)) / policy.max_jobs
+            found["max_jobs"] = Decimal(len(recent_starts(policy, self._that_count(dataset), now))) / policy.max_jobs
         return found
 
     def releases(self, spec: JobSpec) -> int:
@@ -172,9 +176,9 @@ class Judge:
         """The last `MOST_SHOWN` other jobs that were started on a job's dataset, first the first."""
         return self._store.latest(spec.job.dataset, job_id, MOST_SHOWN)
 
-    def _that_count(self, spec: JobSpec, job_id: bytes) -> list[Earlier]:
-        """Of the other jobs that were started on a job's rows those that a rule can look at, first the first."""
-        counted, datasets = self.policy_of(spec).max_jobs, self._same_rows(spec.job.dataset)
+    def _that_count(self, dataset: str, job_id: bytes = b"") -> list[Earlier]:
+        """Of the other jobs that were started on a dataset's rows those that a rule can look at, first the first."""
+        counted, datasets = self._config.policy_of(dataset).max_jobs, self._same_rows(dataset)
         firsts = [job for dataset in datasets for job in self._store.first(dataset, job_id)]
         first = sorted(firsts, key=_started)[:1]
         if counted is None:
@@ -186,7 +190,6 @@ class Judge:
     def _input(self, spec: JobSpec, coordinator: str, job_id: bytes, attempt: int, expiry: int | None) -> PolicyInput:
         dataset, now = self._config.datasets.get(spec.job.dataset), self.now()
         budget = None if dataset is None else dataset.privacy
-        since = None if budget is None or budget.period is None else now - seconds(budget.period)
         if dataset is not None:
             check_data_kind(spec, dataset.kind, self._config.party.name)
             if dataset.engine not in ("auto", "memory"):
@@ -199,13 +202,15 @@ class Judge:
             datasets=self._config.datasets.keys(),
             now=now,
             expiry=expiry,
-            earlier=self._that_count(spec, job_id),
+            earlier=self._that_count(spec.job.dataset, job_id),
             budget=budget,
             hides=dataset is not None and dataset.hiding is not None,
             published_rows=None if dataset is None else dataset.public_sizes.coarse().rows,
             made=self._releases.counted(spec.job.dataset, job_id) if opens(spec, "release") else NOTHING,
             unions=self._unions(spec.job.dataset, job_id, attempt),
-            charged=() if budget is None else self._charged(budget, spec.job.dataset, job_id, attempt, since),
+            charged=()
+            if budget is None
+            else self._charged(budget, spec.job.dataset, job_id, attempt, _since(budget, now)),
         )
 
     def _unions(self, dataset: str, job_id: bytes, attempt: int) -> int:
@@ -228,6 +233,11 @@ class Judge:
             if entry.attempt == attempt and (since is None or entry.time > since)
         )
         return charges(spent, composed=budget.composition == "optimal")
+
+
+def _since(budget: DatasetBudget, now: float) -> float | None:
+    """After which start a job counts; all count where it is None."""
+    return None if budget.period is None else now - seconds(budget.period)
 
 
 def _started(job: Earlier) -> tuple[float, bytes]:

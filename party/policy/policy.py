@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import datetime as dt
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
 from typing import Final, Literal
 
@@ -122,14 +122,10 @@ def check_new_rows(policy: PolicySection, *, me: str, n_rows: int, data_digest: 
         )
 
 
-def recent_jobs(policy: PolicySection, facts: PolicyInput) -> int:
-    """How many jobs `max_jobs` counts."""
-    return len(_recent(policy, facts))
-
-
-def _recent(policy: PolicySection, facts: PolicyInput) -> list[float]:
-    since = facts.now - seconds(policy.max_jobs_period or DEFAULT_PERIOD)
-    return [job.started for job in facts.earlier if job.started > since]
+def recent_starts(policy: PolicySection, earlier: Sequence[Earlier], now: float) -> list[float]:
+    """When the jobs started that `max_jobs` counts."""
+    since = now - seconds(policy.max_jobs_period or DEFAULT_PERIOD)
+    return [job.started for job in earlier if job.started > since]
 
 
 # -- the rules --------------------------------------------------------------------------------------------------------
@@ -387,7 +383,8 @@ def _party_sets(policy: PolicySection, facts: PolicyInput) -> Verdict | None:
 def _max_jobs(policy: PolicySection, facts: PolicyInput) -> Verdict | None:
     if policy.max_jobs is None:
         return None
-    period, recent, refusal = policy.max_jobs_period or DEFAULT_PERIOD, _recent(policy, facts), None
+    period, refusal = policy.max_jobs_period or DEFAULT_PERIOD, None
+    recent = recent_starts(policy, facts.earlier, facts.now)
     if len(recent) >= policy.max_jobs:
         free = dt.datetime.fromtimestamp(recent[-policy.max_jobs] + seconds(period), dt.UTC)
         refusal = (

@@ -58,6 +58,7 @@ JUDGED: Final = "what was judged when it arrived, or is handed on as bytes; its 
 
 READ: Final[dict[str, tuple[str, ...]]] = {
     OWN: (
+        "party.operations_cli:monitoring",
         "coordinator.anonymisation.releases:ReleasingNode._checked",
         "coordinator.cli.docs:docs",
         "coordinator.cli.explain:_page",
@@ -118,6 +119,7 @@ READ: Final[dict[str, tuple[str, ...]]] = {
         "party.examination:_certificate",
         "party.policy.standing:_print",
         "party.node.settings:read_settings",
+        "party.server:Node._certificate_ends",
         "party.services.notices.notices:Notices._expiring",
     ),
     "files key": (
@@ -274,6 +276,7 @@ READ: Final[dict[str, tuple[str, ...]]] = {
         "jobs.audit.entry:_object",
         "jobs.audit.log:AuditLog._head",
         "jobs.audit.reading:shown",
+        "party.support:_audit_events",
         "jobs.audit.tail:entries_after",
         "jobs.audit.tail:entry_at",
         "jobs.audit.verify:_Walk.close",

@@ -118,7 +118,7 @@ class Notices:
         if settings is None:
             return ()
         share = settings.budget_share
-        used = await asyncio.to_thread(self._judge.used, spec)
+        used = await asyncio.to_thread(self._judge.used, dataset)
         far = {(dataset, limit) for limit, part in used.items() if part >= share}
         new = sorted(far - self._used)
         self._used = {each for each in self._used if each[0] != dataset} | far

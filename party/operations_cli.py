@@ -1,0 +1,34 @@
+"""`comine party monitoring|support-bundle`: for those who watch over a node, and those who help them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def monitoring(
+    out: Annotated[Path, typer.Option("--out", metavar="FOLDER", help="Where the files go.")] = Path(),
+    force: Annotated[bool, typer.Option("--force", help="Replace files that exist.")] = False,
+) -> None:
+    """Write alert rules for Prometheus and a dashboard for Grafana, which read what [metrics] shows."""
+    from importlib.resources import files
+
+    from party.init_files import write_files
+
+    shipped = files("party.services.metrics") / "monitoring"
+    contents = {each.name: each.read_text(encoding="utf-8") for each in shipped.iterdir()}
+    for path in write_files(out, contents, keep=frozenset(), force=force):
+        typer.echo(f"wrote {path}")
+
+
+def support_bundle(
+    party_toml: Annotated[Path, typer.Argument(metavar="PARTY_TOML", help="The node's file, e.g. north.toml.")],
+) -> None:
+    """Print what helps others find a fault of this node, as JSON: versions, settings without texts, counts, sizes."""
+    import json
+
+    from party.support import support_bundle as bundle
+
+    typer.echo(json.dumps(bundle(party_toml), indent=2))

@@ -1,0 +1,1 @@
+"""Numbers about a node for Prometheus: how it fares, never what its data hold."""

@@ -1,0 +1,103 @@
+"""What a node's support bundle and monitoring files hold."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+import shutil
+import subprocess
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from party.cli import app
+from party.services.metrics.metrics import Metrics
+from party.support import support_bundle
+from tests.party.files import write_federation
+from tests.party.nodes import running, weekly
+
+pytestmark = pytest.mark.usefixtures("few_fakes")
+
+SHIPPED = files("party.services.metrics") / "monitoring"
+METRIC = re.compile(r"\b(?:comine|rpc|process)_\w+")
+PRIVATE = """
+[[dataset]]
+name = "patients"
+kind = "table"
+source = "postgresql://secret-host/clinic"
+format = "sql"
+query = "SELECT secret_column FROM secret_table"
+publish = { rows = 12300 }
+password_env = "SECRET_VARIABLE"
+
+[dataset.policy]
+withhold = ["hiv*"]
+
+[dataset.privacy]
+epsilon = 4
+delta = 1e-6
+"""
+
+
+def shown(metrics: Metrics) -> set[str]:
+    """Names of all samples that a node can show."""
+    found = set()
+    for family in metrics.registry.collect():
+        ends = {"histogram": ("_bucket", "_sum", "_count"), "counter": ("_total",)}.get(family.type, ("",))
+        found |= {family.name + end for end in ends}
+    return found
+
+
+@pytest.mark.parametrize("name", ["comine-alerts.yml", "comine-dashboard.json"])
+def test_monitoring_asks_for_metrics_that_nodes_have(name: str) -> None:
+    text = (SHIPPED / name).read_text(encoding="utf-8")
+    gauges = {
+        "comine_jobs_running", "comine_jobs_waiting", "comine_jobs_undecided", "comine_budget_used_ratio",
+        "comine_certificate_expiry_timestamp_seconds", "comine_state_free_bytes",
+    }  # fmt: skip
+    asked = set(METRIC.findall(text))
+    assert asked
+    assert asked <= shown(Metrics()) | gauges
+    if name.endswith(".json"):
+        json.loads(text)
+
+
+def test_alert_rules_are_as_prometheus_wants_them(tmp_path: Path) -> None:
+    if (promtool := shutil.which("promtool")) is None:
+        pytest.skip("promtool is not installed (Debian's package prometheus has it)")
+    done = CliRunner().invoke(app, ["monitoring", "--out", str(tmp_path)])
+    assert done.exit_code == 0
+    assert {path.name for path in tmp_path.iterdir()} == {"comine-alerts.yml", "comine-dashboard.json"}
+    checked = subprocess.run([promtool, "check", "rules", tmp_path / "comine-alerts.yml"], check=False)
+    assert checked.returncode == 0
+
+
+def test_a_bundle_says_how_a_node_fares_and_names_nothing(tmp_path: Path) -> None:
+    async def test() -> dict[str, Any]:
+        async with running(tmp_path, policy="max_jobs = 4\n") as nodes:
+            await nodes.run(weekly())
+            return await asyncio.to_thread(support_bundle, tmp_path / "north.toml")
+
+    bundle = asyncio.run(test())
+    assert bundle["ready"]
+    assert bundle["jobs"] == [{"task": "itemsets", "state": "succeeded", "code": "", "number": 1}]
+    assert bundle["audit_events"]["opened"] >= 1
+    assert bundle["settings"]["policy"]["max_jobs"] == 4
+    assert bundle["software"]["packages"]["grpcio"]
+    text = json.dumps(bundle)
+    assert not any(word in text for word in ("north", "south", "analyst", "weekly", "baskets", "item0", str(tmp_path)))
+
+
+def test_a_bundle_has_no_text_of_the_settings(tmp_path: Path) -> None:
+    write_federation(tmp_path, {"north": [["bread"]]})
+    file = tmp_path / "north.toml"
+    file.write_text(file.read_text() + PRIVATE)
+    text = json.dumps(support_bundle(file))
+    assert not any(word in text for word in ("secret", "SECRET", "hiv", "patients", "clinic", "123", "bread"))
+    settings = json.loads(text)["settings"]["dataset"][-1]
+    assert (settings["kind"], settings["query"], settings["publish"]["1"]) == ("table", "set", "set")
+    assert settings["policy"]["withhold"] == "1 set"
