@@ -88,7 +88,7 @@ def test_a_table_of_mysql(server: MySqlServer, tmp_path: Path) -> None:
 
 def test_many_rows_come_in_batches_of_mysql(server: MySqlServer, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whoever has enough does not wait for the rest."""
-    monkeypatch.setattr(mysql, "_ROWS", 1000)
+    monkeypatch.setattr(mysql, "BATCH_ROWS", 1000)
     many = "SELECT seq AS id, 'tea' AS item FROM seq_1_to_{}"
     assert load_transactions(server.url, "sql", query=many.format(2500), options=ENV).n_rows == 2500
     scheme = database_of(server.url)

@@ -27,7 +27,7 @@ _KNOWN: Final = ("ssl-ca", "ssl-mode", "unix_socket")  # what may follow the ?
 _MODES: Final = ("disabled", "required", "verify-ca", "verify-identity")
 _PORT: Final = 3306
 _PATIENCE_S: Final = 30  # until a server that does not answer counts as gone
-_ROWS: Final = 1 << 14  # of a batch
+BATCH_ROWS: Final = 1 << 14  # of a batch
 _SETTINGS: Final = ("SET time_zone = '+00:00'", "SET SESSION TRANSACTION READ ONLY")  # which also forbids DDL
 _HERE: Final = "127.0.0.1"
 _NOBODY: Final = "nobody answers there; check host and port, and that the server runs"
@@ -204,7 +204,7 @@ def _batches(cursor: Any) -> pa.RecordBatchReader:
     schema = pa.schema([(field.name, _kind(field)) for field in fields])
 
     def batches() -> Iterator[pa.RecordBatch]:
-        while rows := cursor.fetchmany(_ROWS):
+        while rows := cursor.fetchmany(BATCH_ROWS):
             columns = [_column(cells, kind) for cells, kind in zip(zip(*rows, strict=True), schema.types, strict=True)]
             yield pa.RecordBatch.from_arrays(columns, schema=schema)
 
