@@ -88,11 +88,11 @@ def _identified(context: Context) -> tuple[Role, str] | None:
         return None
 
 
-def _named(context: Context) -> dict[str, str]:
+def _named(caller: tuple[Role, str] | None, end: str) -> dict[str, str]:
     """The caller for the log: by its certificate, or by its address where that names nobody."""
-    if (caller := _identified(context)) is not None:
+    if caller is not None:
         return {"caller": caller[1]}
-    return {"address": unquote(context.peer()).partition(":")[2].rpartition(":")[0] or "unknown"}
+    return {"address": unquote(end).partition(":")[2].rpartition(":")[0] or "unknown"}
 
 
 def _check_role(allowed: frozenset[Role], role: Role, name: str, me: str) -> None:
@@ -284,23 +284,25 @@ class Gate(grpc.aio.ServerInterceptor):
 
     @asynccontextmanager
     async def _translated(self, call: str, context: Context) -> AsyncIterator[None]:
+        # Asked while the call lasts: of one that is over gRPC knows nothing, and the process dies of the question.
+        caller, end = _identified(context), context.peer()
         began, code = time.monotonic(), JobCancelled.code
         try:
             yield
             code = OK
         except ComineError as error:
             code = error.code
-            self._log.warning("call refused", call=call, **_named(context), error=error)
+            self._log.warning("call refused", call=call, **_named(caller, end), error=error)
             await self._abort(context, error)
         except grpc.aio.AbortError:
             raise
         except Exception as error:
             code = InternalError.code
-            self._log.error("call failed", call=call, **_named(context), error=error)
+            self._log.error("call failed", call=call, **_named(caller, end), error=error)
             fault = f"{self.me} met a fault of its own; the log of {self.me} has the details"
             await self._abort(context, InternalError(fault, party=self.me))
         finally:
-            role, name = _identified(context) or (None, "")
+            role, name = caller or (None, "")
             self._answered(role, name, call, code, time.monotonic() - began)
 
     async def _abort(self, context: Context, error: ComineError) -> None:

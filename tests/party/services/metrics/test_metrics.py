@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import grpc
 import pytest
 from prometheus_client import generate_latest
 from prometheus_client.metrics_core import Metric
@@ -17,18 +18,20 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from jobs.spec.toml import validate
 from link.costs import Costs
-from link.errors import DeadlineExceeded, PeerError
+from link.errors import DeadlineExceeded, JobCancelled, PeerError, UnexpectedMessage
 from party.node.methods import METHODS
 from party.services.metrics.exposition import Exposition
 from party.services.metrics.metrics import CLIENTS, LABELS, MOST_STEPS, OTHERS, Metrics
 from party.services.metrics.settings import LISTEN, MetricsSection
 from party.services.metrics.steps import StepTimes
+from protos.v1 import control_pb2 as control
 from tests.errors import fails
 from tests.party.nodes import Nodes, running, weekly
 
 pytestmark = pytest.mark.usefixtures("few_fakes")
 
 COSTS = Costs(1000, 2000, 3, 1.5)
+CALLS = "rpc_server_call_duration_seconds"
 SHOWN = '[metrics]\nlisten = "127.0.0.1:0"\n'
 
 
@@ -150,3 +153,33 @@ def test_metrics_are_as_prometheus_wants_them() -> None:
     text = generate_latest(metrics.registry)
     done = subprocess.run([promtool, "check", "metrics"], input=text, capture_output=True, check=False)
     assert (done.returncode, done.stderr) == (0, b"")
+
+
+def test_calls_that_are_refused_or_given_up_are_measured(tmp_path: Path) -> None:
+    """Of a call that is over gRPC knows no caller, and the process would die of the question."""
+
+    async def test() -> tuple[float | None, float | None]:
+        async with running(tmp_path) as nodes:
+            client, metrics = nodes.clients["north"], nodes.nodes["north"].metrics
+            job_id, _ = await client.decide(weekly())
+
+            def found() -> tuple[float | None, float | None]:
+                refused, given_up = (
+                    sample(metrics, f"{CALLS}_count", peer="analyst", step="Watch", code=code)
+                    for code in (UnexpectedMessage.code, JobCancelled.code)
+                )
+                return refused, given_up
+
+            for _ in range(50):
+                leaving = nodes.client(client.identity)
+                await leaving.stub.Watch(control.WatchRequest(job_id=job_id)).read()
+                await leaving.channel.close()
+                with pytest.raises(grpc.aio.AioRpcError):
+                    await client.watch(bytes(32))
+            for _ in range(600):
+                if found() == (50, 50):
+                    break
+                await asyncio.sleep(0.05)
+            return found()
+
+    assert asyncio.run(test()) == (50, 50)
