@@ -150,7 +150,7 @@ def uncounted(state: Path) -> None:
     """As a version has left it that did not count unions, nor what was asked."""
     with contextlib.closing(sqlite3.connect(state / "node.db")) as connection:
         connection.executescript(
-            "DROP TABLE standing; DROP TABLE standing_uses; DROP TABLE clock;"
+            "DROP TABLE standing; DROP TABLE standing_uses; DROP TABLE clock; DROP TABLE notices;"
             "DROP TABLE reloads; DROP TABLE recounted; DROP TABLE asked; DELETE FROM unions;"
             "UPDATE charges SET unites = 0;"
         )
