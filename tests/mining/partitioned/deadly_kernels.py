@@ -48,7 +48,9 @@ class Endless:
     begun: Path
 
     def __call__(self, _rows: Transactions) -> NDArray[np.int64]:
-        self.begun.write_text(str(os.getpid()))
+        draft = self.begun.with_name(f"{self.begun.name}-{os.getpid()}")  # of two processes one may be killed here
+        draft.write_text(str(os.getpid()))
+        draft.replace(self.begun)
         while True:
             time.sleep(0.01)
 
