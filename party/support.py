@@ -36,7 +36,7 @@ from protos.v1.control_pb2 import JobState
 
 SCHEMA: Final = "comine.support/1"
 _CHOICES: Final = frozenset({"kind", "format", "engine", "approve", "keep_jobs", "max_jobs_period", "period"})
-_OF_DATA: Final = frozenset({"publish", "hiding", "queries", "anonymization"})  # tables whose numbers are about data
+_OF_DATA: Final = frozenset({"publish", "hiding", "queries", "anonymization", "columns"})  # names and numbers of data
 _FILES: Final = (FILE, AUDIT_LOG, "frequency.db", "shuffler.db", "queries.db", "releases.db", "results", "released")
 _PACKAGE: Final = re.compile(r"[\w.-]+")  # begins a requirement
 _ANSWER_S: Final = 5.0
@@ -83,31 +83,23 @@ def _machine(state: Path) -> dict[str, Any]:
     }
 
 
-def _shape(value: Any, key: str = "", *, of_data: bool = False) -> Any:
-    """Settings without what could name something: texts become "set", and so do numbers about data."""
+def _shape(value: Any, key: str = "") -> Any:
+    """Settings without what could name something: texts, and tables about data, are only "set"."""
     match value:
+        case _ if key in _OF_DATA:
+            return "set"
         case dict():
-            return {
-                name if _is_key(key, name) else f"{at}": _shape(each, name, of_data=of_data or key in _OF_DATA)
-                for at, (name, each) in enumerate(value.items(), start=1)
-            }
+            return {name: _shape(each, name) for name, each in value.items()}
         case list() if all(isinstance(each, dict) for each in value):
-            return [_shape(each, key, of_data=of_data) for each in value]
+            return [_shape(each) for each in value]
         case list():
             return f"{len(value)} set"
-        case bool() | None:
-            return value
-        case int() | float() if not of_data:
+        case bool() | int() | float() | None:
             return value
         case str() if key in _CHOICES:
             return value
         case _:
             return "set"
-
-
-def _is_key(table: str, name: str) -> bool:
-    """Whether a name in a table is one of comine's, and not one that its owner chose."""
-    return name.isidentifier() and table not in _OF_DATA
 
 
 def _is_ready(path: Path) -> bool:

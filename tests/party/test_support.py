@@ -36,6 +36,7 @@ password_env = "SECRET_VARIABLE"
 
 [dataset.policy]
 withhold = ["hiv*"]
+columns = { blood_group = ["sensitive"] }
 
 [dataset.privacy]
 epsilon = 4
@@ -97,7 +98,7 @@ def test_a_bundle_has_no_text_of_the_settings(tmp_path: Path) -> None:
     file = tmp_path / "north.toml"
     file.write_text(file.read_text() + PRIVATE)
     text = json.dumps(support_bundle(file))
-    assert not any(word in text for word in ("secret", "SECRET", "hiv", "patients", "clinic", "123", "bread"))
+    assert not any(word in text for word in ("secret", "SECRET", "hiv", "patients", "clinic", "123", "bread", "blood"))
     settings = json.loads(text)["settings"]["dataset"][-1]
-    assert (settings["kind"], settings["query"], settings["publish"]["1"]) == ("table", "set", "set")
+    assert (settings["kind"], settings["query"], settings["publish"]) == ("table", "set", "set")
     assert settings["policy"]["withhold"] == "1 set"
