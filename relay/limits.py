@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import datetime as dt
 import ipaddress
 import socket
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from typing import Any, Final
 
 from link.transports.hosts import network, plain
@@ -57,7 +57,7 @@ class Use:
         self._free = now()  # from when on more may be sent
         self._sent, self._day = 0, today()
 
-    @contextmanager
+    @contextlib.contextmanager
     def stream(self) -> Iterator[None]:
         """A connection that the member dials, for as long as it lasts.
 
@@ -139,6 +139,16 @@ class Door(socket.socket):
             raise ConnectionAbortedError
         own[end] = connection
         return connection, end
+
+    async def turn_away(self) -> None:
+        """Ends the connections of all strangers, also of those with whom TLS has not begun."""
+        for own in self._strangers.values():
+            for connection in own.values():
+                with contextlib.suppress(OSError):  # it has ended
+                    connection.shutdown(socket.SHUT_RDWR)
+        while self._strangers:
+            await asyncio.sleep(0.01)  # asyncio closes what has ended
+            self._forget()
 
     def known(self, end: Any) -> None:
         """Who holds a connection has proved who it is."""

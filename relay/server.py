@@ -104,7 +104,7 @@ class Relay:
 
     async def stop(self) -> None:
         """Takes nobody in any more, lets connections go on for a moment, and closes them."""
-        if self._server is None:
+        if self._server is None or self._door is None:
             return
         self._log.info("stopping", streams=self._streams)
         self._over = True
@@ -116,6 +116,7 @@ class Relay:
                 await self._still.wait()
         for connection in list(self._server.connections):
             connection.transport.abort()
+        await self._door.turn_away()
         await self._server.wait_closed()
         self._log.info("stopped")
 

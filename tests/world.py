@@ -13,7 +13,7 @@ import grpc
 from crypto.primitives.randomness import Randomness
 from link.core import MAX_BUFFERED_BYTES, Terms, Transport
 from link.disclosure import Declared
-from link.executor import ThreadExecutor
+from link.executor import Executor, ThreadExecutor
 from link.pki.authority import Authority
 from link.pki.identity import Identity
 from link.session import Session
@@ -58,6 +58,7 @@ def run_parties(
     deadline_s: float = 120,
     ahead_bytes: Mapping[str, int] | None = None,
     transport: Literal["memory", "grpc"] = "memory",
+    executor: Executor | None = None,
 ) -> dict[str, T]:
     """Runs one coroutine per party to its end and returns the results by party.
 
@@ -70,13 +71,14 @@ def run_parties(
         deadline_s: Deadline of the sessions.
         ahead_bytes: By party, the most memory that what one peer has sent ahead may take, if not as usual.
         transport: "memory", or "grpc" for real streams under mutual TLS on the loopback.
+        executor: Does the local work; two threads, if absent.
 
     Raises:
         BaseException: The first error that any party met; the others are cancelled.
     """
     declared = tuple(declared)
     agreed = terms(parties, seed)
-    executor = ThreadExecutor(2)
+    executor = executor or ThreadExecutor(2)
     source = Randomness.from_seed(seed)
     failures: list[BaseException] = []
 

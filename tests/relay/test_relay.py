@@ -386,6 +386,23 @@ def test_strangers_beyond_their_number_are_closed_before_tls(tmp_path: Path, mon
     served(tmp_path, test)
 
 
+def test_a_relay_that_stops_keeps_nobody_waiting_who_has_only_dialled(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(relay.server, "HANDSHAKE_S", 1e6)
+
+    async def test(w: World) -> None:
+        host, _, port = w.address.place.rpartition(":")
+        reader, writer = await asyncio.open_connection(host, int(port))  # and says nothing, not even TLS
+        await w.listen()  # comes later
+        await w.relay.stop()
+        with contextlib.suppress(ConnectionResetError):
+            assert await reader.read() == b""
+        writer.close()
+
+    served(tmp_path, test)
+
+
 def test_a_relay_that_nobody_runs_is_named(tmp_path: Path) -> None:
     (port,) = free_ports(1)
     with fails("E200") as caught:
