@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -52,8 +52,16 @@ class Bench:
 
 
 @contextlib.contextmanager
-def federation(case: Case) -> Iterator[Bench]:
-    """Deals the case's rows to three parties and starts their nodes; stops them and removes all files at the end."""
+def federation(
+    case: Case,
+    around: Callable[[LoopbackFederation], contextlib.AbstractContextManager[None]] = contextlib.nullcontext,
+) -> Iterator[Bench]:
+    """Deals the case's rows to three parties and starts their nodes; stops them and removes all files at the end.
+
+    Args:
+        case: The data and the threshold.
+        around: What is prepared before the nodes start, and goes on while they run.
+    """
     with tempfile.TemporaryDirectory(prefix="comine-bench-") as name:
         folder = Path(name)
         rows = lines(case)
@@ -62,7 +70,7 @@ def federation(case: Case) -> Iterator[Bench]:
         public = {party: measured(load_transactions(file, "basket")) for party, file in files.items()}
         made = LoopbackFederation.prepare(folder, "baskets", files, public=public)
         (folder / "job.toml").write_text(job_file(case), encoding="utf-8")
-        with made.running():
+        with around(made), made.running():
             asyncio.run(made.ready())
             yield Bench(case, made, load_job(folder / "job.toml"), files, folder / "pooled.dat")
 
