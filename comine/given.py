@@ -13,8 +13,8 @@ from anonymize.reading import ArrowTable
 from jobs.data import Data, DataKind
 from link.errors import InputDataError
 from link.files.printable import is_text, one_line
+from mining.data.formats.table_readers import table_from_arrow
 from mining.data.frames import transactions_from_arrow
-from mining.data.table_readers import table_from_arrow
 from mining.data.transactions import Transactions
 
 Rows = Iterable[Iterable[str | int]]

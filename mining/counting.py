@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mining.candidates import Candidates
-from mining.data.bitmaps import Bitmaps, intersect, pack, packed_bytes
+from mining.data.items.bitmaps import Bitmaps, intersect, pack, packed_bytes
 from mining.data.rows import Rows
 from mining.data.transactions import Transactions
 from mining.lattice import Sets, lexicographic_order

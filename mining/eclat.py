@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from mining.data.bitmaps import Bitmaps, intersect
+from mining.data.items.bitmaps import Bitmaps, intersect
 from mining.lattice import Sets, prefix_bounds
 from mining.limits import EnumerationLimit
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from mining import apriori, eclat
 from mining.counting import SupportCounter
-from mining.data.bitmaps import pack
+from mining.data.items.bitmaps import pack
 from mining.data.transactions import Transactions
 from mining.itemsets import Itemsets
 from mining.lattice import Sets

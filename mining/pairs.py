@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from mining.data.bitmaps import Bitmaps, intersect, words
+from mining.data.items.bitmaps import Bitmaps, intersect, words
 from mining.data.transactions import Transactions
 
 # Measured on a two-core x86 machine: a pair met in a row costs about six 64-bit words ANDed and counted.

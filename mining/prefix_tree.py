@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from mining.data.bitmaps import Bitmaps, intersect, popcounts
+from mining.data.items.bitmaps import Bitmaps, intersect, popcounts
 from mining.lattice import SetKeys, Sets, find, prefix_bounds, unique_sets
 
 # Bitmaps kept per depth of the walk; larger blocks leave the cache, smaller ones cost more calls.

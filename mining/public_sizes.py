@@ -15,7 +15,7 @@ from typing import Final
 
 import numpy as np
 
-from mining.data.item_columns import Itemisation, item_columns
+from mining.data.items.item_columns import Itemisation, item_columns
 from mining.data.rows import Rows
 from mining.data.tables import Table
 from mining.data.transactions import Transactions

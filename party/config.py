@@ -17,10 +17,10 @@ from jobs.spec.values import DataName, Duration, Fraction
 from link.errors import ConfigurationError
 from link.relay.address import RelayAddress
 from mining.data.copies import is_plain
+from mining.data.formats.workbooks import is_workbook
 from mining.data.schemes.registry import database_forms, scheme_of, unread
 from mining.data.schemes.scheme import DatabaseScheme
 from mining.data.source_options import TWO_PASSWORDS, UNKNOWN_ENCODING, SourceOptions, is_encoding
-from mining.data.workbooks import is_workbook
 from mining.joint.hybrid.spool_limits import LEAST_REPORT_MEMORY, REPORT_MEMORY
 from mining.partitioned.encoding.expected import MEMORY_SHARE
 from mining.public_sizes import NOTHING, PublicSizes

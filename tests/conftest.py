@@ -133,7 +133,7 @@ LONGEST = (
     "anonymize/blocks/test_blocks.py",
     "mining/test_hybrid_budget.py",
     "integration/hostile/test_coordinator_view.py",
-    "cli/test_frequency_service.py",
+    "cli/frequency/test_frequency_service.py",
     "anonymize/models/test_monotonicity.py",
     "integration/test_plan.py",
     "anonymize/clustering/test_maa_slie.py",

@@ -26,7 +26,7 @@ from jobs.plan.prices import ROW_BYTES
 from jobs.spec.job import JobSpec
 from link.errors import ConfigurationError
 from link.executor import ThreadExecutor
-from mining.data.bitmaps import packed_bytes
+from mining.data.items.bitmaps import packed_bytes
 from mining.pairs import n_pairs
 
 

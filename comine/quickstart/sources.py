@@ -18,10 +18,10 @@ from coordinator.anonymisation.rule_hiding import lists_of_items
 from coordinator.demo.story import BASKETS, as_file, households
 from link.errors import ConfigurationError, InputDataError
 from link.pki.identity import NAME
+from mining.data.formats.workbooks import is_workbook
 from mining.data.source_format import guess_format
 from mining.data.source_options import PLAIN, SourceOptions
 from mining.data.transactions import Transactions
-from mining.data.workbooks import is_workbook
 from mining.public_sizes import PublicSizes
 from party.config import DatasetSection
 from party.data.dataset_check import check_dataset

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from jobs.report.text import visible
 from ldp.domain import Codes, Domain
 from link.errors import InputDataError
-from mining.data.text_files import read_text
+from mining.data.formats.text_files import read_text
 
 _SHOWN: Final = 40  # characters of a value in an error
 

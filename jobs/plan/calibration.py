@@ -26,7 +26,7 @@ from crypto.protocols.transfers.ot_extension import BATCH
 from crypto.protocols.union.layers import KERNEL_POINTS
 from link.executor import Executor
 from link.transcript import Chain, header_of
-from mining.data.bitmaps import pack, words
+from mining.data.items.bitmaps import pack, words
 from mining.data.transactions import Transactions
 from mining.pairs import count_along_columns, count_along_rows, n_pairs
 from protos.v1 import plan_pb2

@@ -17,7 +17,7 @@ from crypto.protocols.union.prefix_costs import AskedBits
 from jobs.plan.answer import Answer
 from jobs.plan.calibration import MEASURED_ROWS
 from link.traffic import Traffic
-from mining.data.bitmaps import packed_bytes
+from mining.data.items.bitmaps import packed_bytes
 from mining.joint.horizontal.hidden_sizes import HiddenSizes
 from mining.joint.parameters import HorizontalMining
 from mining.joint.shared_rules import RuleSteps

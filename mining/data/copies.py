@@ -23,14 +23,14 @@ from link.errors import ConfigurationError, InputDataError, ResourceError
 from link.files.printable import why_not_read
 from link.files.scratch import scratch_folder
 from link.files.stamps import Stamp
-from mining.data.csv_text import read_header
-from mining.data.parquet_files import join_parquet
+from mining.data.formats.csv_text import read_header
+from mining.data.formats.parquet_files import join_parquet
+from mining.data.formats.text_files import is_packed, read_pieces
+from mining.data.formats.workbooks import is_workbook, sheet_as_csv
 from mining.data.schemes.local_files import LocalFiles, is_pattern
 from mining.data.schemes.registry import scheme_of
 from mining.data.schemes.scheme import StoredFile, StoreScheme
 from mining.data.source_options import PLAIN, SourceOptions
-from mining.data.text_files import is_packed, read_pieces
-from mining.data.workbooks import is_workbook, sheet_as_csv
 
 COPIES: Final = "comine-copy-"  # of the names of folders for them, among temporary files
 _AT_ONCE: Final = 1 << 20  # bytes

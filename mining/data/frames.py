@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 
 from link.errors import InputDataError
-from mining.data.table_sources import TransactionForm
+from mining.data.formats.table_sources import TransactionForm
 from mining.data.transactions import Transactions
 
 

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from link.errors import ConfigurationError
-from mining.data import table_readers, table_sources, text_sources
 from mining.data.copies import Wanted, local_file
+from mining.data.formats import table_readers, table_sources, text_sources
+from mining.data.formats.text_files import existing, read_text
 from mining.data.source_options import PLAIN, SourceOptions
 from mining.data.tables import Table
-from mining.data.text_files import existing, read_text
 from mining.data.transactions import Transactions
 
 FORMATS = ("basket", "long", "wide", "csv", "parquet", "sql")

@@ -13,11 +13,11 @@ from typing import Final, Literal
 
 from link.errors import InputDataError
 from mining.data.copies import head_of, is_plain
-from mining.data.csv_text import improper
+from mining.data.formats.csv_text import improper
+from mining.data.formats.text_files import existing
 from mining.data.schemes.registry import scheme_of
 from mining.data.schemes.scheme import DatabaseScheme
 from mining.data.source_options import PLAIN, SourceOptions
-from mining.data.text_files import existing
 
 Format = Literal["basket", "long", "wide", "csv", "parquet", "sql"]
 

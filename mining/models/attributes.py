@@ -18,7 +18,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from link.errors import ConfigurationError, InputDataError
-from mining.data.discretisation import Cuts, interval_names, interval_of, number_of
+from mining.data.items.discretisation import Cuts, interval_names, interval_of, number_of
 from mining.data.tables import Column, Table
 from mining.models.plain_numbers import Millionths, intervals_of, plain_numbers, steps_of
 

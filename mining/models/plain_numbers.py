@@ -32,7 +32,7 @@ def plain_numbers(texts: pa.Array) -> tuple[NDArray[np.bool_], Millionths]:
 
 
 def intervals_of(numbers: Millionths, cuts: Sequence[Decimal]) -> NDArray[np.int64]:
-    """The position of the interval that holds each, as of `mining.data.discretisation.interval_of`."""
+    """The position of the interval that holds each, as of `mining.data.items.discretisation.interval_of`."""
     ends = [min(max(ceil(Fraction(cut) * _SCALE), -_MOST), _MOST) for cut in cuts]
     return np.searchsorted(np.array(ends, np.int64), numbers, side="right").astype(np.int64)
 

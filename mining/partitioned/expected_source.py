@@ -6,9 +6,9 @@ from pathlib import Path
 
 from link.errors import ConfigurationError, InputDataError
 from mining.data.copies import files_of, is_plain
+from mining.data.formats.workbooks import is_workbook
 from mining.data.schemes.registry import scheme_of
 from mining.data.schemes.scheme import ArrowDatabase, DatabaseFile
-from mining.data.workbooks import is_workbook
 from mining.partitioned.encoding.expected import MINED, expected_bytes
 from mining.partitioned.encoding.source import TableSource
 from mining.partitioned.sources import AnySource

@@ -9,7 +9,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from mining.data.bitmaps import pack
+from mining.data.items.bitmaps import pack
 from mining.data.transactions import Transactions
 from mining.pairs import count_along_columns, count_along_rows, prefer_rows
 

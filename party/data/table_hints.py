@@ -8,8 +8,8 @@ from typing import Final
 import numpy as np
 
 from link.files.toml_text import quoted
-from mining.data.discretisation import number_of
 from mining.data.hints import Hint, has_hidden, long_names, read_alike, some
+from mining.data.items.discretisation import number_of
 from mining.data.row_ids import AT_ONCE, IdNormalisation
 from mining.data.tables import Table
 

@@ -21,7 +21,7 @@ from link.pki.authority import write_identity
 from mining.data.transactions import Transactions
 from mining.reference.pooled import brute_force
 from tests.cli.conftest import ROWS, write_job
-from tests.cli.test_job import nodes, person
+from tests.cli.job.test_job import nodes, person
 from tests.coordinator.nodes import Script
 from tests.errors import fails
 from tests.party.nodes import running, weekly

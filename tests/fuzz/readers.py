@@ -322,7 +322,9 @@ READERS: dict[str, Reader] = {
     "sorted-run": Reader(sorted_runs, lambda path: list(merged([path]))),
     "copied-csv": Reader(people_csv, _copied("csv", SourceOptions(encoding="latin-1"))),
     "copied-parquet": Reader(people_parquet, _copied("parquet", PLAIN)),
-    "workbook": Reader(lambda _folder: [(Path(__file__).parents[1] / "mining" / "sales.xlsx").read_bytes()], _workbook),
+    "workbook": Reader(
+        lambda _folder: [(Path(__file__).parents[1] / "mining/data/sales.xlsx").read_bytes()], _workbook
+    ),
     "sqlite": Reader(sqlite_file, _sql("sqlite")),
     "duckdb": Reader(duckdb_file, _sql("duckdb")),
     "verified-csv": Reader(people_csv, read_csv),

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from link.errors import ComineError
-from mining.data import text_files
+from mining.data.formats import text_files
 from mining.data.loading import load_table
 from mining.data.tables import Table
 from mining.partitioned.cores import Cores

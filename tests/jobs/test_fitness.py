@@ -63,16 +63,16 @@ PLACES: Final[dict[str, str]] = {
         (
             *(
                 "mining.data.coded_cells",
-                "mining.data.csv_text",
+                "mining.data.formats.csv_text",
                 *(
                     f"mining.data.schemes.{each}"
                     for each in ("duckdb_file", "http", "local_files", "mysql", "registry", "s3", "scheme", "sqlite")
                 ),
-                *("mining.data.copies", "mining.data.parquet_files", "mining.data.workbooks"),
+                *("mining.data.copies", "mining.data.formats.parquet_files", "mining.data.formats.workbooks"),
                 "mining.data.source_options",
-                "mining.data.text_files",
-                "mining.data.table_readers",
-                "mining.data.table_sources",
+                "mining.data.formats.text_files",
+                "mining.data.formats.table_readers",
+                "mining.data.formats.table_sources",
             ),
             *(
                 "mining.partitioned.blocks",
@@ -83,7 +83,7 @@ PLACES: Final[dict[str, str]] = {
             ),
             *(
                 "mining.data.tables",
-                "mining.data.text_sources",
+                "mining.data.formats.text_sources",
                 "mining.data.transactions",
             ),
             *(

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from mining import miner
 from mining.candidates import join
 from mining.counting import SupportCounter, count_itemsets
-from mining.data.bitmaps import pack
+from mining.data.items.bitmaps import pack
 from mining.data.transactions import Transactions
 from mining.filters import closed, downward_closure, maximal, maximal_sets
 from mining.itemsets import Itemsets

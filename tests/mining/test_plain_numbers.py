@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mining.data.discretisation import interval_of
+from mining.data.items.discretisation import interval_of
 from mining.models.attributes import Numeric
 from mining.models.plain_numbers import intervals_of, plain_numbers, steps_of
 

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mining.data.table_readers import table_from_arrow
+from mining.data.formats.table_readers import table_from_arrow
 from mining.data.transactions import Transactions
 from mining.public_sizes import FLOOR, MOST, NOTHING, SUPPORTS, WHOLE, PublicSizes, between, coarse, measured
 from mining.reference.pooled import brute_force

@@ -21,7 +21,7 @@ from jobs.spec.job import JobSpec
 from link.disclosure import Learned
 from link.errors import ConfigurationError
 from link.files.printable import enumeration
-from mining.data.item_columns import check_columns
+from mining.data.items.item_columns import check_columns
 from mining.joint.vertical import disclosure
 from mining.joint.vertical.choice import chosen_engine
 from mining.joint.vertical.engines.names import AUTO

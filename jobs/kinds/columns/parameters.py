@@ -6,7 +6,7 @@ from jobs.kinds.alignment.parameters import id_normalisation
 from jobs.kinds.itemsets_parameters import decided_rules
 from jobs.spec.job import JobSpec
 from link.errors import ConfigurationError
-from mining.data.item_columns import Itemisation
+from mining.data.items.item_columns import Itemisation
 from mining.joint.vertical.engines.names import AUTO
 from mining.joint.vertical.engines.registry import engine_named
 from mining.joint.vertical.grouped.groups import ColumnGroup, Groups

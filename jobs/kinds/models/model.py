@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from anonymize.reading import ArrowTable
 from jobs.kinds.models.parameters import ModelParameters
 from jobs.report.text import visible
-from mining.data.table_readers import table_from_arrow
+from mining.data.formats.table_readers import table_from_arrow
 from mining.data.tables import Table
 from mining.models.attributes import coded_columns
 from mining.models.decision_tree import DecisionTree

@@ -19,7 +19,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from mining.data.bitmaps import Bitmaps, pack, popcounts
+from mining.data.items.bitmaps import Bitmaps, pack, popcounts
 from mining.data.rows import Rows
 from mining.data.transactions import Transactions
 from mining.joint.tally import Counts

@@ -19,8 +19,8 @@ from crypto.protocols.sums.pairwise import PairwiseSecrets, agree
 from link.disclosure import Declared
 from link.errors import ConfigurationError, shareable
 from link.session import Session
-from mining.data.bitmaps import words
 from mining.data.coded_cells import Codes as ShortCodes
+from mining.data.items.bitmaps import words
 from mining.data.table_rows import TableRows
 from mining.data.tables import Table
 from mining.joint.models.totals import no_rows, total_rows

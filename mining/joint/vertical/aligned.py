@@ -12,9 +12,9 @@ from crypto.protocols.alignment import alignment
 from crypto.protocols.alignment.list_limits import IN_MEMORY
 from crypto.protocols.sums.pairwise import PairwiseSecrets
 from link.session import Session
-from mining.data.bitmaps import Bitmaps, words
-from mining.data.item_blocks import item_blocks
-from mining.data.item_columns import ItemRows, check_columns, item_columns
+from mining.data.items.bitmaps import Bitmaps, words
+from mining.data.items.item_blocks import item_blocks
+from mining.data.items.item_columns import ItemRows, check_columns, item_columns
 from mining.data.table_rows import TableRows
 from mining.data.tables import Table
 from mining.joint.progress import KEEPS_NOTHING, KeptRows, LevelKeeper, common_rows

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from link.session import Session
-from mining.data.bitmaps import popcounts
+from mining.data.items.bitmaps import popcounts
 from mining.joint.vertical.aligned import Conjunctions
 from mining.joint.vertical.engines.products import Addends, Products
 from mining.joint.vertical.split import Split

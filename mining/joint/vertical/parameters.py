@@ -9,7 +9,7 @@ from typing import Final, Literal
 
 from crypto.primitives.shares.replicated import Holders3
 from link.errors import ConfigurationError
-from mining.data.item_columns import Itemisation
+from mining.data.items.item_columns import Itemisation
 from mining.data.row_ids import AS_THEY_ARE, IdNormalisation
 from mining.joint.parameters import Disclose, RuleParameters
 from mining.joint.vertical.grouped.groups import Groups, group_of

@@ -13,7 +13,7 @@ from crypto.protocols.comparison.costs import agreement_traffic as two_party_tra
 from crypto.protocols.products.chains import Itemset
 from crypto.protocols.sums.costs import agreement_traffic, sum_traffic
 from link.traffic import Traffic
-from mining.data.bitmaps import words
+from mining.data.items.bitmaps import words
 from mining.joint.shared_rules import RuleSteps, rule_steps
 from mining.joint.tally import SumRange
 from mining.joint.tally_costs import compared_traffic, open_decision_traffic, rules_traffic, supports_traffic

@@ -13,10 +13,10 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from link.errors import InputDataError
-from mining.data import table_sources, text_sources
-from mining.data.csv_text import read_header
+from mining.data.formats import table_sources, text_sources
+from mining.data.formats.csv_text import read_header
+from mining.data.formats.text_files import existing, read_pieces
 from mining.data.gathering import RowPieces
-from mining.data.text_files import existing, read_pieces
 from mining.data.transactions import Transactions
 from mining.partitioned.blocks import MOST_OCCURRENCES, MOST_ROWS
 from mining.partitioned.encoding.grouping import grouped

@@ -22,7 +22,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from link.errors import ComineError, InputDataError
-from mining.data.table_sources import list_rows, parquet_errors
+from mining.data.formats.table_sources import list_rows, parquet_errors
 from mining.data.transactions import Transactions
 from mining.partitioned.blocks import Block, code_type, items_part, rows_part
 from mining.partitioned.encoding.pieces import cut, gathered, pieces

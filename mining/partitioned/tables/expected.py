@@ -26,10 +26,10 @@ import pyarrow.parquet as pq
 from link.errors import ConfigurationError
 from mining.data.coded_cells import code_type
 from mining.data.copies import is_plain
-from mining.data.csv_text import PARSED_BYTES
+from mining.data.formats.csv_text import PARSED_BYTES
+from mining.data.formats.table_sources import BATCH_ROWS
+from mining.data.formats.text_files import is_packed
 from mining.data.loading import csv_separator
-from mining.data.table_sources import BATCH_ROWS
-from mining.data.text_files import is_packed
 from mining.partitioned.encoding.expected import expected_bytes
 from mining.partitioned.encoding.source import TableSource
 

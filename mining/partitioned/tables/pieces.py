@@ -10,13 +10,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from mining.data.csv_text import read_cells, read_header
+from mining.data.formats.csv_text import read_cells, read_header
+from mining.data.formats.table_readers import Batches, gathered, parquet_batches, sql_batches
+from mining.data.formats.table_sources import parquet_errors
+from mining.data.formats.text_files import existing
 from mining.data.loading import csv_separator
 from mining.data.schemes.registry import database_of
-from mining.data.table_readers import Batches, gathered, parquet_batches, sql_batches
-from mining.data.table_sources import parquet_errors
 from mining.data.tables import Table, check_names
-from mining.data.text_files import existing
 from mining.partitioned.blocks import MOST_OCCURRENCES, MOST_ROWS
 from mining.partitioned.encoding.pieces import behind_header, parsed
 from mining.partitioned.encoding.source import TableSource

@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import comine as api
-from mining.data.table_readers import table_from_arrow
+from mining.data.formats.table_readers import table_from_arrow
 from tests.cli.conftest import Comine
 from tests.errors import fails
 

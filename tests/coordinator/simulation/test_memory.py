@@ -20,7 +20,7 @@ from coordinator.demo.loopback import LoopbackFederation
 from coordinator.jobs.runner import run_job
 from jobs.loading import job_of
 from jobs.results.result import Result
-from mining.data.bitmaps import packed_bytes
+from mining.data.items.bitmaps import packed_bytes
 from mining.data.loading import load_transactions
 from party.node.memory import return_freed_arrays
 

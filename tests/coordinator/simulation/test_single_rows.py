@@ -24,7 +24,7 @@ from jobs.run import PartyRun
 from jobs.spec.job import JobSpec
 from jobs.statement import statement
 from link.errors import ComineError, outward
-from mining.data.table_readers import table_from_arrow
+from mining.data.formats.table_readers import table_from_arrow
 from mining.data.tables import Table
 from mining.data.transactions import Transactions
 from protos.v1.link_pb2 import Frame

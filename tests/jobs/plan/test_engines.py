@@ -24,7 +24,7 @@ from jobs.plan.predicted import CLASSES
 from jobs.results.result import Result
 from jobs.spec.job import JobSpec
 from mining.candidates import join
-from mining.data.table_readers import table_from_arrow
+from mining.data.formats.table_readers import table_from_arrow
 from mining.data.tables import Table
 from mining.miner import frequent_itemsets
 from mining.public_sizes import transactions_of

@@ -20,7 +20,7 @@ from jobs.plan.answer import Answer, ItemsetSizes, SetSize
 from jobs.plan.estimate import estimate
 from jobs.spec.job import JobSpec
 from jobs.statement import statement
-from mining.data.table_readers import table_from_arrow
+from mining.data.formats.table_readers import table_from_arrow
 from mining.data.tables import Table
 from protos.v1.plan_pb2 import Speed
 from tests.traffic import within

@@ -14,7 +14,7 @@ from jobs.kinds.registry import kind_of
 from jobs.loading import job_of
 from jobs.proposed import job_from_canonical
 from jobs.spec.job import JobSpec
-from mining.data.item_columns import Itemisation
+from mining.data.items.item_columns import Itemisation
 from mining.data.row_ids import AS_THEY_ARE, IdNormalisation
 from tests.errors import fails
 

@@ -14,7 +14,7 @@ from jobs.kinds.models.model import Model
 from jobs.kinds.models.parameters import ModelParameters, model_parameters
 from jobs.loading import job_of
 from jobs.spec.job import JobSpec
-from mining.data.table_readers import table_from_arrow
+from mining.data.formats.table_readers import table_from_arrow
 from mining.data.tables import Table
 from mining.models.attributes import LabelledRows, coded_columns
 from mining.models.decision_tree import TreeParameters

@@ -19,10 +19,10 @@ from crypto.protocols.alignment import alignment
 from crypto.protocols.alignment.disclosure import Mode
 from jobs.kinds.models.document import pack_model
 from link.errors import ComineError
-from mining.data.item_blocks import item_blocks
-from mining.data.item_columns import Itemisation, item_columns
+from mining.data.formats.table_readers import table_from_arrow
+from mining.data.items.item_blocks import item_blocks
+from mining.data.items.item_columns import Itemisation, item_columns
 from mining.data.row_ids import AS_THEY_ARE, IdNormalisation
-from mining.data.table_readers import table_from_arrow
 from mining.data.table_rows import TableRows
 from mining.data.tables import Table
 from mining.joint import align

@@ -21,7 +21,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from link.errors import InputDataError
-from mining.data import text_files
+from mining.data.formats import text_files
 from mining.data.loading import load_transactions
 from mining.data.transactions import Transactions
 from mining.partitioned.cores import Cores

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from mining.data.table_readers import table_from_arrow
+from mining.data.formats.table_readers import table_from_arrow
 from mining.data.table_rows import TableRows
 from mining.data.tables import Table
 from mining.partitioned.cores import Cores

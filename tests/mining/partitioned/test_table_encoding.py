@@ -16,7 +16,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mining.data import text_files
+from mining.data.formats import text_files
 from mining.data.loading import load_table
 from mining.data.tables import Table
 from mining.partitioned.cores import Cores

@@ -9,7 +9,7 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mining.data.item_columns import Itemisation, item_columns
+from mining.data.items.item_columns import Itemisation, item_columns
 from mining.data.tables import Table
 from mining.data.transactions import Transactions, matching
 from party.config import DatasetSection

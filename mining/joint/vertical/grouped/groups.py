@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import NoReturn
 
 from link.errors import ConfigurationError, shareable
-from mining.data.item_columns import check_columns
+from mining.data.items.item_columns import check_columns
 
 
 @dataclass(frozen=True, slots=True)

@@ -37,7 +37,7 @@ from crypto.protocols.union.set_union import set_union
 from link.errors import ProtocolViolation
 from link.session import Session
 from link.tasks import together
-from mining.data.item_columns import ItemRows
+from mining.data.items.item_columns import ItemRows
 from mining.joint.item_names import decoded
 from mining.joint.vertical.grouped.groups import ColumnGroup, Groups, group_of
 from mining.joint.vertical.names import open_names_to, receive_names

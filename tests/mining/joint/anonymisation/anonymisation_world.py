@@ -22,7 +22,7 @@ from anonymize.models import KAnonymity, Model, Requirements
 from anonymize.release import allowed_suppression
 from anonymize.roles import Roles
 from anonymize.tables import Table as WholeTable
-from mining.data.table_readers import table_from_arrow
+from mining.data.formats.table_readers import table_from_arrow
 from mining.data.tables import Table
 from mining.joint.anonymisation.anonymise import JointRelease, anonymise
 from mining.joint.anonymisation.disclosure import openings

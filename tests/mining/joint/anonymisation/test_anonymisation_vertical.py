@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from anonymize.fulldomain.optimal import optimal
 from anonymize.models import DistinctDiversity, Model, SensitiveLevels
 from link.errors import ConfigurationError
-from mining.data.table_readers import table_from_arrow
+from mining.data.formats.table_readers import table_from_arrow
 from mining.joint.anonymisation.parameters import Carried, JointAnonymisation, QuasiIdentifier
 from tests.anonymize.fulldomain.cases import ADULT, adult_hierarchy
 from tests.examples import examples

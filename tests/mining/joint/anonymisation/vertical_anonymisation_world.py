@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from jobs.loading import job_of
 from jobs.spec.job import JobSpec
-from mining.data.table_readers import table_from_arrow
+from mining.data.formats.table_readers import table_from_arrow
 from mining.data.tables import Table
 from mining.joint.align import RowAlignment
 from mining.joint.anonymisation.anonymise import JointRelease

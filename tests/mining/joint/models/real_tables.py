@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from decimal import Decimal
 from pathlib import Path
 
-from mining.data.table_readers import table_from_csv
+from mining.data.formats.table_readers import table_from_csv
 from mining.data.tables import Table
 from mining.models.attributes import Attribute, Categorical, Intervals, LabelledRows, Numeric
 from mining.models.naive_bayes import NaiveBayesParameters

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crypto.protocols.alignment.disclosure import Mode
+from mining.data.formats.table_readers import table_from_arrow
 from mining.data.row_ids import IdNormalisation
-from mining.data.table_readers import table_from_arrow
 from mining.data.tables import Table
 from mining.joint.align import AlignedRows, RowAlignment, align, learned, openings, positions_of
 from protos.v1.link_pb2 import Frame

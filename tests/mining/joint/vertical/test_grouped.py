@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
 from link.session import Session
-from mining.data.item_columns import ItemColumns
+from mining.data.items.item_columns import ItemColumns
 from mining.data.tables import Table
 from mining.joint.parameters import JointItemsets
 from mining.joint.vertical.aligned import Aligned, pack_bits

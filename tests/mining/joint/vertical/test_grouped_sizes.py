@@ -24,8 +24,8 @@ from jobs.spec.job import JobSpec
 from link.session import Session
 from link.traffic import Traffic
 from mining.candidates import join
-from mining.data.item_columns import item_columns
-from mining.data.table_readers import table_from_arrow
+from mining.data.formats.table_readers import table_from_arrow
+from mining.data.items.item_columns import item_columns
 from mining.data.tables import Table
 from mining.joint.vertical.grouped.sizes import GroupSizes
 from mining.joint.vertical.run_sizes import Level, RunSizes, mining_traffic

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from link.session import Session
-from mining.data.table_readers import table_from_csv
+from mining.data.formats.table_readers import table_from_csv
 from mining.data.tables import Table
 from mining.joint.progress import KeptRows, LevelKeeper, common_rows
 from mining.joint.vertical.disclosure import openings

@@ -18,7 +18,7 @@ from crypto.protocols.alignment.disclosure import Mode
 from jobs.loading import job_of
 from jobs.spec.job import JobSpec
 from jobs.union_limit import blurred_merges
-from mining.data.table_readers import table_from_arrow
+from mining.data.formats.table_readers import table_from_arrow
 from mining.data.tables import Table
 from mining.joint.align import RowAlignment, collusion, learned, openings, worst
 from protos.v1.link_pb2 import Frame, Opening

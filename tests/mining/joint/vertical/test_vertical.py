@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crypto.protocols.sums.pairwise import agree
-from mining.data.item_columns import ItemColumns
+from mining.data.items.item_columns import ItemColumns
 from mining.joint.parameters import JointItemsets
 from mining.joint.vertical.aligned import Aligned, pack_bits
 from mining.joint.vertical.disclosure import openings

@@ -22,8 +22,8 @@ from jobs.results.result import Result
 from jobs.spec.job import JobSpec
 from link.traffic import Traffic
 from mining.candidates import join
-from mining.data.item_columns import item_columns
-from mining.data.table_readers import table_from_arrow
+from mining.data.formats.table_readers import table_from_arrow
+from mining.data.items.item_columns import item_columns
 from mining.data.tables import Table
 from mining.joint.vertical import batches, run_sizes
 from mining.joint.vertical.engines.products import Naming

@@ -12,8 +12,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from mining.data.item_columns import Itemisation, item_columns
-from mining.data.table_readers import table_from_csv
+from mining.data.formats.table_readers import table_from_csv
+from mining.data.items.item_columns import Itemisation, item_columns
 from mining.joint.vertical.aligned import Aligned, pack_bits
 from mining.joint.vertical.parameters import VerticalMining
 from tests.examples import slowly

@@ -67,7 +67,7 @@ def test_the_job_loads(tmp_path: Path, task: str) -> None:
 
 def test_text_in_another_encoding_and_sheets_of_workbooks(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_bytes("id,item\n1,Müsli\n1,tea\n2,tea\n".encode("latin-1"))
-    book = Path(__file__).parents[1] / "mining" / "sales.xlsx"
+    book = Path(__file__).parents[2] / "mining" / "data" / "sales.xlsx"
     found = of_files([str(tmp_path / "a.csv"), str(book)], tmp_path, lambda _: None, SourceOptions("latin-1", "sales"))
     assert rows_of(found[0].data) == [{"Müsli", "tea"}, {"tea"}]
     assert found[0].settings == {"format": "long", "encoding": "latin-1"}

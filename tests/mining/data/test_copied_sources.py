@@ -282,7 +282,7 @@ def test_nobody_there_of_s3() -> None:
     check_discretion(caught.value)
 
 
-PAGE = Path(__file__).parents[2] / "docs" / "tasks" / "data-sources.md"
+PAGE = Path(__file__).parents[3] / "docs" / "tasks" / "data-sources.md"
 
 
 @pytest.mark.parametrize("example", re.findall(r"(?ms)^```toml\n(.*?)^```", PAGE.read_text()))

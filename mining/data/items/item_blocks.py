@@ -13,9 +13,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from mining.data.bitmaps import Bitmaps, mark, words
 from mining.data.coded_cells import Codes, code_type
-from mining.data.item_columns import Itemisation, ItemRows, named_values, numbered
+from mining.data.items.bitmaps import Bitmaps, mark, words
+from mining.data.items.item_columns import Itemisation, ItemRows, named_values, numbered
 from mining.data.table_rows import TableRows
 from mining.data.tables import Column, Table
 

@@ -57,7 +57,7 @@ def test_the_files_load_and_hold_the_cautious_policy(comine: Comine, tmp_path: P
 
 
 def test_the_page_shows_what_is_written(comine: Comine, tmp_path: Path) -> None:
-    page = (Path(__file__).parents[2] / "docs/tasks/run-a-party.md").read_text()
+    page = (Path(__file__).parents[3] / "docs/tasks/run-a-party.md").read_text()
     shown = page.partition("```toml\n")[2].partition("```")[0]
     (tmp_path / "north.dat").write_text(BASKETS)
     assert comine("init", "north", "--source", "north.dat", "--listen", "0.0.0.0:7101").code == 0
@@ -169,7 +169,7 @@ def test_encodings_and_sheets(
     comine: Comine, tmp_path: Path, name: str, option: list[str], expected: dict[str, str]
 ) -> None:
     (tmp_path / "sales.csv").write_bytes("id,item\n1,Müsli\n1,tea\n".encode("latin-1"))
-    shutil.copy(Path(__file__).parents[1] / "mining" / "sales.xlsx", tmp_path)
+    shutil.copy(Path(__file__).parents[2] / "mining" / "data" / "sales.xlsx", tmp_path)
     ran = comine("init", "north", "--source", name, *option)
     assert ran.code == 0, ran.err
     assert expected.items() <= tomllib.loads((tmp_path / "party.toml").read_text())["dataset"][0].items()

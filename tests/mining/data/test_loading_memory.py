@@ -35,7 +35,7 @@ def test_rows_are_loaded_in_little_room(tmp_path: Path, form: str, most: int) ->
             file.write(text)
     ran = subprocess.run(
         [sys.executable, "-c", SCRIPT, str(tmp_path / "data"), form],
-        cwd=Path(__file__).parents[2],
+        cwd=Path(__file__).parents[3],
         capture_output=True,
         text=True,
         check=True,

@@ -23,16 +23,17 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from crypto.primitives.hashing import encode_fields
-from mining.data import item_columns as item_columns_
-from mining.data import row_ids, table_readers, text_files
-from mining.data.bitmaps import words
-from mining.data.discretisation import interval_names, interval_of, quantile_cuts
-from mining.data.item_columns import ItemColumns, Itemisation, item_columns
+from mining.data import row_ids
+from mining.data.formats import table_readers, text_files
+from mining.data.formats.table_readers import table_from_csv
+from mining.data.formats.text_files import read_text
+from mining.data.items import item_columns as item_columns_
+from mining.data.items.bitmaps import words
+from mining.data.items.discretisation import interval_names, interval_of, quantile_cuts
+from mining.data.items.item_columns import ItemColumns, Itemisation, item_columns
 from mining.data.loading import load_table
 from mining.data.row_ids import IdNormalisation, RowIds
-from mining.data.table_readers import table_from_csv
 from mining.data.tables import Table
-from mining.data.text_files import read_text
 
 anything = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=6)
 awkward = st.sampled_from(

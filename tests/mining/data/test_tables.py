@@ -18,10 +18,10 @@ import pytest
 
 from crypto.primitives.hashing import encode_fields
 from link.errors import ComineError
-from mining.data.item_columns import Itemisation, check_columns, item_columns
+from mining.data.formats.table_readers import table_from_arrow
+from mining.data.items.item_columns import Itemisation, check_columns, item_columns
 from mining.data.loading import load_table
 from mining.data.row_ids import AS_THEY_ARE, IdNormalisation, RowIds, checked_ids
-from mining.data.table_readers import table_from_arrow
 from mining.limits import MAX_ITEM_BYTES
 from tests.errors import fails
 

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from link.errors import InputDataError
 from mining.data.arrow_arrays import texts
-from mining.data.csv_text import improper, line_of_record, lines_of, read_cells, read_header
+from mining.data.formats.csv_text import improper, line_of_record, lines_of, read_cells, read_header
 from mining.data.gathering import LongPieces, RowPieces
 from mining.data.transactions import Transactions
 

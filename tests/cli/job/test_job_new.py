@@ -8,7 +8,7 @@ from pathlib import Path
 from jobs.federation import Federation
 from jobs.loading import load_job
 from tests.cli.conftest import Comine
-from tests.cli.test_job import nodes
+from tests.cli.job.test_job import nodes
 
 
 def test_a_job_is_checked_against_its_parties(comine: Comine, tmp_path: Path) -> None:

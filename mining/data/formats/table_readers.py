@@ -14,14 +14,14 @@ import pyarrow.parquet as pq
 
 from link.errors import InputDataError
 from mining.data.coded_cells import CodedCells
-from mining.data.csv_text import read_cells, read_header
+from mining.data.formats.csv_text import read_cells, read_header
+from mining.data.formats.table_sources import BATCH_ROWS, neither_text_nor_number, parquet_errors
+from mining.data.formats.text_files import read_pieces, read_text
 from mining.data.schemes.registry import database_of
 from mining.data.schemes.scheme import ArrowDatabase
 from mining.data.schemes.sqlite import FETCH, Sqlite
 from mining.data.source_options import PLAIN, SourceOptions
-from mining.data.table_sources import BATCH_ROWS, neither_text_nor_number, parquet_errors
 from mining.data.tables import Table, check_names
-from mining.data.text_files import read_pieces, read_text
 
 _CELLS = pa.dictionary(pa.int32(), pa.string())
 

@@ -13,9 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from link.errors import ConfigurationError, shareable
-from mining.data.bitmaps import Bitmaps, mark, words
 from mining.data.coded_cells import Codes
-from mining.data.discretisation import Cuts, interval_names, interval_of, number_of, quantile_cuts
+from mining.data.items.bitmaps import Bitmaps, mark, words
+from mining.data.items.discretisation import Cuts, interval_names, interval_of, number_of, quantile_cuts
 from mining.data.tables import Table
 from mining.data.transactions import matching
 from mining.limits import MAX_ITEM_BYTES

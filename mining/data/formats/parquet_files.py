@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from link.errors import InputDataError
-from mining.data.table_sources import BATCH_ROWS, parquet_errors
+from mining.data.formats.table_sources import BATCH_ROWS, parquet_errors
 
 
 def join_parquet(parts: Sequence[tuple[Path, Mapping[str, str | None]]], whole: Path) -> None:

@@ -27,7 +27,7 @@ from tests.jobs.report.pages import taken_apart
 from tests.party.files import free_ports
 from tests.party.services.frequency.deployed import GATEWAYS, NODE, Deployed, deployed
 
-EXAMPLES = Path(__file__).parents[2] / "examples"
+EXAMPLES = Path(__file__).parents[3] / "examples"
 LABELS = ["milk", "bread", "tea, green", "jam"]
 COUNTS = [3000, 1500, 400, 100]
 FILES = ["estimates.csv", "manifest.json", "report.html", "result.json"]

@@ -16,7 +16,7 @@ from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
 from link.errors import ConfigurationError, InputDataError
-from mining.data import text_sources
+from mining.data.formats import text_sources
 from mining.data.loading import load_transactions
 from tests.examples import examples
 

@@ -17,7 +17,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from mining.data import csv_text, table_readers, table_sources, text_files, text_sources
+from mining.data.formats import csv_text, table_readers, table_sources, text_files, text_sources
 from mining.data.loading import load_table, load_transactions
 from mining.data.transactions import Transactions
 from tests.errors import fails

@@ -1,0 +1,1 @@
+"""How data are written: text, CSV, Parquet files, workbooks and databases, read as transactions or as tables."""

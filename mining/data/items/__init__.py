@@ -1,0 +1,1 @@
+"""Cells as items, and items as bitmaps."""
