@@ -310,22 +310,23 @@ class Session:
         counted = shape[0] if number is None else number
         return await self._assemble(frm, Opening, "values", dtype, shape, _checks_opening(label, counted))
 
-    async def open_pieces(self, label: str, pieces: AsyncIterable[NDArray[Any]], number: int, to: str) -> None:
-        """As `open` to one other party, of values that are never all in memory; the frames are the same.
+    async def open_pieces(self, label: str, pieces: AsyncIterable[NDArray[Any]], number: int, *to: str) -> None:
+        """As `open` to some others, of values that are never all in memory; the frames are the same.
 
         Args:
             label: As of `open`.
             pieces: Arrays of values, whose first axes count `number` values together.
             number: How many values these are.
-            to: The receiver.
+            to: The receivers.
 
         Raises:
             UndeclaredDisclosure: The statement does not allow it; nothing has left.
         """
-        leaving = self.core.ledger.begin(label, number, (to,))
+        leaving = self.core.ledger.begin(label, number, to)
         async for chunk, last in chunks_of_pieces(pieces, number, label):
             leaving.add(chunk)
-            await self._open_chunk(to, label, number, chunk, last=last)
+            for receiver in to:
+                await self._open_chunk(receiver, label, number, chunk, last=last)
 
     async def receive_opened_pieces(
         self, frm: str, label: str, number: int, width: int

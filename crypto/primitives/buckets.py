@@ -7,14 +7,12 @@ were added.
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any, Final, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from crypto.primitives.scratch_file import SECRET_BYTES, ScratchFile, ScratchLimits
-from link.errors import ResourceError
 from link.randomness import RandomStream
 
 Records = NDArray[Any]
@@ -54,7 +52,7 @@ class Room:
 
     def scratch(self) -> ScratchFile:
         """A file of its own for a list."""
-        file = ScratchFile(self._limits.folder, self._random.bytes(SECRET_BYTES), _refused)
+        file = ScratchFile(self._limits.folder, self._random.bytes(SECRET_BYTES), "lists of ids", "alignment_memory")
         self._files.append(file)
         return file
 
@@ -120,6 +118,10 @@ class Buckets:
         contents = np.ascontiguousarray(records).view(np.uint8)
         self._parts.append(_Part(ends, self._file.append(contents)))
 
+    def put(self, bucket: int, records: Records) -> None:
+        """Adds records to one bucket; errors as of `add`."""
+        self.add(np.full(len(records), bucket), records)
+
     def read(self, bucket: int) -> Records:
         """The records of a bucket, in the order in which they were added.
 
@@ -146,10 +148,3 @@ class Buckets:
         self._held = 0
         if self._file is not None:
             self._file.close()
-
-
-def _refused(folder: Path, error: OSError) -> ResourceError:
-    return ResourceError(
-        f"lists of ids that do not fit memory cannot be kept in {folder} ({error.strerror}); make room there, or raise "
-        "[party] alignment_memory"
-    )

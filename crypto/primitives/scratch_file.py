@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Lock
@@ -26,8 +25,6 @@ _BLOCK: Final = 16
 _COUNTERS: Final = 1 << 128
 
 Bytes = NDArray[np.uint8]
-Refused = Callable[[Path, OSError], ResourceError]
-"""What is told where the disk refuses, of the folder and the reason."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,11 +46,13 @@ class ScratchFile:
     Args:
         folder: Where it is, without a name; by default where temporary files are.
         secret: 32 bytes, fresh and kept nowhere.
-        refused: What is told where the disk refuses.
+        contents: What is kept there, in words.
+        setting: Of `[party]`, how much of it may be in memory.
     """
 
-    def __init__(self, folder: Path | None, secret: bytes, refused: Refused) -> None:
-        self._folder, self._refused = folder or Path(tempfile.gettempdir()), refused
+    def __init__(self, folder: Path | None, secret: bytes, contents: str, setting: str) -> None:
+        self._folder, self._contents = folder or Path(tempfile.gettempdir()), contents
+        self._remedy = f"raise [party] {setting}" if folder else "set TMPDIR to a folder on a larger disk"
         self._key, self._counter = secret[:_BLOCK], int.from_bytes(secret[_BLOCK:], "big")
         self._lock = Lock()  # so that nobody uses the number of a file that was closed
         self._file: BinaryIO | None = None
@@ -74,7 +73,7 @@ class ScratchFile:
                 while left:
                     left = left[os.pwrite(number, left, offset + len(encrypted) - len(left)) :]
             except OSError as error:
-                raise self._refused(self._folder, error) from None
+                raise self._refused(error) from None
         self.size = offset + padded
         return offset
 
@@ -97,7 +96,7 @@ class ScratchFile:
                         raise OSError(None, "it has become shorter")
                     got += more
             except OSError as error:
-                raise self._refused(self._folder, error) from None
+                raise self._refused(error) from None
         return self._crypted(start, memoryview(data))[before:]
 
     def close(self) -> None:
@@ -106,6 +105,12 @@ class ScratchFile:
             self._closed = True
             if self._file is not None:
                 self._file.close()
+
+    def _refused(self, error: OSError) -> ResourceError:
+        return ResourceError(
+            f"{self._contents} that do not fit memory cannot be kept in {self._folder} ({error.strerror}); make room "
+            f"there, or {self._remedy}"
+        )
 
     def _opened(self) -> BinaryIO:
         if self._closed:

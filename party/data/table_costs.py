@@ -6,13 +6,11 @@ import shutil
 import time
 from decimal import Decimal
 from pathlib import Path
-from typing import Final
 
 import numpy as np
 
-from crypto.protocols.alignment.costs import PLACE_BYTES
-from jobs.plan.prices import BLOCK_BYTES, PROCESS_BYTES
-from jobs.plan.prices import PLACE_BYTES as ROW_PLACE_BYTES
+from crypto.protocols.alignment.costs import list_bytes
+from jobs.plan.prices import BLOCK_BYTES, PLACE_BYTES, PROCESS_BYTES
 from link.executor import available_cores
 from link.memory_limit import memory_limit
 from mining.data.row_ids import RowIds
@@ -23,8 +21,6 @@ from party.config import DatasetSection
 from party.data.engine import engine_of
 from party.data.engine_costs import NODE, SAMPLE, EngineCost, size
 from party.data.places import table_at
-
-_COMMON_BYTES: Final = 8  # of a row, which of the party's it is
 
 
 def table_costs(dataset: DatasetSection, table: TableRows, folder: Path) -> tuple[EngineCost, ...]:
@@ -72,9 +68,9 @@ def unfit_table(dataset: DatasetSection, memory_share: Decimal, folder: Path) ->
 
 def _bytes(dataset: DatasetSection, found: ExpectedTable, rows: int) -> tuple[int, int]:
     """Bytes of memory at the node's machine: with the table in memory, and with it in blocks."""
-    aligned = rows * (PLACE_BYTES + _COMMON_BYTES) if dataset.id else 0
+    aligned = list_bytes(rows) if dataset.id else 0
     memory = NODE + max(found.peak, found.kept + aligned)
-    return memory, NODE + max(available_cores() * PROCESS_BYTES, BLOCK_BYTES + aligned + rows * ROW_PLACE_BYTES)
+    return memory, NODE + max(available_cores() * PROCESS_BYTES, BLOCK_BYTES + aligned + rows * PLACE_BYTES)
 
 
 def _has_room(found: ExpectedTable, folder: Path) -> bool:

@@ -116,8 +116,7 @@ PLACES: Final[dict[str, str]] = {
     "mining.data.frames": NO_NODE,
     "mining.data.source_format": NO_NODE,
     "mining.joint.hybrid.mine": OTHERS,
-    "mining.joint.hybrid.spool": ROOM,
-    "crypto.primitives.buckets": ROOM,
+    "crypto.primitives.scratch_file": ROOM,
 }
 NODE: Final = (
     "jobs/charging policy/policy_input policy/judge jobs/execution policy/policy policy/privacy_budget "

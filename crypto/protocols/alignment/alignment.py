@@ -94,7 +94,7 @@ async def intersection(
             as in `joint_prf`.
         label: A label of the job's statement under which the merger opens what is common; with three parties and more
             also LABEL-size, for how many that are.
-        limits: What lists may take of memory, where `takes_functions`; of more parties than two only the last one.
+        limits: What lists may take of memory, where `takes_functions`.
 
     Returns:
         Shape (common,): the numbers of this party's common rows, in an order that is the same at all parties.
@@ -113,9 +113,7 @@ async def intersection(
             if len(ring) == 2:
                 common = await exchange_values(lane, ring, identifiers, length, label, room)
             else:
-                points = await lane.compute(session_points, lane, identifiers)
-                common = await common_points(lane, ring, points, length, label)
-                del points  # sixteen bytes a row
+                common = await common_points(lane, ring, identifiers, length, label, room)
             lane.progress(ORDERED, 0, 1)
             return await lane.compute(in_common_order, identifiers, common, ORDER, room)
     await lane.compute(session_points, lane, identifiers)  # refuses one that is given twice

@@ -99,12 +99,14 @@ def find(lane: Session, common: NDArray[Any], hashed: NDArray[Any]) -> Rows:
 
     Args:
         lane: The alignment's.
-        common: Shape (m, …), m no more than n.
+        common: Shape (m, …).
         hashed: Of all of this party's rows, shape (n, …).
 
     Raises:
         ProtocolViolation: One of them is of no row of this party, or is given twice.
     """
+    if len(common) > len(hashed):
+        raise no_intersection(lane)
     known, wanted = strings(hashed), strings(common)
     order = np.argsort(known)
     places = np.searchsorted(known, wanted, sorter=order)

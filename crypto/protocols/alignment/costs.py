@@ -39,8 +39,8 @@ from crypto.protocols.union.size_classes import LISTS
 from link.traffic import Traffic
 
 _COUNT_BYTES = 8
-PLACE_BYTES: Final = 70  # about, of more than two parties: points, shares, their order, and what is common
-_LISTED_BYTES: Final = 45  # of two parties, in memory or on the disk: points, or values and their places
+_PLACE_BYTES: Final = 70  # about, of a cardinality: points, shares, and bins
+_LISTED_BYTES: Final = 45  # about, in memory or on the disk: points, and values with their places, or shares
 _WRITTEN_BYTES: Final = 100  # about, of them, on the disk, where nothing is in memory
 _KEPT_BYTES: Final = 12  # about, of them, in memory: what is common, what of it is opened, and the result
 _PART_BYTES: Final = 450  # about, with each peer: rows of one part's store, three times, and how it is solved
@@ -171,18 +171,18 @@ def compared(sizes: AlignmentSizes) -> tuple[int, int]:
 def function_bytes(sizes: AlignmentSizes) -> int:
     """Memory of a party whose lists are compared by pseudorandom functions, without the identifiers."""
     at_once = min(sizes.length, MOST_KEYS) * max(sizes.parties - 2, 1) * _PART_BYTES
-    return at_once + (list_bytes(sizes.length) if sizes.parties == 2 else sizes.length * PLACE_BYTES)
+    return at_once + list_bytes(sizes.length)
 
 
 def list_disk_bytes(sizes: AlignmentSizes) -> int:
     """Disk that lists of a party take at the most, where they exceed the memory for them by default."""
-    if sizes.parties > 2 or sizes.length * _LISTED_BYTES <= LIST_MEMORY:
+    if sizes.length * _LISTED_BYTES <= LIST_MEMORY:
         return 0
     return sizes.length * _WRITTEN_BYTES
 
 
 def list_bytes(length: int, memory: int = LIST_MEMORY) -> int:
-    """Memory that lists of two parties take, where so much is for them and the rest on the disk."""
+    """Memory that the lists of an intersection take, where so much is for them and the rest on the disk."""
     return length * _KEPT_BYTES + min(length * _LISTED_BYTES, memory)
 
 
@@ -190,5 +190,5 @@ def cardinality_bytes(sizes: AlignmentSizes) -> int:
     """Memory of the merger of a cardinality, or another party's where that is more; without the identifiers."""
     (bins, _), others = compared(sizes), sizes.parties - 1
     at_once = min(bins, 2 * COMPARED) * others * _COMPARED_BYTES + min(bins, BLOCK) * _MULTIPLIED_BYTES
-    at_once += sizes.length * PLACE_BYTES + min(sizes.length, MOST_KEYS) * max(sizes.parties - 2, 1) * _PART_BYTES
+    at_once += sizes.length * _PLACE_BYTES + min(sizes.length, MOST_KEYS) * max(sizes.parties - 2, 1) * _PART_BYTES
     return THIRDS * sizes.length * _POINT_BYTES + bins * others * _BIN_BYTES + at_once

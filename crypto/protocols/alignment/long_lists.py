@@ -178,6 +178,20 @@ def _in_turn(records: Records, bucket: int) -> Values:
     return values
 
 
+# -- points in ascending order -----------------------------------------------------------------------------------------
+def by_first_byte(listed: Buckets, points: NDArray[np.bytes_]) -> None:
+    """Enters points, as strings, into buckets that ascend as they do."""
+    first = np.ascontiguousarray(points).view(np.uint8).reshape(-1, points.itemsize)[:, 0]
+    listed.add(first.astype(np.uint16) * len(listed) >> 8, points)
+
+
+async def ascending(session: Session, listed: Buckets) -> AsyncIterator[Values]:
+    """The points of such a list in ascending order, piece by piece, shape (some, 16)."""
+    for bucket in range(len(listed)):
+        found = await session.compute(lambda number: np.sort(listed.read(number)), bucket)
+        yield found.view(np.uint8).reshape(-1, found.itemsize)
+
+
 # -- what two lists have in common -------------------------------------------------------------------------------------
 def alike(length: int) -> int:
     """How many buckets there are for values that begin alike, in lists of this length."""

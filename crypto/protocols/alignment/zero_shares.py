@@ -34,27 +34,42 @@ from collections.abc import AsyncIterator, Sequence
 from typing import Any, Final
 
 import numpy as np
+from numpy.typing import NDArray
 
-from crypto.primitives.groups.point_hash import Points, Words
+from crypto.primitives.buckets import Buckets, Room
+from crypto.primitives.groups.point_hash import POINT_BYTES, Points, Words
 from crypto.protocols.alignment.common_rows import find, open_size, receive_size, strings
-from crypto.protocols.alignment.functions import collect, key_holders, own_key, program
-from crypto.protocols.alignment.long_lists import Flags
-from crypto.protocols.transfers.oprf import Indices, PartKey, hashed, part_keys, received_rows
+from crypto.protocols.alignment.functions import key_holders, own_key
+from crypto.protocols.alignment.long_lists import (
+    Flags,
+    PartedPoints,
+    alike,
+    ascending,
+    by_first_byte,
+)
+from crypto.protocols.alignment.oprf_intersection import session_key
+from crypto.protocols.transfers.oprf import KeyHolder, PartKey, Parts, hashed, part_keys, received_by_part
+from crypto.protocols.transfers.programmable_oprf import FUNCTION, Store, receive_store, send_store
 from link.session import Session
 from link.tasks import together
 
 WORD_BYTES: Final = 8  # of a pad: among 2^24 points, one of the others' adds up to zero with a chance of 2^-40
+_WORD: Final = np.dtype("<u8")
+_POINT: Final = np.dtype(f"S{POINT_BYTES}")
 
 
-async def common_points(lane: Session, ring: Sequence[str], points: Points, length: int, label: str) -> Flags:
+async def common_points(
+    lane: Session, ring: Sequence[str], identifiers: Sequence[bytes], length: int, label: str, room: Room
+) -> Flags:
     """Every party's part.
 
     Args:
         lane: The alignment's.
         ring: The merger, and two or more other parties.
-        points: From `session_points`.
-        length: Of all lists, public, and at least as many as any party has points.
+        identifiers: Of this party's rows.
+        length: Of all lists, public, and at least as many as any party has rows.
         label: Under which the merger opens what is common; under LABEL-size, how many that are.
+        room: What lists may take.
 
     Returns:
         Of each row of this party whether it is common.
@@ -63,59 +78,140 @@ async def common_points(lane: Session, ring: Sequence[str], points: Points, leng
         MalformedMessage: A peer's messages have another size.
         ProtocolViolation: A peer's part of a function contradicts itself, or what came out cannot be the intersection
             with this party's rows.
+        ValueError: An identifier is given twice.
     """
     merger, *others = ring
+    parts = Parts.of(length)
+    points = await lane.compute(PartedPoints, identifiers, session_key(lane), parts, room)
     if lane.me == merger:
-        return await _collect(lane, others, points, length, label)
-    shares = await _shares(lane, [peer for peer in others if peer != lane.me], points, length)
-    await program(lane, merger, points, shares, (length, length))  # -> 3
-    size = await receive_size(lane, merger, f"{label}-size", len(points))  # <- 4
-    flags = np.zeros(len(points), np.bool_)
-    if size:
-        common = await lane.receive_opened(merger, label, np.uint64, (size, points.shape[1]))  # <- 4
-        flags[await lane.compute(find, lane, common, points)] = True
-    return flags
+        return await _collect(lane, others, points, parts, label, room)
+    shares = await _shares(lane, [peer for peer in others if peer != lane.me], points, parts, room)
+    await _program(lane, merger, points, shares, parts, room)  # -> 3
+    size = await receive_size(lane, merger, f"{label}-size", points.rows)  # <- 4
+    return await _opened(lane, merger, points, parts, label, size, room)
 
 
-async def _collect(lane: Session, others: Sequence[str], points: Points, length: int, label: str) -> Flags:
+# -- the merger --------------------------------------------------------------------------------------------------------
+async def _collect(
+    lane: Session, others: Sequence[str], points: PartedPoints, parts: Parts, label: str, room: Room
+) -> Flags:
     """The merger's part."""
-    shares = await collect(lane, others, points, (length, length))  # <- 3
-    flags: Flags = np.bitwise_xor.reduce(shares)[:, 0] == 0
-    rows = np.flatnonzero(flags)
-    await open_size(lane, f"{label}-size", len(rows), len(points))  # -> 4
-    if len(rows):
-        common = points[rows]
-        await lane.open(label, common[np.argsort(strings(common))])  # -> 4
+    holders = await key_holders(lane, others)
+    values = await _values(lane, holders, points, parts, room)
+    flags, common = np.zeros(points.rows, np.bool_), Buckets(alike(parts.capacity), _POINT, room)
+
+    def added_up(part: int, stores: Sequence[Store]) -> None:
+        some, total = points.points(part), values.read(part)[:, None]
+        for store in stores:
+            total ^= store.at(some)
+        zero = total[:, 0] == 0
+        flags[points.rows_of(part)[zero]] = True
+        by_first_byte(common, strings(some[zero]))
+
+    for part in range(parts.number):
+        stores = await together(receive_store(each.session, each.name, parts.layout, 1) for each in holders)  # <- 3
+        await lane.compute(added_up, part, stores)
+    values.close()
+    points.close()
+    size = int(flags.sum())
+    await open_size(lane, f"{label}-size", size, points.rows)  # -> 4
+    if size:
+        await lane.open_pieces(label, ascending(lane, common), size, *others)  # -> 4
+    common.close()
     return flags
 
 
-async def _shares(lane: Session, peers: Sequence[str], points: Points, length: int) -> Words:
-    """This party's shares, shape (n, 1): of each point the sum of its pads with all peers."""
+async def _values(
+    lane: Session, holders: Sequence[KeyHolder], points: PartedPoints, parts: Parts, room: Room
+) -> Buckets:
+    """By part, the sum of the values of all others' functions at the merger's points."""
+    functions = [holder.lane(FUNCTION) for holder in holders]
+    values, number = Buckets(parts.number, _WORD, room), 0
+
+    def summed(some: Points, rows: Sequence[Words], part: int) -> None:
+        found = [hashed([each], some, WORD_BYTES).view(_WORD)[:, 0] for each in rows]
+        values.put(part, np.bitwise_xor.reduce(found))
+
+    async for some, rows in received_by_part(lane, functions, points.sizes, points.points, parts):
+        await lane.compute(summed, some, rows, number)
+        number += 1
+    return values
+
+
+# -- the others --------------------------------------------------------------------------------------------------------
+async def _shares(lane: Session, peers: Sequence[str], points: PartedPoints, parts: Parts, room: Room) -> Buckets:
+    """This party's shares, by part: of each point the sum of its pads with all peers."""
 
     async def own_keys(peer: str) -> AsyncIterator[PartKey]:
         hop, seeds = await own_key(lane, peer)
-        async for key in part_keys(hop, peer, seeds, length):
+        async for key in part_keys(hop, peer, seeds, parts.capacity):
             yield key
 
-    async def others_functions() -> AsyncIterator[tuple[Indices, Sequence[Words]]]:
-        async for part in received_rows(lane, await key_holders(lane, peers), points, length):
-            yield part
+    async def others_functions() -> AsyncIterator[tuple[Points, Sequence[Words]]]:
+        holders = await key_holders(lane, peers)
+        async for found in received_by_part(lane, holders, points.sizes, points.points, parts):
+            yield found
 
-    def summed(some: Points, keys: Sequence[PartKey], theirs: Sequence[Words]) -> Words:
-        total = np.zeros((len(some), 1), np.uint64)
-        for peer, key, read in zip(peers, keys, theirs, strict=True):
-            rows = [key.rows_at(some), read]
-            total ^= hashed(rows if lane.me < peer else rows[::-1], some, WORD_BYTES).view("<u8")
-        return total
+    def summed(number: int, some: Points, keys: Sequence[PartKey], theirs: Sequence[Words]) -> None:
+        total = np.zeros(len(some), np.uint64)
+        for peer, key, row in zip(peers, keys, theirs, strict=True):
+            rows = [key.rows_at(some), row]
+            total ^= hashed(rows if lane.me < peer else rows[::-1], some, WORD_BYTES).view(_WORD)[:, 0]
+        shares.put(number, total)
 
-    shares = np.empty((len(points), 1), np.uint64)
-    parts: list[AsyncIterator[Any]] = [others_functions(), *map(own_keys, peers)]
-    while (part := await together(map(_next, parts)))[0] is not None:
-        (numbers, theirs), *own = part
-        shares[numbers] = await lane.compute(summed, points[numbers], own, theirs)
+    shares, done = Buckets(parts.number, _WORD, room), 0
+    functions: list[AsyncIterator[Any]] = [others_functions(), *map(own_keys, peers)]
+    while (part := await together(map(_next, functions)))[0] is not None:
+        (some, theirs), *own = part
+        await lane.compute(summed, done, some, own, theirs)
+        done += 1
     return shares
 
 
 async def _next(parts: AsyncIterator[Any]) -> Any:
     """The next part; None after the last."""
     return await anext(parts, None)
+
+
+async def _program(lane: Session, merger: str, points: PartedPoints, shares: Buckets, parts: Parts, room: Room) -> None:
+    """Programs the shares into the function that the merger evaluates, and gives them up."""
+    hop, seeds = await own_key(lane, merger)
+    function, random = hop.lane(FUNCTION), hop.randomness("store")
+    programmed, number = Buckets(parts.number, _WORD, room), 0
+
+    def differences(key: PartKey, part: int) -> None:
+        values = key.values(points.points(part), WORD_BYTES).view(_WORD)[:, 0]
+        programmed.put(part, values ^ shares.read(part))
+
+    async for key in part_keys(function, merger, seeds, parts.capacity):
+        await lane.compute(differences, key, number)
+        number += 1
+        function.progress(function.path, number, parts.number)
+    shares.close()
+    for part in range(parts.number):
+        some, values = await lane.compute(lambda number: (points.points(number), programmed.read(number)), part)
+        await send_store(hop, merger, parts.layout, some, values[:, None], random)
+    programmed.close()
+
+
+async def _opened(
+    lane: Session, merger: str, points: PartedPoints, parts: Parts, label: str, size: int, room: Room
+) -> Flags:
+    """Of each row whether its point is among those that the merger opens."""
+    common, flags = Buckets(parts.number, _POINT, room), np.zeros(points.rows, np.bool_)
+
+    def listed(some: NDArray[np.uint8]) -> None:
+        found = some.view(_WORD)
+        common.add(parts.parts_of(found), strings(found))
+
+    def found_in(part: int) -> None:
+        flags[points.rows_of(part)[find(lane, common.read(part), points.points(part))]] = True
+
+    if size:
+        async for some in lane.receive_opened_pieces(merger, label, size, POINT_BYTES):  # <- 4
+            await lane.compute(listed, some)
+        for part in range(parts.number):
+            await lane.compute(found_in, part)
+    common.close()
+    points.close()
+    return flags

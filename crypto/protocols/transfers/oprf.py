@@ -31,7 +31,7 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import AsyncIterator, Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
@@ -141,6 +141,10 @@ class KeyHolder:
     session: Session
     name: str
     seeds: SenderSeeds
+
+    def lane(self, name: str) -> KeyHolder:
+        """The same on a lane of this one."""
+        return replace(self, session=self.session.lane(name))
 
 
 async def receive_values(

@@ -22,15 +22,15 @@ Rosulek, Trieu and Yanai, CRYPTO 2021, section 7).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 
 from crypto.primitives.groups.point_hash import Points, Words
-from crypto.primitives.okvs import filled, read, solved
+from crypto.primitives.okvs import Layout, filled, read, solved
 from crypto.protocols.transfers.extension_seeds import ReceiverSeeds, SenderSeeds
 from crypto.protocols.transfers.oprf import (
-    Indices,
     KeyHolder,
     Packed,
     Parts,
@@ -39,9 +39,12 @@ from crypto.protocols.transfers.oprf import (
     receive_values,
     send_values,
 )
+from link.randomness import RandomStream
 from link.session import Session
 from link.tasks import together
 from protos.v1.oblivious_prf_pb2 import ProgrammedRows, StoreSeed
+
+FUNCTION: Final = "function"  # the lane of F
 
 
 async def receive_programmed(
@@ -69,7 +72,7 @@ async def receive_programmed(
         MalformedMessage: The sender's stores have another size.
     """
     own, programmed = capacities
-    values = await receive_values(session.lane("function"), peer, seeds, points, own, 8 * words)
+    values = await receive_values(session.lane(FUNCTION), peer, seeds, points, own, 8 * words)
     return await add_programmed(session, peer, points, values, programmed)
 
 
@@ -78,7 +81,7 @@ async def receive_all_programmed(
 ) -> Sequence[Words]:
     """The receiver's part of several functions, with one sender each, at the same points; see `receive_programmed`."""
     own, programmed = capacities
-    functions = [replace(holder, session=holder.session.lane("function")) for holder in holders]
+    functions = [holder.lane(FUNCTION) for holder in holders]
     values = await receive_all_values(session, functions, points, own, 8 * words)
     return await together(
         add_programmed(holder.session, holder.name, points, each, programmed)
@@ -99,11 +102,8 @@ async def add_programmed(session: Session, peer: str, points: Points, values: Pa
     parts = Parts.of(capacity)
     result = values.view("<u8")
     for numbers in parts.numbers(points):
-        seed = (await session.recv(peer, StoreSeed, check_seed)).seed  # <- 3
-        shape = (parts.layout.rows, result.shape[1])
-        store = await session.recv_array(peer, ProgrammedRows, np.uint64, shape)  # <- 3
-        places = parts.layout.places(points[numbers], seed)
-        result[numbers] ^= await session.compute(read, parts.layout, store, places)
+        store = await receive_store(session, peer, parts.layout, result.shape[1])  # <- 3
+        result[numbers] ^= await session.compute(store.at, points[numbers])
     return result
 
 
@@ -132,14 +132,67 @@ async def send_programmed(
     own, programmed = capacities
     parts, random, words = Parts.of(programmed), session.randomness("store"), values.shape[1]
     by_part = parts.stored(points)
-    found = await send_values(session.lane("function"), peer, seeds, points, own, 8 * words)
+    found = await send_values(session.lane(FUNCTION), peer, seeds, points, own, 8 * words)
     differences = found.view("<u8") ^ values
-
-    def store(numbers: Indices) -> tuple[bytes, Words]:
-        seed, solution = solved(parts.layout, points[numbers], random)
-        return seed, filled(solution, differences[numbers], random)
-
     for numbers in by_part:
-        seed, rows = await session.compute(store, numbers)
-        await session.send(peer, StoreSeed(seed=seed))  # -> 3
-        await session.send_array(peer, ProgrammedRows, rows)  # -> 3
+        await send_store(session, peer, parts.layout, points[numbers], differences[numbers], random)  # -> 3
+
+
+# -- one part ----------------------------------------------------------------------------------------------------------
+@dataclass(frozen=True)
+class Store:
+    """What a sender has programmed of one part, masked by F.
+
+    Attributes:
+        layout: Of the store.
+        seed: Of the store.
+        rows: Shape (layout.rows, words).
+    """
+
+    layout: Layout
+    seed: bytes
+    rows: Words
+
+    def at(self, points: Points) -> Words:
+        """What points of the part read, shape (n, words); with F it is the sender's value."""
+        return read(self.layout, self.rows, self.layout.places(points, self.seed))
+
+
+async def receive_store(session: Session, peer: str, layout: Layout, words: int) -> Store:
+    """The receiver's second step for one part.
+
+    Args:
+        session: As for `receive_programmed`.
+        peer: As for `receive_programmed`.
+        layout: Of the part, public.
+        words: Of 64 bits, in a value.
+
+    Raises:
+        MalformedMessage: The sender's store has another size.
+    """
+    seed = (await session.recv(peer, StoreSeed, check_seed)).seed  # <- 3
+    rows = await session.recv_array(peer, ProgrammedRows, np.uint64, (layout.rows, words))  # <- 3
+    return Store(layout, seed, rows)
+
+
+async def send_store(
+    session: Session, peer: str, layout: Layout, points: Points, masked: Words, random: RandomStream
+) -> None:
+    """The sender's second step for one part.
+
+    Args:
+        session: As for `send_programmed`.
+        peer: As for `send_programmed`.
+        layout: Of the part, public.
+        points: Those of the part that are programmed, shape (n, 2).
+        masked: At each of them the value and F, added up, shape (n, words).
+        random: Of the stores of all parts.
+    """
+
+    def store() -> tuple[bytes, Words]:
+        seed, solution = solved(layout, points, random)
+        return seed, filled(solution, masked, random)
+
+    seed, rows = await session.compute(store)
+    await session.send(peer, StoreSeed(seed=seed))  # -> 3
+    await session.send_array(peer, ProgrammedRows, rows)  # -> 3

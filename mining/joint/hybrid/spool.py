@@ -18,7 +18,6 @@ permutations on distributed, external and hierarchical memory", IPL 1998.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -27,7 +26,6 @@ from numpy.typing import NDArray
 from crypto.primitives.scratch_file import ScratchFile
 from crypto.primitives.sealed import Rows
 from ldp.shuffling.batch import first_seen, shuffled, tags_of
-from link.errors import ResourceError
 from link.randomness import RandomStream
 from mining.joint.hybrid.spool_limits import SpoolLimits
 
@@ -83,7 +81,8 @@ class Spool:
         width, self._most = size + _HEAD.itemsize, max(1, limits.memory // _PARTS)
         self._bits = min(_MOST_BITS, max(0, (-(-expected * width // self._most) - 1).bit_length()))
         self._held = max(1, self._most // width)  # reports that wait in memory
-        self._tag_key, self._file = tag_key, ScratchFile(limits.folder, secret, _refused)
+        self._tag_key = tag_key
+        self._file = ScratchFile(limits.folder, secret, "sealed reports", "report_memory")
         self._waiting: list[tuple[Heads, Rows]] = []
         self._count = 0  # of those
         self._parts: list[_Part] = []
@@ -182,10 +181,3 @@ def _first(heads: Heads) -> NDArray[np.int64]:
     order = np.argsort(heads["sender"], kind="stable")
     fresh = first_seen(heads["tag"][order], lambda tags: np.zeros(len(tags), np.bool_))
     return order[fresh]
-
-
-def _refused(folder: Path, error: OSError) -> ResourceError:
-    return ResourceError(
-        f"sealed reports that do not fit memory cannot be kept in {folder} ({error.strerror}); make room there, or "
-        "raise [party] report_memory"
-    )

@@ -75,10 +75,15 @@ def test_what_is_on_the_disk_is_not_what_was_added(tmp_path: Path) -> None:
         assert max(np.bincount(np.frombuffer(held[0].read_bytes(), np.uint8))) < 100  # 16 of each are expected
 
 
-def test_a_disk_without_room_for_lists_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("party", [True, False])
+def test_a_disk_without_room_for_lists_is_told(party: bool, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """A simulation has no settings of parties."""
+
     def full(*_: object) -> int:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     monkeypatch.setattr(os, "pwrite", full)
-    with room(0) as space, fails("E103"):
+    limits = ScratchLimits(0, tmp_path if party else None)
+    with Room(limits, Randomness.from_seed(1)) as space, fails("E103") as error:
         Buckets(1, np.uint8, space).add(np.zeros(1, np.int64), np.zeros(1, np.uint8))
+    assert ("[party]" in error.value.message) == party

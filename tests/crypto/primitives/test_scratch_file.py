@@ -9,17 +9,12 @@ import pytest
 
 from crypto.primitives.randomness import Randomness
 from crypto.primitives.scratch_file import ScratchFile
-from link.errors import ResourceError
 from tests.errors import fails
-
-
-def refused(folder: Path, error: OSError) -> ResourceError:
-    return ResourceError(f"{folder}: {error}")
 
 
 @pytest.mark.parametrize("sizes", [[1, 15, 16, 17, 0, 100]])
 def test_a_scratch_file_gives_back_any_of_its_bytes(sizes: list[int]) -> None:
-    file, random = ScratchFile(None, Randomness.from_seed(3).bytes(32), refused), np.random.default_rng(0)
+    file, random = ScratchFile(None, Randomness.from_seed(3).bytes(32), "lists", "memory"), np.random.default_rng(0)
     parts = [random.integers(0, 256, size, np.uint8) for size in sizes]
     places = [file.append(part) for part in parts]
     for place, part in zip(places, parts, strict=True):
@@ -30,7 +25,7 @@ def test_a_scratch_file_gives_back_any_of_its_bytes(sizes: list[int]) -> None:
 
 def test_a_closed_file_is_not_used_again(tmp_path: Path) -> None:
     """A thread that still writes when its job has ended must not hit another file of the same number."""
-    file = ScratchFile(tmp_path, bytes(32), refused)
+    file = ScratchFile(tmp_path, bytes(32), "lists", "memory")
     file.append(np.zeros(5, np.uint8))
     file.close()
     with fails("E700"):

@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
 from crypto.primitives import okvs
-from crypto.protocols.alignment import alignment, functions, zero_shares
+from crypto.protocols.alignment import alignment, zero_shares
 from crypto.protocols.alignment.alignment import intersection
 from crypto.protocols.alignment.costs import AlignmentSizes, intersection_traffic, intersection_work
 from crypto.protocols.alignment.disclosure import declared
@@ -24,6 +24,7 @@ from crypto.protocols.sums.pairwise import agree
 from crypto.protocols.transfers import oprf
 from crypto.protocols.transfers.oprf import PartKey, Parts, hashed
 from crypto.protocols.transfers.oprf_check import Sent, rows_from
+from crypto.protocols.transfers.programmable_oprf import Store
 from link.errors import ComineError, MalformedMessage, PeerError, ProtocolViolation
 from link.session import Session
 from link.traffic import Traffic
@@ -225,16 +226,23 @@ class Run:
 def collect(held: Held, seed: int) -> Run:
     """A run, and what its parties know at its end."""
     points: list[Any] = []
-    read: list[Any] = []
+    values: list[Any] = []
+    stored: list[Any] = []
     keys: dict[str, PartKey] = {}
     sents: dict[str, Sent] = {}
     frames: list[Frame] = []
-    receive, answer = functions.receive_all_programmed, oprf.answer_check
+    at, answer = Store.at, oprf.answer_check
 
-    async def reading(lane: Session, holders: Any, own: Any, *args: Any) -> Any:
-        points.append(own)
-        read.extend(await receive(lane, holders, own, *args))
-        return read
+    def hashing(rows: Sequence[Any], some: Any, size: int) -> Any:
+        found = hashed(rows, some, size)
+        if len(rows) == 1:  # at the merger
+            points.append(some)
+            values.append(found.view("<u8"))
+        return found
+
+    def reading(store: Store, some: Any) -> Any:
+        stored.append(at(store, some))
+        return stored[-1]
 
     async def part_keys(session: Session, *args: Any) -> Any:
         async for key in oprf.part_keys(session, *args):
@@ -246,11 +254,13 @@ def collect(held: Held, seed: int) -> Run:
         await answer(session, peer, sent)
 
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(functions, "receive_all_programmed", reading)
+        patched.setattr(zero_shares, "hashed", hashing)
+        patched.setattr(Store, "at", reading)
         patched.setattr(zero_shares, "part_keys", part_keys)
         patched.setattr(oprf, "answer_check", answering)
         run(held, bound=64, seed=seed, frames=frames)
     seeds = {f.lane: StoreSeed.FromString(f.body).seed for f in frames if f.type.endswith(".StoreSeed")}
+    read = [value ^ store for value, store in zip(values, stored, strict=True)]
     return Run(points[0], read, keys, sents, seeds)
 
 
