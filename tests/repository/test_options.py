@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import ast
 import re
+import shlex
 from collections.abc import Iterator
+from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +18,7 @@ ROOT = Path(__file__).resolve().parents[2]
 LAYERS = ("client", "comine", "coordinator", "crypto", "jobs", "ldp", "link", "mining", "party", "relay", "anonymize")
 PAGES = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "examples").rglob("*.md")]
 NAMED = re.compile(r"(?<![\w-])--[a-z][a-z-]*")
-OF_OTHERS = {"--no-binary", "--user", "--rm", "--name", "--network", "--init", "--read-only", "--cap-drop", "--memory"}
-"""Options of other programs, which pages and code name as well."""
+CALL = re.compile(r"(?:^(?:[$] )?|[$][(]|bin/|exec north |--rm coordinator ())(?:(?(1)|comine )) *(?P<call>[a-z].*)")
 
 
 def walk(command: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:
@@ -88,27 +89,56 @@ def test_sentences_name_options_that_their_command_has(layer: str) -> None:
                     assert option in (ALL if own is None else own), (path, text)
 
 
-def calls(text: str) -> Iterator[list[str]]:
-    """The calls of comine in the code of a page."""
-    code = [block.partition("\n")[2] for block in re.findall(r"```(.*?)```", text, re.DOTALL)]
-    code += re.findall(r"(?<!`)`(comine [^`]+)`", re.sub(r"```.*?```", "", text, flags=re.DOTALL))
-    for line in "\n".join(code).replace("\\\n", " ").splitlines():
-        found = re.match(r"(?:\$ )?(?:[A-Z_]+=\S+ )*(?:\S*/)?comine (.+)", line.strip())
+def calls(text: str) -> Iterator[str]:
+    """The calls of comine in a page's sentences."""
+    for code in re.findall(r"(?<!`)`([^`]+)`", re.sub(r"```.*?```", "", text, flags=re.DOTALL)):
+        found = re.match(r"(?:[A-Z_]+=\S+ )*comine (.+)", code, re.DOTALL)
         if found:
-            yield re.split(r"\s+|\||\[|\]", found[1])
+            yield found[1]
+
+
+def whole_calls(text: str) -> Iterator[str]:
+    """The calls of comine in a page's blocks, with all that is given to them, also where a container makes them."""
+    for block in re.findall(r"^ *```[^\n]*\n(.*?)^ *```$", text, re.MULTILINE | re.DOTALL):
+        for line in re.sub(r"\\\n *", "", block).splitlines():
+            for found in CALL.finditer(line):
+                yield found["call"]
+
+
+def called(words: list[str]) -> tuple[Any, list[str]]:
+    """The command that is called, and what is given to it."""
+    path: tuple[str, ...] = ()
+    for word in words:
+        if (*path, word) not in COMMANDS:
+            break
+        path = (*path, word)
+    return COMMANDS[path], words[len(path) :]
+
+
+def first_command(line: str) -> list[str]:
+    """The words that a shell passes on, up to the next command; columns of a figure are three spaces apart."""
+    shell = shlex.shlex(re.split(" {3}", line)[0], posix=True, punctuation_chars=True)
+    shell.whitespace_split = True
+    return [word for word in takewhile(lambda word: not re.fullmatch(r"[();<>|&]+", word), shell) if word != "…"]
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda path: str(path.relative_to(ROOT)))
-def test_pages_call_commands_with_options_that_they_have(page: Path) -> None:
-    for words in calls(page.read_text()):
-        path: tuple[str, ...] = ()
-        for word in words:
-            if (*path, word) not in COMMANDS:
-                break
-            path = (*path, word)
-        if path and not hasattr(COMMANDS[path], "commands"):
-            wanted = {word.partition("=")[0] for word in words if NAMED.fullmatch(word.partition("=")[0])}
-            assert wanted <= options_of(COMMANDS[path]) | OF_OTHERS, " ".join(words)
+def test_sentences_of_pages_call_commands_with_options_that_they_have(page: Path) -> None:
+    for call in calls(page.read_text()):
+        command, given = called(re.split(r"[]|[\s]+", call))
+        if not hasattr(command, "commands"):
+            wanted = {word.partition("=")[0] for word in given if NAMED.fullmatch(word.partition("=")[0])}
+            assert wanted <= options_of(command), call
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_the_command_line_understands_what_blocks_of_pages_call(page: Path) -> None:
+    """No command is gone, and no option, value or argument is missing, unknown or one too many."""
+    for call in whole_calls(page.read_text()):
+        command, given = called(first_command(call))
+        assert not hasattr(command, "commands"), call
+        with command.make_context("comine", given):
+            pass
 
 
 @pytest.mark.parametrize("path", sorted(COMMANDS), ids=" ".join)
