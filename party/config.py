@@ -308,11 +308,12 @@ class PartyConfig(TomlTable):
         Raises:
             ConfigurationError: The file is missing, or something in it is missing, unknown or wrong.
         """
-        config, folder = validate(cls, read_toml(path), str(path)), path.absolute().parent
+        config, file = validate(cls, read_toml(path), str(path)), path.absolute()
+        folder = file.parent
         places = {"state_dir": folder / config.party.state_dir, "federation": folder / config.party.federation}
         changes: dict[str, Any] = {
             "party": config.party.model_copy(update=places),
-            "tls": config.tls.beside(path),
+            "tls": config.tls.beside(file),
             "dataset": tuple(dataset.beside(folder) for dataset in config.dataset),
             "notify": None if config.notify is None else config.notify.beside(folder),
         }

