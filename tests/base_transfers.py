@@ -7,16 +7,21 @@ serve jobs is seen where nodes and simulations are processes, and in seeded runs
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, nullcontext
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from coordinator.jobs.progress import Watcher, unwatched
+from coordinator.jobs.simulate import simulate_job
 from crypto.primitives.groups.ristretto255 import POINT_BYTES, Points
 from crypto.protocols.transfers import extension_seeds
 from crypto.protocols.transfers.base_ot import KEY_BYTES, Keys
+from jobs.data import Data
+from jobs.results.result import Result
+from jobs.spec.job import JobSpec
 from link.session import Session
 from protos.v1.oblivious_transfer_pb2 import ChoicePoints, TransferKey
 
@@ -38,6 +43,14 @@ def without_groups() -> Iterator[None]:
         _users -= 1
         if _users == 0:
             _patch.undo()
+
+
+async def quickly_simulated(
+    spec: JobSpec, data: Mapping[str, Data], *, seed: int | None = None, watcher: Watcher = unwatched
+) -> Result:
+    """As `simulate_job`, which repeats what it draws from a seed."""
+    with without_groups() if seed is None else nullcontext():
+        return await simulate_job(spec, data, seed=seed, watcher=watcher)
 
 
 async def send_keys(session: Session, peer: str, number: int) -> tuple[Keys, Keys]:

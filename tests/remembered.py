@@ -1,8 +1,8 @@
-"""Work of groups that is done once for equal inputs.
+"""What tests repeat and is done once: work of groups for equal inputs, and the measurement of this machine.
 
 Every session between two parties begins with base transfers, a tenth of a second of group operations, and a union
 multiplies a thousand points by the keys of all its parties. Tests repeat their sessions from seeds, so most of these
-are the very ones of an earlier test. The functions below are pure: what they give depends on the bytes of their
+are the very ones of an earlier test. These functions are pure: what they give depends on the bytes of their
 arguments alone.
 """
 
@@ -19,6 +19,9 @@ import pytest
 from crypto.primitives.groups import commutative, embedding
 from crypto.primitives.groups.ristretto255 import POINT_BYTES, Points, multiply, multiply_valid
 from crypto.protocols.transfers import base_ot, extension_seeds
+from jobs.plan.calibration import Speed, measure
+from link.executor import Executor
+from party.jobs import estimate
 
 KEPT = 4096  # results by function: of 8 kB and less each
 FUNCTIONS = (
@@ -40,6 +43,18 @@ def remember_groups_work(patch: pytest.MonkeyPatch) -> None:
     products = Products()
     patch.setattr(embedding, "multiply_valid", products.multiply_valid)
     patch.setattr(commutative, "multiply", products.multiply)
+
+
+def remember_speed(patch: pytest.MonkeyPatch) -> None:
+    """Lets nodes in this process measure it once: half a second for each of them otherwise."""
+    known: list[Speed] = []
+
+    async def once(executor: Executor) -> Speed:
+        if not known:
+            known.append(await measure(executor))
+        return known[0]
+
+    patch.setattr(estimate, "measure", once)
 
 
 def remembered(function: Callable[..., Any]) -> Callable[..., Any]:
