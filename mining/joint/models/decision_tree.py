@@ -140,7 +140,7 @@ async def learn_vertical(session: Session, aligned: AlignedAttributes, task: Tre
         InputDataError: No row is common to all parties.
         ProtocolViolation: What was opened cannot be counts of rows.
     """
-    numbers = _Numbers(task)
+    numbers = Numbers(task)
     begun = await begin(session, aligned, (task.target, *task.attributes), numbers.conditions())
     secrets, n_rows, engine, conditions = begun
     classes = np.arange(task.target.size, dtype=np.int32)[:, None]
@@ -181,7 +181,7 @@ async def _grow(
         raise no_sum(session) from None
 
 
-class _Numbers:
+class Numbers:
     """The conditions of a vertical tree in order: the classes, then by attribute its values, or both sides of its cuts.
 
     Of each histogram all codes but the last are counted, of numbers all up to each cut; what remains is the last.

@@ -147,7 +147,7 @@ async def learn_vertical(
         InputDataError: No row is common to all parties.
         ProtocolViolation: What was opened cannot be sums of counts and moments.
     """
-    digits = _Digits(task)
+    digits = Digits(task)
     begun = await begin(session, aligned, (task.target, *task.attributes), digits.conditions())
     secrets, n_rows, engine, conditions = begun
     check_rows(task, n_rows)
@@ -182,7 +182,7 @@ async def _open_model(
         raise no_sum(session) from None
 
 
-class _Digits:
+class Digits:
     """The conditions of a vertical model in order, and how counts and moments come from products of them."""
 
     def __init__(self, task: NaiveBayesParameters) -> None:

@@ -20,7 +20,7 @@ from link.tasks import together
 from link.traffic import Traffic
 from mining.joint.vertical.engines.engine import TYPICAL_DENSITY, EngineCosts, EngineSpeed
 from mining.joint.vertical.engines.products import Addends, Naming, by_pair, numbers_of, of_several
-from mining.joint.vertical.parameters import VerticalMining, in_job_order
+from mining.joint.vertical.parameters import in_job_order
 
 SEVERAL: Final = "several"  # the lane of itemsets of three or more parties
 
@@ -87,9 +87,14 @@ class PairwiseProducts(ABC):
 class PairwiseCosts(EngineCosts):
     """Costs of `PairwiseProducts`."""
 
-    def __init__(self, task: VerticalMining, parties: Sequence[str]) -> None:
-        """As of `Engine.costs`."""
-        self._task, self._parties = task, parties
+    def __init__(self, parties: Sequence[str], compute: tuple[str, str] | None = None) -> None:
+        """Nothing has been computed yet.
+
+        Args:
+            parties: Of the job, or those of them that multiply.
+            compute: As of `PairwiseProducts`.
+        """
+        self._parties, self._compute = parties, compute
 
     @abstractmethod
     def pair_traffic(
@@ -111,7 +116,7 @@ class PairwiseCosts(EngineCosts):
             ends.append(traffic.rounds)
         traffic.rounds = max(ends)
         if many := [itemsets[place] for place in of_several(itemsets)]:
-            holders = in_job_order(self._parties, self._task.compute)
+            holders = in_job_order(self._parties, self._compute)
             spanning_products_traffic(traffic, holders, rows=rows, itemsets=many)
 
     def seconds(

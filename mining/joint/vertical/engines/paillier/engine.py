@@ -28,7 +28,7 @@ class Paillier(Engine):
 
     def costs(self, task: VerticalMining, parties: Sequence[str]) -> EngineCosts:
         """Ciphertexts are kept until all are used, so it works on all that it moves."""
-        return _Costs(task, parties)
+        return _Costs(parties, task.compute)
 
     def trust(self, task: VerticalMining, parties: Sequence[str]) -> str:
         return "nobody; but response times reveal something about columns"
@@ -45,8 +45,8 @@ class Paillier(Engine):
 
 
 class _Costs(PairwiseCosts):
-    def __init__(self, task: VerticalMining, parties: Sequence[str]) -> None:
-        super().__init__(task, parties)
+    def __init__(self, parties: Sequence[str], compute: tuple[str, str]) -> None:
+        super().__init__(parties, compute)
         self._encrypted = Encrypted()
 
     def pair_traffic(

@@ -26,7 +26,7 @@ class Transfers(Engine):
         return TransferProducts(setup.secrets, setup.pairs, setup.task.compute)
 
     def costs(self, task: VerticalMining, parties: Sequence[str]) -> EngineCosts:
-        return _Costs(task, parties)
+        return TransferCosts(parties, task.compute)
 
     def trust(self, task: VerticalMining, parties: Sequence[str]) -> str:
         return "nobody: products withstand all other parties together"
@@ -35,7 +35,9 @@ class Transfers(Engine):
         return min(moved, _WINDOW_BYTES)
 
 
-class _Costs(PairwiseCosts):
+class TransferCosts(PairwiseCosts):
+    """Costs of `TransferProducts`."""
+
     def pair_traffic(
         self, traffic: Traffic, pair: tuple[str, str], rows: int, pairs: Pairs, names: Naming | None
     ) -> None:

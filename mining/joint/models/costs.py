@@ -1,0 +1,158 @@
+"""What it costs to learn a model from columns that lie at several parties, once rows are aligned."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import combinations
+
+import numpy as np
+
+from crypto.protocols.comparison.argmin import position_word
+from crypto.protocols.comparison.argmin_costs import argmin_traffic
+from crypto.protocols.comparison.costs import agreement_traffic as two_party_traffic
+from crypto.protocols.comparison.costs import opened_traffic, shared_sum_traffic
+from crypto.protocols.products.chains import Itemset
+from crypto.protocols.sums.costs import agreement_traffic, sum_traffic
+from crypto.protocols.sums.secure_sum import word_for
+from link.traffic import Traffic
+from mining.joint.models.decision_tree import Numbers
+from mining.joint.models.naive_bayes import Digits
+from mining.joint.vertical.engines.engine import EngineSpeed
+from mining.joint.vertical.engines.transfers.engine import TransferCosts
+from mining.joint.vertical.names import PREFIX_BYTES
+from mining.joint.vertical.run_sizes import batch_sizes
+from mining.joint.vertical.split import Split
+from mining.lattice import Sets
+from mining.models.attributes import Attribute
+from mining.models.decision_tree import Growth, TreeParameters
+from mining.models.kmeans import KMeansParameters
+from mining.models.naive_bayes import NaiveBayesParameters
+
+_WORD_BYTES = 8
+
+
+@dataclass(frozen=True)
+class Learning:
+    """A model that is to be learned, and where its columns are taken to lie.
+
+    Attributes:
+        task: The public parameters.
+        parties: Of the job.
+        holders: By column its party.
+        common: Rows that all parties have.
+        positions: To which rows are aligned.
+        everywhere: Whether every position has a row at every party.
+        learners: The parties that get the model.
+        compute: The two computing parties of k-means.
+    """
+
+    task: NaiveBayesParameters | TreeParameters | KMeansParameters
+    parties: tuple[str, ...]
+    holders: Mapping[str, str]
+    common: int
+    positions: int
+    everywhere: bool
+    learners: tuple[str, ...]
+    compute: tuple[str, str]
+
+    def traffic(self, traffic: Traffic) -> None:
+        """Enters what follows the alignment: all iterations of k-means, and of a tree its first node."""
+        agreement_traffic(traffic)
+        for party in self.parties:
+            names = [len(name.encode()) for name, holder in self.holders.items() if holder == party]
+            traffic.send(party, self.parties, sum(names) + len(names) * PREFIX_BYTES, 2)
+        traffic.rounds += 1
+        match self.task:
+            case KMeansParameters():
+                self._distances_traffic(traffic, self.task)
+            case _:
+                self._products_traffic(traffic)
+                self._sums_traffic(traffic)
+
+    def seconds(self, speed: EngineSpeed) -> float:
+        """Processor time of products, all parties together."""
+        costs = TransferCosts(self.parties)
+        return sum(costs.seconds(self.positions, call, speed) for call in self._calls)
+
+    @cached_property
+    def _calls(self) -> list[Sequence[Itemset]]:
+        """What the engine is asked to multiply, one call after the other."""
+        found: list[Sequence[Itemset]] = []
+        if not self.everywhere and self.positions:
+            found.append(self._spanning(np.full((1, 1), -1, np.int32)))  # the rows that all have
+        match self.task:
+            case NaiveBayesParameters():
+                digits = Digits(self.task)
+                columns = [each.attribute for each in digits.conditions()]
+                found += self._batches(digits.sets(len(columns)), columns)
+            case TreeParameters():
+                numbers = Numbers(self.task)
+                columns = [each.attribute for each in numbers.conditions()]
+                classes = np.arange(self.task.target.size, dtype=np.int32)[:, None]
+                found += self._batches(classes, columns)
+                growth = Growth(self.task, [max(1, self.common // self.task.target.size)] * self.task.target.size)
+                if growth.offers:
+                    found += self._batches(numbers.sets(growth, len(columns)), columns)
+        return [call for call in found if call]
+
+    def _batches(self, sets: Sets, columns: Sequence[str]) -> Iterator[Sequence[Itemset]]:
+        start = 0
+        for size in batch_sizes(len(sets), self.positions):
+            yield self._spanning(sets[start : start + size], columns)
+            start += size
+
+    def _spanning(self, sets: Sets, columns: Sequence[str] = ()) -> list[Itemset]:
+        """Those of some sets of conditions, given by number, in which several parties take part."""
+        holder = np.array([*(self.parties.index(self.holders[each]) for each in columns), -1], np.int64)
+        return Split.of(sets, holder, self.parties, everywhere=self.everywhere).itemsets()
+
+    def _products_traffic(self, traffic: Traffic) -> None:
+        begun, pairs = traffic.rounds, {pair for call in self._calls for each in call for pair in combinations(each, 2)}
+        for pair in sorted(pairs):
+            traffic.rounds = begun  # all at once
+            two_party_traffic(traffic, pair)
+        costs = TransferCosts(self.parties)
+        for call in self._calls:
+            costs.traffic(traffic, rows=self.positions, itemsets=call)
+
+    def _sums_traffic(self, traffic: Traffic) -> None:
+        word = word_for(self.common).itemsize
+        if not self.everywhere:
+            sum_traffic(traffic, _WORD_BYTES)
+        match self.task:
+            case NaiveBayesParameters():
+                sum_traffic(traffic, self.task.n_counts * word, self.learners)
+                if self.task.numeric:
+                    rounds = traffic.rounds  # moments are summed at the same time
+                    sum_traffic(traffic, self.task.n_moments * _WORD_BYTES, self.learners)
+                    traffic.rounds = rounds
+            case TreeParameters():
+                classes = self.task.target.size
+                sum_traffic(traffic, classes * word)
+                sum_traffic(traffic, classes * sum(each.size - 1 for each in self.task.attributes) * word)
+
+    def _distances_traffic(self, traffic: Traffic, task: KMeansParameters) -> None:
+        if task.k > 1:
+            two_party_traffic(traffic, self.compute)
+        opened = self.common * np.dtype(position_word(task.k)).itemsize
+        for _ in range(task.max_iterations):
+            shared_sum_traffic(traffic, self.common * task.k * _WORD_BYTES, self.compute)
+            argmin_traffic(
+                traffic, self.compute, rows=self.common, candidates=task.k, largest_difference=task.largest_distance
+            )
+            opened_traffic(traffic, opened, self.compute)
+        for party in self.parties:
+            coordinates = sum(holder == party for holder in self.holders.values())
+            if coordinates:
+                traffic.send(party, self.learners, task.k * coordinates * _WORD_BYTES)
+        traffic.rounds += 1
+
+
+def dealt(target: Attribute | None, attributes: Sequence[Attribute], parties: Sequence[str]) -> dict[str, str]:
+    """By column of a model a party: the target at the first, all others at the others in turn, which costs the most."""
+    if target is None:
+        return {each.name: parties[place % len(parties)] for place, each in enumerate(attributes)}
+    others = parties[1:]
+    return {target.name: parties[0]} | {each.name: others[place % len(others)] for place, each in enumerate(attributes)}
