@@ -9,7 +9,7 @@ from crypto.protocols.alignment.costs import AlignmentSizes, list_disk_bytes
 from crypto.protocols.alignment.list_limits import LIST_MEMORY
 from jobs.kinds.columns.parameters import mines, vertical_mining
 from jobs.kinds.columns.plan_engines import engine_variants, of_engines, why
-from jobs.kinds.columns.plan_figures import VerticalFigures, row_union
+from jobs.kinds.columns.plan_figures import After, VerticalFigures, row_union
 from jobs.kinds.columns.plan_sizes import MOST_ROWS, ExpectedColumns
 from jobs.plan.alternatives import alternative, is_possible
 from jobs.plan.answer import Answer
@@ -27,16 +27,30 @@ _NOT_MINED = "the figures are those of the alignment, and mining is not among th
 
 
 def estimate(
-    spec: JobSpec, answers: Mapping[str, Answer], latency_s: float, *others: str, compare: bool = True
+    spec: JobSpec,
+    answers: Mapping[str, Answer],
+    latency_s: float,
+    *others: str,
+    compare: bool = True,
+    after: After | None = None,
 ) -> Plan:
-    """What a vertical job will cost and disclose; arguments as in `estimate`."""
+    """What a job over columns will cost and disclose.
+
+    Args:
+        spec: The job.
+        answers: What each of its parties is taken to be.
+        latency_s: As in `jobs.plan.estimate.estimate`.
+        others: As there.
+        compare: As there.
+        after: What a job that does not mine does once rows are aligned, where that can be foretold.
+    """
     answers = {name: answers[name] for name in spec.job.parties}
-    figures = VerticalFigures.of(spec, answers, latency_s)
+    figures = VerticalFigures.of(spec, answers, latency_s, after)
     sizes = figures.found.sizes
     published = spec.plan.rows is not None or any(answer.n_rows is not None for answer in answers.values())
 
     def figures_of(changed: JobSpec) -> VerticalFigures:
-        return VerticalFigures.of(changed, answers, latency_s)
+        return VerticalFigures.of(changed, answers, latency_s, after)
 
     compared = {engine: (way, figures_of(way.spec)) for engine, way in engine_variants(spec).items() if compare}
     return session_plan(

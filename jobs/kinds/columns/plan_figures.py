@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from crypto.params import STANDARD_128
@@ -47,6 +47,9 @@ from mining.joint.vertical.engines.engine import EngineSpeed
 from mining.joint.vertical.parameters import VerticalMining
 from mining.joint.vertical.run_sizes import RunSizes, comparisons, mining_traffic, products_seconds
 
+After = Callable[[JobSpec, Traffic, RunSizes, Speeds], float]
+"""Enters what a job does once rows are aligned; returns the seconds that it takes."""
+
 
 @dataclass(frozen=True)
 class VerticalFigures(SessionFigures):
@@ -63,7 +66,9 @@ class VerticalFigures(SessionFigures):
     block_bytes: Mapping[str, int]
 
     @classmethod
-    def of(cls, spec: JobSpec, answers: Mapping[str, Answer], latency_s: float) -> VerticalFigures:
+    def of(
+        cls, spec: JobSpec, answers: Mapping[str, Answer], latency_s: float, after: After | None = None
+    ) -> VerticalFigures:
         """From what the parties publish; arguments as for `estimate`, the answers in the order of the job."""
         found = ExpectedColumns.of(spec, answers)
         speeds = {name: answer.speed for name, answer in answers.items()}
@@ -76,6 +81,7 @@ class VerticalFigures(SessionFigures):
         else:
             agreement_traffic(traffic)
             _alignment_traffic(traffic, spec, found.sizes)
+            seconds += after(spec, traffic, found.sizes, speeds) if after is not None else 0.0
         traffic.session({name: answer.certificate_bytes for name, answer in answers.items()})
         seconds += session_s(traffic, speeds, latency_s, spec.plan.bytes_per_s)
         beside = {name: _memory(spec, found.sizes, traffic, name) for name in answers}

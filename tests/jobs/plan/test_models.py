@@ -8,10 +8,14 @@ import pytest
 
 import comine
 from jobs.kinds.models.columns import plan as module
+from jobs.kinds.models.parameters import columns_of, model_parameters
 from jobs.plan.answer import Answer
 from jobs.plan.estimate import estimate
+from jobs.spec.job import JobSpec
+from mining.joint.models.costs import dealt
+from mining.models.attributes import Attribute
 from protos.v1.plan_pb2 import Speed
-from tests.mining.joint.model_jobs_world import PARTIES, TASKS, Task, job, parted, people
+from tests.mining.joint.model_jobs_world import PARTIES, TASKS, Task, columns, job, parted, people
 from tests.traffic import within
 
 ROWS = 60
@@ -36,14 +40,34 @@ def test_sums_over_rows_cost_what_was_planned(task: Task) -> None:
         assert plan.rounds == costs.rounds
 
 
+def test_products_of_columns_cost_what_was_planned() -> None:
+    spec, rows = job("naive-bayes", partition="vertical"), 2_000
+    held = dealt(*_columns(spec), PARTIES)
+    result = comine.simulate(spec, columns(people(rows, 1), held, {party: set() for party in PARTIES}), seed=1)
+    told = answers(0, rows)
+    for party, receipt in result.receipts.items():
+        told[party] = replace(told[party], certificate_bytes=len(receipt.certificate))
+    plan = estimate(spec, told, 0.001)
+    assert plan.n_rows == rows
+    for party, costs in result.parties.items():
+        assert within(plan.parties[party].bytes_sent, costs.bytes_sent, len(PARTIES) - 1)
+
+
+def _columns(spec: JobSpec) -> tuple[Attribute, tuple[Attribute, ...]]:
+    target, *attributes = columns_of(model_parameters(spec))
+    return target, tuple(attributes)
+
+
 @pytest.mark.parametrize("told", [20, None])
 @pytest.mark.parametrize("partition", ["horizontal", "vertical"])
 @pytest.mark.parametrize("task", TASKS)
 def test_a_plan_says_what_it_does_not_reckon(task: Task, partition: str, told: int | None) -> None:
     plan = estimate(job(task, partition=partition), answers(900, told), 0.001)
     said = " ".join(plan.assumptions)
-    assert ("what it takes to learn the model" in said.lower()) == (partition == "vertical")
-    assert ("only the first node is counted" in said) == (task == "decision-tree" and partition == "horizontal")
+    assert ("the class is taken to be at" in said.lower()) == (partition == "vertical" and task != "k-means")
+    assert ("only the first node is counted" in said) == (task == "decision-tree")
+    assert ("iterations are counted" in said) == (task == "k-means")
+    assert plan.is_least == (partition == "vertical" and (task == "decision-tree" or told is None))
     assert plan.bytes_sent > 0
     assert plan.prose
     assert (plan.n_rows is None) == (told is None)

@@ -1,30 +1,35 @@
-"""The plan of a model over columns: that of the alignment, with the memory of the codes of all columns."""
+"""The plan of a model over columns: its alignment, and what it takes to learn it as far as the job file says."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Final
 
+from crypto.protocols.comparison.argmin_costs import tournament
 from jobs.kinds.columns.plan import estimate as estimate_columns
 from jobs.kinds.models.columns.run import strategy_of
 from jobs.kinds.models.parameters import columns_of, model_parameters
 from jobs.plan.answer import Answer
 from jobs.plan.plan import Plan
+from jobs.plan.prices import Speeds, comparison_s
 from jobs.spec.job import JobSpec
+from link.traffic import Traffic
 from mining.joint.models.aligned import code_bytes
+from mining.joint.models.costs import Learning, dealt
+from mining.joint.vertical.engines.engine import EngineSpeed
+from mining.joint.vertical.run_sizes import RunSizes
+from mining.models.decision_tree import TreeParameters
+from mining.models.kmeans import KMeansParameters
 
 _NOTABLE_BYTES: Final = 100 << 20
-_ONLY_ROWS = (
-    "The figures are those of the alignment. What it takes to learn the model comes on top and is not counted: it "
-    "grows with the common rows and with the values, cuts and steps of the columns."
-)
 
 
 def estimate(
     spec: JobSpec, answers: Mapping[str, Answer], latency_s: float, *others: str, compare: bool = True
 ) -> Plan:
     """As `jobs.kinds.kind.Kind.estimate`; codes are in memory, as if each party had all columns, in blocks as well."""
-    aligned = estimate_columns(spec, answers, latency_s, *others, _ONLY_ROWS, compare=compare)
+    rests_on = [*others, *_learning_sentences(spec)]
+    aligned = estimate_columns(spec, answers, latency_s, *rests_on, compare=compare, after=_learn)
     columns = (aligned.n_rows or 0) * code_bytes(columns_of(model_parameters(spec)))
     parties = {
         name: party.model_copy(update={"memory_bytes": party.memory_bytes + columns})
@@ -34,4 +39,48 @@ def estimate(
     if columns >= _NOTABLE_BYTES:
         said.append(f"Codes of the model's columns take up to {columns / 1e9:.1f} GB of memory, in blocks as well.")
     strategy = f"{strategy_of(spec)}, {spec.alignment.mode}"
-    return aligned.model_copy(update={"strategy": strategy, "is_least": True, "parties": parties, "assumptions": said})
+    is_least = aligned.is_least or spec.decision_tree is not None
+    return aligned.model_copy(
+        update={"strategy": strategy, "is_least": is_least, "parties": parties, "assumptions": said}
+    )
+
+
+def _learn(spec: JobSpec, traffic: Traffic, sizes: RunSizes, speeds: Speeds) -> float:
+    """What follows the alignment, as `jobs.kinds.columns.plan_figures.After`."""
+    task, parties = model_parameters(spec), spec.job.parties
+    target = None if isinstance(task, KMeansParameters) else task.target
+    learning = Learning(
+        task,
+        parties,
+        dealt(target, task.attributes, parties),
+        sizes.common,
+        sizes.positions,
+        spec.alignment.mode == "intersection",
+        spec.learners,
+        spec.compute,
+    )
+    learning.traffic(traffic)
+    transfer_s = max(each.transfer_s for each in speeds.values())
+    if not isinstance(task, KMeansParameters):
+        return learning.seconds(EngineSpeed.by_transfer(transfer_s)) / len(parties)
+    rounds = tournament(sizes.common, task.k, task.largest_distance)
+    return task.max_iterations * sum(
+        comparison_s(each.pairs, each.width, spec.compute, speeds) + each.pairs * transfer_s for each in rounds
+    )
+
+
+def _learning_sentences(spec: JobSpec) -> list[str]:
+    """On what the figures of learning rest."""
+    match model_parameters(spec):
+        case KMeansParameters() as task:
+            return [f"All {task.max_iterations} iterations are counted; clusters are often steady after fewer."]
+        case TreeParameters() as task:
+            counts = task.target.size * (1 + sum(each.size - 1 for each in task.attributes))
+            more = [
+                f"Of the tree only the first node is counted, with {counts:,} counts: each further level takes as many "
+                "for each node that is looked at."
+            ]
+        case _:
+            more = []
+    first = spec.job.parties[0]
+    return [f"The class is taken to be at {first} and all other columns elsewhere, which costs the most.", *more]
