@@ -49,7 +49,7 @@ def test_an_interrupted_one_leaves_nothing_behind(tmp_path: Path, files: list[st
         assert process.poll() is None
         time.sleep(0.05)
     process.send_signal(signal.SIGTERM)
-    _, err = process.communicate(timeout=60)
+    _, err = process.communicate()
     assert process.returncode == 50, err
     assert not nodes_below(tmp_path)
     assert {path.name for path in tmp_path.iterdir()} == set(files)

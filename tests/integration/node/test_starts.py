@@ -158,7 +158,7 @@ def test_the_state_folder_of_a_killed_node_is_free(tmp_path: Path) -> None:
     with serve(tmp_path / "north.toml") as process:
         until_ready(process)
         with serve(tmp_path / "north.toml") as second:
-            _, err = second.communicate(timeout=60)
+            _, err = second.communicate()
             assert second.returncode == 10
             assert "this node is running already" in err
             assert "state_dir" not in err  # in another folder it would know of no job, and of no limit that is used up
@@ -257,7 +257,7 @@ def test_a_process_says_that_it_is_ready_and_ends_in_order_at_a_signal(tmp_path:
     with serve(tmp_path / "north.toml") as process:
         assert until_ready(process)[-1] == f"north is ready at {address}"
         process.send_signal(number)
-        out, err = process.communicate(timeout=10)
+        out, err = process.communicate()
         assert process.returncode == 0, err
         assert out == ""
         assert [json.loads(line)["event"] for line in err.splitlines()] == ["stopping", "stopped"]
@@ -271,7 +271,7 @@ def test_a_node_outlives_its_terminal_where_hang_ups_are_ignored(tmp_path: Path)
         ignored = int(re.search(r"^SigIgn:\s*(\w+)$", status, re.MULTILINE)[1], 16)  # type: ignore[index]
         assert ignored >> (signal.SIGHUP - 1) & 1
         process.terminate()
-        process.communicate(timeout=10)
+        process.communicate()
 
 
 def test_a_node_may_open_as_many_descriptors_as_the_system_allows(tmp_path: Path) -> None:
@@ -286,7 +286,7 @@ def test_a_node_may_open_as_many_descriptors_as_the_system_allows(tmp_path: Path
         until_ready(process)
         assert resource.prlimit(process.pid, resource.RLIMIT_NOFILE) == (hard, hard)
         process.terminate()
-        process.communicate(timeout=10)
+        process.communicate()
 
 
 def test_sigterm_cancels_a_running_job_at_all_parties(tmp_path: Path) -> None:
@@ -300,7 +300,7 @@ def test_sigterm_cancels_a_running_job_at_all_parties(tmp_path: Path) -> None:
                 nodes.clients["north"] = nodes.client(nodes.authority.issue("analyst", "coordinator"))
                 job_id = await nodes.begin(weekly())
                 process.terminate()
-                _, err = await asyncio.to_thread(process.communicate, timeout=10)
+                _, err = await asyncio.to_thread(process.communicate)
                 assert process.returncode == 0, err
                 for name in ("south", "east"):
                     event = (await nodes.clients[name].watch(job_id))[-1]
@@ -320,7 +320,7 @@ def test_a_node_that_cannot_start_says_why_and_exits_by_the_kind_of_fault(tmp_pa
     (tmp_path / "pki" / "south.key").write_bytes(old.key_pem)
     for file, exit_code, sentence in (("absent.toml", 10, "does not exist"), ("south.toml", 20, "expired on")):
         with serve(tmp_path / file) as process:
-            out, err = process.communicate(timeout=20)
+            out, err = process.communicate()
             assert (process.returncode, out) == (exit_code, "")
             assert sentence in err
             assert "Traceback" not in err

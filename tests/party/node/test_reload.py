@@ -307,6 +307,6 @@ def test_people_reload_a_node_by_command_and_by_hanging_up(tmp_path: Path) -> No
         process.send_signal(signal.SIGHUP)
         list(itertools.islice((line for line in process.stderr if '"settings reloaded"' in line), 2))
         process.terminate()
-        process.communicate(timeout=20)
+        process.communicate()
         assert process.returncode == 0
     assert len(reloads(tmp_path)) == 2
