@@ -112,6 +112,7 @@ HELPERS = {
     "union.layers",
     "transfers.extension_seeds",
     "comparison.two_party",
+    "comparison.argmin_costs",
     "comparison.costs",
     "transfers.costs",
     "comparison.carry_chain",
