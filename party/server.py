@@ -327,13 +327,14 @@ class Node:
         """
         async with self._reloading:
             new, digests = await asyncio.to_thread(read_settings, path)
-            await asyncio.to_thread(check_reloadable, self.settings, new, path)
+            await asyncio.to_thread(check_reloadable, self.settings, new, path, self._before)
             changed = changes(self.settings, new)
             if not changed:
                 return ()
             before = (*self._before, *(each for each in self.settings.config.dataset if each not in self._before))
             config, members, context = new.config, tuple(new.federation.addresses), self.host.context
             judge = await asyncio.to_thread(Judge, config, members, self.store, self.ledger, self.releases, before)
+            self.anonymization.check(config.dataset, self.store)
             async with context.starting:  # no start is judged by the one and charged by the other
                 await self.audit.record(SettingsReloaded(**digests, changed=changed))
                 self.settings, self._before = new, before
@@ -353,8 +354,10 @@ class Node:
                 self.notices.renew(config.notify, new.identity, judge)
                 self._estimates.renew(config, judge, new.identity)
                 self.control.renew(config, members, new.identity)
-                self.anonymization.renew(self.sources)
+                self.frequency.renew(config.frequency)
+                self.shuffler.renew(config.shuffler)
                 self._gate.trust = new.identity.trust
+            await self.anonymization.renew(config.dataset, self.sources, judge.alike)
             await self.link.renew(new.identity, new.federation.addresses)
             if self._relayed is not None and "[tls]" in changed:
                 await self._relayed.renew()

@@ -39,6 +39,27 @@ def check_sources(datasets: Sequence[DatasetSection]) -> None:
             )
 
 
+def check_past(datasets: Sequence[DatasetSection], before: Iterable[DatasetSection]) -> None:
+    """Makes sure that answers about a source go on to count when its dataset gets another name while the node runs.
+
+    Args:
+        datasets: All of the node.
+        before: What it had before.
+
+    Raises:
+        ConfigurationError: A dataset would answer about what another has answered about.
+    """
+    for old in before:
+        for new in datasets:
+            if old.queries is None or new.queries is None or old.name == new.name:
+                continue
+            if _source(old) == _source(new) and (twice := audited_twice(old.queries, new.queries)) is not None:
+                raise ConfigurationError(
+                    f"the dataset '{new.name}' has the source of '{old.name}', under whose name the node has answered "
+                    f"about '{twice}'; each name is audited alone, so keep the name '{old.name}'"
+                )
+
+
 def alike(datasets: Sequence[DatasetSection], before: Iterable[DatasetSection] = ()) -> dict[str, tuple[str, ...]]:
     """By dataset, all that have its file or its database, itself among them.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -14,7 +14,7 @@ from link.pki.identity import Identity
 from link.pki.trust import fingerprint
 from link.relay.address import RelayAddress
 from party.config import DatasetSection, PartyConfig
-from party.data.shared_sources import check_sources
+from party.data.shared_sources import check_past, check_sources
 from party.identity import check_identity
 
 _AT_START: Final = ("name", "listen", "state_dir", "report_memory", "alignment_memory")  # of [party]
@@ -60,13 +60,14 @@ def read_settings(path: Path) -> tuple[Settings, dict[str, bytes]]:
     return Settings(config, federation, identity), {"file": before, "federation": members, "certificate": certificate}
 
 
-def check_reloadable(before: Settings, after: Settings, path: Path) -> None:
+def check_reloadable(before: Settings, after: Settings, path: Path, past: Iterable[DatasetSection] = ()) -> None:
     """Refuses what only a node that starts can take up.
 
     Args:
         before: What the node goes by.
         after: What its files say now.
         path: Its file.
+        past: Datasets that it had under still earlier settings.
 
     Raises:
         ConfigurationError: Something else has changed; the sentence names it.
@@ -74,6 +75,7 @@ def check_reloadable(before: Settings, after: Settings, path: Path) -> None:
     """
     for what in _of_the_start(before, after):
         raise ConfigurationError(f"{path}: {what} {_ANEW}")
+    check_past(after.config.dataset, (*before.config.dataset, *past))
     if after.identity.trust.ca_pem != before.identity.trust.ca_pem:
         raise IdentityError(f"{path}: the authority's certificate {_ANEW}")
     known, found = before.identity.trust.number, after.identity.trust.number
@@ -90,7 +92,11 @@ def changes(before: Settings, after: Settings) -> tuple[str, ...]:
     found = [f"[party] {key}" for key in _WHILE_IT_RUNS if getattr(old.party, key) != getattr(new.party, key)]
     if old.tls != new.tls or before.identity.certificate_pem != after.identity.certificate_pem:
         found.append("[tls]")
-    found += [f"[{table}]" for table in ("policy", "notify") if getattr(old, table) != getattr(new, table)]
+    found += [
+        f"[{table}]"
+        for table in ("policy", "notify", "frequency", "shuffler")
+        if getattr(old, table) != getattr(new, table)
+    ]
     for name in sorted(old.datasets.keys() | new.datasets.keys()):
         if old.datasets.get(name) != new.datasets.get(name):
             what = "added" if name not in old.datasets else "removed" if name not in new.datasets else "changed"
@@ -105,9 +111,11 @@ def _of_the_start(before: Settings, after: Settings) -> Iterator[str]:
     for key in _AT_START:
         if getattr(old.party, key) != getattr(new.party, key):
             yield f"[party] {key}"
-    for table in ("frequency", "shuffler", "metrics"):
-        if getattr(old, table) != getattr(new, table):
-            yield f"[{table}]"
+    for table in ("frequency", "shuffler"):  # whose keys may change
+        if (getattr(old, table) is None) != (getattr(new, table) is None):
+            yield f"whether there is a table [{table}]"
+    if old.metrics != new.metrics:
+        yield "[metrics]"
     own = [RelayAddress.parse(each.federation.addresses[each.config.party.name]) for each in (before, after)]
     if own[0] != own[1]:
         yield "the relay that connects this node"
@@ -116,17 +124,6 @@ def _of_the_start(before: Settings, after: Settings) -> Iterator[str]:
         or before.federation.addresses != after.federation.addresses
     ):
         yield "the certificate and the federation of a node with [shuffler]"
-    for name in sorted(old.datasets.keys() | new.datasets.keys()):
-        if _served(old, name) != _served(new, name):
-            yield f"the dataset '{name}', which answers queries or has releases,"
-
-
-def _served(config: PartyConfig, name: str) -> tuple[DatasetSection, tuple[str, ...]] | None:
-    """A dataset as the services to coordinators know it; None where they do not."""
-    found = config.datasets.get(name)
-    if found is None or (found.queries is None and found.anonymization is None):
-        return None
-    return found.model_copy(update=dict.fromkeys(("publish", "policy", "privacy"))), config.withheld[name]
 
 
 def _digest(file: Path) -> bytes:

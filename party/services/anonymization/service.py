@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncGenerator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
@@ -37,11 +37,11 @@ FILES: Final[Mapping[pb.ReleaseFile.ValueType, str]] = {
 
 @dataclass(slots=True)
 class _Open:
-    """A dataset of which releases may leave; the lock keeps its runs in a row."""
+    """A dataset of which releases may leave; the lock keeps the runs on its source in a row."""
 
     section: DatasetSection
     rules: AnonymizationRules
-    lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+    lock: asyncio.Lock
 
 
 class ReleaseService:
@@ -65,10 +65,27 @@ class ReleaseService:
     def __init__(
         self, datasets: Sequence[DatasetSection], state: Path, me: str, releases: Releases, audit: NodeAudit
     ) -> None:
-        self._me, self._releases, self._audit = me, releases, audit
-        self._open = {each.name: _Open(each, each.anonymization) for each in datasets if each.anonymization is not None}
+        self._me, self._state, self._releases, self._audit = me, state, releases, audit
         self._asking = Streams(MAX_REQUESTS, me)
-        self.runs = Runs(state / FOLDER, me) if self._open else None
+        self.runs: Runs | None = None
+        self._locks: dict[str, asyncio.Lock] = {}
+        self.renew(datasets, {})
+
+    def renew(self, datasets: Sequence[DatasetSection], alike: Mapping[str, tuple[str, ...]]) -> None:
+        """Lets releases leave as other settings say; runs that have begun go on under what they began with.
+
+        Args:
+            datasets: Of `party.toml`.
+            alike: By dataset, all datasets that have its source or had it.
+        """
+        self._open: dict[str, _Open] = {}
+        for each in datasets:
+            if each.anonymization is not None:
+                known = (self._locks[name] for name in alike.get(each.name, (each.name,)) if name in self._locks)
+                lock = self._locks[each.name] = next(known, None) or asyncio.Lock()
+                self._open[each.name] = _Open(each, each.anonymization, lock)
+        if self._open and self.runs is None:
+            self.runs = Runs(self._state / FOLDER, self._me)
 
     async def stop(self) -> None:
         """Ends all runs."""

@@ -56,7 +56,7 @@ class Collections:
         workers: Workers,
         now: Callable[[], float] = time.time,
     ) -> None:
-        self._store, self._policy, self._audit, self._log, self._me = store, policy, audit, log, me
+        self._store, self.policy, self._audit, self._log, self._me = store, policy, audit, log, me
         self._workers, self.now = workers, now
         self._collections: dict[str, Collection] = {}
         self._left_out: dict[str, Collection] = {}
@@ -115,7 +115,7 @@ class Collections:
 
     def read(self, data: bytes) -> CollectionSpec:
         """A specification that a coordinator sent; errors as of `party.services.frequency.policy.read_spec`."""
-        return read_spec(self._policy, data, self._me)
+        return read_spec(self.policy, data, self._me)
 
     def check(self, spec: CollectionSpec, creator: str, label_bytes: int = 0) -> None:
         """Refuses a collection that cannot be created, whatever its labels are.
@@ -138,7 +138,7 @@ class Collections:
                 party=self._me,
             )
         running = [each for each in self._collections.values() if not each.closed]
-        check_creation(self._policy, spec, creator, self._me, running=len(running) + len(self._left_out))
+        check_creation(self.policy, spec, creator, self._me, running=len(running) + len(self._left_out))
         check_rounds(spec, [each.spec for each in running if each.stored.creator == creator], creator, self._me)
         known = (*self._collections.values(), *self._left_out.values())
         taken = sum(each.memory for each in known if each.stored.creator == creator)

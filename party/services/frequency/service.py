@@ -93,6 +93,12 @@ class FrequencyService(FrequencyEstimationServicer):
         if policy is not None:
             self._running = _Running(policy, state, me, audit, log, now)
 
+    def renew(self, policy: FrequencySection | None) -> None:
+        """Goes by other rules: collections that are open stay as they were created."""
+        if self._running is not None and policy is not None:
+            self._running.collections.policy = policy
+            self._running.store.most_bytes, self._running.submissions.most_memory = policy.max_disk, policy.max_memory
+
     def compare(self, heads: Heads) -> list[Event]:
         """Which collections the database has lost, according to the audit log.
 
@@ -424,8 +430,12 @@ class _Running:
     def __init__(
         self, policy: FrequencySection, state: Path, me: str, audit: NodeAudit, log: Log, now: Callable[[], float]
     ) -> None:
-        self.policy, self.stopping = policy, False
+        self.stopping = False
         self.store = FrequencyStore.open(state / FILE, policy.max_disk)
         self.workers = Workers()
         self.collections = Collections(self.store, policy, audit, log, me, self.workers, now)
         self.submissions = Submissions(self.collections, self.store, me, self.workers, now, policy.max_memory)
+
+    @property
+    def policy(self) -> FrequencySection:
+        return self.collections.policy

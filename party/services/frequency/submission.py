@@ -70,7 +70,7 @@ class Submissions:
         most_memory: int,
     ) -> None:
         self._collections, self._store, self._me = collections, store, me
-        self._workers, self.now, self._most_memory = workers, now, most_memory
+        self._workers, self.now, self.most_memory = workers, now, most_memory
 
     def checked_size(self, batch: pb.ReportBatch) -> int:
         """The bytes of a batch; refuses what no honest client sends.
@@ -159,7 +159,7 @@ class Submissions:
                 "some, or send the reports later",
                 party=self._me,
             )
-        if self._store.memory >= self._most_memory:
+        if self._store.memory >= self.most_memory:
             raise ResourceError(
                 f"whose reports the open collections of {self._me} have is kept in as much memory as its policy allows "
                 "(rule max_memory); close some, or send the reports in a later period",

@@ -54,8 +54,16 @@ DENIALS: Final[Mapping[Reason, pb.Denial.ValueType]] = {
 
 @dataclass(slots=True)
 class _Open:
-    """A dataset that answers queries; the lock keeps them in a row."""
+    """A dataset that answers queries; the lock keeps them in a row.
 
+    Attributes:
+        section: Of `party.toml`.
+        sources: Where its rows are read.
+        queries: What decides; another one once the section is another.
+    """
+
+    section: DatasetSection
+    sources: Sources
     queries: DatasetQueries
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
 
@@ -76,6 +84,7 @@ class AnonymizationService(AnonymizationServicer):
     Attributes:
         releases: Makes them.
         answers: To queries, on disk; None where no dataset has queries.
+        deciding: Queries that are decided, or wait for it.
 
     Raises:
         ConfigurationError: What is in the state folder cannot be read, or two datasets reveal the same.
@@ -94,23 +103,60 @@ class AnonymizationService(AnonymizationServicer):
         log: Log,
     ) -> None:
         check_sources(datasets)
-        self._me, self._sources, self._executor, self._audit, self._lines = me, sources, executor, audit, log
-        policies = {dataset.name: dataset.queries for dataset in datasets if dataset.queries is not None}
-        self.answers = QueryLog.open(state / FILE) if policies else None
-        self._open: dict[str, _Open] = {}
-        if self.answers is not None:
-            kept = KeptAuditors(state / FOLDER)
-            self._open = {
-                name: _Open(DatasetQueries(name, policy, self.answers, kept, log)) for name, policy in policies.items()
-            }
+        self._me, self._state, self._executor, self._audit, self._lines = me, state, executor, audit, log
+        self.answers: QueryLog | None = None
+        self._open = {each.name: self._opened(each, sources) for each in datasets if each.queries is not None}
         self._asking = Streams(MAX_WAITING, me)
         self.releases, self._counted = ReleaseService(datasets, state, me, releases, audit), releases
-        self._deciding: set[asyncio.Task[pb.QueryReply]] = set()
+        self.deciding: set[asyncio.Task[pb.QueryReply]] = set()
         self._stopping = False
 
-    def renew(self, sources: Sources) -> None:
-        """Reads datasets as other settings say."""
-        self._sources = sources
+    def _opened(self, section: DatasetSection, sources: Sources) -> _Open:
+        """What answers under a section as it is now; it knows all answers of before, under whatever section."""
+        assert section.queries is not None
+        if self.answers is None:
+            self.answers = QueryLog.open(self._state / FILE)
+        kept = KeptAuditors(self._state / FOLDER)
+        return _Open(section, sources, DatasetQueries(section.name, section.queries, self.answers, kept, self._lines))
+
+    def check(self, datasets: Sequence[DatasetSection], heads: Heads) -> None:
+        """Makes sure that `renew` finds all answers, also where no dataset had queries until now.
+
+        Args:
+            datasets: Of `party.toml`.
+            heads: How far the databases had come according to the audit log.
+
+        Raises:
+            ConfigurationError: Their database cannot be read, or is an older copy.
+            ResourceError: It cannot be written.
+        """
+        if self.answers is None and any(each.queries is not None for each in datasets):
+            self.answers = QueryLog.open(self._state / FILE)
+        self.compare(heads)
+
+    async def renew(
+        self, datasets: Sequence[DatasetSection], sources: Sources, alike: Mapping[str, tuple[str, ...]]
+    ) -> None:
+        """Answers as other settings say, which were checked; decisions and runs that have begun come to their end.
+
+        Args:
+            datasets: Of `party.toml`.
+            sources: Their data.
+            alike: By dataset, all datasets that have its source or had it.
+        """
+        self.releases.renew(datasets, alike)
+        asked = {each.name: each for each in datasets if each.queries is not None}
+        for name, found in tuple(self._open.items()):
+            if asked.get(name) == found.section:
+                found.sources = sources
+                continue
+            async with found.lock:
+                if name in asked:
+                    new = self._opened(asked[name], sources)
+                    found.section, found.sources, found.queries = new.section, new.sources, new.queries
+                else:
+                    del self._open[name]
+        self._open |= {name: self._opened(each, sources) for name, each in asked.items() if name not in self._open}
 
     def compare(self, heads: Heads) -> list[Event]:
         """Whether the databases know all answers and releases in the audit log.
@@ -131,9 +177,9 @@ class AnonymizationService(AnonymizationServicer):
         """Takes no further query, ends runs, and waits a while for decisions; the log is whole at any time."""
         self._stopping = True
         await self.releases.stop()
-        if self._deciding:
+        if self.deciding:
             with suppress(TimeoutError):
-                await asyncio.wait_for(asyncio.gather(*self._deciding, return_exceptions=True), STOP_S)
+                await asyncio.wait_for(asyncio.gather(*self.deciding, return_exceptions=True), STOP_S)
 
     def close(self) -> None:
         """Closes what is open on disk; after `stop`, or where the node was never started."""
@@ -167,7 +213,7 @@ class AnonymizationService(AnonymizationServicer):
         """The answer to a query, or why it is denied."""
         coordinator = coordinator_of(context, self._me)
         try:
-            found, query = self._allowed(request, coordinator)
+            found, queries, query = self._allowed(request, coordinator)
         except PolicyDenied as error:
             await self._audit.record(
                 QueryRefused(
@@ -180,12 +226,12 @@ class AnonymizationService(AnonymizationServicer):
         self._audit.check(QueryDecided, coordinator)
         with self._asking.one(coordinator):
             # Who hangs up must not leave a decision half made.
-            deciding = asyncio.create_task(self._decide(found, query, request, coordinator))
-            self._deciding.add(deciding)
-            deciding.add_done_callback(self._deciding.discard)
+            deciding = asyncio.create_task(self._decide(found, queries, query, request, coordinator))
+            self.deciding.add(deciding)
+            deciding.add_done_callback(self.deciding.discard)
             return await asyncio.shield(deciding)
 
-    def _allowed(self, request: pb.QueryRequest, coordinator: str) -> tuple[_Open, language.Query]:
+    def _allowed(self, request: pb.QueryRequest, coordinator: str) -> tuple[_Open, DatasetQueries, language.Query]:
         found = self._open.get(request.dataset)
         if found is None or not may_ask(found.queries.policy, coordinator):
             raise PolicyDenied(
@@ -195,18 +241,27 @@ class AnonymizationService(AnonymizationServicer):
             )
         query = language.parse(request.query)
         check_query(found.queries.policy, query.function, query.column, query.named, coordinator, self._me)
-        return found, query
+        return found, found.queries, query
 
     async def _decide(
-        self, found: _Open, query: language.Query, request: pb.QueryRequest, coordinator: str
+        self,
+        found: _Open,
+        queries: DatasetQueries,
+        query: language.Query,
+        request: pb.QueryRequest,
+        coordinator: str,
     ) -> pb.QueryReply:
         async with found.lock:
+            if self._open.get(request.dataset) is not found or found.queries is not queries:
+                raise PeerError(
+                    f"what may be asked of '{request.dataset}' at {self._me} has changed meanwhile; ask again",
+                    party=self._me,
+                )
             with self._reason_stays_here(request.dataset, coordinator):
-                data = await self._sources.load(request.dataset)
+                data = await found.sources.load(request.dataset)
                 assert isinstance(data, Table)  # as the dataset's section makes sure
-                ask = found.queries.ask
                 (outcome,) = await self._executor.map(
-                    lambda table: ask(table, query, request.query, coordinator), [data]
+                    lambda table: queries.ask(table, query, request.query, coordinator), [data]
                 )
             await self._audit.record(
                 QueryDecided(

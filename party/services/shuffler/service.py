@@ -87,6 +87,11 @@ class ShufflerService(ShufflerServicer):
         if policy is not None:
             self._running = _Running(policy, state, identity, addresses, audit, log)
 
+    def renew(self, policy: ShufflerSection | None) -> None:
+        """Goes by other rules: routes that are open stay as they were created."""
+        if self._running is not None and policy is not None:
+            self._running.policy, self._running.store.most_bytes = policy, policy.max_disk
+
     def compare(self, heads: Heads) -> list[Event]:
         """Which routes the database has lost, according to the audit log.
 
@@ -287,7 +292,7 @@ class _Running:
         audit: Recorder,
         log: Log,
     ) -> None:
-        self._policy, self._identity, self._log = policy, identity, log
+        self.policy, self._identity, self._log = policy, identity, log
         self.audit, self.stopping = audit, False
         self.store = ShufflerStore.open(state / FILE, policy.max_disk)
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="shuffler-disk")
@@ -352,7 +357,7 @@ class _Running:
             if found is not None:  # before the log records it
                 raise ConfigurationError(f"there is another route '{route.name}' already; take another name")
             running = sum(not pool.retired for pool in self.pools.values())
-            check_route(self._policy, route, coordinator, self._identity.name, running=running)
+            check_route(self.policy, route, coordinator, self._identity.name, running=running)
             if self.store.is_full:
                 raise out_of_space(self._identity.name)
             created = RouteCreated(route=route.name, coordinator=coordinator, document_digest=route.digest)
@@ -403,7 +408,7 @@ class _Running:
         )
 
     def _check_memory(self) -> None:
-        if sum(pool.memory for pool in self.pools.values()) >= self._policy.max_memory:
+        if sum(pool.memory for pool in self.pools.values()) >= self.policy.max_memory:
             me = self._identity.name
             raise ResourceError(
                 f"which reports the routes of {me} have taken is kept in as much memory as its policy allows (rule "

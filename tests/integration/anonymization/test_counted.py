@@ -149,6 +149,28 @@ def test_different_releases_are_counted_and_equal_ones_are_not(tmp_path: Path) -
 
 
 @pytest.mark.usefixtures("here")
+def test_a_reload_forgets_no_release(tmp_path: Path) -> None:
+    """A dataset that goes and comes back, or has another name by now, has its releases."""
+
+    async def test() -> None:
+        async with running(tmp_path) as world:
+            first = await world.hub.fetch(world.request(), tmp_path / "out")
+            file = tmp_path / "north.toml"
+            file.write_text(file.read_text().replace("max_releases = 3", "max_releases = 1"))
+            assert await world.node.reload(file) == ("dataset patients changed",)
+            other = world.request(model={"k": 20})
+            assert "(rule max_releases)" in (await refused(ended(world.stub("hub").Anonymize(other)))).sentence
+            assert await world.hub.fetch(world.request(), tmp_path / "out") == first
+            file.write_text(file.read_text().replace('name = "patients"', 'name = "people"'))
+            assert await world.node.reload(file) == ("dataset patients removed", "dataset people added")
+            assert "lets no release" in (await refused(ended(world.stub("hub").Anonymize(other)))).sentence
+            other.dataset = "people"
+            assert "(rule max_releases)" in (await refused(ended(world.stub("hub").Anonymize(other)))).sentence
+
+    asyncio.run(test())
+
+
+@pytest.mark.usefixtures("here")
 def test_requests_that_come_to_nothing_are_counted(tmp_path: Path) -> None:
     """Else who asks for ever smaller k would learn the greatest that the rows allow."""
 

@@ -61,7 +61,7 @@ class FrequencyStore(StateDatabase):
 
     def __init__(self, path: Path, opened: Held, most_bytes: float = math.inf) -> None:
         super().__init__(path, opened)
-        self._most_bytes = most_bytes
+        self.most_bytes = most_bytes
         with self._translated():
             self._reading = connect(path, KIND.busy_s, "query_only = ON")  # through which nothing can be written
             self._refusals = Refusals(self._reading)
@@ -329,7 +329,7 @@ class FrequencyStore(StateDatabase):
     @property
     def is_full(self) -> bool:
         """Whether it takes as much as it may: then no report is taken, no round begins, and nothing is created."""
-        return self.used_bytes >= self._most_bytes
+        return self.used_bytes >= self.most_bytes
 
     @property
     def memory(self) -> int:

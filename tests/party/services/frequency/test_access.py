@@ -27,6 +27,7 @@ from party.services.frequency.policy import (
 from protos.v1 import control_pb2, frequency_pb2
 from protos.v1 import frequency_pb2 as pb
 from tests.errors import fails
+from tests.looped import looped
 from tests.party.nodes import refused
 from tests.party.services.frequency.nodes import Caller, batch, running
 from tests.party.services.frequency.specs import spec_of
@@ -319,3 +320,22 @@ def test_quotas_follow_the_access_table() -> None:
     assert [quota_of(spec, name) for name in ("a", "g", "b")] == [1, 5, 0]
     assert quota_of(spec_of(), "anybody") == 1
     assert [may_read(spec, "boss", name) for name in ("boss", "r", "x")] == [True, True, False]
+
+
+@looped
+async def test_rules_change_while_the_node_runs(tmp_path: Path) -> None:
+    """Collections that are open stay as they were created; reports and rounds are those of before."""
+    async with running(tmp_path, policy="max_epsilon = 8\nmin_reports = 100") as world:
+        analyst, fleet, file = world.analyst, world.caller("fleet"), tmp_path / "north.toml"
+        created = await analyst.create(spec_of(access={"gateways": {"fleet": 1000}}))
+        await fleet.submit(batch(created, [1] * 50))
+        text = file.read_text()
+        file.write_text(text.replace("max_epsilon = 8\nmin_reports = 100", "max_epsilon = 0.1\nmin_reports = 50"))
+        assert await world.node.reload(file) == ("[frequency]",)
+        assert (await analyst.estimate()).head.reports == 50
+        assert "(rule max_epsilon)" in (await refused(analyst.create(spec_of(name="next")))).sentence
+        await fleet.submit(batch(created, [1], seed=5))
+        assert (await analyst.estimate()).head.reports == 51
+        file.write_text(text.replace("[frequency]\nmax_epsilon = 8\nmin_reports = 100", ""))
+        with fails("E100"):
+            await world.node.reload(file)

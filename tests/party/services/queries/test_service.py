@@ -6,6 +6,7 @@ import asyncio
 import io
 import math
 import re
+import shutil
 import threading
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -30,6 +31,7 @@ from party.services.queries.dataset import DatasetQueries, Outcome
 from protos.v1 import anonymization_pb2 as pb
 from protos.v1.anonymization_pb2_grpc import AnonymizationStub
 from tests.errors import fails
+from tests.looped import looped
 from tests.party.files import write_federation
 from tests.party.nodes import refused
 from tests.party.services.queries.staff import DATASET, STAFF
@@ -290,3 +292,97 @@ def test_wrong_data_are_told_to_the_asker(tmp_path: Path) -> None:
             assert found.code == "E101"
 
     asyncio.run(test())
+
+
+# -- other settings while it runs ------------------------------------------------------------------------------------
+async def reload(world: World, *pairs: tuple[str, str]) -> tuple[str, ...]:
+    file = world.folder / "north.toml"
+    for before, after in pairs:
+        assert before in file.read_text()
+        file.write_text(file.read_text().replace(before, after))
+    return await world.node.reload(file)
+
+
+DISCLOSING = "sum(salary) where city = 'Bern' and age < 50"
+"""Of one person fewer than everybody in Bern."""
+
+
+@looped
+async def test_a_reload_forgets_no_answer(tmp_path: Path) -> None:
+    async with running(tmp_path) as world:
+        analyst = world.caller()
+        assert (await analyst.Query(asked("avg(salary) where city = 'Bern'"))).HasField("answer")
+        for change in (("min_size = 2", "min_size = 3"), ("min_size = 3", "min_size = 2\nmax_queries = 9")):
+            assert await reload(world, change) == ("dataset staff changed",)
+            assert (await analyst.Query(asked(DISCLOSING))).denied == pb.DISCLOSURE
+        without = DATASET.replace("min_size = 2", "min_size = 2\nmax_queries = 9")
+        assert await reload(world, (without, "")) == ("dataset staff removed",)
+        assert (await refused(analyst.Query(asked(DISCLOSING)))).code == "E300"
+        file = tmp_path / "north.toml"
+        file.write_text(file.read_text() + without.replace("max_queries = 9", "max_queries = 1"))
+        assert await world.node.reload(file) == ("dataset staff added",)
+        assert (await analyst.Query(asked(DISCLOSING))).denied == pb.TOO_MANY
+        with fails("E100"):
+            await reload(world, ('"staff"', '"people"'))
+
+
+@looped
+async def test_a_dataset_may_get_queries_while_the_node_runs(tmp_path: Path) -> None:
+    queries = DATASET[DATASET.index("[dataset.queries]") :]
+    async with running(tmp_path, DATASET.replace(queries, "")) as world:
+        file = tmp_path / "north.toml"
+        file.write_text(file.read_text() + queries)
+        assert await world.node.reload(file) == ("dataset staff changed",)
+        assert (await world.caller().Query(asked("avg(salary) where city = 'Bern'"))).HasField("answer")
+
+
+@looped
+async def test_a_database_that_is_older_than_the_log_is_not_taken_up(tmp_path: Path) -> None:
+    """Whoever runs without queries meanwhile would begin without the latest answers."""
+    async with running(tmp_path) as world:
+        database, copy, file = (tmp_path / name for name in ("state/north/queries.db", "copy.db", "north.toml"))
+        await world.caller().Query(asked("avg(salary) where city = 'Bern'"))
+        await world.node.stop()
+        shutil.copy(database, copy)
+        world.node = node_of(tmp_path)
+        await world.node.start()
+        await world.caller().Query(asked("avg(salary) where city = 'Basel'"))
+        await world.node.stop()
+        shutil.copy(copy, database)
+        file.write_text(file.read_text().replace(DATASET, ""))
+        world.node = node_of(tmp_path)
+        await world.node.start()
+        file.write_text(file.read_text() + DATASET)
+        with fails("E100"):
+            await world.node.reload(file)
+        assert (await refused(world.caller().Query(asked(DISCLOSING)))).code == "E300"
+
+
+@looped
+async def test_who_waits_while_the_rules_change_asks_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A decision that is under way is made and counts; what waits behind it was let in by other rules."""
+    begun, go_on = threading.Event(), threading.Event()
+    ask = DatasetQueries.ask
+
+    def held(self: DatasetQueries, *rest: Any) -> Outcome:
+        begun.set()
+        assert go_on.wait(60)
+        return ask(self, *rest)
+
+    async with running(tmp_path) as world:
+        analyst = world.caller()
+        monkeypatch.setattr(DatasetQueries, "ask", held)
+        first = asyncio.ensure_future(analyst.Query(asked("avg(salary) where city = 'Bern'")))
+        await asyncio.to_thread(begun.wait, 60)
+        change = asyncio.ensure_future(reload(world, ("min_size = 2", "min_size = 3")))
+        while world.node.settings.config.datasets["staff"].queries.min_size < 3:  # type: ignore[union-attr]  # noqa: ASYNC110
+            await asyncio.sleep(0.01)
+        waiting = asyncio.ensure_future(analyst.Query(asked(DISCLOSING)))
+        while len(world.node.anonymization.deciding) < 2:  # noqa: ASYNC110
+            await asyncio.sleep(0.01)
+        go_on.set()
+        assert (await first).HasField("answer")
+        error = await refused(waiting)
+        assert (error.code, error.party) == ("E200", "north")
+        assert await change
+        assert (await analyst.Query(asked(DISCLOSING))).denied == pb.DISCLOSURE

@@ -20,6 +20,7 @@ from party.services.shuffler.service import MOST_OVER
 from protos.v1 import shuffle_pb2 as pb
 from protos.v1.shuffle_pb2 import BatchStatement
 from tests.errors import fails
+from tests.looped import looped
 from tests.party.nodes import refused
 from tests.party.services.shuffler.nodes import COLLECTOR_KEY, Caller, World, numbers, route_for, running
 
@@ -329,3 +330,15 @@ def test_messages_have_a_limit(tmp_path: Path, reports: list[bytes]) -> None:
             assert (refusal.code, "at most 4 MiB" in refusal.sentence) == ("E403", True)
 
     asyncio.run(test())
+
+
+@looped
+async def test_rules_change_while_the_node_runs(tmp_path: Path) -> None:
+    async with running(tmp_path, ["north"]) as world:
+        await world.create(route_for(["north"]))
+        file = tmp_path / "north.toml"
+        file.write_text(file.read_text().replace("min_batch = 2", "min_batch = 9"))
+        assert await world.nodes["north"].reload(file) == ("[shuffler]",)
+        found = await refused(world.analyst().create(route_for(["north"], name="next")))
+        assert (found.code, "(rule min_batch)" in found.sentence) == ("E300", True)
+        assert not (await world.analyst().create(route_for(["north"]))).retired
