@@ -17,7 +17,7 @@ from crypto.protocols.union import set_union
 from crypto.protocols.union.lists import common_fakes
 from tests.base_transfers import quickly_simulated, without_groups
 from tests.examples import FEW, few_at_first
-from tests.remembered import remember_groups_work, remember_speed
+from tests.remembered import remember_commands, remember_groups_work, remember_speed
 
 # Machines are shared, and no test is timed. Integration takes the same examples every time, as Hypothesis advises, so
 # that it judges the change and not the draw; `make test` draws others at every run.
@@ -173,13 +173,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(scope="session", autouse=True)
 def repeated_work_once() -> Iterator[None]:
-    """What tests repeat of base transfers and unions is looked up, and so is the speed of this machine.
+    """What tests repeat of base transfers, unions, plans and commands is looked up.
 
     Simulations from Python that are not seeded do without the groups of base transfers.
     """
     with pytest.MonkeyPatch.context() as patch:
         remember_groups_work(patch)
         remember_speed(patch)
+        remember_commands(patch)
         patch.setattr(api, "simulate_job", quickly_simulated)
         yield
 

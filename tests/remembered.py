@@ -1,4 +1,4 @@
-"""What tests repeat and is done once: work of groups for equal inputs, and the measurement of this machine.
+"""What tests repeat and is done once: work of groups for equal inputs, this machine's speed, the tree of commands.
 
 Every session between two parties begins with base transfers, a tenth of a second of group operations, and a union
 multiplies a thousand points by the keys of all its parties. Tests repeat their sessions from seeds, so most of these
@@ -10,12 +10,13 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import Any
 
 import numpy as np
 import pytest
 
+from comine import command
 from crypto.primitives.groups import commutative, embedding
 from crypto.primitives.groups.ristretto255 import POINT_BYTES, Points, multiply, multiply_valid
 from crypto.protocols.transfers import base_ot, extension_seeds
@@ -55,6 +56,11 @@ def remember_speed(patch: pytest.MonkeyPatch) -> None:
         return known[0]
 
     patch.setattr(estimate, "measure", once)
+
+
+def remember_commands(patch: pytest.MonkeyPatch) -> None:
+    """Lets this process read how its commands are called once, as a process of its own does."""
+    patch.setattr(command, "application", cache(command.application))
 
 
 def remembered(function: Callable[..., Any]) -> Callable[..., Any]:

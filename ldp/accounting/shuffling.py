@@ -18,6 +18,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from fractions import Fraction
+from functools import lru_cache
 from typing import Any, Final
 
 import numpy as np
@@ -165,6 +166,11 @@ def clone_closed_form(epsilon: float, n: int, delta: float) -> float:
     return math.log1p(math.tanh(epsilon / 2) * inner) * (1 + _ULPS)
 
 
+@lru_cache(maxsize=4096)  # the phases of a job, and all who compute what it costs, ask for the same sums
+def _log_mean_positive_part(values: bytes, masses: bytes, n: int) -> float:
+    return log_mean_positive_part(np.frombuffer(values), np.frombuffer(masses), n)
+
+
 class ShuffledBlanket:
     """δ and ε of n shuffled reports of a mechanism with a given privacy blanket.
 
@@ -195,7 +201,7 @@ class ShuffledBlanket:
         sums = []
         for first, second in self._directions:
             losses = np.nextafter(first - np.nextafter(grown * second, -np.inf), np.inf)
-            sums.append(log_mean_positive_part(np.append(losses, 0.0), self._masses, n))
+            sums.append(_log_mean_positive_part(np.append(losses, 0.0).tobytes(), self._masses.tobytes(), n))
         return max(sums) - (self._log_weight + math.log(n)) * (1 - _ULPS) if max(sums) > -math.inf else -math.inf
 
     def epsilon(self, n: int, delta: float, most: float) -> float:

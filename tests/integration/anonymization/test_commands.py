@@ -242,6 +242,7 @@ def test_other_sources(tmp_path: Path, form: str) -> None:
     asyncio.run(test())
 
 
+@pytest.mark.slow
 def test_many_rows_arrive_in_many_pieces(tmp_path: Path) -> None:
     noise = Randomness.from_seed(1).bytes(16 * 100_000).hex()
     lines = "".join(f"p{i},{noise[32 * i : 32 * i + 32]},{i % 60},{'fm'[i % 2]},flu\n" for i in range(100_000))

@@ -93,20 +93,20 @@ async def _served(world: Organisations, times: int) -> int:
     return missed
 
 
-@pytest.fixture
-def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Organisations]:
+def limited(arguments: list[str], cwd: Path, environment: dict[str, str], *, preload: bool) -> Any:
+    command = ["sh", "-c", f'ulimit -n {DESCRIPTORS}; exec "$0" "$@"', sys.executable, "-m", "comine", *arguments]
+    pipe = subprocess.PIPE
+    return subprocess.Popen(command, cwd=cwd, env=environment, text=True, stdout=pipe, stderr=pipe)
+
+
+@contextmanager
+def served(folder: Path) -> Iterator[Organisations]:
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft < STRANGERS + DESCRIPTORS:
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
-
-    def limited(arguments: list[str], cwd: Path, environment: dict[str, str], *, preload: bool) -> Any:
-        command = ["sh", "-c", f'ulimit -n {DESCRIPTORS}; exec "$0" "$@"', sys.executable, "-m", "comine", *arguments]
-        pipe = subprocess.PIPE
-        return subprocess.Popen(command, cwd=cwd, env=environment, text=True, stdout=pipe, stderr=pipe)
-
-    made = Organisations.create(tmp_path, {name: DATA[name] for name in ("north", "south")})
+    made = Organisations.create(folder, {name: DATA[name] for name in ("north", "south")})
     try:
-        with monkeypatch.context() as patch:
+        with pytest.MonkeyPatch.context() as patch:
             patch.setattr(processes, "begin", limited)
             made.start()
         yield made
@@ -114,25 +114,17 @@ def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Organisat
         made.stop()
 
 
+@pytest.fixture(scope="module")
+def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Organisations]:
+    with served(tmp_path_factory.mktemp("world")) as made:
+        yield made
+
+
 def test_strangers_who_say_nothing_keep_no_member_out(world: Organisations) -> None:
     with strangers(world.addresses["north"], STRANGERS):
         world.nodes["north"].until('"connections closed"')  # as soon as the node has seen them
         asyncio.run(_served(world, 5))
         assert asyncio.run(_served(world, 30)) <= 3
-
-
-def test_strangers_take_no_node_out(world: Organisations) -> None:
-    with strangers(world.addresses["north"], STRANGERS, b"\x16"):
-        asyncio.run(_served(world, 10))
-        node = world.nodes["north"]
-        line = json.loads(node.until('"connections closed"'))
-        assert (line["address"], line["level"]) == ("127.0.0.1", "warning")
-        assert line["connections"] > 0
-        node.send(signal.SIGTERM)
-        assert node.end().code == 0
-    lines = [json.loads(each) for each in node.lines if each.startswith("{")]
-    assert sum(each["event"] == "connections closed" for each in lines) <= 10
-    assert {each["event"] for each in lines} <= {"ready", "connections closed", "stopping", "stopped"}
 
 
 def test_a_job_goes_on_amid_strangers(world: Organisations) -> None:
@@ -145,3 +137,17 @@ def test_a_job_goes_on_amid_strangers(world: Organisations) -> None:
     with strangers(world.addresses["north"], STRANGERS), strangers(world.addresses["south"], STRANGERS):
         ran = run.end()
     assert ran.code == 0, ran.err
+
+
+def test_strangers_take_no_node_out(tmp_path: Path) -> None:
+    with served(tmp_path) as world, strangers(world.addresses["north"], STRANGERS, b"\x16"):
+        asyncio.run(_served(world, 10))
+        node = world.nodes["north"]
+        line = json.loads(node.until('"connections closed"'))
+        assert (line["address"], line["level"]) == ("127.0.0.1", "warning")
+        assert line["connections"] > 0
+        node.send(signal.SIGTERM)
+        assert node.end().code == 0
+        lines = [json.loads(each) for each in node.lines if each.startswith("{")]
+        assert sum(each["event"] == "connections closed" for each in lines) <= 10
+        assert {each["event"] for each in lines} <= {"ready", "connections closed", "stopping", "stopped"}

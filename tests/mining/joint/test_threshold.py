@@ -125,7 +125,7 @@ def test_a_partys_view_does_not_depend_on_infrequent_counts(viewer: str, disclos
 
     Each of the chi-square tests, at most a dozen a case, wrongly fails with probability 10⁻⁷.
     """
-    runs = 12
+    runs = 8
     first = [view(first_version(disclose, seed), viewer) for seed in range(runs)]
     others = (run(mixture(viewer), shared_task(disclose), seed + runs) for seed in range(runs))
     second = [view(ran, viewer) for ran in others]
@@ -145,7 +145,7 @@ def test_a_partys_view_does_not_depend_on_infrequent_counts(viewer: str, disclos
 def test_what_the_holders_get_and_open_are_uniform_shares(disclose: str) -> None:
     """The first holder's masked sums, and either holder's shares of the opened bits; error probability 10⁻⁷ each."""
     sums, bits = b"", {holder: [] for holder in COMPUTE}
-    for seed in range(30):
+    for seed in range(20):
         _, frames = first_version(disclose, seed)
         for frame in frames:
             if frame.type.endswith("MaskedValues"):

@@ -147,7 +147,7 @@ def _expected_order(n_rows: int, singles: np.ndarray, names: list[str]) -> list[
 def test_noise_in_the_result_has_the_deviation_that_it_tells() -> None:
     """2,000 items that every row has: the sum of squares by σ² is chi-square, 10^-9 of it beyond 6.1 deviations."""
     items = [f"i{k:04}" for k in range(2000)]
-    data: dict[str, Rows] = {"north": [items] * 700, "south": [items] * 500, "east": [items] * 800}
+    data: dict[str, Rows] = {"north": [items] * 350, "south": [items] * 250, "east": [items] * 400}
     for noise in ("discrete-gaussian", "skellam"):
         task = task_for(data, 1, max_length=1, colluding=1, noise=noise, epsilon=Decimal(8))
         found = run(data, task, seed=5)["south"].estimated.itemsets
@@ -156,7 +156,7 @@ def test_noise_in_the_result_has_the_deviation_that_it_tells() -> None:
         assert len(sets) == 2000
         sigma = length_noise(task, 3, 1, 2000).sigma
         assert set(deviations.tolist()) == {sigma}
-        assert abs((((counts - 2000) / sigma) ** 2).sum() - 2000) < 6.1 * np.sqrt(2 * 2000)
+        assert abs((((counts - 1000) / sigma) ** 2).sum() - 2000) < 6.1 * np.sqrt(2 * 2000)
 
 
 def test_the_number_of_rows_is_noisy() -> None:

@@ -98,11 +98,11 @@ def test_a_view_depends_on_the_others_through_noisy_sums_alone() -> None:
     Each chi-square test wrongly fails with probability 10⁻⁶.
     """
     rows = [*DATA["south"], *DATA["east"]]
-    first, second = views(DATA, 16), views({**DATA, "south": rows[::2], "east": rows[1::2]}, 16)
+    first, second = views(DATA, 10), views({**DATA, "south": rows[::2], "east": rows[1::2]}, 10)
     assert first[0] == second[0]
     assert len(first[0]) == 1
     assert first[2] == second[2]
-    assert len({tuple(sorted(result.values())) for result in first[2]}) == 16
+    assert len({tuple(sorted(result.values())) for result in first[2]}) == 10
     histograms = [np.bincount(np.frombuffer(shares, np.uint8), minlength=256) for shares in (first[1], second[1])]
     for histogram in histograms:
         assert stats.chisquare(histogram).pvalue > 1e-6

@@ -228,7 +228,7 @@ def test_another_attempt_goes_on_from_every_level() -> None:
 
 
 # -- leakage -----------------------------------------------------------------------------------------------------------
-ROWS = 2000
+ROWS = 1000
 OF_THIS_RUN = ("size classes", "rows", "frequent", "supports", "repeated")  # masked, or shares
 PREFIXES = ("item_positions/", "item_names/")  # under pseudonyms of this run
 

@@ -108,7 +108,7 @@ def sizes_of(spec: JobSpec, data: Mapping[str, Table], result: Result, asked: Ma
 @pytest.mark.parametrize(
     ("engine", "chosen", "disclose"),
     [
-        ("ot", ("clinics", "labs", "registry"), "supports"),
+        pytest.param("ot", ("clinics", "labs", "registry"), "supports", marks=pytest.mark.slow),
         ("replicated", ("clinics", "registry"), "frequent"),
         ("paillier", ("clinics", "registry"), "candidates"),
     ],
