@@ -204,8 +204,6 @@ class DatasetSection(TomlTable):
         scheme = scheme_of(self.source)
         if named and (scheme is None or not scheme.has_password):
             raise ValueError("password_env and password_file mean nothing to this source; leave them out")
-        if named and self.anonymization is not None:
-            raise ValueError("[dataset.anonymization] reads passwords of databases from ~/.pgpass; write it there")
 
     def _check_spark(self) -> None:
         if not self.cluster.startswith(SPARK_URL) or not urlsplit(self.cluster).hostname:

@@ -18,7 +18,7 @@ from anonymize.hierarchies import builders
 from anonymize.hierarchies.files import from_csv, from_json
 from anonymize.hierarchies.hierarchy import Hierarchy
 from anonymize.models import KAnonymity, Model, Requirements, SensitiveLevels
-from anonymize.reading import read_csv, read_parquet, read_sql
+from anonymize.reading import as_arrow, read_csv, read_parquet, read_sql
 from anonymize.roles import Roles
 from anonymize.tables import Table
 from anonymize.uniqueness import check_insensitive, check_persons, warnings
@@ -36,6 +36,9 @@ from jobs.anonymization.model_entry import ColumnEntry
 from jobs.anonymization.spec import AnonymizeSection, parameters, read_spec, sole_column
 from jobs.spec.values import plain_number
 from link.errors import ConfigurationError, InputDataError
+from mining.data.schemes.registry import scheme_of
+from mining.data.schemes.scheme import ArrowDatabase
+from mining.data.source_options import PLAIN, SourceOptions
 
 
 @dataclass(frozen=True, eq=False)
@@ -138,8 +141,13 @@ def table_of(spec: AnonymizeSection, data: pa.Table) -> Table:
     return table
 
 
-def read_source(spec: AnonymizeSection, folder: Path) -> pa.Table:
+def read_source(spec: AnonymizeSection, folder: Path, options: SourceOptions = PLAIN) -> pa.Table:
     """The rows of a configuration's source; paths are relative to the configuration's folder.
+
+    Args:
+        spec: The configuration.
+        folder: Its folder.
+        options: The password of a database.
 
     Raises:
         ConfigurationError: The URL of a database is wrong.
@@ -147,6 +155,10 @@ def read_source(spec: AnonymizeSection, folder: Path) -> pa.Table:
     """
     if spec.is_database:
         assert spec.query is not None
+        scheme = scheme_of(spec.source)
+        if isinstance(scheme, ArrowDatabase):
+            with scheme.query(spec.source, spec.query, options) as batches:
+                return as_arrow(batches.read_all())
         return read_sql(_absolute(spec.source, folder), spec.query)
     return read_rows(folder / spec.source, spec.separator, spec.format)
 

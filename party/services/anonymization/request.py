@@ -119,5 +119,5 @@ def source_of(dataset: DatasetSection) -> dict[str, Any]:
     """Where a dataset is, in the keys of a configuration."""
     found: dict[str, Any] = {"source": dataset.source, "format": dataset.format}
     found |= {} if dataset.separator is None else {"separator": dataset.separator}
-    found |= {"engine": _ENGINES[dataset.engine]} if dataset.engine in _ENGINES else {}
+    found |= {"engine": _ENGINES[dataset.engine]} if dataset.engine in _ENGINES and dataset.query is None else {}
     return found | ({} if dataset.query is None else {"query": dataset.query})

@@ -127,6 +127,8 @@ class Runs:
             "persons": dataset.id,
             "folder": str(place),
             "spec": spec,
+            "password_env": dataset.password_env,
+            "password_file": None if dataset.password_file is None else str(dataset.password_file),
             "max_memory": rules.max_memory * MEGABYTE,
         }
         with self._on_disk(), (place / ERRORS).open("wb") as errors:

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from jobs.anonymization.spec import AnonymizeSection
 from link.errors import ComineError, ConfigurationError, InputDataError, ResourceError
+from mining.data.source_options import PLAIN, SourceOptions
 
 if TYPE_CHECKING:
     from anonymize.certificate import Certificate
@@ -56,7 +57,14 @@ def _reported_as(error: ComineError, *, of_rows: bool = True) -> Iterator[None]:
         raise Failed(error, found.message, of_rows=of_rows) from found
 
 
-def release(spec: AnonymizeSection, folder: Path, dataset: str, persons: Sequence[str], me: str) -> dict[str, Any]:
+def release(
+    spec: AnonymizeSection,
+    folder: Path,
+    dataset: str,
+    persons: Sequence[str],
+    me: str,
+    options: SourceOptions = PLAIN,
+) -> dict[str, Any]:
     """Makes a release folder and the Arrow stream of its rows.
 
     Args:
@@ -65,6 +73,7 @@ def release(spec: AnonymizeSection, folder: Path, dataset: str, persons: Sequenc
         dataset: Its name.
         persons: Its columns of ids, where it has them: a person has one row.
         me: This party.
+        options: The password of a database.
 
     Returns:
         What the node needs of the certificate.
@@ -75,8 +84,10 @@ def release(spec: AnonymizeSection, folder: Path, dataset: str, persons: Sequenc
     from anonymize.verifier import RELEASE_CSV
 
     of = f"the dataset '{dataset}' of {me}"
-    made = _of_blocks if spec.engine == "blocks" else _of_memory  # as the dataset's owner says
-    certificate = made(spec, folder, of, persons)
+    if spec.engine == "blocks":  # as the dataset's owner says
+        certificate = _of_blocks(spec, folder, of, persons)
+    else:
+        certificate = _of_memory(spec, folder, of, persons, options)
     _write_rows(folder)
     return {
         "rows": certificate.hashes.release[RELEASE_CSV],
@@ -85,7 +96,9 @@ def release(spec: AnonymizeSection, folder: Path, dataset: str, persons: Sequenc
     }
 
 
-def _of_memory(spec: AnonymizeSection, folder: Path, of: str, persons: Sequence[str]) -> Certificate:
+def _of_memory(
+    spec: AnonymizeSection, folder: Path, of: str, persons: Sequence[str], options: SourceOptions
+) -> Certificate:
     from dataclasses import replace
 
     from anonymize.uniqueness import check_persons
@@ -94,7 +107,7 @@ def _of_memory(spec: AnonymizeSection, folder: Path, of: str, persons: Sequence[
     from jobs.anonymization.running import run
 
     with _reported_as(_unreadable(of), of_rows=False):
-        data = read_source(spec, folder)
+        data = read_source(spec, folder, options)
     columns = _taken(spec, data.column_names, of)
     taken = data.select(columns)
     with _reported_as(_unfit(of)):
@@ -205,7 +218,11 @@ def outcome_of(task: Mapping[str, Any]) -> dict[str, Any]:
     try:
         try:
             spec = AnonymizeSection.model_validate(task["spec"])
-            return release(spec, Path(task["folder"]), dataset, task["persons"], me)
+            kept = task["password_file"]
+            options = SourceOptions(
+                password_env=task["password_env"], password_file=None if kept is None else Path(kept)
+            )
+            return release(spec, Path(task["folder"]), dataset, task["persons"], me, options)
         except MemoryError:
             what = f"a release of the dataset '{dataset}' of {me} needs more memory than a run may take (max_memory)"
             raise Failed(ResourceError(what), what) from None
