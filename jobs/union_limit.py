@@ -1,8 +1,8 @@
-"""How large the unions of a job may be: each party puts its key on the lists of all, so n parties work n² times.
+"""How large the unions of a job may be: each party works on the lists of all, so n parties work n² times.
 
-That is so of unions under encryption: those of pseudonyms and of rows. A list holds as many places as the size class
-of the job's bound, and fakes for each other party. Where a job says no bound, its few parties learn how long lists are
-when it runs; of many parties a bound is asked for, so that all know beforehand.
+That is so of unions of pseudonyms, under encryption, and of rows, on shares. A list holds as many places as the size
+class of the job's bound, and what fills it up for each other party. Where a job says no bound, its few parties learn
+how long lists are when it runs; of many parties a bound is asked for, so that all know beforehand.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ MOST_UNBOUNDED: Final = 16  # parties
 def too_large_unions(spec: JobSpec) -> str | None:
     """Why a job's unions would cost too much, or nobody knows how much, and what to change; None where they do not."""
     given = kind_of(spec).unions(spec)
-    if not (given.taken and given.encrypted) or (given.bound is None and len(spec.job.parties) <= MOST_UNBOUNDED):
+    if not (given.taken and given.squared) or (given.bound is None and len(spec.job.parties) <= MOST_UNBOUNDED):
         return None
     if given.bound is not None and _places(spec, given.bound) <= MOST_PLACES:
         return None
@@ -32,7 +32,7 @@ def too_large_unions(spec: JobSpec) -> str | None:
             f"its work grows with the square of their number; set a bound, or {or_else}"
         )
     return (
-        f"{given.key} = {given.bound}: the lists of {len(spec.job.parties)} parties, with fakes for each other, would "
+        f"{given.key} = {given.bound}: the lists of {len(spec.job.parties)} parties, with what fills them up, would "
         f"have more than {MOST_PLACES} places; lower the bound, or {or_else}"
     )
 

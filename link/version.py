@@ -4,7 +4,7 @@ from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from typing import Final
 
-WIRE_VERSION: Final = "14"
+WIRE_VERSION: Final = "15"
 
 
 @cache

@@ -60,6 +60,7 @@ LONGEST = (
     "integration/faults/test_guilty_table.py",
     "crypto/protocols/alignment/test_zero_shares.py",
     "crypto/protocols/alignment/test_shared_count.py",
+    "crypto/protocols/alignment/test_shared_positions.py",
     "mining/joint/test_plan_accuracy.py",
     "mining/joint/anonymisation/test_anonymisation_models.py",
     "mining/joint/anonymisation/test_mondrian.py",

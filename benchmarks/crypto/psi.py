@@ -42,7 +42,7 @@ FEW_ROWS, ROWS, MANY_ROWS = 10_000, 100_000, 1_000_000
 TARGET: Final = 2.0  # times as fast as the peer
 OVER_THE_GROUP: Final = "the same over the group alone"
 PROTOCOLS: Final = ("alignment, intersection", OVER_THE_GROUP)
-ON_SHARES: Final[dict[str, Mode]] = {"alignment, cardinality": "cardinality"}
+ON_SHARES: Final[dict[str, Mode]] = {"alignment, cardinality": "cardinality", "alignment, union": "union"}
 
 
 class Costs(TypedDict):
@@ -122,7 +122,7 @@ def _of_more(settings: Settings, rows: int) -> Table:
 def _on_shares(settings: Settings, few: int, rows: int) -> Table:
     """By ours, what is compared on shares."""
     table = Table(
-        f"Cardinality of several parties' identifiers, half of them common, {cores()} cores",
+        f"Cardinality and union of several parties' identifiers, half of them common, {cores()} cores",
         ("what", "parties", "rows each", "seconds", "CPU s, all", "MB sent, all", "peak MB"),
         notes=["all parties are in one process and hand over messages"],
     )
@@ -193,8 +193,12 @@ def _is_right(mode: Mode, found: list[Rows], starts: list[int], rows: int) -> bo
     common = rows - rows // 2
     if mode == "cardinality":
         return all(each == common for each in found)
-    numbers = [each + start for each, start in zip(found, starts, strict=True)]
-    return len(numbers[0]) == common and all(np.array_equal(numbers[0], other) for other in numbers)
+    numbers = [np.where(each < 0, -1, each + start) for each, start in zip(found, starts, strict=True)]
+    if mode == "intersection":
+        return len(numbers[0]) == common and all(np.array_equal(numbers[0], other) for other in numbers)
+    at = np.max(numbers, axis=0)
+    one_each = all((each[each >= 0] == at[each >= 0]).all() for each in numbers)
+    return one_each and np.array_equal(np.sort(at[at >= 0]), np.arange(starts[-1] + rows))
 
 
 if __name__ == "__main__":

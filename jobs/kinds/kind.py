@@ -79,14 +79,14 @@ class Disclosure(NamedTuple):
 
 
 class Unions(NamedTuple):
-    """The unions and alignments of a job; each encrypted one shows its merger something with noise.
+    """The unions and alignments of a job; those under encryption show their merger something with noise.
 
     Attributes:
         taken: Whether the job may take a union.
         merges: How often, at the most, the job shows its merger how much two others have in common.
         key: Of the job file, that bounds their lists.
         bound: What the job sets there; None where it sets none.
-        encrypted: Whether it may take one whose lists all parties encrypt, with fakes.
+        squared: Whether the work of one that it may take grows with the square of the number of parties.
         otherwise: What the job can take so that it takes no such union, and shows nothing of that kind.
     """
 
@@ -94,7 +94,7 @@ class Unions(NamedTuple):
     merges: int
     key: str = "[union] bound"
     bound: int | None = None
-    encrypted: bool = True
+    squared: bool = True
     otherwise: str = "a catalogue"
 
 

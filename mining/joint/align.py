@@ -140,31 +140,19 @@ def openings(task: RowAlignment, parties: Sequence[str]) -> tuple[Declared, ...]
 
 def learned(task: RowAlignment, parties: Sequence[str]) -> tuple[Learned, ...]:
     """Who learns what, in words."""
-    return tuple(alignment_disclosure.leakage(task.mode, parties, task.merger, task.bound))
+    return tuple(alignment_disclosure.leakage(task.mode, parties, task.bound))
 
 
-def collusion(parties: Sequence[str], mode: Mode) -> str:
-    """Which parties may work together without learning more, in words; `mode` as in `RowAlignment`."""
+def collusion(parties: Sequence[str]) -> str:
+    """Which parties may work together without learning more, in words."""
     if len(parties) == 2:
         return "none is needed: each of the two parties is alone"
-    if not alignment_disclosure.shows_groups(mode, len(parties)):
-        return f"no {len(parties) - 1} parties together learn more of rows than each of them alone"
-    if len(parties) == 3:
-        return "no party alone can link an id that it does not hold to those who hold it"
-    return (
-        f"no {len(parties) - 2} parties together can link an id that none of them holds to those who hold it; with the "
-        "merger among them they learn how many of their own ids the others hold"
-    )
+    return f"no {len(parties) - 1} parties together learn more of rows than each of them alone"
 
 
-def worst(parties: Sequence[str], mode: Mode) -> str:
-    """The worst that colluders could find out, in plain words; `mode` as in `RowAlignment`."""
-    if len(parties) == 2:
-        return NOBODY_ELSE
-    if not alignment_disclosure.shows_groups(mode, len(parties)):
-        return collusion(parties, mode)
-    some = "two parties" if len(parties) == 3 else f"{len(parties) - 1} parties"
-    return f"any {some} together could find out which ids the {'third' if len(parties) == 3 else 'last one'} has"
+def worst(parties: Sequence[str]) -> str:
+    """The worst that colluders could find out, in plain words."""
+    return NOBODY_ELSE if len(parties) == 2 else collusion(parties)
 
 
 @dataclass(frozen=True, eq=False, slots=True)

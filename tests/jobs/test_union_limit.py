@@ -36,7 +36,7 @@ def vertical(parties: tuple[str, ...], mode: str, bound: int | None = None) -> J
 
 def _takes_unions(spec: JobSpec) -> bool:
     found = kind_of(spec).unions(spec)
-    return found.taken and found.encrypted
+    return found.taken and found.squared
 
 
 HIDDEN = {"universe": "hidden"}
@@ -53,7 +53,7 @@ def test_many_parties_need_a_bound(options: dict[str, Any]) -> None:
     vertical(MANY, "union", 64)
 
 
-def test_what_takes_no_encrypted_union_needs_no_bound() -> None:
+def test_what_takes_no_union_of_all_lists_needs_no_bound() -> None:
     assert not _takes_unions(weekly(MANY, **CATALOGUE))
     for mode in ("intersection", "cardinality"):
         vertical(MANY, mode)

@@ -14,7 +14,7 @@ from crypto.primitives.bit_matrix import pack_bits
 from crypto.primitives.groups.point_hash import points_of
 from crypto.primitives.randomness import Randomness
 from crypto.primitives.shares.additive import AdditiveShare, share
-from crypto.protocols.alignment.alignment import LONG_LISTS, cardinality, intersection
+from crypto.protocols.alignment.alignment import LONG_LISTS, cardinality, intersection, union
 from crypto.protocols.comparison.and_triples import make_triples
 from crypto.protocols.comparison.argmin import argmin
 from crypto.protocols.comparison.comparison import at_least, equal_to
@@ -161,6 +161,10 @@ async def _alignment(session: Session) -> None:
 
 async def _cardinality(session: Session) -> None:
     await cardinality(session, await agree(session), _elements(session), merger=NORTH, label="opened")
+
+
+async def _row_union(session: Session) -> None:
+    await union(session, await agree(session), _elements(session), merger=NORTH, label="opened")
 
 
 async def _long_alignment(session: Session) -> None:
@@ -312,6 +316,7 @@ PROTOCOLS: Final = {
     "alignment of two parties": Run(_alignment, TWO),
     "alignment of two parties' long lists": Run(_long_alignment, TWO),
     "alignment by cardinality": Run(_cardinality),
+    "alignment by union": Run(_row_union),
     "base oblivious transfer": Run({NORTH: _base_ot_sender, SOUTH: _base_ot_receiver}, TWO),
     "oblivious transfer": Run({NORTH: _transfer_sender, SOUTH: _transfer_receiver}, TWO),
     "pseudorandom function": Run({NORTH: _prf_sender, SOUTH: _prf_receiver}, TWO),

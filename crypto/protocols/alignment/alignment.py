@@ -9,27 +9,24 @@ n parties hold rows of a table, each with an identifier of its own. Three ways t
 
 Identifiers are byte strings; what counts as equal (case, blanks, Unicode forms) is settled before.
 
-`intersection` and `cardinality` agree on one length of all lists, the size class of the job's bound, or of the longest
-    one, a masked maximum, and compare the identifiers by pseudorandom functions: intersections of two parties by
-    `oprf_intersection`, of more by `zero_shares`, cardinalities by `shared_count`.
+All agree on one length of all lists, the size class of the job's bound, or of the longest one, a masked maximum, and
+    compare the identifiers by pseudorandom functions: intersections of two parties by `oprf_intersection`, of more by
+    `zero_shares`; on shares cardinalities by `shared_count`, unions by `shared_positions`.
 An intersection of two lists of fewer than `LONG_LISTS` places is the classic exchange: both fill up their lists with
     random points, and raise both lists to their keys. The merger's list is not shuffled by the other, so that the
     merger knows which of its rows are common, and opens to the other, place by place of the list that this one sent,
     which of these are.
-`union` makes joint pseudonyms of all identifiers (`joint_prf`), and a filled set union of the pseudonyms.
 
 Rounds: `intersection` of two short lists 4; else those of its parts.
 Group multiplications: twice the length of either list for two short lists.
 
-Adversary: semi-honest; who deviates can invent identifiers. Collusion: of an intersection or a cardinality any n − 1
-    parties learn the output alone (two short lists: decisional Diffie–Hellman, the hash into the group a random
-    oracle). `union`: as `joint_prf` and `set_union`.
+Adversary: semi-honest; who deviates can invent identifiers. Collusion: any n − 1 parties learn the output alone (two
+    short lists: decisional Diffie–Hellman, the hash into the group a random oracle).
 Leakage: `alignment_disclosure`. Beside the output all learn the size class of the longest list, or whether one is over
     that of the bound.
 
 Source: for two short lists Meadows, "A More Efficient Cryptographic Matchmaking Protocol", IEEE S&P 1986, and Huberman,
-Franklin and Hogg, "Enhancing Privacy and Trust in Electronic Communities", EC 1999. The union follows from the two
-protocols of which it consists.
+Franklin and Hogg, "Enhancing Privacy and Trust in Electronic Communities", EC 1999.
 """
 
 from __future__ import annotations
@@ -51,19 +48,19 @@ from crypto.protocols.alignment.common_rows import (
     open_common,
     own_rows,
     receive_common,
-    rows_at,
     strings,
 )
 from crypto.protocols.alignment.list_limits import IN_MEMORY
 from crypto.protocols.alignment.long_lists import Flags, in_common_order
 from crypto.protocols.alignment.oprf_intersection import ORDER, ORDERED, exchange_values, session_points
 from crypto.protocols.alignment.shared_count import count_common
+from crypto.protocols.alignment.shared_positions import place_rows
 from crypto.protocols.alignment.zero_shares import common_points
 from crypto.protocols.sums.pairwise import PairwiseSecrets
 from crypto.protocols.union.common_length import agree_on_length
-from crypto.protocols.union.joint_prf import checked, pseudonyms
+from crypto.protocols.union.joint_prf import checked
 from crypto.protocols.union.layers import KERNEL_POINTS, apply, apply_received
-from crypto.protocols.union.set_union import ring_from, set_union
+from crypto.protocols.union.set_union import ring_from
 from link.session import Session
 from protos.v1.alignment_pb2 import EncryptedIdentifiers
 
@@ -170,25 +167,17 @@ async def union(
 ) -> Rows:
     """Learns where this party's rows are among those of all.
 
-    Arguments and errors are those of `intersection`. Without a bound all also learn the size class of the largest
-    number of rows.
+    Arguments and errors are those of `intersection`; `merger` names the first party.
 
     Returns:
         Shape (positions,): for every position the number of this party's row there, −1 where it has none. There are as
-        many positions as all parties' rows could need together, whatever they share.
+        many positions as all parties' lists have places together, whatever they share.
     """
     lane = session.lane("row-union")
-    found = await pseudonyms(lane, secrets, identifiers, bound=bound, key=KEY)
-    positions = await set_union(
-        lane,
-        secrets,
-        [name.tobytes() for name in found],
-        merger=merger,
-        bound=bound,
-        label=label,
-        key=KEY,
-    )
-    return await lane.compute(rows_at, positions, found)
+    ring = ring_from(session.parties, merger)
+    points = await lane.compute(session_points, lane, identifiers)
+    length = await agree_on_length(lane.lane("length"), secrets, len(identifiers), bound, key=KEY)
+    return await place_rows(lane, ring, points, length, label)
 
 
 # -- two parties ------------------------------------------------------------------------------------------

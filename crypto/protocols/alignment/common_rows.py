@@ -6,7 +6,6 @@ Of two parties it opens which places of the other's list hold what is common; of
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from typing import Any, Final, TypeVar
 
 import numpy as np
@@ -114,24 +113,6 @@ def find(lane: Session, common: NDArray[Any], hashed: NDArray[Any]) -> Rows:
     if not (known[rows] == wanted).all() or len(np.unique(rows)) != len(rows):
         raise no_intersection(lane)
     return rows
-
-
-def rows_at(positions: Sequence[bytes], hashed: NDArray[np.uint8]) -> Rows:
-    """By position the row that has this hash, −1 where none has.
-
-    Args:
-        positions: Hashes, or other byte strings.
-        hashed: Of all of this party's rows, shape (n, bytes), different ones.
-    """
-    width = hashed.shape[1]
-    wanted = np.array(positions, f"S{width}")
-    if not len(hashed):
-        return np.full(len(wanted), -1, np.int64)
-    known = strings(hashed)
-    order = np.argsort(known)
-    rows = order[np.minimum(np.searchsorted(known, wanted, sorter=order), len(known) - 1)]
-    is_hash = np.fromiter(map(len, positions), np.int64, len(wanted)) == width
-    return np.where((known[rows] == wanted) & is_hash, rows, -1)
 
 
 def strings(hashed: NDArray[Any]) -> NDArray[np.bytes_]:

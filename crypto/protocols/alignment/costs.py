@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import permutations
 from typing import Final
@@ -14,13 +14,20 @@ from crypto.primitives.groups.point_hash import POINT_BYTES as HASH_BYTES
 from crypto.primitives.okvs import MOST_KEYS
 from crypto.protocols.alignment.alignment import takes_functions
 from crypto.protocols.alignment.bins import THIRDS, table_of
+from crypto.protocols.alignment.choices import BLOCK, WORD
 from crypto.protocols.alignment.list_limits import LIST_MEMORY
+from crypto.protocols.alignment.matches import compared_bits
 from crypto.protocols.alignment.oprf_intersection import value_bytes
-from crypto.protocols.alignment.shared_count import BLOCK, COUNT, compared_bits
 from crypto.protocols.alignment.zero_shares import WORD_BYTES
 from crypto.protocols.comparison.comparison import BLOCK as COMPARED
 from crypto.protocols.comparison.comparison import ands_by_level
-from crypto.protocols.comparison.costs import comparison_traffic, opened_traffic
+from crypto.protocols.comparison.costs import (
+    comparison_traffic,
+    opened_traffic,
+    permutation_rounds,
+    permutation_switches,
+    permutation_traffic,
+)
 from crypto.protocols.comparison.digit_tables import leaves
 from crypto.protocols.sums.costs import maximum_traffic
 from crypto.protocols.transfers.costs import (
@@ -31,21 +38,21 @@ from crypto.protocols.transfers.costs import (
     seeds_traffic,
 )
 from crypto.protocols.transfers.extension_codes import block_count
-from crypto.protocols.union.costs import union_traffic
-from crypto.protocols.union.joint_prf_costs import PrfSizes, prf_traffic
-from crypto.protocols.union.lists import ListSizes
 from crypto.protocols.union.set_union import ring_from
 from crypto.protocols.union.size_classes import LISTS
 from link.traffic import Traffic
 
 _COUNT_BYTES = 8
-_PLACE_BYTES: Final = 70  # about, of a cardinality: points, shares, and bins
+_WORD_BYTES: Final = np.dtype(WORD).itemsize
+_PLACE_BYTES: Final = 70  # about, of a cardinality or a union: points, shares, and bins
 _LISTED_BYTES: Final = 45  # about, in memory or on the disk: points, and values with their places, or shares
 _WRITTEN_BYTES: Final = 100  # about, of them, on the disk, where nothing is in memory
 _KEPT_BYTES: Final = 12  # about, of them, in memory: what is common, what of it is opened, and the result
 _PART_BYTES: Final = 450  # about, with each peer: rows of one part's store, three times, and how it is solved
 _BIN_BYTES: Final = 9  # a target, and a bit
 _POINT_BYTES: Final = 40  # about, of each of three points that are programmed for a row
+_NUMBER_BYTES: Final = 16  # what came out of a position, or its mask, twice
+_ORDER_BYTES: Final = 120  # about, of a row that goes through a network of switches
 _COMPARED_BYTES: Final = 250  # about, of what is under comparison
 _MULTIPLIED_BYTES: Final = 60  # about
 _BASE_MULTIPLICATIONS: Final = 3 * block_count(1)  # about, of either party
@@ -53,7 +60,7 @@ _BASE_MULTIPLICATIONS: Final = 3 * block_count(1)  # about, of either party
 
 @dataclass(frozen=True)
 class AlignmentSizes:
-    """What the costs of an intersection and of its cardinality depend on.
+    """What the costs of an alignment depend on.
 
     Attributes:
         parties: How many there are.
@@ -69,6 +76,11 @@ class AlignmentSizes:
     def of(cls, rows: Mapping[str, int], common: int, bound: int | None) -> AlignmentSizes:
         """The sizes where each party has so many rows."""
         return cls(len(rows), LISTS.rounded(bound or max(rows.values())), common)
+
+    @property
+    def positions(self) -> int:
+        """Of a union."""
+        return self.parties * self.length
 
     @property
     def takes_functions(self) -> bool:
@@ -113,29 +125,64 @@ def cardinality_traffic(traffic: Traffic, sizes: AlignmentSizes, merger: str) ->
     """Enters `alignment.cardinality`."""
     ring = ring_from(traffic.parties, merger)
     maximum_traffic(traffic, [LISTS.beyond])
-    rounds, (bins, width), word_bytes = traffic.rounds, compared(sizes), np.dtype(COUNT).itemsize
+    rounds, (bins, width) = traffic.rounds, compared(sizes)
     for place, other in enumerate(ring[1:], start=1):
-        oprf_traffic(traffic, other, merger, sizes.length)
-        programming_traffic(traffic, other, merger, THIRDS * sizes.length, WORD_BYTES // 8)
         seeds_traffic(traffic, other, merger)
-        holders = tuple(party for party in traffic.parties if party in (merger, other))
-        comparison_traffic(traffic, holders, number=bins, width=width, order=False)
-        givers, before = ring[:place], ring[1:place]
-        for holder in givers:
+        for holder in ring[:place]:
             seeds_traffic(traffic, holder, other)
-        for giver, taker in [*((holder, other) for holder in givers), *((holder, merger) for holder in before)]:
-            for start in range(0, bins, BLOCK):
-                correlated_traffic(traffic, giver, taker, min(BLOCK, bins - start), word_bytes)
-    levels = len(ands_by_level(len(leaves(width)), order=False))
+        _matches_traffic(traffic, other, merger, sizes.length, width, words=1)
+        _times_traffic(traffic, ring[:place], (merger, other), bins)
     multiplied = 2 * (len(ring) - 1) * -(-bins // BLOCK)
-    traffic.rounds = rounds + oprf_rounds(sizes.length) + 1 + 1 + levels + multiplied  # choices of transfers come early
-    opened_traffic(traffic, word_bytes, traffic.parties)
+    traffic.rounds = rounds + _matches_rounds(sizes.length, width) + multiplied
+    opened_traffic(traffic, _WORD_BYTES, traffic.parties)
 
 
-def row_union_traffic(traffic: Traffic, rows: Mapping[str, int], *, merger: str, bound: int | None) -> None:
-    """Enters `alignment.union`, where each party has so many rows."""
-    prf_traffic(traffic, PrfSizes.of(rows, bound))
-    union_traffic(traffic, ListSizes.expected(rows, bound), merger)
+def row_union_traffic(traffic: Traffic, sizes: AlignmentSizes, merger: str) -> None:
+    """Enters `alignment.union`."""
+    ring, length, (bins, width) = ring_from(traffic.parties, merger), sizes.length, compared_in_turns(sizes)
+    holders = ring[:-1]  # of shares of positions
+    maximum_traffic(traffic, [LISTS.beyond])
+    rounds = traffic.rounds + (len(holders) - 1) * permutation_rounds(sizes.positions, _WORD_BYTES)
+    rounds += 1 - (len(holders) - 1 if len(holders) > 2 else 0)  # the last opening, and choices that leave early
+    for one, other in permutations(ring, 2):
+        seeds_traffic(traffic, one, other)
+    for place, owner in enumerate(holders):
+        _order_traffic(traffic, owner, holders[place + 1 :], sizes.positions)
+    opened_traffic(traffic, length * _WORD_BYTES, holders, ring[:1])
+    for place, owner in enumerate(ring[1:], start=1):
+        others = [holder for holder in holders if holder != owner]
+        _order_traffic(traffic, owner, others, bins)
+        for one in ring[:place]:
+            _matches_traffic(traffic, one, owner, length, width, words=2)
+            _times_traffic(traffic, [*others, owner], (one, owner), bins)
+        opened_traffic(traffic, bins * _WORD_BYTES, others, [owner])
+        rounds += _matches_rounds(length, width) + permutation_rounds(bins, _WORD_BYTES) + 2 * place * -(-bins // BLOCK)
+    traffic.rounds = rounds
+
+
+def _order_traffic(traffic: Traffic, owner: str, others: Sequence[str], rows: int) -> None:
+    for other in others:
+        permutation_traffic(traffic, owner, other, rows=rows, width=1, word_bytes=_WORD_BYTES)
+
+
+def _matches_traffic(traffic: Traffic, other: str, collector: str, length: int, width: int, *, words: int) -> None:
+    """Enters what two parties send for `collect_matches` and `program_matches`, without the seeds of comparisons."""
+    oprf_traffic(traffic, other, collector, length)
+    programming_traffic(traffic, other, collector, THIRDS * length, words)
+    holders = tuple(party for party in traffic.parties if party in (collector, other))
+    comparison_traffic(traffic, holders, number=table_of(length).sparse, width=width, order=False)
+
+
+def _matches_rounds(length: int, width: int) -> int:
+    """Rounds of matches: choices of transfers come early."""
+    return oprf_rounds(length) + 1 + 1 + len(ands_by_level(len(leaves(width)), order=False))
+
+
+def _times_traffic(traffic: Traffic, holders: Sequence[str], bit_of: tuple[str, str], number: int) -> None:
+    for chooser in bit_of:
+        for giver in holders:
+            for start in range(0, number if giver != chooser else 0, BLOCK):
+                correlated_traffic(traffic, giver, chooser, min(BLOCK, number - start), _WORD_BYTES)
 
 
 def intersection_work(sizes: AlignmentSizes) -> tuple[int, int]:
@@ -162,10 +209,33 @@ def cardinality_work(sizes: AlignmentSizes) -> tuple[int, int, int]:
     return others * _BASE_MULTIPLICATIONS, max(others, THIRDS) * sizes.length, transfers
 
 
+def row_union_work(sizes: AlignmentSizes) -> tuple[int, int, int]:
+    """What the parties whose turns it is compute for a union, one after another, beside comparisons and agreements.
+
+    Returns:
+        Group multiplications; values of pseudorandom functions, or another party's where these are more; transfers.
+    """
+    bins, holders = compared_in_turns(sizes)[0], sizes.parties - 1
+    base = values = 0
+    transfers = (holders - 1) * holders // 2 * permutation_switches(sizes.positions)
+    for place in range(1, sizes.parties):
+        others = holders if place == holders else holders - 1
+        base += place * _BASE_MULTIPLICATIONS
+        values += max(place, THIRDS) * sizes.length
+        transfers += others * permutation_switches(bins) + place * 2 * others * bins
+    return base, values, transfers
+
+
 def compared(sizes: AlignmentSizes) -> tuple[int, int]:
     """How many words a cardinality compares with each other party, and their bits."""
     table = table_of(sizes.length)
     return table.sparse, compared_bits(table, sizes.parties - 1)
+
+
+def compared_in_turns(sizes: AlignmentSizes) -> tuple[int, int]:
+    """How many words any two parties compare for a union, and their bits."""
+    table = table_of(sizes.length)
+    return table.sparse, compared_bits(table, sizes.parties * (sizes.parties - 1) // 2)
 
 
 def function_bytes(sizes: AlignmentSizes) -> int:
@@ -188,7 +258,17 @@ def list_bytes(length: int, memory: int = LIST_MEMORY) -> int:
 
 def cardinality_bytes(sizes: AlignmentSizes) -> int:
     """Memory of the merger of a cardinality, or another party's where that is more; without the identifiers."""
-    (bins, _), others = compared(sizes), sizes.parties - 1
+    return _matches_bytes(sizes, compared(sizes)[0], _BIN_BYTES)
+
+
+def row_union_bytes(sizes: AlignmentSizes) -> int:
+    """Memory of the last party of a union, without the identifiers."""
+    bins = compared_in_turns(sizes)[0]
+    return _matches_bytes(sizes, bins, _BIN_BYTES + _NUMBER_BYTES) + max(sizes.positions, bins) * _ORDER_BYTES
+
+
+def _matches_bytes(sizes: AlignmentSizes, bins: int, bin_bytes: int) -> int:
+    others = sizes.parties - 1
     at_once = min(bins, 2 * COMPARED) * others * _COMPARED_BYTES + min(bins, BLOCK) * _MULTIPLIED_BYTES
     at_once += sizes.length * _PLACE_BYTES + min(sizes.length, MOST_KEYS) * max(sizes.parties - 2, 1) * _PART_BYTES
-    return THIRDS * sizes.length * _POINT_BYTES + bins * others * _BIN_BYTES + at_once
+    return THIRDS * sizes.length * _POINT_BYTES + bins * others * bin_bytes + at_once

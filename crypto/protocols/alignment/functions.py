@@ -31,7 +31,9 @@ async def own_key(lane: Session, evaluator: str) -> tuple[Session, ReceiverSeeds
     return hop.lane("values"), seeds
 
 
-async def collect(lane: Session, others: Sequence[str], points: Points, capacities: tuple[int, int]) -> Sequence[Words]:
+async def collect(
+    lane: Session, others: Sequence[str], points: Points, capacities: tuple[int, int], words: int = 1
+) -> Sequence[Words]:
     """The merger's part: of each other party, what that one has programmed at the merger's points.
 
     Args:
@@ -39,11 +41,12 @@ async def collect(lane: Session, others: Sequence[str], points: Points, capaciti
         others: All parties but the merger.
         points: Shape (n, 2).
         capacities: Of the merger's points, and of each other's, public.
+        words: Of a value.
 
     Returns:
-        For each other, shape (n, 1).
+        For each other, shape (n, words).
     """
-    return await receive_all_programmed(lane, await key_holders(lane, others), points, capacities)
+    return await receive_all_programmed(lane, await key_holders(lane, others), points, capacities, words)
 
 
 async def program(lane: Session, merger: str, points: Points, values: Words, capacities: tuple[int, int]) -> None:
@@ -53,7 +56,7 @@ async def program(lane: Session, merger: str, points: Points, values: Words, cap
         lane: The alignment's.
         merger: The one that gets the values.
         points: Shape (n, 2).
-        values: At each of them, shape (n, 1); they look random to the merger.
+        values: At each of them, shape (n, words); they look random to the merger.
         capacities: As for `collect`.
     """
     hop, seeds = await own_key(lane, merger)

@@ -6,13 +6,18 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from math import prod
 
+import numpy as np
+
+from crypto.primitives.permutation_network import layer_count, network_size
 from crypto.protocols.comparison.comparison import ands_by_level, blocks, ways
 from crypto.protocols.comparison.digit_comparison import tables_of
 from crypto.protocols.comparison.digit_tables import CHAIN_BITS, chain, leaves
-from crypto.protocols.transfers.costs import rows_bytes, seeds_traffic
+from crypto.protocols.comparison.shared_permutation import switch_work
+from crypto.protocols.transfers.costs import rows_bytes, seeds_traffic, vectors_traffic
 from crypto.protocols.transfers.extension_seeds import DEFAULT_FIELD_BITS
 from crypto.protocols.transfers.ot_extension import batches
 from crypto.protocols.transfers.table_transfers import Table, chunks, corrections_shape, filled_up, symbol_count
+from crypto.protocols.transfers.vector_transfers import rounds as vector_rounds
 from link.traffic import Traffic
 
 
@@ -68,6 +73,21 @@ def comparison_traffic(
         _tables_traffic(traffic, leader, other, upwards[::-2], part.stop - part.start)
         _tables_traffic(traffic, other, leader, upwards[-2::-2], part.stop - part.start)
     traffic.rounds += len(upwards) + 1
+
+
+def permutation_traffic(traffic: Traffic, owner: str, other: str, *, rows: int, width: int, word_bytes: int) -> None:
+    """Enters `shared_permutation.permute`: rounds as `permutation_rounds`, which the caller counts."""
+    vectors_traffic(traffic, other, owner, switch_work(rows, width, np.dtype(f"u{word_bytes}").type), word_bytes)
+
+
+def permutation_switches(rows: int) -> int:
+    """Transfers of `permutation_traffic`."""
+    return layer_count(network_size(rows)) * network_size(rows) // 2
+
+
+def permutation_rounds(rows: int, word_bytes: int) -> int:
+    """Rounds of `permutation_traffic`, of rows of one word."""
+    return vector_rounds(len(switch_work(rows, 1, np.dtype(f"u{word_bytes}").type)))
 
 
 def opened_traffic(traffic: Traffic, size: int, holders: Sequence[str], to: Collection[str] | None = None) -> None:

@@ -13,7 +13,8 @@ permutation_network`), whose switches only the owner knows:
 
 Where each of two parties permutes once, nobody knows the order.
 
-Rounds: 2, since all of the owner's choices leave beforehand. Output: additive shares in the word of the rows.
+Rounds: those of `vector_transfers`: 2 where all switches fit `WINDOW` batches.
+Output: additive shares in the word of the rows.
 Bytes: for each of the (2·⌈log2 n⌉ − 1)·2^(⌈log2 n⌉ − 1) switches ⌈128/k⌉/8 from the owner, and a row from the other.
 Adversary: semi-honest. The owner gets rows under the pads of transfers, uniform to it; the other gets nothing but the
     owner's choices under pads. Leakage: numbers of rows and of words.
@@ -24,19 +25,12 @@ EUROCRYPT 2013, section 3.1 (oblivious evaluation of a switching network); vecto
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Iterator
 
 import numpy as np
 from numpy.typing import NDArray
 
-from crypto.primitives.permutation_network import (
-    Order,
-    Switches,
-    layer_count,
-    network_size,
-    pass_layers,
-    switches_for,
-)
+from crypto.primitives.permutation_network import Order, layer_count, network_size, pass_layers, switches_for
 from crypto.primitives.shares.additive import AdditiveShare
 from crypto.primitives.shares.masks import Words
 from crypto.protocols.comparison.shared_bits import check_two_party
@@ -45,15 +39,14 @@ from crypto.protocols.transfers.vector_transfers import (
     MAX_WIDTH,
     Batch,
     Segment,
-    batches,
+    Word,
     in_blocks,
+    packed,
     receive_vectors,
     send_vectors,
+    stretches,
 )
 from link.session import Session
-from link.tasks import together
-
-LAYERS_AT_ONCE: Final = 8  # of which the owner keeps what it chose and what it got
 
 
 async def permute(
@@ -83,83 +76,97 @@ async def permute(
     if owner not in parties.holders or (order is not None) != (owner == parties.me):
         raise ValueError("the owner of an order, and nobody else, has one")
     passed = np.zeros((network_size(number), width), own.dtype)
-    work = _work(len(passed), width, own.dtype)
+    work = switch_work(number, width, own.dtype.type)
     if order is None:
         passed[:number] = own
         await _pass_rows(session, parties, passed, work)
         return AdditiveShare(passed[:number].reshape(-1), parties.me, parties.holders)
     if not np.array_equal(np.sort(order), np.arange(number)):
         raise ValueError(f"an order of {number} rows is a permutation of their places")
-    whole = np.concatenate([order, np.arange(number, len(passed))])
-    switches = await session.compute(switches_for, whole)
-    await _pass_choices(session, parties, passed, work, switches)
+    await _pass_choices(session, parties, passed, work, np.concatenate([order, np.arange(number, len(passed))]))
     return AdditiveShare((passed[:number] + own[order]).reshape(-1), parties.me, parties.holders)
 
 
 async def _pass_rows(session: Session, parties: TwoParty, rows: Words, work: list[Batch]) -> None:
     """The other's rows through the network, in place; what it keeps of them comes out."""
-    for number, (upper, lower) in enumerate(pass_layers(rows)):
-        lane = session.lane(f"layer {number}")
-        apart, random = lower - upper, np.empty_like(upper)
+    passing = _Passing(rows)
 
-        def correlations(segment: Segment, apart: Words = apart) -> list[Words]:
-            start, stop = segment.rows
-            return in_blocks(np.ascontiguousarray(apart[start:stop, _columns(segment)].T))
-
-        def keep(segment: Segment, first: int, words: Words, random: Words = random) -> None:
-            random[slice(*segment.rows), _columns(segment)][:, first : first + words.shape[1]] = words
-
-        seeds = await parties.sending(lane)
-        await send_vectors(lane, parties.peer, seeds, work, rows.dtype.type, correlations, keep)
-        upper -= random
-        lower += random
-
-
-async def _pass_choices(
-    session: Session, parties: TwoParty, rows: Words, work: list[Batch], switches: list[Switches]
-) -> None:
-    """The owner's switches; its parts of the other's rows come out in `rows`, which begin as zeros."""
-    layers = layer_count(len(rows))
-    passing = pass_layers(rows)
-    for start in range(0, layers, LAYERS_AT_ONCE):
-        numbers = range(start, min(start + LAYERS_AT_ONCE, layers))
-        got = await together(
-            _chosen(session.lane(f"layer {each}"), parties, rows.shape[1], rows.dtype, work, switches[each])
-            for each in numbers
-        )
-        for number, chosen in zip(numbers, got, strict=True):
-            upper, lower = next(passing)
-            swapped = switches[number][:, None]
-            ups, downs = np.where(swapped, lower, upper), np.where(swapped, upper, lower)
-            upper[...], lower[...] = ups + chosen, downs - chosen
-    for _ in passing:
-        raise AssertionError("a network has no more layers")
-
-
-async def _chosen(
-    lane: Session, parties: TwoParty, width: int, word: np.dtype[np.unsignedinteger], work: list[Batch], bits: Switches
-) -> Words:
-    """What the owner gets of one layer: r + c·d, shape (switches, width)."""
-    found: Words = np.empty((len(bits), width), word)
-    own: NDArray[np.uint8] = bits.astype(np.uint8)
-
-    def choices(segment: Segment) -> NDArray[np.uint8]:
-        return own[slice(*segment.rows)]
+    def correlations(segment: Segment) -> list[Words]:
+        passing.to_layer_of(segment)
+        upper, lower = passing.part(segment)
+        return in_blocks(np.ascontiguousarray((lower - upper).T))
 
     def keep(segment: Segment, first: int, words: Words) -> None:
-        found[slice(*segment.rows), _columns(segment)][:, first : first + words.shape[1]] = words
+        upper, lower = (each[:, first : first + words.shape[1]] for each in passing.part(segment))
+        upper -= words
+        lower += words
 
-    seeds = await parties.receiving(lane)
-    await receive_vectors(lane, parties.peer, seeds, work, word.type, choices, keep)
-    return found
-
-
-def _work(size: int, width: int, word: np.dtype[np.unsignedinteger]) -> list[Batch]:
-    """The transfers of one layer: a switch's row in parts, of which each rides on a transfer of its own."""
-    widths = [min(MAX_WIDTH, width - start) for start in range(0, width, MAX_WIDTH)]
-    return batches(size // 2, widths, word.type)
+    if work:
+        await send_vectors(
+            session, parties.peer, await parties.sending(session), work, rows.dtype.type, correlations, keep
+        )
 
 
-def _columns(segment: Segment) -> slice:
-    start = segment.column * MAX_WIDTH
-    return slice(start, start + segment.width)
+async def _pass_choices(session: Session, parties: TwoParty, rows: Words, work: list[Batch], order: Order) -> None:
+    """The owner's switches; its parts of the other's rows come out in `rows`, which begin as zeros."""
+    switches, passing = await session.compute(switches_for, order), _Passing(rows)
+
+    def choices(segment: Segment) -> NDArray[np.uint8]:
+        return switches[passing.layer_of(segment)][slice(*segment.rows)].astype(np.uint8)
+
+    def keep(segment: Segment, first: int, words: Words) -> None:
+        passing.to_layer_of(segment)
+        upper, lower = (each[:, first : first + words.shape[1]] for each in passing.part(segment))
+        swapped = choices(segment)[:, None] == 1
+        upper[...], lower[...] = np.where(swapped, lower, upper) + words, np.where(swapped, upper, lower) - words
+
+    if work:
+        await receive_vectors(
+            session, parties.peer, await parties.receiving(session), work, rows.dtype.type, choices, keep
+        )
+
+
+class _Passing:
+    """Rows on their way through the network, which come to a layer when its first segment does."""
+
+    def __init__(self, rows: Words) -> None:
+        self._widths, self._layers, self._layer = _widths(rows.shape[1]), pass_layers(rows), -1
+        self._pairs: tuple[Words, Words] = rows[0::2], rows[1::2]
+
+    def layer_of(self, segment: Segment) -> int:
+        """The number of its layer."""
+        return segment.column // len(self._widths)
+
+    def to_layer_of(self, segment: Segment) -> None:
+        """Called with segment after segment."""
+        while self._layer < self.layer_of(segment):
+            self._pairs, self._layer = next(self._layers), self._layer + 1
+
+    def part(self, segment: Segment) -> tuple[Words, Words]:
+        """The upper and the lower rows of the segment's pairs, its words of each."""
+        start = segment.column % len(self._widths) * MAX_WIDTH
+        upper, lower = (each[slice(*segment.rows), start : start + segment.width] for each in self._pairs)
+        return upper, lower
+
+
+def switch_work(rows: int, width: int, word: Word) -> list[Batch]:
+    """All transfers of a network, layer after layer: a switch's row in parts, of which each rides on one of its own.
+
+    Args:
+        rows: That are permuted.
+        width: Words of a row.
+        word: Their type.
+    """
+    size, widths = network_size(rows), _widths(width)
+
+    def segments() -> Iterator[Segment]:
+        for layer in range(layer_count(size)):
+            for stretch in stretches(size // 2):
+                for part, each in enumerate(widths):
+                    yield Segment(layer * len(widths) + part, stretch, each)
+
+    return packed(segments(), word)
+
+
+def _widths(width: int) -> list[int]:
+    return [min(MAX_WIDTH, width - start) for start in range(0, width, MAX_WIDTH)]

@@ -154,6 +154,34 @@ class TwoParty:
         return f"<TwoParty of {self.holders[0]} and {self.holders[1]}>"
 
 
+class InTurn(TwoParty):
+    """Of an agreement what serves computations that follow one another, in the same order at both parties.
+
+    Each direction's streams begin once, under the lane of the first; that is most of the work of small computations.
+    """
+
+    __slots__ = ("_pair",)
+
+    def __init__(self, pair: TwoParty) -> None:
+        """Begins nothing yet."""
+        super().__init__(pair._session, pair.holders)
+        self._pair = pair
+
+    async def sending(self, session: Session) -> SenderSeeds:
+        """As `TwoParty.sending`, but from where the computation before stopped."""
+        async with self._locks[0]:
+            if self._sender is None:
+                self._sender = await self._pair.sending(session)
+            return self._sender
+
+    async def receiving(self, session: Session) -> ReceiverSeeds:
+        """As `TwoParty.receiving`, but from where the computation before stopped."""
+        async with self._locks[1]:
+            if self._receiver is None:
+                self._receiver = await self._pair.receiving(session)
+            return self._receiver
+
+
 def pairs_of(session: Session) -> dict[str, TwoParty]:
     """By peer, this party's half of the agreement with it, made when it is first used; holders in the order of the job.
 

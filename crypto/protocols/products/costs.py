@@ -23,8 +23,8 @@ from crypto.protocols.products.replicated_counts import STREAMS, Layout
 from crypto.protocols.products.shared_products import parts_of, word_for
 from crypto.protocols.products.shared_products import row_blocks as blocks_of_rows
 from crypto.protocols.sums.pairwise import KEY_BYTES
-from crypto.protocols.transfers.costs import correlated_traffic, rows_bytes
-from crypto.protocols.transfers.vector_transfers import WINDOW, Batch, corrections_of, transfers_of
+from crypto.protocols.transfers.costs import correlated_traffic, vectors_traffic
+from crypto.protocols.transfers.vector_transfers import WINDOW, corrections_of, transfers_of
 from link.traffic import Traffic
 
 _WORD_BYTES: Final = 4  # of dealt and replicated columns
@@ -64,7 +64,7 @@ def pair_products_traffic(traffic: Traffic, holders: tuple[str, str], *, rows: i
     """Enters `ot_matrix.pair_products` of columns of so many rows."""
     plan, chain = Arrangement.of(rows, pairs), _Chain(holders)
     sender, receiver = holders if plan.second_chooses else holders[::-1]
-    _enter_vectors(traffic, sender, receiver, plan.work, 1)
+    vectors_traffic(traffic, sender, receiver, plan.work, 1)
     chain.at[sender], chain.at[receiver] = chain.transfers(sender, receiver, len(plan.work))
     _enter_lifting(traffic, chain, holders, len(pairs), number_of_chunks(rows))
     traffic.rounds += chain.longest
@@ -90,11 +90,6 @@ def pair_products_work(rows: int, pairs: Pairs) -> TransferWork:
         sum(map(transfers_of, plan.work)) + lifted,
         sum(map(corrections_of, plan.work)) + lifted,
     )
-
-
-def _enter_vectors(traffic: Traffic, sender: str, receiver: str, work: Sequence[Batch], word_bytes: int) -> None:
-    traffic.send(receiver, sender, sum(rows_bytes(transfers_of(batch)) for batch in work), len(work))
-    traffic.send(sender, receiver, sum(map(corrections_of, work)) * word_bytes, len(work))
 
 
 def _enter_lifting(traffic: Traffic, chain: _Chain, holders: tuple[str, str], sums: int, each: int) -> None:
@@ -200,7 +195,7 @@ def spanning_products_traffic(
         begun, ends = chain.at[later], [chain.at[later]]
         for earlier in parties[: parties.index(later)]:
             for part in parts_of(every, stop - start, word, earlier, later):
-                _enter_vectors(traffic, earlier, later, part.work, word_bytes)
+                vectors_traffic(traffic, earlier, later, part.work, word_bytes)
                 chain.at[later] = begun  # all of its parts begin at once, an earlier party's one after another
                 chain.at[earlier], end = chain.transfers(earlier, later, len(part.work))
                 ends.append(end)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from crypto.primitives.bit_matrix import ROWS
 from crypto.primitives.groups.point_hash import KEY_BYTES as STORE_SEED_BYTES
 from crypto.primitives.groups.ristretto255 import POINT_BYTES
@@ -16,6 +18,7 @@ from crypto.protocols.transfers.oprf_check import rows_of
 from crypto.protocols.transfers.ot_checked import EXTRA, SUMS
 from crypto.protocols.transfers.ot_checked import SEED_BYTES as CHECK_SEED_BYTES
 from crypto.protocols.transfers.ot_extension import BATCH, batches
+from crypto.protocols.transfers.vector_transfers import Batch, corrections_of, transfers_of
 from link.traffic import Traffic
 
 
@@ -44,6 +47,12 @@ def correlated_traffic(traffic: Traffic, sender: str, receiver: str, number: int
     messages = -(-number // BATCH)
     traffic.send(receiver, sender, rows_bytes(number), messages)
     traffic.send(sender, receiver, number * word_bytes, messages)
+
+
+def vectors_traffic(traffic: Traffic, sender: str, receiver: str, work: Sequence[Batch], word_bytes: int) -> None:
+    """Enters `send_vectors`: rounds as `vector_transfers.rounds`, which the caller counts."""
+    traffic.send(receiver, sender, sum(rows_bytes(transfers_of(batch)) for batch in work), len(work))
+    traffic.send(sender, receiver, sum(map(corrections_of, work)) * word_bytes, len(work))
 
 
 def checked_traffic(traffic: Traffic, sender: str, receiver: str, number: int) -> None:

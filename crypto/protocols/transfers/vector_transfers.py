@@ -20,7 +20,7 @@ Source: Asharov, Lindell, Schneider and Zohner, CCS 2013, section 5 (correlated 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -88,20 +88,24 @@ def batches(rows: int, widths: Sequence[int], word: Word) -> list[Batch]:
         widths: By the receiver's column, the number of correlations, at most `MAX_WIDTH`.
         word: The correlations' type.
     """
+    columns = list(enumerate(widths))
+    return packed(
+        [Segment(column, stretch, width) for stretch in stretches(rows) for column, width in columns if width], word
+    )
+
+
+def packed(segments: Iterable[Segment], word: Word) -> list[Batch]:
+    """Segments in batches, in their order; each segment fits one."""
     word_bytes = np.dtype(word).itemsize
     cut: list[Batch] = []
     transfers = size = 0
-    for stretch in stretches(rows):
-        for column, width in enumerate(widths):
-            if width == 0:
-                continue
-            segment = Segment(column, stretch, width)
-            more = segment.length * width * word_bytes
-            transfers, size = transfers + segment.length, size + more
-            if not cut or transfers > BATCH or size > BATCH_BYTES:
-                cut.append([])
-                transfers, size = segment.length, more
-            cut[-1].append(segment)
+    for segment in segments:
+        more = segment.length * segment.width * word_bytes
+        transfers, size = transfers + segment.length, size + more
+        if not cut or transfers > BATCH or size > BATCH_BYTES:
+            cut.append([])
+            transfers, size = segment.length, more
+        cut[-1].append(segment)
     return cut
 
 
@@ -150,7 +154,8 @@ async def send_vectors(
         seeds: From `TwoParty.sending`, for this call alone.
         work: From `batches`, the receiver's own.
         word: The correlations' type, the receiver's own.
-        correlations: Gives a segment's correlations `in_blocks`; called off the event loop.
+        correlations: Gives a segment's correlations `in_blocks`; called off the event loop, after all calls of `keep`
+            with segments before.
         keep: Takes the sender's words, of which the receiver's are larger by choice · correlation; called likewise.
 
     Raises:

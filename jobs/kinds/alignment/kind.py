@@ -58,8 +58,8 @@ class Alignment(Kind):
             watched(spec, result),
             align.openings(task, parties),
             align.learned(task, parties),
-            align.collusion(parties, task.mode),
-            align.worst(parties, task.mode),
+            align.collusion(parties),
+            align.worst(parties),
         )
 
     def charge(self, spec: JobSpec) -> Charge:

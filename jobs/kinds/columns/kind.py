@@ -14,7 +14,7 @@ from jobs.kinds.itemsets_finding import FoundItemsets
 from jobs.kinds.itemsets_kind import ITEMSETS, ItemsetsKind, check_exact
 from jobs.kinds.key import Key
 from jobs.kinds.kind import ALL, EXACT, Disclosure, Facet, Unions
-from jobs.kinds.rows.kind import OF_BOTH, OF_PSEUDONYMS, mining_watched
+from jobs.kinds.rows.kind import OF_BOTH, mining_watched
 from jobs.kinds.words import cut_to_top, exact_result, excluded
 from jobs.privacy_account import Charge
 from jobs.spec.job import JobSpec
@@ -56,7 +56,7 @@ class Columns(ItemsetsKind):
 
     def disclosure(self, spec: JobSpec) -> Disclosure:
         task, parties = vertical_mining(spec), spec.job.parties
-        of_unions = OF_BOTH if several(task.groups) else OF_PSEUDONYMS if self.unions(spec).taken else ""
+        of_unions = OF_BOTH if several(task.groups) else ""
         return Disclosure(
             exact_result(spec),
             mining_watched(spec, of_unions),
@@ -83,7 +83,10 @@ class Columns(ItemsetsKind):
         """Pseudonyms of items of a group of three or more are united: its first member sees what two others share."""
         found = of_alignment(spec)
         larger = any(len(members) > 2 for members in spec.groups.values())
-        return found._replace(merges=found.merges + 1) if larger else found
+        if not larger:
+            return found
+        rows = f"{found.otherwise} and " if found.taken else ""
+        return found._replace(merges=1, otherwise=f"{rows}groups of two parties")
 
     def refusals(self, spec: JobSpec) -> frozenset[str]:
         return frozenset({"attempt", "ids", "cells"})

@@ -9,13 +9,13 @@ from crypto.protocols.alignment.costs import AlignmentSizes, list_disk_bytes
 from crypto.protocols.alignment.list_limits import LIST_MEMORY
 from jobs.kinds.columns.parameters import mines, vertical_mining
 from jobs.kinds.columns.plan_engines import engine_variants, of_engines, why
-from jobs.kinds.columns.plan_figures import After, VerticalFigures, row_union
+from jobs.kinds.columns.plan_figures import After, VerticalFigures
 from jobs.kinds.columns.plan_sizes import MOST_ROWS, ExpectedColumns
 from jobs.plan.alternatives import alternative, is_possible
 from jobs.plan.answer import Answer
-from jobs.plan.assumptions import of_network, of_unions
+from jobs.plan.assumptions import of_network
 from jobs.plan.plan import Alternative, Batch, Plan
-from jobs.plan.prices import ENCODE_CELL_S, PROCESS_BYTES, union_machine_s
+from jobs.plan.prices import ENCODE_CELL_S, PROCESS_BYTES
 from jobs.plan.session_plan import session_plan
 from jobs.spec.job import JobSpec
 from link.files.printable import enumeration
@@ -126,9 +126,6 @@ def _assumptions(spec: JobSpec, answers: Mapping[str, Answer], found: ExpectedCo
         lines.append(f"All {common:,} rows of the party with the fewest are taken to be common; fewer cost less.")
     if mines(spec):
         lines += _of_mining(spec, found)
-    if spec.alignment.mode == "union":
-        speeds = {name: answer.speed for name, answer in answers.items()}
-        lines += of_unions(union_machine_s(row_union(spec, found.sizes), speeds, spec.job.parties[0]))
     lines.append(of_network(spec, latency_s))
     return lines
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from itertools import combinations
 
 from crypto.params import STANDARD_128
 from crypto.protocols.alignment.costs import (
@@ -12,14 +13,16 @@ from crypto.protocols.alignment.costs import (
     cardinality_traffic,
     cardinality_work,
     compared,
+    compared_in_turns,
     function_bytes,
     intersection_traffic,
     intersection_work,
+    row_union_bytes,
     row_union_traffic,
+    row_union_work,
 )
 from crypto.protocols.sums.costs import agreement_traffic
 from crypto.protocols.union.joint_prf_costs import PrfSizes, prf_work
-from crypto.protocols.union.lists import ListSizes
 from jobs.kinds.alignment.parameters import row_alignment
 from jobs.kinds.columns.parameters import mines, vertical_mining
 from jobs.kinds.columns.plan_sizes import ExpectedColumns
@@ -93,37 +96,28 @@ class VerticalFigures(SessionFigures):
 def _alignment_traffic(traffic: Traffic, spec: JobSpec, sizes: RunSizes) -> None:
     """Enters the alignment of a job that does not mine."""
     task = row_alignment(spec)
-    if task.mode == "union":
-        row_union_traffic(traffic, sizes.rows, merger=task.merger, bound=task.bound)
-        return
-    enter = intersection_traffic if task.mode == "intersection" else cardinality_traffic
-    enter(traffic, AlignmentSizes.of(sizes.rows, sizes.common, task.bound), task.merger)
+    enter = {"intersection": intersection_traffic, "cardinality": cardinality_traffic, "union": row_union_traffic}
+    enter[task.mode](traffic, AlignmentSizes.of(sizes.rows, sizes.common, task.bound), task.merger)
 
 
 def _alignment_s(spec: JobSpec, sizes: RunSizes, speeds: Speeds) -> float:
-    """Every party works all the time."""
-    merger, bound = spec.job.parties[0], spec.alignment.bound
-    if spec.alignment.mode != "union":
-        lists, transfers, compared_s = AlignmentSizes.of(sizes.rows, sizes.common, bound), 0, 0.0
-        if spec.alignment.mode == "intersection":
+    """Every party works all the time; in a union parties take turns, and two at a time compare."""
+    lists, transfers = AlignmentSizes.of(sizes.rows, sizes.common, spec.alignment.bound), 0
+    pairs, of_each = list[tuple[str, str]](), (0, 0)
+    match spec.alignment.mode:
+        case "intersection":
             work, values = intersection_work(lists)
-        else:
+        case "cardinality":
             work, values, transfers = cardinality_work(lists)
-            work += AGREEMENT * (len(speeds) - 1)
-            compared_s = sum(
-                comparison_s(*compared(lists), (merger, other), speeds, order=False)
-                for other in speeds
-                if other != merger
-            )
-        taken = (values * VALUE_TRANSFERS + transfers) * max(speed.transfer_s for speed in speeds.values())
-        return compared_s + taken + work * max(speed.multiply_s for speed in speeds.values())
-    pseudonyms_s = _pseudonyms_s(PrfSizes.of(sizes.rows, bound), sizes.rows, speeds)
-    return pseudonyms_s + union_s(row_union(spec, sizes), speeds, merger)
-
-
-def row_union(spec: JobSpec, sizes: RunSizes) -> ListSizes:
-    """The union of the rows' pseudonyms, which an alignment by union carries out."""
-    return ListSizes.expected(sizes.rows, spec.alignment.bound)
+            first, *others = speeds
+            pairs, of_each = [(first, other) for other in others], compared(lists)
+        case _:
+            work, values, transfers = row_union_work(lists)
+            pairs, of_each = list(combinations(speeds, 2)), compared_in_turns(lists)
+    work += AGREEMENT * len(pairs)
+    compared_s = sum(comparison_s(*of_each, pair, speeds, order=False) for pair in pairs)
+    taken = (values * VALUE_TRANSFERS + transfers) * max(speed.transfer_s for speed in speeds.values())
+    return compared_s + taken + work * max(speed.multiply_s for speed in speeds.values())
 
 
 def _mining_s(task: VerticalMining, sizes: RunSizes, speeds: Speeds) -> float:
@@ -169,7 +163,9 @@ def _memory(spec: JobSpec, sizes: RunSizes, traffic: Traffic, party: str) -> int
     lists = AlignmentSizes.of(sizes.rows, sizes.common, spec.alignment.bound)
     if spec.alignment.mode == "cardinality":
         found = NODE_BYTES + cardinality_bytes(lists)
-    elif spec.alignment.mode == "intersection" and lists.takes_functions:
+    elif spec.alignment.mode == "union":
+        found = NODE_BYTES + row_union_bytes(lists)
+    elif lists.takes_functions:
         found = NODE_BYTES + function_bytes(lists)
     else:
         found = NODE_BYTES + POINT_COPIES * sum(sizes.rows.values()) * STANDARD_128.point_bytes

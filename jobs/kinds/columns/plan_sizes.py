@@ -18,9 +18,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crypto.params import STANDARD_128
+from crypto.protocols.alignment.costs import AlignmentSizes
 from crypto.protocols.products.chains import Itemset
 from crypto.protocols.union.joint_prf import PSEUDONYM_BYTES
-from crypto.protocols.union.lists import ListSizes
 from crypto.protocols.union.prefix_costs import AskedBits
 from jobs.kinds.columns.made_up_itemsets import Split, made_up
 from jobs.kinds.columns.parameters import mines, vertical_mining
@@ -80,7 +80,7 @@ class ExpectedColumns:
         if mines(spec):  # with fewer the job would end
             asked = spec.itemsets.min_support
             common = min(max(common, asked if isinstance(asked, int) else 1), MOST_ROWS)
-        positions = ListSizes.expected(rows, spec.alignment.bound).elements if union else common
+        positions = AlignmentSizes.of(rows, common, spec.alignment.bound).positions if union else common
         nothing = dict.fromkeys(answers, Names(0, 0))
         none_named, none = dict.fromkeys(holders, Names(0, 0)), dict.fromkeys(holders, 0)
         groups = {name: _group_sizes(each, 0, 0) for name, each in holders.items() if len(each) > 1}

@@ -81,7 +81,7 @@ class Rows(ItemsetsKind):
         task, parties = horizontal_mining(spec), spec.job.parties
         taken = any(line.label in _UNIONS for line in openings(task, parties))
         merges = int(task.hides_names and len(parties) > 2)
-        return Unions(taken, merges, bound=spec.union.bound, encrypted=task.hides_names)
+        return Unions(taken, merges, bound=spec.union.bound, squared=task.hides_names)
 
     def refusals(self, spec: JobSpec) -> frozenset[str]:
         return frozenset() if spec.itemsets.catalogue is None else frozenset({"strangers"})

@@ -54,7 +54,7 @@ def learned(task: VerticalMining, parties: tuple[str, ...]) -> tuple[Learned, ..
         ),
         *_of_items(task, parties),
         Learned(parties, "membership", "the names of all parties' columns").main("names of all columns"),
-        *alignment_disclosure.leakage(task.mode, parties, task.merger, task.bound),
+        *alignment_disclosure.leakage(task.mode, parties, task.bound),
     ]
     if task.mode == "union":
         lines.append(Learned(parties, "size", _numbers(task)))
@@ -93,7 +93,7 @@ def collusion(task: VerticalMining, parties: tuple[str, ...]) -> str:
     products = chosen_engine(task).collusion(task, parties)
     if task.disclose != "candidates":
         products += f"; sums that stay hidden withstand all parties but {first} and {second} together"
-    return f"{products}; {align.collusion(parties, task.mode)}"
+    return f"{products}; {align.collusion(parties)}"
 
 
 def worst(task: VerticalMining, parties: tuple[str, ...]) -> str:
@@ -107,7 +107,7 @@ def worst(task: VerticalMining, parties: tuple[str, ...]) -> str:
     if read:
         return read
     if task.disclose == "candidates":
-        return align.worst(parties, task.mode)
+        return align.worst(parties)
     return f"{first} and {second} together could compute supports that stay hidden"
 
 

@@ -153,10 +153,8 @@ def mining_traffic(traffic: Traffic, task: VerticalMining, sizes: RunSizes) -> N
     _agreements_traffic(traffic, task)
     agreed, traffic.rounds = traffic.rounds, begun
     _names_traffic(traffic, sizes.columns)
-    if task.mode == "union":
-        row_union_traffic(traffic, sizes.rows, merger=task.merger, bound=task.bound)
-    else:
-        intersection_traffic(traffic, AlignmentSizes.of(sizes.rows, sizes.common, task.bound), task.merger)
+    align_traffic = row_union_traffic if task.mode == "union" else intersection_traffic
+    align_traffic(traffic, AlignmentSizes.of(sizes.rows, sizes.common, task.bound), task.merger)
     traffic.rounds = max(traffic.rounds, agreed)  # they go beside one another
     _repeated_traffic(traffic, task, sizes)
     costs = holders_costs(chosen_engine(task), task, parties)

@@ -51,6 +51,9 @@ def private(model: str, **changes: Any) -> JobSpec:
     return job(**partition, privacy={key: value for key, value in (given | changes).items() if value is not None})
 
 
+OF_THREE = {"a": ["north", "south", "east"], "b": ["west"]}
+
+
 def columns(*parties: str, itemsets: dict[str, Any] | None = None, **tables: Any) -> JobSpec:
     """A vertical job of north and others."""
     contents = {
@@ -182,7 +185,7 @@ REFUSED: list[tuple[dict[str, Any], JobSpec, dict[str, Any]]] = [
     ({"min_support": Decimal("0.02")}, private("local"), {}),
     ({"approval": [{"parties": ["south", "east"], "decide": "refuse"}]}, job(), {}),
     ({"max_unions": 2}, job(itemsets={"min_support": "0.1", "universe": "hidden"}), {"unions": 2}),
-    ({"max_unions": 2}, columns("south", "east", align={"mode": "union"}), {"unions": 3}),
+    ({"max_unions": 2}, columns("south", "east", "west", groups=OF_THREE, align={"mode": "union"}), {"unions": 3}),
 ]
 
 

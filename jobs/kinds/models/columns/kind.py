@@ -87,7 +87,7 @@ def _collusion(spec: JobSpec) -> str:
     parties = spec.job.parties
     if len(parties) == 2:
         return "none is needed: each of the two parties is alone"
-    rows = align.collusion(parties, spec.alignment.mode)
+    rows = align.collusion(parties)
     if spec.k_means is not None:
         first, second = spec.compute
         hidden = (

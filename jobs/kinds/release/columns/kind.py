@@ -39,7 +39,7 @@ class ReleaseOfColumns(ReleaseKind):
             spec,
             openings(task, parties, common),
             learned(task, parties, common),
-            collusion(task, parties, common),
+            collusion(task, parties),
             worst(task, parties),
         )
 

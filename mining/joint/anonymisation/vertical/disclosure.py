@@ -101,7 +101,7 @@ def learned(task: JointAnonymisation, parties: Sequence[str], alignment: RowAlig
     return tuple(lines)
 
 
-def collusion(task: JointAnonymisation, parties: Sequence[str], alignment: RowAlignment) -> str:
+def collusion(task: JointAnonymisation, parties: Sequence[str]) -> str:
     """Which parties may work together without learning more, in words."""
     if len(parties) == 2:
         return "none is needed: each of the two parties is alone"
@@ -109,7 +109,7 @@ def collusion(task: JointAnonymisation, parties: Sequence[str], alignment: RowAl
     return (
         f"counts withstand all parties but {first} and {second}, which together could learn them; rows withstand all "
         f"but {task.collector} and {task.shuffler}, which together read all parties' published parts of all common "
-        f"rows; of the alignment, {align.collusion(parties, alignment.mode)}"
+        f"rows; of the alignment, {align.collusion(parties)}"
     )
 
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from itertools import combinations
 from typing import Any
 
@@ -12,8 +11,8 @@ import pytest
 from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
+from crypto.protocols.alignment import choices, matches, shared_count
 from crypto.protocols.alignment import costs as alignment_costs
-from crypto.protocols.alignment import shared_count
 from crypto.protocols.alignment.alignment import cardinality
 from crypto.protocols.alignment.bins import table_of
 from crypto.protocols.alignment.costs import AlignmentSizes, cardinality_traffic, compared
@@ -26,21 +25,29 @@ from crypto.protocols.union.size_classes import LISTS
 from link.errors import ComineError, MalformedMessage, PeerError, ProtocolViolation
 from link.session import Session
 from link.traffic import Traffic
-from protos.v1 import alignment_pb2, oblivious_prf_pb2, oblivious_transfer_pb2, shares_pb2
 from protos.v1.link_pb2 import Frame, Opening
+from tests.crypto.protocols.alignment.worlds import (
+    COMMON,
+    HONEST,
+    UNIFORM,
+    Held,
+    assert_sends_alike,
+    changed,
+    is_fair,
+    kind_of,
+    parties_and_rows,
+    sample,
+    world,
+)
 from tests.crypto.protocols.set_union_world import NAMES
-from tests.crypto.protocols.two_party_world import assert_alike
 from tests.errors import fails
 from tests.examples import examples
 from tests.faulty_world import Rewrite, run_faulty_parties
 from tests.traffic import assert_planned
 from tests.world import run_parties
 
-Held = Mapping[str, Sequence[bytes]]
 LABEL = "cardinality"
 MERGER = NAMES[0]
-MESSAGES = (alignment_pb2, oblivious_prf_pb2, oblivious_transfer_pb2, shares_pb2)
-UNIFORM = ("CodeColumns", "ProgrammedRows", "ExtensionRows", "EncryptedMessages", "LeafTables", "MaskedOperands")
 
 
 def run(held: Held, *, merger: str = MERGER, bound: int | None = None, **options: Any):
@@ -70,21 +77,6 @@ def assert_counted(held: Held, **options: Any) -> None:
     assert {number for number, _ in run(held, **options).values()} == {common_to(held)}
 
 
-def sample(name: str, size: int, first: int = 0) -> list[bytes]:
-    return [b"%s %d" % (name.encode(), number) for number in range(first, first + size)]
-
-
-identifiers = st.text(max_size=8).map(str.encode) | st.binary(max_size=20) | st.sampled_from([b"", b"\0", b"\0\0"])
-
-
-@st.composite
-def parties_and_rows(draw: st.DrawFn) -> dict[str, list[bytes]]:
-    universe = draw(st.lists(identifiers, max_size=12, unique=True))
-    some = st.lists(st.sampled_from(universe), max_size=12, unique=True) if universe else st.just([])
-    everywhere = draw(some)
-    return {name: list(dict.fromkeys([*draw(some), *everywhere])) for name in NAMES[: draw(st.integers(2, 5))]}
-
-
 # -- what comes out ----------------------------------------------------------------------------------------------------
 @examples(4, 6, suppress_health_check=[HealthCheck.too_slow])
 @given(held=parties_and_rows(), place=st.integers(0, 4), bound=st.sampled_from([None, 12, 19]))
@@ -106,7 +98,7 @@ def test_what_all_but_one_hold_does_not_count(without):
 
 def test_lists_of_several_parts_and_blocks(monkeypatch):
     monkeypatch.setattr(oprf, "MOST_KEYS", 200)
-    monkeypatch.setattr(shared_count, "BLOCK", 300)
+    monkeypatch.setattr(choices, "BLOCK", 300)
     assert_counted({name: sample("row", 400, 30 * place) for place, name in enumerate(NAMES[:3])})
 
 
@@ -129,70 +121,30 @@ def test_a_random_word_meets_a_target_at_most_once_in_2_to_40_runs():
 
 
 # -- what a party sees, and what several see together ------------------------------------------------------------------
-COMMON = sample("common", 5)
-HONEST = (  # what the honest party holds beside what the others hold; the declared output is the same
-    [*COMMON, *sample("h", 4)],
-    [*sample("other", 40), *COMMON],
-    [*COMMON, *sample("first", 9)],
-)
-
-
-def world(parties: int, honest: int, own: Sequence[bytes]) -> dict[str, list[bytes]]:
-    """One party holds this; of the others the first holds more than the rest."""
-    held = {name: [*COMMON, *sample("rest", 6)] for name in NAMES[:parties]}
-    held[NAMES[not honest]] += sample("first", 9)
-    return held | {NAMES[honest]: list(own)}
-
-
-def data_of(frame: Frame) -> bytes:
-    name = frame.type.rpartition(".")[2]
-    (kind,) = (getattr(module, name) for module in MESSAGES if hasattr(module, name))
-    found: bytes = kind.FromString(frame.body).data
-    return found
-
-
-def is_fair(bits: Any) -> bool:
-    """Fair bits are not with a chance of 10^-8."""
-    return bool(abs(int(bits.sum(dtype=np.int64)) - bits.size / 2) <= np.sqrt(bits.size / 2 * np.log(2 / 1e-8)))
-
-
 @pytest.mark.parametrize(("parties", "honest"), [(2, 0), (2, 1), (3, 0), (3, 1), (3, 2)])
 def test_messages_to_all_others_have_one_distribution_whatever_is_not_common(parties, honest):
-    """What an honest party sends is uniform, and the last table of a comparison is but for what fills up its word."""
-    shapes, before = set(), dict[str, Any]()
-    for own in HONEST[:parties]:
-        found = defaultdict[str, list[bytes]](list)
+    def seen(own: Sequence[bytes]) -> list[Frame]:
+        frames: list[Frame] = []
         for seed in range(2):
-            frames: list[Frame] = []
             ended = run(world(parties, honest, own), bound=64, seed=seed, frames=frames)
             assert {number for number, _ in ended.values()} == {len(COMMON)}
-            sent = [frame for frame in frames if frame.sender == NAMES[honest]]
-            for frame in sent:
-                if (kind := frame.type.rpartition(".")[2]) in UNIFORM:
-                    found[kind].append(data_of(frame))
-        shapes.add(tuple(sorted((f.sender, f.receiver, f.lane, f.seq, f.type, f.last, len(f.body)) for f in frames)))
-        assert len(found) >= 3
-        for kind, parts in found.items():
-            data = np.frombuffer(b"".join(parts), np.uint8)
-            assert_alike(data, before.setdefault(kind, data))
-            if kind != "LeafTables":
-                columns = np.unpackbits(data[: len(data) // 8 * 8].reshape(-1, 8), axis=1).T
-                assert all(map(is_fair, [columns, *columns]))
-    assert len(shapes) == 1
+        return frames
+
+    assert_sends_alike(NAMES[honest], map(seen, HONEST[:parties]))
 
 
 @pytest.mark.parametrize("own", HONEST)
 def test_what_the_merger_collects_shows_no_identifier_of_the_other(own, monkeypatch):
     """One word in each bin of its points, all different and fair, whether the other holds the point or not."""
     collected: list[Any] = []
-    collect = shared_count.collect
+    collect = matches.collect
 
     async def recorded(*args: Any) -> Any:
         found = await collect(*args)
         collected.extend(found)
         return found
 
-    monkeypatch.setattr(shared_count, "collect", recorded)
+    monkeypatch.setattr(matches, "collect", recorded)
     for seed in range(8):
         run(world(2, 1, own), bound=64, seed=seed)
     words = np.concatenate(collected)
@@ -243,7 +195,7 @@ def test_two_runs_on_the_same_rows_share_nothing():
     for seed in range(2):
         frames: list[Frame] = []
         run(world(2, 1, HONEST[0]), frames=frames, seed=seed)
-        bodies = [f.body for f in frames if f.type.rpartition(".")[2] in UNIFORM]
+        bodies = [f.body for f in frames if kind_of(f) in UNIFORM]
         seen.append({body[start : start + 16] for body in bodies for start in range(16, len(body) - 16)})
     assert not seen[0] & seen[1]
 
@@ -275,7 +227,7 @@ def test_it_sends_what_is_planned(parties, rows, bound, merger):
 
 def test_several_blocks_and_parts_send_what_is_planned(monkeypatch):
     monkeypatch.setattr(oprf, "MOST_KEYS", 300)
-    for module in (shared_count, alignment_costs):
+    for module in (choices, alignment_costs):
         monkeypatch.setattr(module, "BLOCK", 256)
     held = {name: sample("row", 400) for name in NAMES[:2]}
     traffic = Traffic(tuple(held))
@@ -292,21 +244,6 @@ def run_faulty(held: Held, rewrite: Rewrite = lambda frame: frame, crash: tuple[
     return run_faulty_parties(
         tuple(held), role, declared("cardinality", tuple(held), MERGER, None, LABEL), rewrite, crash
     )
-
-
-def changed(kind: str, sender: str, receiver: str, change: Any) -> Rewrite:
-    def rewrite(frame: Frame) -> Frame:
-        if not frame.type.endswith("." + kind) or (frame.sender, frame.receiver) != (sender, receiver):
-            return frame
-        (message_type,) = (getattr(module, kind) for module in MESSAGES if hasattr(module, kind))
-        message = message_type.FromString(frame.body)
-        message.data = change(message.data)
-        copy = Frame()
-        copy.CopyFrom(frame)
-        copy.body = message.SerializeToString()
-        return copy
-
-    return rewrite
 
 
 FEW = world(3, 1, HONEST[0])

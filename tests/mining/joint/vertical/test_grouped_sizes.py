@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 
 from coordinator.jobs.simulate import simulate_job
 from crypto.primitives.shares.xor import XorShare
+from crypto.protocols.alignment.costs import AlignmentSizes
 from crypto.protocols.comparison.two_party import TwoParty
 from crypto.protocols.union import prefix_union
-from crypto.protocols.union.lists import ListSizes
 from crypto.protocols.union.prefix_costs import AskedBits
 from crypto.protocols.union.shared_or import shared_or
 from jobs.kinds.columns.parameters import vertical_mining
@@ -90,7 +90,7 @@ def sizes_of(spec: JobSpec, data: Mapping[str, Table], result: Result, asked: Ma
     return RunSizes(
         rows=rows,
         common=result.n_rows,
-        positions=ListSizes.expected(rows, task.bound).elements,
+        positions=AlignmentSizes.of(rows, 0, task.bound).positions,
         columns={party: names_of(data[party].column_names) for party in parties},
         numbered={
             group.name: groups[group.name].positions.elements

@@ -14,8 +14,8 @@ import pytest
 
 from coordinator.jobs.simulate import simulate_job
 from crypto.protocols.alignment.alignment import LONG_LISTS
+from crypto.protocols.alignment.costs import AlignmentSizes
 from crypto.protocols.products.chains import Itemset
-from crypto.protocols.union.lists import ListSizes
 from jobs.kinds.columns.parameters import vertical_mining
 from jobs.loading import job_of
 from jobs.results.result import Result
@@ -71,8 +71,8 @@ def sizes_of(spec: JobSpec, data: Mapping[str, Table], result: Result) -> RunSiz
     task, parties = vertical_mining(spec), spec.job.parties
     rows = {party: data[party].n_rows for party in parties}
     assert result.n_rows is not None
-    union = ListSizes.expected(rows, task.bound)
-    positions = union.elements if task.mode == "union" else result.n_rows
+    union = AlignmentSizes.of(rows, result.n_rows, task.bound)
+    positions = union.positions if task.mode == "union" else result.n_rows
     least = minimum_count(task.min_support, result.n_rows)
     columns = {party: item_columns(data[party], task.itemisation) for party in parties}
     assert result.finding is not None
