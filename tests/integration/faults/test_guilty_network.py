@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from itertools import product
 from pathlib import Path
 from typing import Final, Literal
 
@@ -22,6 +23,7 @@ from tests.party.nodes import Nodes, hold, running, weekly
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("few_fakes")]
 
 Way = Literal["up", "down"]
+WAYS: Final[tuple[Way, ...]] = ("up", "down")
 KINDS: Final[dict[str, Callable[[bytes, int], bytes | None]]] = {
     "a bit": lambda data, at: data[:at] + bytes([data[at] ^ 0x10]) + data[at + 1 :],
     "twice": lambda data, at: data + data,
@@ -105,33 +107,36 @@ async def all_running(nodes: Nodes) -> None:
         await asyncio.sleep(0.01)
 
 
-@pytest.mark.parametrize("way", ["up", "down"])
-@pytest.mark.parametrize("kind", KINDS)
-def test_what_is_spoilt_on_the_way_to_the_coordinator_does_not_end_a_job(tmp_path: Path, way: Way, kind: str) -> None:
+def test_what_is_spoilt_on_the_way_to_the_coordinator_does_not_end_a_job(
+    tmp_path: Path, subtests: pytest.Subtests
+) -> None:
     """Whenever it happens while the job runs."""
 
     async def test() -> None:
-        async with running(tmp_path) as nodes:
+        async with running(tmp_path, policy="max_unions = 1000\n") as nodes:
             hub = nodes.authority.issue("analyst", "coordinator")
-            wire = Wire(nodes.addresses["south"])
-            addresses = {**nodes.addresses, "south": await wire.open()}
-            release = [hold(node) for node in nodes.nodes.values()]
-            job = asyncio.create_task(run_job(weekly(deadline="5m"), hub, addresses))
-            await all_running(nodes)
-            await asyncio.sleep(0.2)  # the coordinator watches by then; earlier faults are those of the next test
-            wire.fault = (way, wire.passed[way], kind)
-            for each in release:
-                each.set()
-            assert isinstance(await job, Result)
-            await wire.close()
+            for way, kind in product(WAYS, KINDS):
+                with subtests.test(way=way, kind=kind):
+                    wire = Wire(nodes.addresses["south"])
+                    addresses = {**nodes.addresses, "south": await wire.open()}
+                    release = [hold(node) for node in nodes.nodes.values()]
+                    job = asyncio.create_task(run_job(weekly(deadline="5m"), hub, addresses))
+                    await all_running(nodes)
+                    await asyncio.sleep(0.2)  # the coordinator watches by then; earlier faults are of the next test
+                    wire.fault = (way, wire.passed[way], kind)
+                    for each in release:
+                        each.set()
+                    assert isinstance(await job, Result)
+                    assert wire.spoilt
+                    await wire.close()
 
     asyncio.run(test())
 
 
-PARTS = 11  # of a job, each of which is spoilt at its first byte
+PARTS = 8  # of a job, each of which is spoilt at its first byte
 
 
-@pytest.mark.parametrize("way", ["up", "down"])
+@pytest.mark.parametrize("way", WAYS)
 def test_what_is_spoilt_at_any_byte_is_nobodys_inner_fault(tmp_path: Path, subtests: pytest.Subtests, way: Way) -> None:
     """From the first handshake to the result."""
 
@@ -180,8 +185,9 @@ def by_wire(folder: Path, dialling: str, dialled: str, port: int) -> Callable[[A
     return prepare
 
 
-# Who dials, and whom; and in which twelfth of a job: while it begins, in its midst, and as it ends.
-PAIRS = (("east", "north", 0), ("east", "south", 7), ("north", "south", 9))
+# Who dials, and whom; and in which twelfth of a job: while it begins, in its midst, and as it ends. Each kind of fault
+# comes each way, at the first and the last of them or at the second.
+PAIRS = (("east", "north", 0), ("east", "south", 7), ("north", "south", 10))
 
 
 @pytest.mark.parametrize(("dialling", "dialled", "part"), PAIRS)
@@ -200,13 +206,14 @@ def test_what_is_spoilt_between_two_parties_does_not_end_a_job(
                 before = dict(wire.passed)
                 expected = await run_job(weekly(deadline="5m"), hub, nodes.addresses)
             one_job = {way: wire.passed[way] - before[way] for way in wire.passed}
-            for way in one_job:
-                for kind in KINDS:
-                    with subtests.test(way=way, kind=kind):
-                        wire.spoilt, wire.fault = False, (way, wire.passed[way] + one_job[way] * part // 12, kind)
-                        found = await run_job(weekly(deadline="5m"), hub, nodes.addresses)
-                        assert wire.spoilt
-                        assert _itemsets(found) == _itemsets(expected)
+            for number, (way, kind) in enumerate(product(WAYS, KINDS)):
+                if (number + number // len(KINDS) + part) % 2:
+                    continue
+                with subtests.test(way=way, kind=kind):
+                    wire.spoilt, wire.fault = False, (way, wire.passed[way] + one_job[way] * part // 12, kind)
+                    found = await run_job(weekly(deadline="5m"), hub, nodes.addresses)
+                    assert wire.spoilt
+                    assert _itemsets(found) == _itemsets(expected)
             await wire.close()
 
     asyncio.run(test())
