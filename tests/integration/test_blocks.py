@@ -18,6 +18,7 @@ from party.jobs.job import Job
 from protos.v1 import control_pb2 as control
 from protos.v1.link_pb2 import Frame
 from protos.v1.plan_pb2 import EstimateRequest
+from tests.examples import slowly
 from tests.mining.partitioned.deadly_kernels import Deadly, Endless, lives
 from tests.party.nodes import DATA, Nodes, running, weekly
 
@@ -106,7 +107,7 @@ def test_nobody_sees_by_plan_steps_or_messages_where_auto_counts_rows(
     assert len(found[0]) > 30
 
 
-@pytest.mark.parametrize("model", ["distributed", "local", "shuffle", "blended"])
+@pytest.mark.parametrize("model", slowly(["distributed", "local", "shuffle", "blended"], now=[0]))
 def test_jobs_with_noise_run_over_blocks(tmp_path: Path, model: str) -> None:
     """The party with blocks perturbs its records, or counts them with noise, in its processes."""
     privacy: dict[str, object] = {"model": model, "epsilon": "4", "delta": "1e-6"}

@@ -32,12 +32,16 @@ def chains(itemsets: Iterable[Itemset], parties: Sequence[str]) -> list[Chain]:
     return made
 
 
+def beginnings(every: Iterable[Chain]) -> set[Chain]:
+    """All products that chains begin with: two columns or more, and not the last."""
+    return {chain[:length] for chain in every for length in range(2, len(chain))}
+
+
 def heads(every: Iterable[Chain]) -> list[list[Chain]]:
-    """By length, from 2: all that chains begin with but for their last column, each once, in ascending order."""
-    found: dict[int, set[Chain]] = {}
-    for chain in every:
-        for length in range(2, len(chain)):
-            found.setdefault(length, set()).add(chain[:length])
+    """By length, from 2: the beginnings of chains in ascending order."""
+    found: dict[int, list[Chain]] = {}
+    for beginning in beginnings(every):
+        found.setdefault(len(beginning), []).append(beginning)
     return [sorted(found[length]) for length in sorted(found)]
 
 

@@ -38,7 +38,7 @@ Source: Goldreich, Micali and Wigderson, STOC 1987 (products by pairwise transfe
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -48,7 +48,7 @@ from crypto.primitives.shares.additive import AdditiveShare
 from crypto.primitives.shares.masks import Words
 from crypto.protocols.comparison.lifting import lift_sums
 from crypto.protocols.comparison.two_party import TwoParty
-from crypto.protocols.products.chains import Chain, Itemset, chains, columns_of, heads
+from crypto.protocols.products.chains import Chain, Itemset, beginnings, chains, columns_of
 from crypto.protocols.sums.pairwise import PairwiseSecrets
 from crypto.protocols.sums.secure_sum import shared_sum
 from crypto.protocols.transfers.vector_transfers import (
@@ -89,13 +89,14 @@ class Part(NamedTuple):
     work: list[Batch]
 
     @classmethod
-    def of(cls, products: Sequence[Chain], rows: int, word: Word, *, kept: bool) -> Part:
+    def of(cls, products: Set[Chain], rows: int, word: Word, *, kept: bool) -> Part:
         """These products over so many rows, in such words."""
         by_column: dict[int, list[Chain]] = {}
-        for chain in sorted(products):
+        for chain in products:
             by_column.setdefault(chain[-1][1], []).append(chain)
         columns, groups, starts, done = [], [], [], 0
-        for column, every in sorted(by_column.items()):
+        for column in sorted(by_column):
+            every = sorted(by_column[column])
             for first in range(0, len(every), MAX_WIDTH):
                 columns.append(column)
                 groups.append(every[first : first + MAX_WIDTH])
@@ -125,7 +126,7 @@ def row_blocks(rows: int, itemsets: Sequence[Chain]) -> list[tuple[int, int]]:
     """Rows that are computed on together: public, each block of as many, beginning at a multiple of 8."""
     if not rows:
         return []
-    kept = max(1, sum(map(len, heads(itemsets)))) * np.dtype(word_for(rows)).itemsize
+    kept = max(1, len(beginnings(itemsets))) * np.dtype(word_for(rows)).itemsize
     number = -(-rows // max(LEAST_ROWS, KEPT_BYTES // kept))
     length = -(-rows // number // 8) * 8
     return [(start, min(start + length, rows)) for start in range(0, rows, length)]
@@ -137,12 +138,9 @@ def parts_of(itemsets: Sequence[Chain], rows: int, word: Word, earlier: str, lat
     def both(chain: Chain) -> bool:
         return chain[-1][0] == later and any(party == earlier for party, _ in chain)
 
-    begun = [chain for each in heads(itemsets) for chain in each]
-    counted = set(itemsets) - set(begun)
-    parts = [
-        Part.of([c for c in begun if both(c)], rows, word, kept=True),
-        Part.of([c for c in counted if both(c)], rows, word, kept=False),
-    ]
+    begun = set(filter(both, beginnings(itemsets)))
+    counted = set(filter(both, itemsets)) - begun
+    parts = [Part.of(begun, rows, word, kept=True), Part.of(counted, rows, word, kept=False)]
     return [part for part in parts if part.work]
 
 

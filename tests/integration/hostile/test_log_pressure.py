@@ -22,6 +22,7 @@ from link.pki.identity import Role
 from link.transports.grpc_channel import dial
 from protos.v1 import control_pb2 as control
 from protos.v1.control_pb2_grpc import ControlStub
+from tests.examples import slowly
 from tests.integration.processes import END_S, START_S, Organisations
 from tests.party.nodes import DATA
 
@@ -85,7 +86,7 @@ async def answers(world: Organisations, role: Role = "coordinator", name: str = 
 
 @pytest.mark.parametrize(
     ("full", "number"),
-    [(True, signal.SIGTERM), (False, signal.SIGTERM), (True, signal.SIGINT)],
+    slowly([(True, signal.SIGTERM), (False, signal.SIGTERM), (True, signal.SIGINT)], now=[0]),
 )
 def test_a_node_whose_log_nobody_reads_serves_and_ends_in_order(
     world: Organisations, full: bool, number: signal.Signals

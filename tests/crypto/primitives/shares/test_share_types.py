@@ -7,6 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).resolve().parents[3]
 
 MISUSES = """
@@ -78,6 +80,7 @@ async def protocols(session: Session, two: TwoParty, t: Triples, a: AdditiveShar
 """
 
 
+@pytest.mark.slow
 def test_misuse_does_not_type_check(tmp_path: Path) -> None:
     program = tmp_path / "misuse.py"
     program.write_text(MISUSES)

@@ -32,7 +32,7 @@ from protos.v1.link_pb2 import Frame, Opening
 from protos.v1.oblivious_prf_pb2 import CodeColumns, ProgrammedRows, StoreSeed
 from tests.crypto.protocols.set_union_world import NAMES
 from tests.errors import fails
-from tests.examples import examples
+from tests.examples import examples, slowly
 from tests.faulty_world import Rewrite, run_faulty_parties
 from tests.traffic import assert_planned
 from tests.world import run_parties
@@ -273,7 +273,7 @@ def pad(name: str, peer: str, run: Run, points: Any) -> Any:
     return hashed(rows, points, zero_shares.WORD_BYTES).view("<u8")
 
 
-@pytest.mark.parametrize("parties", [3, 4])
+@pytest.mark.parametrize("parties", slowly([3, 4], now=[0]))
 def test_colluders_do_not_learn_who_else_holds_what_one_of_them_lacks(parties):
     """The merger and south, who would learn it if shares of zero did not depend on who holds a point.
 

@@ -32,6 +32,7 @@ from mining.joint.anonymisation.rows import ReleasedRows
 from mining.partitioned.tables.rows import PartitionedTable
 from protos.v1.link_pb2 import Frame
 from tests.errors import fails
+from tests.examples import slowly
 from tests.mining.joint.anonymisation.anonymisation_jobs_world import job
 from tests.mining.joint.anonymisation.anonymisation_world import PARTIES, parted, people, table, task
 from tests.mining.joint.models.models_world import run
@@ -69,7 +70,7 @@ def in_blocks(own: Table, cuts: Sequence[int], folder: Path) -> PartitionedTable
     return partitioned(own, cuts, folder)
 
 
-@pytest.mark.parametrize("algorithm", ["optimal", "mondrian"])
+@pytest.mark.parametrize("algorithm", slowly(["optimal", "mondrian"], now=[0]))
 def test_the_release_and_the_messages_are_those_of_memory(tmp_path: Path, algorithm: str) -> None:
     cells, owners = people(40, 3), np.random.default_rng(1).integers(0, 2, 40)
     wanted = task(PARTIES[:2], k=2, models=(DistinctDiversity(2, "ill"),), algorithm=algorithm)

@@ -25,7 +25,7 @@ from protos.v1.link_pb2 import Frame, Opening
 from tests.crypto.protocols.products_world import assert_views_alike
 from tests.crypto.protocols.two_party_world import shapes_of
 from tests.errors import fails
-from tests.examples import examples
+from tests.examples import examples, slowly
 from tests.mining.joint.vertical.test_vertical_resume import attempt, found
 from tests.mining.joint.vertical.vertical_world import ENGINES, Name, assert_mined, mine_all, quick_keys
 from tests.world import run_parties
@@ -91,9 +91,9 @@ class Grid:
 
 
 @st.composite
-def grids(draw: st.DrawFn) -> Grid:
+def grids(draw: st.DrawFn, rows: int = 30) -> Grid:
     members = draw(st.lists(st.integers(1, 3), min_size=2, max_size=3).filter(lambda m: 3 <= sum(m) <= 6))
-    n = draw(st.integers(1, 30))
+    n = draw(st.integers(1, rows))
     cells, at = [], []
     for number in members:
         width = draw(st.integers(1, 2))
@@ -132,7 +132,7 @@ def test_equals_mining_the_joined_table(disclose: str, grid: Grid, least: int, d
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-@given(grids(), st.integers(1, 4))
+@given(grids(10), st.integers(1, 4))
 @examples(1, 2, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @pytest.mark.usefixtures("quick_keys")
 def test_every_engine_equals_mining_the_joined_table(engine: Name, grid: Grid, least: int) -> None:
@@ -233,7 +233,7 @@ OF_THIS_RUN = ("size classes", "rows", "frequent", "supports", "repeated")  # ma
 PREFIXES = ("item_positions/", "item_names/")  # under pseudonyms of this run
 
 
-@pytest.mark.parametrize(("watching", "engine"), [("p00", "ot"), ("p10", "replicated")])
+@pytest.mark.parametrize(("watching", "engine"), slowly([("p00", "ot"), ("p10", "replicated")], now=[1]))
 def test_a_view_does_not_tell_which_party_of_a_group_has_a_row(watching: str, engine: Name) -> None:
     """Rows change places between parties of one group, the watching one's own aside: frames of the same shapes, shares
     uniform and alike, and the same opened to it. Three splits; every statistical test errs with probability 1e-6.

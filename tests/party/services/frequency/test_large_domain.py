@@ -6,6 +6,8 @@ import asyncio
 from collections.abc import AsyncIterator
 from pathlib import Path
 
+import pytest
+
 from client.connection import Connection
 from client.outcome import Delivery, Status
 from client.reporter import FrequencyClient
@@ -20,6 +22,7 @@ from tests.party.services.frequency.specs import spec_of
 VALUES = 1_000_000
 
 
+@pytest.mark.slow
 def test_a_million_labels_reach_a_device_and_its_report_is_counted(tmp_path: Path) -> None:
     labels = [f"page-{number}" for number in range(VALUES)]
     lines = labels_of(labels)

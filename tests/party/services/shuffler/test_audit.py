@@ -7,6 +7,8 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from crypto.primitives.sealed import public_key_of
 from ldp.shuffling.onion import wrap
 from party.services.shuffler import policy
@@ -76,6 +78,7 @@ def test_what_is_discarded_since_too_few_are_left_is_told(tmp_path: Path) -> Non
     asyncio.run(test())
 
 
+@pytest.mark.slow
 def test_beyond_max_disk_nothing_is_taken_and_what_waits_still_leaves(tmp_path: Path) -> None:
     table = f"{POLICY}\nmax_disk = {1 << 20}"
 
