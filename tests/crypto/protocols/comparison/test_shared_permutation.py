@@ -13,8 +13,9 @@ from scipy.stats import chi2
 
 from crypto.primitives.permutation_network import layer_count, network_size, pass_layers, switches_for
 from crypto.primitives.shares.additive import AdditiveShare
-from crypto.protocols.comparison.shared_permutation import permute
+from crypto.protocols.comparison.shared_permutation import permute, switch_work
 from crypto.protocols.comparison.two_party import TwoParty
+from crypto.protocols.transfers import vector_transfers
 from link.errors import MalformedMessage
 from link.session import Session
 from protos.v1.link_pb2 import Frame
@@ -76,6 +77,15 @@ def test_rows_come_in_the_order_of_both(word: Any, number: int, width: int) -> N
     np.testing.assert_array_equal(permuted(values, [(A, first)], word), values[first])
     found = permuted(values, [(B, first), (A, second)], word)
     np.testing.assert_array_equal(found, values[first][second])
+
+
+def test_layers_come_in_order_where_one_takes_several_batches(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(vector_transfers, "STRETCH", 8)
+    monkeypatch.setattr(vector_transfers, "BATCH", 24)
+    chance = np.random.default_rng(0)
+    values, order = chance.integers(0, 1 << 16, (37, 3)).astype(np.uint16), chance.permutation(37)
+    assert len(switch_work(37, 3, np.uint16)) == 15  # of three stretches each; eleven layers have four
+    np.testing.assert_array_equal(permuted(values, [(B, order)], np.uint16), values[order])
 
 
 def test_messages_have_the_same_shape_whatever_rows_and_order() -> None:

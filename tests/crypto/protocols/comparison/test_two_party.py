@@ -17,8 +17,14 @@ from crypto.protocols.comparison.and_triples import make_triples
 from crypto.protocols.comparison.comparison import at_least
 from crypto.protocols.comparison.multiplication import multiply
 from crypto.protocols.comparison.shared_bits import conjunction, open_bits, open_values
-from crypto.protocols.comparison.two_party import TwoParty
-from crypto.protocols.transfers.ot_extension import batches, receive_random, send_random
+from crypto.protocols.comparison.two_party import InTurn, TwoParty
+from crypto.protocols.transfers.ot_extension import (
+    batches,
+    receive_correlated,
+    receive_random,
+    send_correlated,
+    send_random,
+)
 from link.disclosure import Declared
 from link.errors import UndeclaredDisclosure, UnexpectedMessage
 from link.session import Session
@@ -75,6 +81,26 @@ def test_one_lane_serves_again_and_again_with_fresh_streams() -> None:
     assert len({b"".join(part.tobytes() for part in each) for each in taken[A]}) == 3
     rows = [ExtensionRows.FromString(f.body).data for f in frames]
     assert len(set(rows)) == len(rows) == 6
+
+
+def test_what_follows_one_another_begins_one_stream_and_repeats_none_of_it() -> None:
+    frames: list[Frame] = []
+
+    async def part(lane: Session, parties: TwoParty) -> Any:
+        turns, found = InTurn(parties), []
+        for hop in (lane.lane("1"), lane.lane("2")):
+            if lane.me == A:
+                found.append(await send_correlated(hop, B, await turns.sending(hop), np.zeros(256, np.uint32)))
+            else:
+                seeds, bits = await turns.receiving(hop), np.zeros(256, np.uint8)
+                found.append(await receive_correlated(hop, A, seeds, bits, np.uint32))
+        return found
+
+    out = run_two(part, frames=frames)
+    np.testing.assert_array_equal(out[A], out[B])  # nothing is added
+    assert not np.intersect1d(*out[A]).size
+    rows = [ExtensionRows.FromString(f.body).data for f in frames if f.type == ExtensionRows.DESCRIPTOR.full_name]
+    assert len(set(rows)) == len(rows) == 2
 
 
 def test_nothing_is_agreed_before_it_is_asked_for_and_then_once() -> None:
