@@ -18,8 +18,8 @@ _LOST: Final = frozenset({PeerError.code, DeadlineExceeded.code, JobCancelled.co
 
 
 def goes_on(spec: JobSpec) -> bool:
-    """Whether the parties of such a job keep what its levels disclose, so that another attempt can go on from there."""
-    return kind_of(spec).resumes
+    """Whether the parties of such a job keep what is disclosed on the way, for another attempt to go on from there."""
+    return kind_of(spec).resumes(spec)
 
 
 def lost(code: str) -> bool:
@@ -36,7 +36,7 @@ def hindrance(spec: JobSpec, error_code: str, attempts: int) -> str:
         attempts: How many it has had.
     """
     if not goes_on(spec):
-        return "only jobs that mine itemsets over columns can go on"
+        return 'only jobs over columns can go on, those that do not mine with [align] mode = "intersection"'
     if not lost(error_code):
         return "only a job that lost a party or its data, was cancelled or met its deadline can go on"
     if attempts >= MAX_ATTEMPTS:

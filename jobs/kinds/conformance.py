@@ -33,7 +33,7 @@ from link.errors import ConfigurationError
 from link.executor import ThreadExecutor
 from link.pki.authority import Authority
 from link.transports.memory import Hub
-from mining.joint.progress import KeptLevel, LevelKeeper
+from mining.joint.progress import KeptLevel, KeptRows, LevelKeeper
 from protos.v1.plan_pb2 import Speed
 
 _SEED: Final = 7
@@ -267,18 +267,29 @@ def costs_what_its_plan_says(example: Example) -> None:
 
 def goes_on_or_says_that_it_cannot(example: Example) -> None:
     """A kind that resumes goes on from what its parties kept, and finds the same; another keeps nothing."""
-    parties = example.spec.job.parties
-    kept: dict[str, list[KeptLevel]] = {party: [] for party in parties}
-    first = example.attempt({party: LevelKeeper(None, kept[party].append) for party in parties}, 1)
-    _require(any(kept.values()) <= example.kind.resumes, "resumes is False, and parties keep levels")
-    if not example.kind.resumes:
+    parties, resumes = example.spec.job.parties, example.kind.resumes(example.spec)
+    levels: dict[str, list[KeptLevel]] = {party: [] for party in parties}
+    rows: dict[str, list[KeptRows]] = {party: [] for party in parties}
+    keepers = {party: LevelKeeper(None, levels[party].append, None, rows[party].append) for party in parties}
+    first = example.attempt(keepers, 1)
+    kept = [bool(levels[party] or rows[party]) for party in parties]
+    _require(any(kept) <= resumes, "resumes is False, and a party has kept something")
+    if not resumes:
         return
-    _require(all(kept.values()), "resumes is True, and a party has kept nothing")
-    again = example.attempt({party: LevelKeeper(tuple(levels[:1])) for party, levels in kept.items()}, 2)
+    _require(all(kept), "resumes is True, and a party has kept nothing")
+    keepers = {
+        party: LevelKeeper(tuple(levels[party][:1]), rows=rows[party][0] if rows[party] else None) for party in parties
+    }
+    again = example.attempt(keepers, 2)
     for party in example.spec.learners:
-        before, after = (run[party].outcome.finding for run in (first, again))
-        same = before is not None and after is not None and before.canonical().pack() == after.canonical().pack()
+        before, after = (_packed(run[party]) for run in (first, again))
+        same = before == after
         _require(same, f"{party} has found something else in another attempt")
+
+
+def _packed(run: PartyRun) -> tuple[int | None, bytes]:
+    finding = run.outcome.finding
+    return run.outcome.n_rows, b"" if finding is None else finding.canonical().pack()
 
 
 CHECKS: Final[tuple[Check, ...]] = (

@@ -107,7 +107,6 @@ class Kind(ABC):
             who load kinds too, compute nothing. A kind may have a method `run` instead.
         planning: The module whose function `estimate` plans a job, loaded where one is planned; or it has the method.
         data: The kind of data that parties bring.
-        resumes: Whether parties keep what is disclosed on the way, so that another attempt can go on from there.
         in_blocks: Whether parties' rows may lie in blocks, as `mining.data.rows.Rows` or
             `mining.data.table_rows.TableRows`; otherwise they are in memory. See `takes_blocks`.
         estimates: Whether what it finds are estimates, with intervals.
@@ -120,7 +119,6 @@ class Kind(ABC):
     computation: ClassVar[str]
     planning: ClassVar[str]
     data: ClassVar[DataKind]
-    resumes: ClassVar[bool] = False
     in_blocks: ClassVar[bool] = False
     estimates: ClassVar[bool] = False
     perturbs: ClassVar[bool] = False
@@ -199,6 +197,10 @@ class Kind(ABC):
     @abstractmethod
     def unions(self, spec: JobSpec) -> Unions:
         """The unions and alignments that a job takes."""
+
+    def resumes(self, spec: JobSpec) -> bool:
+        """Whether parties keep what is disclosed on the way, so that another attempt can go on from there."""
+        return False
 
     @abstractmethod
     def refusals(self, spec: JobSpec) -> frozenset[str]:

@@ -20,15 +20,18 @@ from numpy.typing import NDArray
 from crypto.primitives.scratch_file import ScratchLimits
 from crypto.protocols.alignment import alignment
 from crypto.protocols.alignment import disclosure as alignment_disclosure
+from crypto.protocols.alignment.common_rows import Rows
 from crypto.protocols.alignment.disclosure import Mode
 from crypto.protocols.alignment.list_limits import IN_MEMORY
-from crypto.protocols.sums.pairwise import agree
+from crypto.protocols.sums.pairwise import PairwiseSecrets, agree
 from link.disclosure import Declared, Learned
 from link.session import Session
 from mining.data.row_ids import AS_THEY_ARE, IdNormalisation
 from mining.data.table_rows import TableRows
 from mining.data.tables import Table
+from mining.joint import progress
 from mining.joint.collusion import NOBODY_ELSE
+from mining.joint.progress import KEEPS_NOTHING, KeptRows, LevelKeeper, common_rows
 
 POSITION: Final = "position"
 AT_ONCE: Final = 1 << 20  # rows whose ids are looked up
@@ -68,7 +71,11 @@ class AlignedRows:
 
 
 async def align(
-    session: Session, table: TableRows, task: RowAlignment, limits: ScratchLimits = IN_MEMORY
+    session: Session,
+    table: TableRows,
+    task: RowAlignment,
+    limits: ScratchLimits = IN_MEMORY,
+    keeper: LevelKeeper = KEEPS_NOTHING,
 ) -> AlignedRows:
     """Runs this party's part.
 
@@ -77,12 +84,14 @@ async def align(
         table: This party's table, of which the ids are used.
         task: The public parameters, equal at all parties.
         limits: What lists of ids may take at this party.
+        keeper: What this party has kept of earlier attempts, and how it keeps which rows are common.
 
     Raises:
         ConfigurationError: This party has more rows than the bound allows.
         InputDataError: Ids are empty or occur twice.
         MalformedMessage: A peer's messages are not as they must be.
-        ProtocolViolation: What came out cannot be an alignment of this party's rows.
+        ProtocolViolation: What came out cannot be an alignment of this party's rows, or a peer has kept another result
+            of an earlier attempt.
     """
     ids = await session.compute(table.row_ids, task.normalisation)
     secrets, lane, label = await agree(session.lane("keys")), session.lane("rows"), LABELS[task.mode]
@@ -94,12 +103,40 @@ async def align(
         rows = await alignment.union(lane, secrets, ids, merger=task.merger, bound=task.bound, label=label)
         found = AlignedRows(None, rows)
     else:
-        rows = await alignment.intersection(
-            lane, secrets, ids, merger=task.merger, bound=task.bound, label=label, limits=limits
-        )
+        rows = await intersected(lane, secrets, ids, task.merger, task.bound, limits, keeper)
         found = AlignedRows(len(rows), rows)
     session.progress("alignment", 1, 1)
     return found
+
+
+async def intersected(
+    lane: Session,
+    secrets: PairwiseSecrets,
+    ids: Sequence[bytes],
+    merger: str,
+    bound: int | None,
+    limits: ScratchLimits,
+    keeper: LevelKeeper,
+) -> Rows:
+    """The rows that all parties have: those of an earlier attempt's alignment that all have kept, or of a new one.
+
+    Args:
+        lane: Of its own.
+        secrets: From `pairwise.agree` in this session.
+        ids: Of this party's rows.
+        merger: As of `RowAlignment`.
+        bound: As of `RowAlignment`.
+        limits: As for `align`.
+        keeper: As for `align`.
+    """
+    kept = await common_rows(lane.lane("kept"), keeper, len(ids))
+    if kept is not None:
+        return await alignment.in_agreed_order(lane, ids, kept.common, limits)
+    rows = await alignment.intersection(lane, secrets, ids, merger=merger, bound=bound, limits=limits)
+    common = np.zeros(len(ids), np.bool_)
+    common[rows] = True
+    await lane.compute(keeper.keep_rows, KeptRows(lane.id, common))
+    return rows
 
 
 def positions_of(table: TableRows, rows: NDArray[np.int64]) -> pa.Table:
@@ -133,14 +170,21 @@ def _ids_of(table: TableRows, rows: NDArray[np.int64]) -> list[pa.Array]:
     return [pa.concat_arrays(cells).take(pa.array(back)) for cells in found]
 
 
+def goes_on(task: RowAlignment) -> bool:
+    """Whether another attempt goes on with what this alignment finds: each party knows which of its rows are common."""
+    return task.mode == "intersection"
+
+
 def openings(task: RowAlignment, parties: Sequence[str]) -> tuple[Declared, ...]:
     """Every label under which something may be opened, with its recipients and the most values."""
-    return tuple(alignment_disclosure.declared(task.mode, parties, task.merger, task.bound, LABELS[task.mode]))
+    found = alignment_disclosure.declared(task.mode, parties, task.merger, task.bound, LABELS[task.mode])
+    return (*found, *([progress.openings_of_rows(parties)] if goes_on(task) else []))
 
 
 def learned(task: RowAlignment, parties: Sequence[str]) -> tuple[Learned, ...]:
     """Who learns what, in words."""
-    return tuple(alignment_disclosure.leakage(task.mode, parties, task.bound))
+    found = alignment_disclosure.leakage(task.mode, parties, task.bound)
+    return (*found, *([progress.learned_of_rows(parties)] if goes_on(task) else []))
 
 
 def collusion(parties: Sequence[str]) -> str:

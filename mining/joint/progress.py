@@ -22,7 +22,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
@@ -260,3 +260,19 @@ def learned(parties: tuple[str, ...]) -> Learned:
         "attempts"
     )
     return Learned(parties, "size", what, detail)
+
+
+def openings_of_rows(parties: Sequence[str]) -> Declared:
+    """The same of a job that has no levels."""
+    what = "of which alignment each party has kept the result, and how many rows are common"
+    return Declared(LABEL, frozenset(parties), what, 1, "at the start of another attempt")
+
+
+def learned_of_rows(parties: Sequence[str]) -> Learned:
+    """What another attempt of such a job reveals."""
+    what = "if the job goes on after a failure, whether each party had aligned its rows, and again what the job reveals"
+    detail = (
+        f"where the job goes on after a failure, in at most {MAX_ATTEMPTS} attempts in all: which of these each party "
+        "has kept the alignment of, and again what the alignment and all that follows reveal"
+    )
+    return Learned(tuple(parties), "size", what, detail)

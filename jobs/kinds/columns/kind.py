@@ -38,7 +38,6 @@ class Columns(ItemsetsKind):
     data = "table"
     in_blocks = True
     finding = FoundItemsets
-    resumes = True
 
     def template(self, key: Key, parties: tuple[str, ...]) -> str:
         return template(key)
@@ -87,6 +86,9 @@ class Columns(ItemsetsKind):
             return found
         rows = f"{found.otherwise} and " if found.taken else ""
         return found._replace(merges=1, otherwise=f"{rows}groups of two parties")
+
+    def resumes(self, spec: JobSpec) -> bool:
+        return True
 
     def refusals(self, spec: JobSpec) -> frozenset[str]:
         return frozenset({"attempt", "ids", "cells"})

@@ -17,7 +17,8 @@ from mining.data.items.item_blocks import item_blocks
 from mining.data.items.item_columns import ItemRows, check_columns, item_columns
 from mining.data.table_rows import TableRows
 from mining.data.tables import Table
-from mining.joint.progress import KEEPS_NOTHING, KeptRows, LevelKeeper, common_rows
+from mining.joint.align import intersected
+from mining.joint.progress import KEEPS_NOTHING, LevelKeeper
 from mining.joint.vertical.grouped.groups import check_group_columns
 from mining.joint.vertical.names import open_names
 from mining.joint.vertical.parameters import VerticalMining
@@ -82,16 +83,8 @@ async def align(
         rows = await alignment.union(session, secrets, ids, merger=task.merger, bound=task.bound)
         presence = pack_bits(rows >= 0)
     else:
-        presence, kept = None, await common_rows(session.lane("kept"), keeper, len(ids))
-        if kept is not None:
-            rows = await alignment.in_agreed_order(session, ids, kept.common, limits)
-        else:
-            rows = await alignment.intersection(
-                session, secrets, ids, merger=task.merger, bound=task.bound, limits=limits
-            )
-            common = np.zeros(len(ids), np.bool_)
-            common[rows] = True
-            await session.compute(keeper.keep_rows, KeptRows(session.id, common))
+        presence = None
+        rows = await intersected(session, secrets, ids, task.merger, task.bound, limits, keeper)
     session.progress("alignment", 1, 1)
     return Aligned(await session.compute(_items, table, task, rows), presence)
 

@@ -1,4 +1,4 @@
-"""A vertical job that dies goes on from the last level that all parties have kept, in a session of its own."""
+"""A vertical job that dies goes on from what all parties have kept, rows or levels, in a session of its own."""
 
 from __future__ import annotations
 
@@ -28,6 +28,7 @@ from link.core import Transport
 from link.errors import PeerError
 from link.pki.authority import Authority
 from link.pki.trust import Trust
+from link.receipts import LANE as RECEIPTS
 from mining.joint.progress import KeptLevel
 from mining.reference.pooled import brute_force
 from party.jobs.progress import keeper_of
@@ -81,9 +82,12 @@ def add_tables(folder: Path) -> None:
 
 
 @asynccontextmanager
-async def federation(folder: Path) -> AsyncIterator[Nodes]:
+async def federation(folder: Path, task: str = "rules") -> AsyncIterator[Nodes]:
     def tables(_: Authority) -> None:
         add_tables(folder)
+        for name in COLUMNS:
+            file = folder / f"{name}.toml"
+            file.write_text(file.read_text().replace('"rules"', f'"{task}"'))
 
     async with running(folder, data={name: [["a"]] for name in COLUMNS}, prepare=tables) as made:
         yield made
@@ -181,6 +185,39 @@ def test_a_job_that_dies_after_its_alignment_goes_on_with_it(tmp_path: Path) -> 
             assert supports(await resume(nodes, folder)) == EXPECTED
             assert "/task/items" in lanes
             assert not any("/intersection" in lane for lane in lanes)
+
+    asyncio.run(test())
+
+
+VALUES = {column: {"values": ["x", "y"]} for column in ("n1", "s2", "e1")}
+RELEASED = {
+    "quasi_identifiers": ["n1", "s1"],
+    "model": {"k": 3},
+    "hierarchies": {name: [["x", "*"], ["y", "*"]] for name in ("n1", "s1")},
+    "sensitive": [],
+}
+AFTER_ROWS: list[tuple[str, dict[str, Any], str]] = [
+    ("align", {}, f"/{RECEIPTS}"),
+    ("naive-bayes", {"naive_bayes": {"target": "e1", "attributes": ["n1", "s2"]}, "columns": VALUES}, "/task/model"),
+    ("anonymize", {"anonymize": RELEASED}, "/task/anonymisation"),
+]
+
+
+@pytest.mark.parametrize(("task", "tables", "lane"), AFTER_ROWS)
+def test_what_does_not_mine_goes_on_with_its_alignment_too(
+    task: str, tables: dict[str, Any], lane: str, tmp_path: Path
+) -> None:
+    job = {"name": task, "task": task, "parties": list(COLUMNS), "dataset": "people", "partition": "vertical"}
+    spec = job_of({"job": job, **tables}, "the test", Path())
+
+    async def test() -> None:
+        async with federation(tmp_path, task) as nodes:
+            folder = await lose(nodes, spec, lane)
+            lanes = listen(nodes)
+            again = await resume(nodes, folder)
+            assert any(lane in each for each in lanes)
+            assert not any("/intersection" in each for each in lanes)
+            assert again.n_rows == len(CELLS)
 
     asyncio.run(test())
 

@@ -134,7 +134,7 @@ def test_a_lost_job_that_was_approved_goes_on() -> None:
         (over(error_code="E400"), "vertical", 2, "only a job that lost a party"),
         (over(error_code="E103"), "vertical", 2, "only a job that lost a party"),
         (over(state=EXPIRED, error_code="E300"), "vertical", 2, "only a job that lost a party"),
-        (over(), "horizontal", 2, "only jobs that mine itemsets over columns"),
+        (over(), "horizontal", 2, "only jobs over columns"),
         (over(), "vertical", MAX_ATTEMPTS + 1, "its 5 attempts"),
     ],
 )

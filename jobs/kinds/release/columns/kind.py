@@ -46,8 +46,11 @@ class ReleaseOfColumns(ReleaseKind):
     def unions(self, spec: JobSpec) -> Unions:
         return of_alignment(spec)
 
+    def resumes(self, spec: JobSpec) -> bool:
+        return True
+
     def refusals(self, spec: JobSpec) -> frozenset[str]:
-        return super().refusals(spec) | {"ids"}
+        return super().refusals(spec) | {"attempt", "ids"}
 
     def engine(self, spec: JobSpec) -> str | None:
         return "ot"

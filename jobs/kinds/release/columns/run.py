@@ -20,5 +20,6 @@ async def run(session: Session, spec: JobSpec, data: Data, resources: Resources)
     task = await session.compute(joint_anonymisation, spec)
     table = table_of(spec, data, session.me)
     await session.compute(check_insensitive, spec, table, session.me)
-    found = await anonymise_columns(session, table, task, row_alignment(spec), resources.list_limits)
+    common, limits = row_alignment(spec), resources.list_limits
+    found = await anonymise_columns(session, table, task, common, limits, resources.keeper)
     return found_release(task, found, session.parties)
