@@ -175,7 +175,7 @@ JOBS: Final[dict[str, tuple[dict[str, Any], set[str], bool]]] = {
     "models of rows": ({"job": {"task": "naive-bayes"}, **MODEL}, {*EVERYWHERE, "domains"}, False),
     "models of columns": (
         {"job": {"task": "naive-bayes", "partition": "vertical"}, **MODEL},
-        {*EVERYWHERE, "domains", "ids"},
+        {*EVERYWHERE, "domains", "ids", "attempt"},
         True,
     ),
     "columns": (
@@ -183,7 +183,7 @@ JOBS: Final[dict[str, tuple[dict[str, Any], set[str], bool]]] = {
         {*EVERYWHERE, "ids", "attempt", "cells"},
         True,
     ),
-    "alignment": ({"job": {"task": "align", "partition": "vertical"}}, {*EVERYWHERE, "ids"}, True),
+    "alignment": ({"job": {"task": "align", "partition": "vertical"}}, {*EVERYWHERE, "ids", "attempt"}, True),
     "catalogue": ({"job": {"task": "itemsets"}, "itemsets": CATALOGUE}, {*EVERYWHERE, "strangers"}, False),
     "noise": ({"job": {"task": "itemsets"}, "privacy": NOISY}, {*EVERYWHERE, "names"}, False),
     "noise over a catalogue": (
