@@ -83,7 +83,7 @@ function scatter(holder, changed) {
   const { chart, draw } = drawn(holder, options);
   const armed = () => chart.dispatchAction({ type: "takeGlobalCursor", key: "brush", brushOption: { brushType: "rect", brushMode: "single" } });
   armed();
-  drawings[drawings.indexOf(draw)] = () => { draw(); armed(); };
+  drawings.find((each) => each.draw === draw).draw = () => { draw(); armed(); };
   chart.on("brushEnd", ({ areas }) => {
     area = areas.length ? areas[0].coordRange : null;
     changed(area);

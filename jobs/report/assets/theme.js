@@ -14,12 +14,12 @@ function drawn(holder, options) {
     chart.setOption({ animation: false, textStyle: { fontFamily: getComputedStyle(document.body).fontFamily, color: colour("text") }, ...options() });
   };
   new ResizeObserver(() => chart.resize()).observe(holder);
-  drawings.push(draw);
+  drawings.push({ chart, draw });
   draw();
   return { chart, draw };
 }
 
-const drawAll = () => drawings.forEach((draw) => draw());
+const drawAll = () => drawings.forEach((each) => { each.chart.resize(); each.draw(); });
 dark.addEventListener("change", drawAll);
 window.addEventListener("beforeprint", () => {
   document.documentElement.classList.add("printing");

@@ -71,8 +71,11 @@ def framed(tmp_path: Path, html: str, width: int, script: str) -> Any:
         <body style="margin:0"><iframe style="border:0;width:{width}px;height:9000px" srcdoc="{held}"></iframe>
         <script type="module">
           const pause = (ms) => new Promise((done) => setTimeout(done, ms));
+          if (document.readyState !== "complete") await new Promise((done) => window.addEventListener("load", done));
+          const frame = document.querySelector("iframe").contentWindow;
+          const page = frame.document;
+          for (const event of ["beforeprint", "afterprint"]) frame.dispatchEvent(new Event(event));  // draws at once
           await pause(3500);
-          const page = document.querySelector("iframe").contentDocument;
           document.title = JSON.stringify(await (async () => {{ {script} }})());
           document.querySelector("iframe").remove();
         </script></body>""",
@@ -154,6 +157,19 @@ def test_no_labels_collide_no_names_are_alike_and_nothing_is_wider_than_the_page
     assert used > 0.8 * found["width"]
     assert found["wide"] <= 0
     assert found["clipped"] == []
+
+
+def test_paper_has_charts_of_its_width_in_light_colours(tmp_path: Path) -> None:
+    steps = """
+        frame.dispatchEvent(new Event("beforeprint"));
+        const charts = [...page.querySelectorAll(".chart")].map((holder) => holder.chart.getWidth());
+        const closed = page.querySelectorAll("details:not([open])").length;
+        return [charts, closed, page.documentElement.className];
+    """
+    charts, closed, name = framed(tmp_path, report(made(rules=True, rows=ROWS)), 1200, steps)
+    assert set(charts) == {680}
+    assert closed == 0
+    assert "printing" in name
 
 
 @pytest.mark.parametrize(
