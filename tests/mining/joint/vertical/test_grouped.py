@@ -91,8 +91,8 @@ class Grid:
 
 
 @st.composite
-def grids(draw: st.DrawFn, rows: int = 30) -> Grid:
-    members = draw(st.lists(st.integers(1, 3), min_size=2, max_size=3).filter(lambda m: 3 <= sum(m) <= 6))
+def grids(draw: st.DrawFn, rows: int = 30, parties: int = 6) -> Grid:
+    members = draw(st.lists(st.integers(1, 3), min_size=2, max_size=3).filter(lambda m: 3 <= sum(m) <= parties))
     n = draw(st.integers(1, rows))
     cells, at = [], []
     for number in members:
@@ -132,7 +132,7 @@ def test_equals_mining_the_joined_table(disclose: str, grid: Grid, least: int, d
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-@given(grids(10), st.integers(1, 4))
+@given(grids(10, 4), st.integers(1, 4))  # of more parties by one engine, above
 @examples(1, 2, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @pytest.mark.usefixtures("quick_keys")
 def test_every_engine_equals_mining_the_joined_table(engine: Name, grid: Grid, least: int) -> None:
