@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import codecs
 import re
+import unicodedata
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +20,7 @@ from coordinator.anonymisation.rule_hiding import lists_of_items
 from coordinator.demo.story import BASKETS, as_file, households
 from link.errors import ConfigurationError, InputDataError
 from link.pki.identity import NAME
+from mining.data.copies import head_of
 from mining.data.formats.workbooks import is_workbook
 from mining.data.source_format import guess_format
 from mining.data.source_options import PLAIN, SourceOptions
@@ -30,6 +33,7 @@ from party.data.sources import read_dataset
 _PARTS: Final = ("north", "south", "east")
 _TAKEN: Final = frozenset({"all", "authority", "ca", "coordinator", "result"})
 _MOST: Final = 16  # nodes on one machine
+_HEAD_BYTES: Final = 1 << 24
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,13 +94,25 @@ def _looks(
     path: Path, tell: Callable[[str], None], options: SourceOptions
 ) -> tuple[dict[str, str], Transactions | None]:
     """How a file is written, and its rows where it is a table."""
-    own = SourceOptions(sheet=options.sheet) if is_workbook(str(path)) else SourceOptions(options.encoding)
+    if is_workbook(str(path)):
+        own = SourceOptions(sheet=options.sheet)
+    else:
+        own = PLAIN if options.encoding is None or _is_utf_8(path) else SourceOptions(options.encoding)
     guess = guess_format(str(path), options=own)
     table = rows_of_table(path, guess.separator, tell, own) if guess.format == "csv" else None
     if table is None:
         tell(f"{path}: taken as {guess.format}, since {guess.reason}")
     said = {"encoding": own.encoding, "sheet": own.sheet}
     return guess.settings | {key: value for key, value in said.items() if value is not None}, table
+
+
+def _is_utf_8(path: Path) -> bool:
+    """Whether a file of text begins as UTF-8 does, so that an encoding is not its own."""
+    head, _ = head_of(str(path), PLAIN, _HEAD_BYTES)
+    try:
+        return "\0" not in codecs.getincrementaldecoder("utf-8")().decode(head)  # which fill UTF-16
+    except UnicodeDecodeError:
+        return False
 
 
 def _read(name: str, path: Path, settings: dict[str, str], tell: Callable[[str], None]) -> Source:
@@ -149,7 +165,8 @@ def _names(paths: Sequence[Path]) -> list[str]:
     """A name for each file's party, after the file where that can be."""
     found: list[str] = []
     for number, path in enumerate(paths, 1):
-        name = re.sub("[^a-z0-9]+", "-", path.name.partition(".")[0].lower()).strip("-")[:40].strip("-")
+        plain = unicodedata.normalize("NFKD", path.name.partition(".")[0]).encode("ascii", "ignore").decode()
+        name = re.sub("[^a-z0-9]+", "-", plain.lower()).strip("-")[:40].strip("-")
         usual = NAME.fullmatch(name) is not None and name not in _TAKEN and not name.isdecimal()
         name = name if usual else f"party-{number}"
         found.append(name if name not in found else f"{name}-{number}")

@@ -85,8 +85,8 @@ def files_of(source: str, options: SourceOptions) -> list[StoredFile]:
         return found
     if os.path.isdir(source):
         raise InputDataError(f"{source} is a folder without Parquet files; name a file, or a pattern such as *.csv.")
-    where = source if scheme_of(source) is None else "the store"
-    raise InputDataError(f"There is no file that {where} names; check the path in the dataset's source.")
+    what = "that the store names" if scheme_of(source) else f"that {source} names" if is_pattern(source) else source
+    raise InputDataError(f"There is no file {what}; check the path in the dataset's source.")
 
 
 def state_of(source: str, options: SourceOptions) -> State:

@@ -113,7 +113,7 @@ def _check(data: bytes, path: Path, lines: int) -> None:
         line = lines + data.count(b"\n", 0, fault) + 1
         raise InputDataError(
             f"{path} is not UTF-8 text: line {line} holds a byte that is not; re-encode it, or name its encoding, as "
-            'in encoding = "windows-1252".'
+            'in encoding = "windows-1252" (on a command line, --encoding windows-1252).'
         )
     zero = data.find(b"\0")
     if zero >= 0:

@@ -74,6 +74,16 @@ def test_text_in_another_encoding_and_sheets_of_workbooks(tmp_path: Path) -> Non
     assert found[1].settings == {"format": "long", "sheet": "sales"}
 
 
+def test_an_encoding_is_of_files_that_are_not_in_utf_8(tmp_path: Path) -> None:
+    for name, encoding in (("süd.csv", "latin-1"), ("nord.csv", "utf-8"), ("ost.csv", "ascii")):
+        text = "id,item\n1,M{}sli\n1,tea\n2,tea\n".format("ü" if encoding != "ascii" else "ue")
+        (tmp_path / name).write_bytes(text.encode(encoding))
+    files = [str(tmp_path / name) for name in ("süd.csv", "nord.csv", "ost.csv")]
+    found = of_files(files, tmp_path, lambda _: None, SourceOptions("latin-1"))
+    assert [each.name for each in found] == ["sud", "nord", "ost"]
+    assert [sorted(rows_of(each.data)[0])[0] for each in found] == ["Müsli", "Müsli", "Muesli"]
+
+
 def test_what_is_no_transactions_is_refused(tmp_path: Path) -> None:
     with fails("E101"):
         of_files([str(tmp_path / "missing.dat")], tmp_path, lambda _: None)
