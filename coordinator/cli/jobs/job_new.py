@@ -84,7 +84,7 @@ def new(
         note(f"no party was asked whether the job fits: {why}")
     else:
         for who, reason in asked.silent.items():
-            note(f"not checked: {who}: {reason}")
+            note(f"not checked: {who}: {reason.removeprefix(who).lstrip()}")
         for who, said in asked.descriptions.items():
             found = misfits(who, said, task=key.task, parties=parties, dataset=name, kind=kind)
             for sentence in found or [f"fits {who}, by what it says of itself; its policy decides on the whole job"]:
