@@ -175,7 +175,8 @@ def _say_what_is_next(name: str, party: Path, federation: Path, listen: str | No
     if collects:
         _note(f"      see in [frequency] of {party} what may be collected, and then")
     else:
-        _note(f"      add the other parties to {federation}, read the policy in {party}, and then")
+        _note(f"      put the members' common federation.toml in the place of {federation}, or add the others there;")
+        _note(f"      read the policy in {party}, and then")
     _note(f"          comine party check {party}")
     _note(f"          comine party serve {party}")
     if collects:

@@ -42,6 +42,8 @@ def itemsets(*lines: str) -> str:
             "",
             "[itemsets]",
             "min_support = 0.01              # a fraction of all rows, such as 0.01, or a count, such as 100",
+            "                                # (policies may ask for a count, of 10 as comine init writes them: of 500",
+            "                                # rows in all, 0.01 comes to 5, and such a job ends; 0.02 would do)",
             "# top_k = 100                   # only the most frequent; beside min_support, or in its place",
             "# max_length = 5                # the most items of an itemset",
             '# exclude = ["bag*"]            # items that every party leaves out: * any text, ? any character',
