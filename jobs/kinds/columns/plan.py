@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from crypto.protocols.alignment.costs import AlignmentSizes, list_disk_bytes
+from crypto.protocols.alignment.costs import AlignmentSizes, cardinality_bytes, list_disk_bytes, row_union_bytes
+from crypto.protocols.alignment.disclosure import Mode
 from crypto.protocols.alignment.list_limits import LIST_MEMORY
 from jobs.kinds.columns.parameters import mines, vertical_mining
 from jobs.kinds.columns.plan_engines import engine_variants, of_engines, why
@@ -134,8 +135,7 @@ def _of_blocks(spec: JobSpec, figures: VerticalFigures) -> list[str]:
     """What lists of ids take beside memory, and what tables in blocks take; nothing where tables are small."""
     sizes = figures.found.sizes
     lists = AlignmentSizes.of(sizes.rows, sizes.common, spec.alignment.bound)
-    disk = list_disk_bytes(lists) if spec.alignment.mode == "intersection" else 0
-    lines = [f"{_LISTS} and up to {disk / 1e9:.1f} GB of the disk while rows are aligned."] if disk else []
+    lines = _of_lists(spec.alignment.mode, lists)
     saved = {name: number - figures.block_bytes[name] for name, number in figures.memory_bytes.items()}
     if max(saved.values()) < _NOTABLE_BYTES:
         return lines
@@ -148,6 +148,20 @@ def _of_blocks(spec: JobSpec, figures: VerticalFigures) -> list[str]:
         'Memory is that of nodes that read their tables into it. With tables in blocks (engine = "processes") a node '
         f"needs less: {nodes}, beside up to {PROCESS_BYTES >> 20} MiB for each process; to encode the largest table "
         f"once takes about {cells * ENCODE_CELL_S:.0f} s of a core, and the job as long as before.",
+    ]
+
+
+def _of_lists(mode: Mode, lists: AlignmentSizes) -> list[str]:
+    """Where lists of ids lie; nothing where they are short."""
+    if mode == "intersection":
+        disk = list_disk_bytes(lists)
+        return [f"{_LISTS} and up to {disk / 1e9:.1f} GB of the disk while rows are aligned."] if disk else []
+    taken = cardinality_bytes(lists) if mode == "cardinality" else row_union_bytes(lists)
+    if taken <= LIST_MEMORY:
+        return []
+    return [
+        f"Lists of ids take up to {taken / 1e9:.1f} GB of memory at a party: by {mode}, rows are aligned in memory "
+        "alone, whatever [party] alignment_memory says."
     ]
 
 

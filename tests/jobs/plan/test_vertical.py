@@ -175,3 +175,11 @@ def test_a_plan_of_large_tables_says_what_they_take_in_blocks() -> None:
     assert "256 MiB of memory" in said
     assert "1.0 GB of the disk" in said
     assert large.parties["north"].memory_bytes > 0.9e9  # 0.7 GB in blocks
+
+
+@pytest.mark.parametrize("mode", ["cardinality", "union"])
+def test_a_plan_says_what_lists_take_that_are_in_memory_alone(mode: str) -> None:
+    spec = job(PARTIES[:2], align={"mode": mode})
+    for rows, said in ((10_000, False), (10_000_000, True)):
+        lines = estimate(spec, answers(dict.fromkeys(PARTIES[:2], rows)), 0.001).assumptions
+        assert any("in memory alone" in line for line in lines) == said

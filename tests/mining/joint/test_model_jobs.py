@@ -16,6 +16,7 @@ from sklearn.naive_bayes import CategoricalNB
 
 import comine
 from jobs.kinds.models.document import pack_model
+from jobs.kinds.registry import kind_of
 from jobs.loading import job_of
 from jobs.results.result import Result
 from jobs.run import PartyRun
@@ -23,6 +24,7 @@ from jobs.spec.job import JobSpec
 from jobs.statement import statement
 from link.errors import ComineError, ConfigurationError, InputDataError
 from mining.joint import align
+from mining.joint.progress import LABEL as AGAIN
 from mining.models.attributes import coded_columns
 from mining.models.kmeans import Clusters, stacked
 from mining.models.naive_bayes import NaiveBayes
@@ -174,7 +176,8 @@ def test_all_that_is_opened_is_stated_and_only_learners_get_the_model(task: Task
             message = Opening.FromString(frame.body)
             assert frame.receiver in declared[message.label].recipients
             sent[frame.sender, frame.receiver, message.label] += message.number
-    assert {label for _, _, label in sent} == set(declared)
+    assert {label for _, _, label in sent} == set(declared) - {AGAIN}
+    assert (AGAIN in declared) == kind_of(spec).resumes(spec)
     assert all(number <= declared[label].maximum for (_, _, label), number in sent.items())
     assert {party for party, run in runs.items() if run.outcome.finding is not None} == set(spec.learners)
     packed = {pack_model(run.outcome.finding.model) for run in runs.values() if run.outcome.finding is not None}
