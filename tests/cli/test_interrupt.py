@@ -45,6 +45,7 @@ def ran(script: str, where: str, *arguments: str) -> tuple[int, str, str]:
     return done.returncode, done.stdout, done.stderr
 
 
+@pytest.mark.slow
 def test_while_modules_are_loaded(subtests: pytest.Subtests, tmp_path: Path) -> None:
     command = ("job", "list", "--federation", str(tmp_path / "none.toml"))
     code, _, told = ran(AT_MODULE, "none", *command)

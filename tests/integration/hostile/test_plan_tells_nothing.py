@@ -24,6 +24,7 @@ from link.executor import Executor
 from link.pki.authority import Authority
 from protos.v1.control_pb2 import DescribeRequest, Description
 from protos.v1.plan_pb2 import EstimateRequest, PartyEstimate
+from tests.examples import slowly
 from tests.mining.joint import model_jobs_world
 from tests.mining.joint.anonymisation import anonymisation_jobs_world, vertical_anonymisation_world
 from tests.party.nodes import Client, Nodes, random_rows, running, weekly
@@ -192,7 +193,7 @@ def prepare(folder: Path) -> Callable[[Authority], None]:
     return write
 
 
-@pytest.mark.parametrize("policy", POLICIES)
+@pytest.mark.parametrize("policy", slowly(POLICIES, now=[1]))
 def test_no_answer_hangs_on_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, policy: str) -> None:
     async def still(executor: Executor) -> Speed:
         return Speed(*[1e-6] * 9)
@@ -230,7 +231,7 @@ def test_no_answer_hangs_on_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     asyncio.run(run())
 
 
-@pytest.mark.parametrize("policy", POLICIES)
+@pytest.mark.parametrize("policy", slowly(POLICIES, now=[1]))
 def test_no_answer_to_a_proposal_hangs_on_rows(tmp_path: Path, policy: str) -> None:
     """Nor does what a node says of a job before all parties have agreed to it, or what it says of itself."""
 

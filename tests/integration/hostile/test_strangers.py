@@ -139,6 +139,7 @@ def test_a_job_goes_on_amid_strangers(world: Organisations) -> None:
     assert ran.code == 0, ran.err
 
 
+@pytest.mark.slow
 def test_strangers_take_no_node_out(tmp_path: Path) -> None:
     with served(tmp_path) as world, strangers(world.addresses["north"], STRANGERS, b"\x16"):
         asyncio.run(_served(world, 10))

@@ -38,6 +38,7 @@ from mining.rules.association import Rules, association_rules
 from protos.v1.link_pb2 import Frame, Opening
 from tests.crypto.protocols.two_party_world import assert_alike, assert_uniform, payload_of, shapes_of
 from tests.errors import fails
+from tests.examples import examples
 from tests.mining.joint.itemsets_world import datasets
 from tests.world import run_parties
 
@@ -122,7 +123,7 @@ def cases(draw: st.DrawFn) -> tuple[dict[str, Rows], HorizontalMining, int]:
 
 
 @given(cases())
-@settings(max_examples=40, deadline=None)
+@examples(12, 30)
 def test_they_are_the_rules_of_the_pooled_rows(case: tuple[dict[str, Rows], HorizontalMining, int]) -> None:
     data, task, min_count = case
     right = expected(data, task, min_count)

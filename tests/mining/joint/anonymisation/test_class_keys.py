@@ -146,6 +146,7 @@ def keys_of(cells: Cells, wanted: JointAnonymisation, node: tuple[int, ...]) -> 
     return set(keys.tolist())
 
 
+@pytest.mark.slow
 def test_keys_of_few_nodes_are_opened_the_coarsest_first_whoever_has_the_rows() -> None:
     cells, parties = people(36, 8), PARTIES[:3]
     wanted = task(parties, k=3, max_suppression=Decimal("0.1"), keys="union", learners=("north",))

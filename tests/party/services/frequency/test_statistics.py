@@ -125,6 +125,7 @@ def test_what_is_told_again_is_told_in_counts_of_its_publication(tmp_path: Path,
     asyncio.run(run())
 
 
+@pytest.mark.slow
 def test_a_million_values_are_folded_and_estimated_rightly(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Through batches, saved tallies, a restart in the middle, and reports that are read from disk again."""
     monkeypatch.setattr(folding, "SAVE_SEGMENTS", 2)
