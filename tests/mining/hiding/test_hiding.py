@@ -110,7 +110,7 @@ RULES = st.lists(
 )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(ROWS, RULES, st.integers(1, 4), st.sampled_from(["0.3", "0.6", "1"]), st.sampled_from(METHODS), st.booleans())
 def test_nothing_sensitive_can_be_mined_afterwards(
     rows: list[set[str]], rules: list[SensitiveRule], count: int, confidence: str, method: str, every: bool

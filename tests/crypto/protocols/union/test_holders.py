@@ -36,7 +36,7 @@ View = Counter[tuple[object, ...]]
 
 PARTIES = NAMES[:4]
 MANY = [b"%016d" % number for number in range(200)]
-some = examples(3, 8, suppress_health_check=[HealthCheck.too_slow])
+some = examples(3, 6, suppress_health_check=[HealthCheck.too_slow])
 
 
 def view(frames: Sequence[Frame], party: str) -> View:

@@ -116,7 +116,7 @@ def task_of(grid: Grid, least: int, **more) -> VerticalMining:
 
 @pytest.mark.parametrize("disclose", ["candidates", "supports", "frequent"])
 @given(grids(), st.integers(1, 6), st.data())  # each of them a whole job
-@examples(1, 3)
+@examples(1, 2)
 def test_equals_mining_the_joined_table(disclose: str, grid: Grid, least: int, data: st.DataObject) -> None:
     parties, joined = grid.parties, grid.joined
     learners = tuple(data.draw(st.lists(st.sampled_from(parties), min_size=1, unique=True)))
@@ -171,7 +171,7 @@ def mine_tables(
 
 
 @given(grids(), st.integers(1, 4))
-@examples(1, 3, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@examples(1, 2, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @pytest.mark.usefixtures("few_fakes")
 def test_tables_are_aligned_and_mined(grid: Grid, least: int) -> None:
     joined = grid.joined
