@@ -27,6 +27,7 @@ from crypto.protocols.transfers import oprf
 from link.session import Session
 from protos.v1.link_pb2 import Frame
 from tests.coordinator.simulation.still_time import InlineExecutor
+from tests.examples import slowly
 from tests.world import run_parties
 
 TWO = ("north", "south")
@@ -133,7 +134,7 @@ def test_the_common_order_is_that_of_points() -> None:
 
 
 @pytest.mark.usefixtures("short_pieces")
-@pytest.mark.parametrize(("parties", "most"), [(TWO, 6_000), (THREE, 3_600)])
+@pytest.mark.parametrize(("parties", "most"), slowly([(TWO, 6_000), (THREE, 3_600)], now=[0]))
 def test_memory_hardly_grows_with_rows_that_exceed_the_room(
     parties: tuple[str, ...], most: int, tmp_path: Path
 ) -> None:

@@ -25,7 +25,7 @@ from protos.v1.alignment_pb2 import EvaluatedIdentifiers
 from protos.v1.link_pb2 import Frame, Opening
 from protos.v1.oblivious_prf_pb2 import CodeColumns, StoreSeed
 from tests.errors import fails
-from tests.examples import examples
+from tests.examples import examples, slowly
 from tests.faulty_world import Rewrite, run_faulty_parties
 from tests.traffic import assert_planned
 from tests.world import run_parties
@@ -192,7 +192,7 @@ def test_frames_are_the_same_but_for_uniform_bytes():
     assert opened == {len(COMMON)}
 
 
-@pytest.mark.parametrize("held", WORLDS)
+@pytest.mark.parametrize("held", slowly(WORLDS, now=[0, 1]))
 def test_views_have_one_distribution_whatever_is_not_common(held):
     """Of 40 runs: bits of the list, and where common rows stand in it. Fair ones fail with a chance below 10^-8.
 

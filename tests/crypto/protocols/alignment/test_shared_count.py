@@ -41,7 +41,7 @@ from tests.crypto.protocols.alignment.worlds import (
 )
 from tests.crypto.protocols.set_union_world import NAMES
 from tests.errors import fails
-from tests.examples import examples
+from tests.examples import examples, slowly
 from tests.faulty_world import Rewrite, run_faulty_parties
 from tests.traffic import assert_planned
 from tests.world import run_parties
@@ -121,7 +121,7 @@ def test_a_random_word_meets_a_target_at_most_once_in_2_to_40_runs():
 
 
 # -- what a party sees, and what several see together ------------------------------------------------------------------
-@pytest.mark.parametrize(("parties", "honest"), [(2, 0), (2, 1), (3, 0), (3, 1), (3, 2)])
+@pytest.mark.parametrize(("parties", "honest"), slowly([(2, 0), (2, 1), (3, 0), (3, 1), (3, 2)], now=[0, 1, 2]))
 def test_messages_to_all_others_have_one_distribution_whatever_is_not_common(parties, honest):
     def seen(own: Sequence[bytes]) -> list[Frame]:
         frames: list[Frame] = []
@@ -285,7 +285,7 @@ def test_a_number_above_ones_own_rows_is_refused():
     assert "not common to south" in outcome["south"].message
 
 
-@pytest.mark.parametrize("lost", NAMES[:3])
+@pytest.mark.parametrize("lost", slowly(NAMES[:3], now=[0, 1]))
 def test_a_party_that_is_lost_at_some_frame_ends_it_for_all(lost):
     whole, hub = run_faulty(FEW)
     sent = hub.sent[lost]

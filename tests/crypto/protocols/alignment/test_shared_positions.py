@@ -38,7 +38,7 @@ from tests.crypto.protocols.alignment.worlds import (
     world,
 )
 from tests.crypto.protocols.set_union_world import NAMES
-from tests.examples import examples
+from tests.examples import examples, slowly
 from tests.faulty_world import Rewrite, run_faulty_parties
 from tests.traffic import assert_planned
 from tests.world import run_parties
@@ -137,7 +137,7 @@ def test_positions_are_uniform_whether_others_have_the_row_or_not():
         assert len({tuple(each) for each in np.array(places).reshape(8, 2, 60)[:, party]}) == 8
 
 
-@pytest.mark.parametrize(("parties", "honest"), [(2, 0), (2, 1), (3, 0), (3, 1), (3, 2)])
+@pytest.mark.parametrize(("parties", "honest"), slowly([(2, 0), (2, 1), (3, 0), (3, 1), (3, 2)], now=[0, 1, 2]))
 def test_messages_to_all_others_have_one_distribution_whatever_is_not_common(parties, honest):
     def seen(own: Sequence[bytes]) -> list[Frame]:
         frames: list[Frame] = []
@@ -288,7 +288,7 @@ def test_what_are_no_positions_is_refused(parties):
     assert "no positions of south" in outcome["south"].message
 
 
-@pytest.mark.parametrize("lost", NAMES[:3])
+@pytest.mark.parametrize("lost", slowly(NAMES[:3], now=[0, 1]))
 def test_a_party_that_is_lost_at_some_frame_ends_it_for_all(lost):
     whole, hub = run_faulty(FEW)
     sent = hub.sent[lost]

@@ -465,7 +465,7 @@ def test_a_store_of_another_run_makes_no_row_common():
     assert outcome == {name: [] for name in THREE}
 
 
-@pytest.mark.parametrize("lost", THREE)
+@pytest.mark.parametrize("lost", slowly(THREE, now=[0, 1]))
 def test_a_party_that_is_lost_at_some_frame_ends_it_for_all(lost):
     whole, hub = run_faulty(FEW)
     sent = hub.sent[lost]
