@@ -19,10 +19,10 @@ import socket
 import stat
 import struct
 import sys
+import threading
 import time
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterable, Iterator
 from typing import Final, NamedTuple
 from urllib.parse import unquote
 
@@ -36,7 +36,7 @@ OWN_DESCRIPTORS: Final = 256  # that are not for connections: files, databases, 
 MOST: Final = 16_384  # connections, however many descriptors there are
 MOST_OF_ADDRESS: Final = 64  # strangers
 DEFER_S: Final = 600  # after strangers had too many, for which the kernel keeps connections over which nothing comes
-LOOK_S: Final = 0.1  # and nine times as long as a look takes, where that is more
+LOOK_S: Final = 0.1  # and nine times what a look takes of a core, where that is more
 SOON_S: Final = 0.02  # where some were closed
 REPORT_S: Final = 30.0  # between two lines about them
 TOO_MANY: Final = "number"  # why they were closed, for the log
@@ -117,7 +117,8 @@ class Connections:
         self._unseen: set[End] = set()  # of the members' ends, those that were not open at the last look
         self._known: dict[int, End | None] = {}  # by inode: the other end; None for other sockets
         self._closed: Counter[tuple[Holder, str]] = Counter()
-        self._looking: asyncio.Task[None] | None = None
+        self._looking: threading.Thread | None = None
+        self._over = threading.Event()
         self._ended: set[int] = set()  # by inode: those which gRPC may not have closed yet
         self._freeing, self._freed = False, -math.inf  # whether memory is to be given back, and when it was
         self._crowded, self._deferred_s = -math.inf, 0  # when strangers had too many; what the kernel was told
@@ -159,45 +160,41 @@ class Connections:
             del self._callers[end]
 
     def start(self, port: int) -> None:
-        """Begins to look at the connections to a port, where the system shows them."""
+        """Begins to look at the connections to a port, where the system shows them.
+
+        From a thread of its own: the event loop, and threads that work for members, may be busy for long.
+        """
         if sys.platform == "linux":
-            self._looking = asyncio.create_task(self._look(port))
+            self._looking = threading.Thread(target=self._look, args=(port,), name="connections", daemon=True)
+            self._looking.start()
 
     async def stop(self) -> None:
         """Looks no more."""
+        self._over.set()
         if self._looking is not None:
-            self._looking.cancel()
-            await asyncio.gather(self._looking, return_exceptions=True)
+            await asyncio.to_thread(self._looking.join)
 
-    async def _look(self, port: int) -> None:
-        aside = ThreadPoolExecutor(1, "connections")  # asyncio's threads may all be at long work for members
-        try:
-            await self._look_again(port, aside)
-        finally:
-            aside.shutdown(wait=False)
-
-    async def _look_again(self, port: int, aside: ThreadPoolExecutor) -> None:
-        reported, failing, loop = -REPORT_S, False, asyncio.get_running_loop()
-        while True:
-            began = loop.time()
+    def _look(self, port: int) -> None:
+        reported, failing, closed, took = -math.inf, False, Counter[tuple[Holder, str]](), 0.0
+        while not self._over.wait(SOON_S if closed else max(LOOK_S, 9 * took)):
+            began, now = time.thread_time(), time.monotonic()
             try:
-                closed = await loop.run_in_executor(aside, self.close_surplus, port)
+                closed = self.close_surplus(port)
                 failing = False
             except Exception as error:  # such as no descriptor that is free: it may go on at another time
                 if not failing:
                     self._log.error("upkeep failed", error=error)
-                closed, failing = {}, True
+                closed, failing = Counter(), True
             self._closed.update(closed)
-            now = loop.time()
             if self._closed.total() and now - reported >= REPORT_S:
                 reported = now
                 for (holder, why), number in (+self._closed).most_common(10):
                     who = {"address": holder.name} if holder.kind is None else {"caller": holder.name}
                     self._log.warning("connections closed", connections=number, why=why, **who)
                 self._closed.clear()
-            await asyncio.sleep(SOON_S if closed else max(LOOK_S, 9 * (now - began)))
+            took = time.thread_time() - began
 
-    def close_surplus(self, port: int) -> Mapping[tuple[Holder, str], int]:
+    def close_surplus(self, port: int) -> Counter[tuple[Holder, str]]:
         """Closes what is too much on a port, and says by holder how much that was."""
         held = [(each, self._holder(each.end)) for each in self.open_now(port)]
         found = surplus(held, self._most)

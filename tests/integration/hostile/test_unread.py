@@ -108,6 +108,20 @@ def test_bytes_that_are_no_message_end_their_connection(tmp_path: Path, kind: st
     asyncio.run(test())
 
 
+def test_a_node_whose_loop_is_busy_ends_the_connection_too(tmp_path: Path) -> None:
+    async def test() -> None:
+        async with running(tmp_path) as nodes:
+            member, (first, again) = nodes.authority.issue("aaa", "client"), FLOODS["long headers"]
+            flood = partial(_flood, member, tmp_path, nodes.addresses["north"], first, again, over=threading.Event())
+            flooding = asyncio.create_task(asyncio.to_thread(flood))
+            while not flooding.done():
+                time.sleep(2)  # noqa: ASYNC251 - as long work would
+                await asyncio.sleep(0)
+            assert await flooding < SLACK
+
+    asyncio.run(test())
+
+
 def test_headers_that_come_slowly_and_never_end_end_their_connections(tmp_path: Path) -> None:
     """Less than 1 MiB a second over each of several connections: nothing of it leaves memory by itself."""
 

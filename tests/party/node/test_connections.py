@@ -98,14 +98,14 @@ def test_what_hinders_a_look_is_told_once_and_ends_no_looking(
         guard, done = Connections(cast(Any, log), 100), asyncio.Event()
         loop = asyncio.get_running_loop()
 
-        def look(_: int) -> dict[Holder, int]:
+        def look(_: int) -> Counter[tuple[Holder, str]]:
             nonlocal looks
             looks += 1
             if looks in (1, 2, 4):
                 raise trouble
             if looks == 5:
                 loop.call_soon_threadsafe(done.set)
-            return {}
+            return Counter()
 
         monkeypatch.setattr(guard, "close_surplus", look)
         guard.start(1)
