@@ -11,7 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
-from crypto.protocols.alignment import choices, matches, shared_count
+from crypto.protocols.alignment import choices, shared_count
 from crypto.protocols.alignment import costs as alignment_costs
 from crypto.protocols.alignment.alignment import cardinality
 from crypto.protocols.alignment.bins import table_of
@@ -33,6 +33,7 @@ from tests.crypto.protocols.alignment.worlds import (
     Held,
     assert_sends_alike,
     changed,
+    collected,
     is_fair,
     kind_of,
     parties_and_rows,
@@ -136,20 +137,12 @@ def test_messages_to_all_others_have_one_distribution_whatever_is_not_common(par
 @pytest.mark.parametrize("own", HONEST)
 def test_what_the_merger_collects_shows_no_identifier_of_the_other(own, monkeypatch):
     """One word in each bin of its points, all different and fair, whether the other holds the point or not."""
-    collected: list[Any] = []
-    collect = matches.collect
-
-    async def recorded(*args: Any) -> Any:
-        found = await collect(*args)
-        collected.extend(found)
-        return found
-
-    monkeypatch.setattr(matches, "collect", recorded)
+    found = collected(monkeypatch)
     for seed in range(8):
         run(world(2, 1, own), bound=64, seed=seed)
-    words = np.concatenate(collected)
+    words = np.concatenate(found)
     assert len(np.unique(words)) == len(words) == 8 * 20
-    ours = np.array(collected)[:, :, 0]  # by run and row; the first five are common
+    ours = np.array(found)[:, :, 0]  # by run and row; the first five are common
     for some in (ours[:, :5], ours[:, 5:11], ours[:, 11:]):
         assert is_fair(np.unpackbits(np.ascontiguousarray(some).view(np.uint8)))
 

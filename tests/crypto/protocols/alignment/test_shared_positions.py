@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
-from crypto.protocols.alignment import choices, matches, shared_positions
+from crypto.protocols.alignment import choices, shared_positions
 from crypto.protocols.alignment import costs as alignment_costs
 from crypto.protocols.alignment.alignment import union
 from crypto.protocols.alignment.costs import AlignmentSizes, compared_in_turns, row_union_traffic
@@ -31,6 +31,7 @@ from tests.crypto.protocols.alignment.worlds import (
     Held,
     assert_sends_alike,
     changed,
+    collected,
     is_fair,
     kind_of,
     parties_and_rows,
@@ -151,18 +152,10 @@ def test_messages_to_all_others_have_one_distribution_whatever_is_not_common(par
 @pytest.mark.parametrize("own", HONEST)
 def test_what_a_party_collects_shows_no_identifier_of_the_other(own, monkeypatch):
     """Two words in each bin of its points, all different and fair, whether the other holds the point or not."""
-    collected: list[Any] = []
-    collect = matches.collect
-
-    async def recorded(*args: Any) -> Any:
-        found = await collect(*args)
-        collected.extend(found)
-        return found
-
-    monkeypatch.setattr(matches, "collect", recorded)
+    found = collected(monkeypatch)
     for seed in range(8):
         run(world(2, 0, own), bound=64, seed=seed)
-    words = np.array(collected)
+    words = np.array(found)
     assert words.shape[2] == 2
     assert len(np.unique(words)) == words.size
     for some in (words[:, :5], words[:, 5:]):  # the first five are common

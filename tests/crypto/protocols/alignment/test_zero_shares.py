@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations, product
 from typing import Any
@@ -30,6 +30,7 @@ from link.session import Session
 from link.traffic import Traffic
 from protos.v1.link_pb2 import Frame, Opening
 from protos.v1.oblivious_prf_pb2 import CodeColumns, ProgrammedRows, StoreSeed
+from tests.crypto.protocols.alignment.worlds import Held, parties_and_rows, sample
 from tests.crypto.protocols.set_union_world import NAMES
 from tests.errors import fails
 from tests.examples import examples, slowly
@@ -37,7 +38,6 @@ from tests.faulty_world import Rewrite, run_faulty_parties
 from tests.traffic import assert_planned
 from tests.world import run_parties
 
-Held = Mapping[str, Sequence[bytes]]
 LABEL = "intersection"
 THREE = NAMES[:3]
 MERGER = THREE[0]
@@ -74,27 +74,17 @@ def assert_aligned(held: Held, **options: Any) -> None:
     assert len(aligned) == len(common_to(held))
 
 
-def sample(name: str, size: int, first: int = 0) -> list[bytes]:
-    return [b"%s %d" % (name.encode(), number) for number in range(first, first + size)]
-
-
-identifiers = st.text(max_size=8).map(str.encode) | st.binary(max_size=20) | st.sampled_from([b"", b"\0", b"\0\0"])
-
-
-@st.composite
-def parties_and_rows(draw: st.DrawFn) -> dict[str, list[bytes]]:
-    universe = draw(st.lists(identifiers, max_size=40, unique=True))
-    some = st.lists(st.sampled_from(universe), max_size=40, unique=True) if universe else st.just([])
-    everywhere = draw(some)
-    return {name: list(dict.fromkeys([*draw(some), *everywhere])) for name in NAMES[: draw(st.integers(3, 6))]}
-
-
 many = examples(4, 5, suppress_health_check=[HealthCheck.too_slow])
 
 
 # -- what comes out ----------------------------------------------------------------------------------------------------
 @many
-@given(held=parties_and_rows(), place=st.integers(0, 5), bound=st.sampled_from([None, 40, 90]), seed=st.integers(0, 99))
+@given(
+    held=parties_and_rows(3, 6, 40),
+    place=st.integers(0, 5),
+    bound=st.sampled_from([None, 40, 90]),
+    seed=st.integers(0, 99),
+)
 def test_it_is_the_intersection_in_one_order(held, place, bound, seed):
     assert_aligned(held, merger=tuple(held)[place % len(held)], bound=bound, seed=seed)
 

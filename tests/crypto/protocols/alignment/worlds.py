@@ -7,8 +7,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
+import pytest
 from hypothesis import strategies as st
 
+from crypto.protocols.alignment import matches
 from protos.v1 import alignment_pb2, oblivious_prf_pb2, oblivious_transfer_pb2, shares_pb2
 from protos.v1.link_pb2 import Frame
 from tests.crypto.protocols.set_union_world import NAMES
@@ -28,11 +30,11 @@ identifiers = st.text(max_size=8).map(str.encode) | st.binary(max_size=20) | st.
 
 
 @st.composite
-def parties_and_rows(draw: st.DrawFn) -> dict[str, list[bytes]]:
-    universe = draw(st.lists(identifiers, max_size=12, unique=True))
-    some = st.lists(st.sampled_from(universe), max_size=12, unique=True) if universe else st.just([])
+def parties_and_rows(draw: st.DrawFn, fewest: int = 2, most: int = 5, rows: int = 12) -> dict[str, list[bytes]]:
+    universe = draw(st.lists(identifiers, max_size=rows, unique=True))
+    some = st.lists(st.sampled_from(universe), max_size=rows, unique=True) if universe else st.just([])
     everywhere = draw(some)
-    return {name: list(dict.fromkeys([*draw(some), *everywhere])) for name in NAMES[: draw(st.integers(2, 5))]}
+    return {name: list(dict.fromkeys([*draw(some), *everywhere])) for name in NAMES[: draw(st.integers(fewest, most))]}
 
 
 COMMON = sample("common", 5)
@@ -48,6 +50,19 @@ def world(parties: int, honest: int, own: Sequence[bytes]) -> dict[str, list[byt
     held = {name: [*COMMON, *sample("rest", 6)] for name in NAMES[:parties]}
     held[NAMES[not honest]] += sample("first", 9)
     return held | {NAMES[honest]: list(own)}
+
+
+def collected(patch: pytest.MonkeyPatch) -> list[Any]:
+    """What parties collect from now on at their own points, of each other party in turn."""
+    found, collect = list[Any](), matches.collect
+
+    async def recorded(*args: Any) -> Any:
+        words = await collect(*args)
+        found.extend(words)
+        return words
+
+    patch.setattr(matches, "collect", recorded)
+    return found
 
 
 def is_fair(bits: Any) -> bool:
