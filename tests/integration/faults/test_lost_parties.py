@@ -80,7 +80,7 @@ def test_a_party_that_dies_in_any_phase_is_named_and_the_next_job_succeeds(tmp_p
                     return await failed(nodes, spec)
 
             for error in await asyncio.gather(*(dies() for _ in deaths)):
-                assert isinstance(error, PeerError)
+                assert isinstance(error, PeerError), (error, nodes.logs["south"].getvalue())
                 assert (error.exit_code, error.party) == (20, "south"), error
                 assert "south was" in error.message
             unwrap(south)
