@@ -85,6 +85,7 @@ from party.state.leftovers import remove_leftovers
 from party.state.node_audit import NodeAudit
 from party.state.node_database import FILE
 from party.state.plan_count import PlanCount
+from party.state.reloads import Reloads
 from party.state.store import Store
 from party.state.upkeep import Upkeep
 from protos.v1 import anonymization_pb2_grpc, control_pb2_grpc, frequency_pb2_grpc, shuffle_pb2_grpc
@@ -170,10 +171,7 @@ class Node:
         ran_before = (state / AUDIT_KEY).exists()
         self.store = Store.open(state / FILE)
         undo.callback(self.store.close)
-        self.ledger = Ledger.open(state / FILE)
-        undo.callback(self.ledger.close)
-        self.plans = PlanCount.open(state / FILE)
-        undo.callback(self.plans.close)
+        self.ledger, self.plans = Ledger.beside(self.store), PlanCount.beside(self.store)
         self.audit = NodeAudit.open(state / AUDIT_LOG, identity)
         undo.callback(self.audit.close)
         self.audit.party, self.audit.log = self.name, log
@@ -194,9 +192,7 @@ class Node:
         self.releases = Releases.open(state / RELEASES, self.name, alike(config.dataset))
         undo.callback(self.releases.close)
         judge = Judge(config, members, self.store, self.ledger, self.releases)
-        self._kept_notices = KeptNotices.open(state / FILE)
-        undo.callback(self._kept_notices.close)
-        self.notices = Notices(config.notify, identity, self.store, judge, self._kept_notices, log)
+        self.notices = Notices(config.notify, identity, self.store, judge, KeptNotices.beside(self.store), log)
         self.metrics = Metrics()
         self.host = SessionHost(
             JobContext(
@@ -394,9 +390,6 @@ class Node:
             self._log.info("stopped")
         self._executor.close()
         self.store.close()
-        self.ledger.close()
-        self.plans.close()
-        self._kept_notices.close()
         self.releases.close()
         self.frequency.close()
         self.shuffler.close()
@@ -462,7 +455,7 @@ async def serve(path: Path) -> None:
             try:
                 address = await node.start()
                 lines.write(f"{node.name} is ready at {address}\n")
-                async with Reloader(node.reload, path, config.party.state_dir / FILE, hung_up, log):
+                async with Reloader(node.reload, path, Reloads.beside(node.store), hung_up, log):
                     await stop.wait()
             finally:
                 await node.stop()

@@ -22,7 +22,7 @@ class Reloader:
     Args:
         reload: Reads the node's file anew; what has changed.
         path: The node's file.
-        database: `node.db`, in which people ask.
+        requests: Where people ask.
         hung_up: Set at SIGHUP.
         log: Where the node reports what it does.
     """
@@ -31,12 +31,12 @@ class Reloader:
         self,
         reload: Callable[[Path], Awaitable[tuple[str, ...]]],
         path: Path,
-        database: Path,
+        requests: Reloads,
         hung_up: asyncio.Event,
         log: Log,
     ) -> None:
         self._reload, self._path, self._hung_up, self._log = reload, path.absolute(), hung_up, log
-        self._requests = Reloads.open(database)
+        self._requests = requests
 
     async def __aenter__(self) -> Self:
         self._looking = asyncio.create_task(self._look())
@@ -47,7 +47,6 @@ class Reloader:
     ) -> None:
         self._looking.cancel()
         await asyncio.gather(self._looking, return_exceptions=True)
-        self._requests.close()
 
     async def _look(self) -> None:
         while True:

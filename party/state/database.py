@@ -8,9 +8,9 @@ import sqlite3
 import threading
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, ClassVar, Final, NamedTuple, Self
+from typing import Any, ClassVar, Final, Self
 
 from link.errors import ConfigurationError, ResourceError
 from link.files import private_file
@@ -159,16 +159,19 @@ def translated(path: Path, what: str, remedy: str) -> Iterator[None]:
         ) from None
 
 
-class Held(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Held:
     """An open database.
 
     Attributes:
-        connection: To it.
+        connection: To it, in use by one thread at a time.
         lock: An open file whose lock says that this process alone uses it; None where others may.
+        in_use: Held by the thread that uses the connection.
     """
 
     connection: sqlite3.Connection
     lock: int | None = None
+    in_use: threading.RLock = field(default_factory=threading.RLock)
 
     def close(self) -> None:
         """Ends the connection, and lets others use the database."""
@@ -275,7 +278,7 @@ class StateDatabase:
 
     def __init__(self, path: Path, opened: Held) -> None:
         self._path, self._opened, self.connection = path, opened, opened.connection
-        self._lock = threading.RLock()
+        self._lock = opened.in_use
 
     @classmethod
     def open(cls, path: Path, *arguments: Any, **named: Any) -> Self:
@@ -297,6 +300,17 @@ class StateDatabase:
         except BaseException:
             opened.close()
             raise
+
+    @classmethod
+    def beside(cls, other: StateDatabase) -> Self:
+        """Other tables of an open database, through the same connection.
+
+        They wait for each other, however long the disk takes. Two connections would wait for `busy_s`, and then fail.
+
+        Args:
+            other: What has the database open, and closes it.
+        """
+        return cls(other._path, other._opened)
 
     def close(self) -> None:
         """Closes the database, once nobody uses it: to close a connection in use ends the process."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import subprocess
@@ -9,6 +10,7 @@ import sys
 import tempfile
 from collections import Counter
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
@@ -101,6 +103,20 @@ def test_a_ledger_that_cannot_be_used_is_one_sentence(path: Path, monkeypatch: p
     path.write_bytes(b"this is no database" * 99)
     with fails("E100"):
         Ledger.open(path)
+
+
+def test_tables_of_one_node_wait_for_each_other_however_long_the_disk_takes(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Store, "KIND", replace(Store.KIND, busy_s=0.01))
+    with contextlib.closing(Store.open(path)) as store, ThreadPoolExecutor(1) as thread:
+        ledger = Ledger.beside(store)
+        with store.alone():
+            recording = thread.submit(ledger.record, entry())
+            with pytest.raises(TimeoutError):
+                recording.result(timeout=0.2)
+        recording.result()
+        assert ledger.entries("baskets") == [entry()]
 
 
 _WRITER = """
