@@ -30,6 +30,7 @@ from link.logs.structured import LibraryLines, Log
 from link.pki.certificates import read_certificate
 from link.pki.identity import Identity, Role
 from link.relay.address import RelayAddress
+from link.service_manager import ServiceManager
 from link.transports.grpc_channel import SERVER_OPTIONS, renewable_credentials
 from link.transports.grpc_transport import PATIENCE_S, NodeLink
 from link.transports.grpc_transport import SERVICE as LINK_SERVICE
@@ -432,11 +433,13 @@ class Node:
 async def serve(path: Path) -> None:
     """Runs the node of a `party.toml` until SIGTERM or SIGINT.
 
-    At SIGHUP, where that is not ignored, as under `nohup`, it reads its files anew.
+    At SIGHUP, where that is not ignored, as under `nohup`, it reads its files anew. Its service
+    manager is told how it is.
 
     Raises:
         ComineError: The node cannot start; the sentence says why.
     """
+    manager = ServiceManager.of_environment()
     return_freed_arrays()
     take_all_descriptors()
     config = PartyConfig.load(path)
@@ -452,11 +455,18 @@ async def serve(path: Path) -> None:
     with contextlib.redirect_stderr(lines):  # nothing that Python says may wait for who reads
         try:
             node = Node(config, log)
+
+            async def reload(path: Path) -> tuple[str, ...]:
+                with manager.reloading():
+                    return await node.reload(path)
+
             try:
                 address = await node.start()
                 lines.write(f"{node.name} is ready at {address}\n")
-                async with Reloader(node.reload, path, Reloads.beside(node.store), hung_up, log):
+                manager.ready()
+                async with Reloader(reload, path, Reloads.beside(node.store), hung_up, log):
                     await stop.wait()
+                manager.stopping()
             finally:
                 await node.stop()
         finally:

@@ -43,6 +43,10 @@ class Use:
         limits: How much it may.
         now: Seconds of a clock that only goes forward.
         today: The date in UTC.
+
+    Attributes:
+        limits: As above; they may be replaced, and nothing is counted anew.
+        streams: The connections that it has dialled and that are open.
     """
 
     def __init__(
@@ -51,7 +55,7 @@ class Use:
         now: Callable[[], float] = time.monotonic,
         today: Callable[[], dt.date] = lambda: dt.datetime.now(dt.UTC).date(),
     ) -> None:
-        self._limits, self._now, self._today = limits, now, today
+        self.limits, self._now, self._today = limits, now, today
         self.streams = 0
         self._dials, self._dialled = float(limits.dials), now()
         self._free = now()  # from when on more may be sent
@@ -64,7 +68,7 @@ class Use:
         Raises:
             Refused: It has too many, dials too often, or has sent too much.
         """
-        limits, now = self._limits, self._now()
+        limits, now = self.limits, self._now()
         self._dials = min(limits.dials, self._dials + (now - self._dialled) * limits.dials / _MINUTE_S)
         self._dialled = now
         if self._dials < 1:
@@ -86,7 +90,7 @@ class Use:
             Refused: It has sent too much today.
         """
         self._count(size)
-        if rate := self._limits.bytes_per_second:
+        if rate := self.limits.bytes_per_second:
             now = self._now()
             self._free = max(self._free, now - 1.0) + size / rate  # what it saved up for a second, it may send at once
             if self._free > now:
@@ -95,7 +99,7 @@ class Use:
     def _count(self, size: int) -> None:
         if (today := self._today()) != self._day:
             self._sent, self._day = 0, today
-        most = self._limits.bytes_per_day
+        most = self.limits.bytes_per_day
         if most and self._sent + size > most:
             raise Refused(RELAY_REASON_BYTES)
         self._sent += size

@@ -10,6 +10,8 @@ from link.logs.structured import EVERY, Kinds, Log, is_name, is_number, open_lim
 EVENTS: Final = frozenset(
     {
         "ready",
+        "settings reloaded",
+        "settings kept",
         "stopping",
         "stopped",
         "party connected",

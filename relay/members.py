@@ -6,7 +6,7 @@ import asyncio
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from websockets.asyncio.server import ServerConnection
@@ -88,6 +88,31 @@ class Members:
         self.listening: dict[Caller, Listening] = {}
         self._meetings: dict[bytes, Meeting] = {}
         self._uses: dict[Caller, Use] = {}
+
+    def renew(self, config: RelayConfig) -> list[ServerConnection]:
+        """Goes by other federations and limits; what is open stays.
+
+        Args:
+            config: The relay's file, read anew.
+
+        Returns:
+            The connections of parties that may no longer wait for callers.
+
+        Raises:
+            ConfigurationError: A federation's files cannot be read.
+            IdentityError: They do not fit each other.
+        """
+        self._trust, self._limits = config.trusts(), config.limits
+        for use in self._uses.values():
+            use.limits = config.limits
+        gone = []
+        for party, waits in list(self.listening.items()):
+            name, trust = self._trust.get(party.authority, ("", None))
+            if trust is None or name != party.federation:
+                gone.append(waits.connection)
+            else:
+                self.listening[party] = replace(waits, member=replace(waits.member, trust=trust))
+        return gone
 
     def caller(self, hello: RelayHello, nonce: bytes) -> Caller:
         """Who sent a hello.

@@ -17,10 +17,11 @@ from websockets.asyncio.server import Server, ServerConnection, serve
 from websockets.exceptions import ConnectionClosed
 
 from crypto.primitives.randomness import Randomness
-from link.errors import ConfigurationError, MalformedMessage, ResourceError
+from link.errors import ComineError, ConfigurationError, MalformedMessage, ResourceError
 from link.logs.lines import LogLines
 from link.logs.structured import LibraryLines, Log
 from link.relay.handshake import HANDSHAKE_S, MOST_BYTES, NONCE_BYTES, VERSION, read
+from link.service_manager import ServiceManager
 from link.version import software_version
 from protos.v1.relay_pb2 import (
     RELAY_REASON_ABSENT,
@@ -101,6 +102,35 @@ class Relay:
         address = f"{host}:{self._door.getsockname()[1]}"
         self._log.info("ready", address=address, software=software_version())
         return address
+
+    async def reload(self, path: Path) -> None:
+        """Reads its file anew: federations, limits and the certificate for TLS; what is open goes on.
+
+        Args:
+            path: The relay's file.
+
+        Raises:
+            ComineError: The files are wrong, or say what only a restart can bring about; nothing has changed then.
+        """
+        config = RelayConfig.load(path)
+        before, own = self._config.relay, config.relay
+        for key, same in (
+            ("listen", own.listen == before.listen),
+            ("name", own.name == before.name),
+            ("certificate", (own.certificate is None) == (before.certificate is None)),
+        ):
+            if not same:
+                raise ConfigurationError(f"[relay] {key} cannot change while the relay runs; start it again for that")
+        _tls(config)  # before anything has changed: a certificate and a key that do not fit each other
+        gone = self._members.renew(config)
+        if self._tls is not None and own.certificate is not None:
+            self._tls.load_cert_chain(own.certificate, own.key)
+        if self._door is not None:
+            self._door.most = config.limits.strangers
+        self._config = config
+        self._log.info("settings reloaded")
+        for connection in gone:
+            await self._tell(connection, RELAY_REASON_STOPPING)
 
     async def stop(self) -> None:
         """Takes nobody in any more, lets connections go on for a moment, and closes them."""
@@ -245,25 +275,44 @@ class Relay:
 async def serve_relay(path: Path) -> None:
     """Runs the relay of a `relay.toml` until SIGTERM or SIGINT.
 
+    At SIGHUP, where that is not ignored, it reads its file anew. A service manager is told how it is.
+
     Raises:
         ComineError: It cannot start; the sentence says why.
     """
+    manager = ServiceManager.of_environment()
     config = RelayConfig.load(path)
     lines = LogLines(sys.stderr.fileno())
     log = open_relay_log(config.relay.name, lines)
     logging.basicConfig(handlers=[LibraryLines(log)], level=logging.WARNING, force=True)
     logging.getLogger("websockets").setLevel(logging.CRITICAL)  # it reports each stranger who speaks something else
-    stop = asyncio.Event()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        asyncio.get_running_loop().add_signal_handler(number, stop.set)
+    stop, hung_up = asyncio.Event(), asyncio.Event()
+    for number, event in ((signal.SIGTERM, stop), (signal.SIGINT, stop), (signal.SIGHUP, hung_up)):
+        if signal.getsignal(number) is not signal.SIG_IGN:
+            asyncio.get_running_loop().add_signal_handler(number, event.set)
     with contextlib.redirect_stderr(lines):
         try:
             relay = Relay(config, log)
             lines.write(f"{config.relay.name} is ready at {await relay.start()}\n")
+            manager.ready()
+            reloading = asyncio.create_task(_reload_at(hung_up, relay, path, manager, log))
             await stop.wait()
+            manager.stopping()
+            reloading.cancel()
+            await asyncio.gather(reloading, return_exceptions=True)
             await relay.stop()
         finally:
             lines.finish()
+
+
+async def _reload_at(hung_up: asyncio.Event, relay: Relay, path: Path, manager: ServiceManager, log: Log) -> None:
+    while await hung_up.wait():
+        hung_up.clear()
+        with manager.reloading():
+            try:
+                await relay.reload(path)
+            except ComineError as error:
+                log.error("settings kept", error=error)
 
 
 def _door(host: str, port: int) -> Door:

@@ -38,7 +38,7 @@ def _context(folder: Path) -> Path:
     """What a checkout has of the image's parts and of the example's."""
     packages = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["hatch"]["build"]["targets"]["wheel"]
     unwanted = shutil.ignore_patterns("__pycache__", "federation", ".env")
-    for name in (*packages["packages"], "docs", "docker", "examples", "requirements", "scripts"):
+    for name in (*packages["packages"], "deploy", "docs", "docker", "examples", "requirements", "scripts"):
         shutil.copytree(ROOT / name, folder / name, ignore=unwanted)
     for name in (".dockerignore", "LICENSE", "README.md", "pyproject.toml"):
         shutil.copy(ROOT / name, folder)

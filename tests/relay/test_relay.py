@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import datetime as dt
+import re
 import socket
 import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -28,6 +29,7 @@ from link.relay.handshake import MOST_BYTES, TOKEN_BYTES, hello, read, read_inco
 from protos.v1.relay_pb2 import (
     RELAY_REASON_DISPLACED,
     RELAY_REASON_IDENTITY,
+    RELAY_REASON_STOPPING,
     RelayAccept,
     RelayAnswer,
     RelayChallenge,
@@ -423,3 +425,44 @@ def test_what_answers_and_is_no_relay_is_named() -> None:
                 await call(Authority.create().issue("north"), RelayAddress(place), LISTEN)
 
     asyncio.run(test())
+
+
+def test_a_relay_reads_its_file_anew_and_lets_go_on_what_is_open(tmp_path: Path) -> None:
+    async def test(w: World) -> None:
+        file = tmp_path / "relay.toml"
+        before = file.read_text()
+        there, gone = await w.listen("north"), await call(w.member("east", authority=w.other), w.address, LISTEN)
+        dialled, accepted, _ = await w.meet(there, "north", w.member("south"))
+        write_identity(w.authority.issue("relay", hosts=[NAME]), tmp_path / "pki", force=True)
+        file.write_text(
+            before.partition('[[federation]]\nname = "other"')[0].replace("[limits]", "[limits]\nstreams = 1")
+        )
+        await w.relay.reload(file)
+        assert read(RelayAnswer, await gone.recv()).refusal.reason == RELAY_REASON_STOPPING
+        with fails("E201"):
+            await call(w.member("east", authority=w.other), w.address, LISTEN)
+        await dialled.send(b"some")
+        assert await accepted.recv() == b"some"
+        with fails("E200"):  # the one that is open is all that it may have
+            await call(w.member("south"), w.address, RelayDial(to="north"))
+        assert await shown_certificate(w.address) == (tmp_path / "pki" / "relay.crt").read_bytes()
+        for line in ('name = "another"', 'listen = "127.0.0.1:1"'):
+            key = line.split()[0]
+            file.write_text(re.sub(f"(?m)^{key} = .*$", line, before, count=1))
+            with fails("E100"):
+                await w.relay.reload(file)
+        await dialled.send(b"more")
+        assert await accepted.recv() == b"more"
+
+    served(tmp_path, test)
+
+
+async def shown_certificate(address: RelayAddress) -> bytes:
+    context = ssl.create_default_context()
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    host, _, port = address.place.rpartition(":")
+    _, writer = await asyncio.open_connection(host, int(port), ssl=context)
+    try:
+        return ssl.DER_cert_to_PEM_cert(writer.get_extra_info("ssl_object").getpeercert(True)).encode()
+    finally:
+        writer.close()

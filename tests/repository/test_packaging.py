@@ -46,8 +46,10 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_the_wheel_holds_the_packages_and_nothing_else(wheel: Path) -> None:
     names = zipfile.ZipFile(wheel).namelist()
     top = {name.partition("/")[0] for name in names}
-    assert {name for name in top if not name.endswith(".dist-info")} == PACKAGES
-    assert len(top) == len(PACKAGES) + 1
+    assert {name for name in top if not name.endswith((".dist-info", ".data"))} == PACKAGES
+    assert len(top) == len(PACKAGES) + 2
+    units = {name.partition(".data/")[2] for name in names if ".data/" in name}
+    assert units == {f"data/share/comine/systemd/{file.name}" for file in (ROOT / "deploy" / "systemd").iterdir()}
     assert not [name for name in names if "__pycache__" in name or "test" in name.rpartition("/")[2]]
 
 
