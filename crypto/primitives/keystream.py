@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Final, Never
 
 import numpy as np
@@ -29,7 +30,7 @@ class Keystream:
     def __init__(self, key: bytes, counter: bytes) -> None:
         if len(key) != _BLOCK:
             raise ValueError(f"an AES-128 key has 16 bytes, not {len(key)}")
-        self._cipher = Cipher(algorithms.AES(key), modes.CTR(counter)).encryptor()
+        self._cipher = Cipher(algorithms.AES128(key), modes.CTR(counter)).encryptor()
 
     @classmethod
     def from_secret(cls, secret: bytes) -> Keystream:
@@ -39,6 +40,23 @@ class Keystream:
             secret: 32 bytes: key, then first counter block.
         """
         return cls(secret[:_BLOCK], secret[_BLOCK:])
+
+    @classmethod
+    def of_keys(cls, keys: Iterable[bytes], counter: bytes) -> list[Keystream]:
+        """A stream of each key, all from one counter: the many short ones of a small job begin in half the time.
+
+        Args:
+            keys: Of 16 bytes each.
+            counter: First counter block, 16 bytes.
+        """
+        cipher = Cipher(algorithms.AES128(bytes(_BLOCK)), modes.CTR(counter))  # looks at its arguments once for all
+        streams = []
+        for key in keys:
+            cipher.algorithm = algorithms.AES128(key)
+            stream = cls.__new__(cls)
+            stream._cipher = cipher.encryptor()
+            streams.append(stream)
+        return streams
 
     def take(self, size: int) -> bytes:
         """The next `size` bytes."""

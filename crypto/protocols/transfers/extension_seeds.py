@@ -27,6 +27,7 @@ from __future__ import annotations
 
 import hashlib
 import itertools
+from collections.abc import Iterable
 from typing import Final, Never
 
 import numpy as np
@@ -115,7 +116,7 @@ class ReceiverSeeds:
     def _streams(self, number: int) -> list[Block]:
         """Of the first blocks; begun where they are first wanted."""
         for seeds in self._seeds[len(self._blocks) : number]:
-            self._blocks.append([_stream(seed, self._start) for seed in seeds])
+            self._blocks.append([*_streams(seeds, self._start)])
         return self._blocks[:number]
 
     def __reduce_ex__(self, protocol: object) -> Never:
@@ -198,8 +199,8 @@ class SenderSeeds:
         """Of the first blocks, all but those that are not known; begun where they are first wanted."""
         begun = slice(len(self._blocks), number)
         for block, hole in zip(self._seeds[begun], _values(self._secret[begun]), strict=True):
-            known = (_stream(block[weight ^ hole], self._start) for weight in range(1, len(block)))
-            self._blocks.append([None, *known])
+            known = (block[weight ^ hole] for weight in range(1, len(block)))
+            self._blocks.append([None, *_streams(known, self._start)])
         return self._blocks[:number]
 
     def __reduce_ex__(self, protocol: object) -> Never:
@@ -284,7 +285,7 @@ def _punctured(keys: Keys, path: NDArray[np.uint8], sums: NDArray[np.uint8] | No
 def children(level: Seeds) -> Seeds:
     """Two seeds out of each, in order."""
     blocks, nodes, size = level.shape
-    joined = b"".join(Keystream(seed.tobytes(), bytes(size)).take(2 * size) for seed in level.reshape(-1, size))
+    joined = b"".join(stream.take(2 * size) for stream in _streams(level.reshape(-1, size), bytes(size)))
     return np.frombuffer(joined, np.uint8).reshape(blocks, 2 * nodes, size).copy()
 
 
@@ -310,8 +311,8 @@ def _values(bits: NDArray[np.uint8]) -> list[int]:
     return values
 
 
-def _stream(seed: NDArray[np.uint8], start: bytes) -> Keystream:
-    return Keystream(seed.tobytes(), start[:16])
+def _streams(seeds: Iterable[NDArray[np.uint8]], start: bytes) -> list[Keystream]:
+    return Keystream.of_keys((seed.tobytes() for seed in seeds), start[:16])
 
 
 def _start(label: bytes) -> bytes:

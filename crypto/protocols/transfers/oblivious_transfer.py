@@ -226,5 +226,5 @@ def _decrypt(peer: str, encrypted: Bytes, keys: Sequence[bytes]) -> list[bytes]:
 
 def _xor_keystreams(rows: Bytes, keys: Sequence[bytes]) -> Bytes:
     """Every row under a keystream of its own; each key serves for one message."""
-    streams = [Keystream(key, bytes(16)).take(rows.shape[1]) for key in keys]
+    streams = [stream.take(rows.shape[1]) for stream in Keystream.of_keys(keys, bytes(16))]
     return rows ^ np.frombuffer(b"".join(streams), np.uint8).reshape(rows.shape)

@@ -401,7 +401,7 @@ async def send_values(
 # -- rows --------------------------------------------------------------------------------------------------------------
 def _streams(keys: NDArray[np.uint64]) -> list[Keystream]:
     """A stream of each key, which serves for nothing else."""
-    return [Keystream(key.tobytes(), bytes(KEY_BYTES)) for key in keys]
+    return Keystream.of_keys((key.tobytes() for key in keys), bytes(KEY_BYTES))
 
 
 def _next(streams: Sequence[Keystream], rows: int) -> Columns:

@@ -50,6 +50,14 @@ def test_the_keystream_is_one_string_however_it_is_cut(sizes: list[int]) -> None
     assert b"".join(pieces) == whole
 
 
+def test_streams_of_many_keys_are_those_of_each() -> None:
+    keys, counter = [bytes([number]) * 16 for number in range(3)], bytes(range(16))
+    streams = Keystream.of_keys(keys, counter)
+    begun = [stream.take(40) for stream in streams]
+    whole = [first + stream.take(40) for first, stream in zip(begun, streams, strict=True)]
+    assert whole == [Keystream(key, counter).take(80) for key in keys]
+
+
 def test_long_draws_cross_chunks() -> None:
     size = (1 << 18) + 12_345
     whole = Keystream(bytes(16), bytes(16)).take(size)
@@ -61,6 +69,8 @@ def test_long_draws_cross_chunks() -> None:
 def test_a_key_of_another_length_is_refused() -> None:
     with pytest.raises(ValueError, match="16 bytes"):
         Keystream(bytes(32), bytes(16))
+    with pytest.raises(ValueError, match="key size"):
+        Keystream.of_keys([bytes(16), bytes(32)], bytes(16))
     with pytest.raises(ValueError, match="32 bytes"):
         Randomness.from_key(bytes(16))
 
