@@ -16,11 +16,10 @@ from jobs.spec.toml import TomlTable, read_toml, validate
 from jobs.spec.values import DataName, Duration, Fraction
 from link.errors import ConfigurationError
 from link.relay.address import RelayAddress
-from mining.data.copies import is_plain
-from mining.data.formats.workbooks import is_workbook
+from mining.data.fitting_options import misfit
 from mining.data.schemes.registry import database_forms, scheme_of, unread
 from mining.data.schemes.scheme import DatabaseScheme
-from mining.data.source_options import TWO_PASSWORDS, UNKNOWN_ENCODING, SourceOptions, is_encoding
+from mining.data.source_options import SourceOptions
 from mining.joint.hybrid.spool_limits import LEAST_REPORT_MEMORY, REPORT_MEMORY
 from mining.partitioned.encoding.expected import MEMORY_SHARE
 from mining.public_sizes import NOTHING, PublicSizes
@@ -183,27 +182,17 @@ class DatasetSection(TomlTable):
         return self
 
     def _check_options(self) -> None:
-        if self.encoding is not None and (self.format in ("parquet", "sql") or is_workbook(self.source)):
-            raise ValueError("encoding is for text files; leave it out")
-        if self.encoding is not None and not is_encoding(self.encoding):
-            raise ValueError(UNKNOWN_ENCODING)
-        if self.sheet is not None and not is_workbook(self.source):
-            raise ValueError("sheet is for workbooks such as sales.xlsx; leave it out")
-        if is_workbook(self.source) and self.format not in ("csv", "long", "wide"):
-            raise ValueError('a sheet of a workbook is read with format = "csv", "long" or "wide"')
-        if self.anonymization is not None and self.format != "sql" and not is_plain(self.source, self.options):
-            raise ValueError("[dataset.anonymization] needs one file of this machine, in UTF-8; copy the data into one")
+        if fault := misfit(
+            self.source,
+            self.format,
+            encoding=self.encoding,
+            sheet=self.sheet,
+            has_password_env=self.password_env is not None,
+            has_password_file=self.password_file is not None,
+        ):
+            raise ValueError(fault)
         if self.engine == "spark" and not (self.encoding is None and scheme_of(self.source) is None):
             raise ValueError('engine = "spark" reads files that all workers find at the same path')
-        self._check_password()
-
-    def _check_password(self) -> None:
-        named = self.password_env is not None or self.password_file is not None
-        if self.password_env is not None and self.password_file is not None:
-            raise ValueError(TWO_PASSWORDS)
-        scheme = scheme_of(self.source)
-        if named and (scheme is None or not scheme.has_password):
-            raise ValueError("password_env and password_file mean nothing to this source; leave them out")
 
     def _check_spark(self) -> None:
         if not self.cluster.startswith(SPARK_URL) or not urlsplit(self.cluster).hostname:

@@ -22,7 +22,7 @@ from coordinator.node_client import REACH_S, NodeClient
 from jobs.anonymization.folder import REPORT, holds_earlier
 from jobs.anonymization.hierarchy_spec import FileEntry
 from jobs.anonymization.inputs import from_file
-from jobs.anonymization.spec import AnonymizeSection, parameters
+from jobs.anonymization.spec import OF_SOURCE, AnonymizeSection, parameters
 from jobs.results.destination import beside, writing
 from jobs.results.folder import write_whole
 from jobs.results.manifest import seal
@@ -47,9 +47,7 @@ _HARMLESS: Final = (
     b'<!doctype html>\n<meta http-equiv="Content-Security-Policy" content="default-src \'none\'; '
     b"style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'\">\n"
 )
-_OF_THE_NODE: Final = frozenset(
-    {"source", "format", "query", "separator", "identifiers", "allow_repeated", "allow_unique", "engine"}
-)
+_OF_THE_NODE: Final = OF_SOURCE | {"identifiers", "allow_repeated", "allow_unique", "engine"}
 _NEEDED: Final = frozenset({ROWS, RELEASE_PARQUET, CERTIFICATE})
 
 

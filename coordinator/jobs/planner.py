@@ -13,6 +13,7 @@ from coordinator.jobs.client import PartyClient
 from coordinator.jobs.party_calls import each, introduce
 from coordinator.node_client import ANSWER_S
 from jobs.plan import Plan
+from jobs.plan.floor import Said, of_all
 from jobs.plan.forecast import forecast
 from jobs.plan.predicted import sizes_message, sizes_of
 from jobs.plan.privacy import is_amount
@@ -49,7 +50,14 @@ async def plan_job(spec: JobSpec, identity: Identity, addresses: Mapping[str, st
         # All at once: parties that share a machine measure what each of them gets of it.
         answers = await each(clients, lambda client: _ask(client, EstimateRequest(spec=spec.canonical())))
         found = await asyncio.to_thread(forecast, spec, answers, latency_s)
-        return found.model_copy(update={"coordinator": identity.name})
+        said = of_all(spec, {party: sizes_of(answer.sizes) for party, answer in answers.items()})
+        return found.model_copy(update={"coordinator": identity.name, **_told(found, said)})
+
+
+def _told(plan: Plan, said: Said | None) -> dict[str, Any]:
+    if said is None:
+        return {}
+    return {"warning": said.sentence} if said.warns else {"advice": [*plan.advice, said.sentence]}
 
 
 async def _latency_s(client: PartyClient) -> float:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
@@ -22,10 +23,11 @@ from jobs.anonymization.full_domain import algorithm_of, check_suppression
 from jobs.anonymization.inputs import (
     Inputs,
     described,
+    hashed_file,
     hierarchies_of,
-    is_parquet,
     requirements_of,
     sensitive_levels,
+    source_file,
     sources_of,
 )
 from jobs.anonymization.spec import FULL_DOMAIN, AnonymizeSection, read_spec
@@ -33,6 +35,9 @@ from jobs.results.folder import write_whole
 from jobs.results.manifest import seal
 from link.errors import ConfigurationError
 from link.memory_limit import memory_limit
+from mining.data.copies import files_of, is_plain
+from mining.data.formats.workbooks import is_workbook
+from mining.data.schemes.registry import scheme_of
 from mining.partitioned.encoding.expected import Rates, expected_bytes
 
 _SHARE: Final = 0.5  # of the memory, that rows may take which are read into it
@@ -59,9 +64,19 @@ def lies_in_blocks(spec: AnonymizeSection, folder: Path) -> bool:
         return True
     if spec.engine == "memory" or spec.algorithm not in FULL_DOMAIN or spec.is_database:
         return False
-    path = folder / spec.source
-    form = "parquet" if is_parquet(path, spec.format) else "csv"
-    return expected_bytes(path, form, _RATES) > _SHARE * memory_limit()
+    return _expected(spec, folder) > _SHARE * memory_limit()
+
+
+def _expected(spec: AnonymizeSection, folder: Path) -> int:
+    """Bytes of memory that the rows may take; of files elsewhere and of workbooks by their sizes, rather too much."""
+    place, options = spec.place(folder), spec.options(folder)
+    if is_plain(place, options):
+        return expected_bytes(Path(place), spec.form, _RATES)
+    is_here = scheme_of(place) is None and not is_workbook(place)
+    return sum(
+        expected_bytes(Path(file.place), spec.form, _RATES) if is_here else _RATES.packed * file.size
+        for file in files_of(place, options)
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,14 +94,16 @@ class BlockRun:
     warnings: Sequence[str]
 
 
-def open_source(spec: AnonymizeSection, folder: Path) -> Blocks:
-    """The source of a configuration.
+@contextmanager
+def opened_source(spec: AnonymizeSection, folder: Path) -> Iterator[Blocks]:
+    """The source of a configuration, which is no database, for as long as its blocks are read.
 
     Raises:
+        ConfigurationError: What reads it is not installed, or no password is where it is said to be.
         InputDataError: It cannot be read.
     """
-    path = folder / spec.source
-    return ParquetBlocks(path) if is_parquet(path, spec.format) else CsvBlocks(path, spec.separator)
+    with source_file(spec, folder) as path:
+        yield ParquetBlocks(path) if spec.form == "parquet" else CsvBlocks(path, spec.separator)
 
 
 def table_in_blocks(spec: AnonymizeSection, source: Blocks, names: Sequence[str], scratch: Path) -> BlockTable:
@@ -107,16 +124,16 @@ def table_in_blocks(spec: AnonymizeSection, source: Blocks, names: Sequence[str]
     return table
 
 
-def load_blocks(config: Path, scratch: Path) -> Inputs:
+def load_blocks(config: Path, spec: AnonymizeSection, source: Blocks, scratch: Path) -> Inputs:
     """`inputs.load` for rows in blocks.
 
     Args:
         config: The file.
+        spec: What it says.
+        source: Its rows.
         scratch: A folder for what does not fit memory.
     """
-    spec = read_spec(config)
     folder = config.resolve().parent
-    source = open_source(spec, folder)
     table = table_in_blocks(spec, source, source.column_names, scratch)
     given, files = hierarchies_of(spec, folder, table)
     return Inputs(
@@ -126,7 +143,7 @@ def load_blocks(config: Path, scratch: Path) -> Inputs:
         given,
         sensitive_levels(spec),
         requirements_of(spec, given),
-        folder / spec.source,
+        hashed_file(spec, folder),
         {name: path for name, path in files.items() if name in spec.quasi_identifiers},
     )
 
@@ -169,9 +186,13 @@ def anonymize_in_blocks(config: Path, out: Path) -> tuple[BlockRun, Certificate]
     """
     parent = out.resolve().parent
     parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix=".comine-", dir=parent) as place:
+    spec = read_spec(config)
+    with (
+        tempfile.TemporaryDirectory(prefix=".comine-", dir=parent) as place,
+        opened_source(spec, config.resolve().parent) as source,
+    ):
         scratch = Path(place)
-        inputs = load_blocks(config, scratch)
+        inputs = load_blocks(config, spec, source, scratch)
         release = run_blocks(inputs, scratch)
         table = inputs.table
         assert isinstance(table, BlockTable)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from decimal import Decimal
 from pathlib import Path
@@ -36,9 +37,9 @@ from jobs.anonymization.model_entry import ColumnEntry
 from jobs.anonymization.spec import AnonymizeSection, parameters, read_spec, sole_column
 from jobs.spec.values import plain_number
 from link.errors import ConfigurationError, InputDataError
-from mining.data.schemes.registry import scheme_of
+from mining.data.copies import Wanted, local_file
+from mining.data.schemes.registry import database_of, scheme_of
 from mining.data.schemes.scheme import ArrowDatabase
-from mining.data.source_options import PLAIN, SourceOptions
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,7 +53,7 @@ class Inputs:
         all_hierarchies: By column: of quasi-identifiers, and of sensitive columns that have one.
         levels: Of the sensitive column, without H if none is asked for; None where there are none.
         requirements: What every class must meet; None where nothing is claimed.
-        source: The file of the rows; None for a database.
+        source: The file of the rows; None where they are not in one of this machine.
         hierarchy_files: By column, the file of its hierarchy where it came from one.
     """
 
@@ -99,7 +100,7 @@ def load(config: Path) -> Inputs:
         given,
         sensitive_levels(spec),
         requirements_of(spec, given),
-        None if spec.is_database else folder / spec.source,
+        hashed_file(spec, folder),
         {name: path for name, path in files.items() if name in spec.quasi_identifiers},
     )
 
@@ -141,40 +142,48 @@ def table_of(spec: AnonymizeSection, data: pa.Table) -> Table:
     return table
 
 
-def read_source(spec: AnonymizeSection, folder: Path, options: SourceOptions = PLAIN) -> pa.Table:
+def read_source(spec: AnonymizeSection, folder: Path) -> pa.Table:
     """The rows of a configuration's source; paths are relative to the configuration's folder.
 
-    Args:
-        spec: The configuration.
-        folder: Its folder.
-        options: The password of a database.
-
     Raises:
-        ConfigurationError: The URL of a database is wrong.
+        ConfigurationError: What reads it is not installed, or no password is where it is said to be.
         InputDataError: It cannot be read.
     """
     if spec.is_database:
         assert spec.query is not None
-        scheme = scheme_of(spec.source)
-        if isinstance(scheme, ArrowDatabase):
-            with scheme.query(spec.source, spec.query, options) as batches:
+        url, database = spec.place(folder), database_of(spec.source)
+        if isinstance(database, ArrowDatabase):
+            with database.query(url, spec.query, spec.options(folder)) as batches:
                 return as_arrow(batches.read_all())
-        return read_sql(_absolute(spec.source, folder), spec.query)
-    return read_rows(folder / spec.source, spec.separator, spec.format)
+        return read_sql(url, spec.query)
+    with source_file(spec, folder) as path:
+        return read_parquet(path) if spec.form == "parquet" else read_csv(path, spec.separator)
 
 
-def read_rows(path: Path, separator: str, form: str | None = None) -> pa.Table:
-    """The rows of a CSV or Parquet file, by its format or its suffix.
+def source_file(spec: AnonymizeSection, folder: Path) -> AbstractContextManager[Path]:
+    """One file in UTF-8 or Parquet with what the source holds, which is no database; a copy is gone afterwards.
+
+    Raises:
+        ConfigurationError: As of `read_source`.
+        InputDataError: As of `read_source`.
+        ResourceError: There is no room for a copy.
+    """
+    return local_file(spec.place(folder), spec.options(folder), Wanted(spec.form, spec.separator, has_header=True))
+
+
+def hashed_file(spec: AnonymizeSection, folder: Path) -> Path | None:
+    """The file whose SHA-256 a certificate may name; None where the source is not one file of this machine."""
+    path = folder / spec.source
+    return path if scheme_of(spec.source) is None and path.is_file() else None
+
+
+def read_rows(path: Path, separator: str) -> pa.Table:
+    """The rows of a CSV or Parquet file, by its suffix.
 
     Raises:
         InputDataError: It cannot be read.
     """
-    return read_parquet(path) if is_parquet(path, form) else read_csv(path, separator)
-
-
-def is_parquet(path: Path, form: str | None) -> bool:
-    """Whether a file is read as Parquet: by its format, else by its suffix."""
-    return form == "parquet" if form is not None else path.suffix in (".parquet", ".pq")
+    return read_parquet(path) if path.suffix in (".parquet", ".pq") else read_csv(path, separator)
 
 
 def requirements_of(spec: AnonymizeSection, hierarchies: Mapping[str, Hierarchy]) -> Requirements | None:
@@ -315,11 +324,3 @@ def _inverted(groups: Mapping[str, tuple[str, ...]], name: str) -> dict[str, str
                 )
             found[member] = label
     return found
-
-
-def _absolute(url: str, folder: Path) -> str:
-    """The URL of a database file with its path taken from a folder."""
-    scheme, _, rest = url.partition("://")
-    if scheme not in ("sqlite", "duckdb") or not rest.startswith("/"):
-        return url
-    return f"{scheme}:///{folder / rest[1:]}"

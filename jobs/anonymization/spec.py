@@ -13,6 +13,10 @@ from jobs.anonymization.model_spec import Kind, LevelsSection, ModelSection, Who
 from jobs.spec.toml import read_toml, validate
 from jobs.spec.values import ColumnName, Fraction, Section
 from link.errors import ConfigurationError
+from mining.data.fitting_options import misfit
+from mining.data.schemes.registry import scheme_of, unread
+from mining.data.schemes.scheme import DatabaseScheme
+from mining.data.source_options import SourceOptions
 
 Algorithm = Literal[
     "samarati",
@@ -28,6 +32,11 @@ Algorithm = Literal[
     "distributions",
     "ppir",
 ]
+OF_SOURCE: Final = frozenset(
+    {"source", "format", "query", "separator", "encoding", "sheet", "password_env", "password_file"}
+)
+"""Keys that say where rows are and how they are written."""
+
 Loss = Literal["gcp", "prec", "entropy", "dm"]
 
 FULL_DOMAIN: Final = ("samarati", "incognito", "optimal", "datafly", "local-recoding")
@@ -119,8 +128,13 @@ class AnonymizeSection(Section):
     """The `[anonymize]` table.
 
     Attributes:
-        source: A CSV or Parquet file, or the URL of a database.
+        source: A CSV or Parquet file, a pattern of several, a workbook, or a URL of a store or a database.
+        format: How rows are written there; by default as the source's name says.
         query: What is asked of the database.
+        encoding: Of text that is not in UTF-8.
+        sheet: Of a workbook; the first by default.
+        password_env: The environment variable that holds the password of the source.
+        password_file: The file whose first line is that password, open to its owner alone.
         separator: Of the cells of CSV files, those of hierarchies too.
         identifiers: Columns that are left out, and so on: every column has one role.
         quasi_identifiers: Columns that are generalised.
@@ -146,6 +160,10 @@ class AnonymizeSection(Section):
     source: str = Field(min_length=1)
     format: Literal["csv", "parquet", "sql"] | None = None
     query: str | None = None
+    encoding: str | None = Field(default=None, min_length=1)
+    sheet: str | None = Field(default=None, min_length=1)
+    password_env: str | None = Field(default=None, min_length=1)
+    password_file: str | None = Field(default=None, min_length=1)
     separator: str = Field(default=",", min_length=1, max_length=1)
     identifiers: tuple[ColumnName, ...] = ()
     quasi_identifiers: tuple[ColumnName, ...] = ()
@@ -228,6 +246,17 @@ class AnonymizeSection(Section):
     def _database(self) -> AnonymizeSection:
         if self.is_database != (self.query is not None):
             raise ValueError("a query belongs to a source that is a database URL, and such a source needs one")
+        if fault := unread(self.source):
+            raise ValueError(f"the source {fault}")
+        if fault := misfit(
+            self.source,
+            self.form,
+            encoding=self.encoding,
+            sheet=self.sheet,
+            has_password_env=self.password_env is not None,
+            has_password_file=self.password_file is not None,
+        ):
+            raise ValueError(fault)
         return self
 
     @property
@@ -242,7 +271,7 @@ class AnonymizeSection(Section):
 
     @property
     def is_telling(self) -> bool:
-        """Whether the file holds what nobody outside may know, a seed or maybe a password.
+        """Whether the file holds what nobody outside may know: a seed, or what is asked of a database.
 
         The SHA-256 of such a file would confirm a guess of it, since all else that the file holds is published.
         """
@@ -251,7 +280,25 @@ class AnonymizeSection(Section):
     @property
     def is_database(self) -> bool:
         """Whether the source is a database."""
-        return self.format == "sql" or (self.format is None and "://" in self.source)
+        return self.format == "sql" or isinstance(scheme_of(self.source), DatabaseScheme)
+
+    @property
+    def form(self) -> Literal["csv", "parquet", "sql"]:
+        """How rows are written in the source: as `format` says, else as its name does."""
+        if self.is_database:
+            return "sql"
+        parquet = self.source.partition("?")[0].endswith((".parquet", ".pq"))
+        return self.format or ("parquet" if parquet else "csv")
+
+    def options(self, folder: Path) -> SourceOptions:
+        """What reading the source needs beside its place and format; `folder` is that of the configuration."""
+        kept = None if self.password_file is None else folder / self.password_file
+        return SourceOptions(self.encoding, self.sheet, self.password_env, kept)
+
+    def place(self, folder: Path) -> str:
+        """The source with a relative path taken from the folder of the configuration."""
+        scheme = scheme_of(self.source)
+        return str(folder / self.source) if scheme is None else scheme.beside(self.source, folder)
 
 
 class AnonymizationSpec(Section):
@@ -279,7 +326,7 @@ def parameters(spec: AnonymizeSection) -> dict[str, Any]:
         mode="json",
         by_alias=True,
         exclude_unset=True,
-        exclude={"source", "format", "query", "separator", "seed", "engine", "hierarchies", "columns", "levels"},
+        exclude={*OF_SOURCE, "seed", "engine", "hierarchies", "columns", "levels"},
     )
     shown |= {"seeded": spec.seed is not None, "row_order": spec.row_order}
     return shown

@@ -131,6 +131,10 @@ class Plan(Part):
         default=None, description="What the job costs each record; null of a job without noise, which nothing bounds."
     )
     advice: list[str] = Field(default=[], description="What the owner of the job should think of.")
+    warning: str | None = Field(
+        default=None,
+        description="What policies' rule min_count may say to the job at its run; null where that goes without saying.",
+    )
     alternatives: list[Alternative] = Field(
         default=[], description="Other ways to do the job, each beside the job as written."
     )

@@ -16,6 +16,7 @@ from jobs.kinds.data import check_data_kind
 from jobs.kinds.registry import kind_of
 from jobs.plan import Plan
 from jobs.plan.calibration import Speed, measure, speed_message
+from jobs.plan.floor import Bounds, of_own
 from jobs.plan.forecast import forecast
 from jobs.plan.predicted import sizes_message
 from jobs.proposed import job_from_canonical
@@ -23,7 +24,7 @@ from jobs.spec.job import MAX_SPEC_BYTES, JobSpec
 from link.errors import LimitExceeded
 from link.executor import Executor, ThreadExecutor
 from link.pki.identity import Identity
-from mining.public_sizes import NOTHING, PublicSizes, measured
+from mining.public_sizes import NOTHING, PublicSizes, between, measured
 from party.config import DatasetSection, PartyConfig
 from party.data.block_folders import blocks_of
 from party.data.engine import engine_of
@@ -128,7 +129,10 @@ async def _local_plan(config: PartyConfig, spec: JobSpec) -> Plan:
     likewise = PartyEstimate(sizes=sizes_message(known.sizes), speed=speed, certificate_bytes=certificate_bytes)
     answers = dict.fromkeys(spec.job.parties, likewise)
     taken = f"The other parties are taken to be like {me}, in rows as in speed; nothing was asked of them."
-    return await asyncio.to_thread(forecast, spec, answers, LOCAL_LATENCY_S, taken, *known.grounds)
+    found = await asyncio.to_thread(forecast, spec, answers, LOCAL_LATENCY_S, taken, *known.grounds)
+    return found.model_copy(
+        update={"warning": of_own(spec, config.policy_of(dataset.name).min_count or 1, known.rows, me)}
+    )
 
 
 class _Known(NamedTuple):
@@ -136,6 +140,14 @@ class _Known(NamedTuple):
 
     sizes: PublicSizes
     grounds: tuple[str, ...] = ()
+    is_exact: bool = True
+
+    @property
+    def rows(self) -> Bounds:
+        """Between what its number of rows is."""
+        if self.sizes.rows is None:
+            return Bounds(0, None)
+        return Bounds(self.sizes.rows, self.sizes.rows) if self.is_exact else Bounds(*between(self.sizes.rows))
 
 
 def _known(config: PartyConfig, dataset: DatasetSection, spec: JobSpec) -> _Known:
@@ -153,7 +165,7 @@ def _known(config: PartyConfig, dataset: DatasetSection, spec: JobSpec) -> _Know
     where = "on a cluster" if engine == "spark" else "in blocks"
     if dataset.publish is not None:
         found = f"The rows of {me} lie {where} and were not read; their sizes are those of [dataset.publish]."
-        return _Known(dataset.public_sizes, (found,))
+        return _Known(dataset.public_sizes.coarse(), (found,), is_exact=False)
     stored = None
     if engine == "processes":
         stored = blocks_of(source_of(dataset), withheld, config.party.state_dir / BLOCKS / dataset.name)

@@ -105,9 +105,10 @@ def _show(contents: dict[str, Any], party_toml: str, *, detail: bool) -> Iterato
 
 
 def _summary(contents: dict[str, Any]) -> list[str]:
-    plan = contents["plan"]
-    costs = None if plan is None else cost(Plan.from_data(plan))
-    return Summary.model_validate(contents["summary"]).lines(contents["coordinator"], costs, text_width())
+    plan = None if contents["plan"] is None else Plan.from_data(contents["plan"])
+    costs = None if plan is None else cost(plan)
+    found = Summary.model_validate(contents["summary"]).lines(contents["coordinator"], costs, text_width())
+    return found if plan is None or plan.warning is None else [*found, "", *wrapped(plan.warning)]
 
 
 def _changes(changes: dict[str, Any] | None) -> Iterator[str]:

@@ -99,6 +99,7 @@ def _prepared(
     job_toml: Path, federation: Path, out: Path | None, *, predict: bool
 ) -> tuple[JobSpec, Identity, Mapping[str, str], Store]:
     """The job, the coordinator, the parties' addresses and the store of jobs; with a plan of the job, if wanted."""
+    from coordinator.cli.terminal.console import note
     from coordinator.interrupt import run_interruptibly
     from coordinator.jobs.store import Store
     from coordinator.member import load_federation
@@ -114,7 +115,10 @@ def _prepared(
     if predict:
         from coordinator.jobs.planner import plan_job
 
-        store.save_plan(spec.digest, run_interruptibly(plan_job(spec, identity, addresses)).as_data())
+        found = run_interruptibly(plan_job(spec, identity, addresses))
+        store.save_plan(spec.digest, found.as_data())
+        if found.warning is not None:
+            note(found.warning)
     return spec, identity, addresses, store
 
 

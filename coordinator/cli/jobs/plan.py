@@ -47,6 +47,9 @@ def show_plan(plan: Plan, *, detail: bool) -> None:
 
     if plan.summary is not None:
         write("".join(f"{line}\n" for line in plan.summary.lines(plan.coordinator, cost(plan), text_width())))
+    if plan.warning is not None:
+        write("\n")
+        write_sentence(plan.warning)
     if not detail:
         write("\nall else: --detail\n")
         return

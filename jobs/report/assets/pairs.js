@@ -107,10 +107,11 @@ function pairsChart() {
     const larger = counted ? "more frequent items" : "items in more itemsets";
     if (directed) {
       const links = counted ? `The rules of highest ${by}` : "The links of most rules";
-      caption.textContent = `${links}: an arrow goes from each item of the if side to each of the then side. Larger circles: ${larger}. Drag to move.`;
+      caption.textContent = `${links}: an arrow goes from each item of the if side to each of the then side. Larger circles: ${larger}.`;
     } else {
-      caption.textContent = `The ${formatCount(links.length)} pairs ${which(by)}, of ${formatCount(pairs.length)}. Thicker lines: ${counted ? `higher ${by}` : "more itemsets"}; larger circles: ${larger}. Drag to move.`;
+      caption.textContent = `The ${formatCount(links.length)} pairs ${which(by)}, of ${formatCount(pairs.length)}. Thicker lines: ${counted ? `higher ${by}` : "more itemsets"}; larger circles: ${larger}.`;
     }
+    caption.append(element("span", "on-screen", " Drag to move."));
     const position = new Map(items.map((item, place) => [item, place]));
     const names = shortened(items.map((item) => data.items[item]), narrow() ? 14 : LABEL);
     const radii = items.map((item) => (narrow() ? 0.6 : 1) * (4.5 + 13 * Math.sqrt((alone.get(item) || 1) / most)));

@@ -41,7 +41,7 @@ def check_releases(dataset: DatasetSection, rules: AnonymizationRules) -> None:
             "hierarchies": {name: tree for name, tree in rules.hierarchies.items() if name in described},
         }
     )
-    data = read_source(spec, Path(), dataset.options)
+    data = read_source(spec, Path())
     for name in rules.columns:
         if name not in data.column_names:
             raise ConfigurationError(

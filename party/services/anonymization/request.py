@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from jobs.anonymization.hierarchy_spec import FileEntry
-from jobs.anonymization.spec import AnonymizationSpec, AnonymizeSection
+from jobs.anonymization.spec import OF_SOURCE, AnonymizationSpec, AnonymizeSection
 from jobs.spec.toml import validate
 from link.errors import ConfigurationError
 from link.files.json_text import read_json
@@ -17,9 +17,7 @@ from party.services.anonymization.policy import AnonymizationRules, check_reques
 from party.services.anonymization.strength import released
 from protos.v1 import anonymization_pb2 as pb
 
-OF_FILES: Final = frozenset(
-    {"source", "format", "query", "separator", "identifiers", "allow_repeated", "allow_unique", "engine"}
-)
+OF_FILES: Final = OF_SOURCE | {"identifiers", "allow_repeated", "allow_unique", "engine"}
 """Keys of `[anonymize]` that a request lacks: the node knows its data, and what is not named stays there."""
 
 _ENGINES: Final = {"memory": "memory", "processes": "blocks"}
@@ -87,8 +85,12 @@ def as_json(spec: AnonymizeSection) -> dict[str, Any]:
 
 
 def digest_of(spec: AnonymizeSection, files: Mapping[str, str]) -> bytes:
-    """A digest of what is asked: equal for equal requests of the same dataset under the same policy."""
-    text = json.dumps([as_json(spec), dict(files)], sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    """A digest of what is asked: equal for equal requests of the same dataset under the same policy.
+
+    By which password the source is read makes no other request.
+    """
+    asked = {key: value for key, value in as_json(spec).items() if key not in ("password_env", "password_file")}
+    text = json.dumps([asked, dict(files)], sort_keys=True, separators=(",", ":"), ensure_ascii=False)
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()
 
 
@@ -117,7 +119,6 @@ def _is_file(entry: object) -> bool:
 
 def source_of(dataset: DatasetSection) -> dict[str, Any]:
     """Where a dataset is, in the keys of a configuration."""
-    found: dict[str, Any] = {"source": dataset.source, "format": dataset.format}
-    found |= {} if dataset.separator is None else {"separator": dataset.separator}
-    found |= {"engine": _ENGINES[dataset.engine]} if dataset.engine in _ENGINES and dataset.query is None else {}
-    return found | ({} if dataset.query is None else {"query": dataset.query})
+    given = dataset.model_dump(mode="json", include=set(OF_SOURCE), exclude_none=True)
+    given |= {"engine": _ENGINES[dataset.engine]} if dataset.engine in _ENGINES and dataset.query is None else {}
+    return given

@@ -127,8 +127,6 @@ class Runs:
             "persons": dataset.id,
             "folder": str(place),
             "spec": spec,
-            "password_env": dataset.password_env,
-            "password_file": None if dataset.password_file is None else str(dataset.password_file),
             "max_memory": rules.max_memory * MEGABYTE,
         }
         with self._on_disk(), (place / ERRORS).open("wb") as errors:
@@ -137,7 +135,8 @@ class Runs:
                 stdin=asyncio.subprocess.PIPE,
                 stdout=asyncio.subprocess.PIPE,
                 stderr=errors,
-                env=os.environ | {"ARROW_DEFAULT_MEMORY_POOL": "system"},  # which the bound of memory sees
+                # The pool is one that the bound of memory sees; copies of sources go where the run's folder goes.
+                env=os.environ | {"ARROW_DEFAULT_MEMORY_POOL": "system", "TMPDIR": str(place)},
                 start_new_session=True,  # a signal from the node's terminal is for the node to handle
             )
         self.processes.add(process)

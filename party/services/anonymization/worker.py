@@ -15,13 +15,12 @@ import sys
 import tempfile
 import threading
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from jobs.anonymization.spec import AnonymizeSection
 from link.errors import ComineError, ConfigurationError, InputDataError, ResourceError
-from mining.data.source_options import PLAIN, SourceOptions
 
 if TYPE_CHECKING:
     from anonymize.certificate import Certificate
@@ -63,7 +62,6 @@ def release(
     dataset: str,
     persons: Sequence[str],
     me: str,
-    options: SourceOptions = PLAIN,
 ) -> dict[str, Any]:
     """Makes a release folder and the Arrow stream of its rows.
 
@@ -73,7 +71,6 @@ def release(
         dataset: Its name.
         persons: Its columns of ids, where it has them: a person has one row.
         me: This party.
-        options: The password of a database.
 
     Returns:
         What the node needs of the certificate.
@@ -87,7 +84,7 @@ def release(
     if spec.engine == "blocks":  # as the dataset's owner says
         certificate = _of_blocks(spec, folder, of, persons)
     else:
-        certificate = _of_memory(spec, folder, of, persons, options)
+        certificate = _of_memory(spec, folder, of, persons)
     _write_rows(folder)
     return {
         "rows": certificate.hashes.release[RELEASE_CSV],
@@ -96,9 +93,7 @@ def release(
     }
 
 
-def _of_memory(
-    spec: AnonymizeSection, folder: Path, of: str, persons: Sequence[str], options: SourceOptions
-) -> Certificate:
+def _of_memory(spec: AnonymizeSection, folder: Path, of: str, persons: Sequence[str]) -> Certificate:
     from dataclasses import replace
 
     from anonymize.uniqueness import check_persons
@@ -107,7 +102,7 @@ def _of_memory(
     from jobs.anonymization.running import run
 
     with _reported_as(_unreadable(of), of_rows=False):
-        data = read_source(spec, folder, options)
+        data = read_source(spec, folder)
     columns = _taken(spec, data.column_names, of)
     taken = data.select(columns)
     with _reported_as(_unfit(of)):
@@ -125,17 +120,17 @@ def _of_memory(
 def _of_blocks(spec: AnonymizeSection, folder: Path, of: str, persons: Sequence[str]) -> Certificate:
     from anonymize.blocks.identifying import repeated
     from anonymize.uniqueness import refuse_repeated
-    from jobs.anonymization.in_blocks import lies_in_blocks, open_source, run_blocks, table_in_blocks, write_folder
+    from jobs.anonymization.in_blocks import lies_in_blocks, opened_source, run_blocks, table_in_blocks, write_folder
     from jobs.anonymization.inputs import Inputs, requirements_of, sensitive_levels
 
     try:
         lies_in_blocks(spec, folder)
     except ConfigurationError as error:  # which speaks of the request alone
         raise Failed(error, error.message) from error
-    with tempfile.TemporaryDirectory(dir=folder) as place:
-        scratch = Path(place)
+    with ExitStack() as end:
+        scratch = Path(end.enter_context(tempfile.TemporaryDirectory(dir=folder)))
         with _reported_as(_unreadable(of), of_rows=False):
-            source = open_source(spec, folder)
+            source = end.enter_context(opened_source(spec, folder))
         columns = _taken(spec, source.column_names, of)
         with _reported_as(_unfit(of)):
             own = [name for name in persons if name in source.column_names]
@@ -218,11 +213,7 @@ def outcome_of(task: Mapping[str, Any]) -> dict[str, Any]:
     try:
         try:
             spec = AnonymizeSection.model_validate(task["spec"])
-            kept = task["password_file"]
-            options = SourceOptions(
-                password_env=task["password_env"], password_file=None if kept is None else Path(kept)
-            )
-            return release(spec, Path(task["folder"]), dataset, task["persons"], me, options)
+            return release(spec, Path(task["folder"]), dataset, task["persons"], me)
         except MemoryError:
             what = f"a release of the dataset '{dataset}' of {me} needs more memory than a run may take (max_memory)"
             raise Failed(ResourceError(what), what) from None

@@ -164,12 +164,21 @@ def test_paper_has_charts_of_its_width_in_light_colours(tmp_path: Path) -> None:
         frame.dispatchEvent(new Event("beforeprint"));
         const charts = [...page.querySelectorAll(".chart")].map((holder) => holder.chart.getWidth());
         const closed = page.querySelectorAll("details:not([open])").length;
-        return [charts, closed, page.documentElement.className];
+        const printed = [...page.styleSheets].flatMap((sheet) => [...sheet.cssRules])
+          .filter((rule) => rule.media && rule.media.mediaText === "print").flatMap((rule) => [...rule.cssRules]);
+        const moved = [...page.querySelectorAll("figcaption, .caption, p, div")]
+          .filter((each) => !each.children.length || each.querySelector(":scope > .on-screen"))
+          .filter((each) => each.textContent.includes("Drag"));
+        const shown = moved.filter((each) => !printed.some((rule) => rule.style.display === "none"
+          && [...each.querySelectorAll(rule.selectorText)].some((part) => part.textContent.includes("Drag"))));
+        return [charts, closed, page.documentElement.className, moved.length, shown.length];
     """
-    charts, closed, name = framed(tmp_path, report(made(rules=True, rows=ROWS)), 1200, steps)
+    charts, closed, name, moved, shown = framed(tmp_path, report(made(rules=True, rows=ROWS)), 1200, steps)
     assert set(charts) == {680}
     assert closed == 0
     assert "printing" in name
+    assert moved
+    assert not shown  # what only a pointer can do is not printed
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from coordinator.jobs.planner import plan_job
 from jobs.spec.job import JobSpec
 from link.errors import PolicyDenied
 from link.pki.authority import Authority
@@ -116,6 +117,37 @@ def test_who_asks_is_recorded_with_the_job(tmp_path: Path) -> None:
         assert weekly().digest.hex() in recorded(tmp_path)
 
     with_nodes(tmp_path, "", test)
+
+
+# -- what min_count would say ------------------------------------------------------------------------------------------
+def test_a_curious_neighbour_learns_neither_rule_nor_rows_from_what_plans_say_of_min_count(tmp_path: Path) -> None:
+    """The same is said whatever north's rule and rows are, as long as it publishes the same."""
+    said = list[tuple[str | None, list[str]]]()
+    for folder, least, rows in (("low", 2, 1300), ("high", 5000, 900)):
+
+        async def test(nodes: Nodes) -> None:
+            plan = await plan_job(weekly(), nodes.clients["north"].identity, nodes.addresses)
+            said.append((plan.warning, plan.advice))
+
+        (tmp_path / folder).mkdir()
+        data = {name: random_rows(seed, rows) for seed, name in enumerate(DATA)}
+        with_nodes(tmp_path / folder, SECTION, test, data=data, policy=f"min_support = 0.01\nmin_count = {least}")
+    assert said[0] == said[1]
+    (line,) = (line for line in said[0][1] if "rule min_count" in line)
+    assert set(DATA).isdisjoint(line.split())
+
+
+def test_a_party_tells_itself_whether_its_own_rule_will_be_met(tmp_path: Path) -> None:
+    async def stopped(nodes: Nodes) -> None:
+        pass
+
+    data = {name: random_rows(seed, 30) for seed, name in enumerate(DATA)}
+    with_nodes(tmp_path, "", stopped, data=data, policy="min_support = 0.01\nmin_count = 10")
+    plan = local_plan(PartyConfig.load(tmp_path / "north.toml"), weekly())
+    assert plan.warning == (
+        "Rule min_count, at least 10: min_support = 0.2 comes to that if all parties together have 46 rows or more; "
+        "with fewer the job ends at the run; from 0.34 on the rows of north alone suffice."
+    )
 
 
 # -- how many plans --------------------------------------------------------------------------------------------------

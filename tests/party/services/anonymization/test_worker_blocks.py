@@ -11,7 +11,7 @@ import pytest
 
 from jobs.anonymization.spec import AnonymizeSection
 from party.config import DatasetSection
-from party.services.anonymization.request import source_of
+from party.services.anonymization.request import digest_of, source_of
 from party.services.anonymization.worker import OUT, ROWS, Failed, release
 
 ASKED: dict[str, Any] = {
@@ -72,3 +72,33 @@ def test_persons_with_several_rows_are_refused_in_blocks(tmp_path: Path, source:
         release(section(source, "processes"), tmp_path, "patients", ["id"], "north")
     assert failed.value.error.code == "E101"
     assert failed.value.of_rows
+
+
+@pytest.mark.parametrize("engine", ["memory", "processes"])
+def test_a_copy_of_another_encoding_gives_the_same_release(tmp_path: Path, source: Path, engine: str) -> None:
+    """By the readers of jobs; nothing of the copy stays, and no key that says how to read it is another request."""
+    table = pq.read_table(source)
+    rows = [table.column_names, *(map(str, row.values()) for row in table.to_pylist())]
+    text = "".join(";".join(row) + "\n" for row in rows)
+    (tmp_path / "plain.csv").write_text(text)
+    (tmp_path / "wide.csv").write_text(text, encoding="utf-16")
+    found = []
+    for name, more in (("plain.csv", {}), ("wide.csv", {"encoding": "utf-16"})):
+        given = {"name": "patients", "kind": "table", "source": str(tmp_path / name), "format": "csv", "separator": ";"}
+        dataset = DatasetSection.model_validate(given | {"engine": engine} | more)
+        folder = tmp_path / f"{engine}-{name}"
+        folder.mkdir()
+        spec = AnonymizeSection.model_validate(ASKED | source_of(dataset))
+        made = release(spec, folder, "patients", ["id"], "north")
+        found.append((made["rows"], (folder / OUT / "release.parquet").read_bytes()))
+        assert {path.name for path in folder.iterdir()} == {OUT, ROWS}
+    assert found[0] == found[1]
+
+
+def test_the_password_of_a_source_makes_no_other_request() -> None:
+    url = {"name": "patients", "kind": "table", "source": "mysql://ann@host/shop", "format": "sql", "query": "SELECT 1"}
+    digests = {
+        digest_of(AnonymizeSection.model_validate(ASKED | source_of(DatasetSection.model_validate(url | more))), {})
+        for more in ({}, {"password_env": "WORD"}, {"password_file": "/word"})
+    }
+    assert len(digests) == 1
