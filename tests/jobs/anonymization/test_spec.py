@@ -153,8 +153,9 @@ def test_every_algorithm_can_be_named(algorithm: str) -> None:
 
 def test_a_certificate_tells_no_source_no_seed_and_no_values() -> None:
     spec = section(
-        source="postgres://me:secret@db/x",
+        source="postgres://me@secret/x",
         query="select * from patients",
+        password_file="secret.txt",
         seed=99,
         hierarchies={"age": {"builder": "grouping", "groups": [{"old": ["rare value"]}]}},
         columns={"age": {"kind": "ordinal", "order": ["rare value"]}},
