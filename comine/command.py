@@ -17,7 +17,7 @@ import typer.core
 from comine.value_names import name_values
 from coordinator.cli.terminal.outlet import outlet
 from link.errors import ComineError, ConfigurationError, InternalError, JobCancelled, ResourceError, UsageError
-from link.files.printable import one_line
+from link.files.printable import enumeration, one_line
 
 _COMMANDS: Final = {
     "init": "party.init",
@@ -79,6 +79,15 @@ class _Commands(typer.core.TyperGroup):
             if name not in self.commands:
                 self.commands[name] = _command(name)
         return self.commands.get(cmd_name)
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """Names the groups that have a command of the name, where there is none of its own."""
+        if args[0] not in _COMMANDS and self.get_command(ctx, args[0]) is None:
+            groups = [group for group in _COMMANDS if args[0] in getattr(self.commands[group], "commands", {})]
+            if groups:
+                meant = enumeration([f"comine {group} {args[0]}" for group in groups], "or")
+                ctx.fail(f"there is no command '{args[0]}' of its own; {meant} may be meant")
+        return super().resolve_command(ctx, args)
 
 
 def _command(name: str) -> Any:

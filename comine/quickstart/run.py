@@ -19,6 +19,7 @@ from coordinator.demo.loopback import COORDINATOR, LoopbackFederation
 from coordinator.interrupt import run_interruptibly, signals_interrupt
 from coordinator.jobs.progress import Watcher
 from coordinator.jobs.runner import run_job
+from coordinator.jobs.simulation_hints import count_hints
 from coordinator.jobs.store import Store
 from jobs.federation import Federation
 from jobs.loading import load_job
@@ -60,6 +61,8 @@ def run(files: Sequence[str], folder: Path, wanted: Wanted, options: SourceOptio
         support = wanted.min_support or fitting_support([source.data for source in sources])
         if wanted.min_support is None:
             note(f"min_support = {support}, which suits these data; set it with --min-support")
+        for hint in count_hints(support, sum(source.data.n_rows for source in sources)):
+            note(f"hint: {hint}")
         federation = _prepare(draft, sources)
         job = draft / COORDINATOR / "job.toml"
         job.write_text(wanted.job(federation.parties, support), encoding="utf-8")

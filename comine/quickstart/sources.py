@@ -68,7 +68,8 @@ def of_files(
 
     Raises:
         InputDataError: A file is missing, or cannot be read as transactions.
-        ConfigurationError: There are too many files, or there are none and the demo's data are not installed.
+        ConfigurationError: There are too many files, one is named twice, or there are none and the demo's data are not
+            installed.
     """
     if len(files) > _MOST:
         raise ConfigurationError(f"a quickstart takes at most {_MOST} files, a node for each; give fewer")
@@ -78,6 +79,12 @@ def of_files(
     if len(files) == 1:
         return _dealt(Path(files[0]), folder, tell, options)
     paths = [Path(file) for file in files]
+    places = [path.resolve() for path in paths]
+    for number, place in enumerate(places):
+        if place in places[:number]:
+            raise ConfigurationError(
+                f"{paths[number]} is named twice, so its rows would count twice; each party has a file of its own"
+            )
     looks = [_looks(path, tell, options) for path in paths]
     if len({columns_of(table) for _, table in looks if table is not None}) > 1:
         tell(

@@ -49,6 +49,6 @@ def _found(page: str) -> str:
     found = [name for name in found if name == wanted] or found
     if len(found) == 1:
         return found[0]
-    like = found or [name for name in known if wanted in name] or get_close_matches(wanted, known, 3, 0.4)
-    hint = f"; there are {', '.join(like[:5])}" if like else "; comine docs, without a name, opens the first"
+    like = found or [name for name in known if wanted in name] or get_close_matches(wanted, known, 3)
+    hint = f"; there are {', '.join(like[:5])}" if like else "; comine docs, without a name, opens the list of all"
     raise UsageError(f"{'several pages are' if found else 'there is no page'} called '{page}'{hint}")

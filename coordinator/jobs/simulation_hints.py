@@ -70,11 +70,16 @@ def simulation_hints(
         elif not given.n_rows:
             yield f"the data of {party}: there is no row; check the source"
     if spec.itemsets_ is not None and takes == "transactions":
-        yield from _count(spec.itemsets.min_support_, sum(given.n_rows for given in data.values()))
+        yield from count_hints(spec.itemsets.min_support_, sum(given.n_rows for given in data.values()))
 
 
-def _count(wanted: int | Decimal | None, n_rows: int) -> Iterator[str]:
-    """A low count of many rows, or one that no itemset can reach, where a share may be meant."""
+def count_hints(wanted: int | Decimal | None, n_rows: int) -> Iterator[str]:
+    """A low count of many rows, or one that no itemset can reach, where a share may be meant.
+
+    Args:
+        wanted: The job's min_support.
+        n_rows: Of all parties.
+    """
     if isinstance(wanted, int) and wanted <= _PER_CENT and not n_rows < _FEW * wanted <= _FEW * n_rows:
         meant = f"{wanted} % is {wanted / _PER_CENT:g}"
         yield f"min_support = {wanted} is a count, here of {n_rows:,} transactions; {meant}, if that is meant"

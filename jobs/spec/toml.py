@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import tomllib
 from decimal import Decimal
 from difflib import get_close_matches
@@ -19,6 +20,14 @@ Model = TypeVar("Model", bound=BaseModel)
 
 _WRITTEN: Final = "as_written"  # of errors that name the key themselves
 _LEAST_WHOLE: Final = -(1 << 63)
+_FILES: Final = {
+    "tls": "the file of a node, such as party.toml",
+    "federation": "a federation file",
+    "job": "a job file",
+    "collection": "a file of a collection",
+    "anonymize": "a configuration of comine anonymize",
+}
+"""By a table that no other has: the files that people write."""
 
 
 class TomlTable(BaseModel):
@@ -61,13 +70,27 @@ def read_toml(path: Path) -> dict[str, Any]:
         contents = tomllib.loads(text, parse_float=Decimal)
         _check_whole_numbers(contents)
     except tomllib.TOMLDecodeError as error:
-        advice = "correct it there, or name another file"
+        advice = _cure(text, str(error)) or "correct it there, or name another file"
         raise ConfigurationError(f"{path} is not valid TOML: {error}; {advice}") from None
     except RecursionError:
         raise ConfigurationError(f"{path} is not valid TOML: it is nested too deeply") from None
     except (ValueError, ArithmeticError):
         raise ConfigurationError(f"{path} is not valid TOML: a number is too long") from None
     return contents
+
+
+def _cure(text: str, error: str) -> str:
+    """What to write in a line that is not TOML but as people write elsewhere; empty where that is not seen."""
+    found = re.search(r"line (\d+)", error)
+    lines = text.splitlines()
+    line = lines[int(found[1]) - 1] if found is not None and int(found[1]) <= len(lines) else ""
+    if re.search(r"=\s*\d+,\d", line):
+        return "a number has a point in place of a comma, as in 0.05"
+    if re.search(r"=\s*[\d.]+\s*%", line):
+        return "a percentage is written as a fraction: 5 % is 0.05"
+    if re.search(r"=\s*[A-Za-z]", line):
+        return "a text stands in quotes"
+    return ""
 
 
 def _check_whole_numbers(value: Any) -> None:
@@ -99,7 +122,18 @@ def validate(model: type[Model], contents: Any, where: str) -> Model:
     try:
         return model.model_validate(contents)
     except ValidationError as error:
-        raise ConfigurationError(f"{where}: {_sentence(error, model)}") from None
+        raise ConfigurationError(f"{where}: {_other_file(contents, model) or _sentence(error, model)}") from None
+
+
+def _other_file(contents: Any, model: type[BaseModel]) -> str:
+    """Which of comine's files this is in the place of the one that a model is of; empty where it may be that one."""
+    known = {field.alias or name for name, field in model.model_fields.items()}
+    keys = set(contents) if isinstance(contents, dict) else set()
+    wanted = [what for key, what in _FILES.items() if key in known]
+    given = [what for key, what in _FILES.items() if key in keys]
+    if not wanted or not given or any(key in keys for key in _FILES if key in known):
+        return ""
+    return f"is {given[0]}, and here goes {wanted[0]}"
 
 
 def _sentence(error: ValidationError, model: type[BaseModel]) -> str:

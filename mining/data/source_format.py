@@ -32,6 +32,7 @@ ITEM_WORDS: Final = re.compile(
 )
 _GZIP_MAGIC: Final = b"\x1f\x8b"
 _PARQUET_MAGIC: Final = b"PAR1"
+_DOCUMENTS: Final = (b"PK\x03\x04", b"%PDF", b"\xd0\xcf\x11\xe0")  # archives and Word's new files, PDF, Office's old
 _BYTE_ORDER_MARK: Final = "\ufeff"
 _SEPARATORS: Final = {";": "semicolons", "\t": "tabs", "|": "bars", ",": "commas"}
 _TRUTH: Final = frozenset(("0", "1", "false", "true", "False", "True", "FALSE", "TRUE"))
@@ -75,7 +76,7 @@ def guess_format(
         options: What else reading it needs.
 
     Raises:
-        InputDataError: The file cannot be opened, or is empty.
+        InputDataError: The file cannot be opened, is empty, or is a document of another kind.
     """
     if isinstance(scheme_of(source), DatabaseScheme):
         return Guess("sql", "it is the URL of a database")
@@ -83,6 +84,8 @@ def guess_format(
     head, whole = _head(path) if is_plain(source, options) else head_of(source, options, HEAD_BYTES)
     if head.startswith(_PARQUET_MAGIC):
         return Guess("parquet", "it begins as Parquet files do")
+    if head.startswith(_DOCUMENTS):
+        raise InputDataError(f"{path} is a document or an archive, not text; save what is in it as CSV")
     text = head.decode("utf-8", "ignore").removeprefix(_BYTE_ORDER_MARK)
     lines = text.replace("\r", "\n").split("\n") if "\n" not in text else text.split("\n")
     if not whole and len(lines) > 1:

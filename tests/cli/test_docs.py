@@ -45,7 +45,7 @@ def test_a_site_opens_in_the_browser(comine: Comine, monkeypatch: pytest.MonkeyP
             "frequency-service",
             "several pages are called 'frequency-service'; there are protocols/frequency-service, tasks/",
         ),
-        ("zzzzzzzzzz", "there is no page called 'zzzzzzzzzz'; comine docs, without a name, opens the first"),
+        ("zzzzzzzzzz", "there is no page called 'zzzzzzzzzz'; comine docs, without a name, opens the list of all"),
     ],
 )
 def test_a_page_that_is_not_there_is_told_with_those_like_it(comine: Comine, page: str, hint: str) -> None:

@@ -106,7 +106,31 @@ def in_all(text: str) -> Callable[[Path], object]:
 JOB_RUN, RELEASE = ["job", "run", "job.toml"], ["anonymize", "run", "anonymize.toml", "--out", "release"]
 RULES = replace("job.toml", 'task = "itemsets"', 'task = "rules"')
 NOISE = '[privacy]\nmodel = "distributed"\nepsilon = {}\ndelta = {}\n'
+TWICE = ["quickstart", "a.csv", "b.csv", "a.csv"]
+BASKETS = "bread,milk\nbread,tea\n"
+
 MISTAKES = [
+    # what clumsy hands do
+    Mistake("a comma in a number", SIMULATE, replace("job.toml", "0.2", "0,2"), 10, "a point in place of a comma"),
+    Mistake(
+        "a per cent sign", SIMULATE, replace("job.toml", "0.2", "20%"), 10, "a percentage is written as a fraction"
+    ),
+    Mistake("a text without quotes", SIMULATE, replace("job.toml", '"itemsets"', "itemsets"), 10, "stands in quotes"),
+    Mistake(
+        "a node's file as job",
+        ["job", "plan", "party.toml"],
+        write("party.toml", "[tls]\n"),
+        10,
+        "here goes a job file",
+    ),
+    Mistake("a job as a node's file", ["party", "check", "job.toml"], nothing, 10, "here goes the file of a node"),
+    Mistake("a job to anonymise", ["anonymize", "run", "job.toml", "--out", "x"], nothing, 10, "of comine anonymize"),
+    Mistake("a command without its group", ["plan", "job.toml"], nothing, 2, "comine job plan may be meant"),
+    Mistake("a page that is not there", ["docs", "tutorial"], nothing, 2, "opens the list of all"),
+    Mistake("a file twice", TWICE, both(write("a.csv", BASKETS), write("b.csv", BASKETS)), 10, "a file of its own"),
+    Mistake(
+        "a Word file", ["quickstart", "a.docx"], write("a.docx", b"PK\x03\x04..."), 10, "save what is in it as CSV"
+    ),
     # data
     Mistake("items between semicolons", SIMULATE, write("north.dat", "a;b\nb;c\nc;a\n"), 0, '--separator ";"'),
     Mistake(
