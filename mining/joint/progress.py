@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from link.session import Session
     from mining.joint.tally import Counts
 
-MAX_ATTEMPTS: Final = 5  # of a job: each aligns anew, and an alignment with noise spends its ε again
+MAX_ATTEMPTS: Final = 5  # of a job: one may align anew, and unite a group's items under new noise
 MAX_LEVELS: Final = 64  # beyond which nothing is kept
 LABEL: Final = "levels_kept"
 _DIGEST_BYTES: Final = 32

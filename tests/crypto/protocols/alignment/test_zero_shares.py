@@ -293,6 +293,29 @@ def test_colluders_do_not_learn_who_else_holds_what_one_of_them_lacks(parties):
         assert_fair(bits_of_kind)
 
 
+@pytest.mark.parametrize("parties", slowly([3, 4, 5], now=[0]))
+def test_all_others_together_learn_of_one_party_what_is_common_alone(parties):
+    """They put together all that they know of pads. At common points these add up to what the merger reads from it.
+
+    What south alone lacks they cannot tell apart from what nobody else holds, or the one does not.
+    """
+    *colluders, honest = NAMES[:parties]
+    x, y, z = (sample(name, 19) for name in "xyz")
+    held = {name: [*COMMON, *x, *y, *z] for name in colluders}
+    held["south"] = [*COMMON, *z]
+    held[honest] = [*COMMON, *x]
+    different = []
+    for seed in range(6):
+        found = collect(held, seed)
+        pads = [pad(name, honest, found, found.points) for name in colluders[1:]]
+        left = np.bitwise_xor.reduce([found.read[-1], *pads])
+        assert not left[: len(COMMON)].any()
+        assert left[len(COMMON) :].all()
+        different.append(np.unpackbits(left[len(COMMON) :].view(np.uint8).reshape(3, 19, 8), axis=2))
+    for bits_of_kind in np.array(different).transpose(1, 0, 2, 3).reshape(3, -1, 64):
+        assert_fair(bits_of_kind)
+
+
 def test_what_all_but_one_of_the_honest_hold_looks_random_to_the_merger():
     """North and south hold it, and east; west does not. What comes from east is no share that they can compute."""
     held = {name: [*COMMON, *sample("x", 40)] for name in NAMES[:4]}

@@ -180,8 +180,20 @@ def test_words_of_random_messages_leave_128_secret_bits():
     assert DISTANCE == 112
 
 
-@pytest.mark.parametrize("capacity", [1024, 10**5, MOST_KEYS])
-@pytest.mark.parametrize(("candidates", "times"), [(40, 1.8), (64, 2.4)])
+@pytest.mark.parametrize(
+    ("capacity", "candidates", "times"),
+    [
+        *((64, 40, 2.7), (64, 64, 3.6), (128, 40, 2.3), (128, 64, 3.0), (256, 40, 2.0), (256, 64, 2.7)),
+        *(
+            (1024, 40, 1.8),
+            (1024, 64, 2.4),
+            (10**5, 40, 1.8),
+            (10**5, 64, 2.4),
+            (MOST_KEYS, 40, 1.8),
+            (MOST_KEYS, 64, 2.4),
+        ),
+    ],
+)
 def test_a_store_has_no_more_points_than_about_twice_its_capacity(capacity, candidates, times):
     """By the union bound over stores and seeds: how many of 2^40 or 2^64 candidates some store can hold."""
     rows, held = Layout.of(capacity).rows, times * capacity
