@@ -123,6 +123,7 @@ HELPERS = {
     "comparison.digit_tables",
     "transfers.table_transfers",
     "transfers.stages",
+    "transfers.extension_streams",
     "transfers.extension_sums",
     "transfers.extension_codes",
     "transfers.vector_transfers",

@@ -28,6 +28,7 @@ from __future__ import annotations
 import hashlib
 import itertools
 from collections.abc import Iterable
+from functools import partial
 from typing import Final, Never
 
 import numpy as np
@@ -37,7 +38,8 @@ from crypto.primitives.bit_matrix import ROWS, Rows128, pack_bits, transpose, un
 from crypto.primitives.keystream import Keystream
 from crypto.protocols.transfers.base_ot import KEY_BYTES, Keys, receive_keys, send_keys
 from crypto.protocols.transfers.extension_codes import CODES, SYMBOL_BITS, block_count, multiples
-from crypto.protocols.transfers.extension_sums import Block, WeightedSums
+from crypto.protocols.transfers.extension_streams import BLOCK_BYTES, Block, Ciphers, Streams
+from crypto.protocols.transfers.extension_sums import WeightedSums
 from link.errors import InternalError
 from link.session import Session
 from protos.v1.oblivious_transfer_pb2 import TreeSums
@@ -65,12 +67,12 @@ class ReceiverSeeds:
         domain: Separates the tweaks of these streams from those of others under the same Δ.
     """
 
-    __slots__ = ("_blocks", "_domains", "_seeds", "_start", "domain", "field_bits", "used")
+    __slots__ = ("_domains", "_seeds", "_streams", "domain", "field_bits", "used")
 
-    def __init__(self, seeds: Seeds, start: bytes = bytes(_START_BYTES)) -> None:
+    def __init__(self, seeds: Seeds, start: bytes = bytes(_START_BYTES), streams: Streams | None = None) -> None:
         """`start` fixes where in the seeds' keystreams these streams begin, and their domain."""
-        self._seeds, self._start = seeds, start
-        self._blocks: list[Block] = []
+        self._seeds = seeds
+        self._streams = streams or Streams(Ciphers(lambda block: [*_begun(seeds[block])]), start[:BLOCK_BYTES])
         self.domain = _domain(start)
         self._domains = {self.domain}
         self.field_bits = _field_bits(seeds)
@@ -85,7 +87,8 @@ class ReceiverSeeds:
         Raises:
             InternalError: The label was used before.
         """
-        forked = ReceiverSeeds(self._seeds, _start(label))
+        start = _start(label)
+        forked = ReceiverSeeds(self._seeds, start, self._streams.fork(start[:BLOCK_BYTES]))
         forked._domains = _claimed(self._domains, forked.domain)
         return forked
 
@@ -104,20 +107,15 @@ class ReceiverSeeds:
         encoded, adder = code.encode(planes), WeightedSums(self.field_bits, words)
         sums = np.empty((code.groups(self.field_bits), len(encoded), words), np.uint64)
         rows = np.empty((len(sums), len(code.folds), self.field_bits, words), np.uint64)
-        streams = iter(self._streams(code.blocks(self.field_bits)))
-        for group_sums, group_rows in zip(sums, rows, strict=True):
-            for block, (corrected, plane) in enumerate(zip(group_sums, encoded, strict=True)):
-                parts, total = adder.add_up(next(streams))
-                np.bitwise_xor(total, plane, out=corrected)
-                code.fold(block, parts, group_rows)
+        with self._streams.going_on(code.blocks(self.field_bits), 8 * words) as blocks:
+            streams = iter(blocks)
+            for group_sums, group_rows in zip(sums, rows, strict=True):
+                for block, (corrected, plane) in enumerate(zip(group_sums, encoded, strict=True)):
+                    parts, total = adder.add_up(next(streams))
+                    np.bitwise_xor(total, plane, out=corrected)
+                    code.fold(block, parts, group_rows)
         self.used += words * 64
         return sums.reshape(-1, words).view(np.uint8), _transposed(rows)
-
-    def _streams(self, number: int) -> list[Block]:
-        """Of the first blocks; begun where they are first wanted."""
-        for seeds in self._seeds[len(self._blocks) : number]:
-            self._blocks.append([*_streams(seeds, self._start)])
-        return self._blocks[:number]
 
     def __reduce_ex__(self, protocol: object) -> Never:
         raise TypeError("seeds of an extension are never copied or pickled: a copy would repeat their streams")
@@ -136,21 +134,22 @@ class SenderSeeds:
     """
 
     __slots__ = (
-        "_blocks",
         "_domains",
         "_masks",
         "_secret",
         "_seeds",
-        "_start",
+        "_streams",
         "delta",
         "domain",
         "field_bits",
         "used",
     )
 
-    def __init__(self, seeds: Seeds, delta: bytes, start: bytes = bytes(_START_BYTES)) -> None:
+    def __init__(
+        self, seeds: Seeds, delta: bytes, start: bytes = bytes(_START_BYTES), streams: Streams | None = None
+    ) -> None:
         """`seeds` as from `_punctured`: what is at the punctured position is never used; the rest as above."""
-        self._seeds, self._start = seeds, start
+        self._seeds = seeds
         self.domain = _domain(start)
         self._domains = {self.domain}
         self.field_bits = _field_bits(seeds)
@@ -158,13 +157,14 @@ class SenderSeeds:
         self._secret = unpack_bits(np.frombuffer(delta, np.uint8), number).reshape(len(seeds), -1)
         self.delta: NDArray[np.uint64] = self.offsets(1)[1]
         self._masks = np.where(self._secret == 1, np.uint64(2**64 - 1), np.uint64(0))
-        self._blocks: list[Block] = []
+        self._streams = streams or Streams(Ciphers(partial(_known, seeds, self._secret)), start[:BLOCK_BYTES])
         self.used = 0
 
     def fork(self, label: bytes) -> SenderSeeds:
         """Independent streams of the same seeds under the same Δ for a task of its own, as `ReceiverSeeds.fork`."""
         delta = pack_bits(self._secret.reshape(-1)).tobytes()
-        forked = SenderSeeds(self._seeds, delta, _start(label))
+        start = _start(label)
+        forked = SenderSeeds(self._seeds, delta, start, self._streams.fork(start[:BLOCK_BYTES]))
         forked._domains = _claimed(self._domains, forked.domain)
         return forked
 
@@ -186,22 +186,15 @@ class SenderSeeds:
         adder = WeightedSums(self.field_bits, words)
         rows = np.empty((code.groups(self.field_bits), len(code.folds), self.field_bits, words), np.uint64)
         masked = np.empty((self.field_bits, words), np.uint64)
-        by_block = zip(self._streams(len(corrections)), corrections.view(np.uint64), self._masks, strict=False)
-        for group_rows in rows:
-            for block, (streams, correction, masks) in enumerate(itertools.islice(by_block, len(code.masks))):
-                parts, _ = adder.add_up(streams)
-                parts ^= np.bitwise_and(correction, masks[:, None], out=masked)  # no branch on Δ
-                code.fold(block, parts, group_rows)
+        with self._streams.going_on(len(corrections), 8 * words) as blocks:
+            by_block = zip(blocks, corrections.view(np.uint64), self._masks, strict=False)
+            for group_rows in rows:
+                for block, (streams, correction, masks) in enumerate(itertools.islice(by_block, len(code.masks))):
+                    parts, _ = adder.add_up(streams)
+                    parts ^= np.bitwise_and(correction, masks[:, None], out=masked)  # no branch on Δ
+                    code.fold(block, parts, group_rows)
         self.used += words * 64
         return _transposed(rows)
-
-    def _streams(self, number: int) -> list[Block]:
-        """Of the first blocks, all but those that are not known; begun where they are first wanted."""
-        begun = slice(len(self._blocks), number)
-        for block, hole in zip(self._seeds[begun], _values(self._secret[begun]), strict=True):
-            known = (block[weight ^ hole] for weight in range(1, len(block)))
-            self._blocks.append([None, *_streams(known, self._start)])
-        return self._blocks[:number]
 
     def __reduce_ex__(self, protocol: object) -> Never:
         raise TypeError("seeds of an extension are never copied or pickled: a copy would repeat their streams")
@@ -285,7 +278,7 @@ def _punctured(keys: Keys, path: NDArray[np.uint8], sums: NDArray[np.uint8] | No
 def children(level: Seeds) -> Seeds:
     """Two seeds out of each, in order."""
     blocks, nodes, size = level.shape
-    joined = b"".join(stream.take(2 * size) for stream in _streams(level.reshape(-1, size), bytes(size)))
+    joined = b"".join(stream.take(2 * size) for stream in _begun(level.reshape(-1, size)))
     return np.frombuffer(joined, np.uint8).reshape(blocks, 2 * nodes, size).copy()
 
 
@@ -311,8 +304,14 @@ def _values(bits: NDArray[np.uint8]) -> list[int]:
     return values
 
 
-def _streams(seeds: Iterable[NDArray[np.uint8]], start: bytes) -> list[Keystream]:
-    return Keystream.of_keys((seed.tobytes() for seed in seeds), start[:16])
+def _known(seeds: Seeds, secret: NDArray[np.uint8], number: int) -> Block:
+    """The sender's streams of a block by weight, all but the one that is not known."""
+    block, hole = seeds[number], _values(secret[number : number + 1])[0]
+    return [None, *_begun(block[weight ^ hole] for weight in range(1, len(block)))]
+
+
+def _begun(seeds: Iterable[NDArray[np.uint8]]) -> list[Keystream]:
+    return Keystream.of_keys((seed.tobytes() for seed in seeds), bytes(BLOCK_BYTES))
 
 
 def _start(label: bytes) -> bytes:

@@ -15,12 +15,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crypto.primitives.keystream import Keystream
+from crypto.protocols.transfers.extension_streams import Block
 
 _SLACK_WORDS: Final = 2
 
 Words = NDArray[np.uint64]
-Block = list[Keystream | None]
-"""A block's streams by weight; None at weight 0 where that stream is not known."""
 
 
 class WeightedSums:

@@ -1,0 +1,90 @@
+"""Ciphers that tasks share give each task the streams of its own."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+from crypto.primitives.keystream import Keystream
+from crypto.protocols.transfers.extension_seeds import ReceiverSeeds, SenderSeeds
+from crypto.protocols.transfers.extension_streams import Block, Ciphers, Streams
+
+KEYS = [[bytes([16 * block + weight]) * 16 for weight in range(4)] for block in range(3)]
+
+
+def begin(block: int) -> Block:
+    return [None, *Keystream.of_keys(KEYS[block][1:], bytes(16))]
+
+
+def taken(streams: Streams, number: int, size: int) -> list[list[bytes]]:
+    with streams.going_on(number, size) as blocks:
+        return [[stream.take(size) for stream in block if stream is not None] for block in blocks]
+
+
+def whole(block: int, start: bytes, size: int) -> list[bytes]:
+    return [Keystream(key, start).take(size) for key in KEYS[block][1:]]
+
+
+@pytest.mark.parametrize("start", [bytes(16), b"\xff" * 16])  # the counter goes on from 0 after the highest
+def test_a_task_goes_on_where_it_was_whoever_else_used_the_ciphers(start: bytes) -> None:
+    one = Streams(Ciphers(begin), start)
+    other = one.fork(bytes(range(16)))
+    parts = [taken(one, 1, 32), taken(one, 3, 16)]
+    assert taken(other, 2, 48) == [whole(block, bytes(range(16)), 48) for block in range(2)]
+    parts.append(taken(one, 2, 64))
+    for block, sizes in enumerate(([32, 16, 64], [16, 64], [16])):
+        ends = np.cumsum([0, *sizes])
+        expected = [[each[a:b] for each in whole(block, start, int(ends[-1]))] for a, b in pairwise(ends)]
+        assert [part[block] for part in parts if block < len(part)] == expected
+
+
+def test_tasks_at_once_have_ciphers_of_their_own() -> None:
+    begun = list[int]()
+
+    def counted(block: int) -> Block:
+        begun.append(block)
+        return begin(block)
+
+    one = Streams(Ciphers(counted), bytes(16))
+    other = one.fork(b"\1" * 16)
+    for _ in range(2):
+        with one.going_on(2, 16) as mine, other.going_on(1, 16) as theirs:
+            assert not {id(stream) for block in mine for stream in block if stream} & {
+                id(stream) for block in theirs for stream in block if stream
+            }
+    assert sorted(begun) in ([0, 0, 1], [0, 0, 1, 1])  # of the second task the second block, if it got the other set
+
+
+def test_ciphers_of_a_task_that_failed_serve_no_other() -> None:
+    streams, seen = Streams(Ciphers(begin), bytes(16)), list[Block]()
+
+    def failing() -> None:
+        with streams.going_on(1, 16) as blocks:
+            seen.extend(blocks)
+            raise MemoryError
+
+    with pytest.raises(MemoryError):
+        failing()
+    with streams.going_on(1, 16) as blocks:
+        assert blocks[0] is not seen[0]
+        assert [stream.take(16) for stream in blocks[0] if stream] == [each[16:] for each in whole(0, bytes(16), 32)]
+
+
+def test_forks_meet_whatever_order_they_go_on_in() -> None:
+    generator = np.random.default_rng(5)
+    seeds = generator.integers(0, 256, (43, 8, 16), np.uint8)
+    delta = generator.bytes(17)
+    receiver, sender = ReceiverSeeds(seeds), SenderSeeds(seeds, delta)
+    receivers = [receiver, *(receiver.fork(label) for label in (b"a", b"b"))]
+    senders = [sender, *(sender.fork(label) for label in (b"a", b"b"))]
+    choices = generator.integers(0, 256, (3, 2, 16), np.uint8)
+    sent = {(task, turn): receivers[task].expand(choices[task, turn]) for turn in range(2) for task in (0, 1, 2)}
+    for task in (2, 0, 1):
+        for turn in range(2):
+            corrections, rows = sent[task, turn]
+            found = senders[task].expand(corrections)
+            chosen = np.unpackbits(choices[task, turn], bitorder="little").astype(bool)
+            found[chosen] ^= sender.delta
+            assert np.array_equal(found, rows)
