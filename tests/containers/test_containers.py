@@ -225,6 +225,16 @@ def test_the_image_brings_no_tools_and_no_secrets(image: tuple[Docker, str, Path
     assert docker(*plain, "python", tag, "-c", origin) == "system"
 
 
+def test_the_image_tells_what_is_in_it_and_serves_as_a_relay_too(image: tuple[Docker, str, Path]) -> None:
+    docker, tag, _ = image
+    plain = ("run", "--rm", "--network", "none", "--entrypoint")
+    bill = json.loads(docker(*plain, "cat", tag, "/opt/comine/share/comine/sbom.cdx.json"))
+    assert {"grpcio", "numpy"} <= {each["name"] for each in bill["components"]}
+    nowhere = docker.run("run", "--rm", "--network", "none", tag, "relay", "serve", "/etc/comine/relay.toml")
+    assert nowhere.code == 10
+    assert "/etc/comine/relay.toml does not exist" in nowhere.sentence
+
+
 def test_three_organisations_mine_what_the_pooled_baskets_hold(shops: Shops) -> None:
     ran = shops.run("run", "--rm", "-T", "coordinator")  # the doctor, once all it depends on is healthy
     assert ran.code == 0, ran.err

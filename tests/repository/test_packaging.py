@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import filecmp
+import json
 import os
+import re
+import shutil
 import subprocess
 import sys
+import tarfile
 import tomllib
 import zipfile
 from importlib import metadata
@@ -78,6 +82,52 @@ def test_the_wheel_says_what_it_is(wheel: Path) -> None:
     assert "comine = comine.__main__:main" in entry_points
 
 
+def test_the_wheel_brings_a_bill_of_materials(wheel: Path) -> None:
+    archive = zipfile.ZipFile(wheel)
+    (name,) = (name for name in archive.namelist() if ".dist-info/sboms/" in name)
+    assert name.endswith(".dist-info/sboms/comine.cdx.json")
+    bill = json.loads(archive.read(name))
+    assert (bill["bomFormat"], bill["specVersion"]) == ("CycloneDX", "1.6")
+    assert bill["metadata"]["component"]["purl"] == "pkg:pypi/comine@0.1.0"
+    pinned = re.findall(r"(?m)^([\w.-]+)(?:\[.*?\])?==([^ \\;]+)", (ROOT / "requirements" / "run.txt").read_text())
+    assert {(each["name"], each["version"]) for each in bill["components"]} == {
+        (canonicalize_name(name), version) for name, version in pinned
+    }
+    assert {each["bom-ref"] for each in bill["components"]} == {*bill["dependencies"][0]["dependsOn"]}
+
+
+def test_what_is_installed_has_a_bill_of_materials_too() -> None:
+    done = run(sys.executable, ROOT / "scripts" / "bill_of_materials.py")
+    assert done.returncode == 0, done.stderr
+    found = {each["name"]: each["version"] for each in json.loads(done.stdout)["components"]}
+    assert found["numpy"] == metadata.version("numpy")
+    assert run(sys.executable, ROOT / "scripts" / "bill_of_materials.py").stdout == done.stdout
+
+
+@pytest.mark.slow
+def test_builds_of_the_same_source_are_the_same_bytes(tmp_path: Path) -> None:
+    """Also from another folder, at another time, by another user's umask, and from the sdist."""
+    unwanted = shutil.ignore_patterns(".*", "build", "dist", "__pycache__", "wheels", "demo-out", "*.egg-info")
+    for name, mask in (("one", "022"), ("another", "077")):
+        shutil.copytree(ROOT, tmp_path / name, ignore=unwanted)
+        for path in (tmp_path / name).rglob("*"):
+            os.utime(path, (mask_time := int(mask, 8) * 10**7, mask_time))
+        build = f"umask {mask} && exec {sys.executable} -m hatchling build -t sdist -t wheel"
+        done = run("sh", "-c", build, cwd=tmp_path / name, SOURCE_DATE_EPOCH="1790000000")
+        assert done.returncode == 0, done.stderr
+    built = sorted((tmp_path / "one" / "dist").iterdir())
+    assert [path.suffix for path in built] == [".whl", ".gz"]
+    for path in built:
+        assert path.read_bytes() == (tmp_path / "another" / "dist" / path.name).read_bytes()
+    with tarfile.open(built[1]) as archive:
+        archive.extractall(tmp_path / "from", filter="data")
+    (source,) = (tmp_path / "from").iterdir()
+    command = (sys.executable, "-m", "hatchling", "build", "-t", "wheel")
+    done = run(*command, cwd=source, SOURCE_DATE_EPOCH="1790000000")
+    assert done.returncode == 0, done.stderr
+    assert (source / "dist" / built[0].name).read_bytes() == built[0].read_bytes()
+
+
 @pytest.mark.slow
 def test_the_wheel_works_in_an_environment_of_its_own(wheel: Path, tmp_path: Path) -> None:
     assert run(sys.executable, "-m", "venv", tmp_path / "venv").returncode == 0
@@ -108,6 +158,19 @@ def test_the_committed_protobuf_modules_are_fresh(tmp_path: Path) -> None:
     assert set(made) == set(committed)
     stale = [name for name, path in made.items() if not filecmp.cmp(path, committed[name], shallow=False)]
     assert not stale, "run make protos"
+
+
+def test_what_the_protobuf_modules_were_made_for_is_asked_for() -> None:
+    """They refuse to be imported under an older runtime."""
+    texts = [path.read_text() for path in (ROOT / "protos" / "v1").glob("*_pb2*.py")]
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    asked = {each.name: each.specifier for each in map(Requirement, project["dependencies"])}
+    for name, line in (
+        ("protobuf", r"(?m)^# Protobuf Python Version: (.+)$"),
+        ("grpcio", r"(?m)^GRPC_GENERATED_VERSION = '(.+)'$"),
+    ):
+        (made,) = {found for text in texts for found in re.findall(line, text)}
+        assert str(asked[name]) == f">={made}", f"{name} in pyproject.toml, and in the Makefile for client.txt"
 
 
 @pytest.mark.parametrize("pins", ["dev.txt", "run.txt", "build.txt", "client.txt"])
