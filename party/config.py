@@ -64,8 +64,8 @@ class PartySection(TomlTable):
         memory_share: Of the memory that the node may use, what a dataset with `engine = "auto"` may take in it.
         report_memory: Bytes that sealed reports of others may take in each job in which the node shuffles them; what
             exceeds it is on the disk.
-        alignment_memory: Bytes that lists of ids may take while rows are aligned by `intersection`, in each job; what
-            exceeds it is on the disk.
+        alignment_memory: Bytes that lists of ids may take while rows are aligned, in each job; what exceeds it is on
+            the disk.
     """
 
     name: Name

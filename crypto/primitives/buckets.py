@@ -92,6 +92,10 @@ class Buckets:
     def __len__(self) -> int:
         return len(self.counts)
 
+    def like(self, number: int, record: DTypeLike) -> Buckets:
+        """Others in the same room, still empty."""
+        return Buckets(number, record, self._room)
+
     def add(self, buckets: NDArray[Any], records: Records) -> None:
         """Adds records.
 

@@ -24,7 +24,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -43,7 +43,7 @@ _TABLE_BITS: Final = 10  # dense rows are read by tables of the sums of ten
 _TABLES: Final = DENSE // _TABLE_BITS
 _AT_ONCE: Final = 1 << 13  # keys: what is read for them stays in the cache
 
-Indices = NDArray[np.int64]
+Indices = NDArray[np.signedinteger[Any]]
 
 
 class UnsolvableStore(Exception):
@@ -156,18 +156,34 @@ def solved(layout: Layout, points: Points, random: RandomStream) -> tuple[bytes,
 
 def peeled(layout: Layout, places: Places) -> Solution:
     """Takes keys off in rounds."""
-    sparse, number = places.sparse, len(places)
-    degree = np.bincount(sparse.reshape(-1), minlength=layout.sparse)
-    readers = np.zeros(layout.sparse, np.int64)  # the XOR of a row's readers: the reader where there is one
-    keys = np.arange(number)
+    rounds, core = taken_off(layout.sparse, places.sparse)
+    return Solution(layout, places, rounds, core)
+
+
+def taken_off(number_of_rows: int, sparse: Indices) -> tuple[Sequence[tuple[Indices, Indices]], Indices]:
+    """Takes keys off in rounds, each with a row that no other key reads any more.
+
+    Args:
+        number_of_rows: That keys read.
+        sparse: By key, what it reads, shape (3, n); what takes memory has the type of these numbers.
+
+    Returns:
+        By round the keys that are settled in it, and the rows that settle them; and the keys that are left.
+    """
+    word, number = sparse.dtype, sparse.shape[1]
+    degree = np.zeros(number_of_rows, np.int32)
+    readers = np.zeros(number_of_rows, word)  # the XOR of a row's readers: the reader where there is one
+    keys = np.arange(number, dtype=word)
     for third in sparse:
+        degree += np.bincount(third, minlength=number_of_rows)
         np.bitwise_xor.at(readers, third, keys)
-    left, mark = np.ones(number, bool), np.empty(number, np.int64)
+    del keys
+    left, mark = np.ones(number, bool), np.empty(number, word)
     rounds: list[tuple[Indices, Indices]] = []
-    rows = np.flatnonzero(degree == 1)
+    rows = np.flatnonzero(degree == 1).astype(word)
     while len(rows):
         found = readers[rows]
-        numbers = np.arange(len(rows))
+        numbers = np.arange(len(rows), dtype=word)
         mark[found] = numbers
         once = mark[found] == numbers  # of a key's rows that it alone reads, one settles it
         taken, rows = found[once], rows[once]
@@ -177,7 +193,7 @@ def peeled(layout: Layout, places: Places) -> Solution:
         np.subtract.at(degree, touched, 1)
         np.bitwise_xor.at(readers, touched, np.tile(taken, 3))
         rows = touched[degree[touched] == 1]
-    return Solution(layout, places, rounds, np.flatnonzero(left))
+    return rounds, np.flatnonzero(left)
 
 
 def filled(solution: Solution, values: Words, random: RandomStream) -> Words:

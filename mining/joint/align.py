@@ -97,10 +97,14 @@ async def align(
     secrets, lane, label = await agree(session.lane("keys")), session.lane("rows"), LABELS[task.mode]
     session.progress("alignment", 0, 1)
     if task.mode == "cardinality":
-        common = await alignment.cardinality(lane, secrets, ids, merger=task.merger, bound=task.bound, label=label)
+        common = await alignment.cardinality(
+            lane, secrets, ids, merger=task.merger, bound=task.bound, label=label, limits=limits
+        )
         found = AlignedRows(common, None)
     elif task.mode == "union":
-        rows = await alignment.union(lane, secrets, ids, merger=task.merger, bound=task.bound, label=label)
+        rows = await alignment.union(
+            lane, secrets, ids, merger=task.merger, bound=task.bound, label=label, limits=limits
+        )
         found = AlignedRows(None, rows)
     else:
         rows = await intersected(lane, secrets, ids, task.merger, task.bound, limits, keeper)

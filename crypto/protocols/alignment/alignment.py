@@ -51,12 +51,13 @@ from crypto.protocols.alignment.common_rows import (
     strings,
 )
 from crypto.protocols.alignment.list_limits import IN_MEMORY
-from crypto.protocols.alignment.long_lists import Flags, in_common_order
-from crypto.protocols.alignment.oprf_intersection import ORDER, ORDERED, exchange_values, session_points
+from crypto.protocols.alignment.long_lists import Flags, PartedPoints, in_common_order
+from crypto.protocols.alignment.oprf_intersection import ORDER, ORDERED, exchange_values, session_key, session_points
 from crypto.protocols.alignment.shared_count import count_common
 from crypto.protocols.alignment.shared_positions import place_rows
 from crypto.protocols.alignment.zero_shares import common_points
 from crypto.protocols.sums.pairwise import PairwiseSecrets
+from crypto.protocols.transfers.oprf import Parts
 from crypto.protocols.union.common_length import agree_on_length
 from crypto.protocols.union.joint_prf import checked
 from crypto.protocols.union.layers import KERNEL_POINTS, apply, apply_received
@@ -91,7 +92,7 @@ async def intersection(
             as in `joint_prf`.
         label: A label of the job's statement under which the merger opens what is common; with three parties and more
             also LABEL-size, for how many that are.
-        limits: What lists may take of memory, where `takes_functions`.
+        limits: What lists may take of memory; an intersection has such where `takes_functions`.
 
     Returns:
         Shape (common,): the numbers of this party's common rows, in an order that is the same at all parties.
@@ -147,13 +148,15 @@ async def cardinality(
     merger: str,
     bound: int | None = None,
     label: str = "cardinality",
+    limits: ScratchLimits = IN_MEMORY,
 ) -> int:
     """Learns how many identifiers all parties hold; arguments and errors are those of `intersection`."""
     lane = session.lane("cardinality")
     ring = ring_from(session.parties, merger)
-    points = await lane.compute(session_points, lane, identifiers)
     length = await agree_on_length(lane.lane("length"), secrets, len(identifiers), bound, key=KEY)
-    return await count_common(lane, ring, points, length, label)
+    with Room(limits, lane.randomness("lists on the disk")) as room:
+        points = await lane.compute(PartedPoints, identifiers, session_key(lane), Parts.of(length), room)
+        return await count_common(lane, ring, points, length, label, room)
 
 
 async def union(
@@ -164,6 +167,7 @@ async def union(
     merger: str,
     bound: int | None = None,
     label: str = "positions",
+    limits: ScratchLimits = IN_MEMORY,
 ) -> Rows:
     """Learns where this party's rows are among those of all.
 
@@ -175,9 +179,10 @@ async def union(
     """
     lane = session.lane("row-union")
     ring = ring_from(session.parties, merger)
-    points = await lane.compute(session_points, lane, identifiers)
     length = await agree_on_length(lane.lane("length"), secrets, len(identifiers), bound, key=KEY)
-    return await place_rows(lane, ring, points, length, label)
+    with Room(limits, lane.randomness("lists on the disk")) as room:
+        points = await lane.compute(PartedPoints, identifiers, session_key(lane), Parts.of(length), room)
+        return await place_rows(lane, ring, points, length, label, room)
 
 
 # -- two parties ------------------------------------------------------------------------------------------

@@ -19,14 +19,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crypto.primitives.groups.point_hash import Points, words_of
-from crypto.primitives.okvs import Layout, peeled
+from crypto.primitives.okvs import Layout, taken_off
 from link.errors import InternalError
 
 THIRDS: Final = 3
 _RATE: Final = (13, 10)  # bins for each point; peeling leaves next to nothing from 1.222 on
 _SPARE: Final = 256  # bins, for which few points make up
 
-Bins = NDArray[np.int64]
+Bins = NDArray[np.int32]
 
 
 def table_of(length: int) -> Layout:
@@ -42,7 +42,7 @@ def bins_of(table: Layout, points: Points, key: bytes) -> Bins:
         points: Shape (n, 2).
         key: 16 bytes, public, independent of the points.
     """
-    return table.places(points, key).sparse
+    return table.places(points, key).sparse.astype(np.int32)
 
 
 def points_in(points: Points, third: int, key: bytes) -> Points:
@@ -50,18 +50,23 @@ def points_in(points: Points, third: int, key: bytes) -> Points:
     return words_of(points, key, 2, f"points in third {third}")
 
 
-def matched(table: Layout, points: Points, key: bytes) -> Bins:
-    """A bin of its own for each point, shape (n,); arguments as for `bins_of`.
+def matched(table: Layout, bins: Bins) -> Bins:
+    """A bin of its own for each point, shape (n,).
+
+    It takes about 45 bytes of memory for each point, these bins among them.
+
+    Args:
+        table: From `table_of`.
+        bins: Of all points, from `bins_of`.
 
     Raises:
         InternalError: There is none, by chance.
     """
-    places = table.places(points, key)
-    solution = peeled(table, places)  # each point is taken off with a row that no other is
-    found = np.empty(len(points), np.int64)
-    for some, bins in solution.rounds:
-        found[some] = bins
-    core = dict(zip(solution.core.tolist(), places.sparse[:, solution.core].T.tolist(), strict=True))
+    rounds, left = taken_off(table.sparse, bins)  # each point is taken off with a row that no other is
+    found = np.empty(bins.shape[1], np.int32)
+    for some, rows in rounds:
+        found[some] = rows
+    core = dict(zip(left.tolist(), bins[:, left].T.tolist(), strict=True))
     owners, taken = dict[int, int](), dict[int, int]()
     for point in core:
         _put(point, core, owners, taken)

@@ -17,16 +17,20 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 import numpy as np
+from numpy.typing import NDArray
 
+from crypto.primitives.bit_matrix import unpack_bits
 from crypto.primitives.shares.masks import Words
-from crypto.protocols.alignment.matches import Bits
 from crypto.protocols.comparison.two_party import InTurn
 from crypto.protocols.transfers.ot_extension import receive_correlated, send_correlated
 from link.session import Session
 from link.tasks import together
 
-BLOCK: Final = 1 << 20  # words that are multiplied at a time
+BLOCK: Final = 1 << 20  # words that are multiplied at a time, a multiple of eight
 WORD: Final = np.uint32  # holds the greatest number of rows, and of positions
+
+
+Bits = NDArray[np.uint8]
 
 
 async def times_bit(
@@ -44,18 +48,17 @@ async def times_bit(
         turns: Of this party's agreements with all others.
         holders: Who has a share of the words.
         bit_of: The one party, itself a holder, and the other, which may be none.
-        bits: At these two, their shares, shape (n,), each 0 or 1; at all others something of this shape.
-        words: Shares modulo 2^32, shape (n,); zeros at who is no holder.
+        bits: At these two, their shares, packed, shape (⌈n / 8⌉,); at all others something of this shape.
+        words: Shares modulo 2^32, shape (n,); zeros at who is no holder. What is returned takes their place.
 
     Returns:
         Shape (n,), additive shares modulo 2^32 of all holders and the other.
     """
-    found = np.empty_like(words)
     for start in range(0, len(words), BLOCK):
-        part = slice(start, start + BLOCK)
-        lane = session.lane(f"from {start}")
-        found[part] = await _times(lane, turns, holders, bit_of, bits[part], words[part])
-    return found
+        some = words[start : start + BLOCK]
+        chosen = unpack_bits(bits[start // 8 : -(-(start + BLOCK) // 8)], len(some))
+        some[:] = await _times(session.lane(f"from {start}"), turns, holders, bit_of, chosen, some)
+    return words
 
 
 async def _times(

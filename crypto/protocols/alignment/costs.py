@@ -15,6 +15,7 @@ from crypto.primitives.okvs import MOST_KEYS
 from crypto.protocols.alignment.alignment import takes_functions
 from crypto.protocols.alignment.bins import THIRDS, table_of
 from crypto.protocols.alignment.choices import BLOCK, WORD
+from crypto.protocols.alignment.disclosure import Mode
 from crypto.protocols.alignment.list_limits import LIST_MEMORY
 from crypto.protocols.alignment.matches import compared_bits
 from crypto.protocols.alignment.oprf_intersection import value_bytes
@@ -44,14 +45,11 @@ from link.traffic import Traffic
 
 _COUNT_BYTES = 8
 _WORD_BYTES: Final = np.dtype(WORD).itemsize
-_PLACE_BYTES: Final = 70  # about, of a cardinality or a union: points, shares, and bins
-_LISTED_BYTES: Final = 45  # about, in memory or on the disk: points, and values with their places, or shares
-_WRITTEN_BYTES: Final = 100  # about, of them, on the disk, where nothing is in memory
-_KEPT_BYTES: Final = 12  # about, of them, in memory: what is common, what of it is opened, and the result
+# about, of each place of a list:
+_LISTED_BYTES: Final[Mapping[Mode, int]] = {"intersection": 45, "cardinality": 180, "union": 240}  # or on the disk
+_WRITTEN_BYTES: Final[Mapping[Mode, int]] = {"intersection": 100, "cardinality": 270, "union": 350}  # of these, at most
+_KEPT_BYTES: Final[Mapping[Mode, int]] = {"intersection": 12, "cardinality": 45, "union": 45}  # in memory alone
 _PART_BYTES: Final = 450  # about, with each peer: rows of one part's store, three times, and how it is solved
-_BIN_BYTES: Final = 9  # a target, and a bit
-_POINT_BYTES: Final = 40  # about, of each of three points that are programmed for a row
-_NUMBER_BYTES: Final = 16  # what came out of a position, or its mask, twice
 _ORDER_BYTES: Final = 120  # about, of a row that goes through a network of switches
 _COMPARED_BYTES: Final = 250  # about, of what is under comparison
 _MULTIPLIED_BYTES: Final = 60  # about
@@ -244,31 +242,31 @@ def function_bytes(sizes: AlignmentSizes) -> int:
     return at_once + list_bytes(sizes.length)
 
 
-def list_disk_bytes(sizes: AlignmentSizes) -> int:
+def list_disk_bytes(sizes: AlignmentSizes, mode: Mode = "intersection") -> int:
     """Disk that lists of a party take at the most, where they exceed the memory for them by default."""
-    if sizes.length * _LISTED_BYTES <= LIST_MEMORY:
+    if sizes.length * _LISTED_BYTES[mode] <= LIST_MEMORY:
         return 0
-    return sizes.length * _WRITTEN_BYTES
+    return sizes.length * _WRITTEN_BYTES[mode]
 
 
-def list_bytes(length: int, memory: int = LIST_MEMORY) -> int:
-    """Memory that the lists of an intersection take, where so much is for them and the rest on the disk."""
-    return length * _KEPT_BYTES + min(length * _LISTED_BYTES, memory)
+def list_bytes(length: int, memory: int = LIST_MEMORY, mode: Mode = "intersection") -> int:
+    """Memory that the lists of an alignment take, where so much is for them and the rest on the disk."""
+    return length * _KEPT_BYTES[mode] + min(length * _LISTED_BYTES[mode], memory)
 
 
 def cardinality_bytes(sizes: AlignmentSizes) -> int:
-    """Memory of the merger of a cardinality, or another party's where that is more; without the identifiers."""
-    return _matches_bytes(sizes, compared(sizes)[0], _BIN_BYTES)
+    """Memory of a party of a cardinality, without the identifiers."""
+    return _matches_bytes(sizes, compared(sizes)[0], "cardinality")
 
 
 def row_union_bytes(sizes: AlignmentSizes) -> int:
     """Memory of the last party of a union, without the identifiers."""
     bins = compared_in_turns(sizes)[0]
-    return _matches_bytes(sizes, bins, _BIN_BYTES + _NUMBER_BYTES) + max(sizes.positions, bins) * _ORDER_BYTES
+    return _matches_bytes(sizes, bins, "union") + max(sizes.positions, bins) * _ORDER_BYTES
 
 
-def _matches_bytes(sizes: AlignmentSizes, bins: int, bin_bytes: int) -> int:
+def _matches_bytes(sizes: AlignmentSizes, bins: int, mode: Mode) -> int:
     others = sizes.parties - 1
     at_once = min(bins, 2 * COMPARED) * others * _COMPARED_BYTES + min(bins, BLOCK) * _MULTIPLIED_BYTES
-    at_once += sizes.length * _PLACE_BYTES + min(sizes.length, MOST_KEYS) * max(sizes.parties - 2, 1) * _PART_BYTES
-    return THIRDS * sizes.length * _POINT_BYTES + bins * others * bin_bytes + at_once
+    at_once += min(THIRDS * sizes.length, MOST_KEYS) * others * _PART_BYTES
+    return list_bytes(sizes.length, mode=mode) + at_once

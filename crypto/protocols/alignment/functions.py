@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
+from threading import Lock
+from typing import Any, Final
 
+import numpy as np
+
+from crypto.primitives.buckets import Buckets, Records
 from crypto.primitives.groups.point_hash import Points, Words
+from crypto.protocols.comparison.comparison import BLOCK as COMPARED
 from crypto.protocols.transfers.extension_seeds import ReceiverSeeds, prepare_receiving, prepare_sending
-from crypto.protocols.transfers.oprf import KeyHolder
-from crypto.protocols.transfers.programmable_oprf import receive_all_programmed, send_programmed
+from crypto.protocols.transfers.oprf import KeyHolder, PartKey, Parts, hashed, part_keys, received_by_part
+from crypto.protocols.transfers.programmable_oprf import FUNCTION, Store, receive_store, send_store
 from link.session import Session
 from link.tasks import together
+
+WORD: Final = np.dtype("<u8")
+BIN: Final = np.dtype("<i4")
 
 
 async def key_holders(lane: Session, peers: Sequence[str]) -> Sequence[KeyHolder]:
@@ -32,35 +42,122 @@ async def own_key(lane: Session, evaluator: str) -> tuple[Session, ReceiverSeeds
 
 
 async def collect(
-    lane: Session, others: Sequence[str], points: Points, capacities: tuple[int, int], words: int = 1
-) -> Sequence[Words]:
-    """The merger's part: of each other party, what that one has programmed at the merger's points.
+    lane: Session,
+    others: Sequence[str],
+    asked: Buckets,
+    parts: tuple[Parts, Parts],
+    collected: Buckets,
+) -> None:
+    """The merger's part: what each other party has programmed at the merger's points.
 
     Args:
         lane: The alignment's.
         others: All parties but the merger.
-        points: Shape (n, 2).
-        capacities: Of the merger's points, and of each other's, public.
-        words: Of a value.
-
-    Returns:
-        For each other, shape (n, words).
+        asked: By part, the merger's points, each in its bin; given up here.
+        parts: Into which the merger's points are divided, and each other's, public.
+        collected: Takes by block of bins what came, in records of `collected_record`.
     """
-    return await receive_all_programmed(lane, await key_holders(lane, others), points, capacities, words)
+    own, stored = parts
+    holders, number = await key_holders(lane, others), 0
+    functions = [holder.lane(FUNCTION) for holder in holders]
+    words = collected.record["values"].shape[1]
+    record = np.dtype([("point", WORD, (2,)), *collected.record.descr])
+    evaluated = collected.like(stored.number, record)
+
+    def points_of(part: int) -> Points:
+        return np.ascontiguousarray(asked.read(part)["point"])
+
+    def summed(some: Points, rows: Sequence[Words], part: int) -> None:
+        found = np.empty(len(some), record)
+        found["point"], found["bin"] = some, asked.read(part)["bin"]
+        for place, each in enumerate(rows):
+            found["values"][:, place] = hashed([each], some, words * WORD.itemsize).view(WORD)
+        evaluated.add(stored.parts_of(some), found)
+
+    async for some, rows in received_by_part(lane, functions, asked.counts.tolist(), points_of, own):
+        await lane.compute(summed, some, rows, number)
+        number += 1
+    asked.close()
+
+    def entered(some: Records) -> None:
+        found = np.empty(len(some), collected.record)
+        found["bin"], found["values"] = some["bin"], some["values"]
+        collected.add(found["bin"] // COMPARED, found)
+
+    for part in range(stored.number):
+        some = await lane.compute(evaluated.read, part)
+        await _with_stores(lane, holders, stored, some, partial(entered, some))
+    evaluated.close()
 
 
-async def program(lane: Session, merger: str, points: Points, values: Words, capacities: tuple[int, int]) -> None:
+async def _with_stores(
+    lane: Session, holders: Sequence[KeyHolder], stored: Parts, some: Records, finish: Callable[[], None]
+) -> None:
+    """Adds what all stores of a part hold to the values of some points, each as it comes; the last one finishes."""
+    points, left, lock = np.ascontiguousarray(some["point"]), len(holders), Lock()
+    words = some["values"].shape[2]
+
+    def added(place: int, store: Store) -> None:
+        nonlocal left
+        some["values"][:, place] ^= store.at(points)
+        with lock:
+            left -= 1
+            last = not left
+        if last:
+            finish()
+
+    async def taken(place: int, holder: KeyHolder) -> None:
+        store = await receive_store(holder.session, holder.name, stored.layout, words)
+        await lane.compute(added, place, store)
+
+    await together(taken(*each) for each in enumerate(holders))
+
+
+def collected_record(others: int, words: int) -> np.dtype[Any]:
+    """What came of so many others, each value of so many words, and in which bin it is asked for."""
+    return np.dtype([("bin", BIN), ("values", WORD, (others, words))])
+
+
+def programmed_record(words: int) -> np.dtype[Any]:
+    """A point and what is programmed there."""
+    return np.dtype([("point", WORD, (2,)), ("value", WORD, (words,))])
+
+
+async def program(lane: Session, merger: str, programmed: Buckets, parts: tuple[Parts, Parts]) -> None:
     """Every other party's part of `collect`.
 
     Args:
         lane: The alignment's.
         merger: The one that gets the values.
-        points: Shape (n, 2).
-        values: At each of them, shape (n, words); they look random to the merger.
-        capacities: As for `collect`.
+        programmed: By part of the merger's points, records of `programmed_record`; values look random to the merger.
+            Given up here.
+        parts: As for `collect`.
+
+    Raises:
+        InternalError: By chance, one part of this party's points has more than it has room for.
     """
+    own, stored = parts
     hop, seeds = await own_key(lane, merger)
-    await send_programmed(hop, merger, seeds, points, values, capacities)
+    function, random, number = hop.lane(FUNCTION), hop.randomness("store"), 0
+    masked = programmed.like(stored.number, programmed.record)
+
+    def differences(key: PartKey, part: int) -> None:
+        found = programmed.read(part)
+        points, values = np.ascontiguousarray(found["point"]), found["value"]
+        values ^= key.values(points, values.shape[1] * WORD.itemsize).view(WORD)
+        masked.add(stored.parts_of(points), found)
+
+    async for key in part_keys(function, merger, seeds, own.capacity):
+        await lane.compute(differences, key, number)
+        number += 1
+        function.progress(function.path, number, own.number)
+    programmed.close()
+    stored.check(masked.counts.tolist())
+    for part in range(stored.number):
+        found = masked.read(part)
+        points, values = (np.ascontiguousarray(found[name]) for name in ("point", "value"))
+        await send_store(hop, merger, stored.layout, points, values, random)
+    masked.close()
 
 
 def _of_key(lane: Session, holder: str, evaluator: str) -> Session:

@@ -25,54 +25,63 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from crypto.primitives.groups.point_hash import Points
+from crypto.primitives.buckets import Room
 from crypto.primitives.shares.additive import AdditiveShare
 from crypto.primitives.shares.masks import Words
 from crypto.protocols.alignment.bins import table_of
-from crypto.protocols.alignment.choices import WORD, times_bit
+from crypto.protocols.alignment.choices import WORD, Bits, times_bit
 from crypto.protocols.alignment.common_rows import no_intersection
-from crypto.protocols.alignment.matches import Bits, collect_matches, compared_bits, program_matches
+from crypto.protocols.alignment.long_lists import PartedPoints
+from crypto.protocols.alignment.matches import collect_matches, compared_bits, program_matches
 from crypto.protocols.comparison.shared_bits import open_values
 from crypto.protocols.comparison.two_party import InTurn, pairs_of
 from link.session import Session
 
 
-async def count_common(lane: Session, ring: Sequence[str], points: Points, length: int, label: str) -> int:
+async def count_common(
+    lane: Session, ring: Sequence[str], points: PartedPoints, length: int, label: str, room: Room
+) -> int:
     """Every party's part.
 
     Args:
         lane: The alignment's.
         ring: The merger, and the other parties.
-        points: From `session_points`.
+        points: Of this party's rows, in parts of the length.
         length: Of all lists, public, and at least as many as any party has points.
         label: Under which the number is opened.
+        room: What lists may take.
 
     Raises:
         InternalError: By chance, the merger's points do not fit into their bins.
         MalformedMessage: A peer's messages have another size.
         ProtocolViolation: A peer's part of a function contradicts itself, or the number is above that of this party's
             rows.
+        ValueError: An identifier is given twice.
     """
     merger, *others = ring
     table, pairs = table_of(length), pairs_of(lane.lane("pairs"))
     width = compared_bits(table, len(others))
     if lane.me == merger:
-        _, matches = await collect_matches(lane, pairs, others, table, points, width)
+        _, matches = await collect_matches(lane, pairs, others, table, points, width, room)
     else:
-        matches = {merger: await program_matches(lane, pairs[merger], table, points, width)}
+        matches = {merger: await program_matches(lane, pairs[merger], table, points, width, room)}
     turns = {peer: InTurn(pair) for peer, pair in pairs.items()}
-    bits = {peer: match.bits for peer, match in matches.items()}
-    total = np.add.reduce(await products(lane.lane("products"), ring, turns, bits), dtype=WORD, keepdims=True)
+    points.close()
+    bits, number = dict[str, Bits](), table.sparse
+    for peer, match in matches.items():
+        bits[peer] = match.bits.planes[0]
+        match.words.close()
+    total = np.add.reduce(await products(lane.lane("products"), ring, turns, bits, number), dtype=WORD, keepdims=True)
     share = AdditiveShare(total, lane.me, lane.parties)
     opened = await open_values(lane, share, label=label, holders=lane.parties, number=1, word=WORD)  # -> 3
     assert opened is not None  # all are receivers
-    if opened[0] > len(points):
+    if opened[0] > points.rows:
         raise no_intersection(lane)
     return int(opened[0])
 
 
 async def products(
-    session: Session, ring: Sequence[str], turns: Mapping[str, InTurn], bits: Mapping[str, Bits]
+    session: Session, ring: Sequence[str], turns: Mapping[str, InTurn], bits: Mapping[str, Bits], number: int
 ) -> Words:
     """This party's shares of the products, modulo 2^32: of each further other's bits with those before.
 
@@ -80,10 +89,11 @@ async def products(
         session: A lane of its own.
         ring: The merger, and the other parties.
         turns: Of this party's agreements with all others.
-        bits: By other party, shares of whether it holds what is in a bin; at each other party its own alone.
+        bits: By other party, shares of whether it holds what is in a bin, packed; at each other party its own alone.
+        number: Of bins.
     """
     merger, *others = ring
-    words = (np.ones if session.me == merger else np.zeros)(len(next(iter(bits.values()))), WORD)
+    words = (np.ones if session.me == merger else np.zeros)(number, WORD)
     for place, newcomer in enumerate(others):
         holders = (merger, *others[:place])
         if session.me in (*holders, newcomer):

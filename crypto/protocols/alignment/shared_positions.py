@@ -36,14 +36,16 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from crypto.primitives.groups.point_hash import Points
+from crypto.primitives.buckets import Room
 from crypto.primitives.okvs import Layout
 from crypto.primitives.shares.additive import AdditiveShare
 from crypto.primitives.shares.masks import Words
 from crypto.protocols.alignment.bins import Bins, table_of
 from crypto.protocols.alignment.choices import WORD, times_bit
 from crypto.protocols.alignment.common_rows import Rows
+from crypto.protocols.alignment.long_lists import PartedPoints
 from crypto.protocols.alignment.matches import Match, collect_matches, compared_bits, program_matches
+from crypto.protocols.comparison.comparison import blocks
 from crypto.protocols.comparison.shared_bits import open_values
 from crypto.protocols.comparison.shared_permutation import permute
 from crypto.protocols.comparison.two_party import InTurn, TwoParty, pairs_of
@@ -56,15 +58,18 @@ Turns = Mapping[str, InTurn]  # of the same, what serves one order, or choice, a
 Order = NDArray[np.int64]
 
 
-async def place_rows(lane: Session, ring: Sequence[str], points: Points, length: int, label: str) -> Rows:
+async def place_rows(
+    lane: Session, ring: Sequence[str], points: PartedPoints, length: int, label: str, room: Room
+) -> Rows:
     """Every party's part.
 
     Args:
         lane: The alignment's.
         ring: The merger, and the other parties.
-        points: From `session_points`.
+        points: Of this party's rows, in parts of the length.
         length: Of all lists, public, and at least as many as any party has points.
         label: Under which each party's positions are opened to it.
+        room: What lists may take.
 
     Returns:
         Shape (parties · length,): for every position the number of this party's row there, −1 where it has none.
@@ -74,6 +79,7 @@ async def place_rows(lane: Session, ring: Sequence[str], points: Points, length:
         MalformedMessage: A peer's messages have another size.
         ProtocolViolation: A peer's part of a function contradicts itself, or what came out are no positions of this
             party's rows.
+        ValueError: An identifier is given twice.
     """
     pairs, (*holders, _), number = pairs_of(lane.lane("pairs")), ring, len(ring) * length
     turns = {peer: InTurn(pair) for peer, pair in pairs.items()}
@@ -85,17 +91,20 @@ async def place_rows(lane: Session, ring: Sequence[str], points: Points, length:
     for place, owner in enumerate(ring[1:], 1):
         turn, own = lane.lane(f"rows of {owner}"), shares[place * length : (place + 1) * length]
         if lane.me in (owner, *holders):
-            found = await _turn(turn, (pairs, turns), ring[: place + 1], holders, points, positions, own, width, label)
+            found = await _turn(
+                turn, (pairs, turns), ring[: place + 1], holders, points, positions, own, width, label, room
+            )
             positions = found if lane.me == owner else positions
-    own_rows = positions[: len(points)].astype(np.int64)
-    if (own_rows >= number).any() or len(np.unique(own_rows)) < len(points):
+    points.close()
+    own_rows = positions[: points.rows].astype(np.int64)
+    if (own_rows >= number).any() or len(np.unique(own_rows)) < points.rows:
         raise ProtocolViolation(
             f"what came out of the alignment are no positions of {lane.me}'s rows, so {' or '.join(lane.others)} sent "
             "something wrong; check these nodes",
             party=lane.others[0] if len(ring) == 2 else None,
         )
     rows = np.full(number, -1, np.int64)
-    rows[own_rows] = np.arange(len(points))
+    rows[own_rows] = np.arange(points.rows)
     return rows
 
 
@@ -135,11 +144,12 @@ async def _turn(
     agreed: tuple[Pairs, Turns],
     ring: Sequence[str],
     holders: Sequence[str],
-    points: Points,
+    points: PartedPoints,
     positions: Words,
     slots: Words,
     width: int,
     label: str,
+    room: Room,
 ) -> Words:
     """Steps 2 to 5 for the last party of the ring.
 
@@ -153,6 +163,7 @@ async def _turn(
         slots: This party's share of the owner's slots, shape (length,); zeros at who is no holder.
         width: Bits that are compared.
         label: As for `place_rows`.
+        room: As for `place_rows`.
 
     Returns:
         At the owner the positions of its rows; at all others nothing.
@@ -160,24 +171,34 @@ async def _turn(
     (pairs, turns), (*before, owner) = agreed, ring
     others = [holder for holder in holders if holder != owner]
     table = table_of(len(slots))
-    bins, order, matches = np.empty(0, np.int64), None, dict[str, Match]()
+    bins, order, matches = np.empty(0, np.int32), None, dict[str, Match]()
     if lane.me == owner:
-        bins, matches = await collect_matches(lane, pairs, before, table, points, width, numbers=True)  # <- 2
+        bins, matches = await collect_matches(lane, pairs, before, table, points, width, room, numbers=True)  # <- 2
         order = _secret_order(lane, table, bins, len(slots))
     elif lane.me in before:
-        own = positions[: len(points)].astype(np.uint64)
-        matches = {owner: await program_matches(lane, pairs[owner], table, points, width, own)}  # -> 2
+        own = positions[: points.rows]
+        matches = {owner: await program_matches(lane, pairs[owner], table, points, width, room, own)}  # -> 2
     words = np.zeros(table.sparse, WORD)
     words[: len(slots)] = slots
     words = await _ordered(lane.lane("fresh"), turns, owner, others, words, order)  # <-> 3
     for other in before:
-        bits, apart = np.zeros(table.sparse, np.uint8), np.negative(words)  # apart: p − y
+        bits, apart = np.zeros(-(-table.sparse // 8), np.uint8), np.negative(words)  # apart: p − y
         if lane.me in (other, owner):
-            bits, numbers = matches[other if lane.me == owner else owner]
-            apart += (numbers if lane.me == owner else np.negative(numbers)).astype(WORD)
+            match = matches[other if lane.me == owner else owner]
+            bits = match.bits.planes[0]
+            await lane.compute(_add_numbers, apart, match, lane.me == owner)
         hop = lane.lane(f"held by {other}")
         words = words + await times_bit(hop, turns, (*others, owner), (other, owner), bits, apart)  # <-> 4
+    for match in matches.values():
+        match.words.close()
     return (await _opened(lane, (*others, owner), words, label, owner))[bins]  # -> 5
+
+
+def _add_numbers(words: Words, match: Match, collects: bool) -> None:
+    """Adds a party's shares of the other's numbers."""
+    for block, part in enumerate(blocks(len(words))):
+        numbers = match.numbers(block)
+        words[part] += (numbers if collects else np.negative(numbers)).astype(WORD)
 
 
 def _secret_order(lane: Session, table: Layout, bins: Bins, length: int) -> Order:

@@ -26,6 +26,7 @@ Source: Garay, Schoenmakers and Villegas, "Practical and Secure Solutions for In
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable, Callable
 from typing import Final
 
 import numpy as np
@@ -103,6 +104,27 @@ async def equal_to(
     return await _compare(session, parties, _lowest(share, width), width, order=False)
 
 
+async def same_words(
+    session: Session, parties: TwoParty, number: int, words: Callable[[slice], Words], width: int
+) -> XorShare:
+    """Shares of whether the holders' own words are equal, of which each has a few blocks in memory at a time.
+
+    Args:
+        session: The lane to use, fresh for this call.
+        parties: This party's half of the agreement with the other.
+        number: How many words, public.
+        words: This party's, of one of `blocks`.
+        width: Lowest bits that are compared, public; more than `CHAIN_BITS`.
+    """
+    if width <= CHAIN_BITS:
+        raise ValueError(f"words are compared block by block at more than {CHAIN_BITS} bits, not at {width}")
+
+    async def lowest(part: slice) -> Words:
+        return _lowest(words(part), width)
+
+    return await _by_trees(session, parties, number, lowest, width, order=False)
+
+
 def ands_by_level(digit_count: int, *, order: bool) -> list[int]:
     """ANDs per number by level of the tree. What the lowest digits pass on does not matter to an order."""
     levels = []
@@ -132,16 +154,32 @@ async def _compare(session: Session, parties: TwoParty, numbers: Words, bits: in
         return XorShare(np.zeros((1, 0), np.uint8), 0, parties.me, parties.holders)
     if bits <= CHAIN_BITS:
         return await _by_chain(session, parties, numbers, bits, order=order)
+
+    async def some(part: slice) -> Words:
+        return numbers[part]
+
+    return await _by_trees(session, parties, len(numbers), some, bits, order=order)
+
+
+async def _by_trees(
+    session: Session,
+    parties: TwoParty,
+    number: int,
+    numbers: Callable[[slice], Awaitable[Words]],
+    bits: int,
+    *,
+    order: bool,
+) -> XorShare:
+    """Block by block, led by one holder and the other in turn."""
     slots = asyncio.Semaphore(_BLOCKS_AT_ONCE)
 
     async def block(lane: Session, leader: str, part: slice) -> XorShare:
         async with slots:
-            return await _by_tree(lane, parties, numbers[part], bits, leader=leader, order=order)
+            return await _by_tree(lane, parties, await numbers(part), bits, leader=leader, order=order)
 
     # All lanes are made beforehand: no block waits for what another one got.
     parts = [
-        (session.lane(f"block {index}"), parties.holders[index % 2], part)
-        for index, part in enumerate(blocks(len(numbers)))
+        (session.lane(f"block {index}"), parties.holders[index % 2], part) for index, part in enumerate(blocks(number))
     ]
     return XorShare.joined(await together(block(*each) for each in parts))
 

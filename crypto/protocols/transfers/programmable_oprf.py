@@ -21,7 +21,6 @@ Rosulek, Trieu and Yanai, CRYPTO 2021, section 7).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -31,17 +30,14 @@ from crypto.primitives.groups.point_hash import Points, Words
 from crypto.primitives.okvs import Layout, filled, read, solved
 from crypto.protocols.transfers.extension_seeds import ReceiverSeeds, SenderSeeds
 from crypto.protocols.transfers.oprf import (
-    KeyHolder,
     Packed,
     Parts,
     check_seed,
-    receive_all_values,
     receive_values,
     send_values,
 )
 from link.randomness import RandomStream
 from link.session import Session
-from link.tasks import together
 from protos.v1.oblivious_prf_pb2 import ProgrammedRows, StoreSeed
 
 FUNCTION: Final = "function"  # the lane of F
@@ -74,19 +70,6 @@ async def receive_programmed(
     own, programmed = capacities
     values = await receive_values(session.lane(FUNCTION), peer, seeds, points, own, 8 * words)
     return await add_programmed(session, peer, points, values, programmed)
-
-
-async def receive_all_programmed(
-    session: Session, holders: Sequence[KeyHolder], points: Points, capacities: tuple[int, int], words: int = 1
-) -> Sequence[Words]:
-    """The receiver's part of several functions, with one sender each, at the same points; see `receive_programmed`."""
-    own, programmed = capacities
-    functions = [holder.lane(FUNCTION) for holder in holders]
-    values = await receive_all_values(session, functions, points, own, 8 * words)
-    return await together(
-        add_programmed(holder.session, holder.name, points, each, programmed)
-        for holder, each in zip(holders, values, strict=True)
-    )
 
 
 async def add_programmed(session: Session, peer: str, points: Points, values: Packed, capacity: int) -> Words:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from crypto.protocols.alignment.costs import AlignmentSizes, cardinality_bytes, list_disk_bytes, row_union_bytes
+from crypto.protocols.alignment.costs import AlignmentSizes, list_disk_bytes
 from crypto.protocols.alignment.disclosure import Mode
 from crypto.protocols.alignment.list_limits import LIST_MEMORY
 from jobs.kinds.columns.parameters import mines, vertical_mining
@@ -153,16 +153,8 @@ def _of_blocks(spec: JobSpec, figures: VerticalFigures) -> list[str]:
 
 def _of_lists(mode: Mode, lists: AlignmentSizes) -> list[str]:
     """Where lists of ids lie; nothing where they are short."""
-    if mode == "intersection":
-        disk = list_disk_bytes(lists)
-        return [f"{_LISTS} and up to {disk / 1e9:.1f} GB of the disk while rows are aligned."] if disk else []
-    taken = cardinality_bytes(lists) if mode == "cardinality" else row_union_bytes(lists)
-    if taken <= LIST_MEMORY:
-        return []
-    return [
-        f"Lists of ids take up to {taken / 1e9:.1f} GB of memory at a party: by {mode}, rows are aligned in memory "
-        "alone, whatever [party] alignment_memory says."
-    ]
+    disk = list_disk_bytes(lists, mode)
+    return [f"{_LISTS} and up to {disk / 1e9:.1f} GB of the disk while rows are aligned."] if disk else []
 
 
 def _of_mining(spec: JobSpec, found: ExpectedColumns) -> list[str]:

@@ -80,7 +80,7 @@ async def align(
     ids = await session.compute(table.row_ids, task.normalisation)
     session.progress("alignment", 0, 1)
     if task.mode == "union":
-        rows = await alignment.union(session, secrets, ids, merger=task.merger, bound=task.bound)
+        rows = await alignment.union(session, secrets, ids, merger=task.merger, bound=task.bound, limits=limits)
         presence = pack_bits(rows >= 0)
     else:
         presence = None

@@ -23,11 +23,15 @@ def points_of(seed: int, number: int) -> Any:
     return Randomness.from_seed(seed).uint64(2 * number).reshape(-1, 2)
 
 
+def bins_for(table: Layout, points: Any) -> Any:
+    return matched(table, bins_of(table, points, KEY))
+
+
 @pytest.mark.parametrize("number", [0, 1, 64, 500, 20_000])
 @pytest.mark.parametrize("room", [0, 1000])
 def test_every_point_has_a_bin_of_its_own_among_its_three(number, room):
     table, points = table_of(max(number + room, 64)), points_of(number, number)
-    found = matched(table, points, KEY)
+    found = bins_for(table, points)
     assert len(np.unique(found)) == number
     assert (found == bins_of(table, points, KEY)).any(axis=0).all()
     assert ((found >= 0) & (found < table.sparse)).all()
@@ -37,12 +41,12 @@ def test_every_point_has_a_bin_of_its_own_among_its_three(number, room):
 def test_points_move_on_where_bins_are_scarce(seed):
     """With 1.15 bins for a point most points are left when no bin has one reader; there is room for them still."""
     points = points_of(seed, 3000)
-    assert len(np.unique(matched(Layout(3000, 1150), points, KEY))) == 3000
+    assert len(np.unique(bins_for(Layout(3000, 1150), points))) == 3000
 
 
 def test_more_points_than_bins_are_refused():
     with pytest.raises(InternalError):
-        matched(Layout(64, 21), points_of(1, 64), KEY)
+        bins_for(Layout(64, 21), points_of(1, 64))
 
 
 def test_a_point_is_another_one_in_each_third():
@@ -103,7 +107,7 @@ def test_the_rate_of_failures_is_that_of_the_derivation():
     failed = 0
     for seed in range(runs):
         try:
-            matched(Layout(number, third), points_of(seed, number), KEY)
+            bins_for(Layout(number, third), points_of(seed, number))
         except InternalError:
             failed += 1
     bound = expected_short_of_bins(number, third)

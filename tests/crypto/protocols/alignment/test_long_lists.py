@@ -18,7 +18,7 @@ from crypto.primitives.groups.point_hash import points_of
 from crypto.primitives.randomness import Randomness
 from crypto.primitives.scratch_file import ScratchLimits
 from crypto.protocols.alignment import long_lists, oprf_intersection
-from crypto.protocols.alignment.alignment import intersection
+from crypto.protocols.alignment.alignment import cardinality, intersection, union
 from crypto.protocols.alignment.costs import list_bytes
 from crypto.protocols.alignment.disclosure import declared
 from crypto.protocols.alignment.long_lists import in_common, in_common_order, secret_places
@@ -95,6 +95,30 @@ def test_lists_on_the_disk_send_the_messages_of_those_in_memory(parties: tuple[s
         for memory, each in zip((1 << 30, 0), frames, strict=True)
     ]
     assert all(np.array_equal(found[0][name], found[1][name]) for name in parties)
+    sent = [sorted((f.lane, f.sender, f.seq, f.type, f.body) for f in each) for each in frames]
+    assert sent[0] == sent[1]
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.usefixtures("short_pieces")
+@pytest.mark.parametrize("align", [cardinality, union])
+def test_bins_on_the_disk_send_the_messages_of_those_in_memory(align: Any, tmp_path: Path) -> None:
+    frames: list[list[Frame]] = [[], []]
+    mode: Any = align.__name__
+
+    def aligned(memory: int, seen: list[Frame]) -> dict[str, Any]:
+        async def role(session: Session) -> Any:
+            held = People(range(900) if session.me == "north" else range(300, 1200))
+            secrets, limits = await agree(session), ScratchLimits(memory, tmp_path)
+            return await align(session, secrets, held, merger="north", label=mode, limits=limits)
+
+        lines = declared(mode, TWO, "north", None, mode)
+        return run_parties(TWO, role, declared=lines, seed=3, observe=seen.append, executor=InlineExecutor())
+
+    found = [aligned(memory, each) for memory, each in zip((1 << 30, 0), frames, strict=True)]
+    assert all(np.array_equal(found[0][name], found[1][name]) for name in TWO)
+    if align is cardinality:
+        assert found[0] == dict.fromkeys(TWO, 600)
     sent = [sorted((f.lane, f.sender, f.seq, f.type, f.body) for f in each) for each in frames]
     assert sent[0] == sent[1]
     assert not list(tmp_path.iterdir())

@@ -99,7 +99,7 @@ def test_what_all_but_one_hold_does_not_count(without):
 
 def test_lists_of_several_parts_and_blocks(monkeypatch):
     monkeypatch.setattr(oprf, "MOST_KEYS", 200)
-    monkeypatch.setattr(choices, "BLOCK", 300)
+    monkeypatch.setattr(choices, "BLOCK", 304)
     assert_counted({name: sample("row", 400, 30 * place) for place, name in enumerate(NAMES[:3])})
 
 

@@ -106,7 +106,7 @@ def test_whoever_shares_rows(holders):
 
 def test_lists_of_several_parts_and_blocks(monkeypatch):
     monkeypatch.setattr(oprf, "MOST_KEYS", 200)
-    monkeypatch.setattr(choices, "BLOCK", 300)
+    monkeypatch.setattr(choices, "BLOCK", 304)
     placed({name: sample("row", 400, 30 * place) for place, name in enumerate(NAMES[:2])})
 
 
