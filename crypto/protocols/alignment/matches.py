@@ -240,6 +240,7 @@ async def _compared(lane: Session, pair: TwoParty, collector: str, table: Layout
     """Either's part of step 3: of what came out, or of the targets and masks."""
     other = pair.peer if lane.me == collector else lane.me
     hop = lane.among(f"bins of {other}", (collector, other))
+    await pair.prepare()  # both directions at once, so that rounds do not depend on what comes first
 
     def targets(part: slice) -> Words:
         return words.of(part.start // BLOCK)[:, 0]
