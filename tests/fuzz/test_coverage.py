@@ -172,6 +172,7 @@ READ: Final[dict[str, tuple[str, ...]]] = {
     "files route": ("jobs.collections.route:RouteSpec.load",),
     "files anonymize": (
         "jobs.anonymization.inputs:read_rows",
+        "jobs.anonymization.inputs:read_source",
         "jobs.anonymization.spec:read_spec",
     ),
     "files hierarchy": ("anonymize.hierarchies.files:from_csv",),
