@@ -75,7 +75,7 @@ lowest:  ## tests with the lowest versions that pyproject.toml allows (needs uv)
 	.venv-lowest/bin/uv pip compile pyproject.toml --extra pandas --resolution lowest-direct --quiet --output-file .venv-lowest/pins.txt
 	.venv-lowest/bin/python -m pip install --quiet --disable-pip-version-check --requirement .venv-lowest/pins.txt \
 	  'hypothesis>=6.130' 'jsonschema>=4.23' 'pytest>=8.3' 'pytest-timeout>=2.3'
-	PYTHONDONTWRITEBYTECODE=1 .venv-lowest/bin/python -m pytest -m "not slow" $(LOWEST)
+	PYTHONDONTWRITEBYTECODE=1 .venv-lowest/bin/python -m pytest -W ignore::DeprecationWarning -m "not slow" $(LOWEST)
 
 LOWEST = tests/link tests/jobs tests/mining tests/ldp tests/anonymize tests/coordinator tests/party tests/relay
 
