@@ -9,8 +9,8 @@ def main() -> None:
     """Runs the command line; every end has its exit code, and no user sees a traceback."""
     if sys.platform == "win32":
         sys.stderr.write(
-            "comine: comine runs on Linux and macOS alone; on Windows install it in the Windows Subsystem for Linux "
-            "(wsl --install) and start it there\n"
+            "comine: comine runs on Linux and macOS alone; on Windows install it in the Windows Subsystem for Linux, "
+            "and start it there\n"
         )
         sys.exit(10)  # as link.errors.ConfigurationError
     try:

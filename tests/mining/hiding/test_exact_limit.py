@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from decimal import Decimal
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -53,7 +54,7 @@ def test_nothing_is_solved_once_the_time_is_over(monkeypatch: pytest.MonkeyPatch
     asked = []
     monkeypatch.setattr(scipy.optimize, "milp", lambda *_, **options: asked.append(options))
     clock = iter([100.0])
-    monkeypatch.setattr(exact.time, "monotonic", lambda: next(clock))
+    monkeypatch.setattr(exact, "time", SimpleNamespace(monotonic=lambda: next(clock)))
     assert searched(exact.Task(D, [(0, 1)], [], 3, [(0, 0), (1, 0)]), 99.0) == Found(None, False, 0.0)
     assert asked == []
 
@@ -70,7 +71,7 @@ def test_the_solver_has_what_the_program_has_left(monkeypatch: pytest.MonkeyPatc
 
     monkeypatch.setattr(scipy.optimize, "milp", milp)
     clock = iter([96.5])
-    monkeypatch.setattr(exact.time, "monotonic", lambda: next(clock))
+    monkeypatch.setattr(exact, "time", SimpleNamespace(monotonic=lambda: next(clock)))
     known = [(row, 0) for row in (0, 1)]
     assert searched(exact.Task(D, [(0, 1)], [], 3, known), 99.0).is_optimal
     assert asked == [{"time_limit": 2.5, "mip_rel_gap": 0.0}]
