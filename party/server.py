@@ -23,7 +23,7 @@ from jobs.audit.events import HistoryRestored, NodeStarted, NodeStopped, Setting
 from jobs.audit.key import AuditKey
 from jobs.federation import Federation
 from link.errors import ComineError, ResourceError
-from link.executor import ThreadExecutor
+from link.executor import FairThreads
 from link.files.scratch import remove_abandoned
 from link.logs.lines import LogLines
 from link.logs.structured import LibraryLines, Log
@@ -142,7 +142,7 @@ class Node:
         self._relayed: Relayed | None = None
         self._before: tuple[DatasetSection, ...] = ()  # datasets under earlier settings
         self._reloading = asyncio.Lock()
-        self._executor = ThreadExecutor()
+        self._executor = FairThreads()
         self.link = NodeLink(identity, federation.addresses, patience_s=patience_s)
         state = _writable(config.party.state_dir)
         self._lock: int | None = locked(state / FILE)  # before anything there is read, which may mend what is torn

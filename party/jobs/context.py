@@ -8,7 +8,7 @@ from pathlib import Path
 
 from crypto.primitives.scratch_file import ScratchLimits
 from jobs.audit.key import AuditKey
-from link.executor import Executor
+from link.executor import FairThreads
 from link.logs.structured import Log
 from link.pki.identity import Identity
 from link.transports.grpc_transport import NodeLink
@@ -39,7 +39,7 @@ class JobContext:
         audit_key: Keys the MACs in it.
         sources: Its data.
         link: Its streams to peers.
-        executor: Where heavy work runs.
+        executor: Where heavy work runs; each job has a share.
         results: Folder for the results that this party receives.
         tables: What coordinators may fetch.
         alignments: The alignments that this party keeps.
@@ -62,7 +62,7 @@ class JobContext:
     audit_key: AuditKey
     sources: Sources
     link: NodeLink
-    executor: Executor
+    executor: FairThreads
     results: Path
     tables: ReleasedTables
     alignments: Alignments

@@ -81,7 +81,7 @@ async def _with_data(context: JobContext, job: Job, attempt: int, data: Data, tr
             attempt=attempt,
             identity=context.identity,
             random=Randomness.from_os(),
-            executor=context.executor,
+            executor=context.executor.share(),
             progress=progress,
             resources=resources,
             recorder=recorder,
