@@ -80,6 +80,7 @@ from party.state.audit_count import AuditCount
 from party.state.database import KEEP, locked
 from party.state.heads import hold
 from party.state.history import note, reconcile
+from party.state.journals import Journals
 from party.state.kept_notices import KeptNotices
 from party.state.ledger import Ledger
 from party.state.leftovers import remove_leftovers
@@ -200,6 +201,7 @@ class Node:
                 identity=identity,
                 consent=Consent(judge, identity, self.store, self.audit),
                 store=self.store,
+                journals=Journals.beside(self.store, self.name, config.party.journal_bytes),
                 ledger=self.ledger,
                 releases=self.releases,
                 audit=self.audit,

@@ -59,6 +59,7 @@ def run_parties(
     ahead_bytes: Mapping[str, int] | None = None,
     transport: Literal["memory", "grpc"] = "memory",
     executor: Executor | None = None,
+    attempt: int = 1,
 ) -> dict[str, T]:
     """Runs one coroutine per party to its end and returns the results by party.
 
@@ -72,12 +73,13 @@ def run_parties(
         ahead_bytes: By party, the most memory that what one peer has sent ahead may take, if not as usual.
         transport: "memory", or "grpc" for real streams under mutual TLS on the loopback.
         executor: Does the local work; two threads, if absent.
+        attempt: Which of the job this is.
 
     Raises:
         BaseException: The first error that any party met; the others are cancelled.
     """
     declared = tuple(declared)
-    agreed = terms(parties, seed)
+    agreed = terms(parties, seed, attempt)
     executor = executor or ThreadExecutor(2)
     source = Randomness.from_seed(seed)
     failures: list[BaseException] = []

@@ -20,6 +20,7 @@ from party.policy.consent import Consent
 from party.services.anonymization.releases import Releases
 from party.services.metrics.metrics import Metrics
 from party.services.notices.notices import Notices
+from party.state.journals import Journals
 from party.state.ledger import Ledger
 from party.state.node_audit import NodeAudit
 from party.state.store import Store
@@ -33,6 +34,7 @@ class JobContext:
         identity: This party.
         consent: Its answers to proposals.
         store: Its jobs, on disk.
+        journals: What is kept of jobs that can go on, on disk.
         ledger: What jobs have cost the records of its datasets, on disk.
         releases: What has been made of their rows, on disk.
         audit: Its audit log.
@@ -56,6 +58,7 @@ class JobContext:
     identity: Identity
     consent: Consent
     store: Store
+    journals: Journals
     ledger: Ledger
     releases: Releases
     audit: NodeAudit
