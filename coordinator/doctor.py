@@ -15,8 +15,7 @@ from typing import Any, Final
 from cryptography import x509
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
-from coordinator.jobs.client import PartyClient, check_versions
-from coordinator.jobs.preflight import HERE
+from coordinator.jobs.client import HERE, PartyClient, check_versions
 from coordinator.node_client import REACH_S
 from jobs.federation import Credentials
 from link.clocks import TOLERANCE_S, check_clocks

@@ -9,7 +9,6 @@ from typing import Any, Final
 from jobs import fitness
 from jobs.kinds.registry import kind_of
 from jobs.spec.job import JobSpec
-from link import steps
 from link.disclosure import Declared, Learned
 from link.files.printable import enumeration
 
@@ -93,18 +92,15 @@ def openings(disclosure: Iterable[Mapping[str, Any]]) -> list[str]:
 def statement(spec: JobSpec) -> Statement:
     """The statement of a job, from its specification alone: every party computes the same."""
     receivers = tuple(dict.fromkeys(r for name in spec.job.recipients for r in _expand(name, spec.job.parties)))
-    kind, parties = kind_of(spec), spec.job.parties
-    own = kind.disclosure(spec)
-    again = kind.resumes(spec)
-    known = (*own.learned, *([steps.learned(parties)] if again else []))
+    own = kind_of(spec).disclosure(spec)
     return Statement(
         adversary="semi-honest: every party follows the protocol and may study all it sees",
         collusion=own.collusion,
         worst=own.worst,
-        declared=(*own.declared, *([steps.openings(parties)] if again else [])),
+        declared=own.declared,
         learned=(
             Learned(receivers, "result", own.result).main(),
-            *sorted(known, key=lambda line: _rank(line, parties)),
+            *sorted(own.learned, key=lambda line: _rank(line, spec.job.parties)),
             own.progress,
             *fitness.learned(spec, own.declared),
         ),

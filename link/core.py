@@ -29,10 +29,10 @@ from link.errors import (
     from_reporter,
 )
 from link.executor import Executor
-from link.journal import Resumption
 from link.pki.identity import Member
 from link.randomness import RandomStream
 from link.transcript import MARK_BYTES, Transcript, header_of, mark_of
+from link.version import WINDOW, Window
 from protos.v1.link_pb2 import Abort, Frame
 
 MAX_BODY_BYTES = 3 << 20  # under gRPC's usual limit of 4 MiB, with space for the header
@@ -92,6 +92,7 @@ class Terms:
         spec_digest: SHA-256 of the job specification.
         parties: All parties, in the order of the job.
         suite: Name of the cryptographic parameter set.
+        window: The versions of the wire protocol that this party speaks, of which all speak the latest that they share.
     """
 
     job_id: bytes
@@ -99,6 +100,7 @@ class Terms:
     spec_digest: bytes
     parties: tuple[str, ...]
     suite: str
+    window: Window = WINDOW
 
 
 class _Arrived(NamedTuple):
@@ -141,7 +143,7 @@ class SessionCore:
         self.mac_secret = random.derive("opening-macs").bytes(32) if mac_secret is None else mac_secret
         self.ledger = Ledger.of(declared, session_key(self.mac_secret, b""))
         self.transcript = Transcript()
-        self.session_id = b""
+        self.session_id, self.wire = b"", terms.window.latest
         self.started = time.monotonic()
         self.deadline = asyncio.get_running_loop().time() + deadline_s
         self.deadline_s = deadline_s
@@ -151,7 +153,6 @@ class SessionCore:
         self.unread: dict[str, dict[str, _Unread]] = defaultdict(dict)  # by peer and lane
         self.waiters: dict[tuple[str, str], asyncio.Future[None]] = {}
         self.streams: dict[str, int] = {}
-        self.steps = Resumption()
         self.members: dict[str, Member] = {}  # by name, once they have greeted
         self._early: list[tuple[str, Frame, int]] = []
 
@@ -206,9 +207,9 @@ class SessionCore:
         self._hold(peer, size)
         self._early.append((peer, frame, size))
 
-    def begin(self, session_id: bytes) -> None:
-        """Fixes the session's id and takes the frames that came before it was known."""
-        self.session_id = session_id
+    def begin(self, session_id: bytes, wire: int) -> None:
+        """Fixes the session's id and its version, and takes the frames that came before they were known."""
+        self.session_id, self.wire = session_id, wire
         self.ledger.key = session_key(self.mac_secret, session_id)
         early, self._early = self._early, []
         for peer, frame, size in early:

@@ -5,11 +5,12 @@ caller: TLS accepts any certificate of the authority that names the server, a re
 signs its greeting, and every party checks all greetings before it sends anything else. Who has stolen a key whose
 certificate was revoked since can then neither dial nor answer in its former holder's place.
 
-The signature covers the job, the attempt, all terms, the signer's nonce and the receiver's name, and rides on the
-first round. A signature over the session's id, which depends on everybody's nonces, would cost a round more and prove
-no more: a party begins an attempt of a job once, so what it has signed for it is of no use in another; and being signed
-for one receiver, who gets it by a stream of its own, a greeting cannot be passed on to a third party. All nonces being
-signed, so is the session's id.
+The signature covers the job, the attempt, all terms, the signer's window of wire versions and nonce, and the receiver's
+name, and rides on the first round. So nobody between two parties can make them speak an older version than both know. A
+signature over the session's id, which depends on everybody's nonces, would cost a round more and prove no more: a party
+begins an attempt of a job once, so what it has signed for it is of no use in another; and being signed for one
+receiver, who gets it by a stream of its own, a greeting cannot be passed on to a third party. All nonces being signed,
+so is the session's id.
 """
 
 from __future__ import annotations
@@ -20,10 +21,9 @@ from link.core import Terms
 from link.errors import IdentityError
 from link.pki.identity import Identity, check_span, verify
 from link.pki.trust import Trust
-from link.version import WIRE_VERSION
 from protos.v1.link_pb2 import Proof
 
-_PURPOSE: Final = b"comine.greeting/1\0"
+_PURPOSE: Final = b"comine.greeting/2\0"
 
 
 def prove(identity: Identity, terms: Terms, nonce: bytes, receiver: str) -> Proof:
@@ -46,7 +46,7 @@ def check(proof: Proof, trust: Trust, peer: str, terms: Terms, nonce: bytes, me:
         proof: What came.
         trust: Whom this party believes.
         peer: Who must have signed.
-        terms: What this party believes to be agreed; it has compared them with the greeting's.
+        terms: What this party believes to be agreed, with the peer's window; it has compared them with the greeting's.
         nonce: The peer's nonce, as in the greeting.
         me: This party.
         lasts_s: Seconds for which the session may take, at whose end the certificate must still be valid.
@@ -62,6 +62,7 @@ def check(proof: Proof, trust: Trust, peer: str, terms: Terms, nonce: bytes, me:
 
 def _greeting(terms: Terms, nonce: bytes, receiver: str) -> bytes:
     """What is signed: each field with its length before it, so that no two greetings are the same bytes."""
-    attempt, names = terms.attempt.to_bytes(4, "big"), (WIRE_VERSION, terms.suite, receiver, *terms.parties)
+    names = (*map(str, terms.window), terms.suite, receiver, *terms.parties)
+    attempt = terms.attempt.to_bytes(4, "big")
     fields = (terms.job_id, attempt, nonce, terms.spec_digest, *(name.encode() for name in names))
     return _PURPOSE + b"".join(len(field).to_bytes(4, "big") + field for field in fields)

@@ -17,7 +17,6 @@ from link.pki.identity import Identity, verify
 from link.pki.trust import Trust
 from link.session import Session
 from link.transcript import Direction, folded
-from link.version import WIRE_VERSION
 from protos.v1.link_pb2 import ChainHead, Receipt, SignedReceipt
 
 LANE: Final = "receipts"
@@ -94,7 +93,7 @@ class Receipts:
             peer=peer,
             sent=heads("sent"),
             received=heads("received"),
-            version=WIRE_VERSION,
+            version=str(session.wire),
             suite=session.suite,
         )
 

@@ -11,6 +11,7 @@ import contextlib
 import hashlib
 import time
 from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable, Sequence
+from dataclasses import replace
 from typing import Any, Final, ParamSpec, TypeVar
 
 import numpy as np
@@ -46,7 +47,7 @@ from link.pki.identity import Identity, Member
 from link.proof import check, prove
 from link.randomness import RandomStream
 from link.transcript import Transcript
-from link.version import WIRE_VERSION
+from link.version import Window, latest_common
 from protos.v1.link_pb2 import Abort, Hello, Opening
 
 M = TypeVar("M", bound=Message)
@@ -137,7 +138,8 @@ class Session:
             nonce=nonce,
             spec_digest=terms.spec_digest,
             parties=terms.parties,
-            version=WIRE_VERSION,
+            version=str(terms.window.latest),
+            oldest_version=str(terms.window.oldest),
             suite=terms.suite,
         )
         greetings = Session(core, HELLO_LANE, None, terms.parties)
@@ -145,23 +147,36 @@ class Session:
             if identity is not None:
                 mine.proof.CopyFrom(prove(identity, terms, nonce, peer))
             await greetings.send(peer, mine)
-        nonces = {self.me: nonce}
+        nonces, windows = {self.me: nonce}, {self.me: terms.window}
         for peer, hello in (await greetings.gather(Hello)).items():
+            windows[peer] = _window(peer, hello)
+            latest_common(
+                {self.me: terms.window, peer: windows[peer]}
+            )  # else its greeting may well mean something else
             _compare(peer, mine, hello)
             if identity is not None:
-                check(hello.proof, identity.trust, peer, terms, hello.nonce, self.me, lasts_s=core.deadline_s)
+                theirs = replace(terms, window=windows[peer])
+                check(hello.proof, identity.trust, peer, theirs, hello.nonce, self.me, lasts_s=core.deadline_s)
                 core.members[peer] = Member.of(identity.trust, hello.proof.certificate, "party", peer)
             nonces[peer] = hello.nonce
         digest = hashlib.sha256(terms.job_id + terms.attempt.to_bytes(4, "big"))
         for party in terms.parties:
-            digest.update(nonces[party])
-        core.begin(digest.digest())
+            digest.update(nonces[party] + b"".join(each.to_bytes(4, "big") for each in windows[party]))
+        core.begin(digest.digest(), latest_common(windows))
 
     # -- what a protocol uses ----------------------------------------------------------------------------------------
     @property
     def id(self) -> bytes:
-        """SHA-256(job id ‖ attempt ‖ every party's nonce): no two runs share it."""
+        """SHA-256(job id ‖ attempt ‖ every party's nonce and window): no two runs share it.
+
+        With the windows in it, no party can let others speak an older version than they would.
+        """
         return self.core.session_id
+
+    @property
+    def wire(self) -> int:
+        """The version of the wire protocol that all parties speak in this session."""
+        return self.core.wire
 
     @property
     def suite(self) -> str:
@@ -474,9 +489,15 @@ def _checks_opening(label: str, number: int) -> Callable[[Opening], None]:
     return check
 
 
+def _window(peer: str, hello: Hello) -> Window:
+    try:
+        return Window.read(hello.version, hello.oldest_version)
+    except ValueError as error:
+        raise MalformedMessage(f"{peer} greeted without versions of the wire protocol ({error})", party=peer) from None
+
+
 def _compare(peer: str, mine: Hello, theirs: Hello) -> None:
     for name, what in (
-        ("version", "version of the wire protocol"),
         ("suite", "cryptographic suite"),
         ("job_id", "job"),
         ("attempt", "attempt"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import secrets
 import time
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing
 from typing import Any, Final, NamedTuple, cast
 
@@ -15,11 +15,11 @@ from coordinator.node_client import ANSWER_S, REACH_S, NodeClient
 from crypto.params import STANDARD_128
 from jobs.description import CHALLENGE_BYTES, read
 from link.chunks import CHUNK_BYTES
-from link.errors import LimitExceeded, ProtocolViolation, UnexpectedMessage, VersionMismatch
+from link.errors import LimitExceeded, MalformedMessage, ProtocolViolation, UnexpectedMessage, VersionMismatch
 from link.files.printable import one_line
 from link.pki.identity import Identity
 from link.transports.grpc_errors import silent
-from link.version import WIRE_VERSION
+from link.version import WINDOW, Window, latest_common
 from protos.v1.control_pb2 import (
     CancelRequest,
     DealtPart,
@@ -39,6 +39,7 @@ from protos.v1.control_pb2 import (
 from protos.v1.control_pb2_grpc import ControlStub
 
 CANCEL_S: Final = 2.0
+HERE: Final = "the coordinator"
 MAX_TABLE_BYTES: Final = 4 << 30
 
 
@@ -183,15 +184,41 @@ def check_versions(party: str, description: Description) -> None:
     """Refuses a party with which this coordinator and its peers cannot work.
 
     Raises:
-        VersionMismatch: Its wire protocol or cryptographic suite is another one.
+        VersionMismatch: It speaks no version of the wire protocol that is spoken here, or has another suite.
     """
-    for theirs, mine, what in (
-        (description.wire, WIRE_VERSION, "wire protocol"),
-        (description.suite, STANDARD_128.suite, "cryptographic suite"),
-    ):
-        if theirs != mine:
-            raise VersionMismatch(
-                f"{party} speaks version '{one_line(theirs[:64])}' of the {what}, the coordinator '{mine}'; bring "
-                "both to the same",
-                party=party,
-            )
+    suite = STANDARD_128.suite
+    if description.suite != suite:
+        raise VersionMismatch(
+            f"{party} speaks version '{one_line(description.suite[:64])}' of the cryptographic suite, the coordinator "
+            f"'{suite}'; bring both to the same",
+            party=party,
+        )
+    latest_common({party: window_of(party, description), HERE: WINDOW})
+
+
+def window_of(party: str, description: Description) -> Window:
+    """The versions of the wire protocol that a party says to speak.
+
+    Raises:
+        MalformedMessage: It says nothing of the kind.
+    """
+    try:
+        return Window.read(description.wire, description.oldest_wire)
+    except ValueError as error:
+        raise MalformedMessage(f"{party} says no versions of the wire protocol ({error})", party=party) from None
+
+
+def check_common_version(descriptions: Mapping[str, Description]) -> None:
+    """Makes sure that the parties of a job will agree on a version of the wire protocol, and on one known here.
+
+    The parties agree among themselves, in the greeting of each attempt, so that no coordinator can choose for them.
+
+    Raises:
+        VersionMismatch: They share none, or will speak a later one than this coordinator.
+    """
+    windows = {party: window_of(party, description) for party, description in descriptions.items()}
+    if (spoken := latest_common(windows)) > WINDOW.latest:
+        raise VersionMismatch(
+            f"the parties will speak version {spoken} of the wire protocol, the coordinator version {WINDOW}; upgrade "
+            "comine at the coordinator"
+        )

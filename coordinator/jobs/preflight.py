@@ -6,15 +6,12 @@ Clocks come first, since by a wrong one a good certificate looks bad.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final
 
-from coordinator.jobs.client import PartyClient, check_versions
+from coordinator.jobs.client import HERE, PartyClient, check_common_version, check_versions
 from coordinator.jobs.party_calls import each, reaching
 from coordinator.jobs.progress import Absence
 from link.clocks import check_clocks
 from link.pki.identity import Identity, check_own_span, check_span
-
-HERE: Final = "the coordinator"
 
 
 async def preflight(
@@ -32,7 +29,7 @@ async def preflight(
         away: Called with parties that cannot be reached, which are waited for; absent, they are an error.
 
     Raises:
-        VersionMismatch: A party speaks another version.
+        VersionMismatch: A party speaks no common version.
         ConfigurationError: A clock is wrong.
         IdentityError: A certificate is not good, or not for as long as the job may run.
         ComineError: A party cannot be reached.
@@ -42,6 +39,8 @@ async def preflight(
     )
     for party, introduction in met.items():
         check_versions(party, introduction.description)
+    if len(met) > 1:
+        check_common_version({party: introduction.description for party, introduction in met.items()})
     check_clocks({party: introduction.ahead_s for party, introduction in met.items()}, HERE)
     check_own_span(identity, lasts_s)
     for party, introduction in met.items():

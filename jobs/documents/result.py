@@ -92,7 +92,7 @@ class Software(Part):
 
     comine: str
     python: str
-    wire: str = Field(description="Version of the protocol between parties.")
+    wire: str = Field(description="Latest version of the protocol between parties that this comine speaks.")
     suite: str = Field(description="Cryptographic parameter set.")
 
 

@@ -16,7 +16,7 @@ from jobs.description import sign
 from link.chunks import CHUNK_BYTES
 from link.errors import UnexpectedMessage
 from link.pki.identity import Identity, check_own_span
-from link.version import WIRE_VERSION, software_version
+from link.version import WINDOW, software_version
 from party.config import PartyConfig
 from party.jobs.estimate import Estimates
 from party.jobs.session_host import SessionHost
@@ -64,7 +64,8 @@ class ControlService(ControlServicer):
         description = control.Description(
             name=self._me,
             software=software_version(),
-            wire=WIRE_VERSION,
+            wire=str(WINDOW.latest),
+            oldest_wire=str(WINDOW.oldest),
             suite=STANDARD_128.suite,
             datasets=[control.DatasetDescription(name=d.name, kind=d.kind) for d in opened],
             tasks=policy.tasks,

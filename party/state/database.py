@@ -159,6 +159,17 @@ def translated(path: Path, what: str, remedy: str) -> Iterator[None]:
         ) from None
 
 
+def statements(text: str) -> Iterator[str]:
+    """The statements of a text, parted by semicolons; a trigger has some within."""
+    begun = ""
+    for part in text.rstrip("; \n").split(";"):
+        begun += f"{part};"
+        if sqlite3.complete_statement(begun):
+            yield begun
+            begun = ""
+    assert not begun, begun
+
+
 @dataclass(frozen=True, slots=True)
 class Held:
     """An open database.
@@ -188,7 +199,8 @@ class Kind:
         name: In sentences: "job", "frequency".
         remedy: What to do with a damaged one.
         application: Their `application_id`.
-        versions: Statements, parted by semicolons, that make each version out of the one before it.
+        versions: Statements, parted by semicolons, that make each version out of the one before it: the one place
+            of all migrations. What has landed is never changed, since files of it exist.
         first: The number of the first of these versions; files that are older are refused.
         exclusive: Whether no other process may use one: what is in it is known in memory, too.
         overwrites: Whether what is deleted is overwritten, in the file and in its log.
@@ -249,15 +261,21 @@ class Kind:
             version = self.first - 1
         elif application != self.application:
             raise ConfigurationError(f"{path} is not the {self.name} database of a party; {bring_back(path)}")
-        elif not self.first <= version <= latest:
+        elif version > latest:
             raise ConfigurationError(
-                f"{path} was written by another version of comine (its schema is {version}, this version has "
-                f"{latest}); bring comine to that version"
+                f"{path} was written by a newer version of comine (its schema is {version}, this version knows up to "
+                f"{latest}); install that version again, or put back the copy of the state folder from before the "
+                "upgrade"
+            )
+        elif version < self.first:
+            raise ConfigurationError(
+                f"{path} was written by an older version of comine, whose schema {version} is no longer read (this "
+                f"version begins at {self.first}); {bring_back(path)}"
             )
         if version == latest:
             return
-        for statements in self.versions[version - self.first + 1 :]:
-            for statement in statements.split(";"):
+        for text in self.versions[version - self.first + 1 :]:
+            for statement in statements(text):
                 connection.execute(statement)
         connection.execute(f"PRAGMA application_id = {self.application}")
         connection.execute(f"PRAGMA user_version = {latest}")
@@ -302,16 +320,15 @@ class StateDatabase:
             raise
 
     @classmethod
-    def beside(cls, other: StateDatabase, *arguments: Any) -> Self:
+    def beside(cls, other: StateDatabase) -> Self:
         """Other tables of an open database, through the same connection.
 
         They wait for each other, however long the disk takes. Two connections would wait for `busy_s`, and then fail.
 
         Args:
             other: What has the database open, and closes it.
-            *arguments: Of the class, behind its path and it.
         """
-        return cls(other._path, other._opened, *arguments)
+        return cls(other._path, other._opened)
 
     def close(self) -> None:
         """Closes the database, once nobody uses it: to close a connection in use ends the process."""

@@ -108,18 +108,21 @@ class Description(_message.Message):
     PEERS_FIELD_NUMBER: _builtins.int
     NOW_FIELD_NUMBER: _builtins.int
     REVOCATIONS_FIELD_NUMBER: _builtins.int
+    OLDEST_WIRE_FIELD_NUMBER: _builtins.int
     name: _builtins.str
     """as in the party's certificate"""
     software: _builtins.str
     """version of comine"""
     wire: _builtins.str
-    """version of the link protocol"""
+    """the latest version of the link protocol that the node speaks"""
     suite: _builtins.str
     """cryptographic parameter set"""
     now: _builtins.int
     """the party's clock, Unix seconds"""
     revocations: _builtins.int
     """number of the list of revoked certificates that it applies; 0 without one"""
+    oldest_wire: _builtins.str
+    """the oldest version of the link protocol that the node speaks"""
     @_builtins.property
     def datasets(self) -> _containers.RepeatedCompositeFieldContainer[Global___DatasetDescription]: ...
     @_builtins.property
@@ -142,10 +145,11 @@ class Description(_message.Message):
         peers: _abc.Iterable[_builtins.str] | None = ...,
         now: _builtins.int = ...,
         revocations: _builtins.int = ...,
+        oldest_wire: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["datasets", b"datasets", "name", b"name", "now", b"now", "peers", b"peers", "revocations", b"revocations", "software", b"software", "suite", b"suite", "tasks", b"tasks", "wire", b"wire"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["datasets", b"datasets", "name", b"name", "now", b"now", "oldest_wire", b"oldest_wire", "peers", b"peers", "revocations", b"revocations", "software", b"software", "suite", b"suite", "tasks", b"tasks", "wire", b"wire"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -206,15 +206,18 @@ class Hello(_message.Message):
     VERSION_FIELD_NUMBER: _builtins.int
     SUITE_FIELD_NUMBER: _builtins.int
     PROOF_FIELD_NUMBER: _builtins.int
+    OLDEST_VERSION_FIELD_NUMBER: _builtins.int
     job_id: _builtins.bytes
     attempt: _builtins.int
     nonce: _builtins.bytes
     """16 fresh random bytes; all parties' nonces make the session id"""
     spec_digest: _builtins.bytes
     version: _builtins.str
-    """of the wire protocol"""
+    """the latest of the wire protocol that the sender speaks"""
     suite: _builtins.str
     """cryptographic parameter set"""
+    oldest_version: _builtins.str
+    """the oldest that the sender speaks"""
     @_builtins.property
     def parties(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]: ...
     @_builtins.property
@@ -232,10 +235,11 @@ class Hello(_message.Message):
         version: _builtins.str = ...,
         suite: _builtins.str = ...,
         proof: Global___Proof | None = ...,
+        oldest_version: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["proof", b"proof"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["attempt", b"attempt", "job_id", b"job_id", "nonce", b"nonce", "parties", b"parties", "proof", b"proof", "spec_digest", b"spec_digest", "suite", b"suite", "version", b"version"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["attempt", b"attempt", "job_id", b"job_id", "nonce", b"nonce", "oldest_version", b"oldest_version", "parties", b"parties", "proof", b"proof", "spec_digest", b"spec_digest", "suite", b"suite", "version", b"version"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -345,7 +349,7 @@ class Receipt(_message.Message):
     sender: _builtins.str
     peer: _builtins.str
     version: _builtins.str
-    """of the wire protocol"""
+    """the latest of the wire protocol that the sender speaks"""
     suite: _builtins.str
     """cryptographic parameter set"""
     @_builtins.property

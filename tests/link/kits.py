@@ -12,6 +12,7 @@ from crypto.primitives.randomness import Randomness
 from link.core import MAX_BUFFERED_BYTES, Terms, Transport
 from link.disclosure import Declared
 from link.executor import ThreadExecutor
+from link.pki.identity import Identity
 from link.session import Session
 from link.transports.conformance.kit import ABC, Kit
 from link.transports.faulty import FaultyTransport, Schedule
@@ -68,6 +69,7 @@ async def greet(
     deadline_s: float = 20,
     seed: int = 0,
     ahead_bytes: int = MAX_BUFFERED_BYTES,
+    identity: Identity | None = None,
 ) -> Session:
     """Establishes one party's session."""
     return await Session.establish(
@@ -79,6 +81,7 @@ async def greet(
         declared=declared,
         deadline_s=deadline_s,
         ahead_bytes=ahead_bytes,
+        identity=identity,
     )
 
 

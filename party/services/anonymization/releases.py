@@ -30,35 +30,37 @@ CREATE TABLE releases (
     PRIMARY KEY (dataset, release)
 )
 """
-_FAILURES: Final = """
+_MORE: Final = """
 CREATE TABLE IF NOT EXISTS failures (
     dataset TEXT NOT NULL,
     request BLOB NOT NULL,
     coordinator TEXT NOT NULL,
     at REAL NOT NULL,
     PRIMARY KEY (dataset, request)
-)
-"""  # beside the others, as databases from before it was kept lack it
-_JOINT: Final = """
+);
 CREATE TABLE IF NOT EXISTS joint (
     job BLOB PRIMARY KEY,
     dataset TEXT NOT NULL,
     coordinator TEXT NOT NULL,
     at REAL NOT NULL,
     came_to_nothing INTEGER NOT NULL DEFAULT 0
-)
-"""  # the same
-_HEAD: Final = """
-CREATE TABLE IF NOT EXISTS head (only INTEGER PRIMARY KEY CHECK (only = 1), number INTEGER NOT NULL)
-"""  # how much has been counted ever, by which an older copy is known
+);
+CREATE TABLE IF NOT EXISTS head (only INTEGER PRIMARY KEY CHECK (only = 1), number INTEGER NOT NULL);
+INSERT OR IGNORE INTO head VALUES (1, 0);
+CREATE TRIGGER IF NOT EXISTS releases_count AFTER INSERT ON releases
+    BEGIN UPDATE head SET number = number + 1; END;
+CREATE TRIGGER IF NOT EXISTS failures_count AFTER INSERT ON failures
+    BEGIN UPDATE head SET number = number + 1; END;
+CREATE TRIGGER IF NOT EXISTS joint_count AFTER INSERT ON joint
+    BEGIN UPDATE head SET number = number + 1; END
+"""  # head: how much has been counted ever, by which an older copy is known. Of all that, first files have a part
 KIND: Final = Kind(
     "releases",
     "bring it back from a copy; without it releases before then no longer count",
     0x636D6172,  # "cmar"
-    (_TABLES,),
+    (_TABLES, _MORE),
     busy_s=10.0,
 )
-_COUNTED: Final = ("releases", "failures", "joint")
 
 
 class Counted(NamedTuple):
@@ -94,14 +96,6 @@ class Releases(StateDatabase):
     ) -> None:
         super().__init__(path, opened)
         self._me, self._alike = me, alike
-        with self._using() as connection:
-            for statement in (_FAILURES, _JOINT, _HEAD, "INSERT OR IGNORE INTO head VALUES (1, 0)"):
-                connection.execute(statement)
-            for table in _COUNTED:
-                connection.execute(
-                    f"CREATE TRIGGER IF NOT EXISTS {table}_count AFTER INSERT ON {table} "  # noqa: S608
-                    "BEGIN UPDATE head SET number = number + 1; END"
-                )
 
     def renew(self, alike: Mapping[str, tuple[str, ...]]) -> None:
         """Counts together what other datasets have one source."""

@@ -305,29 +305,6 @@ def test_a_database_that_is_held_for_too_long_is_one_sentence(path: Path, monkey
     one.close(), other.close()
 
 
-def test_a_database_of_the_first_version_is_brought_up_to_this_one(path: Path) -> None:
-    store = Store.open(path)
-    store.add(record(1, state=RUNNING, started=3.0))
-    store.add(record(2))
-    store.close()
-    old = sqlite3.connect(path)
-    old.executescript(
-        "DROP TABLE plans; DROP TABLE charges; DROP TABLE spent; DROP TABLE reached; DROP TABLE companions;"
-        "DROP TABLE levels; DROP TABLE heads; DROP TABLE unions; DROP TABLE recounted; DROP TABLE asked;"
-        "DROP TABLE reloads; DROP TABLE standing; DROP TABLE standing_uses; DROP TABLE clock; DROP TABLE notices;"
-        "DROP INDEX jobs_by_refusal; DROP INDEX jobs_by_count; DROP INDEX jobs_by_approval; DROP INDEX jobs_by_end;"
-        "DROP INDEX jobs_never_started; ALTER TABLE jobs DROP COLUMN attempt"
-    )
-    old.execute("PRAGMA user_version = 1")
-    old.close()
-    for _ in range(2):
-        store = Store.open(path)
-        assert [(job.job_id[0], job.attempt) for job in store.all()] == [(2, 0), (1, 1)]
-        store.keep_level(record().job_id, 1, "1", b"level")
-        assert store.levels(record().job_id, "1") == [(1, b"level")]
-        store.close()
-
-
 # -- what a long past costs -------------------------------------------------------------------------------------------
 class Steps:
     """Counts the instructions of SQLite's virtual machine: what a query visits, whatever the machine is busy with."""

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import sqlite3
-from contextlib import closing
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -256,16 +254,4 @@ def test_failures_outlive_their_process_and_count_once(tmp_path: Path) -> None:
     for request in (b"r1", b"r3"):
         with fails("E300", party="north"):
             again.check("d", request, 9, 2)
-    again.close()
-
-
-def test_a_database_from_before_failures_were_kept_goes_on(tmp_path: Path) -> None:
-    path = tmp_path / "state" / "releases.db"
-    Releases.open(path, "north").close()
-    with closing(sqlite3.connect(path)) as connection:
-        connection.execute("DROP TABLE failures")
-    again = Releases.open(path, "north")
-    again.fail("d", b"r1", "hub")
-    with fails("E300", party="north"):
-        again.check("d", b"r2", 1, 1)
     again.close()

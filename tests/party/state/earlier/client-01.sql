@@ -1,0 +1,37 @@
+BEGIN TRANSACTION;
+CREATE TABLE announced (
+    collection BLOB NOT NULL, round INTEGER NOT NULL, digest BLOB NOT NULL, PRIMARY KEY (collection, round)
+) WITHOUT ROWID;
+CREATE TABLE charges (at REAL NOT NULL, collection BLOB NOT NULL, epsilon TEXT NOT NULL);
+INSERT INTO "charges" VALUES(1000.0,X'01010101010101010101010101010101','1/2');
+CREATE TABLE collections (
+    id BLOB PRIMARY KEY,
+    node TEXT NOT NULL,
+    name TEXT NOT NULL,
+    description BLOB NOT NULL,
+    UNIQUE (node, name)
+) WITHOUT ROWID;
+CREATE TABLE facts (name TEXT PRIMARY KEY, value BLOB NOT NULL) WITHOUT ROWID;
+INSERT INTO "facts" VALUES('secret',X'0707070707070707070707070707070707070707070707070707070707070707');
+CREATE TABLE labels (digest BLOB PRIMARY KEY, lines BLOB NOT NULL);
+CREATE TABLE ledgers (collection BLOB PRIMARY KEY, ledger BLOB NOT NULL) WITHOUT ROWID;
+CREATE TABLE memos (
+    collection BLOB NOT NULL, fingerprint BLOB NOT NULL, memo BLOB NOT NULL, PRIMARY KEY (collection, fingerprint)
+);
+CREATE TABLE outbox (
+    id INTEGER PRIMARY KEY,
+    node TEXT NOT NULL,
+    collection TEXT NOT NULL,
+    round INTEGER NOT NULL,
+    pseudonym BLOB NOT NULL,
+    report BLOB NOT NULL,
+    made REAL NOT NULL
+);
+CREATE TABLE taken (
+    collection BLOB NOT NULL, period INTEGER NOT NULL, part TEXT NOT NULL, round INTEGER NOT NULL,
+    PRIMARY KEY (collection, period)
+) WITHOUT ROWID;
+CREATE INDEX charges_by_time ON charges (at);
+PRAGMA application_id = 1668246883;
+PRAGMA user_version = 1;
+COMMIT;

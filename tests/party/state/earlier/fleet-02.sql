@@ -1,0 +1,20 @@
+BEGIN TRANSACTION;
+CREATE TABLE clocks (collection BLOB PRIMARY KEY, ahead REAL NOT NULL) WITHOUT ROWID;
+CREATE TABLE reports (
+    row INTEGER PRIMARY KEY AUTOINCREMENT,
+    collection BLOB NOT NULL,
+    period INTEGER NOT NULL,
+    step INTEGER NOT NULL,
+    at REAL NOT NULL,
+    epsilon TEXT NOT NULL,
+    clients BLOB NOT NULL,
+    digests BLOB NOT NULL
+);
+INSERT INTO "reports" VALUES(1,X'01010101010101010101010101010101',1,0,1000.0,'1/2',X'00000000000000000000000000000000',X'00000000000000000000000000000000');
+CREATE INDEX reports_by_period ON reports (collection, period);
+CREATE INDEX reports_by_time ON reports (at);
+DELETE FROM "sqlite_sequence";
+INSERT INTO "sqlite_sequence" VALUES('reports',1);
+PRAGMA application_id = 1668246887;
+PRAGMA user_version = 2;
+COMMIT;

@@ -1,0 +1,31 @@
+BEGIN TRANSACTION;
+CREATE TABLE jobs (
+    job_id BLOB PRIMARY KEY,
+    proposal BLOB NOT NULL,
+    coordinator TEXT NOT NULL,
+    dataset TEXT NOT NULL,
+    parties TEXT NOT NULL,
+    min_support TEXT NOT NULL,
+    expiry INTEGER NOT NULL,
+    received REAL NOT NULL,
+    state TEXT NOT NULL,
+    decided REAL,
+    decided_by TEXT NOT NULL DEFAULT '',
+    reason TEXT NOT NULL DEFAULT '',
+    approval BLOB NOT NULL DEFAULT x'',
+    started REAL,
+    n_rows INTEGER,
+    data_digest BLOB,
+    ended REAL,
+    error_code TEXT NOT NULL DEFAULT '',
+    error_message TEXT NOT NULL DEFAULT '',
+    error_party TEXT NOT NULL DEFAULT '',
+    release BLOB NOT NULL DEFAULT x''
+) WITHOUT ROWID;
+INSERT INTO "jobs" VALUES(X'0101010101010101010101010101010101010101010101010101010101010101',X'70726F706F73616C','analyst','baskets','["north", "south"]','0.01',2000,1001.0,'SUCCEEDED',1002.0,'policy','',X'617070726F76616C',1003.0,60,X'0303030303030303030303030303030303030303030303030303030303030303',1004.0,'','','',X'72656C65617365');
+INSERT INTO "jobs" VALUES(X'0202020202020202020202020202020202020202020202020202020202020202',X'70726F706F73616C','analyst','baskets','["north", "south"]','0.01',2000,1005.0,'AWAITING_APPROVAL',NULL,'','',X'',NULL,NULL,NULL,NULL,'','','',X'');
+CREATE INDEX jobs_by_state ON jobs (state);
+CREATE INDEX jobs_by_dataset ON jobs (dataset, started);
+PRAGMA application_id = 1668246889;
+PRAGMA user_version = 1;
+COMMIT;

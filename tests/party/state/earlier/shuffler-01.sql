@@ -1,0 +1,53 @@
+BEGIN TRANSACTION;
+CREATE TABLE batches (
+    route INTEGER NOT NULL,
+    number INTEGER NOT NULL,
+    head BLOB NOT NULL,
+    sent REAL,
+    PRIMARY KEY (route, number)
+);
+CREATE TABLE drops (
+    route INTEGER NOT NULL,
+    reason TEXT NOT NULL,
+    number INTEGER NOT NULL,
+    PRIMARY KEY (route, reason)
+) WITHOUT ROWID;
+INSERT INTO "drops" VALUES(1,'late',5);
+CREATE TABLE parts (
+    route INTEGER NOT NULL,
+    batch INTEGER NOT NULL,
+    number INTEGER NOT NULL,
+    reports BLOB NOT NULL,
+    PRIMARY KEY (route, batch, number)
+);
+CREATE TABLE routes (
+    row INTEGER PRIMARY KEY,
+    name TEXT NOT NULL UNIQUE,
+    document BLOB NOT NULL,
+    key BLOB NOT NULL,
+    tag_key BLOB NOT NULL,
+    creator TEXT NOT NULL,
+    created REAL NOT NULL,
+    retired REAL,
+    batch INTEGER NOT NULL DEFAULT 1
+);
+INSERT INTO "routes" VALUES(1,'weekly',X'646F63756D656E74',X'0101010101010101010101010101010101010101010101010101010101010101',X'0202020202020202020202020202020202020202020202020202020202020202','analyst',1000.0,NULL,2);
+CREATE TABLE segments (
+    row INTEGER PRIMARY KEY,
+    route INTEGER NOT NULL,
+    sender TEXT NOT NULL,
+    size INTEGER NOT NULL,
+    reports BLOB NOT NULL
+);
+INSERT INTO "segments" VALUES(1,1,'south',2,X'7265706F72747321');
+CREATE TABLE tags (
+    row INTEGER PRIMARY KEY,
+    route INTEGER NOT NULL,
+    tags BLOB NOT NULL
+);
+INSERT INTO "tags" VALUES(1,1,X'00000000000000000000000000000000');
+CREATE INDEX segments_of_route ON segments (route);
+CREATE INDEX tags_of_route ON tags (route);
+PRAGMA application_id = 1668246899;
+PRAGMA user_version = 1;
+COMMIT;
