@@ -11,7 +11,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from benchmarks.anonymization import anonymize, anonymize_clustering, joint_anonymisation
+from benchmarks.anonymization import anonymize, anonymize_clustering, joint_anonymisation, rows_at_size
 from benchmarks.crypto import oblivious_transfer, paillier, psi, sums, union, wide_area
 from benchmarks.measure import cores
 from benchmarks.mining import (
@@ -29,7 +29,7 @@ from benchmarks.mining import (
     sizing,
     vertical,
 )
-from benchmarks.privacy import accounting, auditing, frequency, hybrid, ldp, sets, shuffle, streams
+from benchmarks.privacy import accounting, auditing, frequency, hybrid, ldp, reports_at_size, sets, shuffle, streams
 from benchmarks.settings import ROWS, Settings
 from benchmarks.table import Table
 
@@ -42,6 +42,7 @@ SECTIONS: dict[str, Callable[[Settings], list[Table]]] = {
     "engines": engines.run,
     "vertical": vertical.run,
     "ldp": ldp.run,
+    "reports-at-size": reports_at_size.run,
     "frequency": frequency.run,
     "accounting": accounting.run,
     "sets": sets.run,
@@ -54,12 +55,14 @@ SECTIONS: dict[str, Callable[[Settings], list[Table]]] = {
     "local": local.run,
     "large": large_rows.run,
     "columns-at-size": columns_at_size.run,
+    "cardinality": columns_at_size.without_order,
     "job": job.run,
     "relay": relayed.run,
     "memory": memory.run,
     "sizing": sizing.run,
     "plan": plan.run,
     "anonymize": anonymize.run,
+    "anonymize-at-size": rows_at_size.run,
     "clustering": anonymize_clustering.run,
     "joint-anonymisation": joint_anonymisation.run,
     "hiding": rule_hiding.run,
@@ -77,7 +80,7 @@ def main() -> None:
         type=int,
         nargs="+",
         metavar="N",
-        help=f"of sections 'large' and 'columns-at-size'; {' and '.join(map(str, ROWS))} by default",
+        help=f"of sections 'large', 'cardinality' and '…-at-size'; {' and '.join(map(str, ROWS))} by default",
     )
     given = parser.parse_args()
     names = [name for name in given.only.split(",") if name] or list(SECTIONS)

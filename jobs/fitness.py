@@ -88,7 +88,8 @@ def learned(spec: JobSpec, declared: Sequence[Declared]) -> tuple[Learned, ...]:
         declared: All that it may open.
     """
     everybody = ("coordinator", *spec.job.parties)
-    own = kind_of(spec).refusals(spec)
+    kind = kind_of(spec)
+    own = kind.refusals(spec) | ({"attempt"} if kind.resumes(spec) else set())
     reasons = "; or ".join(reason.what for reason in REASONS if reason.key in own | _OF_EVERY_JOB)
     lines = [
         Learned(

@@ -1,8 +1,9 @@
 """Which jobs may go on in another attempt, and after what: the coordinator and every party decide alike.
 
 Another attempt is for jobs that were lost on the way, not for jobs that went wrong: those would go wrong again. Data
-that a party could not read, or that had changed, may be back by then. Nobody approves another attempt, since nothing is
-done but what was approved; so it must begin before the proposal expires, on the very rows of the attempt before.
+that a party could not read, or that had changed, may be back by then, and a full disk may have room. Nobody approves
+another attempt, since nothing is done but what was approved; so it must begin before the proposal expires, on the very
+rows of the attempt before.
 """
 
 from __future__ import annotations
@@ -11,10 +12,12 @@ from typing import Final
 
 from jobs.kinds.registry import kind_of
 from jobs.spec.job import JobSpec
-from link.errors import DeadlineExceeded, InputDataError, JobCancelled, PeerError
-from mining.joint.progress import MAX_ATTEMPTS
+from link.errors import DeadlineExceeded, InputDataError, JobCancelled, PeerError, ResourceError
+from link.steps import MAX_ATTEMPTS
 
-_LOST: Final = frozenset({PeerError.code, DeadlineExceeded.code, JobCancelled.code, InputDataError.code})
+_LOST: Final = frozenset(
+    {PeerError.code, DeadlineExceeded.code, JobCancelled.code, InputDataError.code, ResourceError.code}
+)
 
 
 def goes_on(spec: JobSpec) -> bool:
@@ -23,7 +26,7 @@ def goes_on(spec: JobSpec) -> bool:
 
 
 def lost(code: str) -> bool:
-    """Whether an error only interrupts a job: a party or its data were lost, time ran out, or somebody cancelled."""
+    """Whether an error only interrupts a job: something was lost, time ran out, or somebody cancelled."""
     return code in _LOST
 
 
@@ -36,9 +39,9 @@ def hindrance(spec: JobSpec, error_code: str, attempts: int) -> str:
         attempts: How many it has had.
     """
     if not goes_on(spec):
-        return 'only jobs over columns can go on, those that do not mine with [align] mode = "intersection"'
+        return "jobs of its kind keep nothing to go on from"
     if not lost(error_code):
-        return "only a job that lost a party or its data, was cancelled or met its deadline can go on"
+        return "only a job that lost a party, its data or its disk, was cancelled or met its deadline can go on"
     if attempts >= MAX_ATTEMPTS:
         return f"it has had its {MAX_ATTEMPTS} attempts"
     return ""

@@ -24,6 +24,7 @@ from link.pki.identity import Identity
 from link.randomness import RandomStream
 from link.receipts import Account, Receipts
 from link.session import Session
+from link.steps import begin
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,6 +147,8 @@ async def run_party(
 
     try:
         await recorder.began(session.id)
+        if resources.journal is not None:
+            await begin(session, resources.journal)
         outcome = await kind_of(spec).run(session.lane("task"), spec, data, resources)
         await receipts.exchange()
         await record_end(complete=True)

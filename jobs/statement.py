@@ -9,6 +9,7 @@ from typing import Any, Final
 from jobs import fitness
 from jobs.kinds.registry import kind_of
 from jobs.spec.job import JobSpec
+from link import steps
 from link.disclosure import Declared, Learned
 from link.files.printable import enumeration
 
@@ -92,15 +93,18 @@ def openings(disclosure: Iterable[Mapping[str, Any]]) -> list[str]:
 def statement(spec: JobSpec) -> Statement:
     """The statement of a job, from its specification alone: every party computes the same."""
     receivers = tuple(dict.fromkeys(r for name in spec.job.recipients for r in _expand(name, spec.job.parties)))
-    own = kind_of(spec).disclosure(spec)
+    kind, parties = kind_of(spec), spec.job.parties
+    own = kind.disclosure(spec)
+    again = kind.resumes(spec)
+    known = (*own.learned, *([steps.learned(parties)] if again else []))
     return Statement(
         adversary="semi-honest: every party follows the protocol and may study all it sees",
         collusion=own.collusion,
         worst=own.worst,
-        declared=own.declared,
+        declared=(*own.declared, *([steps.openings(parties)] if again else [])),
         learned=(
             Learned(receivers, "result", own.result).main(),
-            *sorted(own.learned, key=lambda line: _rank(line, spec.job.parties)),
+            *sorted(known, key=lambda line: _rank(line, parties)),
             own.progress,
             *fitness.learned(spec, own.declared),
         ),

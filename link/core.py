@@ -29,6 +29,7 @@ from link.errors import (
     from_reporter,
 )
 from link.executor import Executor
+from link.journal import Resumption
 from link.pki.identity import Member
 from link.randomness import RandomStream
 from link.transcript import MARK_BYTES, Transcript, header_of, mark_of
@@ -153,6 +154,7 @@ class SessionCore:
         self.unread: dict[str, dict[str, _Unread]] = defaultdict(dict)  # by peer and lane
         self.waiters: dict[tuple[str, str], asyncio.Future[None]] = {}
         self.streams: dict[str, int] = {}
+        self.steps = Resumption()
         self.members: dict[str, Member] = {}  # by name, once they have greeted
         self._early: list[tuple[str, Frame, int]] = []
 

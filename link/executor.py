@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import os
+import threading
+from collections import deque
 from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from typing import Protocol, TypeVar
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any, Final, NamedTuple, Protocol, TypeVar
 
 T = TypeVar("T")
 R = TypeVar("R")
+
+MOST_AT_ONCE: Final = 1024  # threads beyond the workers, each the only one of its share
 
 
 def available_cores() -> int:
@@ -48,3 +52,104 @@ class ThreadExecutor:
     def close(self) -> None:
         """Ends the workers; work that has not begun is dropped."""
         self._pool.shutdown(wait=False, cancel_futures=True)
+
+
+class FairThreads:
+    """Threads that several jobs share, so that none waits for the end of another's work.
+
+    Free threads take the work of the shares in turn, a chunk each. All threads may be at long chunks of one share: a
+    share that has no thread gets one more at once, and the system divides the cores among them.
+    """
+
+    def __init__(self, workers: int | None = None) -> None:
+        self.workers = workers or available_cores()
+        self._pool = ThreadPoolExecutor(self.workers + MOST_AT_ONCE, thread_name_prefix="comine")
+        self._lock = threading.Lock()
+        self._running = 0
+        self._waiting: deque[_Share] = deque()  # shares that have work, the next one first
+
+    def share(self) -> Executor:
+        """One user's share, as of a job: its chunks run `workers` at a time at most."""
+        return _Share(self)
+
+    async def map(self, kernel: Callable[[T], R], chunks: Iterable[T]) -> Sequence[R]:
+        """`[kernel(c) for c in chunks]`, in order, by a share of their own."""
+        return await self.share().map(kernel, chunks)
+
+    def close(self) -> None:
+        """Ends the workers; work that has not begun is dropped."""
+        with self._lock:
+            for share in self._waiting:
+                for chunk in share.work:
+                    chunk.result.cancel()
+            self._waiting.clear()
+        self._pool.shutdown(wait=False, cancel_futures=True)
+
+    def add(self, share: _Share, work: Sequence[_Chunk]) -> None:
+        """Puts work into a share, some at least, and begins what can begin."""
+        with self._lock:
+            if not share.work:
+                self._waiting.append(share)
+            share.work.extend(work)
+            while (chunk := self._next()) is not None:
+                self._pool.submit(self._run, chunk)
+
+    def _next(self) -> _Chunk | None:
+        """The chunk whose turn it is, counted as running; to be called with the lock."""
+        for _ in range(len(self._waiting)):
+            share = self._waiting.popleft()
+            if share.running and self._running >= self.workers:
+                self._waiting.append(share)
+                continue
+            chunk = share.work.popleft()
+            if share.work:
+                self._waiting.append(share)
+            share.running += 1
+            self._running += 1
+            return chunk
+        return None
+
+    def _run(self, chunk: _Chunk | None) -> None:
+        while chunk is not None:
+            chunk.run()
+            with self._lock:
+                chunk.share.running -= 1
+                self._running -= 1
+                chunk = self._next()
+
+
+class _Chunk(NamedTuple):
+    """A piece of work, and its result for who waits for that."""
+
+    share: _Share
+    kernel: Callable[[Any], Any]
+    chunk: Any
+    result: Future[Any]
+
+    def run(self) -> None:
+        if self.result.set_running_or_notify_cancel():
+            try:
+                self.result.set_result(self.kernel(self.chunk))
+            except BaseException as error:
+                self.result.set_exception(error)
+                del self  # which the error's traceback would keep with all its data, and the other way round
+
+
+class _Share:
+    """What one user of shared threads has waiting and running."""
+
+    def __init__(self, threads: FairThreads) -> None:
+        self._threads, self.workers = threads, threads.workers
+        self.work: deque[_Chunk] = deque()
+        self.running = 0
+
+    async def map(self, kernel: Callable[[T], R], chunks: Iterable[T]) -> Sequence[R]:
+        """`[kernel(c) for c in chunks]`, in order."""
+        work = [_Chunk(self, kernel, chunk, Future()) for chunk in chunks]
+        if work:
+            self._threads.add(self, work)
+        found: list[R] = await asyncio.gather(*(asyncio.wrap_future(each.result) for each in work))
+        return found
+
+    def close(self) -> None:
+        """Leaves the threads to the others."""

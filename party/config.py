@@ -33,6 +33,7 @@ from party.services.metrics.settings import MetricsSection
 from party.services.notices.settings import NotifySection
 from party.services.queries.policy import QueriesSection
 from party.services.shuffler.policy import ShufflerSection
+from party.state.journals import JOURNAL_BYTES
 
 AUDIT_LOG: Final = "audit.log"  # in the state folder
 AUDIT_KEY: Final = "audit.key"
@@ -66,6 +67,8 @@ class PartySection(TomlTable):
             exceeds it is on the disk.
         alignment_memory: Bytes that lists of ids may take while rows are aligned, in each job; what exceeds it is on
             the disk.
+        journal_bytes: Bytes that the results of a job's steps may take, which are kept for another attempt; what
+            exceeds it is not kept, and such an attempt takes these steps anew.
     """
 
     name: Name
@@ -77,6 +80,7 @@ class PartySection(TomlTable):
     memory_share: Fraction = Field(default=MEMORY_SHARE, gt=0, le=1)
     report_memory: int = Field(default=REPORT_MEMORY, ge=LEAST_REPORT_MEMORY)
     alignment_memory: int = Field(default=LIST_MEMORY, ge=LEAST_LIST_MEMORY)
+    journal_bytes: int = Field(default=JOURNAL_BYTES, ge=0)
 
     @field_validator("listen")
     @classmethod

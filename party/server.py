@@ -23,7 +23,7 @@ from jobs.audit.events import HistoryRestored, NodeStarted, NodeStopped, Setting
 from jobs.audit.key import AuditKey
 from jobs.federation import Federation
 from link.errors import ComineError, ResourceError
-from link.executor import ThreadExecutor
+from link.executor import FairThreads
 from link.files.scratch import remove_abandoned
 from link.logs.lines import LogLines
 from link.logs.structured import LibraryLines, Log
@@ -80,6 +80,7 @@ from party.state.audit_count import AuditCount
 from party.state.database import KEEP, locked
 from party.state.heads import hold
 from party.state.history import note, reconcile
+from party.state.journals import Journals
 from party.state.kept_notices import KeptNotices
 from party.state.ledger import Ledger
 from party.state.leftovers import remove_leftovers
@@ -142,7 +143,7 @@ class Node:
         self._relayed: Relayed | None = None
         self._before: tuple[DatasetSection, ...] = ()  # datasets under earlier settings
         self._reloading = asyncio.Lock()
-        self._executor = ThreadExecutor()
+        self._executor = FairThreads()
         self.link = NodeLink(identity, federation.addresses, patience_s=patience_s)
         state = _writable(config.party.state_dir)
         self._lock: int | None = locked(state / FILE)  # before anything there is read, which may mend what is torn
@@ -200,6 +201,7 @@ class Node:
                 identity=identity,
                 consent=Consent(judge, identity, self.store, self.audit),
                 store=self.store,
+                journals=Journals.beside(self.store, self.name, config.party.journal_bytes),
                 ledger=self.ledger,
                 releases=self.releases,
                 audit=self.audit,

@@ -1,7 +1,7 @@
 """Base transfers of parties that live in one test: the same messages and keys that fit each other, without groups.
 
-Group operations are half of the work of a small job, and what draws from the system never repeats them. That real ones
-serve jobs is seen where nodes and simulations are processes, and in seeded runs; what they hide, by their own tests.
+Group operations are half of the work of a small job. That real ones serve protocols and jobs is seen by those of
+`tests/wire`, in seeded simulations, and where nodes and simulations are processes; what they hide, by their own tests.
 """
 
 from __future__ import annotations

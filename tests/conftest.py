@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import gc
 import os
 import pathlib
@@ -16,7 +17,7 @@ from crypto.protocols.union import lists as union_lists
 from crypto.protocols.union import set_union
 from crypto.protocols.union.lists import common_fakes
 from tests.base_transfers import quickly_simulated, without_groups
-from tests.examples import FEW, few_at_first
+from tests.examples import FEW, TURN, few_at_first
 from tests.remembered import remember_commands, remember_groups_work, remember_speed
 
 # Machines are shared, and no test is timed. Integration takes the same examples every time, as Hypothesis advises, so
@@ -33,6 +34,7 @@ if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
 
 # Tests and what they import stay until the end: a quarter of the time of a collection is spent on finding that out.
 gc.disable()
+atexit.register(gc.unfreeze)  # else duckdb's module fills the screen with what was kept
 
 ONE_FAKE = 200.0  # an ε at which every pair of parties has exactly one common fake
 
@@ -151,16 +153,15 @@ LONGEST = (
 )
 
 
+def pytest_report_header() -> str:
+    """What repeats a run."""
+    return f"long matrices: turn {TURN}, which COMINE_TURN={TURN} repeats"
+
+
 def pytest_collection_finish() -> None:
     """From here on what is left is collected again, except all that has been loaded."""
     gc.freeze()
     gc.enable()
-
-
-@pytest.hookimpl(trylast=True)  # after pytest has looked for what nobody holds: not among what stays
-def pytest_unconfigure() -> None:
-    """Else duckdb's module fills the screen with what was kept."""
-    gc.unfreeze()
 
 
 @pytest.hookimpl(tryfirst=True)  # before tests are chosen by their marks

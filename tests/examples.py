@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import secrets
 from collections.abc import Callable, Container, Iterable
 from typing import Any, TypeVar
 
@@ -15,7 +16,11 @@ ALL = "COMINE_ALL_EXAMPLES" in os.environ
 FEW = 25
 """Examples of a property that says nothing, and the most in `make test`. They are others at every run outside of CI."""
 
+TURN = int(os.environ.get("COMINE_TURN") or secrets.randbelow(1000))
+"""Which part of a long matrix this run takes; its head says it, and `COMINE_TURN` repeats it."""
+
 Test = TypeVar("Test", bound=Callable[..., Any])
+Case = TypeVar("Case")
 
 _WANTED: dict[Any, int] = {}  # by property, since all cases of a test share it
 
@@ -51,6 +56,12 @@ def few_at_first(items: Iterable[pytest.Item]) -> None:
         item.add_marker("costly")
         if not ALL:
             test._hypothesis_internal_use_settings = settings(own, max_examples=FEW)
+
+
+def in_turn(cases: Iterable[Case], one_in: int) -> list[Case]:
+    """Of a matrix whose cases are alike, every so many, from another one at every run; all in `make test-slow`."""
+    every = list(cases)
+    return every if ALL else every[TURN % one_in :: one_in]
 
 
 def slowly(cases: Iterable[Any], now: Container[int] = ()) -> list[Any]:

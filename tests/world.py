@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, nullcontext
 from typing import Literal, TypeVar
 
 import grpc
@@ -22,6 +22,7 @@ from link.transports.grpc_transport import NodeLink
 from link.transports.memory import Hub
 from link.transports.serving import Serving
 from protos.v1.link_pb2 import Frame
+from tests.base_transfers import without_groups
 
 T = TypeVar("T")
 
@@ -59,6 +60,8 @@ def run_parties(
     ahead_bytes: Mapping[str, int] | None = None,
     transport: Literal["memory", "grpc"] = "memory",
     executor: Executor | None = None,
+    attempt: int = 1,
+    groups: bool = False,
 ) -> dict[str, T]:
     """Runs one coroutine per party to its end and returns the results by party.
 
@@ -72,12 +75,14 @@ def run_parties(
         ahead_bytes: By party, the most memory that what one peer has sent ahead may take, if not as usual.
         transport: "memory", or "grpc" for real streams under mutual TLS on the loopback.
         executor: Does the local work; two threads, if absent.
+        attempt: Which of the job this is.
+        groups: Whether base transfers are real ones.
 
     Raises:
         BaseException: The first error that any party met; the others are cancelled.
     """
     declared = tuple(declared)
-    agreed = terms(parties, seed)
+    agreed = terms(parties, seed, attempt)
     executor = executor or ThreadExecutor(2)
     source = Randomness.from_seed(seed)
     failures: list[BaseException] = []
@@ -115,7 +120,8 @@ def run_parties(
             return {name: task.result() for name, task in tasks.items()}
 
     try:
-        return asyncio.run(main())
+        with nullcontext() if groups else without_groups():
+            return asyncio.run(main())
     finally:
         executor.close()
 

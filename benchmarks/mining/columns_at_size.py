@@ -1,7 +1,7 @@
 """Columns at size: nodes in control groups.
 
-Two parties align their rows and mine them, with tables in memory and in blocks. Three only align theirs, with tables in
-blocks, and lists of ids in memory and on the disk.
+Two parties align their rows and mine them, with tables in memory and in blocks. Others only align theirs, with tables
+in blocks: three by intersection, with lists of ids in memory and on the disk, and two by cardinality.
 """
 
 from __future__ import annotations
@@ -30,6 +30,7 @@ from crypto.protocols.alignment.list_limits import LEAST_LIST_MEMORY, LIST_MEMOR
 PARTIES: Final = ("north", "south", "east")
 COLUMNS: Final = 15
 LIMIT: Final = 2 << 30
+HIDING: Final = ("cardinality",)
 _BATCH: Final = 1 << 18
 _GROUPS: Final = Path("/sys/fs/cgroup")
 _JOB: Final = """[job]
@@ -50,6 +51,23 @@ _IN_MEMORY: Final = 1 << 40
 def run(settings: Settings) -> list[Table]:
     """Memory and time of the nodes."""
     return [_mined(settings), _aligned(settings)]
+
+
+def without_order(settings: Settings) -> list[Table]:
+    """Memory and time of nodes that align without learning which rows are common."""
+    table = Table(
+        f"Alignments that hide which rows are common, four fifths of two parties', each node in {LIMIT >> 30} GiB",
+        ("rows, mode", "party", "node MB", "group MB", "core s", "s of the job", "rows in common"),
+        notes=["tables in blocks; lists of ids in the default memory, and on the disk"],
+    )
+    for rows in settings.rows:
+        with tempfile.TemporaryDirectory(prefix="comine-bench-") as name:
+            sources = _sources(settings, Path(name), PARTIES[:2], rows, 1)
+            for mode in HIDING:
+                settings.tell(f"{rows:,} rows by {mode}")
+                job = _JOB.format(task="align", parties=list(sources)) + f'[align]\nmode = "{mode}"\n'
+                _measure(table, f"{rows:,}, {mode}", "processes", sources, Path(name) / mode, job)
+    return [table]
 
 
 def _mined(settings: Settings) -> Table:

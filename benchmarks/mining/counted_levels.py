@@ -1,11 +1,12 @@
 """`python -m benchmarks.mining.counted_levels SOURCE FOLDER SUPPORT WORKERS` prints what pairs and triples cost.
 
 With 0 workers the rows are in memory, else in blocks in the folder. Prints one JSON object: seconds of the clock and of
-the cores, peaks of memory in megabytes.
+the cores, peaks of memory in megabytes, and a digest of all itemsets with their counts.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 import multiprocessing
 import os
@@ -51,6 +52,7 @@ def main() -> None:
     found, mining = timed(
         rows, lambda: frequent_itemsets(rows, least, max_length=None, limit=MOST_SETS, max_candidates=MOST_SETS)
     )
+    lines = sorted(json.dumps([sorted(itemset), count]) for itemset, count in found.rows())
     peaks = [peak for _, peak in of_workers(rows).values()]
     if isinstance(rows, PartitionedRows):
         rows.close()
@@ -60,6 +62,7 @@ def main() -> None:
         "pairs": n_pairs(frequent.n_items),
         "triples": len(candidates),
         "itemsets": len(found),
+        "digest": hashlib.sha256("\n".join(lines).encode()).hexdigest(),
         "supports": int(of_pairs.sum() + of_triples.sum()),
         "begin": begin,
         "count pairs": pairs,

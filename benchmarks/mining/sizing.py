@@ -2,25 +2,26 @@
 
 `python -m benchmarks.mining.sizing` prints them as the page holds them.
 
-Counting follows from the costs of a row, which section `large` measures. Bytes, rounds and seconds of the protocols are
-those of the planner, for machines as fast as `SPEED` says.
+Counting follows from the costs of a row. Bytes, rounds and seconds of the protocols are those of the planner, for
+machines as fast as `SPEED` says. `coefficients` measures and keeps both.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from math import ceil
 from pathlib import Path
 
+from benchmarks.mining.coefficients import read
 from benchmarks.settings import Settings
 from benchmarks.table import Table
 from jobs.kinds.columns.plan_figures import VerticalFigures
 from jobs.loading import job_of
 from jobs.plan import Plan
 from jobs.plan.answer import Answer, ColumnSizes, ItemsetSizes, SetSize
-from jobs.plan.calibration import Speed, measure, speed_message
+from jobs.plan.calibration import measure, speed_message
 from jobs.plan.estimate import estimate
 from jobs.plan.prices import ROW_BYTES
 from jobs.spec.job import JobSpec
@@ -29,47 +30,14 @@ from link.executor import ThreadExecutor
 from mining.data.items.bitmaps import packed_bytes
 from mining.pairs import n_pairs
 
-
-@dataclass(frozen=True)
-class Coefficients:
-    """Of a row of the kind of retail, with 9.3 items; section `large` measures them.
-
-    Attributes:
-        encode_s: Seconds of a core to encode it.
-        pairs_s: To count its pairs.
-        longer_s: To count longer candidates in it.
-        disk_bytes: In blocks.
-        memory_bytes: In memory, at the most, while it is read and counted.
-        node_bytes: Memory of a node with rows in blocks.
-        worker_bytes: Memory of each of its processes.
-    """
-
-    encode_s: float
-    pairs_s: float
-    longer_s: float
-    disk_bytes: float
-    memory_bytes: float
-    node_bytes: float
-    worker_bytes: float
-
-
-MEASURED = Coefficients(2.3e-6, 0.9e-6, 0.7e-6, 23, 530, 210e6, 180e6)
-SPEED = Speed(
-    multiply_s=4.9e-5,
-    embed_s=3.4e-5,
-    byte_s=5.3e-10,
-    frame_byte_s=1.6e-9,
-    frame_s=8.8e-6,
-    candidate_s=4.1e-7,
-    row_s=2.8e-7,
-    row_pairs_s=6.7e-7,
-    transfer_s=2.3e-7,
-)
+MEASURED, SPEED = read()
 ROWS = tuple(10**power for power in range(6, 11))
 ITEMS = tuple(10**power for power in range(3, 7))
 PARTIES = (2, 4, 8, 16, 64)
 COLUMN_ROWS = (10**5, 10**6, 10**7)
 COLUMN_PARTIES = (2, 3, 4)
+MODES = ("intersection", "cardinality", "union")
+ALIGNED = (2, 3, 5)  # parties
 FREQUENT, FREQUENT_PAIRS = 300, 150
 CORES = 16  # of a machine
 LEVEL_S = 600  # that a level may take
@@ -90,7 +58,26 @@ def run(settings: Settings) -> list[Table]:
 
 def tables() -> list[Table]:
     """Those of the page."""
-    return [counting(), protocols(), columns()]
+    return [coefficients(), counting(), protocols(), columns(), alignments()]
+
+
+def coefficients() -> Table:
+    """What the others are computed with."""
+    one = MEASURED
+    table = Table("Coefficients", ("coefficient", "here"))
+    for what, seconds in (
+        ("to encode a row, once for a source", one.encode_s),
+        ("to count a row's pairs", one.pairs_s),
+        ("to count longer candidates in a row", one.longer_s),
+    ):
+        table.add(what, f"{1e6 * seconds:.2g} µs of a core")
+    table.add("a row in blocks on the disk", f"{one.disk_bytes:.0f} bytes")
+    table.add("a row in memory, at the peak of a job", f"{one.memory_bytes:.0f} bytes")
+    table.add("a node with rows in blocks", size(one.node_bytes))
+    table.add("each of its processes", size(one.worker_bytes))
+    table.add("a group multiplication", f"{1e6 * SPEED.multiply_s:.2g} µs")
+    table.add("a random oblivious transfer, both halves", f"{1e6 * SPEED.transfer_s:.2g} µs of a core")
+    return table
 
 
 def counting() -> Table:
@@ -133,6 +120,23 @@ def columns() -> Table:
             *(f"{cell(lambda: each[:2])}, {size(each[2])}" for each in figures),  # noqa: B023
         )
     return table
+
+
+def alignments() -> Table:
+    """What an alignment alone costs."""
+    table = Table("Alignment alone", ("mode", "parties", *(f"{rows:,} rows" for rows in COLUMN_ROWS)))
+    for mode in MODES:
+        for number in ALIGNED:
+            table.add(mode, str(number), *(cell(lambda: alignment(mode, number, rows)) for rows in COLUMN_ROWS))  # noqa: B023
+    return table
+
+
+def alignment(mode: str, parties: int, rows: int) -> tuple[Plan, int]:
+    """The plan of one, four fifths of the rows common to all, and the memory of a node whose table lies in blocks."""
+    spec = job(parties, {"partition": "vertical", "task": "align"}, align={"mode": mode})
+    sizes = ItemsetSizes((0,), (0,), SetSize(0), columns=ColumnSizes(1, 16, 24, ((0,) * 8, (0,) * 8)))
+    figures = VerticalFigures.of(spec, answers(spec, rows, sizes), LATENCY_S)
+    return planned(spec, rows, sizes), max(figures.block_bytes.values())
 
 
 def over_rows(parties: int, items: int, rows: int = ROWS[0]) -> tuple[Plan, int]:

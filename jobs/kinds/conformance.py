@@ -31,9 +31,9 @@ from jobs.spec.job import JobSpec
 from jobs.statement import statement
 from link.errors import ConfigurationError
 from link.executor import ThreadExecutor
+from link.journal import Journal, MemoryJournal
 from link.pki.authority import Authority
 from link.transports.memory import Hub
-from mining.joint.progress import KeptLevel, KeptRows, LevelKeeper
 from protos.v1.plan_pb2 import Speed
 
 _SEED: Final = 7
@@ -90,22 +90,22 @@ class Example:
         """The job, run by all parties in memory."""
         return self.attempt({}, 1)
 
-    def attempt(self, keepers: Mapping[str, LevelKeeper], number: int) -> dict[str, PartyRun]:
+    def attempt(self, journals: Mapping[str, Journal], number: int) -> dict[str, PartyRun]:
         """One attempt of the job.
 
         Args:
-            keepers: By party what it has kept of earlier attempts, and how it keeps more.
+            journals: By party what it keeps of the job; of no party, or of all.
             number: Which this is.
         """
-        return asyncio.run(self._run(keepers, number))
+        return asyncio.run(self._run(journals, number))
 
-    async def _run(self, keepers: Mapping[str, LevelKeeper], attempt: int) -> dict[str, PartyRun]:
+    async def _run(self, journals: Mapping[str, Journal], attempt: int) -> dict[str, PartyRun]:
         hub, authority, executor = Hub(), Authority.create(), ThreadExecutor(1)
         random, parties = Randomness.from_seed(_SEED), self.spec.job.parties
-        lent = {party: Resources(keeper=keepers.get(party, LevelKeeper())) for party in parties}
+        lent = {party: Resources(journal=journals.get(party)) for party in parties}
         if self.kind.is_dealt(self.spec):
             dealt = zip(parties, Dealer(random.derive("dealer")).here(), strict=True)
-            lent = {party: Resources(dealings=dealings, keeper=lent[party].keeper) for party, dealings in dealt}
+            lent = {party: Resources(dealings=dealings, journal=lent[party].journal) for party, dealings in dealt}
 
         def one(party: str) -> Any:
             return run_party(
@@ -266,25 +266,22 @@ def costs_what_its_plan_says(example: Example) -> None:
 
 
 def goes_on_or_says_that_it_cannot(example: Example) -> None:
-    """A kind that resumes goes on from what its parties kept, and finds the same; another keeps nothing."""
-    parties, resumes = example.spec.job.parties, example.kind.resumes(example.spec)
-    levels: dict[str, list[KeptLevel]] = {party: [] for party in parties}
-    rows: dict[str, list[KeptRows]] = {party: [] for party in parties}
-    keepers = {party: LevelKeeper(None, levels[party].append, None, rows[party].append) for party in parties}
-    first = example.attempt(keepers, 1)
-    kept = [bool(levels[party] or rows[party]) for party in parties]
-    _require(any(kept) <= resumes, "resumes is False, and a party has kept something")
-    if not resumes:
+    """A kind that resumes goes on from each step that its parties kept, and finds the same; another keeps nothing."""
+    parties = example.spec.job.parties
+    if not example.kind.resumes(example.spec):
         return
-    _require(all(kept), "resumes is True, and a party has kept nothing")
-    keepers = {
-        party: LevelKeeper(tuple(levels[party][:1]), rows=rows[party][0] if rows[party] else None) for party in parties
-    }
-    again = example.attempt(keepers, 2)
-    for party in example.spec.learners:
-        before, after = (_packed(run[party]) for run in (first, again))
-        same = before == after
-        _require(same, f"{party} has found something else in another attempt")
+    journals = {party: MemoryJournal() for party in parties}
+    first = example.attempt(journals, 1)
+    kept = {party: tuple(journal.kept) for party, journal in journals.items()}
+    _require(all(kept.values()), "resumes is True, and a party has kept nothing")
+    _require(len({len(steps) for steps in kept.values()}) == 1, "one party has kept more steps than another")
+    number = len(kept[parties[0]])
+    for came in sorted({0, 1, number // 2, number - 1, number}):
+        again = {party: MemoryJournal(kept[party][:came], journals[party].coins) for party in parties}
+        run = example.attempt(again, 2)
+        for party in example.spec.learners:
+            same = _packed(first[party]) == _packed(run[party])
+            _require(same, f"{party} has found something else in another attempt, after step {came} of {number}")
 
 
 def _packed(run: PartyRun) -> tuple[int | None, bytes]:

@@ -15,7 +15,6 @@ from jobs.kinds.key import Key
 from jobs.privacy_account import Charge, PrivacyTerms
 from jobs.spec.job import JobSpec
 from mining.joint.hybrid.spool_limits import DEFAULT_SPOOL_LIMITS, SpoolLimits
-from mining.joint.progress import KEEPS_NOTHING, LevelKeeper
 
 if TYPE_CHECKING:
     from crypto.protocols.products.outside_dealer import Dealings
@@ -24,6 +23,7 @@ if TYPE_CHECKING:
     from jobs.plan.plan import Plan
     from jobs.results.outcome import Outcome
     from link.disclosure import Declared, Learned
+    from link.journal import Journal
     from link.session import Session
     from mining.joint.parameters import HorizontalMining
 
@@ -41,14 +41,14 @@ class Resources:
     Attributes:
         least_count: Its own floor: it takes no part where fewer transactions make an itemset frequent.
         dealings: What it has of the dealer, where the coordinator deals randomness.
-        keeper: What it has kept of earlier attempts, and how it keeps what each level discloses.
+        journal: What it keeps of the job, where that can go on after a failure.
         spool_limits: What sealed reports and rows of others may take, where it shuffles them.
         list_limits: What lists of ids may take, where rows are aligned.
     """
 
     least_count: int = 1
     dealings: Dealings | None = None
-    keeper: LevelKeeper = KEEPS_NOTHING
+    journal: Journal | None = None
     spool_limits: SpoolLimits = DEFAULT_SPOOL_LIMITS
     list_limits: ScratchLimits = IN_MEMORY
 

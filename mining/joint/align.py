@@ -25,13 +25,13 @@ from crypto.protocols.alignment.disclosure import Mode
 from crypto.protocols.alignment.list_limits import IN_MEMORY
 from crypto.protocols.sums.pairwise import PairwiseSecrets, agree
 from link.disclosure import Declared, Learned
+from link.journal import Known
 from link.session import Session
+from link.steps import step
 from mining.data.row_ids import AS_THEY_ARE, IdNormalisation
 from mining.data.table_rows import TableRows
 from mining.data.tables import Table
-from mining.joint import progress
 from mining.joint.collusion import NOBODY_ELSE
-from mining.joint.progress import KEEPS_NOTHING, KeptRows, LevelKeeper, common_rows
 
 POSITION: Final = "position"
 AT_ONCE: Final = 1 << 20  # rows whose ids are looked up
@@ -75,7 +75,6 @@ async def align(
     table: TableRows,
     task: RowAlignment,
     limits: ScratchLimits = IN_MEMORY,
-    keeper: LevelKeeper = KEEPS_NOTHING,
 ) -> AlignedRows:
     """Runs this party's part.
 
@@ -84,7 +83,6 @@ async def align(
         table: This party's table, of which the ids are used.
         task: The public parameters, equal at all parties.
         limits: What lists of ids may take at this party.
-        keeper: What this party has kept of earlier attempts, and how it keeps which rows are common.
 
     Raises:
         ConfigurationError: This party has more rows than the bound allows.
@@ -94,23 +92,33 @@ async def align(
             of an earlier attempt.
     """
     ids = await session.compute(table.row_ids, task.normalisation)
-    secrets, lane, label = await agree(session.lane("keys")), session.lane("rows"), LABELS[task.mode]
+    secrets, lane = await agree(session.lane("keys")), session.lane("rows")
     session.progress("alignment", 0, 1)
     if task.mode == "cardinality":
-        common = await alignment.cardinality(
-            lane, secrets, ids, merger=task.merger, bound=task.bound, label=label, limits=limits
-        )
+        common = await _counted(lane, secrets, ids, task, limits)
         found = AlignedRows(common, None)
     elif task.mode == "union":
-        rows = await alignment.union(
-            lane, secrets, ids, merger=task.merger, bound=task.bound, label=label, limits=limits
-        )
+        rows = await united(lane, secrets, ids, task.merger, task.bound, limits)
         found = AlignedRows(None, rows)
     else:
-        rows = await intersected(lane, secrets, ids, task.merger, task.bound, limits, keeper)
+        rows = await intersected(lane, secrets, ids, task.merger, task.bound, limits)
         found = AlignedRows(len(rows), rows)
     session.progress("alignment", 1, 1)
     return found
+
+
+async def _counted(
+    lane: Session, secrets: PairwiseSecrets, ids: Sequence[bytes], task: RowAlignment, limits: ScratchLimits
+) -> int:
+    """How many rows all parties have."""
+
+    async def take() -> Known:
+        merger, bound, label = task.merger, task.bound, LABELS["cardinality"]
+        return Known(
+            await alignment.cardinality(lane, secrets, ids, merger=merger, bound=bound, label=label, limits=limits)
+        )
+
+    return int((await step(lane, "cardinality", take)).public)
 
 
 async def intersected(
@@ -120,9 +128,8 @@ async def intersected(
     merger: str,
     bound: int | None,
     limits: ScratchLimits,
-    keeper: LevelKeeper,
 ) -> Rows:
-    """The rows that all parties have: those of an earlier attempt's alignment that all have kept, or of a new one.
+    """The rows that all parties have, in common order; a step, of which this party keeps which of its rows those are.
 
     Args:
         lane: Of its own.
@@ -131,16 +138,47 @@ async def intersected(
         merger: As of `RowAlignment`.
         bound: As of `RowAlignment`.
         limits: As for `align`.
-        keeper: As for `align`.
     """
-    kept = await common_rows(lane.lane("kept"), keeper, len(ids))
-    if kept is not None:
-        return await alignment.in_agreed_order(lane, ids, kept.common, limits)
-    rows = await alignment.intersection(lane, secrets, ids, merger=merger, bound=bound, limits=limits)
-    common = np.zeros(len(ids), np.bool_)
-    common[rows] = True
-    await lane.compute(keeper.keep_rows, KeptRows(lane.id, common))
-    return rows
+    aligned = list[Rows]()
+
+    async def take() -> Known:
+        rows = await alignment.intersection(lane, secrets, ids, merger=merger, bound=bound, limits=limits)
+        aligned.append(rows)
+        common = np.zeros(len(ids), np.bool_)
+        common[rows] = True
+        return Known(len(rows), own=np.packbits(common))
+
+    known = await step(lane, "intersection", take)
+    if aligned:
+        return aligned[0]
+    common = np.unpackbits(known.own, count=len(ids)).view(np.bool_)
+    return await alignment.in_agreed_order(lane, ids, common, limits)
+
+
+async def united(
+    lane: Session,
+    secrets: PairwiseSecrets,
+    ids: Sequence[bytes],
+    merger: str,
+    bound: int | None,
+    limits: ScratchLimits,
+) -> NDArray[np.int64]:
+    """The positions that the parties' rows have in a union, as `AlignedRows.rows`; a step, whose positions are drawn.
+
+    Args:
+        lane: As for `intersected`, as are the others.
+        secrets: From `pairwise.agree` in this session.
+        ids: Of this party's rows.
+        merger: As of `RowAlignment`.
+        bound: As of `RowAlignment`.
+        limits: As for `align`.
+    """
+
+    async def take() -> Known:
+        rows = await alignment.union(lane, secrets, ids, merger=merger, bound=bound, limits=limits)
+        return Known(len(rows), own=rows.astype(np.int32 if len(ids) < 1 << 31 else np.int64))
+
+    return np.asarray((await step(lane, "union", take, drawn=True)).own, np.int64)
 
 
 def positions_of(table: TableRows, rows: NDArray[np.int64]) -> pa.Table:
@@ -174,21 +212,14 @@ def _ids_of(table: TableRows, rows: NDArray[np.int64]) -> list[pa.Array]:
     return [pa.concat_arrays(cells).take(pa.array(back)) for cells in found]
 
 
-def goes_on(task: RowAlignment) -> bool:
-    """Whether another attempt goes on with what this alignment finds: each party knows which of its rows are common."""
-    return task.mode == "intersection"
-
-
 def openings(task: RowAlignment, parties: Sequence[str]) -> tuple[Declared, ...]:
     """Every label under which something may be opened, with its recipients and the most values."""
-    found = alignment_disclosure.declared(task.mode, parties, task.merger, task.bound, LABELS[task.mode])
-    return (*found, *([progress.openings_of_rows(parties)] if goes_on(task) else []))
+    return tuple(alignment_disclosure.declared(task.mode, parties, task.merger, task.bound, LABELS[task.mode]))
 
 
 def learned(task: RowAlignment, parties: Sequence[str]) -> tuple[Learned, ...]:
     """Who learns what, in words."""
-    found = alignment_disclosure.leakage(task.mode, parties, task.bound)
-    return (*found, *([progress.learned_of_rows(parties)] if goes_on(task) else []))
+    return tuple(alignment_disclosure.leakage(task.mode, parties, task.bound))
 
 
 def collusion(parties: Sequence[str]) -> str:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from crypto.primitives.scratch_file import ScratchLimits
 from jobs.audit.key import AuditKey
-from link.executor import Executor
+from link.executor import FairThreads
 from link.logs.structured import Log
 from link.pki.identity import Identity
 from link.transports.grpc_transport import NodeLink
@@ -20,6 +20,7 @@ from party.policy.consent import Consent
 from party.services.anonymization.releases import Releases
 from party.services.metrics.metrics import Metrics
 from party.services.notices.notices import Notices
+from party.state.journals import Journals
 from party.state.ledger import Ledger
 from party.state.node_audit import NodeAudit
 from party.state.store import Store
@@ -33,13 +34,14 @@ class JobContext:
         identity: This party.
         consent: Its answers to proposals.
         store: Its jobs, on disk.
+        journals: What is kept of jobs that can go on, on disk.
         ledger: What jobs have cost the records of its datasets, on disk.
         releases: What has been made of their rows, on disk.
         audit: Its audit log.
         audit_key: Keys the MACs in it.
         sources: Its data.
         link: Its streams to peers.
-        executor: Where heavy work runs.
+        executor: Where heavy work runs; each job has a share.
         results: Folder for the results that this party receives.
         tables: What coordinators may fetch.
         alignments: The alignments that this party keeps.
@@ -56,13 +58,14 @@ class JobContext:
     identity: Identity
     consent: Consent
     store: Store
+    journals: Journals
     ledger: Ledger
     releases: Releases
     audit: NodeAudit
     audit_key: AuditKey
     sources: Sources
     link: NodeLink
-    executor: Executor
+    executor: FairThreads
     results: Path
     tables: ReleasedTables
     alignments: Alignments

@@ -96,8 +96,8 @@ class EndWriter:
             await asyncio.to_thread(self.discharge, end)
         moved = await asyncio.to_thread(context.store.move, job_id, end.before, end.state, end.changes)
         if moved:
-            await asyncio.to_thread(forget, context.store, job_id, end.error_code)
-            await asyncio.to_thread(forget_stale, context.store, now)
+            await asyncio.to_thread(forget, context.journals, job_id, end.job.attempt, end.error_code)
+            await asyncio.to_thread(forget_stale, context.journals, now)
         return moved
 
     def discharge(self, end: JobEnd) -> None:

@@ -17,7 +17,7 @@ from party.jobs.charging import charged, release_begun
 from party.jobs.context import JobContext
 from party.jobs.job import Job
 from party.jobs.job_transport import JobTransport
-from party.jobs.progress import check_same_rows, keeper_of
+from party.jobs.progress import check_same_rows, journal_of
 from party.services.metrics.steps import StepTimes
 from protos.v1.control_pb2 import SignedApproval
 
@@ -61,14 +61,14 @@ async def take_part(
 
 
 async def _with_data(context: JobContext, job: Job, attempt: int, data: Data, transport: JobTransport) -> PartyRun:
-    await transport.before_session(_check_data(context, job, data, attempt))
+    rows = await transport.before_session(_check_data(context, job, data, attempt))
     policy = context.consent.judge.policy_of(job.spec)
     recorder = SessionRecorder(context.audit, context.audit_key, job.id, attempt, job.spec.job.parties)
     job.in_session, job.opened = lambda: recorder.has_begun, lambda: recorder.opened
     resources = Resources(
         least_count=policy.min_count or 1,
         dealings=job.dealings,
-        keeper=await asyncio.to_thread(keeper_of, context.store, job.id, job.spec, attempt),
+        journal=await asyncio.to_thread(journal_of, context.journals, job.id, job.spec, attempt, rows),
         spool_limits=context.spool_limits,
         list_limits=context.list_limits,
     )
@@ -81,17 +81,20 @@ async def _with_data(context: JobContext, job: Job, attempt: int, data: Data, tr
             attempt=attempt,
             identity=context.identity,
             random=Randomness.from_os(),
-            executor=context.executor,
+            executor=context.executor.share(),
             progress=progress,
             resources=resources,
             recorder=recorder,
         )
 
 
-async def _check_data(context: JobContext, job: Job, data: Data, attempt: int) -> None:
+async def _check_data(context: JobContext, job: Job, data: Data, attempt: int) -> bytes:
     """Applies the rules that need the rows, and notes them for the next job on the dataset.
 
     A job that bounded noise protects is not noted: two jobs without noise would be held against it, and not each other.
+
+    Returns:
+        The digest of the rows.
     """
     me, judge, sources = context.identity.name, context.consent.judge, context.sources
     rows = await sources.rows(job.spec.job.dataset, data)
@@ -101,6 +104,7 @@ async def _check_data(context: JobContext, job: Job, data: Data, attempt: int) -
         await judge.check_data(job.spec, rows, sources.rows, job.id)
         if await asyncio.to_thread(judge.looks_at_rows, job.spec):
             await asyncio.to_thread(context.store.note_data, job.id, *rows)
+    return rows.digest
 
 
 def _hidden(context: JobContext, job: Job) -> tuple[RulesHidden, ...]:

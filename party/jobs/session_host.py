@@ -126,7 +126,7 @@ class SessionHost:
                 *charged(self.context.ledger, record.job_id, record.attempt),
             )
         await self._forget_stale()
-        if (stale := store.next_stale()) is not None:
+        if (stale := self.context.journals.next_stale()) is not None:
             call_at(stale, self.now(), lambda: self._keep(self._forget_stale()))
         for record in store.within((AWAITING_APPROVAL, APPROVED)):
             try:
@@ -391,11 +391,11 @@ class SessionHost:
             self._turns.end(job_id)
 
     async def _forget_stale(self) -> None:
-        """Forgets the levels of jobs that cannot go on any more."""
+        """Forgets the journals of jobs that cannot go on any more."""
         if self._closing:
             return
         try:
-            await asyncio.to_thread(forget_stale, self.context.store, self.now())
+            await asyncio.to_thread(forget_stale, self.context.journals, self.now())
         except ComineError as error:
             self.context.log.error("jobs unwritable", error=error)
 

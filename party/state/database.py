@@ -320,15 +320,16 @@ class StateDatabase:
             raise
 
     @classmethod
-    def beside(cls, other: StateDatabase) -> Self:
+    def beside(cls, other: StateDatabase, *arguments: Any) -> Self:
         """Other tables of an open database, through the same connection.
 
         They wait for each other, however long the disk takes. Two connections would wait for `busy_s`, and then fail.
 
         Args:
             other: What has the database open, and closes it.
+            *arguments: Of the class, behind its path and it.
         """
-        return cls(other._path, other._opened)
+        return cls(other._path, other._opened, *arguments)
 
     def close(self) -> None:
         """Closes the database, once nobody uses it: to close a connection in use ends the process."""

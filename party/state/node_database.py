@@ -1,7 +1,7 @@
 """The tables of `node.db`, and how the file is opened.
 
     jobs      every job that this party was asked for, what it answered, and how far the job came
-    levels    what the levels of jobs that can go on have disclosed
+    journal   what is kept of jobs that can go on, sealed by keys that are outside of the file
     charges   the privacy ledger: what each start of a job may cost the records of its dataset
     spent     the same starts, counted by what they cost: totals need no look at each of them
     unions    of each dataset, how often starts have shown a merger with noise what pairs of parties have in common
@@ -177,13 +177,23 @@ CREATE TABLE clock (only INTEGER PRIMARY KEY CHECK (only = 1), latest REAL NOT N
 _THIRTEENTH: Final = """
 CREATE TABLE notices (number INTEGER PRIMARY KEY AUTOINCREMENT, text TEXT NOT NULL);
 """
+_FOURTEENTH: Final = """
+DROP TABLE levels;
+CREATE TABLE journal (
+    job_id BLOB NOT NULL,
+    what TEXT NOT NULL,
+    version TEXT NOT NULL,
+    sealed BLOB NOT NULL,
+    PRIMARY KEY (job_id, what)
+) WITHOUT ROWID;
+"""
 KIND: Final = Kind(
     "job",
     "move it away, and the node makes it again out of its audit log, or bring it back from a copy",
     0x636F6D69,  # "comi"
     (
         *(_FIRST, _SECOND, _THIRD, _FOURTH, _FIFTH, _SIXTH, _SEVENTH, _EIGHTH, _NINTH, _TENTH, _ELEVENTH, _TWELFTH),
-        _THIRTEENTH,
+        *(_THIRTEENTH, _FOURTEENTH),
     ),
 )
 

@@ -273,41 +273,6 @@ class Store(StandingTables):
         """Notes on what data a job runs."""
         self._execute("UPDATE jobs SET n_rows = ?, data_digest = ? WHERE job_id = ?", n_rows, data_digest, job_id)
 
-    # -- what the levels of a job have disclosed ---------------------------------------------------------------------
-    def keep_level(self, job_id: bytes, length: int, version: str, level: bytes) -> None:
-        """Keeps the public result of one level, in place of what was kept of it before.
-
-        Args:
-            job_id: The job.
-            length: Items of its itemsets.
-            version: Of the software that will understand it.
-            level: The result.
-        """
-        statement = "INSERT OR REPLACE INTO levels (job_id, length, version, level) VALUES (?, ?, ?, ?)"
-        self._execute(statement, job_id, length, version, level)
-
-    def levels(self, job_id: bytes, version: str) -> list[tuple[int, bytes]]:
-        """What one version of the software has kept of a job: lengths, ascending, and results."""
-        where = "WHERE job_id = ? AND version = ? ORDER BY length"
-        with self._using() as connection:
-            return list(connection.execute(f"SELECT length, level FROM levels {where}", (job_id, version)))  # noqa: S608
-
-    def keep_levels_of(self, states: Collection[JobState.ValueType], now: float) -> None:
-        """Forgets the levels of all jobs but those in some states whose proposals have not expired."""
-        names = [_name(state) for state in states]
-        kept = f"SELECT 1 FROM jobs WHERE job_id = levels.job_id AND expiry > ? AND state IN ({_places(names)})"  # noqa: S608
-        self._execute(f"DELETE FROM levels WHERE NOT EXISTS ({kept})", now, *names)  # noqa: S608
-
-    def next_stale(self) -> float | None:
-        """When the first proposal expires of which levels are kept; None where none are."""
-        found = "SELECT min(expiry) FROM jobs WHERE job_id IN (SELECT job_id FROM levels)"
-        (expiry,) = self._execute(found).fetchone()
-        return None if expiry is None else float(expiry)
-
-    def forget_levels(self, job_id: bytes) -> None:
-        """Forgets the levels of one job."""
-        self._execute("DELETE FROM levels WHERE job_id = ?", job_id)
-
     # -- what is kept of the past -------------------------------------------------------------------------------------
     def prune(self, after: float, before: float, now: float, keep: Mapping[str, int], most: int) -> float | None:
         """Forgets jobs that began and ended long ago, some at a time.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import gzip
 import sqlite3
 from collections.abc import Callable, Sequence
@@ -24,9 +23,9 @@ from ldp.domain import Domain
 from ldp.registry import oracle
 from ldp.streams.ledger import WindowLedger
 from ldp.streams.sliding_memo import SlidingMemo
+from link.journal import Known, Step
 from link.pki.authority import Authority, new_key
 from link.pki.requests import make_request
-from mining.joint.progress import KeptLevel, KeptRows
 from tests.jobs.anonymization.released import release_here
 from tests.ldp.streams.test_memo import MECHANISM as MEMOISED
 
@@ -189,13 +188,11 @@ def arrow_streams(folder: Path) -> Sequence[bytes]:
     return [bytes(sink.getvalue().to_pybytes())]
 
 
-def kept_levels(folder: Path) -> Sequence[bytes]:
-    level = KeptLevel(9, np.array([[0, 1], [1, 2]], np.int32), np.array([3, 4]), {"north": ["a", "b", "c"]})
-    return [level.pack(), dataclasses.replace(level, supports=None).pack()]
-
-
-def kept_rows(folder: Path) -> Sequence[bytes]:
-    return [KeptRows(b"a session", np.arange(number) % 3 == 0).pack() for number in (0, 9)]
+def kept_steps(folder: Path) -> Sequence[bytes]:
+    level = Known(np.array([[0, 1], [1, 2]], np.int32), np.array([3, 4]), ("north",))
+    rows = Known(3, own=np.packbits(np.arange(9) % 3 == 0))
+    named = Known([("north", ["a", "b"]), ("south", [])])
+    return [Step("/task/a", b"", level).pack(), Step("/b", b"a session", rows).pack(), Step("", b"", named).pack()]
 
 
 def ledgers(folder: Path) -> Sequence[bytes]:

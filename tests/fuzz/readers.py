@@ -42,6 +42,7 @@ from ldp.streams.methods import METHODS, restored, stream_method
 from ldp.streams.sliding_memo import SlidingMemo
 from link.errors import ComineError
 from link.files.json_text import read_json
+from link.journal import Step
 from link.pki.authority import Authority, write_identity
 from link.pki.certificates import read_certificate
 from link.pki.identity import Identity
@@ -54,7 +55,6 @@ from mining.data.source_format import guess_format
 from mining.data.source_options import PLAIN, SourceOptions
 from mining.joint.blended.mine import unpacked as unpack_named
 from mining.joint.distributed.selection import unpacked as unpack_names
-from mining.joint.progress import KeptLevel, KeptRows
 from party.config import PartyConfig
 from party.services.frequency.schedule import packed_result as packed_release
 from party.services.frequency.schedule import read_state as read_schedule
@@ -74,8 +74,7 @@ from tests.fuzz.honest_files import (
     baskets_parquet_file,
     certificate_pems,
     duckdb_file,
-    kept_levels,
-    kept_rows,
+    kept_steps,
     key_pems,
     ledgers,
     mechanism_documents,
@@ -358,8 +357,7 @@ READERS: dict[str, Reader] = {
     "remembered": Reader(lambda folder: [weekly().canonical()], _bytes(remembered)),
     "named": Reader(texts('[["a",5],["b",7]]'), _named),
     "names": Reader(texts('["a","b"]'), _bytes(lambda data: unpack_names("north", data))),
-    "level": Reader(kept_levels, _bytes(KeptLevel.unpack), allowed=(ValueError,)),
-    "rows": Reader(kept_rows, _bytes(KeptRows.unpack), allowed=(ValueError,)),
+    "step": Reader(kept_steps, _bytes(Step.unpack), allowed=(ValueError,)),
     # What others sent, packed: their callers translate a ValueError.
     "state": Reader(
         aggregator_states, lambda path: Aggregator.from_bytes(path.read_bytes(), oracle("grr", Domain(4), 1.0))

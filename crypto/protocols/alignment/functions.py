@@ -21,6 +21,9 @@ from link.tasks import together
 WORD: Final = np.dtype("<u8")
 BIN: Final = np.dtype("<i4")
 
+Programmed = tuple[Points, Words]
+"""Points, and at each of them words: shapes (n, 2) and (n, words)."""
+
 
 async def key_holders(lane: Session, peers: Sequence[str]) -> Sequence[KeyHolder]:
     """The others as those who hold the keys of functions that this party evaluates."""
@@ -137,27 +140,74 @@ async def program(lane: Session, merger: str, programmed: Buckets, parts: tuple[
         InternalError: By chance, one part of this party's points has more than it has room for.
     """
     own, stored = parts
-    hop, seeds = await own_key(lane, merger)
-    function, random, number = hop.lane(FUNCTION), hop.randomness("store"), 0
     masked = programmed.like(stored.number, programmed.record)
 
-    def differences(key: PartKey, part: int) -> None:
-        found = programmed.read(part)
-        points, values = np.ascontiguousarray(found["point"]), found["value"]
-        values ^= key.values(points, values.shape[1] * WORD.itemsize).view(WORD)
+    def given(part: int) -> Programmed:
+        return _columns(programmed.read(part))
+
+    def keep(_part: int, points: Points, values: Words) -> None:
+        found = np.empty(len(points), masked.record)
+        found["point"], found["value"] = points, values
         masked.add(stored.parts_of(points), found)
 
-    async for key in part_keys(function, merger, seeds, own.capacity):
-        await lane.compute(differences, key, number)
-        number += 1
-        function.progress(function.path, number, own.number)
+    hop = await mask(lane, merger, own, given, keep)
     programmed.close()
     stored.check(masked.counts.tolist())
-    for part in range(stored.number):
-        found = masked.read(part)
-        points, values = (np.ascontiguousarray(found[name]) for name in ("point", "value"))
-        await send_store(hop, merger, stored.layout, points, values, random)
+    await send_stores(hop, merger, stored, lambda part: _columns(masked.read(part)))
     masked.close()
+
+
+async def mask(
+    lane: Session,
+    merger: str,
+    own: Parts,
+    given: Callable[[int], Programmed],
+    keep: Callable[[int, Points, Words], None],
+) -> Session:
+    """What is programmed, masked by the function that the merger evaluates.
+
+    Args:
+        lane: The alignment's.
+        merger: The one that evaluates it.
+        own: Into which the merger's points are divided.
+        given: By part, this party's points and what is programmed there.
+        keep: Takes by part the points and the masked values.
+
+    Returns:
+        The lane of the stores.
+    """
+    hop, seeds = await own_key(lane, merger)
+    function, number = hop.lane(FUNCTION), 0
+
+    def masked(key: PartKey, part: int) -> None:
+        points, values = given(part)
+        keep(part, points, values ^ key.values(points, values.shape[1] * WORD.itemsize).view(WORD))
+
+    async for key in part_keys(function, merger, seeds, own.capacity):
+        await lane.compute(masked, key, number)
+        number += 1
+        function.progress(function.path, number, own.number)
+    return hop
+
+
+async def send_stores(hop: Session, merger: str, stored: Parts, masked: Callable[[int], Programmed]) -> None:
+    """Sends the stores of masked values, part by part.
+
+    Args:
+        hop: From `mask`.
+        merger: As for `mask`.
+        stored: Into which this party's points are divided.
+        masked: By part, points and their masked values.
+    """
+    random = hop.randomness("store")
+    for part in range(stored.number):
+        points, values = await hop.compute(masked, part)
+        await send_store(hop, merger, stored.layout, points, values, random)
+
+
+def _columns(records: Records) -> Programmed:
+    points, values = (np.ascontiguousarray(records[name]) for name in ("point", "value"))
+    return points, values
 
 
 def _of_key(lane: Session, holder: str, evaluator: str) -> Session:

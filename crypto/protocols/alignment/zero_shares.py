@@ -39,7 +39,7 @@ from numpy.typing import NDArray
 from crypto.primitives.buckets import Buckets, Room
 from crypto.primitives.groups.point_hash import POINT_BYTES, Points, Words
 from crypto.protocols.alignment.common_rows import find, open_size, receive_size, strings
-from crypto.protocols.alignment.functions import key_holders, own_key
+from crypto.protocols.alignment.functions import Programmed, key_holders, mask, own_key, send_stores
 from crypto.protocols.alignment.long_lists import (
     Flags,
     PartedPoints,
@@ -49,7 +49,7 @@ from crypto.protocols.alignment.long_lists import (
 )
 from crypto.protocols.alignment.oprf_intersection import session_key
 from crypto.protocols.transfers.oprf import KeyHolder, PartKey, Parts, hashed, part_keys, received_by_part
-from crypto.protocols.transfers.programmable_oprf import FUNCTION, Store, receive_store, send_store
+from crypto.protocols.transfers.programmable_oprf import FUNCTION, Store, receive_store
 from link.session import Session
 from link.tasks import together
 
@@ -175,23 +175,18 @@ async def _next(parts: AsyncIterator[Any]) -> Any:
 
 async def _program(lane: Session, merger: str, points: PartedPoints, shares: Buckets, parts: Parts, room: Room) -> None:
     """Programs the shares into the function that the merger evaluates, and gives them up."""
-    hop, seeds = await own_key(lane, merger)
-    function, random = hop.lane(FUNCTION), hop.randomness("store")
-    programmed, number = Buckets(parts.number, _WORD, room), 0
+    masked = Buckets(parts.number, _WORD, room)
 
-    def differences(key: PartKey, part: int) -> None:
-        values = key.values(points.points(part), WORD_BYTES).view(_WORD)[:, 0]
-        programmed.put(part, values ^ shares.read(part))
+    def given(part: int) -> Programmed:
+        return points.points(part), shares.read(part)[:, None]
 
-    async for key in part_keys(function, merger, seeds, parts.capacity):
-        await lane.compute(differences, key, number)
-        number += 1
-        function.progress(function.path, number, parts.number)
+    def keep(part: int, _points: Points, values: Words) -> None:
+        masked.put(part, values[:, 0])
+
+    hop = await mask(lane, merger, parts, given, keep)
     shares.close()
-    for part in range(parts.number):
-        some, values = await lane.compute(lambda number: (points.points(number), programmed.read(number)), part)
-        await send_store(hop, merger, parts.layout, some, values[:, None], random)
-    programmed.close()
+    await send_stores(hop, merger, parts, lambda part: (points.points(part), masked.read(part)[:, None]))
+    masked.close()
 
 
 async def _opened(

@@ -39,7 +39,7 @@ class Alignment(Kind):
 
     async def run(self, session: Session, spec: JobSpec, data: Data, resources: Resources) -> Outcome:
         table, task = table_rows_of(spec, data, session.me), row_alignment(spec)
-        found = await align.align(session, table, task, resources.list_limits, resources.keeper)
+        found = await align.align(session, table, task, resources.list_limits)
         if found.rows is None:
             return Outcome(found.n_common, task.mode)
         own = await session.compute(align.positions_of, table, found.rows)
@@ -78,10 +78,10 @@ class Alignment(Kind):
         return spec.alignment.mode == "union"
 
     def resumes(self, spec: JobSpec) -> bool:
-        return align.goes_on(row_alignment(spec))
+        return True
 
     def refusals(self, spec: JobSpec) -> frozenset[str]:
-        return frozenset({"ids", *(["attempt"] if self.resumes(spec) else [])})
+        return frozenset({"ids"})
 
     def lead(self, spec: JobSpec) -> tuple[str, str]:
         return "Rows in common", "aligned together; no id left its owner"

@@ -91,7 +91,7 @@ class Columns(ItemsetsKind):
         return True
 
     def refusals(self, spec: JobSpec) -> frozenset[str]:
-        return frozenset({"attempt", "ids", "cells"})
+        return frozenset({"ids", "cells"})
 
     def check_columns(self, spec: JobSpec, columns: Mapping[str, Collection[str]]) -> None:
         if spec.groups:

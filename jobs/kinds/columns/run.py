@@ -17,5 +17,5 @@ async def run(session: Session, spec: JobSpec, data: Data, resources: Resources)
     """As `jobs.kinds.kind.Kind.run`."""
     table, task = table_rows_of(spec, data, session.me), await session.compute(vertical_mining, spec)
     least, limits = resources.least_count, resources.list_limits
-    found = await vertical.mine(session, table, task, least, resources.dealings, resources.keeper, limits)
+    found = await vertical.mine(session, table, task, least, resources.dealings, limits)
     return Outcome(found.n_rows, found.strategy, found_itemsets(spec, found.itemsets, found.rules))

@@ -8,7 +8,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crypto.primitives.scratch_file import ScratchLimits
-from crypto.protocols.alignment import alignment
 from crypto.protocols.alignment.list_limits import IN_MEMORY
 from crypto.protocols.sums.pairwise import PairwiseSecrets
 from link.session import Session
@@ -17,8 +16,7 @@ from mining.data.items.item_blocks import item_blocks
 from mining.data.items.item_columns import ItemRows, check_columns, item_columns
 from mining.data.table_rows import TableRows
 from mining.data.tables import Table
-from mining.joint.align import intersected
-from mining.joint.progress import KEEPS_NOTHING, LevelKeeper
+from mining.joint.align import intersected, united
 from mining.joint.vertical.grouped.groups import check_group_columns
 from mining.joint.vertical.names import open_names
 from mining.joint.vertical.parameters import VerticalMining
@@ -52,7 +50,6 @@ async def align(
     table: TableRows,
     task: VerticalMining,
     limits: ScratchLimits = IN_MEMORY,
-    keeper: LevelKeeper = KEEPS_NOTHING,
 ) -> Aligned:
     """Brings this party's rows into the common order.
 
@@ -62,7 +59,6 @@ async def align(
         table: This party's table.
         task: The public parameters.
         limits: What lists of ids may take at this party.
-        keeper: What this party has kept of earlier attempts, and how it keeps which rows are common.
 
     Raises:
         ConfigurationError: Two parties have a column of one name, nobody has one that the job names, the parties of a
@@ -80,11 +76,11 @@ async def align(
     ids = await session.compute(table.row_ids, task.normalisation)
     session.progress("alignment", 0, 1)
     if task.mode == "union":
-        rows = await alignment.union(session, secrets, ids, merger=task.merger, bound=task.bound, limits=limits)
+        rows = await united(session, secrets, ids, task.merger, task.bound, limits)
         presence = pack_bits(rows >= 0)
     else:
         presence = None
-        rows = await intersected(session, secrets, ids, task.merger, task.bound, limits, keeper)
+        rows = await intersected(session, secrets, ids, task.merger, task.bound, limits)
     session.progress("alignment", 1, 1)
     return Aligned(await session.compute(_items, table, task, rows), presence)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from crypto.protocols.alignment import disclosure as alignment_disclosure
 from link.disclosure import Declared, Learned
-from mining.joint import align, progress
+from mining.joint import align
 from mining.joint.collusion import NOBODY_ELSE
 from mining.joint.disclosure import infrequent, which_are_frequent
 from mining.joint.shared_rules import rules_learned, rules_openings
@@ -41,7 +41,7 @@ def openings(task: VerticalMining, parties: tuple[str, ...]) -> tuple[Declared, 
     receivers = everyone if task.disclose != "candidates" else outsiders
     if receivers:
         found.append(Declared("frequent", receivers, "whether each candidate is frequent", sums, "once per level"))
-    return (*found, *rules_openings(task, parties), progress.openings(parties))
+    return (*found, *rules_openings(task, parties))
 
 
 def learned(task: VerticalMining, parties: tuple[str, ...]) -> tuple[Learned, ...]:
@@ -79,7 +79,6 @@ def learned(task: VerticalMining, parties: tuple[str, ...]) -> tuple[Learned, ..
         *lines,
         *chosen_engine(task).learned(task, parties),
         *rules_learned(task, parties),
-        progress.learned(parties),
     )
 
 

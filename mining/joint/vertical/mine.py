@@ -10,10 +10,9 @@ Steps:
              decided on by number first, and the presence of all others is multiplied in, here and later
     level k  candidates are joined from the public frequent itemsets of level k − 1; an engine leaves the supports of
              those that span parties shared; one tally decides on all
-    kept     which of its rows are common after an intersection, and what a level has disclosed, is kept by every party.
-             Another attempt of a job that failed skips the alignment and the levels of which all have kept the result:
-             it has no candidates of theirs. Only where rules are decided on shares are the supports of the frequent
-             itemsets of these levels shared once more
+    kept     the alignment, N and each level are steps (`link.steps`): another attempt of a job that failed has no
+             candidates of levels that all have kept. Only where rules are decided on shares are the supports of the
+             frequent itemsets of these levels shared once more
 
 Rounds:     those of the alignment; then those of the engine and of a tally for each level; 3 more in another attempt.
 Output:     all itemsets whose support among the common rows is at least c, exactly as if the tables were joined.
@@ -28,6 +27,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,12 +39,13 @@ from crypto.protocols.products.outside_dealer import Dealings
 from crypto.protocols.sums.pairwise import PairwiseSecrets, agree
 from crypto.protocols.sums.secure_sum import secure_sum
 from link.errors import ConfigurationError, InputDataError, ProtocolViolation, shareable
+from link.journal import Known
 from link.session import Session
+from link.steps import step
 from mining.candidates import join, most_candidates
 from mining.data.table_rows import TableRows
 from mining.itemsets import Itemsets
 from mining.joint.parameters import JointItemsets
-from mining.joint.progress import KEEPS_NOTHING, MAX_LEVELS, KeptLevel, LevelKeeper, common_levels
 from mining.joint.shared_rules import decide_rules
 from mining.joint.tally import Counts, Tally, no_sum
 from mining.joint.vertical.aligned import Aligned, Conjunctions, align
@@ -68,7 +69,6 @@ async def mine(
     task: VerticalMining,
     least_count: int = 1,
     dealings: Dealings | None = None,
-    keeper: LevelKeeper = KEEPS_NOTHING,
     limits: ScratchLimits = IN_MEMORY,
 ) -> JointItemsets:
     """Runs this party's part.
@@ -79,7 +79,6 @@ async def mine(
         task: The public parameters, equal at all parties.
         least_count: This party's own floor for the least support of a frequent itemset.
         dealings: What this party has of the dealer, where the coordinator deals randomness.
-        keeper: What this party has kept of earlier attempts, and how it keeps what each level discloses.
         limits: What lists of ids may take at this party.
 
     Raises:
@@ -92,9 +91,9 @@ async def mine(
     """
     setup = Setup(session.lane("engine"), task, await agree(session.lane("keys")), pairs_of(session), dealings)
     with closing(start_engine(chosen_engine(task), setup)) as engine:
-        rows = align(session.lane("rows"), setup.secrets, table, task, limits, keeper)
+        rows = align(session.lane("rows"), setup.secrets, table, task, limits)
         aligned, _ = await beside(rows, engine.prepare(table.n_rows))
-        return await _mine(session, aligned, task, least_count, setup, engine, keeper)
+        return await _mine(session, aligned, task, least_count, setup, engine)
 
 
 async def mine_aligned(
@@ -104,12 +103,11 @@ async def mine_aligned(
     task: VerticalMining,
     least_count: int = 1,
     dealings: Dealings | None = None,
-    keeper: LevelKeeper = KEEPS_NOTHING,
 ) -> JointItemsets:
     """As `mine`, once rows are in the common order."""
     setup = Setup(session.lane("engine"), task, secrets, pairs_of(session), dealings)
     with closing(start_engine(chosen_engine(task), setup)) as engine:
-        return await _mine(session, aligned, task, least_count, setup, engine, keeper)
+        return await _mine(session, aligned, task, least_count, setup, engine)
 
 
 async def _mine(
@@ -119,13 +117,11 @@ async def _mine(
     least_count: int,
     setup: Setup,
     engine: Products,
-    keeper: LevelKeeper,
 ) -> JointItemsets:
     task = replace(task, compute=in_job_order(session.parties, task.compute))  # as the agreements of pairs have them
-    kept = await common_levels(session.lane("kept"), keeper, task.learners)
-    n_rows = kept[0].n_rows if kept else None
-    run = await _Run.begin(session, aligned, task, least_count, setup, engine, keeper, n_rows)
-    dictionary, conjunctions, levels = await run.go_on(kept) if kept else await run.items()
+    run = await _Run.begin(session, aligned, task, least_count, setup, engine)
+    dictionary, conjunctions, first = await run.items()
+    levels = [first]
     while task.allows(len(levels) + 1) and len(levels[-1].sets):
         levels.append(await run.level(dictionary, conjunctions, [level.sets for level in levels]))
     levels = [level for level in levels if len(level.sets)]
@@ -165,7 +161,6 @@ class _Run:
     task: VerticalMining
     tally: Tally
     engine: Products
-    keeper: LevelKeeper
 
     @property
     def me(self) -> str:
@@ -181,15 +176,16 @@ class _Run:
         least_count: int,
         setup: Setup,
         engine: Products,
-        keeper: LevelKeeper,
-        n_rows: int | None,
     ) -> _Run:
-        """Counts the common rows, unless an earlier attempt has opened their number, and derives c."""
-        if n_rows is None:
+        """Counts the common rows, and derives c."""
+
+        async def count() -> Known:
             if isinstance(engine, GroupedProducts):
                 await check_repeated(session.lane("repeated"), setup, engine.of_parties, aligned)
-            n_rows = await cls._common_rows(session, aligned, setup.secrets, engine, task.holders(session.parties))
-        elif aligned.presence is None and n_rows != aligned.n_positions:
+            return Known(await cls._common_rows(session, aligned, setup.secrets, engine, task.holders(session.parties)))
+
+        n_rows = int((await step(session, "common", count)).public)
+        if aligned.presence is None and n_rows != aligned.n_positions:
             raise ProtocolViolation(
                 "the parties have another number of rows in common than in an earlier attempt, so somebody's rows have "
                 "changed; check all nodes, and run the job again as a new one",
@@ -208,7 +204,7 @@ class _Run:
             (peer,) = set(task.compute) - {session.me}
             two_party = setup.pairs[peer]
         tally = Tally(session, setup.secrets, two_party, task, n_rows, min_count)
-        return cls(session, aligned, task, tally, engine, keeper)
+        return cls(session, aligned, task, tally, engine)
 
     @staticmethod
     async def _common_rows(
@@ -227,10 +223,30 @@ class _Run:
             raise no_sum(session)
         return int(total[0])
 
-    async def items(self) -> tuple[Dictionary, Conjunctions, list[_Level]]:
+    async def items(self) -> tuple[Dictionary, Conjunctions, _Level]:
         """The public dictionary of frequent items, this party's of them, and level 1."""
-        session, columns = self.session, self.aligned.columns
+        session, decided = self.session, list[tuple[Dictionary, Conjunctions, _Level]]()
         session.progress("itemsets of 1", 0, 1)
+
+        async def take() -> Known:
+            decided.append(await self._decide_items())
+            dictionary, _, level = decided[0]
+            places = dictionary.places.items()
+            names = [(party, [dictionary.items[place] for place in of_party]) for party, of_party in places]
+            return self._known(names, level.supports)
+
+        known = await step(session, "itemsets of 1", take)
+        session.progress("itemsets of 1", 1, 1)
+        if decided:
+            return decided[0]
+        names = {party: list(of_party) for party, of_party in known.public}
+        dictionary = dictionary_of(self.task.holders(session.parties), self.me, names)
+        number_of = {item: number for number, item in enumerate(self.aligned.columns.items)}
+        numbers = np.array([number_of.get(name, -1) for name in names[self.me]], np.int64)
+        return dictionary, await self._conjunctions(numbers), _Level(_singles(dictionary), None, known.learned)
+
+    async def _decide_items(self) -> tuple[Dictionary, Conjunctions, _Level]:
+        session, columns = self.session, self.aligned.columns
         if self.task.groups:
             numbers, addends, named = await self._decide_items_of_groups()
             dictionary = dictionary_of(self.task.holders(session.parties), self.me, named)
@@ -248,21 +264,11 @@ class _Run:
             ordered[dictionary.places[party]] = part
         supports = await self.tally.supports("level-1/supports", ordered)
         conjunctions = await self._conjunctions(numbers)
-        session.progress("itemsets of 1", 1, 1)
-        singles = np.arange(len(dictionary.items), dtype=np.int32)[:, None]
-        named = {party: [dictionary.items[place] for place in places] for party, places in dictionary.places.items()}
-        await self._keep(KeptLevel(self.tally.n_rows, singles, supports, named))
-        return dictionary, conjunctions, [_Level(singles, ordered, supports)]
+        return dictionary, conjunctions, _Level(_singles(dictionary), ordered, supports)
 
-    async def go_on(self, kept: tuple[KeptLevel, ...]) -> tuple[Dictionary, Conjunctions, list[_Level]]:
-        """As `items`, with all levels of which every party has kept the result."""
-        session, columns = self.session, self.aligned.columns
-        dictionary = dictionary_of(self.task.holders(session.parties), self.me, kept[0].names)
-        number_of = {item: number for number, item in enumerate(columns.items)}
-        numbers = np.array([number_of.get(name, -1) for name in kept[0].names[self.me]], np.int64)
-        conjunctions = await self._conjunctions(numbers)
-        session.progress(f"itemsets of {len(kept)}", 1, 1)
-        return dictionary, conjunctions, [_Level(level.sets, None, level.supports) for level in kept]
+    def _known(self, public: Any, supports: Counts | None) -> Known:
+        """The result of a level, of which supports are opened to the learners, if at all."""
+        return Known(public, supports, () if self.task.disclose == "frequent" else self.task.learners)
 
     async def shared_again(self, sets: Sets, dictionary: Dictionary, conjunctions: Conjunctions) -> Addends:
         """This party's addends of the supports of itemsets on which an earlier attempt has decided."""
@@ -272,21 +278,22 @@ class _Run:
         """The frequent itemsets of the next length, from those of all shorter ones."""
         session, frequent, length = self.session, found[-1], len(found) + 1
         limit = most_candidates(found[1:], length, self.task.max_candidates)
+        decided = list[Addends]()
         session.progress(f"itemsets of {length}", 0, 1)  # not how many: the coordinator need not learn the result
-        try:
-            sets = (await session.compute(join, frequent, limit)).sets
-        except EnumerationLimit:
-            raise _too_many(length, limit) from None
-        addends = await self._addends(f"level-{length}", sets, dictionary, conjunctions)
-        mask, supports = await self.tally.decide(f"level-{length}/decision", addends)
-        session.progress(f"itemsets of {length}", 1, 1)
-        await self._keep(KeptLevel(self.tally.n_rows, sets[mask], supports))
-        return _Level(sets[mask], addends[mask], supports)
 
-    async def _keep(self, level: KeptLevel) -> None:
-        """Keeps what is public from here on, before anything that follows from it leaves."""
-        if level.length <= MAX_LEVELS:
-            await self.session.compute(self.keeper.keep, level)
+        async def take() -> Known:
+            try:
+                sets = (await session.compute(join, frequent, limit)).sets
+            except EnumerationLimit:
+                raise _too_many(length, limit) from None
+            addends = await self._addends(f"level-{length}", sets, dictionary, conjunctions)
+            mask, supports = await self.tally.decide(f"level-{length}/decision", addends)
+            decided.append(addends[mask])
+            return self._known(sets[mask], supports)
+
+        known = await step(session, f"itemsets of {length}", take)
+        session.progress(f"itemsets of {length}", 1, 1)
+        return _Level(known.public, decided[0] if decided else None, known.learned)
 
     async def _addends(self, name: str, sets: Sets, dictionary: Dictionary, conjunctions: Conjunctions) -> Addends:
         """This party's addends of the supports of candidates over the public dictionary."""
@@ -350,6 +357,10 @@ class _Run:
         """Of this party's items; where it is in a group, of the group's, of which it may lack some."""
         made = Conjunctions.of_group if self.task.groups else Conjunctions.of
         return await self.session.compute(made, self.aligned, numbers)
+
+
+def _singles(dictionary: Dictionary) -> Sets:
+    return np.arange(len(dictionary.items), dtype=np.int32)[:, None]
 
 
 def _assemble(dictionary: Dictionary, levels: list[_Level], tally: Tally) -> Itemsets:

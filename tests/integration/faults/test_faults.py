@@ -60,11 +60,11 @@ BROKEN: tuple[tuple[str, Callable[[Frame], None], int, str], ...] = (
 
 
 def test_a_party_that_breaks_the_rules_is_named(tmp_path: Path, subtests: pytest.Subtests) -> None:
-    """At nodes that, each time, run the next job."""
+    """At nodes that, each time, go on to the next job, and run it where nothing is broken."""
 
     async def test() -> None:
         async with running(tmp_path, policy=f"max_unions = {4 * len(BROKEN)}\n") as nodes:
-            for lane, change, exit_code, words in BROKEN:
+            for number, (lane, change, exit_code, words) in enumerate(BROKEN):
                 with subtests.test(lane=lane, words=words):
                     wrap(nodes.nodes["south"], at(lane, change))
                     try:
@@ -73,7 +73,8 @@ def test_a_party_that_breaks_the_rules_is_named(tmp_path: Path, subtests: pytest
                         unwrap(nodes.nodes["south"])
                     assert (error.exit_code, words in error.message) == (exit_code, True), error
                     assert "south" in error.message
-                    await all_is_well(nodes)
+                    if number % 5 == 4:
+                        await all_is_well(nodes)
 
     asyncio.run(test())
 

@@ -7,7 +7,6 @@ import re
 import signal
 import time
 from contextlib import AsyncExitStack
-from itertools import product
 from pathlib import Path
 from typing import Any, Final, Literal, get_args
 
@@ -22,7 +21,7 @@ from coordinator.jobs.runner import draft, run_job
 from link.transports import grpc_transport
 from link.transports.grpc_errors import silent
 from mining.reference.pooled import brute_force
-from tests.examples import slowly
+from tests.examples import in_turn, slowly
 from tests.integration.processes import Organisations
 from tests.party.nodes import DATA, hold, running, weekly
 from tests.proxy import Proxy
@@ -31,6 +30,8 @@ pytestmark = pytest.mark.usefixtures("few_fakes")
 
 How = Literal["cut", "swallow"]
 HOW: Final[tuple[How, ...]] = get_args(How)
+CALLS: Final = ("propose", "start", "result")
+ANSWERED: Final = ((False, True), (True, False))  # in turn, so that every other case has each call, heard and not
 EVERYBODY = ("north", "south", "east")
 LONGER_S = 6.5  # than the five seconds for which a party once might be away
 SUPPORTS = brute_force([row for rows in DATA.values() for row in rows], 36)
@@ -65,7 +66,7 @@ def _breaking(
 
 @pytest.mark.parametrize(
     ("method", "answered"),
-    slowly(product(["propose", "start", "result"], [False, True]), now=[1, 2, 5]),
+    in_turn([(method, answered) for method in CALLS for answered in ANSWERED[CALLS.index(method) % 2]], 2),
     ids=lambda value: {False: "unheard", True: "unanswered"}.get(value, value),
 )
 def test_a_call_that_breaks_is_made_again(

@@ -24,6 +24,7 @@ from link.errors import ComineError
 from link.pki.authority import Authority, write_identity
 from link.pki.identity import Identity
 from link.pki.trust import Trust
+from tests.examples import in_turn
 from tests.integration.processes import Organisations
 from tests.party.nodes import DATA, Nodes, running, weekly
 
@@ -102,7 +103,7 @@ def test_a_certificate_that_would_end_before_the_job_is_refused_before_it_begins
     asyncio.run(test())
 
 
-@pytest.mark.parametrize("guilty", MEMBERS)
+@pytest.mark.parametrize("guilty", in_turn(MEMBERS, 2))
 def test_nodes_refuse_it_too_whatever_the_coordinator_does(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, guilty: str
 ) -> None:

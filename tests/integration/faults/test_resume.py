@@ -10,6 +10,7 @@ import sqlite3
 import time
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, closing
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -26,12 +27,14 @@ from jobs.results.result import Result
 from jobs.spec.job import JobSpec
 from link.core import Transport
 from link.errors import PeerError
+from link.journal import Journal, Step
 from link.pki.authority import Authority
 from link.pki.trust import Trust
 from link.receipts import LANE as RECEIPTS
-from mining.joint.progress import KeptLevel
+from link.version import WIRE_VERSION, software_version
 from mining.reference.pooled import brute_force
-from party.jobs.progress import keeper_of
+from party.server import Node
+from party.state.journals import Journals
 from protos.v1.control_pb2 import StartRequest
 from protos.v1.link_pb2 import Frame
 from tests.errors import fails
@@ -132,12 +135,21 @@ async def resume(nodes: Nodes, folder: JobFolder) -> Result:
     return await resume_job(folder, analyst(nodes), nodes.addresses)
 
 
+def journal_of(node: Node, folder: JobFolder) -> Journal:
+    journals = Journals.beside(node.store, node.name)
+    return journals.begin(bytes.fromhex(folder.id), f"{software_version()} {WIRE_VERSION}", again=True)
+
+
+def steps_of(node: Node, folder: JobFolder) -> Sequence[Step]:
+    return journal_of(node, folder).steps()
+
+
 def kept(nodes: Nodes, folder: JobFolder) -> dict[str, list[int]]:
     """By party, the lengths of the levels that it keeps."""
     found = {}
     for name, node in nodes.nodes.items():
-        levels = keeper_of(node.store, bytes.fromhex(folder.id), spec_of(), 2).kept or ()
-        found[name] = [level.length for level in levels]
+        named = [step.called for step in steps_of(node, folder)]
+        found[name] = [int(called.split()[-1]) for called in named if called.startswith("itemsets of")]
     return found
 
 
@@ -413,11 +425,9 @@ def test_a_party_that_kept_something_else_is_named(tmp_path: Path) -> None:
     async def test() -> None:
         async with federation(tmp_path) as nodes:
             folder = await lose(nodes)
-            store, job = nodes.nodes["east"].store, bytes.fromhex(folder.id)
-            keeper = keeper_of(store, job, spec_of(), 2)
-            assert keeper.kept is not None
-            two = keeper.kept[1]
-            keeper.keep(KeptLevel(two.n_rows, two.sets[1:], None))
+            journal = journal_of(nodes.nodes["east"], folder)
+            place, two = next((n, each) for n, each in enumerate(journal.steps()) if each.called == "itemsets of 2")
+            journal.keep(place, replace(two, known=replace(two.known, public=two.known.public[1:])))
             with fails("E400") as caught:
                 await resume(nodes, folder)
             assert caught.value.exit_code == 40
@@ -465,11 +475,11 @@ def test_a_proposal_that_has_expired_leaves_nothing_behind(tmp_path: Path) -> No
     asyncio.run(test())
 
 
-def levels_kept(folder: Path, name: str) -> int:
-    """How many levels the node of a party keeps, as its database tells another process."""
+def steps_kept(folder: Path, name: str) -> int:
+    """How many steps the node of a party keeps, as its database tells another process."""
     database = sqlite3.connect(f"file:{folder / 'state' / name / 'node.db'}?mode=ro", uri=True)
     try:
-        (number,) = database.execute("SELECT count(*) FROM levels").fetchone()
+        (number,) = database.execute("SELECT count(*) FROM journal WHERE what GLOB 'step *'").fetchone()
         return int(number)
     finally:
         database.close()
@@ -492,7 +502,7 @@ min_support = {LEAST}
     try:
         made.start()
         begun = made.begin("job.toml")
-        while levels_kept(tmp_path, "south") < 1:
+        while steps_kept(tmp_path, "south") < 3:
             assert begun.popen.poll() is None
             time.sleep(0.002)
         made.nodes["south"].kill()
@@ -502,10 +512,10 @@ min_support = {LEAST}
         refused_ = command("job", "result", "columns", *federation_file, cwd=tmp_path)
         assert refused_.code == 20
         made.start("south")
-        assert levels_kept(tmp_path, "south") >= 1
+        assert steps_kept(tmp_path, "south") >= 3
         resumed = command("job", "resume", "columns", *federation_file, "--out", "out", cwd=tmp_path)
         assert resumed.code == 0, resumed.err
-        assert [levels_kept(tmp_path, name) for name in COLUMNS] == [0, 0, 0]
+        assert [steps_kept(tmp_path, name) for name in COLUMNS] == [0, 0, 0]
         again = command("job", "resume", "columns", *federation_file, cwd=tmp_path)
         assert (again.code, "cannot be resumed: it has succeeded" in again.sentence) == (2, True)
     finally:

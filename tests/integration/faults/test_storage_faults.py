@@ -10,7 +10,6 @@ import errno
 import os
 import sqlite3
 from collections.abc import Callable, Iterable
-from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +24,7 @@ from link.pki.trust import Trust
 from party.jobs.job import ENDS
 from party.server import Node
 from protos.v1.control_pb2 import APPROVED, FAILED
+from tests.examples import in_turn
 from tests.party.nodes import Nodes, hold, refused, running, weekly
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("few_fakes")]
@@ -175,7 +175,7 @@ def test_a_disk_that_fails_at_any_write_is_told_and_accuses_nobody(
             await settled(nodes)
             usual = len(disk.writes)
             assert {"store", "ledger", "audit", "table", "result"} <= {write.split()[0] for write in disk.writes}
-            for turn, at in enumerate(count(0, 2 if dies else 1)):
+            for turn, at in enumerate([*in_turn(range(usual), 6 if dies else 3), usual]):
                 disk.plan(at, stays=turn % 2 == 1)
                 found = await job(nodes)
                 if not disk.refused:

@@ -23,8 +23,8 @@ from jobs.run import PartyRun
 from jobs.spec.job import JobSpec
 from jobs.statement import statement
 from link.errors import ComineError, ConfigurationError, InputDataError
+from link.steps import LABEL as AGAIN
 from mining.joint import align
-from mining.joint.progress import LABEL as AGAIN
 from mining.models.attributes import coded_columns
 from mining.models.kmeans import Clusters, stacked
 from mining.models.naive_bayes import NaiveBayes

@@ -71,10 +71,10 @@ class ModelsOfColumns(ModelsKind):
         return of_alignment(spec)
 
     def resumes(self, spec: JobSpec) -> bool:
-        return align.goes_on(row_alignment(spec))
+        return True
 
     def refusals(self, spec: JobSpec) -> frozenset[str]:
-        return frozenset({"domains", "ids", *(["attempt"] if self.resumes(spec) else [])})
+        return frozenset({"domains", "ids"})
 
     def check_columns(self, spec: JobSpec, columns: Mapping[str, Collection[str]]) -> None:
         one_holder_each([attribute.name for attribute in columns_of(model_parameters(spec))], columns)

@@ -27,7 +27,7 @@ async def run(session: Session, spec: JobSpec, data: Data, resources: Resources)
     table = table_rows_of(spec, data, session.me)
     task, common = await session.compute(model_parameters, spec), row_alignment(spec)
     held = await session.compute(held_attributes, table, columns_of(task))
-    placed = (await align.align(session, table, common, resources.list_limits, resources.keeper)).rows
+    placed = (await align.align(session, table, common, resources.list_limits)).rows
     assert placed is not None  # which only a cardinality does not reveal
     everywhere = common.mode == "intersection"
     aligned = await session.compute(AlignedAttributes.of, table, held, placed, everywhere=everywhere)

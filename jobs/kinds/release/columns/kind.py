@@ -50,7 +50,7 @@ class ReleaseOfColumns(ReleaseKind):
         return True
 
     def refusals(self, spec: JobSpec) -> frozenset[str]:
-        return super().refusals(spec) | {"attempt", "ids"}
+        return super().refusals(spec) | {"ids"}
 
     def engine(self, spec: JobSpec) -> str | None:
         return "ot"

@@ -21,5 +21,5 @@ async def run(session: Session, spec: JobSpec, data: Data, resources: Resources)
     table = table_of(spec, data, session.me)
     await session.compute(check_insensitive, spec, table, session.me)
     common, limits = row_alignment(spec), resources.list_limits
-    found = await anonymise_columns(session, table, task, common, limits, resources.keeper)
+    found = await anonymise_columns(session, table, task, common, limits)
     return found_release(task, found, session.parties)

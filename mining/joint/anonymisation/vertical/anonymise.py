@@ -48,7 +48,6 @@ from mining.joint.anonymisation.vertical.examination import VerticalExaminer
 from mining.joint.anonymisation.vertical.insiders import rows_read_by
 from mining.joint.anonymisation.vertical.local_pruning import prune_locally, spread
 from mining.joint.models.totals import no_rows
-from mining.joint.progress import KEEPS_NOTHING, LevelKeeper
 from mining.joint.tally import no_sum
 from mining.joint.vertical.parameters import in_job_order
 
@@ -61,7 +60,6 @@ async def anonymise_columns(
     task: JointAnonymisation,
     alignment: RowAlignment,
     limits: ScratchLimits = IN_MEMORY,
-    keeper: LevelKeeper = KEEPS_NOTHING,
 ) -> JointRelease:
     """Runs one party's part.
 
@@ -71,7 +69,6 @@ async def anonymise_columns(
         task: The public parameters, equal at all parties.
         alignment: How rows are aligned; `intersection`.
         limits: What lists of ids may take at this party.
-        keeper: What this party has kept of earlier attempts, and how it keeps which rows are common.
 
     Raises:
         ConfigurationError: No node satisfies, a column is at no party or at two, or a model or rule is not offered for
@@ -82,7 +79,7 @@ async def anonymise_columns(
     check(task, alignment)
     task = replace(task, compute=in_job_order(session.parties, task.compute))
     models = offered(task.requirements)
-    placed = (await align(session, table, alignment, limits, keeper)).rows
+    placed = (await align(session, table, alignment, limits)).rows
     assert placed is not None  # an intersection shows them
     session = session.lane("anonymisation")
     if not len(placed):

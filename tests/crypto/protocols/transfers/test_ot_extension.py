@@ -56,7 +56,8 @@ def run(sender: Part, receiver: Part, *, k: int = 2, seed: int = 0, frames: list
         return seeds, await receiver(session.lane("ot"), seeds)
 
     observe = None if frames is None else frames.append
-    out = run_parties([SENDER, RECEIVER], {SENDER: sending, RECEIVER: receiving}, seed=seed, observe=observe)
+    parts = {SENDER: sending, RECEIVER: receiving}
+    out = run_parties([SENDER, RECEIVER], parts, seed=seed, observe=observe, groups=True)
     return out[SENDER], out[RECEIVER]
 
 

@@ -49,7 +49,7 @@ def test_the_statement_names_all_that_is_opened_and_what_follows() -> None:
     found = statement(job(PARTIES[:2]))
     assert {line.label for line in found.declared} == {
         *("size classes", "intersection", "columns", "local verdicts", "open levels", "losses"),
-        *("verdicts", "classes", "joined rows", "release", "levels_kept"),
+        *("verdicts", "classes", "joined rows", "release", "steps_kept"),
     }
     suppressing = statement(job(PARTIES[:2], max_suppression="0.1"))
     added = {line.label for line in suppressing.declared} - {line.label for line in found.declared}

@@ -15,12 +15,12 @@ from crypto.protocols.comparison.two_party import pairs_of
 from crypto.protocols.sums.pairwise import agree
 from link.errors import ConfigurationError, MalformedMessage, ProtocolViolation
 from link.session import Session
+from link.steps import LABEL as AGAIN
 from mining.joint.align import RowAlignment
 from mining.joint.anonymisation.vertical import assembly, local_pruning
 from mining.joint.anonymisation.vertical.columns import Axis
 from mining.joint.anonymisation.vertical.contingency import ContingencyTables
 from mining.joint.anonymisation.vertical.disclosure import openings
-from mining.joint.progress import LABEL as AGAIN
 from protos.v1.link_pb2 import Frame
 from tests.errors import fails
 from tests.mining.joint.anonymisation.anonymisation_world import AGES, PARTIES, SEXES, TOWNS, Cells, people, task

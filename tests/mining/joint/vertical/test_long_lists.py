@@ -18,10 +18,10 @@ from crypto.protocols.alignment.disclosure import Mode
 from jobs.loading import job_of
 from jobs.spec.job import JobSpec
 from jobs.union_limit import blurred_merges
+from link.steps import LABEL as AGAIN
 from mining.data.formats.table_readers import table_from_arrow
 from mining.data.tables import Table
 from mining.joint.align import RowAlignment, collusion, learned, openings, worst
-from mining.joint.progress import LABEL as AGAIN
 from protos.v1.link_pb2 import Frame, Opening
 from tests.examples import examples
 from tests.mining.joint.vertical.test_align import MODES, places, run

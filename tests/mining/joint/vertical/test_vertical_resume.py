@@ -13,9 +13,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crypto.protocols.sums.pairwise import agree
+from link.journal import MemoryJournal, Step
 from link.session import Session
+from link.steps import begin
+from link.steps import openings as steps_openings
 from mining.joint.parameters import JointItemsets, RuleParameters
-from mining.joint.progress import LABEL, MAX_LEVELS, KeptLevel, LevelKeeper
 from mining.joint.vertical.aligned import Aligned
 from mining.joint.vertical.choice import is_dealt
 from mining.joint.vertical.disclosure import openings
@@ -28,7 +30,8 @@ from tests.mining.joint.vertical.test_vertical import columns_of, tables
 from tests.mining.joint.vertical.vertical_world import dealings_of, helper_of
 from tests.world import run_parties
 
-Kept = dict[str, tuple[KeptLevel, ...]]
+Kept = dict[str, tuple[Step, ...]]
+COMMON = 1  # the step before the first level
 
 
 def attempt(
@@ -39,23 +42,25 @@ def attempt(
     seed: int = 0,
     observe: Callable[[Frame], None] = lambda frame: None,
 ) -> tuple[dict[str, JointItemsets], Kept]:
-    """One attempt: each party's outcome, and the levels that it had kept at the end."""
+    """One attempt: each party's outcome, and the steps that it had kept at the end."""
     parties = tuple(data)
-    now = {party: {} if kept is None else {level.length: level for level in kept[party]} for party in parties}
+    journals = {party: MemoryJournal(() if kept is None else kept[party]) for party in parties}
     dealt = dealings_of(parties, seed) if is_dealt(task, parties) else {}
 
     async def role(session: Session) -> JointItemsets:
         lane, me = session.lane("task"), session.me
-
-        def keep(level: KeptLevel) -> None:
-            now[me][level.length] = KeptLevel.unpack(level.pack())
-
-        keeper = LevelKeeper(None if kept is None else kept[me], keep)
+        await begin(session, journals[me])
         secrets = await agree(lane.lane("keys"))
-        return await mine_aligned(lane, secrets, data[me], task, dealings=dealt.get(me), keeper=keeper)
+        return await mine_aligned(lane, secrets, data[me], task, dealings=dealt.get(me))
 
-    outcome = run_parties(parties, role, declared=openings(task, parties), observe=observe, seed=seed, deadline_s=240)
-    return outcome, {party: tuple(levels[length] for length in sorted(levels)) for party, levels in now.items()}
+    declared = (*openings(task, parties), steps_openings(parties))
+    number = 1 if kept is None else 2
+    outcome = run_parties(parties, role, declared=declared, observe=observe, seed=seed, deadline_s=240, attempt=number)
+    return outcome, {party: tuple(Step.unpack(each.pack()) for each in journals[party].kept) for party in parties}
+
+
+def levels_of(steps: tuple[Step, ...]) -> list[Step]:
+    return [step for step in steps if "itemsets of" in step.name]
 
 
 def found(outcome: JointItemsets) -> Any:
@@ -105,7 +110,9 @@ def test_an_attempt_from_any_level_gives_what_one_without_a_failure_gives(
     columns = {party: columns_of(bits[party], presence[party], everywhere=mode == "intersection") for party in parties}
     first, kept = attempt(columns, task)
     assert all(
-        (level.supports is None) == (disclose == "frequent" or p not in learners) for p in kept for level in kept[p]
+        (level.known.learned is None) == (disclose == "frequent" or p not in learners)
+        for p in kept
+        for level in levels_of(kept[p])
     )
     came = {party: levels[: data.draw(st.integers(0, len(levels)))] for party, levels in kept.items()}
     again, kept_again = attempt(columns, task, came, seed=1)
@@ -121,9 +128,9 @@ def test_an_attempt_from_any_level_gives_what_one_without_a_failure_gives(
 def test_another_attempt_sends_nothing_of_the_levels_that_were_kept(mode: Mode, disclose: Any, k: int) -> None:
     data, task = people(mode == "intersection"), task_of(mode, disclose=disclose)
     _, kept = attempt(data, task)
-    assert len(kept["a"]) > 3
+    assert len(levels_of(kept["a"])) > 3
     frames: list[Frame] = []
-    attempt(data, task, {party: levels[:k] for party, levels in kept.items()}, seed=1, observe=frames.append)
+    attempt(data, task, {party: steps[: COMMON + k] for party, steps in kept.items()}, seed=1, observe=frames.append)
     lanes = {frame.lane for frame in frames}
     past = [lane for lane in lanes if any(f"/level-{j}" in lane for j in range(1, k + 1))]
     assert past == []
@@ -137,7 +144,9 @@ def test_with_rules_only_supports_of_frequent_itemsets_are_shared_again() -> Non
     data, task = people(), task_of(disclose="frequent", rules=rules)
     first, kept = attempt(data, task)
     frames: list[Frame] = []
-    again, _ = attempt(data, task, {party: levels[:2] for party, levels in kept.items()}, seed=1, observe=frames.append)
+    again, _ = attempt(
+        data, task, {party: steps[: COMMON + 2] for party, steps in kept.items()}, seed=1, observe=frames.append
+    )
     assert found(again["a"]) == found(first["a"])
     past = {frame.lane for frame in frames if "/level-1" in frame.lane or "/level-2" in frame.lane}
     assert past
@@ -167,23 +176,27 @@ def test_what_another_attempt_opens_shows_supports_to_no_outsider() -> None:
     _, kept = attempt(people(), task_of())
     others = dict(kept)
     for learner in "ab":
-        others[learner] = tuple(replace(level, supports=level.supports + 1) for level in kept[learner])
+        others[learner] = tuple(
+            each if each.known.learned is None else changed(each, learned=each.known.learned + 1)
+            for each in kept[learner]
+        )
     before, after = sent(kept), sent(others)
     assert {pair for pair in before if before[pair] != after[pair]} == {("a", "b"), ("b", "a")}
 
 
-def damaged(levels: tuple[KeptLevel, ...], what: str) -> tuple[KeptLevel, ...]:
-    """Another result of level 2."""
-    one, two, *rest = levels
+def changed(step: Step, **known: Any) -> Step:
+    return replace(step, known=replace(step.known, **known))
+
+
+def damaged(steps: tuple[Step, ...], what: str) -> tuple[Step, ...]:
+    """Another result of the common rows, or of level 2."""
+    rows, one, two, *rest = steps
     if what == "sets":
-        return (
-            one,
-            replace(two, sets=two.sets[1:], supports=None if two.supports is None else two.supports[1:]),
-            *rest,
-        )
+        fewer = None if two.known.learned is None else two.known.learned[1:]
+        return (rows, one, changed(two, public=two.known.public[1:], learned=fewer), *rest)
     if what == "supports":
-        return (one, replace(two, supports=two.supports + 1), *rest)  # type: ignore[operator]
-    return (replace(one, n_rows=one.n_rows + 1), two, *rest)
+        return (rows, one, changed(two, learned=two.known.learned + 1), *rest)
+    return (changed(rows, public=rows.known.public + 1), one, two, *rest)
 
 
 @pytest.mark.parametrize(("liar", "what"), [("b", "sets"), ("b", "supports"), ("b", "rows"), ("c", "sets")])
@@ -198,28 +211,16 @@ def test_a_party_that_kept_another_result_is_named(liar: str, what: str) -> None
 
 def test_other_rows_than_before_end_the_attempt() -> None:
     _, kept = attempt(people(), task_of())
-    fewer = {party: tuple(replace(level, n_rows=PEOPLE + 1) for level in levels) for party, levels in kept.items()}
+    fewer = {party: damaged(steps, "rows") for party, steps in kept.items()}
     with fails("E400"):
         attempt(people(), task_of(), fewer, seed=1)
 
 
-def test_a_party_that_tells_of_too_many_levels_is_named() -> None:
-    async def liar(session: Session) -> None:
-        lane = session.lane("task").lane("kept")
-        await lane.open(LABEL, np.array([MAX_LEVELS + 1], np.uint32))
-        await lane.receive_opened("a", LABEL, np.uint32, (1,))
-
-    async def honest(session: Session) -> None:
-        from mining.joint.progress import common_levels
-
-        await common_levels(session.lane("task").lane("kept"), LevelKeeper(()), ("a",))
-
-    with fails("E402") as caught:
-        run_parties(("a", "b"), {"a": honest, "b": liar}, declared=openings(task_of(), ("a", "b")))
-    assert caught.value.party == "b"
-
-
-@given(st.binary(max_size=60))
-def test_bytes_that_are_no_level_are_refused(junk: bytes) -> None:
-    with pytest.raises(ValueError):  # noqa: PT011 - what json says is its own
-        KeptLevel.unpack(junk)
+def test_a_level_that_gives_something_else_than_before_ends_the_attempt() -> None:
+    """Party b has lost its journal, and brings other rows."""
+    data, task = people(), task_of()
+    _, kept = attempt(data, task)
+    full = {item: [True] * PEOPLE for item in ("b0=v", "b1=v")}
+    held = {**data, "b": columns_of(full, [True] * PEOPLE, everywhere=True)}
+    with fails("E400"):
+        attempt(held, task, {**kept, "b": ()}, seed=1)

@@ -1,0 +1,202 @@
+"""The journals of jobs that can go on after a failure: sealed in `node.db`, each under a key in a file of its own.
+
+What a journal holds is known to this party anyway, or is a coin of its own; still nobody else is to read it. Its key is
+beside the database, in `journals/JOB_ID.key`, and is removed with it. So whoever gets a copy of `node.db` alone reads
+nothing, and once a job has ended for good no copy of the database that was made on the way can be read, nor what SQLite
+leaves in free pages and in its log. Whoever may read the whole state folder while the job can go on reads it, and
+whoever can bring back removed files from the disk.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Collection, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from cryptography.exceptions import InvalidTag
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+
+from crypto.primitives.randomness import Randomness
+from link.errors import ConfigurationError, ResourceError, VersionMismatch
+from link.files.private_file import replace_private
+from link.journal import Journal, Step
+from party.state.database import Held
+from party.state.node_database import NodeTables
+from protos.v1.control_pb2 import JobState
+
+JOURNAL_BYTES: Final = 256 << 20  # of the steps of one job
+FOLDER: Final = "journals"
+_KEY_BYTES: Final = 32
+_NONCE_BYTES: Final = 12
+_STEP: Final = "step {:06}"
+
+
+class Journals(NodeTables):
+    """The journals of one party.
+
+    Args:
+        path: Of the database.
+        opened: It, open.
+        me: This party.
+        most: Bytes that the steps of one job may take.
+    """
+
+    def __init__(self, path: Path, opened: Held, me: str, most: int = JOURNAL_BYTES) -> None:
+        super().__init__(path, opened)
+        self.me, self.folder, self.most = me, path.parent / FOLDER, most
+
+    def begin(self, job_id: bytes, version: str, *, again: bool) -> Journal:
+        """The journal of a job.
+
+        Args:
+            job_id: The job.
+            version: Of what will read it.
+            again: Whether this is not its first attempt.
+
+        Raises:
+            VersionMismatch: What it holds was written by another version.
+            ConfigurationError: Its key is lost.
+            ResourceError: The key cannot be kept.
+        """
+        if not again:
+            self.forget(job_id)
+        rows = self._rows("SELECT DISTINCT version FROM journal WHERE job_id = ?", job_id)
+        if any(written != version for (written,) in rows):
+            raise VersionMismatch(
+                f"{self.me} has had another version of comine since an earlier attempt of this job, so the job cannot "
+                "go on; run it again as a new one",
+                party=self.me,
+            )
+        file = self._file(job_id)
+        try:
+            if rows or file.exists():
+                key = file.read_bytes()
+            else:
+                self.folder.mkdir(mode=0o700, exist_ok=True)
+                key = Randomness.from_os().bytes(_KEY_BYTES)
+                replace_private(file, key)
+        except FileNotFoundError:
+            raise _unreadable(job_id) from None
+        except OSError as error:
+            raise ResourceError(
+                f"the key of a job's journal, {file}, cannot be kept ({error.strerror}); see to the disk and its owner"
+            ) from None
+        if len(key) != _KEY_BYTES:
+            raise _unreadable(job_id)
+        return _JobJournal(self, job_id, version, AESGCM(key))
+
+    def forget(self, job_id: bytes) -> None:
+        """Forgets the journal of one job; its key goes first."""
+        self._forget_key(self._file(job_id))
+        self._rows("DELETE FROM journal WHERE job_id = ?", job_id)
+
+    def keep_only(self, states: Collection[JobState.ValueType], now: float) -> None:
+        """Forgets the journals of all jobs but those in some states whose proposals have not expired."""
+        names = [JobState.Name(state) for state in states]
+        places = ", ".join("?" * len(names))
+        open_jobs = f"SELECT job_id FROM jobs WHERE expiry > ? AND state IN ({places})"  # noqa: S608
+        keys = list(self.folder.glob("*.key")) if self.folder.is_dir() else []
+        if keys:
+            kept = {self._file(job_id) for (job_id,) in self._rows(open_jobs, now, *names)}
+            for file in keys:
+                if file not in kept:
+                    self._forget_key(file)
+        self._rows(f"DELETE FROM journal WHERE job_id NOT IN ({open_jobs})", now, *names)  # noqa: S608
+
+    def next_stale(self) -> float | None:
+        """When the first proposal expires of which there is a journal; None where there is none."""
+        found = "SELECT min(expiry) FROM jobs WHERE job_id IN (SELECT job_id FROM journal)"
+        ((expiry,),) = self._rows(found)
+        return None if expiry is None else float(expiry)
+
+    def read(self, job_id: bytes, what: str) -> list[tuple[str, bytes]]:
+        """What is in a journal under names of a form, in their order."""
+        rows = "SELECT what, sealed FROM journal WHERE job_id = ? AND what GLOB ? ORDER BY what"
+        return [(name, sealed) for name, sealed in self._rows(rows, job_id, what)]
+
+    def write_step(self, job_id: bytes, version: str, what: str, sealed: bytes) -> bool:
+        """Writes a step, in place of what is there and behind it; False where that would be too much."""
+        with self._changing() as connection:
+            steps = "job_id = ? AND what GLOB 'step *' AND what"
+            connection.execute(f"DELETE FROM journal WHERE {steps} >= ?", (job_id, what))  # noqa: S608
+            size = f"SELECT ifnull(sum(length(sealed)), 0) FROM journal WHERE {steps} < ?"  # noqa: S608
+            ((before,),) = connection.execute(size, (job_id, what))
+            if int(before) + len(sealed) > self.most:
+                return False
+            connection.execute("INSERT INTO journal VALUES (?, ?, ?, ?)", (job_id, what, version, sealed))
+        return True
+
+    def write_secret(self, job_id: bytes, version: str, what: str, sealed: bytes) -> bytes:
+        """Writes a secret where there is none of that name, and returns what is there."""
+        with self._changing() as connection:
+            connection.execute("INSERT OR IGNORE INTO journal VALUES (?, ?, ?, ?)", (job_id, what, version, sealed))
+            rows = connection.execute("SELECT sealed FROM journal WHERE job_id = ? AND what = ?", (job_id, what))
+            return bytes(rows.fetchone()[0])
+
+    def _rows(self, statement: str, *values: Any) -> list[tuple[Any, ...]]:
+        with self._using() as connection:
+            return connection.execute(statement, values).fetchall()
+
+    def _file(self, job_id: bytes) -> Path:
+        return self.folder / f"{job_id.hex()}.key"
+
+    @staticmethod
+    def _forget_key(file: Path) -> None:
+        try:
+            file.unlink(missing_ok=True)
+        except OSError as error:
+            raise ResourceError(
+                f"the key of a job's journal, {file}, cannot be removed ({error.strerror}); see to the disk and its "
+                "owner"
+            ) from None
+
+
+class _JobJournal:
+    """The journal of one job."""
+
+    def __init__(self, journals: Journals, job_id: bytes, version: str, cipher: AESGCM) -> None:
+        self._journals, self._job_id, self._version, self._cipher = journals, job_id, version, cipher
+
+    def steps(self) -> Sequence[Step]:
+        found = list[Step]()
+        for what, sealed in self._journals.read(self._job_id, "step *"):
+            if what != _STEP.format(len(found)):
+                break
+            try:
+                found.append(Step.unpack(self._unsealed(what, sealed)))
+            except ValueError:
+                raise _unreadable(self._job_id) from None
+        return found
+
+    def keep(self, place: int, step: Step) -> bool:
+        what = _STEP.format(place)
+        with contextlib.suppress(ResourceError):  # a job may end well on a full disk, if without another attempt
+            return self._journals.write_step(self._job_id, self._version, what, self._sealed(what, step.pack()))
+        return False
+
+    def secret(self, name: str, fresh: bytes) -> bytes:
+        what = f"secret {name}"
+        sealed = self._journals.write_secret(self._job_id, self._version, what, self._sealed(what, fresh))
+        return self._unsealed(what, sealed)
+
+    def _sealed(self, what: str, plain: bytes) -> bytes:
+        nonce = Randomness.from_os().bytes(_NONCE_BYTES)
+        return nonce + self._cipher.encrypt(nonce, plain, self._bound_to(what))
+
+    def _unsealed(self, what: str, sealed: bytes) -> bytes:
+        nonce, body = sealed[:_NONCE_BYTES], sealed[_NONCE_BYTES:]
+        try:
+            return self._cipher.decrypt(nonce, body, self._bound_to(what))
+        except (InvalidTag, ValueError):
+            raise _unreadable(self._job_id) from None
+
+    def _bound_to(self, what: str) -> bytes:
+        return b"\0".join((b"comine.journal/1", self._job_id, self._version.encode(), what.encode()))
+
+
+def _unreadable(job_id: bytes) -> ConfigurationError:
+    return ConfigurationError(
+        f"what is kept of job {job_id.hex()[:12]} for another attempt cannot be read: its key or the job database was "
+        "lost or damaged; run the job again as a new one"
+    )
