@@ -96,7 +96,8 @@ def statement(spec: JobSpec) -> Statement:
     kind, parties = kind_of(spec), spec.job.parties
     own = kind.disclosure(spec)
     again = kind.resumes(spec)
-    known = (*own.learned, *([steps.learned(parties)] if again else []))
+    noise: steps.Noise = "repeated" if kind.estimates else "drawn anew" if kind.unions(spec).merges else "none"
+    known = (*own.learned, *([steps.learned(parties, noise)] if again else []))
     return Statement(
         adversary="semi-honest: every party follows the protocol and may study all it sees",
         collusion=own.collusion,

@@ -15,8 +15,8 @@ Leakage:    how far each party had come when the attempt before ended. All else 
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
-from typing import Final
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Final, Literal
 
 import numpy as np
 
@@ -28,6 +28,13 @@ from link.session import Session
 MAX_ATTEMPTS: Final = 5  # of a job
 LABEL: Final = "steps_kept"
 _DIGEST_BYTES: Final = 32
+
+Noise = Literal["none", "repeated", "drawn anew"]
+_NOISE: Final[Mapping[Noise, str]] = {
+    "none": "",
+    "repeated": ", with the very same noise, so that all attempts together cost a record what one costs",
+    "drawn anew": ", but noise in what the merger of a union sees is drawn anew, so its ε adds up over the attempts",
+}
 
 
 async def begin(session: Session, journal: Journal) -> None:
@@ -83,22 +90,32 @@ async def step(session: Session, name: str, take: Callable[[], Awaitable[Known]]
     return known
 
 
-async def secret(session: Session, name: str) -> bytes:
+async def secret(session: Session, name: str, inputs: bytes) -> bytes:
     """32 secret bytes of this party, the same in all attempts of the job: coins for what is noised in this step.
 
     Another attempt that draws all its coins from them repeats the very same noise on the very same values, so that it
     tells nothing more. They are for nothing else: masks, keys and shares come from `Session.randomness`, since a mask
-    that meets two values reveals their difference.
+    that meets two values reveals their difference. For the same reason they are bound to what is noised.
 
     Args:
         session: The lane to which the step belongs.
         name: Of the step, used once on this lane.
+        inputs: 32 bytes, a digest of all that the noise is for, but this party's rows.
 
     Raises:
+        ProtocolViolation: In an earlier attempt they were for something else.
         ComineError: They cannot be kept, or those of an earlier attempt are lost.
     """
     journal, fresh = session.core.steps.journal, session.randomness(f"secret {name}").bytes(SECRET_BYTES)
-    return fresh if journal is None else await session.compute(journal.secret, f"{session.path}/{name}", fresh)
+    if journal is None:
+        return fresh
+    whole = f"{session.path}/{name}"
+    if await session.compute(journal.secret, f"{whole} for", inputs) != inputs:
+        raise ProtocolViolation(
+            f"the draw of '{name}' would be for something else than in an earlier attempt of this job, and two draws "
+            f"would reveal more than the job may; {session.me} draws none, so run the job again as a new one"
+        )
+    return await session.compute(journal.secret, whole, fresh)
 
 
 async def _common(session: Session, kept: Sequence[Step]) -> int:
@@ -143,12 +160,16 @@ def openings(parties: Sequence[str]) -> Declared:
     return Declared(LABEL, frozenset(parties), what, 1 + MAX_STEPS, "at the start of another attempt")
 
 
-def learned(parties: Sequence[str]) -> Learned:
-    """What another attempt reveals."""
+def learned(parties: Sequence[str], noise: Noise) -> Learned:
+    """What another attempt reveals.
+
+    Args:
+        parties: Of the job.
+        noise: What becomes of noise in what is taken anew.
+    """
     what = "if the job goes on after a failure, how far each party had come, and again what the next steps reveal"
     detail = (
         f"where the job goes on after a failure, in at most {MAX_ATTEMPTS} attempts in all: how far each party had "
-        "come; and again what the steps reveal that not all parties have kept. On the same rows that is the same, but "
-        "noise in what the merger of a union sees is drawn anew, so its ε adds up over the attempts"
+        "come; and again what the steps reveal that not all parties have kept. On the same rows that is the same"
     )
-    return Learned(tuple(parties), "size", what, detail)
+    return Learned(tuple(parties), "size", what, detail + _NOISE[noise])

@@ -67,6 +67,9 @@ class EstimatesKind(ItemsetsKind):
     def unions(self, spec: JobSpec) -> Unions:
         return Unions(taken=False, merges=0, bound=spec.union.bound)
 
+    def resumes(self, spec: JobSpec) -> bool:
+        return True
+
     def refusals(self, spec: JobSpec) -> frozenset[str]:
         return frozenset({"names" if spec.itemsets.catalogue is None else "strangers"})
 

@@ -199,7 +199,10 @@ class Kind(ABC):
         """The unions and alignments that a job takes."""
 
     def resumes(self, spec: JobSpec) -> bool:
-        """Whether parties keep what is disclosed on the way, so that another attempt can go on from there."""
+        """Whether parties keep what is disclosed on the way, so that another attempt can go on from there.
+
+        It may be so under noise only if all of it comes from `mining.joint.coins`: a job is charged for one draw.
+        """
         return False
 
     @abstractmethod

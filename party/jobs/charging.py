@@ -9,12 +9,15 @@ from jobs.kinds.registry import opens
 from jobs.union_limit import blurred_merges
 from party.jobs.context import JobContext
 from party.jobs.job import Job
+from party.jobs.progress import open_journal
 from party.services.anonymization.releases import Releases
 from party.state.ledger import Entry, Ledger
 
 
 def charge_start(context: JobContext, job: Job, attempt: int, now: float) -> None:
     """Charges a start; it is on disk when this returns, before anything of the job can leave.
+
+    Under noise the first start of a job is charged for all, whose coins its journal has: that is there before.
 
     Args:
         context: What the node's jobs share.
@@ -24,10 +27,13 @@ def charge_start(context: JobContext, job: Job, attempt: int, now: float) -> Non
 
     Raises:
         PolicyDenied: As many releases of the same rows as may be made have begun meanwhile.
-        ComineError: It cannot be written, so the job must not start.
+        ComineError: It cannot be written, or what an earlier start has drawn is lost, so the job must not start.
     """
     named = job.spec.job
     cost, merges = charge(job.spec), blurred_merges(job.spec)
+    before = [entry for entry in context.ledger.of_job(job.id) if entry.attempt != attempt]
+    drawn = any(entry.charge.epsilon is not None for entry in before)
+    open_journal(context.journals, job.id, job.spec, attempt, charged=drawn)
     context.ledger.record(Entry(job.id, attempt, now, named.dataset, named.name, job.coordinator, cost, merges))
     if opens(job.spec, "release"):  # last: a start that is not charged uses up no release
         most = context.consent.judge.policy_of(job.spec).max_releases

@@ -68,7 +68,7 @@ async def _with_data(context: JobContext, job: Job, attempt: int, data: Data, tr
     resources = Resources(
         least_count=policy.min_count or 1,
         dealings=job.dealings,
-        journal=await asyncio.to_thread(journal_of, context.journals, job.id, job.spec, attempt, rows),
+        journal=await asyncio.to_thread(journal_of, context.journals, job.id, job.spec, rows),
         spool_limits=context.spool_limits,
         list_limits=context.list_limits,
     )

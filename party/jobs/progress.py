@@ -13,25 +13,47 @@ from typing import Final
 from jobs.resumption import goes_on, hindrance, lost
 from jobs.spec.job import JobSpec
 from link.errors import InputDataError, PeerError, UnexpectedMessage
-from link.journal import Journal
+from link.journal import SECRET_BYTES, Journal
 from link.steps import MAX_ATTEMPTS
 from link.version import WIRE_VERSION, software_version
 from party.state.journals import Journals
 from party.state.store import Record
 from protos.v1.control_pb2 import APPROVED, CANCELLED, FAILED, RELEASING, RUNNING
 
+_BEGUN: Final = "begun"  # under which a journal has something from the first start on
 _ROWS: Final = "rows"  # under which a journal has their digest: jobs that noise protects are noted nowhere else
 _OPEN: Final = (APPROVED, RUNNING, RELEASING, FAILED, CANCELLED)
 
 
-def journal_of(journals: Journals, job_id: bytes, spec: JobSpec, attempt: int, data_digest: bytes) -> Journal | None:
-    """The journal of a job; None of one that cannot go on.
+def open_journal(journals: Journals, job_id: bytes, spec: JobSpec, attempt: int, *, charged: bool) -> None:
+    """Opens the journal of a job that starts, before the start is charged.
 
     Args:
         journals: Of this party.
         job_id: The job.
         spec: It.
         attempt: Counts its starts.
+        charged: Whether an earlier start was charged for noise, which this one must not draw anew.
+
+    Raises:
+        VersionMismatch: What it holds was written by another version of comine.
+        ConfigurationError: It cannot be read, or what an earlier start has drawn is lost.
+        ResourceError: It cannot be written.
+    """
+    if not goes_on(spec):
+        return
+    if charged:
+        journals.check_begun(job_id)
+    journals.begin(job_id, _version(), again=attempt > 1).secret(_BEGUN, bytes(SECRET_BYTES))
+
+
+def journal_of(journals: Journals, job_id: bytes, spec: JobSpec, data_digest: bytes) -> Journal | None:
+    """The journal of a job that has started; None of one that cannot go on.
+
+    Args:
+        journals: Of this party.
+        job_id: The job.
+        spec: It.
         data_digest: Of the rows on which it runs.
 
     Raises:
@@ -42,7 +64,7 @@ def journal_of(journals: Journals, job_id: bytes, spec: JobSpec, attempt: int, d
     """
     if not goes_on(spec):
         return None
-    journal = journals.begin(job_id, f"{software_version()} {WIRE_VERSION}", again=attempt > 1)
+    journal = journals.begin(job_id, _version(), again=True)
     if journal.secret(_ROWS, data_digest) != data_digest:
         raise _changed(journals.me)
     return journal
@@ -79,6 +101,10 @@ def forget(journals: Journals, job_id: bytes, attempt: int, error_code: str = ""
 def forget_stale(journals: Journals, now: float) -> None:
     """Forgets the journals of all jobs that cannot go on any more."""
     journals.keep_only(_OPEN, now)
+
+
+def _version() -> str:
+    return f"{software_version()} {WIRE_VERSION}"
 
 
 def _changed(me: str) -> InputDataError:

@@ -225,12 +225,12 @@ class Judge:
     def _charged(
         self, budget: DatasetBudget, dataset: str, job_id: bytes, attempt: int, since: float | None
     ) -> tuple[Charge, ...]:
-        """What counts of the ledger, without the start that is judged, which may have been charged already."""
+        """What counts of the ledger, without what is judged: a start, or under noise a job, all starts of it as one."""
         spent = sum((self._ledger.spent(name, since) for name in self._same_rows(dataset)), Counter[Charge]())
         spent -= Counter(
             entry.charge
             for entry in self._ledger.of_job(job_id)
-            if entry.attempt == attempt and (since is None or entry.time > since)
+            if (entry.attempt == attempt or entry.charge.epsilon is not None) and (since is None or entry.time > since)
         )
         return charges(spent, composed=budget.composition == "optimal")
 

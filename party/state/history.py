@@ -408,8 +408,10 @@ def _recharge(ledger: Ledger, record: Record, life: _Life) -> int:
     lost = sorted(life.starts.keys() - charged)
     if not lost:  # so a job of which nothing can be read any more keeps no node from starting
         return 0
-    job = _remembered(record)
-    for attempt in lost:
-        at, whose = life.starts[attempt], record.coordinator
-        ledger.record(Entry(record.job_id, attempt, at, job.dataset, job.name, whose, job.charge, job.merges))
-    return len(lost)
+    job, whose = _remembered(record), record.coordinator
+    return sum(
+        ledger.record(
+            Entry(record.job_id, attempt, life.starts[attempt], job.dataset, job.name, whose, job.charge, job.merges)
+        )
+        for attempt in lost
+    )

@@ -86,6 +86,15 @@ class Journals(NodeTables):
             raise _unreadable(job_id)
         return _JobJournal(self, job_id, version, AESGCM(key))
 
+    def check_begun(self, job_id: bytes) -> None:
+        """Refuses a job of which there should be a journal.
+
+        Raises:
+            ConfigurationError: There is none.
+        """
+        if not self.read(job_id, "*"):
+            raise _unreadable(job_id)
+
     def forget(self, job_id: bytes) -> None:
         """Forgets the journal of one job; its key goes first."""
         self._forget_key(self._file(job_id))

@@ -1,8 +1,9 @@
 """The privacy ledger: what each start of a job may cost the records of its dataset, written before anything leaves.
 
 A start is charged once, whatever becomes of it: a party that dies, or loses its peers, cannot know what they have seen.
-Another attempt of a job draws its noise anew and is charged anew. Nothing is ever taken back. What is recorded is on
-disk when the call returns, and survives the end of the process and a loss of power.
+A job under noise is charged with its first start alone, since other attempts repeat the very same noise, from coins
+that are kept (`mining.joint.coins`). Unions of exact jobs draw theirs anew and count with every start. Nothing is ever
+taken back. What is recorded is on disk when the call returns, and survives the end of the process and a loss of power.
 """
 
 from __future__ import annotations
@@ -47,8 +48,11 @@ class Entry:
 class Ledger(NodeTables):
     """The charges of one party. Calls are short, and may be made from any thread."""
 
-    def record(self, entry: Entry) -> None:
-        """Charges a start, once; it is on disk when this returns.
+    def record(self, entry: Entry) -> bool:
+        """Charges a start, once, and under noise the first of a job alone; it is on disk when this returns.
+
+        Returns:
+            Whether it had not been charged yet.
 
         Raises:
             ComineError: It cannot be written, so the job must not start.
@@ -58,7 +62,8 @@ class Ledger(NodeTables):
         with self._changing() as connection:
             done = connection.execute(
                 "INSERT INTO charges (job_id, attempt, time, dataset, name, coordinator, model, local_epsilon, "
-                "epsilon, delta, unites) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING",
+                "epsilon, delta, unites) SELECT ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ? WHERE NOT EXISTS "
+                "(SELECT 1 FROM charges WHERE job_id = ? AND epsilon IS NOT NULL) ON CONFLICT DO NOTHING",
                 (
                     entry.job_id,
                     entry.attempt,
@@ -69,6 +74,7 @@ class Ledger(NodeTables):
                     charge.model,
                     *amounts,
                     entry.merges,
+                    entry.job_id,
                 ),
             )
             if done.rowcount == 1:
@@ -83,6 +89,7 @@ class Ledger(NodeTables):
                         "ON CONFLICT (dataset) DO UPDATE SET starts = starts + excluded.starts",
                         (entry.dataset, entry.merges),
                     )
+        return done.rowcount == 1
 
     def entries(self, dataset: str, since: float | None = None) -> list[Entry]:
         """What was charged on a dataset, the first first.

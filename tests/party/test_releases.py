@@ -27,6 +27,7 @@ from party.jobs.context import JobContext
 from party.jobs.job import Job
 from party.policy.judge import Judge
 from party.services.anonymization.releases import Counted, Releases
+from party.state.journals import Journals
 from party.state.ledger import Ledger
 from party.state.store import Store
 from tests.errors import fails
@@ -100,7 +101,9 @@ def test_a_second_joint_release_is_refused_whatever_it_is_and_whoever_asks(
 def test_a_start_that_is_not_charged_uses_up_no_release(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with closing(Party(tmp_path, config(tmp_path))) as party:
         consent = SimpleNamespace(judge=party.judge)
-        context = cast(JobContext, SimpleNamespace(consent=consent, ledger=party.ledger, releases=party.releases))
+        journals = Journals.beside(party.store, "north")
+        lent = SimpleNamespace(consent=consent, journals=journals, ledger=party.ledger, releases=party.releases)
+        context = cast(JobContext, lent)
         start = cast(Job, SimpleNamespace(spec=job(), id=b"first", coordinator="analyst"))
 
         def full(_: object) -> None:

@@ -13,6 +13,8 @@ Rounds:     4, and 3 where the analyst alone learns.
 Output:     the k items that seem most frequent, or those of them that seem to reach a least support, with estimated
             supports and their deviations.
 Adversary:  semi-honest parties. A trusted party sees the records of its own people, and they trust it.
+Drop-outs:  a party that is lost ends the job. In another attempt the parties go on after the last step that all have
+            completed; halves, noise and answers are the same as before (`coins`).
 Collusion:  any number: each party's noise hides its own records from all others together, as `budget` says.
 Leakage:    numbers of records, and the head list with each trusted party's noisy counts, to all; noisy counts and sums
             of perturbed answers, to the analyst; the result, to the learners.
@@ -28,22 +30,26 @@ import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Final
 
 import numpy as np
 
-from crypto.primitives.randomness import KEY_BYTES, Randomness
+from crypto.primitives.randomness import Randomness
 from ldp.accounting.discrete_gaussian import DiscreteGaussian
 from ldp.blending.curator import noisy_frequencies
 from link.errors import InputDataError, MalformedMessage, ProtocolViolation, shareable
 from link.files.json_text import read_json
+from link.journal import Known
 from link.session import Session
+from link.steps import step
 from mining.data.rows import Rows
 from mining.estimates import EstimatedItemsets
 from mining.joint.blended.budget import Naming, counting, naming, spent
 from mining.joint.blended.estimate import Counts, blended, from_answers
 from mining.joint.blended.own_records import answers, asked, halves, response, second_half
 from mining.joint.blended.parameters import MAX_NAMED, Blending
+from mining.joint.coins import coins, layout
 from mining.joint.distributed.truncation import truncated_item_counts
 from mining.joint.estimated import Estimated, EstimatedOutcome, pack_estimates
 from mining.joint.hybrid.openings import MAX_DOCUMENT, open_document, receive_document, receive_estimates
@@ -66,12 +72,14 @@ class _Run:
         task: The public parameters.
         sizes: Numbers of records by party.
         parts: At a trusted party, its records in two halves; at another all of them as one.
+        layout: How the records lie.
     """
 
     session: Session
     task: Blending
     sizes: Mapping[str, int]
     parts: Sequence[Rows]
+    layout: bytes
 
     @property
     def n_rows(self) -> int:
@@ -87,9 +95,9 @@ class _Run:
         """The parties that are not trusted, with their numbers of records."""
         return {party: size for party, size in self.sizes.items() if party not in self.task.opted_in}
 
-    def random(self, purpose: str) -> Randomness:
-        """This party's randomness for one purpose."""
-        return Randomness.from_key(self.session.randomness(purpose).bytes(KEY_BYTES))
+    async def coins(self, purpose: str, head: tuple[str, ...] = ()) -> Randomness:
+        """This party's coins for one purpose; for counts and answers, of the items of the head list."""
+        return await coins(self.session, purpose, self.layout, *head)
 
 
 async def mine(session: Session, data: Rows, task: Blending, least_count: int = 1) -> EstimatedOutcome:
@@ -108,25 +116,21 @@ async def mine(session: Session, data: Rows, task: Blending, least_count: int = 
         ProtocolViolation: A peer broke the rules.
     """
     run = await _begin(session, data, task, least_count)
-    head = await _head(run)
+    head: tuple[str, ...] = (await step(session, "named", partial(_head, run))).public
     _check_answers(run, len(head))
-    counted, answered = await _counts(run, head), await _answers(run, head)
+    counted = (await step(session, "counted", partial(_counts, run, head))).own
+    answered = (await step(session, "answered", partial(_answers, run, head))).own
     return EstimatedOutcome(run.n_rows, spent(task), await _result(run, head, counted, answered))
 
 
 async def _begin(session: Session, data: Rows, task: Blending, least_count: int) -> _Run:
     """Step 0."""
-    sizes = {session.me: data.n_rows}
-    await session.open("records", np.array([data.n_rows], np.uint64))
-    for peer in session.others:
-        (opened,) = await session.receive_opened(peer, "records", np.uint64, (1,))
-        if opened > _MAX_RECORDS:
-            raise MalformedMessage(f"{peer} opened an impossible number of records; check that node", party=peer)
-        sizes[peer] = int(opened)
+    opened = (await step(session, "records", partial(_records, session, data.n_rows))).public
     parts: Sequence[Rows] = (data,)
+    lies = await session.compute(layout, data)
     if session.me in task.opted_in:
-        parts = await session.compute(halves, data, session.randomness("halves"))
-    run = _Run(session, task, sizes, parts)
+        parts = await session.compute(halves, data, await coins(session, "halves", lies))
+    run = _Run(session, task, dict(zip(session.parties, opened, strict=True)), parts, lies)
     if run.counted < 2:
         raise shareable(
             InputDataError(
@@ -138,12 +142,24 @@ async def _begin(session: Session, data: Rows, task: Blending, least_count: int)
     return run
 
 
-async def _head(run: _Run) -> tuple[str, ...]:
+async def _records(session: Session, own: int) -> Known:
+    """Numbers of records, in the order of the parties."""
+    sizes = {session.me: own}
+    await session.open("records", np.array([own], np.uint64))
+    for peer in session.others:
+        (opened,) = await session.receive_opened(peer, "records", np.uint64, (1,))
+        if opened > _MAX_RECORDS:
+            raise MalformedMessage(f"{peer} opened an impossible number of records; check that node", party=peer)
+        sizes[peer] = int(opened)
+    return Known([sizes[party] for party in session.parties])
+
+
+async def _head(run: _Run) -> Known:
     """Step 1: the head list, by falling noisy count."""
     session, task, chosen = run.session, run.task, naming(run.task)
     sums: Counter[str] = Counter()
     if session.me in task.opted_in:
-        own = await session.compute(named_items, run.parts[0], chosen, task.catalogue, run.random("names"))
+        own = await session.compute(named_items, run.parts[0], chosen, task.catalogue, await run.coins("names"))
         await open_document(session, "head", _packed(own), len(own), session.others)
         sums.update(own)
     for peer in task.opted_in:
@@ -151,7 +167,7 @@ async def _head(run: _Run) -> tuple[str, ...]:
             packed = await receive_document(session, peer, "head", most_bytes=MAX_DOCUMENT, most=MAX_NAMED)
             sums.update(unpacked(peer, packed, chosen, task.catalogue))
     ordered = sorted(sums, key=lambda item: (-sums[item], item))
-    return tuple(ordered[: task.head])
+    return Known(ordered[: task.head])
 
 
 def named_items(data: Rows, chosen: Naming, catalogue: tuple[str, ...] | None, random: Randomness) -> Named:
@@ -173,25 +189,25 @@ def named_items(data: Rows, chosen: Naming, catalogue: tuple[str, ...] | None, r
     }
 
 
-async def _counts(run: _Run, head: tuple[str, ...]) -> Counts | None:
+async def _counts(run: _Run, head: tuple[str, ...]) -> Known:
     """Step 2: at the analyst, the noisy counts of the second halves of all trusted parties; elsewhere None."""
     session, task = run.session, run.task
     total = np.zeros(len(head), np.int64)
     if not head:
-        return total if session.me == task.analyst else None
+        return Known(None, own=total if session.me == task.analyst else None)
     if session.me in task.opted_in:
-        own = await session.compute(noisy_counts, run.parts[1], head, task, run.random("counts"))
+        own = await session.compute(noisy_counts, run.parts[1], head, task, await run.coins("counts", head))
         await session.open("counts", own.view(np.uint64), (task.analyst,))
         total += own
     if session.me != task.analyst:
-        return None
+        return Known(None)
     for peer in task.opted_in:
         if peer != session.me:
             opened = (await session.receive_opened(peer, "counts", np.uint64, (len(head),))).view(np.int64)
             if (np.abs(opened) > _MAX_RECORDS).any():
                 raise MalformedMessage(f"{peer} opened counts that cannot be; check that node", party=peer)
             total += opened
-    return total
+    return Known(None, own=total)
 
 
 def noisy_counts(data: Rows, head: tuple[str, ...], task: Blending, random: Randomness) -> Counts:
@@ -207,25 +223,25 @@ def noisy_counts(data: Rows, head: tuple[str, ...], task: Blending, random: Rand
     return np.asarray(data.onto(head).item_counts() + noise, np.int64)
 
 
-async def _answers(run: _Run, head: tuple[str, ...]) -> Counts | None:
+async def _answers(run: _Run, head: tuple[str, ...]) -> Known:
     """Step 3: at the analyst, how many records said yes to each question; elsewhere None."""
     session, task = run.session, run.task
     total = np.zeros(len(head), np.int64)
     if not head:
-        return total if session.me == task.analyst else None
+        return Known(None, own=total if session.me == task.analyst else None)
     if session.me not in task.opted_in:
-        own = await session.compute(answers, run.parts[0], head, task, run.random("answers"))
+        own = await session.compute(answers, run.parts[0], head, task, await run.coins("answers", head))
         await session.open("answers", own.astype(np.uint64), (task.analyst,))
         total += own
     if session.me != task.analyst:
-        return None
+        return Known(None)
     for peer, size in run.others().items():
         if peer != session.me:
             opened = await session.receive_opened(peer, "answers", np.uint64, (len(head),))
             if (opened > asked(size, len(head)).astype(np.uint64)).any():
                 raise MalformedMessage(f"{peer} opened more answers than it has records; check that node", party=peer)
             total += opened.astype(np.int64)
-    return total
+    return Known(None, own=total)
 
 
 async def _result(run: _Run, head: tuple[str, ...], counts: Counts | None, answered: Counts | None) -> Estimated | None:

@@ -18,28 +18,39 @@ Collusion:  all that is opened, together, has the job's (ε, δ) for each record
             speaks of outsiders alone. More than t parties, up to n − 2, see sums over the others with less noise.
 Leakage:    what is opened, as `disclosure` lists it; all of it is noisy. Nothing exact leaves a party: no union of
             items, no exact threshold, no count. Neighbouring data differ in one record more or less.
-Drop-outs:  a party that is lost ends the job; see `noisy_sum`.
+Drop-outs:  a party that is lost ends the job; see `noisy_sum`. In another attempt the parties go on after the last step
+            that all have kept, and each has the same noise in a step as before (`coins`): whoever sees several attempts
+            sees the same opened again, so all of them together cost (ε, δ) once. Masks are fresh, and what they hide
+            is the same: n − 1 colluders learn nothing from two attempts that they did not know from one.
 Source:     the itemsets after Agrawal and Srikant, VLDB 1994; noise and accounting as in `budget`; truncation after
             Zeng, Naughton and Cai, "On Differentially Private Frequent Itemset Mining", PVLDB 6(1), 2012.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import hashlib
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
+from crypto.primitives.hashing import encode_labels
+from crypto.primitives.randomness import Randomness
 from crypto.protocols.sums.pairwise import PairwiseSecrets, agree
 from ldp.accounting.central_noise import confident_threshold
 from link.errors import ConfigurationError, shareable
+from link.journal import Known
 from link.session import Session
+from link.steps import step
 from mining.candidates import Candidates, join
 from mining.counting import LevelCounter
 from mining.data.rows import Rows
+from mining.joint.coins import coins
 from mining.joint.distributed.budget import (
+    SumNoise,
     drawn_contributions,
     given_contributions,
     length_noise,
@@ -79,12 +90,45 @@ SLACK: Final = 0.5
 _BETA: Final = 0.05  # with k alone: the probability that some candidate that no record holds goes on
 
 
+@dataclass(slots=True)
+class _Opened:
+    """What the job has opened so far; with the specification it settles what is counted next.
+
+    Attributes:
+        digest: Of all of it: the noise of the next step is for this alone.
+    """
+
+    digest: bytes = bytes(32)
+
+    async def coins(self, lane: Session) -> Randomness:
+        """Those of the step that is taken on a lane."""
+        return await coins(lane, "noise", self.digest)
+
+    def add(self, opened: bytes) -> None:
+        """Adds what a step has opened."""
+        self.digest = hashlib.sha256(self.digest + opened).digest()
+
+    async def sums(
+        self, lane: Session, secrets: PairwiseSecrets, counts: Callable[[], Counts], noise: SumNoise, label: str
+    ) -> Counts:
+        """The noisy sums of one step; counts are taken only where no earlier attempt has opened these."""
+
+        async def take() -> Known:
+            own, random = await lane.compute(counts), await self.coins(lane)
+            return Known(await noisy_sum(lane, secrets, own.ravel(), noise, label, random))
+
+        found: Counts = (await step(lane, label, take)).public
+        self.add(found.tobytes())
+        return found
+
+
 @dataclass(frozen=True, slots=True)
 class _Search:
     """What one party knows once the number of rows is open.
 
     Attributes:
         session: The lane of the search.
+        opened: What has been opened so far, by all attempts.
         secrets: Of this session.
         task: The public parameters.
         n_rows: The noisy number of all rows, at least 1.
@@ -92,6 +136,7 @@ class _Search:
     """
 
     session: Session
+    opened: _Opened
     secrets: PairwiseSecrets
     task: DistributedMining
     n_rows: int
@@ -117,21 +162,25 @@ class _Search:
         """The largest M of one length for which noise can be drawn."""
         return drawn_contributions(self.task, len(self.session.parties), length)
 
-    async def sizes(self, length: int, *held: Counts) -> tuple[list[Counts], float]:
+    async def sizes(self, length: int, held: Callable[[], Counts]) -> tuple[Counts, float]:
         """Step 3: noisy numbers of rows by each way to class them, and the deviation of the noise."""
         noise = sizes_noise(self.task, len(self.session.parties), length)
         lane = self.session.lane(f"sizes-{length}")
-        opened = await noisy_sum(lane, self.secrets, np.concatenate(held), noise, "noisy_sizes")
-        return np.split(opened, len(held)), noise.sigma
+        return await self.opened.sums(lane, self.secrets, held, noise, "noisy_sizes"), noise.sigma
 
     async def open(
-        self, levels: Sequence[NoisyLevel], sets: Sets, counts: Counts, most: int, lost: NDArray[np.float64]
+        self,
+        levels: Sequence[NoisyLevel],
+        sets: Sets,
+        counts: Callable[[], Counts],
+        most: int,
+        lost: NDArray[np.float64],
     ) -> tuple[NoisyLevel, Mask]:
         """Step 5: the noisy supports of all candidates, and which of them go on."""
         length = sets.shape[1]
         noise = length_noise(self.task, len(self.session.parties), length, most)
         lane = self.session.lane(f"level-{length}")
-        noisy = await noisy_sum(lane, self.secrets, counts, noise, "noisy_supports")
+        noisy = await self.opened.sums(lane, self.secrets, counts, noise, "noisy_supports")
         opened = NoisyLevel(sets, noisy, noise.sigma, lost)
         bar = self.bar([*levels, opened])
         if bar is None:  # fewer than k so far: what cannot be distinguished from nothing stays behind
@@ -167,14 +216,14 @@ async def mine(session: Session, data: Rows, task: DistributedMining, least_coun
 
 async def _begin(session: Session, rows: int, task: DistributedMining, least_count: int) -> _Search:
     """Step 0."""
-    secrets = await agree(session.lane("keys"))
-    noise = rows_noise(task, len(session.parties))
-    (opened,) = await noisy_sum(session.lane("rows"), secrets, np.array([rows], np.int64), noise, "noisy_rows")
-    n_rows, asked = max(1, int(opened)), task.min_support
+    opened, secrets = _Opened(), await agree(session.lane("keys"))
+    noise, lane = rows_noise(task, len(session.parties)), session.lane("rows")
+    (total,) = await opened.sums(lane, secrets, lambda: np.array([rows], np.int64), noise, "noisy_rows")
+    n_rows, asked = max(1, int(total)), task.min_support
     min_count = asked if asked is None or isinstance(asked, int) else minimum_count(asked, n_rows)
     if min_count is not None:
         check_floor(min_count, least_count, session.me)
-    return _Search(session, secrets, task, n_rows, min_count)
+    return _Search(session, opened, secrets, task, n_rows, min_count)
 
 
 async def _universe(search: _Search, data: Rows) -> tuple[str, ...]:
@@ -184,7 +233,15 @@ async def _universe(search: _Search, data: Rows) -> tuple[str, ...]:
         return task.catalogue
     chosen = selection(task, len(session.parties))
     assert chosen is not None  # without a catalogue, parties choose
-    return await named_items(session.lane("items"), data, chosen, task.max_candidates)
+    lane = session.lane("items")
+
+    async def take() -> Known:
+        random = await search.opened.coins(lane)
+        return Known(await named_items(lane, data, chosen, task.max_candidates, random))
+
+    names: tuple[str, ...] = (await step(lane, "named", take)).public
+    search.opened.add(encode_labels(*names))
+    return names
 
 
 async def _levels(search: _Search, data: Rows) -> tuple[tuple[str, ...], list[NoisyLevel]]:
@@ -194,7 +251,7 @@ async def _levels(search: _Search, data: Rows) -> tuple[tuple[str, ...], list[No
         return (), []
     session.progress("itemsets of 1", 0, 1)
     truncation = await _of_items(search, data)
-    counts = await session.compute(truncated_item_counts, data, truncation.most)
+    counts = partial(truncated_item_counts, data, truncation.most)
     lost = np.full(data.n_items, truncation.of_any)
     opened, kept = await search.open([], _singles(data.n_items), counts, truncation.most, lost)
     session.progress("itemsets of 1", 1, 1)
@@ -212,13 +269,15 @@ async def _levels(search: _Search, data: Rows) -> tuple[tuple[str, ...], list[No
         order = np.argsort(-expected, kind="stable")
         likely = int(np.count_nonzero(expected >= LIKELY * search.least(levels)))
         truncation = await _of_itemsets(search, data, levels, candidates, order, likely)
-        counts = await session.compute(_truncated_counts, counter, data, candidates, order, truncation.most)
+        counts = partial(_truncated_counts, counter, data, candidates, order, truncation.most)
         lost = _bounds(truncation, order, likely)
         opened, kept = await search.open(levels, candidates.sets, counts, truncation.most, lost)
         session.progress(f"itemsets of {length}", 1, 1)
         if not kept.any():
             break
-        levels.append(NoisyLevel(counter.keep(kept), opened.counts[kept], opened.sigma, opened.lost[kept]))
+        sets, left = candidates.sets[kept], candidates.left[kept]
+        counter.advance(sets, left)
+        levels.append(NoisyLevel(sets, opened.counts[kept], opened.sigma, opened.lost[kept]))
     return items, levels
 
 
@@ -229,7 +288,7 @@ async def _of_items(search: _Search, data: Rows) -> Truncation:
     ends = size_classes(of_one, least, data.n_items, given_contributions(search.task, 1), usual, drawn)
     if not ends:
         return Truncation(data.n_items)
-    (held,), sigma = await search.sizes(1, await search.session.compute(data.total, ItemClasses(ends)))
+    held, sigma = await search.sizes(1, lambda: data.total(ItemClasses(ends)))
     return item_truncation(ends, held, sigma, of_one, least, data.n_items, usual)
 
 
@@ -249,8 +308,8 @@ async def _of_itemsets(
     if not ends:
         return Truncation(len(candidates))
     kernel = ItemsetClasses(ends, candidates.sets, order, likely)
-    counts = await search.session.compute(data.total, kernel)
-    (opened_likely, opened), sigma = await search.sizes(length, *counts)
+    held, sigma = await search.sizes(length, lambda: data.total(kernel))
+    opened_likely, opened = np.split(held, 2)
     return itemset_truncation(ends, opened_likely, opened, sigma, of_one, least, len(candidates), usual, length == 2)
 
 

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from crypto.primitives.randomness import KEY_BYTES, Randomness
+from crypto.primitives.randomness import Randomness
 from crypto.protocols.sums.pairwise import PairwiseSecrets
 from crypto.protocols.sums.secure_sum import secure_sum
 from link.session import Session
@@ -25,7 +25,9 @@ from mining.joint.distributed.budget import SumNoise
 from mining.joint.tally import MAX_ROWS, Counts, no_sum
 
 
-async def noisy_sum(session: Session, secrets: PairwiseSecrets, counts: Counts, noise: SumNoise, label: str) -> Counts:
+async def noisy_sum(
+    session: Session, secrets: PairwiseSecrets, counts: Counts, noise: SumNoise, label: str, random: Randomness
+) -> Counts:
     """Opens the sums of all parties' counts and noise.
 
     Args:
@@ -34,6 +36,7 @@ async def noisy_sum(session: Session, secrets: PairwiseSecrets, counts: Counts, 
         counts: Shape (m,), this party's, after truncation; m is public.
         noise: What each party adds.
         label: A label of the job's statement.
+        random: What this party's noise is drawn from.
 
     Returns:
         Shape (m,); an entry may be negative.
@@ -42,7 +45,6 @@ async def noisy_sum(session: Session, secrets: PairwiseSecrets, counts: Counts, 
         ProtocolViolation: A sum is none that counts and noise can have.
         MalformedMessage: A peer's vector has another length.
     """
-    random = Randomness.from_key(session.randomness("noise").bytes(KEY_BYTES))
     share = await session.compute(noise.share, len(counts), random)
     opened = await secure_sum(session, secrets, (counts + share).view(np.uint64), label=label)
     if opened is None:

@@ -19,7 +19,7 @@ from typing import Final
 
 import numpy as np
 
-from crypto.primitives.randomness import KEY_BYTES, Randomness
+from crypto.primitives.randomness import Randomness
 from ldp.accounting.discrete_gaussian import DiscreteGaussian
 from link.errors import ConfigurationError, MalformedMessage, shareable
 from link.files.json_text import read_json
@@ -34,7 +34,9 @@ from mining.limits import MAX_ITEM_BYTES
 LABEL: Final = "items"
 
 
-async def named_items(session: Session, data: Rows, chosen: Selection, most: int) -> tuple[str, ...]:
+async def named_items(
+    session: Session, data: Rows, chosen: Selection, most: int, random: Randomness
+) -> tuple[str, ...]:
     """The items that some party names, in ascending order of UTF-8 bytes.
 
     Args:
@@ -42,12 +44,12 @@ async def named_items(session: Session, data: Rows, chosen: Selection, most: int
         data: This party's rows.
         chosen: How each party chooses.
         most: How many items there may be.
+        random: What this party's noise is drawn from.
 
     Raises:
         ConfigurationError: The parties name more.
         MalformedMessage: A peer opened something else than a list of names.
     """
-    random = Randomness.from_key(session.randomness("noise").bytes(KEY_BYTES))
     mine = await session.compute(own_choice, data, chosen, random)
     _check_number(len(mine), most)
     await open_document(session, LABEL, _packed(mine), len(mine), session.others)

@@ -19,6 +19,10 @@ Collusion:  local model: a report has its ε against all others together. Shuffl
             each party with `colluding` further ones, as long as one shuffler is not among them; against the analyst
             with all shufflers a report has its local ε.
 Leakage:    numbers of records, to all; reports, to the analyst; candidates, to all; the result, to the learners.
+Drop-outs:  a party that is lost ends the job. In another attempt the parties go on after the last phase that all have
+            completed. Of others every record answers in the same phase as before, and its report is the very same
+            (`coins`): the analyst, who counts only what came in the attempt that completes a phase, sees each report
+            again and no second one. Keys, layers and orders of shufflers are fresh.
 Source:     Wang, Li and Jha, "Locally Differentially Private Frequent Itemset Mining", S&P 2018; shuffling as in
             `mining.joint.hybrid.shuffle`.
 """
@@ -28,6 +32,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import TypeVar
 
 import numpy as np
@@ -35,14 +40,18 @@ from numpy.typing import NDArray
 
 from crypto.primitives.randomness import KEY_BYTES
 from ldp.aggregator import Aggregator
+from ldp.documents import document
 from ldp.estimate import Estimate
 from ldp.reports import Reports
 from ldp.sets.plan import MiningPlan, MiningServer, SetReporter
 from ldp.shuffling.rows import reports_in, rows_of
 from link.errors import InputDataError, MalformedMessage, ProtocolViolation, shareable
+from link.journal import Known
 from link.session import Session
+from link.steps import step
 from link.tasks import together
 from mining.data.rows import Rows
+from mining.joint.coins import coins, layout
 from mining.joint.estimated import Estimated, EstimatedOutcome, pack_estimates
 from mining.joint.hybrid import groups
 from mining.joint.hybrid.budget import PhaseBudget, central, is_kept, phase_budgets, search_plan
@@ -77,6 +86,7 @@ class _Search:
         task: The public parameters.
         plan: The search, with the ε of reports.
         own: This party's records.
+        layout: How they lie.
         groups: By party and phase, how many records answer.
         sizes: Numbers of records by party.
         spent: What the search costs a record.
@@ -88,6 +98,7 @@ class _Search:
     task: HybridMining
     plan: MiningPlan
     own: OwnRecords
+    layout: bytes
     groups: Mapping[str, list[int]]
     sizes: Mapping[str, int]
     spent: Spent
@@ -104,13 +115,18 @@ class _Search:
         n = self.budgets[number].n if self.budgets else 1
         return Phase(number, {party: each[number] for party, each in self.groups.items()}, mechanism.report_bytes, n)
 
-    def reports(self, lane: Session, number: int, mechanism: SetReporter) -> AsyncIterator[Reports]:
+    async def reports(self, lane: Session, number: int, mechanism: SetReporter) -> AsyncIterator[Reports]:
         """Step 3: this party's reports of a phase, piece by piece."""
-        return _computed(lane, self.own.reports(number, mechanism, lane.randomness("reports").bytes(KEY_BYTES)))
+        return _computed(lane, self.own.reports(number, mechanism, await self._key(lane, mechanism)))
 
-    def sums(self, lane: Session, number: int, mechanism: SetReporter) -> AsyncIterator[Aggregator[Estimate]]:
+    async def sums(self, lane: Session, number: int, mechanism: SetReporter) -> AsyncIterator[Aggregator[Estimate]]:
         """The same at the analyst, added up."""
-        return _computed(lane, self.own.sums(number, mechanism, lane.randomness("reports").bytes(KEY_BYTES)))
+        return _computed(lane, self.own.sums(number, mechanism, await self._key(lane, mechanism)))
+
+    async def _key(self, lane: Session, mechanism: SetReporter) -> bytes:
+        """From which the reports of a phase are drawn."""
+        random = await coins(lane, "reports", self.layout, document(mechanism))
+        return random.bytes(KEY_BYTES)
 
 
 async def _computed(lane: Session, pieces: Iterator[T]) -> AsyncIterator[T]:
@@ -144,16 +160,25 @@ async def mine(
 async def _begin(session: Session, data: Rows, task: HybridMining, least_count: int, limits: SpoolLimits) -> _Search:
     """Steps 0 and 1."""
     shape = task.plan(min(task.epsilon, task.most_local))  # phases and their shares do not depend on ε
-    own = await session.compute(own_records, data, task.catalogue, shape, session.randomness("phases"))
-    group_sizes, sizes = {session.me: own.sizes}, {session.me: data.n_rows}
-    await session.open("records", np.array(group_sizes[session.me], np.uint64))
-    for peer in session.others:
-        opened = await session.receive_opened(peer, "records", np.uint64, (len(shape.shares),))
-        group_sizes[peer] = [int(each) for each in opened]
+    lies = await session.compute(layout, data)
+    own = await session.compute(own_records, data, task.catalogue, shape, await coins(session, "phases", lies))
+
+    async def take() -> Known:
+        """Step 0."""
+        group_sizes = {session.me: own.sizes}
+        await session.open("records", np.array(own.sizes, np.uint64))
+        for peer in session.others:
+            opened = await session.receive_opened(peer, "records", np.uint64, (len(shape.shares),))
+            group_sizes[peer] = [int(each) for each in opened]
+        return Known([group_sizes[party] for party in session.parties])
+
+    opened = (await step(session, "records", take)).public
+    group_sizes, sizes = dict(zip(session.parties, map(list, opened), strict=True)), dict[str, int]()
+    for party, each in group_sizes.items():
         try:
-            sizes[peer] = groups.check_sizes(group_sizes[peer], shape)
+            sizes[party] = groups.check_sizes(each, shape)
         except ValueError as error:
-            raise MalformedMessage(f"{peer} opened impossible numbers of records: {error}", party=peer) from None
+            raise MalformedMessage(f"{party} opened impossible numbers of records: {error}", party=party) from None
     _check_records(session.me, task, group_sizes, sizes, least_count)
     spent = await session.compute(central, task, sizes)
     return _Search(
@@ -161,6 +186,7 @@ async def _begin(session: Session, data: Rows, task: HybridMining, least_count: 
         task,
         await session.compute(search_plan, task, sizes),
         own,
+        lies,
         group_sizes,
         sizes,
         spent,
@@ -174,12 +200,9 @@ async def _analyse(search: _Search) -> Estimated:
     session, task, server = search.session, search.task, MiningServer(search.plan)
     for number in range(len(search.plan.shares)):
         session.progress("phases of the search", number, len(search.plan.shares))
-        lane, mechanism = session.lane(f"phase-{number}"), server.phase.mechanism
-        asked = server.phase.announcement
-        await open_document(lane, "candidates", asked, len(mechanism.candidates or ()), session.others)  # 2
-        tally = _Tally(lane, server)
-        own = search.sums(lane, number, mechanism)  # 3
-        await together([tally.add_own(own), _collect(search, tally, number)])  # 4
+        lane = session.lane(f"phase-{number}")
+        known = await step(lane, "over", partial(_ask, search, server, lane, number))
+        server.reports = await session.compute(Aggregator.from_bytes, known.own, server.phase.reported)
         await session.compute(server.advance)
     session.progress("phases of the search", len(search.plan.shares), len(search.plan.shares))
     supports = await session.compute(server.supports)
@@ -188,6 +211,16 @@ async def _analyse(search: _Search) -> Estimated:
     packed = pack_estimates(found)
     await open_document(session.lane("result"), "estimates", packed, len(found.itemsets), others)  # 5
     return found
+
+
+async def _ask(search: _Search, server: MiningServer, lane: Session, number: int) -> Known:
+    """Steps 2 to 4 of a phase, at the analyst."""
+    mechanism, asked = server.phase.mechanism, server.phase.announcement
+    await open_document(lane, "candidates", asked, len(mechanism.candidates or ()), lane.others)  # 2
+    tally = _Tally(lane, server)
+    own = await search.sums(lane, number, mechanism)  # 3
+    await together([tally.add_own(own), _collect(search, tally, number)])  # 4
+    return Known(asked, own=await lane.compute(server.reports.to_bytes))
 
 
 class _Tally:
@@ -242,13 +275,10 @@ async def _collect_from(peer: str, phase: Phase, tally: _Tally) -> None:
 async def _answer(search: _Search) -> Estimated | None:
     """Steps 3 and 5, at every party but the analyst."""
     session, task = search.session, search.task
-    most = 2 * search.plan.k
     for number in range(len(search.plan.shares)):
         session.progress("phases of the search", number, len(search.plan.shares))
         lane = session.lane(f"phase-{number}")
-        asked = await receive_document(lane, task.analyst, "candidates", most_bytes=MAX_DOCUMENT, most=most)
-        mechanism = await session.compute(_checked, search, number, asked)
-        await _send(search, lane, search.phase(number, mechanism), search.reports(lane, number, mechanism))
+        await step(lane, "over", partial(_report, search, lane, number))
     session.progress("phases of the search", len(search.plan.shares), len(search.plan.shares))
     if session.me not in task.learners:
         return None
@@ -261,6 +291,15 @@ async def _answer(search: _Search) -> Estimated | None:
             party=task.analyst,
         )
     return found
+
+
+async def _report(search: _Search, lane: Session, number: int) -> Known:
+    """Steps 2 and 3 of a phase, at every party but the analyst."""
+    analyst, most = search.task.analyst, 2 * search.plan.k
+    asked = await receive_document(lane, analyst, "candidates", most_bytes=MAX_DOCUMENT, most=most)
+    mechanism = await lane.compute(_checked, search, number, asked)
+    await _send(search, lane, search.phase(number, mechanism), await search.reports(lane, number, mechanism))
+    return Known(asked)
 
 
 async def _send(search: _Search, lane: Session, phase: Phase, reports: AsyncIterator[Reports]) -> None:

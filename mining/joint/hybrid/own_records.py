@@ -45,7 +45,7 @@ class OwnRecords(Protocol):
         Args:
             number: Of the phase.
             mechanism: By which they report.
-            key: Fresh, of this phase's randomness.
+            key: Secret, of this phase alone.
         """
 
     def sums(self, number: int, mechanism: SetReporter, key: bytes) -> Iterator[Aggregator[Estimate]]:

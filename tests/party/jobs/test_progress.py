@@ -16,7 +16,7 @@ from link.errors import BY_CODE
 from link.journal import Journal, Known, Step
 from link.steps import MAX_ATTEMPTS
 from party.jobs import progress
-from party.jobs.progress import check_goes_on, check_same_rows, forget, forget_stale, journal_of
+from party.jobs.progress import check_goes_on, check_same_rows, forget, forget_stale, journal_of, open_journal
 from party.state.journals import Journals
 from party.state.store import Record, Store
 from protos.v1.control_pb2 import APPROVED, CANCELLED, EXPIRED, FAILED, RUNNING, SUCCEEDED, JobState
@@ -42,7 +42,8 @@ def journals(tmp_path: Path) -> Iterator[Journals]:
 
 
 def journal(journals: Journals, attempt: int = 2, rows: bytes = ROWS) -> Journal:
-    found = journal_of(journals, JOB, spec_of(), attempt, rows)
+    open_journal(journals, JOB, spec_of(), attempt, charged=False)
+    found = journal_of(journals, JOB, spec_of(), rows)
     assert found is not None
     return found
 
@@ -68,6 +69,23 @@ def test_other_rows_than_those_of_the_journal_are_refused(journals: Journals) ->
     keep(journals)
     with fails("E101", party="north"):
         journal(journals, rows=b"other rows")
+
+
+def test_coins_that_were_charged_and_are_lost_are_not_drawn_anew(journals: Journals) -> None:
+    """Whether or not the first start came to draw: it may have, or the journal would be there."""
+    with fails("E100"):
+        open_journal(journals, JOB, spec_of(), 2, charged=True)
+    coins = journal(journals, 1).secret("noise", b"1" * 32)
+    open_journal(journals, JOB, spec_of(), 2, charged=True)
+    assert journal(journals).secret("noise", b"2" * 32) == coins
+    journals.forget(JOB)
+    with fails("E100"):
+        open_journal(journals, JOB, spec_of(), 3, charged=True)
+
+
+def test_a_start_that_died_before_it_drew_anything_is_followed_by_another(journals: Journals) -> None:
+    open_journal(journals, JOB, spec_of(), 1, charged=False)
+    open_journal(journals, JOB, spec_of(), 2, charged=True)
 
 
 @pytest.mark.parametrize(

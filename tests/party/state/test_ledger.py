@@ -65,11 +65,17 @@ def test_what_is_recorded_is_read_again_as_it_was(ledger: Ledger) -> None:
     assert charges(ledger.spent("visits"), composed=True) == (recorded[3].charge,)
 
 
-def test_a_start_is_charged_once_and_each_attempt_anew(ledger: Ledger) -> None:
-    for _ in range(3):
-        ledger.record(entry(1))
-    ledger.record(entry(1, attempt=2, time=9.0))
+def test_a_job_under_noise_is_charged_once_over_all_attempts(ledger: Ledger) -> None:
+    assert [ledger.record(entry(1)) for _ in range(3)] == [True, False, False]
+    assert not ledger.record(entry(1, attempt=2, time=9.0))
+    assert ledger.record(entry(2, attempt=3))  # which was never started here before
     assert totals(charges(ledger.spent("baskets"), composed=False)).epsilon == Decimal("1.0")
+    assert [each.attempt for each in ledger.of_job(bytes([1]) * 32)] == [1]
+
+
+def test_each_attempt_of_an_exact_job_counts(ledger: Ledger) -> None:
+    exact = Charge("exact", None, None, None)
+    assert [ledger.record(entry(1, attempt=attempt, cost=exact)) for attempt in (1, 2, 2)] == [True, True, False]
     assert [each.attempt for each in ledger.of_job(bytes([1]) * 32)] == [1, 2]
 
 
@@ -154,19 +160,19 @@ def test_commits_survive_a_loss_of_power(path: Path, ledger: Ledger) -> None:
 
 
 class Lives(RuleBasedStateMachine):
-    """Jobs start, die and start again in any order; the ledger always has the sum of all starts."""
+    """Jobs start, die and start again in any order; the ledger always has the sum of all jobs' first starts."""
 
     def __init__(self) -> None:
         super().__init__()
         self._folder = tempfile.TemporaryDirectory()
         self._path = Path(self._folder.name) / "node.db"
-        self._ledger, self._starts = Ledger.open(self._path), dict[tuple[int, int], Charge]()
+        self._ledger, self._starts = Ledger.open(self._path), dict[int, Charge]()
         self._clock = 0.0
 
     @rule(job=st.integers(1, 4), attempt=st.integers(1, 3), epsilon=st.decimals("0.001", 9, places=3))
     def start(self, job: int, attempt: int, epsilon: Decimal) -> None:
         """A start that may have been charged before its process died, and comes again."""
-        cost = self._starts.setdefault((job, attempt), Charge("distributed", None, epsilon, Decimal("1e-9")))
+        cost = self._starts.setdefault(job, Charge("distributed", None, epsilon, Decimal("1e-9")))
         self._clock += 1.0
         self._ledger.record(entry(job, attempt, self._clock, cost))
 

@@ -13,6 +13,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from crypto.primitives.randomness import Randomness
 from crypto.protocols.sums.pairwise import agree
 from crypto.protocols.sums.secure_sum import declared, secure_sum
 from link.errors import ComineError, MalformedMessage
@@ -271,7 +272,8 @@ def test_a_party_that_opens_no_list_of_items_is_named(packed: bytes) -> None:
     async def wrong(session: Any) -> None:
         lane = session.lane("task")
         secrets = await agree(lane.lane("keys"))
-        await noisy_sum.noisy_sum(lane.lane("rows"), secrets, np.zeros(1, np.int64), rows_noise(task, 3), "noisy_rows")
+        rows, random = np.zeros(1, np.int64), Randomness.from_os()
+        await noisy_sum.noisy_sum(lane.lane("rows"), secrets, rows, rows_noise(task, 3), "noisy_rows", random)
         await open_document(lane.lane("items"), "items", packed, 1, session.others)
         await session.lane("end").gather(Opening)
 
@@ -309,7 +311,8 @@ def test_another_number_of_sums_is_malformed_and_names_its_sender(size: int) -> 
     async def role(session: Any) -> Any:
         secrets = await agree(session.lane("keys"))
         counts = np.zeros(size if session.me == "south" else 5, np.int64)
-        return await noisy_sum.noisy_sum(session.lane("sum"), secrets, counts, noise, "noisy_supports")
+        random = Randomness.from_os()
+        return await noisy_sum.noisy_sum(session.lane("sum"), secrets, counts, noise, "noisy_supports", random)
 
     line = declared("noisy_supports", BASKETS, 1 << 20, what="x", when="y")
     with pytest.raises(ComineError) as caught:
