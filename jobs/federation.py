@@ -14,6 +14,7 @@ from link.pki.identity import Identity
 from link.relay.address import RelayAddress
 
 FINGERPRINT_DIGITS = 64
+MAX_PORT = 65535
 
 Name = Annotated[str, Field(pattern=r"^[a-z0-9]([a-z0-9_.-]{0,61}[a-z0-9])?$")]
 
@@ -25,8 +26,10 @@ def check_address(address: str) -> str:
         ValueError: It is not.
     """
     host, colon, port = address.rpartition(":")
-    if not (host and colon and port.isdecimal() and 0 <= int(port) <= 65535):
+    if not (host and colon and port.isdecimal()):
         raise ValueError(f"'{address}' must have the form HOST:PORT")
+    if len(port) > 5 or int(port) > MAX_PORT:
+        raise ValueError(f"'{address}' has no possible port; ports go up to {MAX_PORT}")
     return address
 
 

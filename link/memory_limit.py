@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import os
-import resource
 from pathlib import Path
 from typing import Final
+
+try:
+    import resource
+except ImportError:  # not a Unix
+    resource = None  # type: ignore[assignment]
 
 _GROUPS: Final = Path("/sys/fs/cgroup")
 _OWN: Final = Path("/proc/self/cgroup")
@@ -19,11 +23,15 @@ def memory_limit(groups: Path = _GROUPS, own: Path = _OWN) -> int:
         own: Which of them this process is in.
     """
     limits = [os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"), *_of_groups(groups, own)]
-    for kind in (resource.RLIMIT_AS, resource.RLIMIT_DATA):
-        soft, _ = resource.getrlimit(kind)
-        if soft != resource.RLIM_INFINITY:
-            limits.append(soft)
-    return min(limits)
+    return min(limits + _of_process())
+
+
+def _of_process() -> list[int]:
+    """The limits that were set for this process."""
+    if resource is None:
+        return []
+    soft = [resource.getrlimit(kind)[0] for kind in (resource.RLIMIT_AS, resource.RLIMIT_DATA)]
+    return [each for each in soft if each != resource.RLIM_INFINITY]
 
 
 def _of_groups(groups: Path, own: Path) -> list[int]:

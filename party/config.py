@@ -37,6 +37,7 @@ from party.state.journals import JOURNAL_BYTES
 
 AUDIT_LOG: Final = "audit.log"  # in the state folder
 AUDIT_KEY: Final = "audit.key"
+LEAST_JOB_MEMORY: Final = 16 << 20
 _WITHOUT_JOBS: Final = frozenset({"frequency", "shuffler"})  # tables of services to clients
 SPARK_URL: Final = "sc://"
 
@@ -61,6 +62,8 @@ class PartySection(TomlTable):
         state_dir: Folder for the jobs, the audit log and the results of this party.
         federation: The federation file, whose parties are the peers that the node may call.
         max_running: Jobs that may run at once.
+        memory: Bytes that the jobs which run at once are expected to take together, by what `[dataset.publish]` says;
+            others wait for their turn. Nothing limits them, where absent.
         keep_jobs: For which the node keeps what it knows of a job that has ended.
         memory_share: Of the memory that the node may use, what a dataset with `engine = "auto"` may take in it.
         report_memory: Bytes that sealed reports of others may take in each job in which the node shuffles them; what
@@ -76,6 +79,7 @@ class PartySection(TomlTable):
     state_dir: Path
     federation: Path
     max_running: int = Field(default=4, ge=1, le=64)
+    memory: int | None = Field(default=None, ge=LEAST_JOB_MEMORY)
     keep_jobs: Duration = "365d"
     memory_share: Fraction = Field(default=MEMORY_SHARE, gt=0, le=1)
     report_memory: int = Field(default=REPORT_MEMORY, ge=LEAST_REPORT_MEMORY)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import re
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -18,7 +19,20 @@ if TYPE_CHECKING:
     from party.policy.standing import Schedule
     from party.state.store import Record, Store
 
+
+def _is_file(path: Path) -> Path:
+    """Tells who gives a job alone that the node's file goes before it."""
+    if re.fullmatch("[0-9a-f]{4,64}", str(path)) and not path.exists():
+        from link.errors import UsageError
+
+        raise UsageError(f"{path} looks like a job's id; name the node's file before it, as in party.toml {path}")
+    return path
+
+
 File = Annotated[Path, typer.Argument(metavar="PARTY_TOML", help="The node's file, e.g. north.toml.")]
+FileBeforeId = Annotated[
+    Path, typer.Argument(metavar="PARTY_TOML", help="The node's file, e.g. north.toml.", callback=_is_file)
+]
 JobId = Annotated[str, typer.Argument(metavar="JOB", help="The job's id, or its first four digits or more.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 Detail = Annotated[bool, typer.Option("--detail", help="The whole statement, the policy's rules, all figures.")]
@@ -50,7 +64,7 @@ def inbox(
     )
 
 
-def show(party_toml: File, job: JobId, detail: Detail = False, as_json: AsJson = False) -> None:
+def show(party_toml: FileBeforeId, job: JobId, detail: Detail = False, as_json: AsJson = False) -> None:
     """Show a job: what is asked, who learns what, the worst case and the cost, and what has changed since the last."""
     from party.policy.inbox import find
     from party.policy.inbox_text import show_text
@@ -61,7 +75,7 @@ def show(party_toml: File, job: JobId, detail: Detail = False, as_json: AsJson =
 
 
 def approve(
-    party_toml: File,
+    party_toml: FileBeforeId,
     job: JobId,
     by: By = OPERATOR,
     yes: Yes = False,
@@ -86,7 +100,7 @@ def approve(
 
 
 def revoke_approval(
-    party_toml: File,
+    party_toml: FileBeforeId,
     approval: Annotated[
         str, typer.Argument(metavar="ID", help="Of the standing approval, or of its job; four digits or more.")
     ],
@@ -107,7 +121,7 @@ def revoke_approval(
 
 
 def deny(
-    party_toml: File,
+    party_toml: FileBeforeId,
     job: JobId,
     reason: Annotated[str, typer.Option("--reason", help="Why; sent to its coordinator.")],
     by: By = OPERATOR,

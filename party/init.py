@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from party.config import DatasetSection
 
 Settings = dict[str, str | list[str]]
+
+DEFAULT_LISTEN: Final = "127.0.0.1:7101"
 
 
 def init(
@@ -48,8 +50,13 @@ def init(
         bool, typer.Option("--collects", help="A node without data, which only collects reports of clients.")
     ] = False,
     listen: Annotated[
-        str, typer.Option("--listen", metavar="HOST:PORT", help="Where the node listens; 0.0.0.0:PORT for all.")
-    ] = "127.0.0.1:7101",
+        str | None,
+        typer.Option(
+            "--listen",
+            metavar="HOST:PORT",
+            help=f"Where the node listens; 0.0.0.0:PORT for all. Without --relay {DEFAULT_LISTEN} by default.",
+        ),
+    ] = None,
     relay: Annotated[
         str | None,
         typer.Option("--relay", metavar="HOST:PORT", help="A relay that connects the node, which then only dials out."),
@@ -94,7 +101,7 @@ def init(
         described = {"source": f"{name}.{usual[0]}", "format": data_format or usual[1], **settings}
     else:
         described = _described(source, data_format, settings, out, options)
-    own = None if relay else listen
+    own = listen if listen or relay else DEFAULT_LISTEN
     write = partial(render_party, name, listen=own, dataset=dataset, source=described)
     party = write()  # refuses what is wrong before the data are read
     if source is not None and described is not None:
@@ -104,7 +111,7 @@ def init(
         for line in dataset_lines(found, show_items=False):
             _note(line)
         party = write(publishable=found.publishable)
-    files = {FEDERATION_FILE: render_federation(name, own, relay), PARTY_FILE: party}
+    files = {FEDERATION_FILE: render_federation(name, None if relay else own, relay), PARTY_FILE: party}
     for path in write_files(out, files, keep=frozenset((FEDERATION_FILE,)), force=force):
         _note(f"created {path}")
     _say_what_is_next(name, out / PARTY_FILE, out / FEDERATION_FILE, own, collects=collects)

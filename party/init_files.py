@@ -31,6 +31,7 @@ name = {name_text:<25}# as in the certificate and in the federation file
 {listen}state_dir = "state"             # jobs, audit log and received results; back it up, and let nobody else read it
 federation = "federation.toml"  # who belongs to the federation: the only ones that this node communicates with
 # max_running = 4               # jobs that may run at once; further ones wait for their turn
+# memory = 8_000_000_000        # bytes that jobs at once are expected to take together, by [dataset.publish]
 # keep_jobs = "365d"            # for which jobs that have ended stay in the inbox; the audit log keeps them for ever
 
 [tls]                           # made by comine pki request {name} here, and comine pki sign at the authority
@@ -91,6 +92,9 @@ max_candidates = 5000000        # the most candidates that a job may ask for: pe
 # columns = {{ age = ["quasi_identifiers"], diagnosis = ["sensitive"] }}  # all that releases may have, generalised or,
                                 # "sensitive" and "insensitive", as they are; without it any
 # max_plans = 100               # plans that each coordinator may ask for within 24 hours
+# max_open_jobs = 256           # jobs of each coordinator that have not ended
+# max_running_jobs = 2          # jobs of each that may run at once; as many as max_running otherwise
+# max_proposals = 240           # proposals of each within a minute
 # max_failed_jobs = 20          # jobs of each on a dataset that may fail within 24 hours because of it
 # disclose = ["supports", "frequent"]  # what a job may open beside which itemsets are frequent
 # keys = "union"                # lets a release show which combinations of values occur; refused otherwise

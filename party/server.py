@@ -46,6 +46,7 @@ from party.jobs.alignments import FOLDER as ALIGNMENTS
 from party.jobs.alignments import Alignments
 from party.jobs.context import JobContext
 from party.jobs.estimate import Estimates
+from party.jobs.limits import JobLimits
 from party.jobs.service import ControlService
 from party.jobs.session_host import SessionHost
 from party.jobs.tables import ReleasedTables
@@ -212,7 +213,7 @@ class Node:
                 results=_writable(state / "results"),
                 tables=ReleasedTables(_writable(state / "released")),
                 alignments=Alignments(_writable(state / ALIGNMENTS)),
-                max_running=config.party.max_running,
+                limits=JobLimits.of(config),
                 notices=self.notices,
                 metrics=self.metrics,
                 spool_limits=SpoolLimits(config.party.report_memory, state),
@@ -346,7 +347,7 @@ class Node:
                         identity=new.identity,
                         consent=Consent(judge, new.identity, self.store, self.audit),
                         sources=self.sources,
-                        max_running=config.party.max_running,
+                        limits=JobLimits.of(config),
                     )
                 )
                 self.upkeep.renew(config)

@@ -11,7 +11,6 @@ reported nor what.
 
 from __future__ import annotations
 
-import fcntl
 import os
 import time
 from collections.abc import Generator, Iterator
@@ -29,6 +28,7 @@ from client.budget import DAY_S, KEPT_DAYS, exact
 from client.database import Database
 from client.pseudonym import PSEUDONYM_BYTES
 from link.errors import ConfigurationError, ResourceError
+from link.files import locks
 
 DIGEST_BYTES: Final = 16
 WAIT_S: Final = 60.0  # for another process that reports by the same record
@@ -145,7 +145,7 @@ class FleetRecord(Database):
         until = time.monotonic() + WAIT_S
         while True:
             try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                locks.lock(lock)
             except BlockingIOError:
                 if time.monotonic() >= until:
                     raise ResourceError(

@@ -34,6 +34,7 @@ def new(
     """Write federation.toml for machines of their own, and say what is to be done at each."""
     from coordinator.cli.new_files import write_new
     from coordinator.cli.terminal.console import note
+    from jobs.federation import check_address
     from jobs.new_federation import render
     from link.errors import UsageError
 
@@ -42,6 +43,11 @@ def new(
         member, equals, place = given.partition("=")
         if not (equals or relay) or member in parties:
             raise UsageError(f"'{given}' is no party with an address of its own, such as north=north.example:7101")
+        if equals:
+            try:
+                check_address(place)
+            except ValueError as error:
+                raise UsageError(f"{given}: {error}") from None
         parties[member] = place if equals else None
     if coordinator in parties:
         raise UsageError(f"--coordinator {coordinator} is the name of a party; every member has a name of its own")

@@ -5,13 +5,18 @@ Clocks come first, since by a wrong one a good certificate looks bad.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping
+from typing import Final
 
-from coordinator.jobs.client import HERE, PartyClient, check_common_version, check_versions
+from coordinator.jobs.client import HERE, Introduction, PartyClient, check_common_version, check_versions
 from coordinator.jobs.party_calls import each, reaching
 from coordinator.jobs.progress import Absence
 from link.clocks import check_clocks
 from link.pki.identity import Identity, check_own_span, check_span
+from link.transports.grpc_errors import ConnectionClosed
+
+CLOSED_S: Final = (0.25, 0.5, 1.0)  # after which a party is called again that has closed the connection
 
 
 async def preflight(
@@ -34,9 +39,7 @@ async def preflight(
         IdentityError: A certificate is not good, or not for as long as the job may run.
         ComineError: A party cannot be reached.
     """
-    met = await each(
-        clients, lambda client: client.describe() if away is None else reaching(client, away, client.describe)
-    )
+    met = await each(clients, lambda client: _met(client) if away is None else reaching(client, away, client.describe))
     for party, introduction in met.items():
         check_versions(party, introduction.description)
     if len(met) > 1:
@@ -45,3 +48,13 @@ async def preflight(
     check_own_span(identity, lasts_s)
     for party, introduction in met.items():
         check_span(introduction.certificate, party, lasts_s)
+
+
+async def _met(client: PartyClient) -> Introduction:
+    """The party's introduction; it closes connections where very many come from one address at once."""
+    for wait in CLOSED_S:
+        try:
+            return await client.describe()
+        except ConnectionClosed:
+            await asyncio.sleep(wait)
+    return await client.describe()

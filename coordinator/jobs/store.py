@@ -15,7 +15,6 @@ whenever a writer dies. Only who holds the lock writes `state.json` and `table`.
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 import re
@@ -34,6 +33,7 @@ from jobs.federation import Federation
 from jobs.proposed import job_from_canonical
 from jobs.spec.job import JobSpec
 from link.errors import ConfigurationError, ResourceError, UsageError
+from link.files import locks
 from link.files.json_text import read_json
 from link.files.private_file import replace_private
 from protos.v1.control_pb2 import Approval, Proposal, Release, ResultHeader, SignedApproval, SignedProposal
@@ -119,7 +119,7 @@ class JobFolder:
         except OSError as error:
             raise _unwritable(self.path, error) from None
         try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            locks.lock(lock)
         except BlockingIOError:
             os.close(lock)
             return False
@@ -134,7 +134,7 @@ class JobFolder:
         """
         try:
             os.set_inheritable(lock, False)
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            locks.lock(lock)
         except OSError:
             raise UsageError(f"{lock} is not the lock of the job {self.id[:12]}") from None
         self._hold(lock)

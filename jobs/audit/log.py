@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import datetime as dt
-import fcntl
 import hashlib
 import os
 import threading
@@ -23,6 +22,7 @@ from jobs.audit.events import CertificateChanged, Event, HeadLost, LineTorn, Log
 from jobs.audit.lapse import check_author
 from jobs.audit.tail import Mark
 from link.errors import ConfigurationError, IdentityError, ResourceError
+from link.files import locks
 from link.pki.certificates import read_certificate
 from link.pki.identity import Identity
 from link.pki.trust import Trust, fingerprint
@@ -120,11 +120,11 @@ class AuditLog:
     @contextlib.contextmanager
     def _locked(self) -> Iterator[None]:
         with self._busy, _readable(self.path):
-            fcntl.flock(self.handle, fcntl.LOCK_EX)
+            locks.lock(self.handle, wait=True)
             try:
                 yield
             finally:
-                fcntl.flock(self.handle, fcntl.LOCK_UN)
+                locks.unlock(self.handle)
 
     def _take_up(self) -> None:
         """Finds the end of the log, and holds it against the head."""

@@ -75,9 +75,11 @@ class JobSection(Section):
     recipients: Recipients = ("coordinator",)
     deadline: str = "30m"
 
-    @field_validator("deadline")
+    @field_validator("deadline", mode="before")
     @classmethod
-    def _duration(cls, value: str) -> str:
+    def _duration(cls, value: object) -> object:
+        if not isinstance(value, str):
+            raise ValueError('must be a duration in quotes, such as "90s", "30m" or "2h"')
         match = re.fullmatch(r"([1-9][0-9]{0,6})([smh])", value)
         if match is None:
             raise ValueError(f'\'{value}\' must be a duration such as "90s", "30m" or "2h"')

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
 import shutil
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+
+from link.files import locks
 
 
 @contextmanager
@@ -37,7 +38,7 @@ def remove_abandoned(place: Path, prefix: str) -> None:
         with suppress(OSError):
             opened = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
             try:
-                fcntl.flock(opened, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                locks.lock(opened)
                 if os.fstat(opened).st_uid == os.geteuid():
                     shutil.rmtree(folder, ignore_errors=True)
             finally:
@@ -50,7 +51,7 @@ def _made(place: Path, prefix: str) -> tuple[Path, int]:
         folder = Path(tempfile.mkdtemp(prefix=prefix, dir=place))
         with suppress(FileNotFoundError):  # before it was locked, somebody has removed it as abandoned
             opened = os.open(folder, os.O_RDONLY)
-            fcntl.flock(opened, fcntl.LOCK_EX)
+            locks.lock(opened, wait=True)
             if folder.exists():
                 return folder, opened
             os.close(opened)

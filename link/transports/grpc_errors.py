@@ -24,6 +24,10 @@ class ConnectionBroken(PeerError):
     """A connection could not be made or broke, as this end sees it; not a party's own word about a peer."""
 
 
+class ConnectionClosed(ConnectionBroken):
+    """A connection that the other end has closed as it was made: it stops, refuses the certificate or has too many."""
+
+
 class NotTheParty(IdentityError):
     """What answers at a party's address cannot prove to be the party, as this end sees it."""
 
@@ -125,9 +129,13 @@ def _unreachable(details: str, name: str, address: str, caller: str) -> PeerErro
         ("Connection refused", "nothing listens there; is its node running?"),
         ("DNS resolution failed", "its host name is not known"),
         ("Domain name not found", "its host name is not known"),
-        ("Socket closed", "the connection was closed; its node stopped, or does not trust this certificate"),
-        ("reset by peer", "the connection was closed; its node stopped, or does not trust this certificate"),
     ):
         if words in details:
             return ConnectionBroken(f"{name} at {address} cannot be reached: {what}", party=name)
+    if "Socket closed" in details or "reset by peer" in details:
+        return ConnectionClosed(
+            f"{name} at {address} cannot be reached: the connection was closed; its node stopped, or does not trust "
+            "this certificate",
+            party=name,
+        )
     return ConnectionBroken(f"{name} at {address} cannot be reached; check its node and the network", party=name)

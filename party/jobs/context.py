@@ -15,6 +15,7 @@ from link.transports.grpc_transport import NodeLink
 from mining.joint.hybrid.spool_limits import SpoolLimits
 from party.data.sources import Sources
 from party.jobs.alignments import Alignments
+from party.jobs.limits import JobLimits
 from party.jobs.tables import ReleasedTables
 from party.policy.consent import Consent
 from party.services.anonymization.releases import Releases
@@ -45,7 +46,7 @@ class JobContext:
         results: Folder for the results that this party receives.
         tables: What coordinators may fetch.
         alignments: The alignments that this party keeps.
-        max_running: Jobs at once.
+        limits: How much its jobs may take.
         notices: What people are told.
         metrics: What Prometheus is shown.
         spool_limits: What sealed reports of others may take in each job in which the node shuffles them.
@@ -69,7 +70,7 @@ class JobContext:
     results: Path
     tables: ReleasedTables
     alignments: Alignments
-    max_running: int
+    limits: JobLimits
     notices: Notices
     metrics: Metrics
     spool_limits: SpoolLimits

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+from collections import deque
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
 from typing import Final
 
 from link.errors import ResourceError
 from party.jobs.job import Job
+from party.jobs.limits import JobLimits
 
-MAX_OPEN: Final = 256  # jobs of one coordinator that have not ended
+MINUTE_S: Final = 60.0
 MAX_OPEN_BYTES: Final = 16 << 20  # of their proposals, which take several times as much in memory
 
 
@@ -20,10 +22,12 @@ class OpenJobs:
     Args:
         me: This party.
         now: Unix seconds.
+        limits: How many jobs each coordinator may have and propose.
     """
 
-    def __init__(self, me: str, now: Callable[[], float]) -> None:
-        self._me, self.now = me, now
+    def __init__(self, me: str, now: Callable[[], float], limits: JobLimits) -> None:
+        self._me, self.now, self.limits = me, now, limits
+        self._proposed: dict[str, deque[float]] = {}  # by coordinator, when its proposals of the last minute came
         self._jobs: dict[bytes, Job] = {}
         self._expiring: dict[bytes, asyncio.TimerHandle] = {}
         self._coming: list[tuple[str, int]] = []  # proposals that are judged: whose, and of how many bytes
@@ -49,13 +53,17 @@ class OpenJobs:
             size: Bytes of the proposal.
 
         Raises:
-            ResourceError: The coordinator has too many open jobs, or too large ones.
+            ResourceError: The coordinator has too many open jobs, or too large ones, or proposes too often.
         """
+        self._count(coordinator)
         sizes = [job.size for job in self._jobs.values() if job.coordinator == coordinator]
         sizes += [coming for name, coming in self._coming if name == coordinator]
-        if len(sizes) >= MAX_OPEN:
+        most = self.limits.open_of_one
+        if len(sizes) >= most:
             raise ResourceError(
-                f"{self._me} has {MAX_OPEN} open jobs of {coordinator}; propose the job later", party=self._me
+                f"{self._me} has {most} open jobs of {coordinator}, as many as its policy allows (rule max_open_jobs); "
+                "propose the job later",
+                party=self._me,
             )
         if sizes and sum(sizes) + size > MAX_OPEN_BYTES:
             raise ResourceError(
@@ -70,6 +78,22 @@ class OpenJobs:
             self._coming.remove((coordinator, size))
             async with self._come:
                 self._come.notify_all()
+
+    def _count(self, coordinator: str) -> None:
+        now, most = self.now(), self.limits.proposals_of_one
+        for name, times in list(self._proposed.items()):
+            while times and not now - MINUTE_S < times[0] <= now:
+                times.popleft()
+            if not times:
+                del self._proposed[name]
+        times = self._proposed.setdefault(coordinator, deque())
+        if len(times) >= most:
+            raise ResourceError(
+                f"{coordinator} has proposed {most} jobs to {self._me} within a minute, as many as its policy allows "
+                "(rule max_proposals); propose the job later",
+                party=self._me,
+            )
+        times.append(now)
 
     async def judged(self, coordinator: str) -> None:
         """Waits until every proposal of a coordinator that has come is a job here, or was refused."""

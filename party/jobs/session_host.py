@@ -75,12 +75,12 @@ class SessionHost:
     def __init__(self, context: JobContext, *, now: Callable[[], float] = time.time) -> None:
         self.context, self.now = context, now
         self._me = context.identity.name
-        self.jobs = OpenJobs(self._me, now)
+        self.jobs = OpenJobs(self._me, now, context.limits)
         self._hosting: dict[bytes, asyncio.Task[None]] = {}  # with those that only notify their peers of their end
         self._transports: dict[bytes, JobTransport] = {}  # of those
         self._attending: asyncio.Task[None] | None = None
         self._tasks: set[asyncio.Task[None]] = set()
-        self._turns = Turns(context.max_running, self._me)
+        self._turns = Turns(context.limits, self._me)
         self.transitions = Transitions(context, self.jobs, self._turns, now)
         self._closing = False
 
@@ -102,7 +102,8 @@ class SessionHost:
     def renew(self, context: JobContext) -> None:
         """Takes what comes from now on under other settings; jobs that run go on under theirs."""
         self.context = context
-        self._turns.allow(context.max_running)
+        self._turns.allow(context.limits)
+        self.jobs.limits = context.limits
         self.transitions.renew(context)
 
     def unsettled(self) -> Mark | None:
@@ -199,7 +200,8 @@ class SessionHost:
             raise self._expired()
         if record.state not in (APPROVED, FAILED, CANCELLED):
             raise UnexpectedMessage(f"nothing of this job can begin at {self._me} now", party=self._me)
-        turn = self._turns.ask(job.id, job.coordinator, record.received)
+        memory = await asyncio.to_thread(self.context.consent.judge.memory_of, job.spec)
+        turn = self._turns.ask(job.id, job.coordinator, record.received, memory)
         try:
             async for place in turn.places():
                 job.progress(f"waits for its turn at {self._me}: place {place}" if place else "", 0, 0)
@@ -231,9 +233,9 @@ class SessionHost:
     async def _start(self, job: Job, attempt: int, approvals: Sequence[SignedApproval], seed: bytes) -> None:
         async with job.moving, self.context.starting:
             record, again = await self._startable(job, attempt)
-            if self._closing or not self._turns.claim(job.id, job.coordinator):
-                most = f"runs {self.context.max_running} jobs, the most that its max_running allows"
-                why = "is stopping" if self._closing else most
+            memory = await asyncio.to_thread(self.context.consent.judge.memory_of, job.spec)
+            if self._closing or not self._turns.claim(job.id, job.coordinator, memory):
+                why = "is stopping" if self._closing else "runs as many jobs as its settings allow"
                 raise ResourceError(f"{self._me} {why}; start the job later", party=self._me)
             try:
                 await self._begin(job, record, attempt, seed, again=again)

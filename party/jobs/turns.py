@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from link.errors import ComineError, ResourceError, UnexpectedMessage
+from party.jobs.limits import JobLimits
 
 MAX_WAITING: Final = 1024
 
@@ -27,6 +28,7 @@ class Turn:
         job_id: The job.
         coordinator: Who proposed it.
         since: When it came.
+        memory: Bytes that it is expected to take.
         place: 0 once it has its turn, otherwise how many turns away that is.
         running: Whether the job has begun, which keeps the turn until it ends.
     """
@@ -34,6 +36,7 @@ class Turn:
     job_id: bytes
     coordinator: str
     since: float
+    memory: int = 0
     place: int = -1
     running: bool = False
     _changed: asyncio.Event = field(default_factory=asyncio.Event)
@@ -75,12 +78,12 @@ class Turns:
     """The turns of one node. To be used on the event loop only.
 
     Args:
-        most: Jobs at a time.
+        limits: How many jobs at a time, of all and of one coordinator, and with how much memory.
         me: This party.
     """
 
-    def __init__(self, most: int, me: str) -> None:
-        self._most, self._me, self._closed = most, me, False
+    def __init__(self, limits: JobLimits, me: str) -> None:
+        self._limits, self._me, self._closed = limits, me, False
         self._held: dict[bytes, Turn] = {}
         self._waiting: dict[bytes, Turn] = {}
         self._served: Counter[str] = Counter()  # by coordinator, the number of its last turn
@@ -91,7 +94,7 @@ class Turns:
         """Jobs without a turn."""
         return len(self._waiting)
 
-    def ask(self, job_id: bytes, coordinator: str, since: float) -> Turn:
+    def ask(self, job_id: bytes, coordinator: str, since: float, memory: int = 0) -> Turn:
         """A job's turn, or its place; who asks again takes over from who asked before.
 
         Raises:
@@ -103,7 +106,7 @@ class Turns:
                 f"{MAX_WAITING} jobs wait for their turn at {self._me}, and no more may; start the job later",
                 party=self._me,
             )
-        turn = Turn(job_id, coordinator, since)
+        turn = Turn(job_id, coordinator, since, memory)
         if before is None:
             self._waiting[job_id] = turn
         else:
@@ -116,13 +119,13 @@ class Turns:
         self._serve()
         return turn
 
-    def claim(self, job_id: bytes, coordinator: str) -> bool:
+    def claim(self, job_id: bytes, coordinator: str, memory: int = 0) -> bool:
         """Whether a job may begin: it has its turn, or nobody waits for one that is free. It then keeps the turn."""
         turn = self._held.get(job_id)
         if turn is None:
-            if self._waiting or len(self._held) >= self._most:
+            turn = Turn(job_id, coordinator, 0.0, memory)
+            if self._waiting or not (self._is_free(turn) and self._has_memory(turn)):
                 return False
-            turn = Turn(job_id, coordinator, 0.0)
             self._hold(turn)
         turn.begin()
         return True
@@ -149,15 +152,14 @@ class Turns:
                 turn.end(error)
             self._serve()
 
-    def allow(self, most: int) -> None:
-        """Lets another number of jobs run at a time; those that run go on."""
-        if not self._closed:
-            self._most = most
-            self._serve()
+    def allow(self, limits: JobLimits) -> None:
+        """Goes on within other limits; jobs that run go on."""
+        self._limits = limits
+        self._serve()
 
     def close(self) -> None:
         """Gives no more turns away."""
-        self._most, self._closed = 0, True
+        self._closed = True
 
     def _hold(self, turn: Turn) -> None:
         self._number += 1
@@ -167,12 +169,25 @@ class Turns:
 
     def _serve(self) -> None:
         """Gives free turns away, and notifies the others of their places."""
-        order = self._order()
-        free = max(0, self._most - len(self._held))
-        for turn in order[:free]:
-            self._hold(self._waiting.pop(turn.job_id))
-        for place, turn in enumerate(order[free:], start=1):
-            turn.move(place)
+        place, lacks_memory = 0, False
+        for turn in self._order():
+            free = self._is_free(turn)
+            lacks_memory = lacks_memory or (free and not self._has_memory(turn))  # later ones do not take it away
+            if free and not lacks_memory:
+                self._hold(self._waiting.pop(turn.job_id))
+            else:
+                place += 1
+                turn.move(place)
+
+    def _is_free(self, turn: Turn) -> bool:
+        """Whether one more job may run, and one more of its coordinator."""
+        held = sum(each.coordinator == turn.coordinator for each in self._held.values())
+        return not self._closed and len(self._held) < self._limits.running and held < self._limits.running_of_one
+
+    def _has_memory(self, turn: Turn) -> bool:
+        """Whether a job fits beside those that hold turns; alone it fits always."""
+        memory = sum(each.memory for each in self._held.values()) + turn.memory
+        return not self._held or self._limits.memory is None or memory <= self._limits.memory
 
     def _order(self) -> list[Turn]:
         """Those that wait, in the order in which they would be served if no job ended before the last one began."""

@@ -18,7 +18,7 @@ from party.data.shared_sources import check_past, check_sources
 from party.identity import check_identity
 
 _AT_START: Final = ("name", "listen", "state_dir", "report_memory", "alignment_memory", "journal_bytes")  # of [party]
-_WHILE_IT_RUNS: Final = ("max_running", "keep_jobs", "memory_share", "federation")
+_WHILE_IT_RUNS: Final = ("max_running", "memory", "keep_jobs", "memory_share", "federation")
 _ANEW: Final = "cannot change while the node runs; put it back, or stop the node and start it again"
 
 

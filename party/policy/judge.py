@@ -13,11 +13,13 @@ from jobs.kinds.data import check_data_kind, check_takes_blocks
 from jobs.kinds.registry import opens
 from jobs.privacy_account import Charge
 from jobs.spec.job import JobSpec
-from link.errors import PolicyDenied
-from link.files.quantities import seconds
+from link.errors import PolicyDenied, ResourceError
+from link.files.quantities import seconds, size
+from mining.public_sizes import PublicSizes
 from party.config import DatasetSection, PartyConfig
 from party.data.shared_sources import alike
 from party.data.sources import Rows
+from party.policy.job_memory import expected_memory
 from party.policy.policy import Approval, check_fit, check_new_rows, decide, recent_starts, verdicts
 from party.policy.policy_input import Earlier, PolicyInput, Verdict
 from party.policy.privacy_budget import DatasetBudget, left, totals
@@ -27,6 +29,7 @@ from party.state.ledger import Ledger, charges
 from party.state.store import Store
 
 FAILED_S: Final = 24 * 3600  # for which a failure counts
+KEPT_EXPECTED: Final = 256  # specifications of which the expected memory is known
 MOST_SHOWN: Final = 100  # of earlier jobs, to a person who decides
 
 
@@ -59,6 +62,7 @@ class Judge:
     ) -> None:
         self._config, self._federation, self._store, self.now = config, federation, store, now
         self._ledger, self._releases, self.alike = ledger, releases, alike(config.dataset, before)
+        self._memory: dict[tuple[bytes, PublicSizes], int] = {}  # by specification and sizes, which cost time to plan
 
     def policy_of(self, spec: JobSpec) -> PolicySection:
         """The rules for the dataset of a job."""
@@ -79,10 +83,33 @@ class Judge:
         Raises:
             ConfigurationError: The job does not fit this node or the kind of its dataset.
             PolicyDenied: A rule refuses it.
+            ResourceError: It is expected to take more memory than all jobs at once may.
         """
         approval = decide(self.policy_of(spec), self._input(spec, coordinator, job_id, attempt, expiry))
         self._check_failures(spec, coordinator)
+        self._check_memory(spec)
         return approval
+
+    def memory_of(self, spec: JobSpec) -> int:
+        """Bytes that a job counts for among those that run at once; 0 where nothing limits them."""
+        sizes = self._config.datasets[spec.job.dataset].public_sizes
+        if self._config.party.memory is None:
+            return 0
+        if (spec.digest, sizes) not in self._memory:
+            if len(self._memory) >= KEPT_EXPECTED:
+                self._memory.clear()
+            self._memory[spec.digest, sizes] = expected_memory(spec, sizes, self._config.party.name)
+        return self._memory[spec.digest, sizes]
+
+    def _check_memory(self, spec: JobSpec) -> None:
+        """Refuses what never fits beside the node itself."""
+        me, most, memory = self._config.party.name, self._config.party.memory, self.memory_of(spec)
+        if most is not None and memory > most:
+            raise ResourceError(
+                f"the job is expected to take {size(memory)} of memory at {me}, and [party] memory there leaves "
+                f"{size(most)} to jobs; ask for less, such as fewer candidates, or have it raised",
+                party=me,
+            )
 
     def _check_failures(self, spec: JobSpec, coordinator: str) -> None:
         """Bounds what a coordinator can ask of rows by jobs that it chooses so that they fail on some."""

@@ -181,6 +181,11 @@ class PolicySection(Rules):
         max_plans: Plans that each coordinator may ask for within 24 hours.
         max_failed_jobs: Jobs of each coordinator on a dataset that may fail within 24 hours because of its data, or,
             among the same parties, since some party's data are over a limit of the job.
+        max_open_jobs: Jobs of each coordinator that have not ended: those that await a decision, wait for their turn or
+            run.
+        max_running_jobs: Jobs of each coordinator that may run at once, while its others wait for their turn; where
+            absent, as many as `max_running`.
+        max_proposals: Proposals of each coordinator within a minute.
     """
 
     approve: Literal["auto", "manual"]
@@ -188,6 +193,9 @@ class PolicySection(Rules):
     datasets: Annotated[tuple[DataName, ...] | None, Some] = None
     max_plans: Count = 100
     max_failed_jobs: Count = 20
+    max_open_jobs: Count = 256
+    max_running_jobs: Count | None = None
+    max_proposals: Count = 240
 
     def under(self, rules: Rules | None) -> PolicySection:
         """This policy with the rules that a dataset writes in place of these."""

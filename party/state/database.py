@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
 import sqlite3
 import threading
@@ -13,7 +12,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Final, Self
 
 from link.errors import ConfigurationError, ResourceError
-from link.files import private_file
+from link.files import locks, private_file
 from link.files.sqlite_cells import check_cells
 
 KEEP: Final = "keep [party] state_dir as it is, since limits count what is in it"  # for all who might change it
@@ -82,7 +81,7 @@ def locked(path: Path) -> int:
     make_private(beside)
     lock = os.open(beside, os.O_RDWR)
     try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        locks.lock(lock)
     except BlockingIOError:
         os.close(lock)
         raise in_use(path) from None
@@ -113,7 +112,7 @@ def is_locked(path: Path) -> bool:
     except OSError:
         return False
     try:
-        fcntl.flock(beside, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        locks.lock(beside, shared=True)
     except BlockingIOError:
         return True
     except OSError:

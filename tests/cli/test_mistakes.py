@@ -347,6 +347,21 @@ MISTAKES = [
         10,
         "is approve meant?",
     ),
+    Mistake("a job without the node's file", ["party", "approve", "3f2a"], nothing, 2, "as in party.toml 3f2a"),
+    Mistake(
+        "a port too high",
+        ["federation", "new", "north=north.example:7101", "south=south.example:99999", "--out", "new.toml"],
+        nothing,
+        2,
+        "south=south.example:99999: 'south.example:99999' has no possible port; ports go up to 65535",
+    ),
+    Mistake(
+        "a deadline without quotes",
+        SIMULATE,
+        replace("job.toml", "[itemsets]", "deadline = 10\n[itemsets]"),
+        10,
+        '[job] deadline: must be a duration in quotes, such as "90s"',
+    ),
 ]
 
 

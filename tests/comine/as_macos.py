@@ -69,7 +69,10 @@ def take_away() -> None:
             if hasattr(module, name):
                 delattr(module, name)
     given_limit, given_open, given_list = resource.setrlimit, io.open, os.listdir
-    resource.getrlimit = lambda kind: (256, resource.RLIM_INFINITY)  # as in a shell there
+
+    def getrlimit(kind: int) -> tuple[int, int]:
+        descriptors = kind == resource.RLIMIT_NOFILE
+        return (256 if descriptors else resource.RLIM_INFINITY, resource.RLIM_INFINITY)  # as in a shell there
 
     def setrlimit(kind: int, limits: tuple[int, int]) -> None:
         if kind == resource.RLIMIT_NOFILE:
@@ -91,6 +94,7 @@ def take_away() -> None:
         absent(path)
         return given_list(path)
 
+    resource.getrlimit = getrlimit
     resource.setrlimit, io.open, builtins.open, os.listdir = setrlimit, opened, opened, listed
 
 

@@ -66,6 +66,45 @@ def test_a_node_starts_and_ends_without_what_linux_alone_has(tmp_path: Path) -> 
     assert "descriptors: 10240\n" in lines
 
 
+SIMULATE = ("simulate", "job.toml", "--party", "north=north.dat", "--party", "south=south.dat", "--out", "out")
+JOB = """[job]
+name = "weekly"
+task = "itemsets"
+parties = ["north", "south"]
+dataset = "baskets"
+[itemsets]
+min_support = 0.5
+"""
+
+
+def simulated(folder: Path, script: str) -> None:
+    (folder / "job.toml").write_text(JOB)
+    for name in ("north", "south"):
+        (folder / f"{name}.dat").write_text("a b\na b c\n" * 5)
+    command = (sys.executable, str(ROOT / "tests" / "comine" / script), *SIMULATE)
+    done = subprocess.run(command, capture_output=True, text=True, cwd=folder, check=False)
+    assert done.returncode == 0, done.stderr
+    assert (folder / "out" / "itemsets.csv").exists()
+
+
+@pytest.mark.slow
+def test_a_simulation_runs_without_what_linux_alone_has(tmp_path: Path) -> None:
+    simulated(tmp_path, "as_macos.py")
+
+
+@pytest.mark.slow
+def test_simulations_and_coordinators_need_no_modules_of_unix_alone(tmp_path: Path) -> None:
+    simulated(tmp_path, "without_unix.py")
+    program = (
+        "from tests.comine.without_unix import take_away; take_away(); import comine; comine.simulate; "
+        "from coordinator.cli.jobs import jobs_kept, plan, resume; "
+        "from coordinator.cli import doctor, federation, pki; "
+        "from coordinator.jobs import driver, runner, store"
+    )
+    done = subprocess.run((sys.executable, "-c", program), capture_output=True, text=True, cwd=ROOT, check=False)
+    assert done.returncode == 0, done.stderr
+
+
 def test_windows_is_told_where_comine_runs(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setattr(sys, "platform", "win32")
     with pytest.raises(SystemExit) as ended:

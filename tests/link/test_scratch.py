@@ -63,7 +63,7 @@ def test_a_folder_that_is_taken_for_abandoned_before_it_is_locked_is_made_again(
         lock(descriptor, how)
 
     monkeypatch.setattr(scratch.tempfile, "mkdtemp", removed)
-    monkeypatch.setattr(scratch.fcntl, "flock", locked)
+    monkeypatch.setattr(fcntl, "flock", locked)
     with scratch_folder(tmp_path, PREFIX) as folder:
         assert [str(folder)] == made[2:]
 

@@ -56,6 +56,16 @@ def test_the_files_load_and_hold_the_cautious_policy(comine: Comine, tmp_path: P
         assert command in ran.err
 
 
+def test_a_node_behind_a_relay_listens_where_it_is_told_to_or_nowhere(comine: Comine, tmp_path: Path) -> None:
+    (tmp_path / "north.dat").write_text(BASKETS)
+    behind = ("init", "north", "--source", "north.dat", "--relay", "relay.example:7443")
+    for out, more, listen in (("a", (), None), ("b", ("--listen", "0.0.0.0:7109"), "0.0.0.0:7109")):
+        assert comine(*behind, *more, "--out", out).code == 0
+        config, federation = (tmp_path / out / name for name in ("party.toml", "federation.toml"))
+        assert PartyConfig.load(config).party.listen == listen
+        assert Federation.load(federation).addresses["north"].startswith("relay")
+
+
 def test_the_page_shows_what_is_written(comine: Comine, tmp_path: Path) -> None:
     page = (Path(__file__).parents[3] / "docs/tasks/run-a-party.md").read_text()
     shown = page.partition("```toml\n")[2].partition("```")[0]

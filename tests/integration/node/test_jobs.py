@@ -82,11 +82,9 @@ def test_several_jobs_run_at_once(tmp_path: Path) -> None:
     asyncio.run(test())
 
 
-def test_a_coordinator_has_only_so_many_open_jobs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(party.jobs.open_jobs, "MAX_OPEN", 2)
-
+def test_a_coordinator_has_only_so_many_open_jobs(tmp_path: Path) -> None:
     async def test() -> None:
-        async with running(tmp_path) as nodes:
+        async with running(tmp_path, policy="max_open_jobs = 2") as nodes:
             north, expiry = nodes.clients["north"], int(time.time()) + 60
             first, _ = [await north.propose(weekly(), bytes([i]) * 16, expiry) for i in (1, 2)]
             assert (await refused(north.propose(weekly(), bytes([3]) * 16, expiry))).code == "E103"

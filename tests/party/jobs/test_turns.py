@@ -12,12 +12,17 @@ from hypothesis import strategies as st
 
 from link.errors import JobCancelled
 from party.jobs import turns
+from party.jobs.limits import JobLimits
 from party.jobs.turns import Turn, Turns
 from tests.errors import fails
 
 
 def job(number: int) -> bytes:
     return number.to_bytes(32, "big")
+
+
+def at_once(running: int, of_one: int = 64, memory: int | None = None) -> JobLimits:
+    return JobLimits(running, of_one, open_of_one=256, proposals_of_one=240, memory=memory)
 
 
 def asked(queue: Turns, *jobs: tuple[int, str]) -> list[Turn]:
@@ -29,7 +34,7 @@ def places(waiting: Sequence[Turn]) -> list[int]:
 
 
 def test_turns_go_round_the_coordinators_and_the_first_job_of_each_goes_first() -> None:
-    queue = Turns(2, "north")
+    queue = Turns(at_once(2), "north")
     waiting = asked(queue, *((i, "ann") for i in range(5)), (5, "bob"), (6, "bob"), (7, "eve"))
     # Ann holds both; then Bob and Eve, who hold none, and Bob's second before Ann's third.
     assert places(waiting) == [0, 0, 4, 5, 6, 1, 3, 2]
@@ -40,14 +45,14 @@ def test_turns_go_round_the_coordinators_and_the_first_job_of_each_goes_first() 
 
 
 def test_a_coordinator_with_many_jobs_keeps_nobody_waiting_behind_them() -> None:
-    queue = Turns(1, "north")
+    queue = Turns(at_once(1), "north")
     asked(queue, *((i, "ann") for i in range(100)))
     (late,) = asked(queue, (1000, "bob"))
     assert late.place == 1
 
 
 def test_a_job_that_begins_without_asking_waits_for_nobody_and_passes_nobody() -> None:
-    queue = Turns(1, "north")
+    queue = Turns(at_once(1), "north")
     assert queue.claim(job(1), "ann")
     assert queue.runs(job(1))
     (second,) = asked(queue, (2, "bob"))
@@ -59,7 +64,7 @@ def test_a_job_that_begins_without_asking_waits_for_nobody_and_passes_nobody() -
 
 
 def test_a_turn_that_nobody_holds_any_more_goes_on_but_that_of_a_job_that_runs() -> None:
-    queue = Turns(1, "north")
+    queue = Turns(at_once(1), "north")
     first, second, third = asked(queue, (1, "ann"), (2, "bob"), (3, "eve"))
     queue.drop(first)
     assert (second.place, third.place) == (0, 1)
@@ -72,7 +77,7 @@ def test_a_turn_that_nobody_holds_any_more_goes_on_but_that_of_a_job_that_runs()
 
 def test_who_asks_again_takes_over_and_keeps_the_place() -> None:
     async def test() -> None:
-        queue = Turns(1, "north")
+        queue = Turns(at_once(1), "north")
         _, second, third = asked(queue, (1, "ann"), (2, "ann"), (3, "ann"))
         (again,) = asked(queue, (2, "ann"))
         assert (again.place, third.place) == (1, 2)
@@ -92,7 +97,7 @@ def test_who_asks_again_takes_over_and_keeps_the_place() -> None:
 
 def test_who_waits_hears_of_each_place_of_the_end_and_of_the_start() -> None:
     async def test() -> None:
-        queue = Turns(1, "north")
+        queue = Turns(at_once(1), "north")
         first, second, third = asked(queue, (1, "ann"), (2, "ann"), (3, "ann"))
         heard = third.places()
         assert await anext(heard) == 2
@@ -111,7 +116,7 @@ def test_who_waits_hears_of_each_place_of_the_end_and_of_the_start() -> None:
 
 def test_only_so_many_wait(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(turns, "MAX_WAITING", 2)
-    queue = Turns(1, "north")
+    queue = Turns(at_once(1), "north")
     _, second, _ = asked(queue, (1, "ann"), (2, "ann"), (3, "ann"))
     with fails("E103", party="north"):
         asked(queue, (4, "bob"))
@@ -119,11 +124,37 @@ def test_only_so_many_wait(monkeypatch: pytest.MonkeyPatch) -> None:
     asked(queue, (4, "bob"), (4, "bob"))
 
 
+def test_jobs_beyond_their_coordinators_limit_wait_and_let_others_pass() -> None:
+    queue = Turns(at_once(3, of_one=1), "north")
+    first, second, other = asked(queue, (1, "ann"), (2, "ann"), (3, "bob"))
+    assert places((first, second, other)) == [0, 1, 0]
+    assert not queue.claim(job(4), "bob")
+    queue.end(job(1))
+    assert second.place == 0
+    queue.allow(at_once(3, of_one=2))
+    assert queue.claim(job(4), "bob")
+
+
+def test_what_jobs_at_once_take_of_memory_is_bounded_and_no_large_one_is_passed_for_ever() -> None:
+    queue = Turns(at_once(4, memory=10), "north")
+    sizes = {1: 6, 2: 6, 3: 1, 4: 99}
+    first, second, third, fourth = (queue.ask(job(n), f"of {n}", float(n), size) for n, size in sizes.items())
+    assert places((first, second, third, fourth)) == [0, 1, 2, 3]  # the third would fit, and the second never again
+    assert not queue.claim(job(5), "of 5", 0)
+    queue.end(job(1))
+    assert places((second, third, fourth)) == [0, 0, 1]
+    queue.end(job(2))
+    assert fourth.place == 1
+    queue.end(job(3))
+    assert fourth.place == 0  # alone it fits always
+    assert not queue.claim(job(6), "of 6", 1)
+
+
 @settings(max_examples=100, deadline=None)
 @given(st.data())
 def test_everybody_is_served_and_nobody_twice_before_who_holds_less(data: st.DataObject) -> None:
     most = data.draw(st.integers(1, 4))
-    queue, waiting, held = Turns(most, "north"), dict[int, Turn](), dict[int, Turn]()
+    queue, waiting, held = Turns(at_once(most), "north"), dict[int, Turn](), dict[int, Turn]()
     for number in range(data.draw(st.integers(1, 40))):
         if held and data.draw(st.booleans()):
             ended = data.draw(st.sampled_from(sorted(held)))
@@ -159,7 +190,7 @@ def test_jobs_that_take_their_turns_in_the_order_of_names_all_end_in_any_schedul
     jobs: list[set[str]], most: tuple[int, ...], choices: list[int]
 ) -> None:
     """As `coordinator.jobs.turns` takes them: a step is one job asking its next party, beginning, or ending."""
-    queues = {name: Turns(number, name) for name, number in zip(PARTIES, most, strict=True)}
+    queues = {name: Turns(at_once(number), name) for name, number in zip(PARTIES, most, strict=True)}
     held: dict[int, list[Turn]] = {number: [] for number in range(len(jobs))}
     choice = iter(choices)
     while held:
