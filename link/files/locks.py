@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import os
+from contextlib import suppress
+from importlib import import_module
 from typing import Any, Final
 
 from link.errors import ConfigurationError
 
-try:
-    import fcntl
-except ImportError:  # not a Unix
-    fcntl = None  # type: ignore[assignment]
-try:
-    import msvcrt
-except ImportError:  # not Windows
-    msvcrt = None  # type: ignore[assignment]
+fcntl: Any = None
+msvcrt: Any = None
+with suppress(ImportError):  # on a Unix
+    fcntl = import_module("fcntl")
+with suppress(ImportError):  # on Windows
+    msvcrt = import_module("msvcrt")
 
 PLACE: Final = 1 << 40  # of the byte that is locked on Windows, where a locked byte cannot be read: behind all others
 
@@ -51,17 +51,18 @@ def _on_windows(handle: int, what: str) -> None:
         raise ConfigurationError(
             "this system has no locks on files, by which comine keeps two processes apart; run it on Linux or macOS"
         )
-    windows: Any = msvcrt
     place = os.lseek(handle, 0, os.SEEK_CUR)
     try:
         os.lseek(handle, PLACE, os.SEEK_SET)
         while True:
             try:
-                return windows.locking(handle, getattr(windows, what), 1)
+                msvcrt.locking(handle, getattr(msvcrt, what), 1)
             except PermissionError as error:
                 raise BlockingIOError(*error.args) from None
             except OSError:  # what waits is given up after ten tries, one in a second
                 if what != "LK_LOCK":
                     raise
+            else:
+                return
     finally:
         os.lseek(handle, place, os.SEEK_SET)
