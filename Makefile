@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 PACKAGES := protos link crypto anonymize ldp mining jobs client relay party coordinator comine
 
-.PHONY: help setup demo test test-slow spark s3 docs docs-tools check deploy-tools bench bench-peers protos lock lowest release screenshots clean
+.PHONY: help setup demo test test-slow spark s3 docs docs-tools check collected deploy-tools bench bench-peers protos lock lowest release screenshots clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -23,15 +23,21 @@ $(STAMP): requirements/dev.txt pyproject.toml
 demo: setup  ## three organisations mine rules together over real data: separate processes, mutual TLS
 	$(BIN)/comine demo
 
+# A worker that dies ends the run: pytest-xdist would give its file to others, again and again, or wait for ever.
 WORKERS = 3
-PYTEST = PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -p tests.workers --workers=$(WORKERS)
+PYTEST = PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest --numprocesses=$(WORKERS) --dist=loadfile --no-loadscope-reorder \
+  --max-worker-restart=0
 
 TESTS = not slow
 
 # What is installed apart is installed beside the rest: pip keeps one processor busy, and the checks another.
 test:  ## all checks, and all tests but those marked slow
-	$(MAKE) --no-print-directory --jobs=3 --output-sync check $(MORE)
+	$(MAKE) --no-print-directory --jobs=3 --output-sync check collected $(MORE)
 	$(PYTEST) -m "$(TESTS)"
+
+# At first pytest compiles all tests: here once, beside the checks, and not at each worker.
+collected: setup
+	-PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest --collect-only --quiet --quiet > /dev/null
 
 # Most of these wait: for processes that start and die, for gaps and deadlines to pass.
 test-slow: WORKERS = 5

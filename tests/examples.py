@@ -16,8 +16,8 @@ ALL = "COMINE_ALL_EXAMPLES" in os.environ
 FEW = 25
 """Examples of a property that says nothing, and the most in `make test`. They are others at every run outside of CI."""
 
-TURN = int(os.environ.get("COMINE_TURN") or secrets.randbelow(1000))
-"""Which part of a long matrix this run takes; its head says it, and `COMINE_TURN` repeats it."""
+TURN = int(os.environ.setdefault("COMINE_TURN", str(secrets.randbelow(1000))))
+"""Which part of a long matrix this run takes, at all its workers; its head says it, and `COMINE_TURN` repeats it."""
 
 Test = TypeVar("Test", bound=Callable[..., Any])
 Case = TypeVar("Case")

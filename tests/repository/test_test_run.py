@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import subprocess
 import sys
@@ -22,19 +21,19 @@ MAKEFILE = (ROOT / "Makefile").read_text()
 
 
 def test_a_run_whose_worker_dies_ends_and_has_failed(tmp_path: Path) -> None:
-    (recipe,) = re.findall(r"^PYTEST = .* -m pytest (.*)\n", MAKEFILE, re.MULTILINE)
+    (recipe,) = re.findall(r"^PYTEST = .* -m pytest ((?:.*\\\n)*.*)\n", MAKEFILE, re.MULTILINE)
     for number in range(6):
         source = (
             f"import os\ndef test_one(): pass\ndef test_two(): {number} != 1 or os._exit(3)\ndef test_three(): pass\n"
         )
         (tmp_path / f"test_{number}.py").write_text(source)
-    options = recipe.replace("$(WORKERS)", "3").split()
+    options = recipe.replace("\\\n", " ").replace("$(WORKERS)", "3").split()
     command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *options]
-    environment = os.environ | {"PYTHONPATH": str(ROOT)}
-    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=120)
-    assert done.returncode == pytest.ExitCode.TESTS_FAILED
-    assert "a worker ended with code 3 while it ran 'test_1.py::test_two'" in done.stdout
-    assert "1 failed" in done.stdout
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=120)
+    # pytest-xdist says which test ran, unless it learns of the death by giving the dead worker another file.
+    told = {1: r"crashed while running 'test_1\.py::test_two'", 3: r"cannot send \(already closed\?\)"}
+    assert done.returncode in told
+    assert re.search(told[done.returncode], done.stdout)
 
 
 def test_who_asks_for_many_examples_gets_them() -> None:
