@@ -12,6 +12,7 @@ from crypto.protocols.alignment.list_limits import LEAST_LIST_MEMORY, LIST_MEMOR
 from jobs.data import DataKind
 from jobs.federation import Credentials, Federation, Name, check_address
 from jobs.kinds.packages import TASKS
+from jobs.metrics_section import MetricsSection
 from jobs.spec.toml import TomlTable, read_toml, validate
 from jobs.spec.values import DataName, Duration, Fraction
 from link.errors import ConfigurationError
@@ -29,7 +30,6 @@ from party.policy.publish import PublishSection
 from party.policy.rules import PolicySection, Rules
 from party.services.anonymization.policy import AnonymizationRules
 from party.services.frequency.policy import FrequencySection
-from party.services.metrics.settings import MetricsSection
 from party.services.notices.settings import NotifySection
 from party.services.queries.policy import QueriesSection
 from party.services.shuffler.policy import ShufflerSection

@@ -22,8 +22,10 @@ from crypto.primitives.scratch_file import ScratchLimits
 from jobs.audit.events import HistoryRestored, NodeStarted, NodeStopped, SettingsReloaded
 from jobs.audit.key import AuditKey
 from jobs.federation import Federation
+from jobs.metrics_section import MetricsSection
 from link.errors import ComineError, ResourceError
 from link.executor import FairThreads
+from link.exposition import Exposition
 from link.files.scratch import remove_abandoned
 from link.logs.lines import LogLines
 from link.logs.structured import LibraryLines, Log
@@ -68,9 +70,7 @@ from party.services.anonymization.releases import FILE as RELEASES
 from party.services.anonymization.releases import Releases
 from party.services.frequency.service import SERVICE as FREQUENCY_SERVICE
 from party.services.frequency.service import FrequencyService
-from party.services.metrics.exposition import Exposition
 from party.services.metrics.metrics import Metrics, State
-from party.services.metrics.settings import MetricsSection
 from party.services.notices.notices import Notices
 from party.services.queries.service import SERVICE as ANONYMIZATION_SERVICE
 from party.services.queries.service import AnonymizationService
@@ -423,7 +423,7 @@ class Node:
                 budget_used=lambda: float(self.host.context.consent.judge.most_used()),
             )
         )
-        return Exposition(settings, self.metrics)
+        return Exposition(settings.listen, self.metrics.registry)
 
     def _certificate_ends(self) -> float:
         return read_certificate(self.settings.identity.certificate_pem).not_valid_after_utc.timestamp()

@@ -24,12 +24,12 @@ from typing import Any, Final
 
 from prometheus_client.parser import text_string_to_metric_families
 
+from jobs.metrics_section import MetricsSection
 from link.errors import ComineError
 from link.version import WIRE_VERSION, software_version
 from party.config import AUDIT_LOG, PartyConfig
 from party.node.health import check
 from party.policy.consent import spec_of
-from party.services.metrics.settings import MetricsSection
 from party.state.node_database import FILE
 from party.state.store import Store
 from protos.v1.control_pb2 import JobState

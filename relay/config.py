@@ -8,6 +8,7 @@ from typing import Final
 from pydantic import Field, field_validator, model_validator
 
 from jobs.federation import Pins, check_address
+from jobs.metrics_section import MetricsSection
 from jobs.spec.toml import TomlTable, read_toml, validate
 from link.errors import ConfigurationError
 from link.pki.trust import Trust
@@ -112,6 +113,7 @@ class RelayConfig(TomlTable):
 
     relay: RelaySection
     limits: LimitsSection = LimitsSection()
+    metrics: MetricsSection | None = None
     federation: tuple[FederationSection, ...] = Field(min_length=1)
 
     @classmethod

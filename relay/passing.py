@@ -16,13 +16,14 @@ class Flow:
 
     Args:
         use: Of who sends.
+        count: Called with the bytes of each message.
 
     Attributes:
         size: Bytes so far.
     """
 
-    def __init__(self, use: Use) -> None:
-        self._use, self.size = use, 0
+    def __init__(self, use: Use, count: Callable[[int], None]) -> None:
+        self._use, self._count, self.size = use, count, 0
 
     async def run(self, source: ServerConnection, target: ServerConnection, alive: Callable[[], None]) -> None:
         """Passes messages on as they come, until one end leaves; who sends waits where the other end does not read.
@@ -37,6 +38,7 @@ class Flow:
                 alive()
                 await self._use.send(len(data))
                 self.size += len(data)
+                self._count(len(data))
                 await target.send(data)
                 alive()
         except ConnectionClosed:

@@ -10,6 +10,7 @@ import socket
 import ssl
 import sys
 import time
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -18,6 +19,7 @@ from websockets.exceptions import ConnectionClosed
 
 from crypto.primitives.randomness import Randomness
 from link.errors import ComineError, ConfigurationError, MalformedMessage, ResourceError
+from link.exposition import Exposition
 from link.logs.lines import LogLines
 from link.logs.structured import LibraryLines, Log
 from link.relay.handshake import HANDSHAKE_S, MOST_BYTES, NONCE_BYTES, VERSION, read
@@ -40,6 +42,7 @@ from relay.config import RelayConfig
 from relay.limits import Door, Refused, Use
 from relay.log import open_relay_log
 from relay.members import TOKEN_S, Caller, Members
+from relay.metrics import RelayMetrics
 from relay.passing import Flow, both_ways
 
 CLOSE_S: Final = 1.0  # for the last words on a connection
@@ -68,6 +71,8 @@ class Relay:
         self._server: Server | None = None
         self._door: Door | None = None
         self._over = False
+        self._metrics = RelayMetrics()
+        self._exposition: Exposition | None = None
         self._streams, self._still = 0, asyncio.Event()  # whether there are none
         self._still.set()
 
@@ -75,7 +80,7 @@ class Relay:
         """Begins to answer, and returns the address.
 
         Raises:
-            ResourceError: The port is taken.
+            ResourceError: The port is taken, or that of `[metrics]`.
         """
         host, _, port = self._config.relay.listen.rpartition(":")
         try:
@@ -86,6 +91,13 @@ class Relay:
                 "or change [relay] listen"
             ) from None
         self._door.most = self._config.limits.strangers
+        if self._config.metrics is not None:
+            self._metrics.show(lambda: self._config.relay.certificate)
+            try:
+                self._exposition = Exposition(self._config.metrics.listen, self._metrics.registry)
+            except ResourceError:
+                self._door.close()
+                raise
         self._server = await serve(
             self._serve,
             sock=self._door,
@@ -121,6 +133,8 @@ class Relay:
         ):
             if not same:
                 raise ConfigurationError(f"[relay] {key} cannot change while the relay runs; start it again for that")
+        if config.metrics != self._config.metrics:
+            raise ConfigurationError("[metrics] cannot change while the relay runs; start it again for that")
         _tls(config)  # before anything has changed: a certificate and a key that do not fit each other
         gone = self._members.renew(config)
         if self._tls is not None and own.certificate is not None:
@@ -148,6 +162,8 @@ class Relay:
             connection.transport.abort()
         await self._door.turn_away()
         await self._server.wait_closed()
+        if self._exposition is not None:
+            await asyncio.to_thread(self._exposition.close)
         self._log.info("stopped")
 
     async def _serve(self, connection: ServerConnection) -> None:
@@ -190,7 +206,13 @@ class Relay:
             raise Refused(RELAY_REASON_STOPPING)
         return hello, caller
 
+    @property
+    def metrics_address(self) -> str | None:
+        """Where metrics are shown; None where they are not."""
+        return None if self._exposition is None else self._exposition.address
+
     async def _refuse(self, connection: ServerConnection, caller: Caller | None, refused: Refused) -> None:
+        self._metrics.refused(caller, refused.why)
         if caller is None:
             self._log.warning("stranger refused", address=str(connection.remote_address[0]), why=refused.why)
         else:
@@ -208,6 +230,7 @@ class Relay:
         """A party waits for callers. Of two connections the newer one counts: the older may be dead, unnoticed."""
         await connection.send(_READY)
         before = self._members.listen(caller, connection, certificate)
+        self._metrics.listens(caller, connected=True)
         try:
             if before is None:
                 self._log.info("party connected", party=caller.name, federation=caller.federation)
@@ -217,6 +240,7 @@ class Relay:
             await connection.recv()  # it has nothing to say: what comes is the end
         finally:
             if self._members.leave(caller, connection):
+                self._metrics.listens(caller, connected=False)
                 self._log.info("party left", party=caller.name, federation=caller.federation)
 
     async def _connect(self, connection: ServerConnection, caller: Caller, name: str) -> None:
@@ -242,7 +266,9 @@ class Relay:
     async def _pass_on(
         self, connection: ServerConnection, caller: Caller, use: Use, other: ServerConnection, party: Caller
     ) -> None:
-        began, sent, received = time.monotonic(), Flow(use), Flow(self._members.use(party))
+        began, count = time.monotonic(), self._metrics.sent
+        sent, received = Flow(use, partial(count, caller)), Flow(self._members.use(party), partial(count, party))
+        self._metrics.began(caller)
         self._streams += 1
         self._still.clear()
         self._log.info("stream began", caller=caller.shown, party=party.name, federation=caller.federation)
@@ -257,13 +283,15 @@ class Relay:
             self._streams -= 1
             if not self._streams:
                 self._still.set()
+            seconds = time.monotonic() - began
+            self._metrics.ended(caller, why, seconds)
             self._log.info(
                 "stream ended",
                 caller=caller.shown,
                 party=party.name,
                 federation=caller.federation,
                 why=why,
-                seconds=round(time.monotonic() - began, 3),
+                seconds=round(seconds, 3),
                 bytes_sent=sent.size,
                 bytes_received=received.size,
             )

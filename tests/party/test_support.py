@@ -12,11 +12,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from prometheus_client import CollectorRegistry
 from typer.testing import CliRunner
 
 from party.cli import app
 from party.services.metrics.metrics import Metrics
 from party.support import support_bundle
+from relay.metrics import RelayMetrics
 from tests.party.files import write_federation
 from tests.party.nodes import running, weekly
 
@@ -44,17 +46,17 @@ delta = 1e-6
 """
 
 
-def shown(metrics: Metrics) -> set[str]:
-    """Names of all samples that a node can show."""
+def shown(registry: CollectorRegistry) -> set[str]:
+    """Names of all samples that a node or a relay can show."""
     found = set()
-    for family in metrics.registry.collect():
+    for family in registry.collect():
         ends = {"histogram": ("_bucket", "_sum", "_count"), "counter": ("_total",)}.get(family.type, ("",))
         found |= {family.name + end for end in ends}
     return found
 
 
 @pytest.mark.parametrize("name", ["comine-alerts.yml", "comine-dashboard.json"])
-def test_monitoring_asks_for_metrics_that_nodes_have(name: str) -> None:
+def test_monitoring_asks_for_metrics_that_nodes_and_relays_have(name: str) -> None:
     text = (SHIPPED / name).read_text(encoding="utf-8")
     gauges = {
         "comine_jobs_running", "comine_jobs_waiting", "comine_jobs_undecided", "comine_budget_used_ratio",
@@ -62,7 +64,7 @@ def test_monitoring_asks_for_metrics_that_nodes_have(name: str) -> None:
     }  # fmt: skip
     asked = set(METRIC.findall(text))
     assert asked
-    assert asked <= shown(Metrics()) | gauges
+    assert asked <= shown(Metrics().registry) | shown(RelayMetrics().registry) | gauges
     if name.endswith(".json"):
         json.loads(text)
 

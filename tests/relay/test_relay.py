@@ -8,13 +8,12 @@ import datetime as dt
 import re
 import socket
 import ssl
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from websockets.asyncio.client import ClientConnection, connect
+from websockets.asyncio.client import connect
 from websockets.exceptions import ConnectionClosed
 
 import relay.limits
@@ -22,7 +21,6 @@ import relay.members
 import relay.server
 from link.pki.authority import Authority, write_identity
 from link.pki.certificates import read_certificate
-from link.pki.identity import Identity
 from link.relay.address import RelayAddress, shown
 from link.relay.calling import RelayFault, call
 from link.relay.handshake import MOST_BYTES, TOKEN_BYTES, hello, read, read_incoming
@@ -35,64 +33,12 @@ from protos.v1.relay_pb2 import (
     RelayChallenge,
     RelayDial,
     RelayHello,
-    RelayIncoming,
-    RelayListen,
 )
 from relay.config import LimitsSection
 from relay.limits import Refused, Use
-from relay.server import Relay
 from tests.errors import fails
 from tests.party.files import free_ports
-from tests.relay.relays import NAME, relay_toml, relaying
-
-LISTEN = RelayListen()
-
-
-@dataclass
-class World:
-    """A running relay, and the authorities of the two federations that it serves."""
-
-    relay: Relay
-    authority: Authority
-    other: Authority
-    address: RelayAddress
-
-    def member(self, name: str, role: str = "party", authority: Authority | None = None) -> Identity:
-        return (authority or self.authority).issue(name, role)  # type: ignore[arg-type]
-
-    async def listen(self, name: str = "north") -> ClientConnection:
-        return await call(self.member(name), self.address, LISTEN)
-
-    async def meet(
-        self, listening: ClientConnection, name: str, caller: Identity
-    ) -> tuple[ClientConnection, ClientConnection, RelayIncoming]:
-        """Both ends of a connection that a caller dials to a party that listens, and how it was announced."""
-        dialled = asyncio.create_task(call(caller, self.address, RelayDial(to=name)))
-        incoming = read_incoming(await listening.recv())
-        accepted = await call(self.member(name), self.address, RelayAccept(token=incoming.token))
-        return await dialled, accepted, incoming
-
-
-@asynccontextmanager
-async def world(folder: Path, limits: str = "") -> AsyncIterator[World]:
-    (port,) = free_ports(1)
-    authority, other = Authority.create(), Authority.create()
-    authority.write(folder / "pki")
-    other.write(folder / "other")
-    write_identity(authority.issue("relay", hosts=[NAME]), folder / "pki")
-    federation = '[[federation]]\nname = "other"\nca = "other/ca.crt"\n'
-    (folder / "relay.toml").write_text(relay_toml(port, limits) + federation)
-    ca = folder / "pki" / "ca.crt"
-    async with relaying(folder) as (running, _):
-        yield World(running, authority, other, RelayAddress(f"127.0.0.1:{port}", ca=ca))
-
-
-def served(folder: Path, test: Callable[[World], Awaitable[None]], limits: str = "") -> None:
-    async def run() -> None:
-        async with world(folder, limits) as found:
-            await test(found)
-
-    asyncio.run(run())
+from tests.relay.relays import LISTEN, NAME, World, served
 
 
 def test_an_address_is_read_as_it_was_written() -> None:

@@ -16,13 +16,13 @@ from prometheus_client import generate_latest
 from prometheus_client.metrics_core import Metric
 from prometheus_client.parser import text_string_to_metric_families
 
+from jobs.metrics_section import LISTEN, MetricsSection
 from jobs.spec.toml import validate
 from link.costs import Costs
 from link.errors import DeadlineExceeded, JobCancelled, PeerError, UnexpectedMessage
+from link.exposition import Exposition
 from party.node.methods import METHODS
-from party.services.metrics.exposition import Exposition
 from party.services.metrics.metrics import CLIENTS, LABELS, MOST_STEPS, OTHERS, Metrics
-from party.services.metrics.settings import LISTEN, MetricsSection
 from party.services.metrics.steps import StepTimes
 from protos.v1 import control_pb2 as control
 from tests.errors import fails
@@ -106,7 +106,7 @@ def test_a_place_is_on_this_machine_unless_it_says_otherwise() -> None:
 
 def test_an_address_of_another_machine_ends_the_start_with_a_sentence() -> None:
     with fails("E103"):
-        Exposition(MetricsSection(listen="192.0.2.1:9464"), Metrics())
+        Exposition("192.0.2.1:9464", Metrics().registry)
 
 
 def scraped(nodes: Nodes, name: str) -> str:

@@ -1,20 +1,18 @@
-"""Shows a node's metrics to Prometheus, in a thread of its own: a scrape never waits for a job, nor a job for it."""
+"""Shows metrics to Prometheus, in a thread of its own: a scrape never waits for a job, nor a job for it."""
 
 from __future__ import annotations
 
-from prometheus_client import start_http_server
+from prometheus_client import CollectorRegistry, start_http_server
 
 from link.errors import ResourceError
-from party.services.metrics.metrics import Metrics
-from party.services.metrics.settings import MetricsSection
 
 
 class Exposition:
     """Answers at `[metrics] listen`, until it is closed.
 
     Args:
-        settings: The `[metrics]` table.
-        metrics: What is shown.
+        listen: HOST:PORT, as in `[metrics] listen`.
+        registry: What is shown.
 
     Raises:
         ResourceError: The port is taken, or the address is not this machine's.
@@ -23,14 +21,14 @@ class Exposition:
         address: HOST:PORT, with the port that was taken where any was asked for.
     """
 
-    def __init__(self, settings: MetricsSection, metrics: Metrics) -> None:
-        host, _, port = settings.listen.rpartition(":")
+    def __init__(self, listen: str, registry: CollectorRegistry) -> None:
+        host, _, port = listen.rpartition(":")
         host = host.strip("[]")
         try:
-            self._server, self._thread = start_http_server(int(port), host, metrics.registry)
+            self._server, self._thread = start_http_server(int(port), host, registry)
         except OSError as error:
             raise ResourceError(
-                f"metrics cannot be shown at {settings.listen} ({error.strerror}); stop the process that holds the "
+                f"metrics cannot be shown at {listen} ({error.strerror}); stop the process that holds the "
                 "port, or change [metrics] listen"
             ) from None
         self.address = f"{host}:{self._server.server_port}"

@@ -1,4 +1,4 @@
-"""The `[metrics]` table: where a node shows its metrics."""
+"""The `[metrics]` table of a node or a relay: where it shows its metrics."""
 
 from __future__ import annotations
 
