@@ -17,6 +17,7 @@ from link.values import pack, unpack
 
 MAX_STEPS: Final = 4096  # beyond which nothing is kept
 SECRET_BYTES: Final = 32
+ROOT: Final = "root"  # of the secret from which all coins of a job follow
 
 
 @dataclass(frozen=True, eq=False, slots=True)

@@ -15,6 +15,7 @@ Leakage:    how far each party had come when the attempt before ended. All else 
 
 from __future__ import annotations
 
+import hmac
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Final, Literal
 
@@ -22,7 +23,7 @@ import numpy as np
 
 from link.disclosure import Declared, Learned
 from link.errors import MalformedMessage, ProtocolViolation
-from link.journal import MAX_STEPS, SECRET_BYTES, Journal, Known, Resumption, Step
+from link.journal import MAX_STEPS, ROOT, SECRET_BYTES, Journal, Known, Resumption, Step
 from link.session import Session
 
 MAX_ATTEMPTS: Final = 5  # of a job
@@ -95,7 +96,8 @@ async def secret(session: Session, name: str, inputs: bytes) -> bytes:
 
     Another attempt that draws all its coins from them repeats the very same noise on the very same values, so that it
     tells nothing more. They are for nothing else: masks, keys and shares come from `Session.randomness`, since a mask
-    that meets two values reveals their difference. For the same reason they are bound to what is noised.
+    that meets two values reveals their difference. For the same reason they are bound to what is noised. All secrets of
+    a job follow from one that is there from its first start on, so that an older copy of the journal has them all.
 
     Args:
         session: The lane to which the step belongs.
@@ -115,7 +117,8 @@ async def secret(session: Session, name: str, inputs: bytes) -> bytes:
             f"the draw of '{name}' would be for something else than in an earlier attempt of this job, and two draws "
             f"would reveal more than the job may; {session.me} draws none, so run the job again as a new one"
         )
-    return await session.compute(journal.secret, whole, fresh)
+    root = await session.compute(journal.secret, ROOT, fresh)
+    return hmac.digest(root, whole.encode(), "sha256")
 
 
 async def _common(session: Session, kept: Sequence[Step]) -> int:

@@ -10,23 +10,23 @@ from __future__ import annotations
 
 from typing import Final
 
+from crypto.primitives.randomness import Randomness
 from jobs.resumption import goes_on, hindrance, lost
 from jobs.spec.job import JobSpec
 from link.errors import InputDataError, PeerError, UnexpectedMessage
-from link.journal import SECRET_BYTES, Journal
+from link.journal import ROOT, SECRET_BYTES, Journal
 from link.steps import MAX_ATTEMPTS
 from link.version import WIRE_VERSION, software_version
 from party.state.journals import Journals
 from party.state.store import Record
 from protos.v1.control_pb2 import APPROVED, CANCELLED, FAILED, RELEASING, RUNNING
 
-_BEGUN: Final = "begun"  # under which a journal has something from the first start on
 _ROWS: Final = "rows"  # under which a journal has their digest: jobs that noise protects are noted nowhere else
 _OPEN: Final = (APPROVED, RUNNING, RELEASING, FAILED, CANCELLED)
 
 
 def open_journal(journals: Journals, job_id: bytes, spec: JobSpec, attempt: int, *, charged: bool) -> None:
-    """Opens the journal of a job that starts, before the start is charged.
+    """Opens the journal of a job that starts, before the start is charged; from then on it has all coins of the job.
 
     Args:
         journals: Of this party.
@@ -44,7 +44,8 @@ def open_journal(journals: Journals, job_id: bytes, spec: JobSpec, attempt: int,
         return
     if charged:
         journals.check_begun(job_id)
-    journals.begin(job_id, _version(), again=attempt > 1).secret(_BEGUN, bytes(SECRET_BYTES))
+    root = Randomness.from_os().bytes(SECRET_BYTES)
+    journals.begin(job_id, _version(), again=attempt > 1).secret(ROOT, root)
 
 
 def journal_of(journals: Journals, job_id: bytes, spec: JobSpec, data_digest: bytes) -> Journal | None:

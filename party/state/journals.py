@@ -20,7 +20,7 @@ from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from crypto.primitives.randomness import Randomness
 from link.errors import ConfigurationError, ResourceError, VersionMismatch
 from link.files.private_file import replace_private
-from link.journal import Journal, Step
+from link.journal import ROOT, Journal, Step
 from party.state.database import Held
 from party.state.node_database import NodeTables
 from protos.v1.control_pb2 import JobState
@@ -87,12 +87,12 @@ class Journals(NodeTables):
         return _JobJournal(self, job_id, version, AESGCM(key))
 
     def check_begun(self, job_id: bytes) -> None:
-        """Refuses a job of which there should be a journal.
+        """Refuses a job whose journal should have its coins.
 
         Raises:
-            ConfigurationError: There is none.
+            ConfigurationError: It has none.
         """
-        if not self.read(job_id, "*"):
+        if not self.read(job_id, f"secret {ROOT}"):
             raise _unreadable(job_id)
 
     def forget(self, job_id: bytes) -> None:

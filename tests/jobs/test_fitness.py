@@ -97,8 +97,7 @@ PLACES: Final[dict[str, str]] = {
     "party.policy.policy": PROPOSED,
     "party.policy.judge": PROPOSED,
     "party.jobs.session_host": "how many jobs run",
-    "party.jobs.progress _kept": "what this node has kept of what was opened",
-    "party.jobs.progress check_same_rows": "attempt",
+    "party.jobs.progress _changed": "attempt",
     "mining.data.row_ids": "ids",
     "mining.joint.anonymisation.coding _leaves": "leaves",
     "mining.joint.anonymisation.coding _places": "values",
@@ -185,10 +184,10 @@ JOBS: Final[dict[str, tuple[dict[str, Any], set[str], bool]]] = {
     ),
     "alignment": ({"job": {"task": "align", "partition": "vertical"}}, {*EVERYWHERE, "ids", "attempt"}, True),
     "catalogue": ({"job": {"task": "itemsets"}, "itemsets": CATALOGUE}, {*EVERYWHERE, "strangers"}, False),
-    "noise": ({"job": {"task": "itemsets"}, "privacy": NOISY}, {*EVERYWHERE, "names"}, False),
+    "noise": ({"job": {"task": "itemsets"}, "privacy": NOISY}, {*EVERYWHERE, "names", "attempt"}, False),
     "noise over a catalogue": (
         {"job": {"task": "itemsets"}, "itemsets": {**CATALOGUE, "strategy": "auto"}, "privacy": NOISY},
-        {*EVERYWHERE, "strangers"},
+        {*EVERYWHERE, "strangers", "attempt"},
         False,
     ),
 }

@@ -15,7 +15,7 @@ from typing import Any, Final
 import pytest
 
 from link.errors import PeerError
-from link.journal import MemoryJournal, Step
+from link.journal import ROOT, MemoryJournal, Step
 from link.session import Session
 from link.steps import begin, openings
 from mining.data.transactions import Transactions
@@ -110,8 +110,8 @@ def attempt(
 
 
 def drawn(journals: Mapping[str, MemoryJournal]) -> dict[str, Mortal]:
-    """Journals with the same coins, in which no step is kept."""
-    return {party: Mortal(coins=journal.coins) for party, journal in journals.items()}
+    """Journals as they are when a job has just started that has the same coins."""
+    return {party: Mortal(coins={ROOT: journal.coins[ROOT]}) for party, journal in journals.items()}
 
 
 @cache
@@ -212,8 +212,8 @@ def test_an_analyst_that_asks_for_something_else_gets_nothing(name: str) -> None
     journals["north"].dies_at = kind.steps - 1
     with pytest.raises(PeerError):
         attempt(kind, journals, 1)
-    grouped = {name: coins for name, coins in journals["north"].coins.items() if "phases" in name}
-    journals["north"], frames = Mortal(coins=grouped), list[Frame]()
+    unbound = {ROOT: journals["north"].coins[ROOT]}
+    journals["north"], frames = Mortal(coins=unbound), list[Frame]()
     with fails("E400"):
         attempt(kind, journals, 2, data={**DATA, "north": [["g", "h"]] * 120}, frames=frames)
     told = max(place for place, frame in enumerate(frames) if frame.type.endswith("OpeningSize"))
