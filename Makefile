@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 PACKAGES := protos link crypto anonymize ldp mining jobs client relay party coordinator comine
 
-.PHONY: help setup demo test test-slow spark s3 docs docs-tools check collected deploy-tools bench bench-peers protos lock lowest release screenshots clean
+.PHONY: help setup demo test test-slow chaos spark s3 docs docs-tools check collected deploy-tools bench bench-peers protos lock lowest release screenshots clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -43,6 +43,9 @@ collected: setup
 test-slow: WORKERS = 5
 test-slow: setup spark s3 docs-tools deploy-tools  ## the tests marked slow: containers, tutorials, crashes of whole processes, large data, all examples
 	COMINE_ALL_EXAMPLES=1 $(PYTEST) -m "slow or costly"
+
+chaos: setup  ## 2,000 federations under simulated faults
+	COMINE_CHAOS_SEEDS=$(or $(SEEDS),2000) $(PYTEST) --numprocesses=2 --dist=load -m "slow or not slow" tests/chaos
 
 spark:  # without it, the tests with Spark are skipped
 	-$(MAKE) --no-print-directory .venv-spark/.installed

@@ -107,6 +107,7 @@ class Driver:
         self._cancel_watch: asyncio.Task[None] | None = None
         self._dealer: JobDealer | None = None
         self._preflight_at = -math.inf
+        self._began = time.time(), time.monotonic()
         self.result: Result | None = None
         self.error: Exception | None = None
         self.untold: tuple[str, ...] = ()
@@ -153,16 +154,21 @@ class Driver:
         stack.push_async_callback(self._end_tasks)
 
     async def _next(self) -> Event:
-        now = time.time()
+        now = self._now()
         due = min(self._record.job.until, now + _SLEEP_S)
         try:
             async with asyncio.timeout(max(0.0, due - now)):
                 return await self._events.get()
         except TimeoutError:
-            return Signal.CLOCK if time.time() < due + _LATE_S else Signal.WOKEN
+            return Signal.CLOCK if self._now() < due + _LATE_S else Signal.WOKEN
+
+    def _now(self) -> float:
+        """Unix seconds, of which at least as many pass as there are: a clock that is set back lengthens no wait."""
+        began, then = self._began
+        return max(time.time(), began + time.monotonic() - then)
 
     async def _apply(self, event: Event, until: Callable[[Job], bool] = lambda job: job.over) -> None:
-        self._record.job, effects = step(self._record.job, event, time.time())
+        self._record.job, effects = step(self._record.job, event, self._now())
         stopping = until(self._record.job)
         for effect in effects:
             if not stopping or effect is Act.SAVE or isinstance(effect, CancelAll):

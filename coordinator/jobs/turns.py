@@ -15,6 +15,7 @@ from typing import Final
 
 from coordinator.jobs.client import PartyClient
 from coordinator.jobs.progress import Absence, Watcher
+from link.tasks import together
 from link.transports.grpc_errors import UNREACHED
 
 RETRY_S: Final = 1.0
@@ -41,7 +42,7 @@ async def turns(
             turns = [_Turn(client, job_id, away, watcher) for client in clients.values()]
             for turn in turns:
                 held.push_async_callback(turn.give_back)
-            if waited or not all(await asyncio.gather(*(turn.take(wait=False) for turn in turns))):
+            if waited or not all(await together(turn.take(wait=False) for turn in turns)):
                 waited = True
                 await asyncio.gather(*(turn.give_back() for turn in turns))
                 for turn in sorted(turns, key=lambda turn: turn.party):

@@ -1,0 +1,89 @@
+"""A small job of every kind, and the files from which nodes read its data."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.csv
+
+from jobs.data import Data
+from jobs.kinds.registry import kind_of, read_spec
+from jobs.spec.job import JobSpec
+from mining.data.tables import Column, Table
+from mining.data.transactions import Transactions
+from tests.jobs.kinds.test_kinds import JOBS
+
+PARTIES: Final = ("north", "south", "east")
+DEADLINE: Final = "120s"
+
+
+@dataclass(frozen=True)
+class SmallJob:
+    """A job that all nodes have the data for.
+
+    Attributes:
+        name: Of its kind, and of its dataset.
+        spec: The job.
+        data: By party.
+    """
+
+    name: str
+    spec: JobSpec
+    data: Mapping[str, Data]
+
+    @cached_property
+    def exact(self) -> bool:
+        """Whether its result hangs on the data alone."""
+        return kind_of(self.spec).charge(self.spec).epsilon is None and not kind_of(self.spec).estimates
+
+    def dataset(self, party: str) -> str:
+        """The table of a node's file for its data; empty where the party has none."""
+        if party not in self.data:
+            return ""
+        data = self.data[party]
+        if isinstance(data, Transactions):
+            form = 'kind = "transactions"\nformat = "basket"\n'
+        else:
+            assert isinstance(data, Table)
+            form = f'kind = "table"\nformat = "csv"\nid = "{data.id_columns[0] if data.id_columns else "id"}"\n'
+        return f'[[dataset]]\nname = "{self.name}"\nsource = "{self.file(party)}"\n{form}'
+
+    def file(self, party: str) -> str:
+        """The name of the file of a party's data."""
+        return f"{self.name}-{party}.csv"
+
+    def write(self, folder: Path) -> None:
+        """Writes the files of all parties."""
+        for party, data in self.data.items():
+            path = folder / self.file(party)
+            if isinstance(data, Transactions):
+                pieces = np.split(data.indices, data.offsets[1:-1])
+                path.write_text("".join(" ".join(data.items[item] for item in row) + "\n" for row in pieces))
+            else:
+                assert isinstance(data, Table)
+                ids = dict(zip(data.id_columns, data.ids, strict=True)) or {"id": np.arange(data.n_rows).astype(str)}
+                cells = {column.name: pc.fill_null(column.values.take(_taken(column)), "") for column in data.columns}
+                pyarrow.csv.write_csv(pa.table({**ids, **cells}), path)
+
+
+def _taken(column: Column) -> pa.Array:
+    return pa.array(column.codes, mask=column.codes < 0)
+
+
+def small_jobs() -> dict[str, SmallJob]:
+    """By name."""
+    found = {}
+    for title, made in JOBS.items():
+        spec, data = made()
+        name = title.replace(" ", "-")
+        contents = spec.model_dump(mode="json", by_alias=True)
+        contents["job"] |= {"dataset": name, "deadline": DEADLINE}
+        found[name] = SmallJob(name, read_spec(contents, "chaos"), data)
+    return found
