@@ -344,7 +344,6 @@ class World:
             process.dead = True
         self.loop.dispose()
         for node in self.all_nodes:
-            node._executor.close()
             for each in (node.store, node.releases, node.frequency, node.shuffler, node.anonymization):
                 each.close()
             node.audit.close()
