@@ -17,9 +17,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-Order = NDArray[np.int64]
-Switches = NDArray[np.bool_]
+Order = NDArray[np.integer[Any]]
+Switches = NDArray[np.uint8]
+"""Of each pair of a layer a bit, whether it is swapped: eight to a byte, the highest first."""
 Rows = NDArray[Any]
+Places = NDArray[np.uint32]
 
 
 def network_size(rows: int) -> int:
@@ -35,21 +37,29 @@ def layer_count(size: int) -> int:
 def switches_for(order: Order) -> list[Switches]:
     """The switches that bring row order[i] to place i.
 
+    While it works it takes about 24 bytes of memory for each row, and what comes out 1/16 for each layer.
+
     Args:
-        order: A permutation of 0 … n − 1, n a power of two.
+        order: A permutation of 0 … n − 1, n a power of two below 2^32.
 
     Returns:
-        By layer whether each pair is swapped, shape (n / 2,).
+        By layer, which pairs are swapped.
     """
-    size = len(order)
+    places, networks = np.asarray(order, np.uint32), 1
     first, last = list[Switches](), list[Switches]()
-    blocks = order[None]  # shape (blocks, rows of a block)
-    while blocks.shape[1] > 2:
-        taken, given, blocks = _outer_layers(blocks)
-        first.append(taken.reshape(-1))
-        last.append(given.reshape(-1))
-    middle = [blocks[:, 0].astype(np.bool_)] if size > 1 else []
+    while len(places) > 2 * networks:
+        taken, given, places = _outer_layers(places, networks)
+        networks *= 2
+        first.append(np.packbits(taken))
+        last.append(np.packbits(given))
+    middle = [np.packbits(places[0::2] & 1 == 1)] if len(places) > 1 else []
     return [*first, *middle, *reversed(last)]
+
+
+def are_swapped(switches: Switches, start: int, stop: int) -> NDArray[np.uint8]:
+    """Of some pairs of a layer whether they are swapped, 0 or 1, shape (stop − start,)."""
+    first = start // 8
+    return np.unpackbits(switches[first : -(-stop // 8)])[start - 8 * first : stop - 8 * first]
 
 
 def pass_layers(rows: Rows) -> Iterator[tuple[Rows, Rows]]:
@@ -74,30 +84,44 @@ def pass_layers(rows: Rows) -> Iterator[tuple[Rows, Rows]]:
             rows[...] = _dealt(rows, blocks)
 
 
-def _outer_layers(blocks: Order) -> tuple[Switches, Switches, Order]:
-    """First and last layer of networks of n rows each, and the permutations of both halves that are left."""
-    number, size = blocks.shape
-    offsets = size * np.arange(number, dtype=np.int64)[:, None]
-    order = (blocks + offsets).reshape(-1)
+def _outer_layers(order: Places, networks: int) -> tuple[NDArray[np.bool_], NDArray[np.bool_], Places]:
+    """First and last layer of networks of n rows each, and the permutations of both halves of each that are left.
+
+    Args:
+        order: By place the row that comes there, those of one network after those of another.
+        networks: How many there are.
+    """
+    size = len(order) // networks
     where = np.empty_like(order)
-    where[order] = np.arange(len(order))
-    lower = _ways(where[order ^ 1] ^ 1)
+    where[order] = np.arange(len(order), dtype=np.uint32)
+    lower = _ways(where[order ^ 1] ^ 1, size)
     given = lower[0::2]
     taken = lower[where[0::2]]
-    # In a block half-size place j takes what the j-th pair of outputs gets from that half.
-    pairs = np.arange(0, len(order), 2)
-    halves = [order[pairs + (given ^ half)] // 2 - (np.repeat(offsets[:, 0], size // 2) // 2) for half in (0, 1)]
-    left = np.stack([half.reshape(number, size // 2) for half in halves], axis=1).reshape(2 * number, size // 2)
-    return taken.astype(np.bool_), given.astype(np.bool_), left
+    del where  # of large networks, half of the memory at the next step
+    # In a half its place j takes what the j-th pair of outputs of its network gets from there.
+    left = np.empty((networks, 2, size // 2), np.uint32)
+    begins = np.arange(0, len(order), size, dtype=np.uint32)[:, None]  # of the networks
+    for half in (0, 1):
+        rows = np.where(given == (half == 1), order[0::2], order[1::2]).reshape(networks, size // 2)
+        left[:, half] = (rows - begins) // 2 + begins + half * size // 2
+    return taken, given, left.reshape(-1)
 
 
-def _ways(step: Order) -> NDArray[np.int64]:
-    """For each output 0 or 1, which half its row goes through: equal along the cycles of a step, unequal in a pair."""
-    least, ahead = np.arange(len(step)), step
-    for _ in range(len(step).bit_length()):
-        least = np.minimum(least, least[ahead])
+def _ways(ahead: Places, size: int) -> NDArray[np.bool_]:
+    """For each output which half its row goes through: equal along the cycles of a step, unequal in a pair.
+
+    Args:
+        ahead: The step, from output to output of one network.
+        size: Of each network.
+    """
+    least = np.arange(len(ahead), dtype=np.uint32)
+    for _ in range(size.bit_length() - 1):
+        np.minimum(least, least[ahead], out=least)
         ahead = ahead[ahead]
-    return np.asarray(least > least[np.arange(len(step)) ^ 1], np.int64)
+    lower = np.empty(len(least), np.bool_)
+    np.greater(least[0::2], least[1::2], out=lower[0::2])
+    np.logical_not(lower[0::2], out=lower[1::2])
+    return lower
 
 
 def _dealt(rows: Rows, blocks: int) -> Rows:

@@ -12,6 +12,7 @@ import numpy as np
 from crypto.params import STANDARD_128
 from crypto.primitives.groups.point_hash import POINT_BYTES as HASH_BYTES
 from crypto.primitives.okvs import MOST_KEYS
+from crypto.primitives.permutation_network import network_size
 from crypto.protocols.alignment.alignment import takes_functions
 from crypto.protocols.alignment.bins import THIRDS, table_of
 from crypto.protocols.alignment.choices import BLOCK, WORD
@@ -50,7 +51,9 @@ _LISTED_BYTES: Final[Mapping[Mode, int]] = {"intersection": 45, "cardinality": 1
 _WRITTEN_BYTES: Final[Mapping[Mode, int]] = {"intersection": 100, "cardinality": 270, "union": 350}  # of these, at most
 _KEPT_BYTES: Final[Mapping[Mode, int]] = {"intersection": 12, "cardinality": 45, "union": 45}  # in memory alone
 _PART_BYTES: Final = 450  # about, with each peer: rows of one part's store, three times, and how it is solved
-_ORDER_BYTES: Final = 120  # about, of a row that goes through a network of switches
+_NETWORK_BYTES: Final = 32  # about, of each row of a network, while its switches are found
+_ORDERED_BYTES: Final = 16  # of each row that goes through it: its order and its shares
+_POSITION_BYTES: Final = 8
 _COMPARED_BYTES: Final = 250  # about, of what is under comparison
 _MULTIPLIED_BYTES: Final = 60  # about
 _BASE_MULTIPLICATIONS: Final = 3 * block_count(1)  # about, of either party
@@ -262,7 +265,9 @@ def cardinality_bytes(sizes: AlignmentSizes) -> int:
 def row_union_bytes(sizes: AlignmentSizes) -> int:
     """Memory of the last party of a union, without the identifiers."""
     bins = compared_in_turns(sizes)[0]
-    return _matches_bytes(sizes, bins, "union") + max(sizes.positions, bins) * _ORDER_BYTES
+    ordered = bins if sizes.parties == 2 else max(sizes.positions, bins)
+    orders = network_size(ordered) * _NETWORK_BYTES + ordered * _ORDERED_BYTES + sizes.positions * _POSITION_BYTES
+    return _matches_bytes(sizes, bins, "union") + orders
 
 
 def _matches_bytes(sizes: AlignmentSizes, bins: int, mode: Mode) -> int:

@@ -30,7 +30,15 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from crypto.primitives.permutation_network import Order, layer_count, network_size, pass_layers, switches_for
+from crypto.primitives.permutation_network import (
+    Order,
+    Switches,
+    are_swapped,
+    layer_count,
+    network_size,
+    pass_layers,
+    switches_for,
+)
 from crypto.primitives.shares.additive import AdditiveShare
 from crypto.primitives.shares.masks import Words
 from crypto.protocols.comparison.shared_bits import check_two_party
@@ -83,7 +91,7 @@ async def permute(
         return AdditiveShare(passed[:number].reshape(-1), parties.me, parties.holders)
     if not np.array_equal(np.sort(order), np.arange(number)):
         raise ValueError(f"an order of {number} rows is a permutation of their places")
-    await _pass_choices(session, parties, passed, work, np.concatenate([order, np.arange(number, len(passed))]))
+    await _pass_choices(session, parties, passed, work, await session.compute(_switches, order, len(passed)))
     return AdditiveShare((passed[:number] + own[order]).reshape(-1), parties.me, parties.holders)
 
 
@@ -107,12 +115,21 @@ async def _pass_rows(session: Session, parties: TwoParty, rows: Words, work: lis
         )
 
 
-async def _pass_choices(session: Session, parties: TwoParty, rows: Words, work: list[Batch], order: Order) -> None:
+def _switches(order: Order, size: int) -> list[Switches]:
+    """Of a network of so many rows, of which those behind the order's stay where they are."""
+    padded = np.arange(size, dtype=np.uint32)
+    padded[: len(order)] = order
+    return switches_for(padded)
+
+
+async def _pass_choices(
+    session: Session, parties: TwoParty, rows: Words, work: list[Batch], switches: list[Switches]
+) -> None:
     """The owner's switches; its parts of the other's rows come out in `rows`, which begin as zeros."""
-    switches, passing = await session.compute(switches_for, order), _Passing(rows)
+    passing = _Passing(rows)
 
     def choices(segment: Segment) -> NDArray[np.uint8]:
-        return switches[passing.layer_of(segment)][slice(*segment.rows)].astype(np.uint8)
+        return are_swapped(switches[passing.layer_of(segment)], *segment.rows)
 
     def keep(segment: Segment, first: int, words: Words) -> None:
         passing.to_layer_of(segment)

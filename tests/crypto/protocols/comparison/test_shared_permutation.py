@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from itertools import permutations
 from typing import Any
 
@@ -11,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import chi2
 
-from crypto.primitives.permutation_network import layer_count, network_size, pass_layers, switches_for
+from crypto.primitives.permutation_network import are_swapped, layer_count, network_size, pass_layers, switches_for
 from crypto.primitives.shares.additive import AdditiveShare
 from crypto.protocols.comparison.shared_permutation import permute, switch_work
 from crypto.protocols.comparison.two_party import TwoParty
@@ -32,7 +33,8 @@ def test_switches_bring_every_row_to_its_place(depth: int, seed: int) -> None:
     rows = np.arange(1 << depth) * 10
     expected, switches = rows[order].copy(), switches_for(order)
     assert len(switches) == layer_count(len(order))
-    for bits, (upper, lower) in zip(switches, pass_layers(rows), strict=True):
+    for packed, (upper, lower) in zip(switches, pass_layers(rows), strict=True):
+        bits = are_swapped(packed, 0, len(upper))
         upper[...], lower[...] = np.where(bits, lower, upper), np.where(bits, upper, lower)
     np.testing.assert_array_equal(rows, expected)
 
@@ -40,9 +42,29 @@ def test_switches_bring_every_row_to_its_place(depth: int, seed: int) -> None:
 def test_every_order_of_four_rows_has_switches() -> None:
     for order in permutations(range(4)):
         rows = np.arange(4)
-        for bits, (upper, lower) in zip(switches_for(np.array(order)), pass_layers(rows), strict=True):
+        for packed, (upper, lower) in zip(switches_for(np.array(order)), pass_layers(rows), strict=True):
+            bits = are_swapped(packed, 0, len(upper))
             upper[...], lower[...] = np.where(bits, lower, upper), np.where(bits, upper, lower)
         assert rows.tolist() == list(order)
+
+
+def test_some_switches_of_a_layer_are_read_alone() -> None:
+    bits = np.random.default_rng(1).integers(0, 2, 37, np.uint8)
+    for start, stop in ((0, 37), (0, 8), (3, 5), (8, 16), (7, 25), (36, 37), (5, 5)):
+        np.testing.assert_array_equal(are_swapped(np.packbits(bits), start, stop), bits[start:stop])
+
+
+def test_switches_are_found_in_little_memory() -> None:
+    rows = 1 << 16
+    order = np.random.default_rng(1).permutation(rows)
+    tracemalloc.start()
+    try:
+        switches = switches_for(order)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < 28 * rows
+    assert sum(each.nbytes for each in switches) == layer_count(rows) * rows // 16
 
 
 @pytest.mark.parametrize(("rows", "size"), [(0, 1), (1, 1), (2, 2), (3, 4), (1024, 1024), (1025, 2048)])
