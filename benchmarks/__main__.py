@@ -11,6 +11,7 @@ from pathlib import Path
 
 from rich.console import Console
 
+from benchmarks import soak
 from benchmarks.anonymization import anonymize, anonymize_clustering, joint_anonymisation, rows_at_size
 from benchmarks.crypto import oblivious_transfer, paillier, psi, sums, union, wide_area
 from benchmarks.measure import cores
@@ -67,6 +68,7 @@ SECTIONS: dict[str, Callable[[Settings], list[Table]]] = {
     "joint-anonymisation": joint_anonymisation.run,
     "hiding": rule_hiding.run,
     "auditing": auditing.run,
+    "soak": soak.run,
 }
 
 
@@ -82,13 +84,14 @@ def main() -> None:
         metavar="N",
         help=f"of sections 'large', 'cardinality' and '…-at-size'; {' and '.join(map(str, ROWS))} by default",
     )
+    parser.add_argument("--minutes", type=float, metavar="M", help="of section 'soak'; 20 by default")
     given = parser.parse_args()
     names = [name for name in given.only.split(",") if name] or list(SECTIONS)
     for name in names:
         if name not in SECTIONS:
             parser.error(f"there is no section '{name}'; there are {', '.join(SECTIONS)}")
     console = Console(highlight=False, width=None if sys.stdout.isatty() else 180)
-    settings = Settings(given.quick, Console(stderr=True), tuple(given.rows or ()))
+    settings = Settings(given.quick, Console(stderr=True), tuple(given.rows or ()), given.minutes)
     machine = f"{platform.machine()}, {cores()} cores, Python {platform.python_version()}"
     console.print(f"{machine}{', QUICK: the numbers mean nothing' if given.quick else ''}\n")
     tables: list[Table] = []

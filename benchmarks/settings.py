@@ -20,11 +20,13 @@ class Settings:
         quick: Small inputs and single runs, to see that everything works; the numbers mean nothing.
         progress: Where progress is told.
         chosen_rows: Numbers of rows that were asked for; empty: those by default.
+        minutes: For which a federation works in the section `soak`; None: those by default.
     """
 
     quick: bool
     progress: Console
     chosen_rows: tuple[int, ...] = ()
+    minutes: float | None = None
 
     @property
     def repeats(self) -> int:

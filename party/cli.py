@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from party.check import check
-from party.inbox_cli import approve, budget, deny, inbox, revoke_approval, show
+from party.inbox_cli import approve, budget, deny, inbox, revoke_approval, show, status
 from party.operations_cli import monitoring, support_bundle
 from party.reload_cli import reload
 
@@ -36,6 +36,7 @@ def serve(
 
 app.command()(check)
 app.command()(inbox)
+app.command()(status)
 app.command()(show)
 app.command()(approve)
 app.command()(deny)

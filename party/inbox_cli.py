@@ -1,4 +1,4 @@
-"""`comine party inbox|show|approve|deny|budget`: a person's part, beside the node, whether or not it runs."""
+"""`comine party inbox|status|show|approve|deny|budget`: a person's part, beside the node, whether or not it runs."""
 
 from __future__ import annotations
 
@@ -62,6 +62,25 @@ def inbox(
         as_json,
         lambda: list_text(contents, ruled=ruled) + (standing_text(contents["standing"]) if ruled else ""),
     )
+
+
+def status(party_toml: File, as_json: AsJson = False) -> None:
+    """Show which jobs run at the node and which wait: their coordinators, places in the queue, and memory."""
+    from party.jobs.queue_note import FILE, noted
+    from party.state.database import is_locked
+    from party.state.node_database import FILE as DATABASE
+    from party.status import status, status_text
+    from protos.v1.control_pb2 import APPROVED, AWAITING_APPROVAL, RELEASING, RUNNING
+
+    with _opened(party_toml) as (config, store, _):
+        state, now = config.party.state_dir, time.time()
+        records = [
+            record
+            for record in store.within([RUNNING, RELEASING, APPROVED, AWAITING_APPROVAL])
+            if record.state in (RUNNING, RELEASING) or record.expiry > now
+        ]
+        contents = status(config.party.name, records, noted(state / FILE), now, runs=is_locked(state / DATABASE))
+    _write(contents, as_json, lambda: status_text(contents))
 
 
 def show(party_toml: FileBeforeId, job: JobId, detail: Detail = False, as_json: AsJson = False) -> None:

@@ -30,6 +30,7 @@ from party.jobs.job import Job
 from party.jobs.job_transport import JobTransport
 from party.jobs.open_jobs import OpenJobs, call_at
 from party.jobs.progress import check_goes_on, forget_stale
+from party.jobs.queue_note import FILE, QueueNote
 from party.jobs.release import Released, fetched, release
 from party.jobs.transitions import Transitions
 from party.jobs.turns import Turns
@@ -82,6 +83,7 @@ class SessionHost:
         self._tasks: set[asyncio.Task[None]] = set()
         self._turns = Turns(context.limits, self._me)
         self.transitions = Transitions(context, self.jobs, self._turns, now)
+        self._note = QueueNote(context.results.parent / FILE, self._turns)
         self._closing = False
 
     @property
@@ -338,6 +340,7 @@ class SessionHost:
             await asyncio.gather(self._attending, return_exceptions=True)
         self.jobs.close()
         self._turns.close()
+        await self._note.close()
         running = [job for job in self.jobs if job.task is not None]
         await asyncio.gather(*(self.cancel(job, "its node is stopping") for job in running))
         await asyncio.gather(*self._tasks, return_exceptions=True)

@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, NamedTuple
 
 from link.errors import ComineError, ResourceError, UnexpectedMessage
 from party.jobs.limits import JobLimits
@@ -74,15 +74,35 @@ class Turn:
         self._changed.set()
 
 
+class Shown(NamedTuple):
+    """A turn, or a place, as people are shown it.
+
+    Attributes:
+        job_id: In hex.
+        coordinator: Who proposed the job.
+        place: 0 of a turn.
+        memory: Bytes that the job is expected to take; 0 where nothing limits them.
+    """
+
+    job_id: str
+    coordinator: str
+    place: int
+    memory: int
+
+
 class Turns:
     """The turns of one node. To be used on the event loop only.
 
     Args:
         limits: How many jobs at a time, of all and of one coordinator, and with how much memory.
         me: This party.
+
+    Attributes:
+        changed: Called when a turn or a place has changed.
     """
 
     def __init__(self, limits: JobLimits, me: str) -> None:
+        self.changed: Callable[[], None] = lambda: None
         self._limits, self._me, self._closed = limits, me, False
         self._held: dict[bytes, Turn] = {}
         self._waiting: dict[bytes, Turn] = {}
@@ -130,6 +150,11 @@ class Turns:
         turn.begin()
         return True
 
+    def shown(self) -> list[Shown]:
+        """Those who have turns, then those who wait, by their places."""
+        turns = [*self._held.values(), *sorted(self._waiting.values(), key=lambda turn: turn.place)]
+        return [Shown(each.job_id.hex(), each.coordinator, max(0, each.place), each.memory) for each in turns]
+
     def runs(self, job_id: bytes) -> bool:
         """Whether a job has begun and keeps its turn."""
         return job_id in self._held and self._held[job_id].running
@@ -162,6 +187,7 @@ class Turns:
         self._closed = True
 
     def _hold(self, turn: Turn) -> None:
+        self.changed()
         self._number += 1
         self._served[turn.coordinator] = self._number
         self._held[turn.job_id] = turn
@@ -169,6 +195,7 @@ class Turns:
 
     def _serve(self) -> None:
         """Gives free turns away, and notifies the others of their places."""
+        self.changed()
         place, lacks_memory = 0, False
         for turn in self._order():
             free = self._is_free(turn)

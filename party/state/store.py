@@ -123,8 +123,8 @@ class Store(StandingTables):
 
     def coordinator_of(self, job_id: bytes) -> str | None:
         """Who proposed a job."""
-        found = self._execute("SELECT coordinator FROM jobs WHERE job_id = ?", job_id).fetchone()
-        return None if found is None else str(found[0])
+        found = self._read("SELECT coordinator FROM jobs WHERE job_id = ?", job_id)
+        return str(found[0][0]) if found else None
 
     def find(self, prefix: str) -> list[Record]:
         """The jobs whose id in hex begins with `prefix`."""
@@ -144,7 +144,7 @@ class Store(StandingTables):
 
     def is_empty(self) -> bool:
         """Whether there is no job at all."""
-        return self._execute("SELECT 1 FROM jobs LIMIT 1").fetchone() is None
+        return not self._read("SELECT 1 FROM jobs LIMIT 1")
 
     def first(self, dataset: str, without: bytes) -> list[Earlier]:
         """Of the jobs that were started on a dataset, the first, but for the one with the id `without`."""
@@ -180,18 +180,18 @@ class Store(StandingTables):
             parties: Of the job that is judged.
             since: Unix seconds, after which they ended.
         """
-        rows = self._execute(
+        rows = self._read(
             "SELECT error_code, parties, count(*) FROM jobs INDEXED BY jobs_by_end "  # noqa: S608
             f"WHERE dataset IN ({_places(datasets)}) AND started IS NOT NULL AND ended > ? AND coordinator = ? "
             "AND ((error_code = ? AND error_party = ?) OR error_code = ?) GROUP BY error_code, parties",
             *(*datasets, since, coordinator, InputDataError.code, party, OverLimit.code),
-        ).fetchall()
-        ((followed,),) = self._execute(
+        )
+        ((followed,),) = self._read(
             "SELECT ifnull(sum(attempt - 1), 0) FROM jobs INDEXED BY jobs_by_end "  # noqa: S608
             f"WHERE dataset IN ({_places(datasets)}) AND started IS NOT NULL AND ended > ? AND coordinator = ? "
             "AND attempt > 1",
             *(*datasets, since, coordinator),
-        ).fetchall()
+        )
         alike = set(parties)
         last = sum(number for code, among, number in rows if code != OverLimit.code or set(among.split(" ")) == alike)
         return int(last) + int(followed)
@@ -233,7 +233,7 @@ class Store(StandingTables):
         """Records a job that was proposed; False where this very job is recorded already."""
         values = [_stored(getattr(record, name)) if name != "state" else _name(record.state) for name in _COLUMNS]
         statement = f"INSERT INTO jobs ({', '.join(_COLUMNS)}) VALUES ({_places(_COLUMNS)}) ON CONFLICT DO NOTHING"  # noqa: S608
-        return bool(self._execute(statement, *values).rowcount == 1)
+        return self._execute(statement, *values) == 1
 
     def forget_refused(self, by: str, keep: int = MOST_REFUSED) -> None:
         """Forgets all but the newest of the jobs that `by` refused; otherwise proposers could fill the disk."""
@@ -262,7 +262,7 @@ class Store(StandingTables):
         new = {"state": _name(after), **{name: _stored(value) for name, value in changes.items()}}
         settings = ", ".join(f"{name} = ?" for name in new)
         statement = f"UPDATE jobs SET {settings} WHERE job_id = ? AND state = ?"  # noqa: S608
-        return bool(self._execute(statement, *new.values(), job_id, _name(before)).rowcount == 1)
+        return self._execute(statement, *new.values(), job_id, _name(before)) == 1
 
     def put(self, record: Record) -> None:
         """Records a job as it stands, in place of what is recorded of it."""
@@ -295,7 +295,7 @@ class Store(StandingTables):
             "AND expiry < ? "
             "ORDER BY ended LIMIT ?"
         )
-        old = self._execute(statement, after, before, now, most).fetchall()
+        old = self._read(statement, after, before, now, most)
         needed = {job.job_id for name in {name for _, name, _ in old} for job in self._needed(name, keep.get(name, 0))}
         with self.alone():
             for job_id, _, _ in old:
@@ -324,12 +324,12 @@ class Store(StandingTables):
         self._execute(f"DELETE FROM jobs WHERE job_id IN ({old})", now, MOST_UNSTARTED)  # noqa: S608
 
     def _ids(self, statement: str, *values: Any) -> list[bytes]:
-        return [job_id for (job_id,) in self._execute(statement, *values).fetchall()]
+        return [job_id for (job_id,) in self._read(statement, *values)]
 
     def reached(self) -> Reached | None:
         """Up to where the database knows what the audit log says; None where nobody has compared them yet."""
-        row = self._execute("SELECT party, log, seq, entry, place FROM reached").fetchone()
-        return None if row is None else Reached(*row)
+        rows = self._read("SELECT party, log, seq, entry, place FROM reached")
+        return Reached(*rows[0]) if rows else None
 
     def reach(self, reached: Reached) -> None:
         """Notes that the database knows all that the audit log tells up to an entry."""
@@ -337,7 +337,7 @@ class Store(StandingTables):
 
     def companions(self) -> list[str]:
         """Names of the databases beside this one that the node has had."""
-        return [name for (name,) in self._execute("SELECT name FROM companions ORDER BY name").fetchall()]
+        return [name for (name,) in self._read("SELECT name FROM companions ORDER BY name")]
 
     def add_companions(self, names: Collection[str]) -> None:
         """Notes that the node has these databases."""
@@ -347,7 +347,7 @@ class Store(StandingTables):
     def heads(self, service: str) -> list[Head]:
         """How far a database beside this one had come according to the audit log."""
         columns = ", ".join(Head._fields)
-        return [Head(*row) for row in self._execute(f"SELECT {columns} FROM heads WHERE service = ?", service)]  # noqa: S608
+        return [Head(*row) for row in self._read(f"SELECT {columns} FROM heads WHERE service = ?", service)]  # noqa: S608
 
     def raise_head(self, head: Head) -> None:
         """Notes how far one had come, where that is beyond what is noted."""
@@ -363,7 +363,7 @@ class Store(StandingTables):
 
     def bins(self) -> list[Bin]:
         """What coordinators have brought about of the audit log, up to where the database knows it."""
-        return [Bin(*row) for row in self._execute("SELECT service, coordinator, hour, size FROM asked")]
+        return [Bin(*row) for row in self._read("SELECT service, coordinator, hour, size FROM asked")]
 
     def add_bins(self, bins: Iterable[Bin], since: int) -> None:
         """Adds to that, and forgets what was before an hour."""
@@ -379,7 +379,7 @@ class Store(StandingTables):
 
     def fold(self) -> None:
         """Brings what was written into the database's own file, so that nothing depends on the one beside it."""
-        self._execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+        self._read("PRAGMA wal_checkpoint(TRUNCATE)")
 
     def check_whole(self) -> None:
         """Looks through the whole file.
@@ -387,7 +387,7 @@ class Store(StandingTables):
         Raises:
             ConfigurationError: It is damaged.
         """
-        (found,) = self._execute("PRAGMA quick_check(1)").fetchone()
+        ((found,),) = self._read("PRAGMA quick_check(1)")
         if found != "ok":
             with self.KIND.translated(self._path):
                 raise sqlite3.DatabaseError(" ".join(str(found).split()))
@@ -406,16 +406,22 @@ class Store(StandingTables):
                 raise
 
     # -- SQLite ------------------------------------------------------------------------------------------------------
-    def _execute(self, statement: str, *values: Any) -> sqlite3.Cursor:
+    def _execute(self, statement: str, *values: Any) -> int:
+        """How many rows a statement has changed."""
         with self._using() as connection:
-            return connection.execute(statement, values)
+            return connection.execute(statement, values).rowcount
+
+    def _read(self, statement: str, *values: Any) -> list[Any]:
+        """All rows that a statement gives; one that is still read would be in the way of another thread's commit."""
+        with self._using() as connection:
+            return connection.execute(statement, values).fetchall()
 
     def _select(self, where: str, *values: Any) -> list[Record]:
         with self._using() as connection:
             return [_record(row) for row in connection.execute(f"{_ALL} {where}", values)]
 
     def _data_version(self) -> int:
-        (version,) = self._execute("PRAGMA data_version").fetchone()
+        ((version,),) = self._read("PRAGMA data_version")
         return int(version)
 
     def _check_names(self, changes: Mapping[str, Any]) -> None:

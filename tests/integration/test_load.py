@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import json
 import math
 import threading
+import time
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -14,8 +16,11 @@ import pytest
 
 from coordinator.jobs.runner import run_job
 from mining.reference.pooled import brute_force
+from party.jobs.queue_note import noted
 from party.server import Node
+from protos.v1 import control_pb2 as control
 from tests.examples import slowly
+from tests.integration.processes import command
 from tests.party.nodes import DATA, Nodes, running, weekly
 
 pytestmark = pytest.mark.usefixtures("few_fakes")
@@ -68,6 +73,43 @@ def test_jobs_submitted_at_once_all_end_exactly_beside_one_that_takes_long(tmp_p
             assert all(not list(node.host.jobs) for node in nodes.nodes.values())
 
     asyncio.run(test())
+
+
+def test_operators_are_shown_what_runs_and_what_waits(tmp_path: Path) -> None:
+    async def test() -> None:
+        async with running(tmp_path, data=ROWS, party="max_running = 1\nmemory = 1_000_000_000") as nodes:
+            north, expiry = nodes.clients["north"], int(time.time()) + 600
+            ids = [await north.propose(weekly(parties=PARTIES), bytes([i]) * 16, expiry) for i in range(3)]
+            calls = []
+            for place, job_id in enumerate(ids[:2]):
+                calls.append(north.stub.Queue(control.QueueRequest(job_id=job_id, wait=True)))
+                assert (await calls[-1].read()).place == place
+            note = tmp_path / "state" / "north" / "queue.json"
+            while len(noted(note)) < 2:  # noqa: ASYNC110 - nobody tells
+                await asyncio.sleep(0.05)
+            shown = await asyncio.to_thread(status_of, tmp_path)
+            assert shown["runs"]
+            found = [(job["job_id"], job["place"], job["coordinator"], job["state"]) for job in shown["jobs"]]
+            assert found == [
+                (job_id.hex(), n, "analyst", "approved") for job_id, n in zip(ids, (0, 1, None), strict=True)
+            ]
+            assert all(job["memory_bytes"] is None for job in shown["jobs"])  # nobody publishes any size
+            for call in calls:
+                call.cancel()
+        shown = status_of(tmp_path)
+        assert (shown["runs"], note.exists()) == (False, False)
+        text = command("party", "status", "north.toml", cwd=tmp_path).out
+        assert "the node of north does not run" in text
+        assert "0 running, 0 waiting for their turn, 0 awaiting a decision" in text
+        assert text.count("analyst") == 3
+
+    asyncio.run(test())
+
+
+def status_of(folder: Path) -> Any:
+    ran = command("party", "status", "north.toml", "--json", cwd=folder)
+    assert ran.code == 0, ran.err
+    return json.loads(ran.out)
 
 
 def test_a_job_that_computes_on_all_threads_keeps_no_other_job_from_computing(tmp_path: Path) -> None:

@@ -27,6 +27,7 @@ from tests.party.files import free_ports
 from tests.party.nodes import DATA, hold, running, weekly
 from tests.party.services.frequency import nodes as frequency
 from tests.party.services.frequency.specs import spec_of
+from tests.party.services.shuffler import nodes as shuffler
 from tests.proxy import Proxy
 from tests.relay.relays import by_relay, relaying
 
@@ -207,5 +208,22 @@ def test_a_client_of_the_frequency_service_goes_through_the_relay(tmp_path: Path
             with Connection(world.authority.issue("fleet", "client"), "north", world.address) as connection:
                 found = await asyncio.to_thread(connection.describe, "homepages")
             assert found.name == "homepages"
+
+    asyncio.run(test())
+
+
+def test_a_shuffler_forwards_its_batches_through_a_relay(tmp_path: Path) -> None:
+    (port,) = free_ports(1)
+
+    async def test() -> None:
+        prepare = by_relay(tmp_path, port, ("south",))
+        async with shuffler.running(tmp_path, prepare=prepare) as world, relaying(tmp_path):
+            await until_connected({"south": world.logs["south"]})
+            route = shuffler.route_for()
+            sealed = await world.sealed(route, range(10))
+            await world.caller("fleet").submit(sealed)
+            await world.analyst().flush()
+            (batch,) = await world.opened(route, 1)
+            assert sorted(shuffler.numbers(batch.reports)) == list(range(10))
 
     asyncio.run(test())

@@ -26,7 +26,7 @@ from jobs.loading import job_of
 from jobs.results.result import Result
 from jobs.spec.job import JobSpec
 from link.core import Transport
-from link.errors import PeerError
+from link.errors import JobCancelled, PeerError
 from link.journal import Journal, Step
 from link.pki.authority import Authority
 from link.pki.trust import Trust
@@ -234,7 +234,10 @@ def test_what_does_not_mine_goes_on_with_its_alignment_too(
     asyncio.run(test())
 
 
-def test_a_node_that_was_started_again_goes_on_with_the_others(tmp_path: Path) -> None:
+@pytest.mark.parametrize("in_order", [False, True])
+def test_a_node_that_was_started_again_goes_on_with_the_others(tmp_path: Path, in_order: bool) -> None:
+    """After the death of its process, or once its operator has stopped it, as all others are told."""
+
     async def test() -> None:
         async with federation(tmp_path) as nodes:
             reached = asyncio.Event()
@@ -247,9 +250,11 @@ def test_a_node_that_was_started_again_goes_on_with_the_others(tmp_path: Path) -
             store = Store(tmp_path / "jobs")
             running_ = asyncio.create_task(run_job(spec_of(), analyst(nodes), nodes.addresses, store=store))
             await reached.wait()
-            await nodes.crash("east")
-            with pytest.raises(PeerError):
+            await (nodes.nodes["east"].stop() if in_order else nodes.crash("east"))
+            with pytest.raises(JobCancelled if in_order else PeerError) as ended:
                 await running_
+            assert ended.value.party == "east"
+            assert not in_order or "cancelled at east: its node is stopping" in ended.value.message
             await nodes.restart("east")
             (folder,) = store.jobs()
             assert kept(nodes, folder)["east"] == [1, 2]

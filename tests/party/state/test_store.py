@@ -241,6 +241,30 @@ def test_what_is_done_alone_is_done_whole_or_not_at_all(path: Path) -> None:
     store.close()
 
 
+def test_nothing_that_one_thread_reads_is_in_the_way_of_what_another_writes(path: Path) -> None:
+    store, stop, faults = Store.open(path), threading.Event(), list[BaseException]()
+
+    def fold() -> None:
+        try:
+            while not stop.is_set():
+                store.fold()
+                store.bins()
+        except BaseException as error:
+            faults.append(error)
+
+    reader = threading.Thread(target=fold)
+    reader.start()
+    try:
+        for number in range(150):
+            with store.alone():
+                store.add_companions([f"other{number}.db"])
+    finally:
+        stop.set()
+        reader.join()
+        store.close()
+    assert not faults
+
+
 def test_a_column_that_does_not_exist_is_a_fault_of_ours(path: Path) -> None:
     store = Store.open(path)
     with pytest.raises(RuntimeError, match="no column"):

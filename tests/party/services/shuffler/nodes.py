@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import io
-from collections.abc import AsyncIterator, Iterable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -173,10 +173,15 @@ class World:
 
 @asynccontextmanager
 async def running(
-    folder: Path, names: Sequence[str] = SHUFFLERS, *, policy: str | None = POLICY
+    folder: Path,
+    names: Sequence[str] = SHUFFLERS,
+    *,
+    policy: str | None = POLICY,
+    prepare: Callable[[Authority], None] = lambda authority: None,
 ) -> AsyncIterator[World]:
-    """Nodes whose `[shuffler]` tables hold `policy`; None: they have none."""
+    """Nodes whose `[shuffler]` tables hold `policy`; None: they have none. `prepare` may change their files."""
     authority = write_federation(folder, {name: [["milk"]] for name in names})
+    prepare(authority)
     for name in names:
         file = folder / f"{name}.toml"
         if policy is not None:
