@@ -45,7 +45,7 @@ _asking = threading.Lock()
 
 
 def begin(
-    arguments: Sequence[str], cwd: Path, environment: Mapping[str, str], *, preload: bool
+    arguments: Sequence[str], cwd: Path, environment: Mapping[str, str], *, preload: bool, release: str = ""
 ) -> Preloaded | subprocess.Popen[str]:
     """Starts a command, preloaded on Linux where its variables are those of before any test.
 
@@ -54,10 +54,12 @@ def begin(
         cwd: Its folder.
         environment: Its variables, which may lack some.
         preload: Whether it may be preloaded at all.
+        release: MODULE:FUNCTION that makes another release of comine out of the forked process; this one, if empty.
     """
     variables = {name: value for name, value in environment.items() if not name.startswith("PYTEST_")}
     if preload and sys.platform == "linux" and variables.items() <= OWN.items():
-        return Preloaded(arguments, cwd, environment)
+        return Preloaded(arguments, cwd, environment, release)
+    assert not release, "another release is made of what is preloaded"
     command, pipe = [sys.executable, "-m", "comine", *arguments], subprocess.PIPE
     return subprocess.Popen(command, cwd=cwd, env=environment, text=True, stdout=pipe, stderr=pipe)
 
@@ -69,10 +71,16 @@ class Preloaded:
         arguments: The command line, without the name of the program.
         cwd: Its folder.
         environment: Its variables.
+        release: As of `begin`.
     """
 
-    def __init__(self, arguments: Sequence[str], cwd: Path, environment: Mapping[str, str]) -> None:
-        request = {"arguments": list(arguments), "cwd": os.fspath(cwd), "environment": dict(environment)}
+    def __init__(self, arguments: Sequence[str], cwd: Path, environment: Mapping[str, str], release: str = "") -> None:
+        request = {
+            "arguments": list(arguments),
+            "cwd": os.fspath(cwd),
+            "environment": dict(environment),
+            "release": release,
+        }
         pipes = [os.pipe() for _ in range(3)]  # standard output, standard error, the exit code
         with _asking:
             server = _server()
@@ -202,6 +210,9 @@ def _become(request: Mapping[str, Any], streams: Sequence[int]) -> None:
     os.environ.update(request["environment"])
     sys.path[0] = request["cwd"]
     sys.argv = ["comine", *request["arguments"]]
+    if request["release"]:
+        module, _, function = request["release"].partition(":")
+        getattr(import_module(module), function)()
     try:
         import_module("comine.__main__").main()  # which ends the process itself
     except SystemExit as end:

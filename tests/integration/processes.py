@@ -63,11 +63,14 @@ class Process:
         arguments: The command line, without the name of the program.
         cwd: Its folder.
         preload: Whether it may be forked from a process that has loaded already.
+        release: As of `tests.integration.preloaded.begin`.
     """
 
-    def __init__(self, *arguments: object, cwd: Path, preload: bool = True) -> None:
+    def __init__(self, *arguments: object, cwd: Path, preload: bool = True, release: str = "") -> None:
         environment = {k: v for k, v in os.environ.items() if k not in ("COMINE_DEBUG", "GRPC_VERBOSITY")}
-        self.popen = begin([str(argument) for argument in arguments], cwd, environment, preload=preload)
+        self.popen = begin(
+            [str(argument) for argument in arguments], cwd, environment, preload=preload, release=release
+        )
         self.lines: list[str] = []
         self._more = threading.Condition()
         self._over = False
@@ -180,10 +183,10 @@ class Organisations:
         path.write_text(contents, encoding="utf-8")
         return path
 
-    def start(self, *names: str) -> None:
+    def start(self, *names: str, release: str = "") -> None:
         """Starts the named nodes, or all, and waits until they are ready."""
         for name in names or tuple(self.data):
-            self.nodes[name] = Process("party", "serve", f"{name}.toml", cwd=self.folder)
+            self.nodes[name] = Process("party", "serve", f"{name}.toml", cwd=self.folder, release=release)
         for name in names or tuple(self.data):
             self.nodes[name].until(" is ready at ")
 
@@ -218,9 +221,10 @@ class Organisations:
         (self.folder / name).write_text(contents)
         return self.folder / name
 
-    def begin(self, job: Path | str, out: str = "out", *more: str) -> Process:
+    def begin(self, job: Path | str, out: str = "out", *more: str, release: str = "") -> Process:
         """Starts `comine job run`."""
-        return Process("job", "run", job, "--federation", "federation.toml", "--out", out, *more, cwd=self.folder)
+        command = ("job", "run", job, "--federation", "federation.toml", "--out", out, *more)
+        return Process(*command, cwd=self.folder, release=release)
 
     def run(self, job: Path | str, out: str = "out", *more: str) -> Ran:
         """Runs a job to its end."""

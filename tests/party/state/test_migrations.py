@@ -40,6 +40,8 @@ STORES: Final[dict[str, type[StateDatabase]]] = {
     "releases": Releases,
 }
 DEVICES: Final[dict[str, type[Database]]] = {"client": ClientStore, "fleet": FleetRecord}
+LEFT: Final = {"levels"}  # tables that a later version leaves behind: of jobs that can go on, which begin anew
+
 Columns = dict[str, list[str]]
 
 
@@ -79,11 +81,15 @@ class Found(NamedTuple):
 
 
 def found(path: Path, of: Columns | None = None) -> Found:
-    """What is in a database; of the rows these columns, all where absent."""
+    """What is in a database; of the rows these columns, all but what is left behind where absent."""
     with plain(path) as connection:
         (version,) = connection.execute("PRAGMA user_version").fetchone()
         tables = [row[0] for row in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
-        columns = {table: [row[1] for row in connection.execute(f"PRAGMA table_info({table})")] for table in tables}
+        columns = {
+            table: [row[1] for row in connection.execute(f"PRAGMA table_info({table})")]
+            for table in tables
+            if table not in LEFT
+        }
         rows = {
             table: sorted(map(repr, connection.execute(f"SELECT {', '.join(names)} FROM {table}")))
             for table, names in (columns if of is None else of).items()
