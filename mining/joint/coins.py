@@ -19,6 +19,7 @@ from link.session import Session
 from link.steps import secret
 from mining.data.rows import Rows
 from mining.data.transactions import Transactions
+from mining.partitioned.kernels import rows_of_block
 
 
 async def coins(session: Session, purpose: str, *inputs: str | int | bytes) -> Randomness:
@@ -41,8 +42,4 @@ def layout(data: Rows) -> bytes:
     """How rows lie, which decides on the coins of each where records are chosen or perturbed in blocks."""
     if isinstance(data, Transactions):
         return b""
-    return encode_labels(*(number for place in data.parts(_place) for number in place))
-
-
-def _place(rows: Transactions, first: int) -> tuple[int, int]:
-    return first, rows.n_rows
+    return encode_labels(*data.parts(rows_of_block))

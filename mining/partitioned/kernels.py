@@ -43,6 +43,11 @@ def longest_row(rows: Transactions, _first: int) -> int:
     return int(rows.lengths.max(initial=0))
 
 
+def rows_of_block(rows: Transactions, _first: int) -> int:
+    """How many rows a block has."""
+    return rows.n_rows
+
+
 def _pieces(rows: Transactions) -> Iterator[Transactions]:
     """The rows in pieces of a bounded number of occurrences, or of one row; at least one piece."""
     start = 0

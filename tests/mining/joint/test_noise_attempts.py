@@ -6,7 +6,7 @@ each attempt is a session with its own masks and keys.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from functools import cache
@@ -94,13 +94,15 @@ def attempt(
     number: int,
     data: Mapping[str, Rows] = DATA,
     frames: list[Frame] | None = None,
+    cuts: Sequence[int] = (),
 ) -> dict[str, bytes | None]:
     """What the learners find in one attempt."""
 
     async def role(session: Session) -> EstimatedOutcome:
         await begin(session, journals[session.me])
         rows = Transactions.from_rows(data[session.me])
-        found: EstimatedOutcome = await kind.mine(session.lane("task"), rows, kind.task)
+        lent = partitioned(rows, cuts) if cuts else rows
+        found: EstimatedOutcome = await kind.mine(session.lane("task"), lent, kind.task)
         return found
 
     observe = None if frames is None else frames.append
@@ -245,6 +247,16 @@ def test_rows_in_other_blocks_have_no_other_coins() -> None:
     cuts = [layout(partitioned(rows, each)) for each in ([0, 20, 50], [0, 20, 50], [0, 25, 50])]
     assert cuts[0] == cuts[1] != cuts[2]
     assert layout(rows) not in cuts
+
+
+@pytest.mark.parametrize("name", ["local", "blended"])
+def test_rows_in_blocks_get_their_coins_again_too(name: str) -> None:
+    kind, journals = KINDS[name], {party: Mortal() for party in PARTIES}
+    journals["east"].dies_at = kind.steps - 1
+    with pytest.raises(PeerError):
+        attempt(kind, journals, 1, cuts=(0, 50, 120))
+    resumed = attempt(kind, journals, 2, cuts=(0, 50, 120))
+    assert attempt(kind, drawn(journals), 1, cuts=(0, 50, 120)) == resumed
 
 
 def bodies(frames: list[Frame], receiver: str, labels: set[str]) -> set[tuple[str, str, bytes]]:
