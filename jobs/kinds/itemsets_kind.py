@@ -53,6 +53,9 @@ class ItemsetsKind(Kind):
     def rows_called(self, spec: JobSpec) -> str:
         return "transactions"
 
+    def resumes(self, spec: JobSpec) -> bool:
+        return True
+
 
 class EstimatesKind(ItemsetsKind):
     """A kind that estimates itemsets and rules over rows, behind noise."""
@@ -66,9 +69,6 @@ class EstimatesKind(ItemsetsKind):
 
     def unions(self, spec: JobSpec) -> Unions:
         return Unions(taken=False, merges=0, bound=spec.union.bound)
-
-    def resumes(self, spec: JobSpec) -> bool:
-        return True
 
     def refusals(self, spec: JobSpec) -> frozenset[str]:
         return frozenset({"names" if spec.itemsets.catalogue is None else "strangers"})

@@ -34,7 +34,9 @@ from crypto.protocols.comparison.shared_bits import open_bits
 from crypto.protocols.sums.secure_sum import shared_sum
 from link.disclosure import Declared, Learned
 from link.errors import ConfigurationError, shareable
+from link.journal import Known
 from link.session import Session
+from link.steps import step
 from mining.itemsets import Itemsets
 from mining.joint.parameters import RuleParameters
 from mining.joint.tally import Addends, Mask, Tally, Tallying
@@ -140,7 +142,7 @@ async def decide_rules(
             holds = np.ones(len(batch), bool)
             if compared:
                 _check_number(examined + len(batch))
-                holds = await _decide(lane.lane(f"from {examined}"), tally, test, supports, batch)
+                holds = await _decided(lane, f"from {examined}", tally, test, supports, batch)
             await session.compute(growth.keep, holds)
             examined += len(batch)
         if session.me in task.learners:
@@ -170,6 +172,19 @@ async def _shared_supports(
     """The supports of all itemsets, one level after the other, shared between the computing parties."""
     words = np.concatenate([level.astype(test.word) for level in counts])
     return await shared_sum(lane.lane("sum"), tally.secrets, words, tally.task.compute)
+
+
+async def _decided(
+    lane: Session, name: str, tally: Tally, test: ConfidenceTest, supports: AdditiveShare | None, batch: Batch
+) -> Mask:
+    """As `_decide`; a step where all parties know what comes out."""
+    if len(receivers(tally.task, lane.parties)) < len(lane.parties):
+        return await _decide(lane.lane(name), tally, test, supports, batch)
+
+    async def take() -> Known:
+        return Known(np.packbits(await _decide(lane.lane(name), tally, test, supports, batch)))
+
+    return np.unpackbits((await step(lane, name, take)).public, count=len(batch)).view(np.bool_)
 
 
 async def _decide(

@@ -1,9 +1,9 @@
 """What the steps of a job have given, kept in `node.db` so that another attempt of the job can go on from there.
 
 Only what this party knows anyway is kept, and coins of its own. The job's id binds it to the specification, its version
-to the software and the wire; on what rows the job runs is in its record, and another attempt on other rows is refused.
-It is forgotten when the job succeeds, when it ends in a way after which no attempt can follow, and when its proposal
-expires.
+to the software and the wire: another version takes all steps anew, and refuses a job with coins. Another attempt on
+other rows is refused: the journal has their digest, and the job's record, where rules look at rows. It is forgotten
+when the job succeeds, when it ends in a way after which no attempt can follow, and when its proposal expires.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def journal_of(journals: Journals, job_id: bytes, spec: JobSpec, data_digest: by
 
     Raises:
         InputDataError: The rows have changed.
-        VersionMismatch: What it holds was written by another version of comine.
+        VersionMismatch: Another version of comine has drawn coins for it.
         ConfigurationError: It cannot be read.
         ResourceError: It cannot be written.
     """

@@ -30,6 +30,7 @@ FOLDER: Final = "journals"
 _KEY_BYTES: Final = 32
 _NONCE_BYTES: Final = 12
 _STEP: Final = "step {:06}"
+_COINS: Final = "secret /"  # of a step, whose name is a path
 
 
 class Journals(NodeTables):
@@ -55,23 +56,28 @@ class Journals(NodeTables):
             again: Whether this is not its first attempt.
 
         Raises:
-            VersionMismatch: What it holds was written by another version.
+            VersionMismatch: Another version has drawn coins for it.
             ConfigurationError: Its key is lost.
             ResourceError: The key cannot be kept.
         """
         if not again:
             self.forget(job_id)
-        rows = self._rows("SELECT DISTINCT version FROM journal WHERE job_id = ?", job_id)
-        if any(written != version for (written,) in rows):
+        rows = self._rows("SELECT what FROM journal WHERE job_id = ?", job_id)
+        others = self._rows("SELECT what FROM journal WHERE job_id = ? AND version != ?", job_id, version)
+        if any(what.startswith(_COINS) for (what,) in others):
             raise VersionMismatch(
                 f"{self.me} has had another version of comine since an earlier attempt of this job, so the job cannot "
                 "go on; run it again as a new one",
                 party=self.me,
             )
+        if others:  # another version cannot be trusted to mean the same by them
+            self._rows("DELETE FROM journal WHERE job_id = ? AND what GLOB 'step *'", job_id)
         file = self._file(job_id)
         try:
-            if rows or file.exists():
+            if rows:
                 key = file.read_bytes()
+            elif file.exists():  # the database has been lost, and with it what was drawn once
+                raise _unreadable(job_id)
             else:
                 self.folder.mkdir(mode=0o700, exist_ok=True)
                 key = Randomness.from_os().bytes(_KEY_BYTES)
@@ -136,12 +142,14 @@ class Journals(NodeTables):
             connection.execute("INSERT INTO journal VALUES (?, ?, ?, ?)", (job_id, what, version, sealed))
         return True
 
-    def write_secret(self, job_id: bytes, version: str, what: str, sealed: bytes) -> bytes:
-        """Writes a secret where there is none of that name, and returns what is there."""
+    def write_secret(self, job_id: bytes, version: str, what: str, sealed: bytes) -> tuple[str, bytes]:
+        """Writes a secret where there is none of that name, and returns what is there, with its version."""
         with self._changing() as connection:
             connection.execute("INSERT OR IGNORE INTO journal VALUES (?, ?, ?, ?)", (job_id, what, version, sealed))
-            rows = connection.execute("SELECT sealed FROM journal WHERE job_id = ? AND what = ?", (job_id, what))
-            return bytes(rows.fetchone()[0])
+            row = connection.execute(
+                "SELECT version, sealed FROM journal WHERE job_id = ? AND what = ?", (job_id, what)
+            ).fetchone()
+            return str(row[0]), bytes(row[1])
 
     def _rows(self, statement: str, *values: Any) -> list[tuple[Any, ...]]:
         with self._using() as connection:
@@ -173,7 +181,7 @@ class _JobJournal:
             if what != _STEP.format(len(found)):
                 break
             try:
-                found.append(Step.unpack(self._unsealed(what, sealed)))
+                found.append(Step.unpack(self._unsealed(self._version, what, sealed)))
             except ValueError:
                 raise _unreadable(self._job_id) from None
         return found
@@ -186,22 +194,23 @@ class _JobJournal:
 
     def secret(self, name: str, fresh: bytes) -> bytes:
         what = f"secret {name}"
-        sealed = self._journals.write_secret(self._job_id, self._version, what, self._sealed(what, fresh))
-        return self._unsealed(what, sealed)
+        kept = self._journals.write_secret(self._job_id, self._version, what, self._sealed(what, fresh))
+        version, sealed = kept
+        return self._unsealed(version, what, sealed)
 
     def _sealed(self, what: str, plain: bytes) -> bytes:
         nonce = Randomness.from_os().bytes(_NONCE_BYTES)
-        return nonce + self._cipher.encrypt(nonce, plain, self._bound_to(what))
+        return nonce + self._cipher.encrypt(nonce, plain, self._bound_to(self._version, what))
 
-    def _unsealed(self, what: str, sealed: bytes) -> bytes:
+    def _unsealed(self, version: str, what: str, sealed: bytes) -> bytes:
         nonce, body = sealed[:_NONCE_BYTES], sealed[_NONCE_BYTES:]
         try:
-            return self._cipher.decrypt(nonce, body, self._bound_to(what))
+            return self._cipher.decrypt(nonce, body, self._bound_to(version, what))
         except (InvalidTag, ValueError):
             raise _unreadable(self._job_id) from None
 
-    def _bound_to(self, what: str) -> bytes:
-        return b"\0".join((b"comine.journal/1", self._job_id, self._version.encode(), what.encode()))
+    def _bound_to(self, version: str, what: str) -> bytes:
+        return b"\0".join((b"comine.journal/1", self._job_id, version.encode(), what.encode()))
 
 
 def _unreadable(job_id: bytes) -> ConfigurationError:

@@ -168,26 +168,26 @@ MODEL: Final[dict[str, Any]] = {
 }
 NOISY: Final = {"model": "distributed", "epsilon": "1", "delta": "0.00001"}
 CATALOGUE: Final = {"universe": "items.txt", "catalogue": ["a", "b"], "strategy": "level-wise"}
-EVERYWHERE: Final = {"source", "new rows"}
+EVERYWHERE: Final = {"source", "new rows", "attempt"}
 JOBS: Final[dict[str, tuple[dict[str, Any], set[str], bool]]] = {
     "itemsets": ({"job": {"task": "itemsets"}}, EVERYWHERE, True),
     "models of rows": ({"job": {"task": "naive-bayes"}, **MODEL}, {*EVERYWHERE, "domains"}, False),
     "models of columns": (
         {"job": {"task": "naive-bayes", "partition": "vertical"}, **MODEL},
-        {*EVERYWHERE, "domains", "ids", "attempt"},
+        {*EVERYWHERE, "domains", "ids"},
         True,
     ),
     "columns": (
         {"job": {"task": "itemsets", "partition": "vertical"}},
-        {*EVERYWHERE, "ids", "attempt", "cells"},
+        {*EVERYWHERE, "ids", "cells"},
         True,
     ),
-    "alignment": ({"job": {"task": "align", "partition": "vertical"}}, {*EVERYWHERE, "ids", "attempt"}, True),
+    "alignment": ({"job": {"task": "align", "partition": "vertical"}}, {*EVERYWHERE, "ids"}, True),
     "catalogue": ({"job": {"task": "itemsets"}, "itemsets": CATALOGUE}, {*EVERYWHERE, "strangers"}, False),
-    "noise": ({"job": {"task": "itemsets"}, "privacy": NOISY}, {*EVERYWHERE, "names", "attempt"}, False),
+    "noise": ({"job": {"task": "itemsets"}, "privacy": NOISY}, {*EVERYWHERE, "names"}, False),
     "noise over a catalogue": (
         {"job": {"task": "itemsets"}, "itemsets": {**CATALOGUE, "strategy": "auto"}, "privacy": NOISY},
-        {*EVERYWHERE, "strangers", "attempt"},
+        {*EVERYWHERE, "strangers"},
         False,
     ),
 }

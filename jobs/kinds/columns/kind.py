@@ -87,9 +87,6 @@ class Columns(ItemsetsKind):
         rows = f"{found.otherwise} and " if found.taken else ""
         return found._replace(merges=1, otherwise=f"{rows}groups of two parties")
 
-    def resumes(self, spec: JobSpec) -> bool:
-        return True
-
     def refusals(self, spec: JobSpec) -> frozenset[str]:
         return frozenset({"ids", "cells"})
 

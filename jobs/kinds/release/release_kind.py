@@ -53,6 +53,9 @@ class ReleaseKind(Kind):
     def shares(self, spec: JobSpec) -> bool:
         return True
 
+    def resumes(self, spec: JobSpec) -> bool:
+        return True
+
     def refusals(self, spec: JobSpec) -> frozenset[str]:
         section = spec.anonymization
         unique = {"unique"} if set(section.insensitive) - set(section.allow_unique) else set()

@@ -31,7 +31,9 @@ from anonymize.release import allowed_suppression
 from crypto.protocols.comparison.two_party import TwoParty, pairs_of
 from crypto.protocols.sums.pairwise import PairwiseSecrets, agree
 from link.errors import ConfigurationError, shareable
+from link.journal import Known
 from link.session import Session
+from link.steps import step
 from mining.data.table_rows import TableRows
 from mining.joint.anonymisation.assembly import assemble, public_bound
 from mining.joint.anonymisation.coding import Coding
@@ -100,7 +102,11 @@ async def anonymise(
                 f"all parties together have {n_rows} rows, and every class needs {task.k}; weaken the model"
             )
         )
-    bound = await public_bound(session.lane("bound"), secrets, task, table.n_rows)
+
+    async def bounded() -> Known:
+        return Known(await public_bound(session.lane("bound"), secrets, task, table.n_rows))
+
+    bound = int((await step(session, "bound", bounded)).public)
     totals = {}
     for column in compared:
         totals[column] = await _totals(session, secrets, counter, column, n_rows)
@@ -157,7 +163,11 @@ async def _totals(
     held = counter.values[column]
     own = np.bincount(held.value, held.count, held.domain).astype(np.int64)
     lane = session.lane(f"values of {column}")
-    total = await total_counts(lane, secrets, own, n_rows, label="sensitive values")
+
+    async def take() -> Known:
+        return Known(await total_counts(lane, secrets, own, n_rows, label="sensitive values"))
+
+    total: NDArray[np.int64] | None = (await step(lane, "totals", take)).public
     assert total is not None  # it is opened to all
     if int(total.sum()) != n_rows:
         raise no_sum(session)

@@ -27,7 +27,7 @@ Source:     Jurczyk and Xiong, "Distributed anonymization: achieving privacy for
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -44,7 +44,9 @@ from crypto.protocols.comparison.shared_bits import open_bits, open_values
 from crypto.protocols.comparison.two_party import TwoParty
 from crypto.protocols.sums.pairwise import PairwiseSecrets
 from crypto.protocols.sums.secure_sum import shared_sum
+from link.journal import Known
 from link.session import Session
+from link.steps import step
 from mining.joint.anonymisation.conditions.bits import joined, node_sums, of_word, repeated, word_of
 from mining.joint.anonymisation.conditions.conditions import condition_bits
 from mining.joint.anonymisation.conditions.models import SensitiveTests
@@ -64,12 +66,17 @@ class Passed:
         bound: What it loses at least, public; without suppression exactly that.
         good: At a computing party, the share of which cells are good, shape (cells,).
         loss: At a computing party, the share of the loss.
+        bare: Whether an earlier attempt has decided so, and there are no shares yet, at any party.
     """
 
     node: Node
     bound: int
     good: XorShare | None
     loss: AdditiveShare | None
+    bare: bool = False
+
+
+Judged = tuple[list[int], XorShare | None, AdditiveShare | None, XorShare | None]
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,6 +111,7 @@ class Examiner:
         tests: Of sensitive values.
         losses: What all rows lose at each level.
         keys: By node that is examined over the classes that occur, their keys; all others are over all possible ones.
+        shared_again: By node, what has been shared once more of what an earlier attempt has decided.
     """
 
     session: Session
@@ -118,6 +126,7 @@ class Examiner:
     tests: SensitiveTests
     losses: Losses
     keys: dict[Node, Cells] = field(default_factory=dict, kw_only=True)
+    shared_again: dict[Node, Passed] = field(default_factory=dict, kw_only=True)
 
     @property
     def plain(self) -> bool:
@@ -135,6 +144,9 @@ class Examiner:
         Raises:
             MalformedMessage: A computing party sent messages of another size.
         """
+        return await self._decided(name, len(nodes), partial(self._crowded, name, nodes))
+
+    async def _crowded(self, name: str, nodes: Sequence[Node]) -> Mask:
         lane, task = self.session.lane(name), self.task
         counts, starts = await self.session.compute(self._counts, nodes)
         capped = np.minimum(counts, task.k)
@@ -160,16 +172,28 @@ class Examiner:
         Returns:
             By node, what is kept of it; None of one that cannot be released.
         """
-        lane = self.session.lane(name)
-        starts, met, lost, over = await self._judged(lane, nodes)
-        failed = await self._open(lane, over, "verdicts", len(nodes))
+        judged = list[Judged]()
+
+        async def decide() -> Mask:
+            lane = self.session.lane(name)
+            judged.append(await self._judged(lane, nodes))
+            return await self._open(lane, judged[0][-1], "verdicts", len(nodes))
+
+        failed = await self._decided(name, len(nodes), decide)
         kept: list[Passed | None] = [None] * len(nodes)
         for number in np.flatnonzero(~failed).tolist():
-            part = slice(starts[number], starts[number + 1])
             node, bound = nodes[number], bounds[number]
-            loss = self._loss(node, bound, lost[part]) if lost is not None and self.allowed else None
-            kept[number] = Passed(node, bound, None if met is None else met[part], loss)
+            found = self._passed(node, bound, number, judged[0]) if judged else Passed(node, bound, None, None, True)
+            kept[number] = found
         return kept
+
+    async def shared(self, passed: Passed) -> Passed:
+        """A node with its shares, made again where an earlier attempt decided on it; all parties call this."""
+        node = passed.node
+        if passed.bare and node not in self.shared_again:
+            judged = await self._judged(self.session.lane(f"again {node}"), [node])
+            self.shared_again[node] = self._passed(node, passed.bound, 0, judged)
+        return self.shared_again[node] if passed.bare else passed
 
     async def score(self, name: str, nodes: Sequence[Node], bounds: Sequence[int], worst: int) -> Scored | None:
         """Examines nodes, and opens nothing.
@@ -204,16 +228,25 @@ class Examiner:
             node: With at most `occurring.MOST_KEYED` possible classes.
             bound: The most rows that any party has, public.
         """
-        lane = self.session.lane(f"keys {node}")
-        self.keys[node] = await occurring_keys(lane, self.secrets, self.pairs, self.counter, self._levels(node), bound)
+
+        async def take() -> Known:
+            lane, levels = self.session.lane(f"keys {node}"), self._levels(node)
+            return Known(await occurring_keys(lane, self.secrets, self.pairs, self.counter, levels, bound))
+
+        self.keys[node] = (await step(self.session, f"keys {node}", take)).public
 
     async def is_less(self, name: str, one: Passed, other: Passed) -> bool:
         """Opens whether the loss of a node is less, or as small and the node comes first."""
-        lane, bits = self.session.lane(name), None
-        if self.two_party is not None and one.loss is not None and other.loss is not None:
-            slack = other.loss - one.loss
-            bits = await at_least(lane, self.two_party, slack, 0 if one.node < other.node else 1, self._width)
-        return bool((await self._open(lane, bits, "improvements", 1))[0])
+
+        async def decide() -> Mask:
+            lane, bits = self.session.lane(name), None
+            loss, least = (await self.shared(one)).loss, (await self.shared(other)).loss
+            if self.two_party is not None and loss is not None and least is not None:
+                first = 0 if one.node < other.node else 1
+                bits = await at_least(lane, self.two_party, least - loss, first, self._width)
+            return await self._open(lane, bits, "improvements", 1)
+
+        return bool((await self._decided(name, 1, decide))[0])
 
     async def in_question(self, name: str, best: Passed, least: NDArray[np.int64]) -> int:
         """Opens how many of some thresholds the loss of the best node so far reaches.
@@ -223,25 +256,33 @@ class Examiner:
             best: The best one.
             least: By node, what the best loses at least if the node may be better; ascending, shape (m,), m ≥ 1.
         """
-        lane, total = self.session.lane(name), None
-        if self.two_party is not None and best.loss is not None:
-            losses, thresholds = repeated(best.loss, len(least)), least.astype(np.uint64)
-            bits = await at_least(lane.lane("bounds"), self.two_party, losses, thresholds, self._width)
-            each = await to_additive(lane.lane("number"), self.two_party, bits)
-            total = node_sums(each, [0])
-        opened = await open_values(lane, total, label="bounds", holders=self.task.compute, number=1)
-        assert opened is not None  # it is opened to all
-        return min(int(opened[0]), len(least))
 
-    async def release(self, node: Node, good: XorShare | None) -> Mask:
+        async def take() -> Known:
+            lane, total, loss = self.session.lane(name), None, (await self.shared(best)).loss
+            if self.two_party is not None and loss is not None:
+                losses, thresholds = repeated(loss, len(least)), least.astype(np.uint64)
+                bits = await at_least(lane.lane("bounds"), self.two_party, losses, thresholds, self._width)
+                each = await to_additive(lane.lane("number"), self.two_party, bits)
+                total = node_sums(each, [0])
+            opened = await open_values(lane, total, label="bounds", holders=self.task.compute, number=1)
+            assert opened is not None  # it is opened to all
+            return Known(min(int(opened[0]), len(least)))
+
+        return int((await step(self.session, name, take)).public)
+
+    async def release(self, node: Node, good: Callable[[], Awaitable[XorShare | None]]) -> Mask:
         """Opens which cells of a node are good, shape (cells,): the classes that are released.
 
         Args:
             node: The chosen one.
-            good: At a computing party, the share of which of its cells are good.
+            good: Brings, to a computing party, the share of which of its cells are good.
         """
         number = len(self.keys[node]) if node in self.keys else self.task.cells(self._levels(node))
-        return await self._open(self.session.lane("released"), good, "classes", number)
+
+        async def decide() -> Mask:
+            return await self._open(self.session.lane("released"), await good(), "classes", number)
+
+        return await self._decided("released", number, decide)
 
     # -- steps of the above ------------------------------------------------------------------------------------------
     @property
@@ -249,9 +290,22 @@ class Examiner:
         """Bits of a comparison of losses."""
         return width_for(self.unit * len(self.task.hierarchies) * self.n_rows + 1)
 
-    async def _judged(
-        self, lane: Session, nodes: Sequence[Node]
-    ) -> tuple[list[int], XorShare | None, AdditiveShare | None, XorShare | None]:
+    async def _decided(self, name: str, number: int, decide: Callable[[], Awaitable[Mask]]) -> Mask:
+        """So many bits that are opened to all, as a step of the job."""
+
+        async def take() -> Known:
+            return Known(np.packbits(await decide()))
+
+        return np.unpackbits((await step(self.session, name, take)).public, count=number).view(np.bool_)
+
+    def _passed(self, node: Node, bound: int, number: int, judged: Judged) -> Passed:
+        """What is kept of one of the nodes that were judged."""
+        starts, met, lost, _ = judged
+        part = slice(starts[number], starts[number + 1])
+        loss = self._loss(node, bound, lost[part]) if lost is not None and self.allowed else None
+        return Passed(node, bound, None if met is None else met[part], loss)
+
+    async def _judged(self, lane: Session, nodes: Sequence[Node]) -> Judged:
         """Steps 1 and 2 of whole nodes.
 
         Returns:

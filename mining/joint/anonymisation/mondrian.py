@@ -45,7 +45,9 @@ from crypto.protocols.comparison.two_party import TwoParty
 from crypto.protocols.sums.pairwise import PairwiseSecrets
 from crypto.protocols.sums.secure_sum import shared_sum
 from link.errors import ConfigurationError, MalformedMessage, shareable
+from link.journal import Known
 from link.session import Session
+from link.steps import step
 from link.tasks import together
 from mining.joint.anonymisation.axes import Places, PublicAxis, axes_of
 from mining.joint.anonymisation.conditions.bits import all_of, node_sums, word_of
@@ -115,17 +117,11 @@ class Partitioner:
         low = np.zeros((1, len(self.axes)), np.int64)
         high = np.array([[len(axis.coordinates) - 1 for axis in self.axes]])
         done: list[tuple[Places, Places]] = []
-        spans, levels, tried = np.ones(len(self.axes)), 0, 0
+        spans, levels, tried = None, 0, 0
         while len(low):
-            lane = self.session.lane(f"level {levels}")
-            low, high = await self._tighten(lane.lane("spans"), low, high)
-            if not levels:
-                ends = zip(self.axes, low[0].tolist(), high[0].tolist(), strict=True)
-                spans = np.array([axis.width(a, b) for axis, a, b in ends])
-            widths = np.stack(
-                [axis.coordinates[high[:, j]] - axis.coordinates[low[:, j]] for j, axis in enumerate(self.axes)]
-            )
-            axis, place, asked = await self._cut(lane, low, high, (widths.T / spans))
+            level = partial(self._level, levels, low, high, spans)
+            low, high, axis, place, asked = (await step(self.session, f"level {levels}", level)).public
+            spans = self._spans(low, high) if not levels else spans
             tried, levels = tried + asked, levels + 1
             remains = axis < 0
             done.append((low[remains], high[remains]))
@@ -137,8 +133,31 @@ class Partitioner:
             await self._check_shown(boxes)
         return boxes, {"regions": len(boxes.low), "levels": levels, "cuts_tried": tried}
 
+    async def _level(self, number: int, low: Places, high: Places, spans: NDArray[np.float64] | None) -> Known:
+        """The tight boxes of the regions of a level, and their cuts, which all parties learn."""
+        lane = self.session.lane(f"level {number}")
+        low, high = await self._tighten(lane.lane("spans"), low, high)
+        widths = np.stack(
+            [axis.coordinates[high[:, j]] - axis.coordinates[low[:, j]] for j, axis in enumerate(self.axes)]
+        )
+        cuts = await self._cut(lane, low, high, widths.T / (self._spans(low, high) if spans is None else spans))
+        return Known((low, high, *cuts))
+
+    def _spans(self, low: Places, high: Places) -> NDArray[np.float64]:
+        """How wide the one region of the first level is on each axis."""
+        ends = zip(self.axes, low[0].tolist(), high[0].tolist(), strict=True)
+        return np.array([axis.width(a, b) for axis, a, b in ends])
+
     async def _check_whole(self) -> None:
         """Without suppression, all rows as one class are the last resort."""
+        if (await step(self.session, "whole", self._whole_fails)).public:
+            raise shareable(
+                ConfigurationError(
+                    "all rows of all parties as one class fail the requirements; weaken the model or insider_k"
+                )
+            )
+
+    async def _whole_fails(self) -> Known:
         lane = self.session.lane("whole")
         counts = np.array([self.own.n_rows])
         met = await condition_bits(
@@ -148,12 +167,7 @@ class Partitioner:
             lane, None if met is None else ~met, label="verdicts", holders=self.task.compute, number=1
         )
         assert opened is not None  # it is opened to all
-        if opened[0]:
-            raise shareable(
-                ConfigurationError(
-                    "all rows of all parties as one class fail the requirements; weaken the model or insider_k"
-                )
-            )
+        return Known(bool(opened[0]))
 
     async def _check_shown(self, boxes: Boxes) -> None:
         """Step 5: regions that show the same are one class, and a model that is not monotone may refuse it."""

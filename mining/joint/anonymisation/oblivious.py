@@ -31,6 +31,8 @@ from crypto.protocols.comparison.comparison import at_least, width_for
 from crypto.protocols.comparison.conversion import to_additive
 from crypto.protocols.comparison.shared_bits import open_bits
 from link.errors import ConfigurationError, MalformedMessage, shareable
+from link.journal import Known
+from link.steps import step
 from mining.joint.anonymisation.conditions.bits import joined, joined_bits, node_sums
 from mining.joint.anonymisation.examination import Examiner, Scored
 from mining.joint.anonymisation.parameters import Found, JointAnonymisation
@@ -82,17 +84,29 @@ class ObliviousSearch:
             ConfigurationError: No candidate satisfies.
             MalformedMessage: A computing party sent messages of another size, or opened a node that there is not.
         """
-        session, scored, batches = self.examiner.session, list[Scored](), list(self._batches())
-        for number, batch in enumerate(batches):
-            bounds = [int(self.lattice.bounds[node]) for node in batch]
-            found = await self.examiner.score(f"batch {number}", batch, bounds, self.worst)
-            scored += [] if found is None else [found]
-            session.progress("examining the lattice", number + 1, len(batches))
-        if not await self._any(scored):
+        session, batches = self.examiner.session, list(self._batches())
+        scored: list[Scored] | None = None
+
+        async def scores() -> list[Scored]:  # needed again where an earlier attempt went as far as any step below
+            nonlocal scored
+            if scored is None:
+                scored = await self._scored(batches)
+            return scored
+
+        async def some() -> Known:
+            return Known(await self._any(await scores()))
+
+        async def least() -> Known:
+            return Known(await self._least(await scores()))
+
+        if not (await step(session, "any", some)).public:
             raise no_node(self.examiner.allowed)
-        place = await self._least(scored)
-        node = self.candidates[place]
-        released = await self.examiner.release(node, self._good_cells(scored, batches, node))
+        node = self.candidates[(await step(session, "least", least)).public]
+
+        async def good() -> XorShare | None:
+            return self._good_cells(await scores(), batches, node)
+
+        released = await self.examiner.release(node, good)
         return Found(node, released, {"nodes": self.lattice.size, "checked": len(self.candidates)})
 
     def might_be_better(self, node: Node, loss: int) -> int:
@@ -106,6 +120,16 @@ class ObliviousSearch:
         return int((left_out & (self.lattice.least_loss_of(node) <= loss)).sum())
 
     # -- steps of the above ------------------------------------------------------------------------------------------
+    async def _scored(self, batches: list[list[Node]]) -> list[Scored]:
+        """Step 1."""
+        scored = list[Scored]()
+        for number, batch in enumerate(batches):
+            bounds = [int(self.lattice.bounds[node]) for node in batch]
+            found = await self.examiner.score(f"batch {number}", batch, bounds, self.worst)
+            scored += [] if found is None else [found]
+            self.examiner.session.progress("examining the lattice", number + 1, len(batches))
+        return scored
+
     def _batches(self) -> Iterator[list[Node]]:
         """The candidates in lexicographic order, as many at once as fit."""
         task, batch, numbers = self.task, list[Node](), 0.0

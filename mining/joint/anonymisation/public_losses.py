@@ -39,7 +39,9 @@ from crypto.protocols.comparison.shared_bits import open_bits, open_values
 from crypto.protocols.comparison.two_party import TwoParty
 from crypto.protocols.sums.pairwise import PairwiseSecrets
 from crypto.protocols.sums.secure_sum import shared_sum
+from link.journal import Known
 from link.session import Session
+from link.steps import step
 from mining.joint.anonymisation.conditions.bits import all_of, node_sums, none_or_enough, word_of
 from mining.joint.anonymisation.conditions.insiders import insider_bits
 from mining.joint.anonymisation.parameters import JointAnonymisation
@@ -109,14 +111,22 @@ async def open_losses(
     passed = np.zeros(0, np.bool_)
     if asked:
         counts = [_label_counts(task.hierarchies[place], level, occurring[place]) for place, level in asked]
-        passed = await _open_passed(session.lane("levels"), secrets, two_party, task, counts)
+
+        async def decide() -> Known:
+            return Known(await _open_passed(session.lane("levels"), secrets, two_party, task, counts))
+
+        passed = (await step(session, "open levels", decide)).public
     starts, tops = _starts(task), np.cumsum(task.shape) - 1
     places = np.array([starts[place] + level for place, level in asked], np.int64)[passed]
     total = np.zeros(len(own), np.int64)
     total[tops] = [n_rows * unit if len(each.leaves) > 1 else 0 for each in task.hierarchies]
     if len(places):
         part = None if shared is None else AdditiveShare(shared.values[places], shared.holder, shared.holders)
-        opened = await open_values(session, part, label="losses", holders=task.compute, number=len(places))
+
+        async def reveal() -> Known:
+            return Known(await open_values(session, part, label="losses", holders=task.compute, number=len(places)))
+
+        opened = (await step(session, "losses", reveal)).public
         assert opened is not None  # it is opened to all
         if (opened > n_rows * unit).any():
             raise no_sum(session)

@@ -33,6 +33,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from anonymize.fulldomain.lattice import Node
+from crypto.primitives.shares.xor import XorShare
 from mining.joint.anonymisation.examination import Examiner, Passed
 from mining.joint.anonymisation.oblivious import no_node
 from mining.joint.anonymisation.occurring import MOST_KEYED
@@ -104,12 +105,17 @@ class Search:
             await self._over_keys()
         if self.best is None:
             raise no_node(self.examiner.allowed)
-        released = await self.examiner.release(self.best.node, self.best.good)
+        best = self.best
+
+        async def good() -> XorShare | None:
+            return (await self.examiner.shared(best)).good
+
+        released = await self.examiner.release(best.node, good)
         left = int(np.count_nonzero(self._not_asked()))
         statistics = {"nodes": self.lattice.size, "checked": self.looks, "left_out": left}
         if self.task.keys == "union":
             statistics["unions"] = len(self.examiner.keys)
-        return Found(self.best.node, released, statistics, self.examiner.keys.get(self.best.node))
+        return Found(best.node, released, statistics, self.examiner.keys.get(best.node))
 
     # -- 2: nodes that show few quasi-identifiers --------------------------------------------------------------------
     async def _few_quasi_identifiers(self) -> None:

@@ -9,12 +9,15 @@ somewhere: fewer sums, more disclosed.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from link.errors import ConfigurationError, MalformedMessage, shareable
+from link.journal import Known
+from link.steps import step
 from mining.candidates import join, most_candidates
 from mining.counting import LevelCounter
 from mining.joint.horizontal.tally import HorizontalTally
@@ -51,7 +54,10 @@ async def level_wise(tally: HorizontalTally, items: FrequentItems) -> list[Level
         else:
             limit = most_candidates((sets for sets, _ in levels), length, task.max_candidates)
             counts = await session.compute(_count_next, counter, levels[-1][0], length, limit)
-        frequent, supports = await _decide(tally, f"level-{length}", counts, most)
+        decide = partial(_decide, tally, f"level-{length}", counts, most)
+        frequent, supports = await tally.decision(
+            f"itemsets of {length}", len(counts), decide, supports=not task.is_shared
+        )
         session.progress(f"itemsets of {length}", 1, 1)
         if not frequent.any():
             break
@@ -60,11 +66,22 @@ async def level_wise(tally: HorizontalTally, items: FrequentItems) -> list[Level
             unopened.append(counts[frequent])
         length += 1
     if unopened:
-        sums = await tally.supports(SUPPORTS, np.concatenate(unopened), most)
+        sums = await _supports(tally, np.concatenate(unopened), most)
         if sums is not None:
             parts = np.split(sums, np.cumsum([len(counts) for counts in unopened])[:-1])
             levels = [(sets, part) for (sets, _), part in zip(levels, parts, strict=True)]
     return levels
+
+
+async def _supports(tally: HorizontalTally, counts: Counts, most: int | None) -> Counts | None:
+    """The supports of all levels, at a learner."""
+    to = () if tally.task.disclose == "frequent" else tally.task.learners
+
+    async def take() -> Known:
+        return Known(None, await tally.supports(SUPPORTS, counts, most), to)
+
+    sums: Counts | None = (await step(tally.session, SUPPORTS, take)).learned
+    return sums
 
 
 def _count_next(counter: LevelCounter, frequent: Sets, length: int, limit: int) -> Counts:

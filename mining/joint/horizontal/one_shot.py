@@ -12,6 +12,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from link.errors import MalformedMessage
+from link.journal import Known
+from link.steps import step
 from mining.counting import count_itemsets
 from mining.data.rows import Rows
 from mining.filters import downward_closure, maximal_sets
@@ -19,7 +21,7 @@ from mining.joint.horizontal.level_wise import Level
 from mining.joint.horizontal.tally import HorizontalTally
 from mining.joint.horizontal.universe import FrequentItems
 from mining.joint.parameters import MAX_ENUMERATED, MAX_ONE_SHOT_LENGTH, most_enumerated, most_mined
-from mining.joint.tally import Counts
+from mining.joint.tally import Counts, Mask
 from mining.lattice import Sets
 from mining.limits import EnumerationLimit
 from mining.local_counts import frequent_itemsets
@@ -33,24 +35,42 @@ async def one_shot(tally: HorizontalTally, items: FrequentItems) -> list[Level] 
     That some party's is, and nothing else, is opened to all: the level-wise strategy follows.
     """
     session, task, data = tally.session, tally.task, items.data
-    session.progress("local mining", 0, 1)
-    local = await session.compute(locally_frequent, tally, data)
-    session.progress("local mining", 1, 1)
-    if not await tally.all_agree("bounded", local is not None):
-        return None
-    elements = _encode(local or [], data.n_items)
     width = index_width(data.n_items)
     longest = min(MAX_ONE_SHOT_LENGTH, task.max_length or MAX_ONE_SHOT_LENGTH)
-    union = await tally.union("itemsets", elements, "itemsets", longest * width)
+
+    local = list[list[Sets] | None]()
+
+    def mined() -> list[Sets] | None:
+        if not local:  # once: in another attempt perhaps not at all
+            local.append(locally_frequent(tally, data))
+        return local[0]
+
+    async def agree() -> Known:
+        session.progress("local mining", 0, 1)
+        is_bounded = await session.compute(mined) is not None
+        session.progress("local mining", 1, 1)
+        return Known(await tally.all_agree("bounded", is_bounded))
+
+    async def unite() -> list[bytes]:
+        elements = _encode(await session.compute(mined) or [], data.n_items)
+        return await tally.union("itemsets", elements, "itemsets", longest * width)
+
+    if not (await step(session, "bounded", agree)).public:
+        return None
+    union = await tally.united("candidates", unite)
     found = _decode(union, data.n_items, longest)
     try:
         closure = await session.compute(downward_closure, found, most_enumerated(task))
     except EnumerationLimit:
         return None  # the union is public, so all parties stop here alike
     levels = [sets for sets in closure if sets.shape[1] > 1]
-    counts = await session.compute(count_itemsets, data, levels)
-    flat = np.concatenate(counts) if counts else np.empty(0, np.int64)
-    frequent, supports = await tally.decide("one-shot", flat, most=items.most_together(tally))
+
+    async def decide() -> tuple[Mask, Counts | None]:
+        counts = await session.compute(count_itemsets, data, levels)
+        flat = np.concatenate(counts) if counts else np.empty(0, np.int64)
+        return await tally.decide("one-shot", flat, most=items.most_together(tally))
+
+    frequent, supports = await tally.decision("itemsets", sum(map(len, levels)), decide)
     masks = np.split(frequent, np.cumsum([len(sets) for sets in levels])[:-1]) if levels else []
     kept = [sets[mask] for sets, mask in zip(levels, masks, strict=True) if mask.any()]
     sums: Sequence[Counts | None] = [None] * len(kept)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,10 +13,12 @@ from crypto.protocols.sums.pairwise import PairwiseSecrets
 from crypto.protocols.sums.secure_sum import secure_sum
 from crypto.protocols.union.prefix_union import prefix_union
 from link.errors import InputDataError, shareable
+from link.journal import Known
 from link.session import Session
+from link.steps import step
 from mining.joint.horizontal.strategy import thins
 from mining.joint.parameters import HorizontalMining
-from mining.joint.tally import MAX_ROWS, Tally, no_sum
+from mining.joint.tally import MAX_ROWS, Counts, Mask, Tally, no_sum
 from mining.thresholds import agreed_count, local_threshold, shows_rows, tells_of_rows
 
 
@@ -67,11 +69,15 @@ class HorizontalTally(Tally):
             PolicyDenied: c is below this party's floor, or so low that a party's items would be named for a single row.
             ProtocolViolation: The number is none that parties can have.
         """
-        ours = np.array([rows], np.uint64)
-        total = await secure_sum(session.lane("rows"), secrets, ours, label="rows")
-        if total is None:
-            raise AssertionError("the number of rows is opened to all")
-        n_rows = int(total[0])
+
+        async def count() -> Known:
+            ours = np.array([rows], np.uint64)
+            total = await secure_sum(session.lane("rows"), secrets, ours, label="rows")
+            if total is None:
+                raise AssertionError("the number of rows is opened to all")
+            return Known(int(total[0]))
+
+        n_rows = int((await step(session, "number of rows", count)).public)
         if not rows <= n_rows <= MAX_ROWS:
             raise no_sum(session)
         if n_rows == 0:
@@ -82,6 +88,31 @@ class HorizontalTally(Tally):
             raise shareable(shows_rows(session.me, least_count))
         threshold = local_threshold(task.min_support, rows, min_count, len(session.parties), task.lambda_, n_rows)
         return cls(session, secrets, two_party, task, n_rows, min_count, threshold, pairs)
+
+    async def decision(
+        self,
+        name: str,
+        number: int,
+        take: Callable[[], Awaitable[tuple[Mask, Counts | None]]],
+        *,
+        supports: bool = True,
+    ) -> tuple[Mask, Counts | None]:
+        """A decision on candidates as a step of the job.
+
+        Args:
+            name: Of the step.
+            number: Of the candidates, as all parties know.
+            take: Decides, as `decide` does.
+            supports: Whether the supports of the frequent ones are wanted.
+        """
+
+        async def decide() -> Known:
+            frequent, sums = await take()
+            to = self.task.learners if supports and self.task.disclose != "frequent" else ()
+            return Known(np.packbits(frequent), sums, to)
+
+        known = await step(self.session, name, decide)
+        return np.unpackbits(known.public, count=number).view(np.bool_), known.learned
 
     async def all_agree(self, name: str, agreed: bool) -> bool:
         """The AND over all parties of one bit each; see `masked_maximum`.
@@ -111,3 +142,19 @@ class HorizontalTally(Tally):
             label=label,
             max_element_bytes=max_element_bytes,
         )
+
+    async def united(self, name: str, unite: Callable[[], Awaitable[list[bytes]]]) -> list[bytes]:
+        """A union as a step of the job, where nothing that follows is decided on in the same one.
+
+        Args:
+            name: Of the step.
+            unite: Takes it.
+        """
+
+        async def take() -> Known:
+            elements = await unite()
+            return Known((np.array([len(each) for each in elements], np.uint32), b"".join(elements)))
+
+        sizes, joined = (await step(self.session, name, take)).public
+        stops = np.cumsum(sizes, dtype=np.int64).tolist()
+        return [joined[stop - size : stop] for size, stop in zip(sizes.tolist(), stops, strict=True)]

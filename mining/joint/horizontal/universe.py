@@ -6,11 +6,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from link.journal import Known
+from link.steps import step
 from mining.data.rows import Rows
 from mining.joint.horizontal.hidden_universe import hidden_items
 from mining.joint.horizontal.tally import HorizontalTally
 from mining.joint.item_names import counts_of, decoded, encoded
-from mining.joint.tally import Counts
+from mining.joint.tally import Counts, Mask
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,10 +48,14 @@ async def frequent_items(tally: HorizontalTally, data: Rows) -> FrequentItems:
     `hidden`, `hidden-all`: under pseudonyms, so that only frequent items are ever named; see `hidden_universe`.
     """
     if tally.task.hides_names:
-        items, supports = await hidden_items(tally, data)
+        items, supports = await _hidden(tally, data)
         return FrequentItems(await tally.session.compute(data.onto, items), supports)
     universe = await _universe(tally, data)
-    frequent, supports = await tally.decide("level-1", counts_of(data, universe))
+
+    async def decide() -> tuple[Mask, Counts | None]:
+        return await tally.decide("level-1", counts_of(data, universe))
+
+    frequent, supports = await tally.decision("itemsets of 1", len(universe), decide)
     kept = tuple(item for item, keep in zip(universe, frequent, strict=True) if keep)
     return FrequentItems(await tally.session.compute(data.onto, kept), supports)
 
@@ -60,6 +66,22 @@ async def _universe(tally: HorizontalTally, data: Rows) -> tuple[str, ...]:
         if task.catalogue is None:
             raise AssertionError("a catalogue is read before the job is proposed")
         return task.catalogue
-    least = 1 if task.universe == "all-items" else tally.threshold
-    names = encoded(data.items[i] for i in np.flatnonzero(data.item_counts() >= least))
-    return decoded(await tally.union("items", names, "items", task.max_item_bytes))
+
+    async def unite() -> list[bytes]:
+        least = 1 if task.universe == "all-items" else tally.threshold
+        names = encoded(data.items[i] for i in np.flatnonzero(data.item_counts() >= least))
+        return await tally.union("items", names, "items", task.max_item_bytes)
+
+    return decoded(await tally.united("universe", unite))
+
+
+async def _hidden(tally: HorizontalTally, data: Rows) -> tuple[tuple[str, ...], Counts | None]:
+    """The frequent items and their supports, of which nothing but themselves is known: one step."""
+    to = () if tally.task.disclose == "frequent" else tally.task.learners
+
+    async def take() -> Known:
+        items, supports = await hidden_items(tally, data)
+        return Known(items, supports, to)
+
+    known = await step(tally.session, "itemsets of 1", take)
+    return known.public, known.learned

@@ -18,7 +18,9 @@ from crypto.protocols.comparison.two_party import pairs_of
 from crypto.protocols.sums.pairwise import PairwiseSecrets, agree
 from link.disclosure import Declared
 from link.errors import ConfigurationError, shareable
+from link.journal import Known
 from link.session import Session
+from link.steps import step
 from mining.data.coded_cells import Codes as ShortCodes
 from mining.data.items.bitmaps import words
 from mining.data.table_rows import TableRows
@@ -286,9 +288,12 @@ async def begin(
     holders = await find_holders(session.lane("columns"), aligned.cells, columns)
     engine = TransferProducts(secrets, pairs_of(session))
     numbered = await session.compute(Conditions.of, session, aligned, conditions, holders)
-    n_rows = await numbered.rows(session.lane("common"), engine)
-    if not isinstance(n_rows, int):
-        n_rows = await total_rows(session.lane("rows"), secrets, n_rows)
+
+    async def count() -> Known:
+        rows = await numbered.rows(session.lane("common"), engine)
+        return Known(rows if isinstance(rows, int) else await total_rows(session.lane("rows"), secrets, rows))
+
+    n_rows = int((await step(session, "number of common rows", count)).public)
     if not n_rows:
         raise no_rows()
     return Begun(secrets, n_rows, engine, numbered)

@@ -27,7 +27,7 @@ Source:     Emekci, Sahin, Agrawal and El Abbadi, "Privacy preserving decision t
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from functools import partial
 
 import numpy as np
@@ -35,7 +35,9 @@ from numpy.typing import NDArray
 
 from crypto.protocols.sums.pairwise import PairwiseSecrets, agree
 from link.disclosure import Declared, Learned
+from link.journal import Known
 from link.session import Session
+from link.steps import step
 from mining.joint.models.aligned import (
     AlignedAttributes,
     Condition,
@@ -118,11 +120,16 @@ async def learn_horizontal(session: Session, rows: Labelled, task: TreeParameter
     """
     secrets = await agree(session.lane("keys"))
     n_rows = await total_rows(session.lane("rows"), secrets, rows.n_rows)
-    own = await session.compute(rows.total, partial(class_counts, target=task.target))
-    growth, level = Growth(task, await _classes(session, secrets, n_rows, own)), 0
+
+    async def classes() -> Addends:
+        return await session.compute(rows.total, partial(class_counts, target=task.target))
+
+    async def histograms(_: Session) -> Addends:
+        return await session.compute(rows.total, growth.histograms())
+
+    growth, level = Growth(task, await _classes(session, secrets, n_rows, classes)), 0
     while growth.offers:
-        counts = await session.compute(rows.total, growth.histograms())
-        await _grow(session.lane(f"level {level}"), secrets, growth, n_rows, counts)
+        await _grow(session.lane(f"level {level}"), secrets, growth, n_rows, histograms)
         level += 1
     return Learnt(n_rows, growth.tree)
 
@@ -143,21 +150,31 @@ async def learn_vertical(session: Session, aligned: AlignedAttributes, task: Tre
     numbers = Numbers(task)
     begun = await begin(session, aligned, (task.target, *task.attributes), numbers.conditions())
     secrets, n_rows, engine, conditions = begun
-    classes = np.arange(task.target.size, dtype=np.int32)[:, None]
-    own = await conditions.addends(session.lane("class products"), engine, classes)
-    growth, level = Growth(task, await _classes(session, secrets, n_rows, own)), 0
-    while growth.offers:
-        lane = session.lane(f"level {level}")
+
+    async def classes() -> Addends:
+        sets = np.arange(task.target.size, dtype=np.int32)[:, None]
+        return await conditions.addends(session.lane("class products"), engine, sets)
+
+    async def histograms(lane: Session) -> Addends:
         sets = await session.compute(numbers.sets, growth, conditions.none)
-        counts = await conditions.addends(lane.lane("products"), engine, sets)
-        await _grow(lane, secrets, growth, n_rows, counts, numbers.histograms)
+        return await conditions.addends(lane.lane("products"), engine, sets)
+
+    growth, level = Growth(task, await _classes(session, secrets, n_rows, classes)), 0
+    while growth.offers:
+        await _grow(session.lane(f"level {level}"), secrets, growth, n_rows, histograms, numbers.histograms)
         level += 1
     return Learnt(n_rows, growth.tree)
 
 
-async def _classes(session: Session, secrets: PairwiseSecrets, n_rows: int, addends: Addends) -> list[int]:
+async def _classes(
+    session: Session, secrets: PairwiseSecrets, n_rows: int, count: Callable[[], Awaitable[Addends]]
+) -> list[int]:
     """Opens how many rows each class has."""
-    totals = await total_counts(session.lane("classes"), secrets, addends, n_rows, label="classes")
+
+    async def take() -> Known:
+        return Known(await total_counts(session.lane("classes"), secrets, await count(), n_rows, label="classes"))
+
+    totals = (await step(session, "classes", take)).public
     if totals is None or int(totals.sum()) != n_rows:
         raise no_sum(session)
     return [int(total) for total in totals]
@@ -168,11 +185,16 @@ async def _grow(
     secrets: PairwiseSecrets,
     growth: Growth,
     n_rows: int,
-    addends: Addends,
+    count: Callable[[Session], Awaitable[Addends]],
     complete: Callable[[Growth, Counts], Counts] = lambda growth, counts: counts,
 ) -> None:
     """Opens a level's counts, makes histograms of them, and divides its nodes."""
-    totals = await total_counts(session.lane("histograms"), secrets, addends, n_rows, label="histograms")
+
+    async def take() -> Known:
+        addends = await count(session)
+        return Known(await total_counts(session.lane("histograms"), secrets, addends, n_rows, label="histograms"))
+
+    totals = (await step(session, "histograms", take)).public
     if totals is None:
         raise AssertionError("histograms are opened to all")
     try:

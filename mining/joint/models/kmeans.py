@@ -40,7 +40,9 @@ from crypto.protocols.sums.pairwise import PairwiseSecrets, agree
 from crypto.protocols.sums.secure_sum import secure_sum, shared_sum
 from link.disclosure import Declared, Learned
 from link.errors import ConfigurationError, MalformedMessage
+from link.journal import Known
 from link.session import Session
+from link.steps import step
 from mining.joint.models.aligned import AlignedAttributes, columns_opening, find_holders
 from mining.joint.models.totals import Learnt, no_rows, rows_opening, total_rows
 from mining.joint.tally import no_sum
@@ -172,10 +174,14 @@ async def _total_clusters(
     session: Session, secrets: PairwiseSecrets, task: KMeansParameters, n_rows: int, own: NDArray[np.int64]
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Opens sizes and sums of all clusters."""
-    total = await secure_sum(session, secrets, own.reshape(-1).astype(np.uint64), label="clusters")
-    if total is None:
-        raise AssertionError("clusters are opened to all")
-    totals = total.reshape(own.shape)
+
+    async def take() -> Known:
+        total = await secure_sum(session, secrets, own.reshape(-1).astype(np.uint64), label="clusters")
+        if total is None:
+            raise AssertionError("clusters are opened to all")
+        return Known(total)
+
+    totals = (await step(session, "clusters", take)).public.reshape(own.shape)
     steps = np.array([each.steps for each in task.attributes], np.uint64)
     if (totals[:, 0] > n_rows).any() or totals[:, 0].sum() != n_rows or (totals[:, 1:] > totals[:, :1] * steps).any():
         raise no_sum(session)
@@ -222,14 +228,37 @@ async def cluster_vertical(
     while iteration < task.max_iterations and not converged:
         session.progress("iterations", iteration, task.max_iterations)
         lane = session.lane(f"iteration {iteration}")
-        scores = await session.compute(partial_scores, points, centroids, task.fraction_bits)
-        nearest = await nearest_centroids(lane, secrets, two_party, compute, task, scores)
+        nearest = await _nearest(lane, secrets, two_party, compute, task, points, centroids)
         sizes = cluster_sizes(nearest, task.k)
         centroids = updated(centroids, cluster_sums(points, nearest, task.k), sizes, task.fraction_bits)
         converged, labels, iteration = np.array_equal(nearest, labels), nearest, iteration + 1
-    whole = await gather_centroids(session.lane("centroids"), centroids, task, holders, learners)
+
+    async def gather() -> Known:
+        lane = session.lane("centroids")
+        return Known(None, await gather_centroids(lane, centroids, task, holders, learners), learners)
+
+    whole = (await step(session, "centroids", gather)).learned
     clusters = None if whole is None else Clusters(whole, cluster_sizes(labels, task.k), iteration, converged)
     return JointClusters(aligned.n_positions, clusters, labels)
+
+
+async def _nearest(
+    session: Session,
+    secrets: PairwiseSecrets,
+    two_party: TwoParty | None,
+    compute: tuple[str, str],
+    task: KMeansParameters,
+    points: Points,
+    centroids: Centroids,
+) -> Labels:
+    """The clusters of all rows in an iteration, as a step of the job."""
+
+    async def take() -> Known:
+        scores = await session.compute(partial_scores, points, centroids, task.fraction_bits)
+        labels = await nearest_centroids(session, secrets, two_party, compute, task, scores)
+        return Known(labels.astype(np.min_scalar_type(task.k)))
+
+    return np.asarray((await step(session, "assignments", take)).public, np.int64)
 
 
 async def nearest_centroids(

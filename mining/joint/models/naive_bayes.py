@@ -23,6 +23,7 @@ Source:     Kantarcioglu and Vaidya, "Privacy preserving naive Bayes classifier 
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from functools import partial
 
 import numpy as np
@@ -32,7 +33,9 @@ from crypto.protocols.comparison.two_party import beside
 from crypto.protocols.sums.pairwise import PairwiseSecrets, agree
 from crypto.protocols.sums.secure_sum import secure_sum
 from link.disclosure import Declared, Learned
+from link.journal import Known
 from link.session import Session
+from link.steps import step
 from mining.joint.models.aligned import (
     AlignedAttributes,
     Condition,
@@ -118,9 +121,12 @@ async def learn_horizontal(
     secrets = await agree(session.lane("keys"))
     n_rows = await total_rows(session.lane("rows"), secrets, rows.n_rows)
     check_rows(task, n_rows)
-    totals = await session.compute(rows.total, partial(_counts_and_moments, task=task))
-    counts, moments = totals[: task.n_counts].astype(np.int64), totals[task.n_counts :]
-    return await _open_model(session, secrets, task, learners, n_rows, counts, moments)
+
+    async def own() -> tuple[Addends, NDArray[np.uint64]]:
+        totals = await session.compute(rows.total, partial(_counts_and_moments, task=task))
+        return totals[: task.n_counts].astype(np.int64), totals[task.n_counts :]
+
+    return await _open_model(session, secrets, task, learners, n_rows, own)
 
 
 def _counts_and_moments(rows: LabelledRows, task: NaiveBayesParameters) -> NDArray[np.uint64]:
@@ -151,9 +157,12 @@ async def learn_vertical(
     begun = await begin(session, aligned, (task.target, *task.attributes), digits.conditions())
     secrets, n_rows, engine, conditions = begun
     check_rows(task, n_rows)
-    addends = await conditions.addends(session.lane("products"), engine, digits.sets(conditions.none))
-    counts, moments = digits.put_together(addends)
-    return await _open_model(session, secrets, task, learners, n_rows, counts, moments)
+
+    async def own() -> tuple[Addends, NDArray[np.uint64]]:
+        addends = await conditions.addends(session.lane("products"), engine, digits.sets(conditions.none))
+        return digits.put_together(addends)
+
+    return await _open_model(session, secrets, task, learners, n_rows, own)
 
 
 async def _open_model(
@@ -162,18 +171,24 @@ async def _open_model(
     task: NaiveBayesParameters,
     learners: tuple[str, ...],
     n_rows: int,
-    counts: Addends,
-    moments: NDArray[np.uint64],
+    own: Callable[[], Awaitable[tuple[Addends, NDArray[np.uint64]]]],
 ) -> Learnt[NaiveBayes]:
     """One sum of counts and one of moments, at the same time."""
-    opening = total_counts(session.lane("counts"), secrets, counts, n_rows, label="counts", to=learners)
-    if task.numeric:
-        summing = secure_sum(session.lane("moments"), secrets, moments, label="moments", to=learners)
-        opened, totals = await beside(opening, summing)
-    else:
-        opened, totals = await opening, moments
-    if opened is None or totals is None:
+
+    async def take() -> Known:
+        counts, moments = await own()
+        opening = total_counts(session.lane("counts"), secrets, counts, n_rows, label="counts", to=learners)
+        if task.numeric:
+            summing = secure_sum(session.lane("moments"), secrets, moments, label="moments", to=learners)
+            opened, totals = await beside(opening, summing)
+        else:
+            opened, totals = await opening, moments
+        return Known(None, None if opened is None or totals is None else (opened, totals), learners)
+
+    known = await step(session, "totals", take)
+    if known.learned is None:
         return Learnt(n_rows, None)
+    opened, totals = known.learned
     if int(opened[: task.target.size].sum()) != n_rows:
         raise no_sum(session)
     try:

@@ -13,7 +13,9 @@ from crypto.protocols.sums.pairwise import PairwiseSecrets
 from crypto.protocols.sums.secure_sum import secure_sum, word_for
 from link.disclosure import Declared
 from link.errors import InputDataError, shareable
+from link.journal import Known
 from link.session import Session
+from link.steps import step
 from mining.joint.tally import MAX_ROWS, Addends, no_sum
 
 Model = TypeVar("Model")
@@ -33,7 +35,7 @@ class Learnt(Generic[Model]):
 
 
 async def total_rows(session: Session, secrets: PairwiseSecrets, addend: int | Addends) -> int:
-    """Opens the number N of rows to all, label `rows`.
+    """Opens the number N of rows to all, label `rows`; a step of the job.
 
     Args:
         session: A lane of its own.
@@ -44,11 +46,15 @@ async def total_rows(session: Session, secrets: PairwiseSecrets, addend: int | A
         InputDataError: There are no rows.
         ProtocolViolation: The number is none that parties can have.
     """
-    words = np.array([addend], np.uint64).reshape(1)
-    total = await secure_sum(session, secrets, words, label="rows")
-    if total is None:
-        raise AssertionError("the number of rows is opened to all")
-    n_rows = int(total[0])
+
+    async def take() -> Known:
+        words = np.array([addend], np.uint64).reshape(1)
+        total = await secure_sum(session, secrets, words, label="rows")
+        if total is None:
+            raise AssertionError("the number of rows is opened to all")
+        return Known(int(total[0]))
+
+    n_rows = int((await step(session, "number of rows", take)).public)
     if n_rows > MAX_ROWS:
         raise no_sum(session)
     if not n_rows:

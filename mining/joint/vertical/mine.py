@@ -184,7 +184,7 @@ class _Run:
                 await check_repeated(session.lane("repeated"), setup, engine.of_parties, aligned)
             return Known(await cls._common_rows(session, aligned, setup.secrets, engine, task.holders(session.parties)))
 
-        n_rows = int((await step(session, "common", count)).public)
+        n_rows = int((await step(session, "number of common rows", count)).public)
         if aligned.presence is None and n_rows != aligned.n_positions:
             raise ProtocolViolation(
                 "the parties have another number of rows in common than in an earlier attempt, so somebody's rows have "

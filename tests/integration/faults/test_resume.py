@@ -141,7 +141,8 @@ def journal_of(node: Node, folder: JobFolder) -> Journal:
 
 
 def steps_of(node: Node, folder: JobFolder) -> Sequence[Step]:
-    return journal_of(node, folder).steps()
+    some = Journals.beside(node.store, node.name).read(bytes.fromhex(folder.id), "*")
+    return journal_of(node, folder).steps() if some else ()
 
 
 def kept(nodes: Nodes, folder: JobFolder) -> dict[str, list[int]]:

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from jobs.kinds.registry import kind_of
 from jobs.loading import job_of
 from jobs.resumption import hindrance
 from jobs.spec.job import JobSpec
@@ -58,11 +59,12 @@ def test_what_was_kept_is_there_in_another_attempt(journals: Journals) -> None:
     assert [step.pack() for step in journal(journals).steps()] == [step.pack() for step in STEPS]
 
 
-def test_another_version_of_comine_is_refused(journals: Journals, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_another_version_of_comine_begins_anew(journals: Journals, monkeypatch: pytest.MonkeyPatch) -> None:
     keep(journals)
     monkeypatch.setattr(progress, "software_version", lambda: "99")
-    with fails("E102", party="north"):
-        journal(journals)
+    assert journal(journals).steps() == []
+    with fails("E101", party="north"):
+        journal(journals, rows=b"other rows")
 
 
 def test_other_rows_than_those_of_the_journal_are_refused(journals: Journals) -> None:
@@ -108,7 +110,7 @@ def test_what_cannot_go_on_is_forgotten(
 def test_an_end_after_which_nothing_follows_forgets(journals: Journals, code: str) -> None:
     keep(journals)
     forget(journals, JOB, 1, code)
-    assert bool(journal(journals).steps()) == (code in ("E101", "E103", "E200", "E500", "E600"))
+    assert bool(journals.read(JOB, "step *")) == (code in ("E101", "E103", "E200", "E500", "E600"))
     forget(journals, JOB, MAX_ATTEMPTS, "E200")
     assert journals.read(JOB, "*") == []
 
@@ -130,13 +132,17 @@ def test_a_lost_job_that_was_approved_goes_on() -> None:
         (over(error_code="E400"), "vertical", 2, "only a job that lost a party"),
         (over(error_code="E100"), "vertical", 2, "only a job that lost a party"),
         (over(state=EXPIRED, error_code="E300"), "vertical", 2, "only a job that lost a party"),
-        (over(), "horizontal", 2, "keep nothing"),
         (over(), "vertical", MAX_ATTEMPTS + 1, "its 5 attempts"),
     ],
 )
 def test_no_other_job_goes_on(found: Record, partition: str, attempt: int, why: str) -> None:
     with fails("E401"):
         check_goes_on(found, spec_of(partition), attempt, "north")
+
+
+def test_a_kind_that_keeps_nothing_does_not_go_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(type(kind_of(spec_of())), "resumes", lambda self, spec: False)
+    assert "keep nothing" in hindrance(spec_of(), "E200", 1)
 
 
 def test_rows_that_have_changed_are_refused() -> None:

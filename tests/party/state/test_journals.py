@@ -63,13 +63,19 @@ def test_steps_are_bounded_and_secrets_are_not(journals: Journals) -> None:
     assert journal.secret("noise", b"1" * 32) == b"1" * 32
 
 
-def test_another_version_is_refused(journals: Journals) -> None:
-    journals.begin(JOB, "v", again=False).keep(0, STEP)
+def test_another_version_takes_no_steps_over_and_refuses_coins(journals: Journals) -> None:
+    first = journals.begin(JOB, "v", again=False)
+    first.keep(0, STEP)
+    first.secret("rows", b"digest")
+    second = journals.begin(JOB, "w", again=True)
+    assert (second.steps(), second.secret("rows", b"other")) == ([], b"digest")
+    assert second.keep(0, STEP)
+    second.secret("/task/noise", bytes(32))
     with fails("E102", party="north"):
-        journals.begin(JOB, "w", again=True)
+        journals.begin(JOB, "v", again=True)
 
 
-@pytest.mark.parametrize("what", ["no key", "another key", "half a key", "another place", "cut"])
+@pytest.mark.parametrize("what", ["no key", "another key", "half a key", "no rows", "another place", "cut"])
 def test_what_was_damaged_is_told(journals: Journals, what: str) -> None:
     journal = journals.begin(JOB, "v", again=False)
     journal.keep(0, STEP)
@@ -81,6 +87,8 @@ def test_what_was_damaged_is_told(journals: Journals, what: str) -> None:
             key.write_bytes(bytes(32))
         case "half a key":
             key.write_bytes(bytes(16))
+        case "no rows":
+            journals.connection.execute("DELETE FROM journal")
         case "another place":
             journal.keep(1, STEP)
             journals.connection.execute("DELETE FROM journal WHERE what = 'step 000000'")

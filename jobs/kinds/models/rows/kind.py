@@ -56,6 +56,9 @@ class ModelsOfRows(ModelsKind):
     ) -> Plan:
         return estimate_model(spec, answers, latency_s, *others)
 
+    def resumes(self, spec: JobSpec) -> bool:
+        return True
+
     def shares(self, spec: JobSpec) -> bool:
         return False
 

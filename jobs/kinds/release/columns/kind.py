@@ -46,9 +46,6 @@ class ReleaseOfColumns(ReleaseKind):
     def unions(self, spec: JobSpec) -> Unions:
         return of_alignment(spec)
 
-    def resumes(self, spec: JobSpec) -> bool:
-        return True
-
     def refusals(self, spec: JobSpec) -> frozenset[str]:
         return super().refusals(spec) | {"ids"}
 

@@ -58,10 +58,12 @@ class _Table:
         levels: Of all axes.
         counts: This party's share of each cell, an axis of the array for each axis; None at a party that computes
             nothing.
+        made: Whether it has been in this attempt of the job; in an earlier one otherwise.
     """
 
     levels: Levels
     counts: Words | None
+    made: bool = True
 
 
 class ContingencyTables:
@@ -105,6 +107,21 @@ class ContingencyTables:
         """Cells of all tables that have been computed."""
         return sum(math.prod(self._shape(table.levels)) for table in self._computed)
 
+    @property
+    def number(self) -> int:
+        """How many tables have been computed."""
+        return len(self._computed)
+
+    def levels_from(self, place: int) -> NDArray[np.int64]:
+        """At which levels tables have been computed, those before a place apart, shape (tables, axes)."""
+        levels = [table.levels for table in self._computed[place:]]
+        return np.array(levels, np.int64).reshape(len(levels), len(self.axes))
+
+    def note(self, place: int, levels: NDArray[np.int64]) -> None:
+        """Notes tables of an earlier attempt from a place on; they are computed again where they are asked for."""
+        absent = [_Table(tuple(each), None, made=False) for each in levels.tolist()]
+        self._computed += absent[len(self._computed) - place :]
+
     async def shares(self, levels: Levels) -> AdditiveShare | None:
         """Shares of how many common rows lie in each class, modulo 2^64; every party calls this alike.
 
@@ -117,10 +134,14 @@ class ContingencyTables:
         Raises:
             MalformedMessage: A peer's messages have another size: its rows differ.
         """
-        covering = [table for table in self._computed if _below(table.levels, levels)]
+        covering = [place for place, table in enumerate(self._computed) if _below(table.levels, levels)]
         if not covering:
-            covering = [await self._compute_table(self._choose(levels))]
-        table = min(covering, key=lambda each: math.prod(self._shape(each.levels)))
+            covering = [len(self._computed)]
+            self._computed.append(_Table(self._choose(levels), None, made=False))
+        place = min(covering, key=lambda each: math.prod(self._shape(self._computed[each].levels)))
+        if not self._computed[place].made:
+            self._computed[place] = await self._compute_table(place, self._computed[place].levels)
+        table = self._computed[place]
         if table.counts is None:
             return None
         rolled = await self._session.compute(self._rolled_up, table, levels)
@@ -146,8 +167,8 @@ class ContingencyTables:
         chosen = best[np.argmin(sizes[below].ravel()[best])]
         return (*map(int, np.unravel_index(chosen, gain.shape)), *rest)
 
-    async def _compute_table(self, levels: Levels) -> _Table:
-        lane, me = self._session.lane(f"table {len(self._computed)}"), self._session.me
+    async def _compute_table(self, place: int, levels: Levels) -> _Table:
+        lane, me = self._session.lane(f"table {place}"), self._session.me
         parts = [self._part(levels, party) for party in self._session.parties]
         counted = [(party, cells) for party, cells in zip(self._session.parties, parts, strict=True) if cells > 1]
         own = await self._session.compute(self._own_keys, levels)
@@ -165,9 +186,7 @@ class ContingencyTables:
         elif len(counted) < 2 and me == (counted[0][0] if counted else self._compute[0]):
             total = np.bincount(own, minlength=len(total)).astype(np.uint64)
         shared = await shared_sum(lane.lane("sum"), self._secrets, total, self._compute)
-        table = _Table(levels, None if shared is None else self._in_order(levels, shared.values))
-        self._computed.append(table)
-        return table
+        return _Table(levels, None if shared is None else self._in_order(levels, shared.values))
 
     def _held(self, party: str) -> list[int]:
         return [place for place, axis in enumerate(self.axes) if axis.holder == party]

@@ -17,7 +17,7 @@ Leakage:    sizes; the bits that are opened.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -30,10 +30,12 @@ from crypto.primitives.shares.xor import XorShare
 from crypto.protocols.comparison.argmin import select
 from crypto.protocols.comparison.comparison import at_least, width_for
 from crypto.protocols.comparison.conversion import to_additive
+from link.journal import Known
 from link.session import Session
+from link.steps import step
 from mining.joint.anonymisation.conditions.bits import all_of, node_sums, of_word, word_of
 from mining.joint.anonymisation.conditions.models import Tested
-from mining.joint.anonymisation.examination import Examiner, Passed
+from mining.joint.anonymisation.examination import Examiner, Judged, Passed
 from mining.joint.anonymisation.vertical.contingency import ContingencyTables
 from mining.joint.anonymisation.vertical.local_pruning import Marks
 from mining.joint.tally import Mask
@@ -55,6 +57,12 @@ class VerticalExaminer(Examiner):
 
     async def crowded(self, name: str, nodes: Sequence[Node]) -> Mask:
         """See `Examiner`."""
+        found = await super().crowded(name, nodes)
+        for node, fails in zip(nodes, found.tolist(), strict=True):
+            self._note(node, fails)
+        return found
+
+    async def _crowded(self, name: str, nodes: Sequence[Node]) -> Mask:
         lane, found = self.session.lane(name), np.zeros(len(nodes), np.bool_)
         alone = [self._alone(node) for node in nodes]
         joint = [number for number, known in enumerate(alone) if known is None]
@@ -69,13 +77,30 @@ class VerticalExaminer(Examiner):
                 lost = await select(lane.lane("lost"), self.two_party, ~enough, small)
                 over = await self._too_many(lane.lane("allowed"), node_sums(lost, self._starts(asked)))
             found[joint] = await self._open(lane, over, "verdicts", len(asked))
-        for node, fails in zip(nodes, found.tolist(), strict=True):
-            self._note(node, fails)
         return found
 
     async def examine(self, name: str, nodes: Sequence[Node], bounds: Sequence[int]) -> list[Passed | None]:
         """See `Examiner`."""
-        lane, starts = self.session.lane(name), self._starts(nodes)
+        kept = await super().examine(name, nodes, bounds)
+        for node, passed in zip(nodes, kept, strict=True):
+            self._note(node, passed is None and self.plain)
+        return kept
+
+    # -- steps of the above ------------------------------------------------------------------------------------------
+    async def _decided(self, name: str, number: int, decide: Callable[[], Awaitable[Mask]]) -> Mask:
+        """As of `Examiner`, with which tables were computed for it, so that another attempt takes the same course."""
+        before = self.tables.number
+
+        async def take() -> Known:
+            bits = await decide()
+            return Known((np.packbits(bits), self.tables.levels_from(before)))
+
+        bits, levels = (await step(self.session, name, take)).public
+        self.tables.note(before, levels)
+        return np.unpackbits(bits, count=number).view(np.bool_)
+
+    async def _judged(self, lane: Session, nodes: Sequence[Node]) -> Judged:
+        starts = self._starts(nodes)
         counts = await self._tables_of(nodes)
         met = await self._met(lane, nodes, counts)
         over = lost = None
@@ -85,19 +110,8 @@ class VerticalExaminer(Examiner):
             lost = await select(lane.lane("lost"), self.two_party, ~met, whole)
             total = of_word(node_sums(lost, starts), word_of(self.n_rows + 1))
             over = await self._too_many(lane.lane("allowed"), total)
-        failed = await self._open(lane, over, "verdicts", len(nodes))
-        ends = [*starts[1:], sum(map(self._cells, nodes))]
-        kept: list[Passed | None] = [None] * len(nodes)
-        for number, (node, bound) in enumerate(zip(nodes, bounds, strict=True)):
-            self._note(node, bool(failed[number]) and self.plain)
-            if failed[number]:
-                continue
-            part = slice(starts[number], ends[number])
-            loss = self._loss(node, bound, lost[part]) if lost is not None and self.allowed else None
-            kept[number] = Passed(node, bound, None if met is None else met[part], loss)
-        return kept
+        return [*starts, sum(map(self._cells, nodes))], met, lost, over
 
-    # -- steps of the above ------------------------------------------------------------------------------------------
     def _alone(self, node: Node) -> bool | None:
         """Whether a node that shows one party's columns alone is crowded; None of any other node."""
         showing = [
