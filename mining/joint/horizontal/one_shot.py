@@ -52,7 +52,8 @@ async def one_shot(tally: HorizontalTally, items: FrequentItems) -> list[Level] 
         return Known(await tally.all_agree("bounded", is_bounded))
 
     async def unite() -> list[bytes]:
-        elements = _encode(await session.compute(mined) or [], data.n_items)
+        found = await session.compute(mined)
+        elements = _encode(found or [], data.n_items)
         return await tally.union("itemsets", elements, "itemsets", longest * width)
 
     if not (await step(session, "bounded", agree)).public:

@@ -1,4 +1,4 @@
-"""A vertical job that dies goes on from what all parties have kept, rows or levels, in a session of its own."""
+"""A job that dies goes on from the last step that all parties have kept, in a session of its own."""
 
 from __future__ import annotations
 
@@ -442,7 +442,7 @@ def test_a_party_that_kept_something_else_is_named(tmp_path: Path) -> None:
     asyncio.run(test())
 
 
-def test_what_is_no_lost_job_over_columns_is_not_resumed(tmp_path: Path) -> None:
+def test_a_job_over_rows_goes_on_and_one_that_nobody_lost_does_not(tmp_path: Path) -> None:
     async def test() -> None:
         async with federation(tmp_path) as nodes:
             store = Store(tmp_path / "jobs")
@@ -450,8 +450,9 @@ def test_what_is_no_lost_job_over_columns_is_not_resumed(tmp_path: Path) -> None
             with pytest.raises(PeerError):
                 await run_job(weekly(itemsets={"min_support": 1}), analyst(nodes), nodes.addresses, store=store)
             unwrap(nodes.nodes["south"])
-            with fails("E001"):
-                await resume(nodes, store.jobs()[0])
+            lanes = listen(nodes)
+            assert supports(await resume(nodes, store.jobs()[0])) == {frozenset({"a"}): len(COLUMNS)}
+            assert "/task/rows" not in lanes  # the number of rows was kept
             spec = spec_of()
             unknown = spec.model_copy(update={"job": spec.job.model_copy(update={"dataset": "nowhere"})})
             with fails("E100"):
@@ -491,17 +492,26 @@ def steps_kept(folder: Path, name: str) -> int:
         database.close()
 
 
-def test_a_node_that_is_killed_and_the_command_that_goes_on(tmp_path: Path) -> None:
-    made = Organisations.create(tmp_path, {name: [["a"]] for name in COLUMNS})
+BASKETS = [list("abcdefgh")] * 9 + [list("abcd")] * 3  # at each party, so that there are eight levels
+OVER: dict[str, tuple[str, str, int, dict[frozenset[str], int]]] = {
+    "columns": ("people", 'partition = "vertical"', LEAST, EXPECTED),
+    "rows": ("baskets", "", 25, brute_force(BASKETS * len(COLUMNS), 25)),
+}
+
+
+@pytest.mark.parametrize("over", OVER)
+def test_a_node_that_is_killed_and_the_command_that_goes_on(over: str, tmp_path: Path) -> None:
+    dataset, partition, least, expected = OVER[over]
+    made = Organisations.create(tmp_path, dict.fromkeys(COLUMNS, BASKETS))
     add_tables(tmp_path)
     job = f"""[job]
-name = "columns"
+name = "resumed"
 task = "itemsets"
 parties = {json.dumps(list(COLUMNS))}
-dataset = "people"
-partition = "vertical"
+dataset = "{dataset}"
+{partition}
 [itemsets]
-min_support = {LEAST}
+min_support = {least}
 """
     (tmp_path / "job.toml").write_text(job)
     federation_file = ("--federation", "federation.toml")
@@ -515,20 +525,20 @@ min_support = {LEAST}
         lost = begun.end()
         assert lost.code == 20
         assert "south" in lost.sentence
-        refused_ = command("job", "result", "columns", *federation_file, cwd=tmp_path)
+        refused_ = command("job", "result", "resumed", *federation_file, cwd=tmp_path)
         assert refused_.code == 20
         made.start("south")
         assert steps_kept(tmp_path, "south") >= 3
-        resumed = command("job", "resume", "columns", *federation_file, "--out", "out", cwd=tmp_path)
+        resumed = command("job", "resume", "resumed", *federation_file, "--out", "out", cwd=tmp_path)
         assert resumed.code == 0, resumed.err
         assert [steps_kept(tmp_path, name) for name in COLUMNS] == [0, 0, 0]
-        again = command("job", "resume", "columns", *federation_file, cwd=tmp_path)
+        again = command("job", "resume", "resumed", *federation_file, cwd=tmp_path)
         assert (again.code, "cannot be resumed: it has succeeded" in again.sentence) == (2, True)
     finally:
         made.stop()
     with (tmp_path / "out" / "itemsets.csv").open() as file:
         found = {frozenset(json.loads(row["itemset"])): int(row["count"]) for row in csv.DictReader(file)}
-    assert found == EXPECTED
+    assert found == expected
     folders = [f"state/{name}" for name in COLUMNS]
     verified = command("audit", "verify", "out", *folders, "--ca", "pki/ca.crt", cwd=tmp_path)
     assert verified.code == 0, verified
