@@ -9,7 +9,7 @@ import secrets
 import shutil
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -86,10 +86,28 @@ def install() -> None:
     grpc.aio.server = lambda interceptors=(), **_: Server(_CURRENT[-1].network, interceptors)  # type: ignore
     grpc.aio.secure_channel = _channel  # type: ignore[assignment]
     grpc_channel.channel_credentials = lambda identity: identity  # type: ignore[assignment,return-value]
+    node_server.FairThreads = _Threads  # type: ignore
     node_server.renewable_credentials = lambda identity: identity  # type: ignore
     Connections.start = lambda self, port: None  # type: ignore[method-assign]
     reflection.enable_server_reflection = lambda names, server: None  # type: ignore
     remember_groups_work(pytest.MonkeyPatch())
+
+
+class _Threads:
+    """What nodes do off the event loop is done on it, as all that would be done in threads."""
+
+    def __init__(self) -> None:
+        self.workers = 1
+
+    def share(self) -> _Threads:
+        return self
+
+    async def map(self, kernel: Callable[[Any], Any], chunks: Iterable[Any]) -> list[Any]:
+        loop = asyncio.get_running_loop()
+        return await asyncio.gather(*(loop.run_in_executor(None, kernel, chunk) for chunk in chunks))
+
+    def close(self) -> None:
+        pass
 
 
 def _bytes(size: int | None = None) -> bytes:
