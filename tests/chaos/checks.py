@@ -6,6 +6,7 @@ import asyncio
 import json
 import sqlite3
 import traceback
+from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import Any, Final
@@ -14,10 +15,12 @@ from jobs.results.result import Result
 from jobs.statement import statement
 from link.errors import ComineError, InternalError, UnexpectedMessage
 from tests.chaos import clock
+from tests.chaos.faults import Fault
 from tests.chaos.kinds import PARTIES, SmallJob
 from tests.chaos.world import World
 
 _PAGES: Final = Path(__file__).parents[2] / "docs" / "errors"
+_OF_ONE: Final = ("kill", "power", "write", "backup", "hang", "full", "clock")  # what others cannot have done
 _SERIOUS: Final = ("call failed", "upkeep failed")
 
 
@@ -56,6 +59,14 @@ def clear(error: ComineError) -> None:
     require((_PAGES / f"{error.code}.md").exists(), f"{error.code} has no page")
     require(error.message and "\n" not in error.message, f"not one sentence: {error.message!r}")
     require(not isinstance(error, InternalError), f"a fault of comine: {error.message}")
+
+
+def guilty(error: ComineError, faults: Sequence[Fault]) -> None:
+    """Where all that goes wrong does so at one party, no other is blamed."""
+    places = {fault.place for fault in faults}
+    if len(places) == 1 and places <= {*PARTIES} and all(fault.kind in _OF_ONE for fault in faults):
+        named = error.party is None or error.party in places
+        require(named, f"{error.party} is blamed for what went wrong at {places}: {error.message}")
 
 
 def may_not_go_on(error: ComineError) -> None:

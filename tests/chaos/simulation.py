@@ -101,6 +101,8 @@ async def _scenario(world: World, job: SmallJob, expected: bytes, faults: Sequen
     world.say(f"the job ends with {outcome.message if isinstance(outcome, ComineError) else outcome!r}")
     checks.require(world.loop.now - begun <= END_S, f"the job took {world.loop.now - begun:.0f} s")
     checks.outcome(outcome, job, expected)
+    if isinstance(outcome, ComineError):
+        checks.guilty(outcome, faults)
     world.faults_last = False
     for task in happening:
         if task.done():

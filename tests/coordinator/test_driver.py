@@ -122,6 +122,21 @@ def test_nobody_decides_in_time(store: Store) -> None:
     assert folder.record().job.state is State.EXPIRED
 
 
+def test_a_clock_that_is_set_back_lengthens_no_wait(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    right = time.time
+
+    async def test() -> None:
+        async with world(south=MANUAL) as made:
+            job = asyncio.ensure_future(run_job(SPEC, made.coordinator, made.addresses, store=store, expires_s=2))
+            await made.nodes["south"].watched.wait()
+            monkeypatch.setattr("time.time", lambda: right() - 1800)
+            async with asyncio.timeout(60):
+                with fails("E600"):
+                    await job
+
+    asyncio.run(test())
+
+
 def test_a_node_that_is_restarted_while_people_think_is_found_again(store: Store) -> None:
     told = Told()
 
