@@ -250,7 +250,7 @@ class Gate(grpc.aio.ServerInterceptor):
             reading = await stack.enter_async_context(self._held.some(limit, size))
             try:
                 async with asyncio.timeout(REQUEST_S):
-                    arrived = await anext(arriving, _Arrived(_Unreadable(), 0))
+                    arrived = await _first(arriving)
             except TimeoutError:
                 raise PeerError(
                     f"the request for {call} of {caller.name} did not arrive at {self.me} within {REQUEST_S:g} s; "
@@ -311,6 +311,13 @@ class Gate(grpc.aio.ServerInterceptor):
         party = error.party if error.party is not None and NAME.fullmatch(error.party) else self.me
         metadata = (("comine-code", error.code), ("comine-party", party))
         await context.abort(status_of(error), _sendable(error.message), metadata)
+
+
+async def _first(arriving: AsyncIterator[_Arrived]) -> _Arrived:
+    """The request; where there is none, what stands for one that cannot be read."""
+    async for arrived in arriving:  # the first ends it
+        return arrived
+    return _Arrived(_Unreadable(), 0)  # no default of `anext`, which CPython 3.11 spoils where it is a tuple
 
 
 def _sendable(sentence: str) -> str:

@@ -65,7 +65,7 @@ def guilty(error: ComineError, faults: Sequence[Fault]) -> None:
     """Where all that goes wrong does so at one party, no other is blamed."""
     places = {fault.place for fault in faults}
     if len(places) == 1 and places <= {*PARTIES} and all(fault.kind in _OF_ONE for fault in faults):
-        named = error.party is None or error.party in places
+        named = error.party in (None, *places) or any(place in error.message for place in places)
         require(named, f"{error.party} is blamed for what went wrong at {places}: {error.message}")
 
 

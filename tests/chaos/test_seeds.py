@@ -19,6 +19,7 @@ FIRST: Final = int(os.environ.get("COMINE_CHAOS_FIRST", secrets.randbelow(10**9)
 ONCE_FAILED: Final = {
     7: "a coordinator's clock was set back, and its job waited for as long again",
     28: "a party ended a job while others were asked for its turn, and the coordinator met a fault of its own",
+    303: "a call that was given up before its request came was a fault of the node",
 }
 EASY: Final = (2, 24)
 """One of which nothing happens that matters, and one in which what happens is over soon."""

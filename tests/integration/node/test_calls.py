@@ -154,6 +154,17 @@ def test_a_request_that_cannot_be_read_is_its_callers_fault(
     asyncio.run(test())
 
 
+def test_a_call_without_its_request_is_its_callers_fault(tmp_path: Path) -> None:
+    async def test() -> None:
+        async with running(tmp_path, data={"north": DATA["north"]}) as nodes:
+            call = nodes.clients["north"].channel.stream_stream("/comine.v1.Control/Describe")()
+            await call.done_writing()
+            refusal = await refused(call.read())
+            assert (refusal.code, refusal.party) == ("E402", "analyst"), refusal
+
+    asyncio.run(test())
+
+
 def test_another_coordinator_cannot_see_a_job(tmp_path: Path) -> None:
     async def test() -> None:
         async with running(tmp_path) as nodes:
