@@ -1,56 +1,35 @@
-"""Base transfers of parties that live in one test: the same messages and keys that fit each other, without groups.
+"""Base transfers in the process of the tests: the same messages and keys that fit each other, without groups.
 
-Group operations are half of the work of a small job. That real ones serve protocols and jobs is seen by those of
-`tests/wire`, in seeded simulations, and where nodes and simulations are processes; what they hide, by their own tests.
+Group operations are half of the work of a small job. That real ones serve protocols and jobs is seen by tests of the
+wire (`real_groups` of `tests/conftest.py`), and where nodes and simulations are processes; what they hide, by their own
+tests.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, nullcontext
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from coordinator.jobs.progress import Watcher, unwatched
-from coordinator.jobs.simulate import simulate_job
 from crypto.primitives.groups.ristretto255 import POINT_BYTES, Points
-from crypto.protocols.transfers import extension_seeds
+from crypto.protocols.transfers import base_ot, extension_seeds
 from crypto.protocols.transfers.base_ot import KEY_BYTES, Keys
-from jobs.data import Data
-from jobs.results.result import Result
-from jobs.spec.job import JobSpec
 from link.session import Session
 from protos.v1.oblivious_transfer_pb2 import ChoicePoints, TransferKey
 
-_patch = pytest.MonkeyPatch()
-_users = 0
+
+def without_groups(patch: pytest.MonkeyPatch) -> None:
+    """From now on, in this process."""
+    patch.setattr(extension_seeds, "send_keys", send_keys)
+    patch.setattr(extension_seeds, "receive_keys", receive_keys)
 
 
-@contextmanager
-def without_groups() -> Iterator[None]:
-    """Until the last of those that want it ends, in whatever order."""
-    global _users
-    if _users == 0:
-        _patch.setattr(extension_seeds, "send_keys", send_keys)
-        _patch.setattr(extension_seeds, "receive_keys", receive_keys)
-    _users += 1
-    try:
-        yield
-    finally:
-        _users -= 1
-        if _users == 0:
-            _patch.undo()
-
-
-async def quickly_simulated(
-    spec: JobSpec, data: Mapping[str, Data], *, seed: int | None = None, watcher: Watcher = unwatched
-) -> Result:
-    """As `simulate_job`, which repeats what it draws from a seed."""
-    with without_groups() if seed is None else nullcontext():
-        return await simulate_job(spec, data, seed=seed, watcher=watcher)
+def with_groups(patch: pytest.MonkeyPatch) -> None:
+    """From now on, in this process: real ones."""
+    patch.setattr(extension_seeds, "send_keys", base_ot.send_keys)
+    patch.setattr(extension_seeds, "receive_keys", base_ot.receive_keys)
 
 
 async def send_keys(session: Session, peer: str, number: int) -> tuple[Keys, Keys]:

@@ -11,11 +11,10 @@ from collections.abc import Iterator
 import hypothesis
 import pytest
 
-from comine import api
 from crypto.protocols.union import lists as union_lists
 from crypto.protocols.union import set_union
 from crypto.protocols.union.lists import common_fakes
-from tests.base_transfers import quickly_simulated, without_groups
+from tests.base_transfers import with_groups, without_groups
 from tests.examples import FEW, TURN, few_at_first
 from tests.remembered import remember_commands, remember_groups_work, remember_speed
 
@@ -179,15 +178,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(scope="session", autouse=True)
 def repeated_work_once() -> Iterator[None]:
-    """What tests repeat of base transfers, unions, plans and commands is looked up.
-
-    Simulations from Python that are not seeded do without the groups of base transfers.
-    """
+    """What tests repeat of base transfers, unions, plans and commands is looked up; base transfers have no groups."""
     with pytest.MonkeyPatch.context() as patch:
         remember_groups_work(patch)
         remember_speed(patch)
         remember_commands(patch)
-        patch.setattr(api, "simulate_job", quickly_simulated)
+        without_groups(patch)
         yield
 
 
@@ -201,10 +197,11 @@ def few_fakes(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(module, "common_fakes", lambda _: common_fakes(ONE_FAKE))
 
 
-@pytest.fixture
-def quick_base_transfers() -> Iterator[None]:
-    """Simulations in this process spend nothing on base transfers: for tests of all else that they do."""
-    with without_groups():
+@pytest.fixture(scope="module")
+def real_groups() -> Iterator[None]:
+    """Base transfers in this process are those of nodes."""
+    with pytest.MonkeyPatch.context() as patch:
+        with_groups(patch)
         yield
 
 

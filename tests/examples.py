@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import secrets
+import sys
 from collections.abc import Callable, Container, Iterable
 from typing import Any, TypeVar
 
@@ -64,11 +65,31 @@ def in_turn(cases: Iterable[Case], one_in: int) -> list[Case]:
     return every if ALL else every[TURN % one_in :: one_in]
 
 
+def crossed(cases: Iterable[Any], others: Iterable[Any]) -> list[tuple[Any, ...]]:
+    """Each of some cases with one of some others, with another at every run; all pairs in `make test-slow`."""
+    some, more = [_values(case) for case in cases], [_values(other) for other in others]
+    if ALL:
+        return [(*one, *other) for one in some for other in more]
+    number = max(len(some), len(more))
+    return [(*some[place % len(some)], *more[(place + TURN) % len(more)]) for place in range(number)]
+
+
+def spread(number: int, few: int, every: int) -> range:
+    """About `few` of so many places, evenly spread, others at every run; about `every` of them in `make test-slow`."""
+    step = max(1, number // (every if ALL else few))
+    return range(TURN % step, number, step)
+
+
 def slowly(cases: Iterable[Any], now: Container[int] = ()) -> list[Any]:
-    """The cases of a test that prove little beside each other: those at other places than `now` are marked slow."""
+    """The cases of a test that prove little beside each other: those at other places than `now` are marked slow.
+
+    A run takes a third of these, others at every run; `make test-slow` takes all.
+    """
+    line = sys._getframe(1).f_lineno  # tests whose turn comes at the same time are spread over the suite
     return [
         case if place in now else pytest.param(*_values(case), marks=pytest.mark.slow)
         for place, case in enumerate(cases)
+        if ALL or place in now or (place + line + TURN) % 3 == 0
     ]
 
 

@@ -14,7 +14,6 @@ from link.executor import ThreadExecutor
 from link.session import Session
 from link.transports.memory import Hub
 from protos.v1.link_pb2 import Frame
-from tests.base_transfers import without_groups
 from tests.world import terms
 
 T = TypeVar("T")
@@ -82,7 +81,6 @@ def run_faulty_parties(
         return await asyncio.gather(*tasks.values(), return_exceptions=True)
 
     try:
-        with without_groups():
-            return dict(zip(parties, asyncio.run(everyone()), strict=True)), hub
+        return dict(zip(parties, asyncio.run(everyone()), strict=True)), hub
     finally:
         executor.close()

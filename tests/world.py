@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
-from contextlib import asynccontextmanager, nullcontext
+from contextlib import asynccontextmanager
 from typing import Literal, TypeVar
 
 import grpc
@@ -22,7 +22,6 @@ from link.transports.grpc_transport import NodeLink
 from link.transports.memory import Hub
 from link.transports.serving import Serving
 from protos.v1.link_pb2 import Frame
-from tests.base_transfers import without_groups
 
 T = TypeVar("T")
 
@@ -61,7 +60,6 @@ def run_parties(
     transport: Literal["memory", "grpc"] = "memory",
     executor: Executor | None = None,
     attempt: int = 1,
-    groups: bool = False,
 ) -> dict[str, T]:
     """Runs one coroutine per party to its end and returns the results by party.
 
@@ -76,7 +74,6 @@ def run_parties(
         transport: "memory", or "grpc" for real streams under mutual TLS on the loopback.
         executor: Does the local work; two threads, if absent.
         attempt: Which of the job this is.
-        groups: Whether base transfers are real ones.
 
     Raises:
         BaseException: The first error that any party met; the others are cancelled.
@@ -120,8 +117,7 @@ def run_parties(
             return {name: task.result() for name, task in tasks.items()}
 
     try:
-        with nullcontext() if groups else without_groups():
-            return asyncio.run(main())
+        return asyncio.run(main())
     finally:
         executor.close()
 

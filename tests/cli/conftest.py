@@ -47,9 +47,7 @@ Comine = Callable[..., Ran]
 
 
 @pytest.fixture
-def comine(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], quick_base_transfers: None
-) -> Comine:
+def comine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Comine:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "100")
     monkeypatch.delenv("COMINE_DEBUG", raising=False)

@@ -1,8 +1,8 @@
 """Commands as processes of their own that have loaded already, since a node loads for longer than most tests need it.
 
 One process for each that runs tests loads the commands once, and forks; what forks runs as one that has just started.
-Tutorials, the demo, the quickstart and tests of a start begin processes as users do, and so do tests that set
-variables, since the interpreter and libraries read them as they load.
+The quickstart, the demo and tests of a start begin processes as users do, and so do tests that set variables, since the
+interpreter and libraries read them as they load.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ class Preloaded:
         }
         pipes = [os.pipe() for _ in range(3)]  # standard output, standard error, the exit code
         with _asking:
-            server = _server()
+            server = forking()
             socket.send_fds(server, [json.dumps(request).encode()], [written for _, written in pipes])
             answer = server.recv(32)
         for _, written in pipes:
@@ -129,8 +129,12 @@ class Preloaded:
 
 
 @cache
-def _server() -> socket.socket:
-    """Starts what loads and forks; it ends with this process."""
+def forking() -> socket.socket:
+    """Starts what loads and forks; it ends with this process.
+
+    A request is a JSON object with `arguments`, `cwd` and `environment`, and the descriptors of standard output,
+    standard error, perhaps standard input, and of what is told the exit code. The answer is the process id.
+    """
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     with theirs:
         script = f"from tests.integration.preloaded import serve; serve({theirs.fileno()})"
@@ -170,7 +174,7 @@ def serve(number: int) -> None:
     gc.freeze()  # what is not looked through is not copied
     connection = socket.socket(fileno=number)
     while True:
-        request, descriptors, _, _ = socket.recv_fds(connection, MOST_BYTES, 3)
+        request, descriptors, _, _ = socket.recv_fds(connection, MOST_BYTES, 4)
         if not request:
             return
         if os.fork() == 0:
@@ -200,7 +204,7 @@ def _keep(request: Mapping[str, Any], descriptors: Sequence[int], connection: so
 def _become(request: Mapping[str, Any], streams: Sequence[int]) -> None:
     """Runs the command as `python -m comine` does."""
     signal.signal(signal.SIGINT, signal.default_int_handler)
-    for stream, number in zip(streams, (1, 2), strict=True):
+    for stream, number in zip(streams, (1, 2, 0), strict=False):
         os.dup2(stream, number)
         os.close(stream)
     sys.stdout = open(1, "w", encoding="utf-8", closefd=False)  # noqa: SIM115

@@ -29,7 +29,6 @@ from party.node.logs import open_log
 from party.server import Node
 from protos.v1 import control_pb2 as control
 from protos.v1.control_pb2_grpc import ControlStub
-from tests.base_transfers import without_groups
 from tests.party.files import PARTIES, write_federation
 
 Rows = list[list[str]]
@@ -217,8 +216,7 @@ async def running(
     try:
         for node in nodes.values():
             await node.start()
-        with without_groups():
-            yield federation
+        yield federation
     finally:
         await asyncio.gather(*(node.stop() for node in federation.nodes.values()))
         for client in (*clients.values(), *federation.others):

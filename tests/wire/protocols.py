@@ -75,7 +75,7 @@ class Run:
         """All that is sent from seed 1."""
         found: list[Frame] = []
         declared = [Declared(label, frozenset(self.parties), "", 1 << 20, "") for label in LABELS]
-        run_parties(self.parties, self.role, declared=declared, seed=1, observe=found.append, groups=True)
+        run_parties(self.parties, self.role, declared=declared, seed=1, observe=found.append)
         return found
 
     def digests(self) -> dict[str, str]:

@@ -17,6 +17,8 @@ from tests.wire.baseline import frozen
 from tests.wire.jobs import JOBS, Wire, played
 from tests.wire.protocols import PROTOCOLS
 
+pytestmark = pytest.mark.usefixtures("real_groups")
+
 CHANGED = """
 The frames of {name} are not what they were. Nobody asked for this? Then something leaks, costs or reveals more or less
 than before: find out what. If the change is meant, nodes of old and new versions may not understand each other: raise

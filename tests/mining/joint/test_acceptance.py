@@ -19,6 +19,7 @@ from jobs.results.result import Result
 from mining.data.loading import load_transactions
 from mining.data.transactions import Transactions
 from mining.reference.fpgrowth import fp_growth
+from tests.examples import crossed, in_turn
 
 pytestmark = [pytest.mark.slow, pytest.mark.data, pytest.mark.usefixtures("few_fakes")]
 
@@ -50,7 +51,10 @@ PARTIES = {
     "level-wise": {case: parties for case, (parties, _) in CASES.items()},
     "one-shot": {case: parties for case, (_, parties) in CASES.items() if parties is not None},
 }
-RUNS = [(strategy, case) for strategy, cases in PARTIES.items() for case in cases]
+# Where both strategies have a case, they take turns.
+BOTH = [case for case in CASES if case in PARTIES["one-shot"]]
+PAIRS = [(list(PARTIES)[(place + turn) % 2], case) for place, case in enumerate(BOTH) for turn in (0, 1)]
+RUNS = [("level-wise", case) for case in CASES if case not in BOTH] + in_turn(PAIRS, 2)
 
 
 @pytest.fixture(scope="module")
@@ -122,8 +126,9 @@ def test_reference_results(
     assert result.finding.itemsets.digest() == right["sha256"]
 
 
-@pytest.mark.parametrize("strategy", ["level-wise", "one-shot", "auto"])
-@pytest.mark.parametrize("split", ["1 %", "in blocks", "empty"])
+@pytest.mark.parametrize(
+    ("split", "strategy"), crossed(["1 %", "in blocks", "empty"], ["level-wise", "one-shot", "auto"])
+)
 def test_skewed_splits(
     split: str, strategy: str, expected: dict[str, dict[str, Any]], load: Callable[[str], Transactions]
 ) -> None:

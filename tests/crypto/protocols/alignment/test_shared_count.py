@@ -42,7 +42,7 @@ from tests.crypto.protocols.alignment.worlds import (
 )
 from tests.crypto.protocols.set_union_world import NAMES
 from tests.errors import fails
-from tests.examples import examples, slowly
+from tests.examples import crossed, examples, slowly, spread
 from tests.faulty_world import Rewrite, run_faulty_parties
 from tests.traffic import assert_planned
 from tests.world import run_parties
@@ -138,10 +138,10 @@ def test_messages_to_all_others_have_one_distribution_whatever_is_not_common(par
 def test_what_the_merger_collects_shows_no_identifier_of_the_other(own, monkeypatch):
     """One word in each bin of its points, all different and fair, whether the other holds the point or not."""
     found = collected(monkeypatch)
-    for seed in range(8):
+    for seed in range(4):
         run(world(2, 1, own), bound=64, seed=seed)
     words = np.concatenate(found)
-    assert len(np.unique(words)) == len(words) == 8 * 20
+    assert len(np.unique(words)) == len(words) == 4 * 20
     ours = np.array(found)[:, :, 0]  # by run and row; the first five are common
     for some in (ours[:, :5], ours[:, 5:11], ours[:, 11:]):
         assert is_fair(np.unpackbits(np.ascontiguousarray(some).view(np.uint8)))
@@ -206,8 +206,9 @@ def test_all_that_is_opened_is_stated():
 
 
 # -- costs -------------------------------------------------------------------------------------------------------------
-@pytest.mark.parametrize(("parties", "rows", "bound"), [(2, 3000, None), (3, 20, 1000), (5, 300, None)])
-@pytest.mark.parametrize("merger", [0, 1])
+@pytest.mark.parametrize(
+    ("parties", "rows", "bound", "merger"), crossed([(2, 3000, None), (3, 20, 1000), (5, 300, None)], [0, 1])
+)
 def test_it_sends_what_is_planned(parties, rows, bound, merger):
     held = {name: sample("row", rows - 2 * place) for place, name in enumerate(NAMES[:parties])}
     sizes = AlignmentSizes.of({name: len(own) for name, own in held.items()}, common_to(held), bound)
@@ -242,17 +243,19 @@ def run_faulty(held: Held, rewrite: Rewrite = lambda frame: frame, crash: tuple[
 FEW = world(3, 1, HONEST[0])
 
 
-@pytest.mark.parametrize("change", [lambda data: data[:-1], lambda data: data + b"\0"])
 @pytest.mark.parametrize(
-    ("kind", "sender", "receiver"),
-    [
-        ("CodeColumns", "north", "south"),
-        ("ProgrammedRows", "south", "north"),
-        ("LeafTables", "north", "east"),
-        ("MaskedOperands", "east", "north"),
-        ("EncryptedMessages", "south", "east"),
-        ("EncryptedMessages", "north", "south"),
-    ],
+    ("kind", "sender", "receiver", "change"),
+    crossed(
+        [
+            ("CodeColumns", "north", "south"),
+            ("ProgrammedRows", "south", "north"),
+            ("LeafTables", "north", "east"),
+            ("MaskedOperands", "east", "north"),
+            ("EncryptedMessages", "south", "east"),
+            ("EncryptedMessages", "north", "south"),
+        ],
+        [lambda data: data[:-1], lambda data: data + b"\0"],
+    ),
 )
 def test_what_has_another_size_is_laid_at_its_senders_door(kind, sender, receiver, change):
     outcome, _ = run_faulty(FEW, changed(kind, sender, receiver, change))
@@ -282,7 +285,7 @@ def test_a_number_above_ones_own_rows_is_refused():
 def test_a_party_that_is_lost_at_some_frame_ends_it_for_all(lost):
     whole, hub = run_faulty(FEW)
     sent = hub.sent[lost]
-    for frame in range(0, sent, max(1, sent // 8)):
+    for frame in spread(sent, 3, 8):
         outcome, _ = run_faulty(FEW, crash=(lost, frame))
         for name, end in outcome.items():
             if name != lost and end != whole[name]:  # who needs nothing more of it may have finished

@@ -39,7 +39,7 @@ from tests.crypto.protocols.alignment.worlds import (
     world,
 )
 from tests.crypto.protocols.set_union_world import NAMES
-from tests.examples import examples, slowly
+from tests.examples import crossed, examples, slowly, spread
 from tests.faulty_world import Rewrite, run_faulty_parties
 from tests.traffic import assert_planned
 from tests.world import run_parties
@@ -153,7 +153,7 @@ def test_messages_to_all_others_have_one_distribution_whatever_is_not_common(par
 def test_what_a_party_collects_shows_no_identifier_of_the_other(own, monkeypatch):
     """Two words in each bin of its points, all different and fair, whether the other holds the point or not."""
     found = collected(monkeypatch)
-    for seed in range(8):
+    for seed in range(4):
         run(world(2, 0, own), bound=64, seed=seed)
     words = np.array(found)
     assert words.shape[2] == 2
@@ -210,8 +210,9 @@ def test_all_that_is_opened_is_stated():
 
 
 # -- costs -------------------------------------------------------------------------------------------------------------
-@pytest.mark.parametrize(("parties", "rows", "bound"), [(2, 3000, None), (3, 20, 1000), (4, 300, None)])
-@pytest.mark.parametrize("merger", [0, 1])
+@pytest.mark.parametrize(
+    ("parties", "rows", "bound", "merger"), crossed([(2, 3000, None), (3, 20, 1000), (4, 300, None)], [0, 1])
+)
 def test_it_sends_what_is_planned(parties, rows, bound, merger):
     held = {name: sample("row", rows - 2 * place) for place, name in enumerate(NAMES[:parties])}
     sizes = AlignmentSizes.of({name: len(own) for name, own in held.items()}, 0, bound)
@@ -245,16 +246,18 @@ def run_faulty(held: Held, rewrite: Rewrite = lambda frame: frame, crash: tuple[
 FEW = world(3, 1, HONEST[0])
 
 
-@pytest.mark.parametrize("change", [lambda data: data[:-1], lambda data: data + b"\0"])
 @pytest.mark.parametrize(
-    ("kind", "sender", "receiver"),
-    [
-        ("CodeColumns", "south", "north"),
-        ("ProgrammedRows", "north", "south"),
-        ("ExtensionRows", "north", "south"),
-        ("EncryptedMessages", "south", "north"),
-        ("EncryptedMessages", "east", "south"),
-    ],
+    ("kind", "sender", "receiver", "change"),
+    crossed(
+        [
+            ("CodeColumns", "south", "north"),
+            ("ProgrammedRows", "north", "south"),
+            ("ExtensionRows", "north", "south"),
+            ("EncryptedMessages", "south", "north"),
+            ("EncryptedMessages", "east", "south"),
+        ],
+        [lambda data: data[:-1], lambda data: data + b"\0"],
+    ),
 )
 def test_what_has_another_size_is_laid_at_its_senders_door(kind, sender, receiver, change):
     outcome, _ = run_faulty(FEW, changed(kind, sender, receiver, change))
@@ -285,7 +288,7 @@ def test_what_are_no_positions_is_refused(parties):
 def test_a_party_that_is_lost_at_some_frame_ends_it_for_all(lost):
     whole, hub = run_faulty(FEW)
     sent = hub.sent[lost]
-    for frame in range(0, sent, max(1, sent // 4)):
+    for frame in spread(sent, 2, 4):
         outcome, _ = run_faulty(FEW, crash=(lost, frame))
         for name, end in outcome.items():
             if name != lost and end != whole[name]:  # who needs nothing more of it may have finished

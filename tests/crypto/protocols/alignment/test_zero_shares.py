@@ -33,7 +33,7 @@ from protos.v1.oblivious_prf_pb2 import CodeColumns, ProgrammedRows, StoreSeed
 from tests.crypto.protocols.alignment.worlds import Held, parties_and_rows, sample
 from tests.crypto.protocols.set_union_world import NAMES
 from tests.errors import fails
-from tests.examples import examples, slowly
+from tests.examples import crossed, examples, in_turn, slowly, spread
 from tests.faulty_world import Rewrite, run_faulty_parties
 from tests.traffic import assert_planned
 from tests.world import run_parties
@@ -182,15 +182,12 @@ def test_messages_to_any_two_have_one_distribution_whatever_is_not_common(corrup
 
 def test_frames_are_the_same_but_for_uniform_bytes():
     shapes = set()
-    for honest in HONEST:
-        for place in range(3):
-            frames: list[Frame] = []
-            turned = list(world(THREE[:2], honest).values())
-            held = dict(zip(THREE, turned[place:] + turned[:place], strict=True))
-            run(held, bound=64, frames=frames)
-            shapes.add(
-                tuple(sorted((f.sender, f.receiver, f.lane, f.seq, f.type, f.last, len(f.body)) for f in frames))
-            )
+    for honest, place in in_turn(product(HONEST, range(3)), 2):
+        frames: list[Frame] = []
+        turned = list(world(THREE[:2], honest).values())
+        held = dict(zip(THREE, turned[place:] + turned[:place], strict=True))
+        run(held, bound=64, frames=frames)
+        shapes.add(tuple(sorted((f.sender, f.receiver, f.lane, f.seq, f.type, f.last, len(f.body)) for f in frames)))
     assert len(shapes) == 1
 
 
@@ -416,16 +413,18 @@ def changed(kind: str, sender: str, receiver: str, change: Any) -> Rewrite:
 FEW = world(THREE[:2], HONEST[0])
 
 
-@pytest.mark.parametrize("change", [lambda data: data[:-1], lambda data: data + b"\0", lambda data: b""])
 @pytest.mark.parametrize(
-    ("kind", "sender", "receiver"),
-    [
-        ("StoreSeed", "south", "east"),
-        ("CodeColumns", "east", "south"),
-        ("CodeColumns", "north", "east"),
-        ("ProgrammedRows", "south", "north"),
-        ("Opening", "north", "east"),
-    ],
+    ("kind", "sender", "receiver", "change"),
+    crossed(
+        [
+            ("StoreSeed", "south", "east"),
+            ("CodeColumns", "east", "south"),
+            ("CodeColumns", "north", "east"),
+            ("ProgrammedRows", "south", "north"),
+            ("Opening", "north", "east"),
+        ],
+        [lambda data: data[:-1], lambda data: data + b"\0", lambda data: b""],
+    ),
 )
 def test_what_has_another_size_is_laid_at_its_senders_door(kind, sender, receiver, change):
     outcome, _ = run_faulty(FEW, changed(kind, sender, receiver, change))
@@ -482,7 +481,7 @@ def test_a_store_of_another_run_makes_no_row_common():
 def test_a_party_that_is_lost_at_some_frame_ends_it_for_all(lost):
     whole, hub = run_faulty(FEW)
     sent = hub.sent[lost]
-    for frame in range(0, sent, max(1, sent // 8)):
+    for frame in spread(sent, 3, 8):
         outcome, _ = run_faulty(FEW, crash=(lost, frame))
         for name, end in outcome.items():
             if name != lost and end != whole[name]:  # who needs nothing more of it may have finished

@@ -38,6 +38,8 @@ from tests.errors import fails
 from tests.examples import examples
 from tests.world import run_parties
 
+pytestmark = pytest.mark.usefixtures("real_groups")
+
 SENDER, RECEIVER = "s", "r"
 WORD_TYPES = (np.uint8, np.uint16, np.uint32, np.uint64)
 
@@ -56,8 +58,7 @@ def run(sender: Part, receiver: Part, *, k: int = 2, seed: int = 0, frames: list
         return seeds, await receiver(session.lane("ot"), seeds)
 
     observe = None if frames is None else frames.append
-    parts = {SENDER: sending, RECEIVER: receiving}
-    out = run_parties([SENDER, RECEIVER], parts, seed=seed, observe=observe, groups=True)
+    out = run_parties([SENDER, RECEIVER], {SENDER: sending, RECEIVER: receiving}, seed=seed, observe=observe)
     return out[SENDER], out[RECEIVER]
 
 
