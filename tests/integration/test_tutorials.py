@@ -47,7 +47,7 @@ class Reader:
 
     Attributes:
         folder: That.
-        preload: Whether commands are forked from a process that has loaded them, which starts them in a tenth of the time.
+        preload: Whether commands are forked from a process that has loaded them.
         nodes: That run.
         output: Of the last commands.
     """
