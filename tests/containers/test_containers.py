@@ -30,7 +30,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]  # the engine and the 
 
 PARTIES = ("north", "south", "east")
 CUTS = {"age": (30, 50), "spends": (25, 60)}  # of examples/cards
-LONG = 40_000  # items of each party; their union keeps three nodes busy for far longer than it takes to cut one off
+LONG = 20_000  # items of each party; their union keeps three nodes busy for far longer than it takes to cut one off
 FLOWING = 200_000  # bytes that a node has received of a job that is well under way
 WAIT_S = 120.0
 

@@ -22,6 +22,7 @@ from jobs.spec.job import JobSpec
 from mining.data.loading import load_transactions
 from mining.data.transactions import Transactions
 from mining.public_sizes import measured
+from tests.examples import in_turn
 from tests.jobs.plan.answers import PARTIES, told, weekly
 
 Split = Callable[[list[list[str]]], list[list[list[str]]]]
@@ -90,12 +91,15 @@ def split_baskets(file: Path, split: Split) -> dict[str, Transactions]:
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "split", "strategy"),
-    [
-        ("retail", evenly, "level-wise"),
-        ("retail", unevenly, "one-shot"),
-        ("T10I4D100K", evenly, "one-shot"),
-        ("T10I4D100K", unevenly, "level-wise"),
-    ],
+    in_turn(  # one of the files
+        [
+            ("retail", evenly, "level-wise"),
+            ("T10I4D100K", evenly, "one-shot"),
+            ("retail", unevenly, "one-shot"),
+            ("T10I4D100K", unevenly, "level-wise"),
+        ],
+        2,
+    ),
 )
 def test_half_a_percent_of_baskets(shared_data: Path, name: str, split: Split, strategy: str) -> None:
     data = split_baskets(shared_data / "transactions" / f"{name}.dat.gz", split)

@@ -32,7 +32,7 @@ from protos.v1.link_pb2 import Frame, Opening
 from tests.crypto.protocols.alignment.worlds import COMMON, Held, parties_and_rows, sample
 from tests.crypto.protocols.set_union_world import NAMES
 from tests.errors import fails
-from tests.examples import examples
+from tests.examples import examples, spread
 from tests.faulty_world import Rewrite, run_faulty_parties
 from tests.traffic import assert_planned
 from tests.world import run_parties
@@ -347,7 +347,7 @@ def test_a_party_that_is_lost_at_any_frame_ends_it_for_all():
     whole, hub = run_faulty(TWO)
     sent = dict(hub.sent)
     for lost in TWO:
-        for frame in range(sent[lost]):
+        for frame in spread(sent[lost], 5, sent[lost]):
             outcome, _ = run_faulty(TWO, crash=(lost, frame))
             for name, end in outcome.items():
                 if name != lost and end != whole[name]:  # who needs nothing more of it may have finished

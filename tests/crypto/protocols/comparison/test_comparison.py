@@ -42,6 +42,7 @@ from tests.crypto.protocols.two_party_world import (
     shares_of,
 )
 from tests.errors import fails
+from tests.examples import crossed
 from tests.world import run_parties
 
 THREE = ("a", "b", "c")
@@ -405,9 +406,10 @@ def test_frames_that_come_twice_change_nothing(width: int) -> None:
     assert reconstruct_bits(list(ended.values())).tolist() == [1] * 20
 
 
-@pytest.mark.parametrize("victim", ["p0", "p1"])
-@pytest.mark.parametrize(("width", "frame"), [(18, 1), (18, 2), (18, 4), (18, 6), (9, 4), (9, 5)])
-def test_a_holder_that_is_lost_is_named(victim: str, width: int, frame: int) -> None:
+@pytest.mark.parametrize(
+    ("width", "frame", "victim"), crossed([(18, 1), (18, 2), (18, 4), (18, 6), (9, 4), (9, 5)], ["p0", "p1"])
+)
+def test_a_holder_that_is_lost_is_named(width: int, frame: int, victim: str) -> None:
     ended = outcomes(pairwise_comparison(width), 2, crash=(victim, frame))
     assert isinstance(ended[victim], asyncio.CancelledError)
     (other,) = {"p0", "p1"} - {victim}

@@ -19,12 +19,14 @@ from link.errors import ComineError
 from link.session import Session
 from tests.crypto.protocols.products_world import itemset_counts, packed, pair_counts, table
 from tests.crypto.protocols.sums.summing import Twice, outcomes
+from tests.examples import in_turn
 
 PARTIES = ("p0", "p1", "p2")
 HOLDERS = PARTIES[:2]
 ROWS = 300
 COLUMNS = table(PARTIES, (2, 2, 2), ROWS, 0.7, 0)
 PAIRS = all_pairs(2, 2)
+FRAMES = (1, 2, 3, 4, 6, 8)
 ITEMSETS = [dict.fromkeys(PARTIES, 1), {"p0": 0, "p1": 0}]
 
 
@@ -70,9 +72,10 @@ def test_frames_that_come_twice_change_nothing(engine: Any) -> None:
     assert reconstruct([ended[holder] for holder in HOLDERS]).tolist() == ENGINES[engine]
 
 
-@pytest.mark.parametrize("engine", ENGINES)
-@pytest.mark.parametrize("victim", PARTIES)
-@pytest.mark.parametrize("frame", [1, 2, 3, 4, 6, 8])
+@pytest.mark.parametrize(
+    ("engine", "victim", "frame"),
+    in_turn([(engine, victim, frame) for engine in ENGINES for victim in PARTIES for frame in FRAMES], 5),
+)
 def test_a_party_that_is_lost_is_named_or_was_done(engine: Any, victim: str, frame: int) -> None:
     ended = outcomes(engine, 3, crash=(victim, frame))
     if not isinstance(ended[victim], asyncio.CancelledError):

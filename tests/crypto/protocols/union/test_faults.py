@@ -12,6 +12,7 @@ from protos.v1.link_pb2 import Frame, Opening
 from protos.v1.set_union_pb2 import EncryptedList, FullyEncryptedList, MergedPiece
 from tests.crypto.protocols.set_union_world import message_of, pseudonyms_of, run_faulty, run_union
 from tests.errors import fails
+from tests.examples import crossed, spread
 
 SETS = pseudonyms_of("abc", "bcd", "cde")
 TWO = pseudonyms_of("abc", "bcd")
@@ -61,18 +62,20 @@ def longer(message):
     message.data += message.data[:32]
 
 
-@pytest.mark.parametrize("wrong", [put(0, NO_POINT), put(64, bytes(32)), put(95, b"\xff"), shorter, longer])
 @pytest.mark.parametrize(
-    ("kind", "sender", "lane"),
-    [
-        (EncryptedList, "east", "list/east"),  # between two that encrypt
-        (EncryptedList, "north", "list/north"),  # the merger's own list leaves
-        (FullyEncryptedList, "south", "list/east"),  # another's list reaches the merger
-        (FullyEncryptedList, "east", "list/north"),  # the merger's own list returns
-        (MergedPiece, "north", "merged"),
-        (MergedPiece, "south", "merged"),
-        (MergedPiece, "east", "merged"),
-    ],
+    ("kind", "sender", "lane", "wrong"),
+    crossed(
+        [
+            (EncryptedList, "east", "list/east"),  # between two that encrypt
+            (EncryptedList, "north", "list/north"),  # the merger's own list leaves
+            (FullyEncryptedList, "south", "list/east"),  # another's list reaches the merger
+            (FullyEncryptedList, "east", "list/north"),  # the merger's own list returns
+            (MergedPiece, "north", "merged"),
+            (MergedPiece, "south", "merged"),
+            (MergedPiece, "east", "merged"),
+        ],
+        [put(0, NO_POINT), put(64, bytes(32)), put(95, b"\xff"), shorter, longer],
+    ),
 )
 def test_what_is_no_list_of_points_is_laid_at_its_senders_door(kind, sender, lane, wrong):
     outcome, _ = run_faulty(SETS, merger="north", rewrite=changed(kind, wrong, sender=sender, lane=lane))
@@ -154,7 +157,7 @@ def test_no_error_holds_an_element():
 def test_a_party_that_is_lost_at_any_frame_ends_the_union_for_all(lost):
     ends, hub = run_faulty(SETS, merger="north")
     assert all(isinstance(end, list) for end in ends.values())
-    for frame in range(hub.sent[lost]):
+    for frame in spread(hub.sent[lost], 6, hub.sent[lost]):
         outcome, _ = run_faulty(SETS, merger="north", crash=(lost, frame))
         for name, end in outcome.items():
             if name != lost and not isinstance(end, list):  # who needs nothing more of the lost party may have finished

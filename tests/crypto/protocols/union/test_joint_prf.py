@@ -33,7 +33,7 @@ from protos.v1.joint_prf_pb2 import BlindedPoints
 from protos.v1.link_pb2 import Frame
 from tests.crypto.protocols.set_union_world import NAMES, recorded_keys
 from tests.errors import fails
-from tests.examples import examples, slowly
+from tests.examples import crossed, examples, slowly, spread
 from tests.faulty_world import Rewrite, run_faulty_parties
 from tests.traffic import assert_planned
 from tests.world import run_parties
@@ -291,11 +291,13 @@ def test_no_message_opens_anything():
 
 # -- lengths ---------------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize(
-    ("largest", "bound", "length"),
-    [(0, None, 64), (64, None, 64), (65, None, 80), (81, None, 96), (12, 12, 64), (65, 70, 80)],
+    ("largest", "bound", "length", "holder"),
+    crossed(
+        [(0, None, 64), (64, None, 64), (65, None, 80), (81, None, 96), (12, 12, 64), (65, 70, 80)],
+        list(HELD),
+    ),
 )
-@pytest.mark.parametrize("holder", list(HELD))
-def test_all_lists_have_the_size_class_of_the_longest(holder, largest, bound, length):
+def test_all_lists_have_the_size_class_of_the_longest(largest, bound, length, holder):
     frames: list[Frame] = []
     run({name: sample("x", largest if name == holder else 3) for name in HELD}, bound=bound, frames=frames)
     assert {len(points_in([f])) for f in frames if f.type.endswith("BlindedPoints")} == {length}
@@ -473,7 +475,7 @@ def test_a_party_that_is_lost_at_any_frame_ends_it_for_all():
     whole, hub = run_faulty(HELD)
     by_frames = defaultdict(set)
     for lost in HELD:
-        for frame in range(hub.sent[lost]):
+        for frame in spread(hub.sent[lost], 4, hub.sent[lost]):
             outcome, _ = run_faulty(HELD, crash=(lost, frame))
             for name, end in outcome.items():
                 if name != lost and end != whole[name]:  # who needs nothing more of it may have finished

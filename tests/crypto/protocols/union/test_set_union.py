@@ -34,7 +34,7 @@ from tests.crypto.protocols.set_union_world import (
     run_union,
 )
 from tests.errors import fails
-from tests.examples import examples, slowly
+from tests.examples import crossed, examples, slowly
 
 letters = st.text("abcdefghij", max_size=10)
 cases = st.lists(letters, min_size=2, max_size=7).map(lambda drawn: pseudonyms_of(*drawn))
@@ -106,8 +106,9 @@ def test_default_noise_and_the_least_size_class():
     assert lengths(run) == {64 + spare_for_common_fakes(3, common_fakes(1.0))}
 
 
-@pytest.mark.parametrize(("largest", "size_class"), [(0, 64), (64, 64), (65, 128), (129, 256)])
-@pytest.mark.parametrize("holder", NAMES[:3])
+@pytest.mark.parametrize(
+    ("largest", "size_class", "holder"), crossed([(0, 64), (64, 64), (65, 128), (129, 256)], NAMES[:3])
+)
 def test_all_lists_have_the_size_class_of_the_largest_set(largest, size_class, holder):
     sets = {name: [b"a" * 16] for name in NAMES[:3]} | {holder: [b"%016d" % i for i in range(largest)]}
     assert lengths(run_union(sets, merger="north")) == {size_class + 4}
