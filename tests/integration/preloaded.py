@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import atexit
 import gc
+import io
 import json
 import os
 import select
@@ -207,7 +208,9 @@ def _become(request: Mapping[str, Any], streams: Sequence[int]) -> None:
     for stream, number in zip(streams, (1, 2, 0), strict=False):
         os.dup2(stream, number)
         os.close(stream)
-    sys.stdout = open(1, "w", encoding="utf-8", closefd=False)  # noqa: SIM115
+    through = "PYTHONUNBUFFERED" in request["environment"]
+    out = open(1, "wb", 0 if through else -1, closefd=False)  # noqa: SIM115
+    sys.stdout = io.TextIOWrapper(out, encoding="utf-8", write_through=through)
     sys.stderr = open(2, "w", 1, encoding="utf-8", errors="backslashreplace", closefd=False)  # noqa: SIM115
     os.chdir(request["cwd"])
     os.environ.clear()

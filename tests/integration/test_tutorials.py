@@ -84,6 +84,7 @@ class Reader:
         kept = f"pwd > {state[0]}; declare -p job COMINE_FEDERATION > {state[1]} 2> /dev/null || true"
         script = f"[ ! -e {state[1]} ] || . {state[1]}\nset -euo pipefail\n{commands}{kept}\n"
         environment = {**os.environ, "PATH": f"{self.folder}/bin:{os.environ['PATH']}"}
+        environment["PYTHONUNBUFFERED"] = "1"  # what is printed is in order, as on a terminal
         environment.pop("COMINE_DEBUG", None)
         done = subprocess.run(
             ["bash", "-c", script],
