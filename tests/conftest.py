@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import gc
 import os
 import pathlib
@@ -32,6 +33,7 @@ if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
 
 # Tests and what they import stay until the end: a quarter of the time of a collection is spent on finding that out.
 gc.disable()
+atexit.register(gc.unfreeze)  # else duckdb's module fills the screen with what was kept; before, pytest would look at it
 
 ONE_FAKE = 200.0  # an ε at which every pair of parties has exactly one common fake
 
@@ -159,12 +161,6 @@ def pytest_collection_finish() -> None:
     """From here on what is left is collected again, except all that has been loaded."""
     gc.freeze()
     gc.enable()
-
-
-@pytest.hookimpl(trylast=True)  # after pytest has looked for what nobody holds: not among what stays
-def pytest_unconfigure() -> None:
-    """Else duckdb's module fills the screen with what was kept."""
-    gc.unfreeze()
 
 
 @pytest.hookimpl(tryfirst=True)  # before tests are chosen by their marks
