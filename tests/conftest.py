@@ -33,7 +33,7 @@ if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
 
 # Tests and what they import stay until the end: a quarter of the time of a collection is spent on finding that out.
 gc.disable()
-atexit.register(gc.unfreeze)  # else duckdb's module fills the screen with what was kept; before, pytest would look at it
+atexit.register(gc.unfreeze)  # else duckdb fills the screen with what was kept; earlier, pytest would look at it
 
 ONE_FAKE = 200.0  # an ε at which every pair of parties has exactly one common fake
 
