@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
@@ -74,7 +74,7 @@ def test_the_node_is_that_of_the_pooled_rows(split: Split, share: str, k: int) -
 
 @pytest.mark.slow
 @given(divided(12), SHARES, st.integers(1, 3), st.sampled_from((1, 7, 12, 60)), st.sampled_from(("", "l", "t")))
-@settings(max_examples=8)
+@examples(3, 8)
 def test_the_node_within_the_limit_under_all_rules(
     split: Split, share: str, insider_k: int, node_cells: int, model: str
 ) -> None:
