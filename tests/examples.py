@@ -60,16 +60,19 @@ def few_at_first(items: Iterable[pytest.Item]) -> None:
 
 
 def in_turn(cases: Iterable[Case], one_in: int) -> list[Case]:
-    """Of a matrix whose cases are alike, every so many, from another one at every run; all in `make test-slow`."""
+    """Of a matrix whose cases are alike, every so many, from another one at every run; all in `make test-slow`.
+
+    Whose test is not marked slow is to be marked costly, as that of `spread`.
+    """
     every = list(cases)
     return every if ALL else every[TURN % one_in :: one_in]
 
 
-def crossed(cases: Iterable[Any], others: Iterable[Any]) -> list[tuple[Any, ...]]:
+def crossed(cases: Iterable[Any], others: Iterable[Any]) -> list[Any]:
     """Each of some cases with one of some others, with another at every run; all pairs in `make test-slow`."""
     some, more = [_values(case) for case in cases], [_values(other) for other in others]
     if ALL:
-        return [(*one, *other) for one in some for other in more]
+        return [pytest.param(*one, *other, marks=pytest.mark.costly) for one in some for other in more]
     number = max(len(some), len(more))
     return [(*some[place % len(some)], *more[(place + TURN) % len(more)]) for place in range(number)]
 

@@ -64,6 +64,7 @@ def _breaking(
     return broken
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize(
     ("method", "answered"),
     in_turn([(method, answered) for method in CALLS for answered in ANSWERED[CALLS.index(method) % 2]], 2),

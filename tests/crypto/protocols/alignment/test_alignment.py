@@ -343,6 +343,7 @@ def test_no_error_holds_an_identifier():
     assert all("common " not in str(end).replace("not common to", "") for end in outcome.values())
 
 
+@pytest.mark.costly
 def test_a_party_that_is_lost_at_any_frame_ends_it_for_all():
     whole, hub = run_faulty(TWO)
     sent = dict(hub.sent)

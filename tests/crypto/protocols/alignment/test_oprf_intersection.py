@@ -192,6 +192,7 @@ def test_frames_are_the_same_but_for_uniform_bytes():
     assert opened == {len(COMMON)}
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("held", in_turn(WORLDS, 2))
 def test_views_have_one_distribution_whatever_is_not_common(held):
     """Of 20 runs: bits of the list, and where common rows stand in it. Fair ones fail with a chance below 10^-8.
@@ -361,6 +362,7 @@ def test_no_error_holds_an_identifier():
         assert all("common " not in str(end).replace("not common to", "") for end in outcome.values())
 
 
+@pytest.mark.costly
 def test_a_party_that_is_lost_at_any_frame_ends_it_for_both():
     whole, hub = run_faulty(WORLDS[0])
     sent = dict(hub.sent)

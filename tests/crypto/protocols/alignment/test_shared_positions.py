@@ -284,6 +284,7 @@ def test_what_are_no_positions_is_refused(parties):
     assert "no positions of south" in outcome["south"].message
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("lost", slowly(NAMES[:3], now=[0, 1]))
 def test_a_party_that_is_lost_at_some_frame_ends_it_for_all(lost):
     whole, hub = run_faulty(FEW)

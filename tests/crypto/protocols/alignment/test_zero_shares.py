@@ -180,6 +180,7 @@ def test_messages_to_any_two_have_one_distribution_whatever_is_not_common(corrup
         assert not np.array(rows).size
 
 
+@pytest.mark.costly
 def test_frames_are_the_same_but_for_uniform_bytes():
     shapes = set()
     for honest, place in in_turn(product(HONEST, range(3)), 2):
@@ -477,6 +478,7 @@ def test_a_store_of_another_run_makes_no_row_common():
     assert outcome == {name: [] for name in THREE}
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("lost", slowly(THREE, now=[0, 1]))
 def test_a_party_that_is_lost_at_some_frame_ends_it_for_all(lost):
     whole, hub = run_faulty(FEW)

@@ -72,6 +72,7 @@ def test_frames_that_come_twice_change_nothing(engine: Any) -> None:
     assert reconstruct([ended[holder] for holder in HOLDERS]).tolist() == ENGINES[engine]
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize(
     ("engine", "victim", "frame"),
     in_turn([(engine, victim, frame) for engine in ENGINES for victim in PARTIES for frame in FRAMES], 5),

@@ -153,6 +153,7 @@ def test_no_error_holds_an_element():
         assert all("secret" not in str(end) for end in outcome.values() if isinstance(end, BaseException))
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("lost", list(SETS))
 def test_a_party_that_is_lost_at_any_frame_ends_the_union_for_all(lost):
     ends, hub = run_faulty(SETS, merger="north")

@@ -471,6 +471,7 @@ def test_points_that_come_back_alike_are_no_pseudonyms():
     assert "item" not in outcome["north"].message
 
 
+@pytest.mark.costly
 def test_a_party_that_is_lost_at_any_frame_ends_it_for_all():
     whole, hub = run_faulty(HELD)
     by_frames = defaultdict(set)
