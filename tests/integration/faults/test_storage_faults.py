@@ -149,7 +149,7 @@ def check(nodes: Nodes, folder: Path, found: Result | ComineError, disk: Disk) -
     for name, node in nodes.nodes.items():
         records = node.store.all()
         assert all(record.state in ENDS for record in records), (name, context)
-        assert node.store.levels(records[0].job_id, "") == []
+        assert node.host.context.journals.read(records[0].job_id, "*") == []
     check_logs(nodes, folder, [VICTIM], context)  # whose disk it was; those of all parties, which only grow, at the end
 
 
