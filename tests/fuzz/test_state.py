@@ -37,12 +37,14 @@ from jobs.collections.route import RouteSpec
 from jobs.consent import approve
 from jobs.privacy_account import Charge
 from link.errors import ComineError
+from link.journal import Known, Step
 from link.pki.authority import Authority
 from party.services.anonymization.releases import Releases
 from party.services.frequency.storage.store import FrequencyStore
 from party.services.queries.kept import KeptAuditors
 from party.services.queries.log import Bound, QueryLog
 from party.services.shuffler.store import Segment, ShufflerStore, StoredRoute
+from party.state.journals import Journals
 from party.state.ledger import Entry, Ledger
 from party.state.plan_count import PlanCount
 from party.state.store import Record, Store
@@ -174,7 +176,8 @@ def _make_jobs(folder: Path) -> None:
             record.id, record.proposal.SerializeToString(), "hub", "baskets", ("north", "south"), "0.2", 5, 1.0, RUNNING
         )
     )
-    store.keep_level(record.id, 1, "v", b"level")
+    journal = Journals.beside(store, "north").begin(record.id, "v", again=False)
+    journal.keep(0, Step("/task/level", b"", Known(1)))
     ledger = Ledger.open(folder / "node.db")
     cost = Charge("distributed", None, Decimal("0.5"), Decimal("1e-6"))
     ledger.record(Entry(record.id, 1, 1.0, "baskets", "weekly", "hub", cost, True))
@@ -187,7 +190,7 @@ def _use_jobs(folder: Path) -> None:
     try:
         store.check_whole()
         for each in store.all():
-            store.levels(each.job_id, "v")
+            Journals.beside(store, "north").begin(each.job_id, "v", again=True).steps()
         store.latest("baskets", b"", 5)
         ledger = Ledger.open(folder / "node.db")
         try:

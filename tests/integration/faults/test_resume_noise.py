@@ -20,7 +20,7 @@ from coordinator.jobs.store import Store
 from jobs.audit.verification import verification
 from jobs.report.job_file import job_file
 from jobs.spec.job import JobSpec
-from link.errors import PeerError
+from link.errors import ConfigurationError, PeerError
 from link.pki.trust import Trust
 from link.version import WIRE_VERSION, software_version
 from party.state.journals import Journals
@@ -118,7 +118,7 @@ def test_a_party_that_has_lost_its_coins_draws_no_others(tmp_path: Path) -> None
             (folder,) = store.jobs()
             north = nodes.nodes["north"]
             Journals.beside(north.store, "north").forget(bytes.fromhex(folder.id))
-            with fails("E100"):
+            with pytest.raises(ConfigurationError, match=r"^north: what is kept of job .* cannot be read"):
                 await resume_job(folder, coordinator, nodes.addresses)
 
     asyncio.run(test())

@@ -34,7 +34,7 @@ class Lent(InProcess):
 @pytest.mark.parametrize("ends", ["unwritten", "cancelled", "no end"])
 def test_rows_are_given_back_where_the_job_ends_as_they_come(ends: str, monkeypatch: pytest.MonkeyPatch) -> None:
     lent = Lent()
-    for name in ("charged", "release_begun", "keeper_of"):
+    for name in ("charged", "release_begun", "journal_of"):
         monkeypatch.setattr(execution, name, lambda *_: ())
     monkeypatch.setattr(execution, "Started", SimpleNamespace(of=lambda *_: None))
 

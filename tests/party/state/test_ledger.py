@@ -22,6 +22,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from jobs.privacy_account import Charge
 from party.policy.privacy_budget import totals
+from party.state.journals import Journals
 from party.state.ledger import Entry, Ledger, charges
 from party.state.store import Store
 from protos.v1.control_pb2 import APPROVED, RUNNING
@@ -94,7 +95,7 @@ def test_refusals_are_forgotten_and_charges_are_not(path: Path, ledger: Ledger) 
     store = Store.open(path)
     ledger.record(entry(1))
     store.forget_refused("policy", keep=0)
-    store.keep_levels_of((), now=9e9)
+    Journals.beside(store, "north").keep_only((), now=9e9)
     assert len(ledger.entries("baskets")) == 1
     store.close()
 
@@ -130,6 +131,7 @@ import sys
 from decimal import Decimal
 from pathlib import Path
 from jobs.privacy_account import Charge
+from party.state.journals import Journals
 from party.state.ledger import Entry, Ledger
 ledger = Ledger.open(Path(sys.argv[1]))
 cost = Charge("distributed", None, Decimal("0.5"), Decimal("1e-6"))

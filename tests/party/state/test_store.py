@@ -17,7 +17,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from jobs.privacy_account import Charge
+from link.journal import Known, Step
 from party.jobs.job import MOVES
+from party.state.journals import Journals
 from party.state.ledger import Entry, Ledger, charges
 from party.state.store import Record, Store
 from protos.v1.control_pb2 import (
@@ -379,6 +381,10 @@ def past(path: Path, number: int) -> tuple[Store, Ledger]:
     return store, ledger
 
 
+def journals(store: Store) -> Journals:
+    return Journals.beside(store, "north")
+
+
 COSTS = (Charge("exact", None, None, None), Charge("distributed", None, Decimal("0.5"), Decimal("1e-6")))
 NEW = bytes(32)
 CALLS: dict[str, Callable[[Store, Ledger], object]] = {
@@ -396,12 +402,12 @@ CALLS: dict[str, Callable[[Store, Ledger], object]] = {
     "approve": lambda store, _: store.move(NEW, AWAITING_APPROVAL, APPROVED, {}),
     "start": lambda store, _: store.move(NEW, APPROVED, RUNNING, {"started": 9e8}),
     "data": lambda store, _: store.note_data(NEW, 7, b"rows"),
-    "level": lambda store, _: store.keep_level(NEW, 1, "1", b"level"),
-    "levels": lambda store, _: store.levels(NEW, "1"),
-    "stale": lambda store, _: store.next_stale(),
-    "keep levels": lambda store, _: store.keep_levels_of((RUNNING, FAILED, CANCELLED), 0.0),
+    "step": lambda store, _: journals(store).begin(NEW, "1", again=False).keep(0, Step("step", b"", Known(1))),
+    "steps": lambda store, _: journals(store).begin(NEW, "1", again=True).steps(),
+    "stale": lambda store, _: journals(store).next_stale(),
+    "keep journals": lambda store, _: journals(store).keep_only((RUNNING, FAILED, CANCELLED), 0.0),
     "end": lambda store, _: store.move(NEW, RUNNING, FAILED, {"ended": 9e8}),
-    "forget": lambda store, _: store.forget_levels(NEW),
+    "forget": lambda store, _: journals(store).forget(NEW),
     "ended": lambda store, _: store.ended_after(8e8),
     "failed": lambda store, _: store.failed_here(["baskets", "visits"], "analyst", "north", ("north", "south"), 8e8),
     "prune": lambda store, _: store.prune(2005.0, 2010.0, 9e9, {"baskets": 3}, 4),
