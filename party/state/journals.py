@@ -109,15 +109,13 @@ class Journals(NodeTables):
     def keep_only(self, states: Collection[JobState.ValueType], now: float) -> None:
         """Forgets the journals of all jobs but those in some states whose proposals have not expired."""
         names = [JobState.Name(state) for state in states]
-        places = ", ".join("?" * len(names))
-        open_jobs = f"SELECT job_id FROM jobs WHERE expiry > ? AND state IN ({places})"  # noqa: S608
-        keys = list(self.folder.glob("*.key")) if self.folder.is_dir() else []
-        if keys:
-            kept = {self._file(job_id) for (job_id,) in self._rows(open_jobs, now, *names)}
-            for file in keys:
-                if file not in kept:
-                    self._forget_key(file)
-        self._rows(f"DELETE FROM journal WHERE job_id NOT IN ({open_jobs})", now, *names)  # noqa: S608
+        stays = f"expiry > ? AND state IN ({', '.join('?' * len(names))})"
+        of_job = f"SELECT 1 FROM jobs WHERE job_id = ? AND {stays}"  # noqa: S608
+        for file in list(self.folder.glob("*.key")) if self.folder.is_dir() else ():
+            if not self._rows(of_job, _job_of(file), now, *names):
+                self._forget_key(file)
+        kept = f"SELECT 1 FROM jobs WHERE job_id = journal.job_id AND {stays}"  # noqa: S608
+        self._rows(f"DELETE FROM journal WHERE NOT EXISTS ({kept})", now, *names)  # noqa: S608
 
     def next_stale(self) -> float | None:
         """When the first proposal expires of which there is a journal; None where there is none."""
@@ -211,6 +209,14 @@ class _JobJournal:
 
     def _bound_to(self, version: str, what: str) -> bytes:
         return b"\0".join((b"comine.journal/1", self._job_id, version.encode(), what.encode()))
+
+
+def _job_of(file: Path) -> bytes:
+    """The job of a key; that of no job, where the node has given the file no such name."""
+    try:
+        return bytes.fromhex(file.stem)
+    except ValueError:
+        return b""
 
 
 def _unreadable(job_id: bytes) -> ConfigurationError:
