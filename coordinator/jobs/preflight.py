@@ -39,7 +39,9 @@ async def preflight(
         IdentityError: A certificate is not good, or not for as long as the job may run.
         ComineError: A party cannot be reached.
     """
-    met = await each(clients, lambda client: _met(client) if away is None else reaching(client, away, client.describe))
+    met = await each(
+        clients, lambda client: introduction_of(client) if away is None else reaching(client, away, client.describe)
+    )
     for party, introduction in met.items():
         check_versions(party, introduction.description)
     if len(met) > 1:
@@ -50,7 +52,7 @@ async def preflight(
         check_span(introduction.certificate, party, lasts_s)
 
 
-async def _met(client: PartyClient) -> Introduction:
+async def introduction_of(client: PartyClient) -> Introduction:
     """The party's introduction; it closes connections where very many come from one address at once."""
     for wait in CLOSED_S:
         try:

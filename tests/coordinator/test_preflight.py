@@ -26,7 +26,7 @@ class Party:
 
 
 def met(party: Any) -> Any:
-    return asyncio.run(preflight._met(party))
+    return asyncio.run(preflight.introduction_of(party))
 
 
 @pytest.fixture(autouse=True)

@@ -67,7 +67,7 @@ def test_a_table_has_one_column_of_ids_or_several(tmp_path: Path) -> None:
         ('name = "north"', 'name = "North Pole"', "[party] name: "),
         ('listen = "127.0.0.1:7101"', 'listen = "7101"', "[party] listen: '7101' must have the form HOST:PORT"),
         ('listen = "127.0.0.1:7101"', 'port = 1\nlisten = "a:1"', "[party] port: is not a known key"),
-        ('listen = "127.0.0.1:7101"', 'listen = "127.0.0.1:70000"', "HOST:PORT"),
+        ('listen = "127.0.0.1:7101"', 'listen = "127.0.0.1:70000"', "ports go up to 65535"),
         ("[tls]", "max_running = 0\n[tls]", "[party] max_running: "),
         ('key = "pki/north.key"', "", "[tls] key: is missing"),
         ('kind = "transactions"', 'kind = "table"', 'kind = "table" is read from csv, parquet or sql, not from format'),
