@@ -52,7 +52,7 @@ BROKEN: tuple[tuple[str, Callable[[Frame], None], int, str], ...] = (
     ("/task", put(type=Abort.DESCRIPTOR.full_name, body=b"\xff" * 9), 40, "ended the job without a reason"),
     ("/receipts", put(body=b""), 20, "the certificate that south signed with"),
     ("hello", put(body=b"\xff" * 20), 40, "cannot be read"),
-    ("hello", hello(version="0"), 10, "another version of the wire protocol"),
+    ("hello", hello(version="0", oldest_version="0"), 10, "speaks version 0 of the wire protocol"),
     ("hello", hello(suite="rot13"), 10, "another cryptographic suite"),
     ("hello", hello(nonce=b""), 40, "without a nonce"),
     ("hello", hello(nonce=bytes(16)), 20, "the signature of south is wrong"),
