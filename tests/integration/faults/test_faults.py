@@ -101,23 +101,31 @@ def test_a_party_that_sends_too_much_at_once_is_named_by_all(
 
 
 @pytest.mark.parametrize(
-    ("field", "what"), [("wire", "wire protocol"), ("suite", "cryptographic suite"), ("name", "calls itself")]
+    ("fields", "what"),
+    [
+        ({"wire": "1", "oldest_wire": "1"}, "wire protocol"),
+        ({"suite": "other"}, "cryptographic suite"),
+        ({"name": "other"}, "calls itself"),
+    ],
 )
-def test_a_node_of_another_version_or_name_is_refused_before_the_job(tmp_path: Path, field: str, what: str) -> None:
+def test_a_node_of_another_version_or_name_is_refused_before_the_job(
+    tmp_path: Path, fields: dict[str, str], what: str
+) -> None:
     async def test() -> None:
         async with running(tmp_path) as nodes:
             service, described = nodes.nodes["south"].control, nodes.nodes["south"].control.Describe
 
             async def describe(request: control.DescribeRequest, context: Any) -> control.SignedDescription:
                 description = control.Description.FromString((await described(request, context)).description)
-                setattr(description, field, "other")
+                for field, value in fields.items():
+                    setattr(description, field, value)
                 return sign(description, request.challenge, nodes.authority.issue("south"))
 
             await nodes.nodes["south"].server.stop(None)  # type: ignore[union-attr]
             service.Describe = describe  # type: ignore[assignment, method-assign]
             await nodes.nodes["south"].start()
             error = await failed(nodes, weekly())
-            assert error.exit_code == (40 if field == "name" else 10)
+            assert error.exit_code == (40 if "name" in fields else 10)
             assert what in error.message
             assert error.party == "south"
 
