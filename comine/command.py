@@ -30,6 +30,7 @@ _COMMANDS: Final = {
     "explain": "coordinator.cli.explain",
     "docs": "coordinator.cli.docs",
     "schema": "coordinator.cli.schema",
+    "support-bundle": "comine.support_bundle",
     "pki": "coordinator.cli.pki",
     "federation": "coordinator.cli.federation",
     "job": "coordinator.cli.jobs.job",
@@ -40,7 +41,7 @@ _COMMANDS: Final = {
     "party": "party.cli",
     "relay": "relay.cli",
 }
-"""By name, in the order of the help: the module with its group `app`, or with a function of its name."""
+"""By name, in the order of the help: the module with its group `app`, or with a function of its name, with _ for -."""
 
 _SIGINT_EXIT = 130
 _COMPLETION_EXIT = 1  # Typer's, of a shell that it does not know; no command of comine ends with it
@@ -95,7 +96,7 @@ def _command(name: str) -> Any:
     if hasattr(module, "app"):
         app.add_typer(module.app, name=name)
     else:
-        app.command(name)(getattr(module, name))
+        app.command(name)(getattr(module, name.replace("-", "_")))
     found = typer.main.get_group(app).commands[name]
     name_values(found)
     return found

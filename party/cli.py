@@ -9,7 +9,7 @@ import typer
 
 from party.check import check
 from party.inbox_cli import approve, budget, deny, inbox, revoke_approval, show, status
-from party.operations_cli import monitoring, support_bundle
+from party.operations_cli import monitoring
 from party.reload_cli import reload
 
 app = typer.Typer(help="Run the node of one organisation.", no_args_is_help=True)
@@ -44,7 +44,6 @@ app.command("revoke-approval")(revoke_approval)
 app.command()(budget)
 app.command()(reload)
 app.command()(monitoring)
-app.command("support-bundle")(support_bundle)
 
 
 @app.command()

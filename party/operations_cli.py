@@ -1,4 +1,4 @@
-"""`comine party monitoring|support-bundle`: for those who watch over a node, and those who help them."""
+"""`comine party monitoring`: for those who watch over nodes and relays."""
 
 from __future__ import annotations
 
@@ -21,14 +21,3 @@ def monitoring(
     found = {each.name: each.read_text(encoding="utf-8") for each in shipped.iterdir()}
     for path in write_files(out, dict(sorted(found.items())), keep=frozenset(), force=force):
         typer.echo(f"wrote {path}")
-
-
-def support_bundle(
-    party_toml: Annotated[Path, typer.Argument(metavar="PARTY_TOML", help="The node's file, e.g. north.toml.")],
-) -> None:
-    """Print what helps others find a fault of this node, as JSON: versions, settings without texts, counts, sizes."""
-    import json
-
-    from party.support import support_bundle as bundle
-
-    typer.echo(json.dumps(bundle(party_toml), indent=2))

@@ -62,6 +62,7 @@ COMMANDS = [
     "shuffle create",
     "shuffle submit",
     "simulate",
+    "support-bundle",
 ]
 HEAVY = {"numpy", "pyarrow", "grpc", "pydantic", "rich", "duckdb", "cryptography", "asyncio"}
 

@@ -15,12 +15,15 @@ import pytest
 from prometheus_client import CollectorRegistry
 from typer.testing import CliRunner
 
+from link.pki.authority import Authority
 from party.cli import app
 from party.services.metrics.metrics import Metrics
 from party.support import support_bundle
 from relay.metrics import RelayMetrics
+from tests.integration.processes import Organisations, command
 from tests.party.files import write_federation
 from tests.party.nodes import running, weekly
+from tests.relay.relays import relay_toml
 
 pytestmark = pytest.mark.usefixtures("few_fakes")
 
@@ -104,3 +107,36 @@ def test_a_bundle_has_no_text_of_the_settings(tmp_path: Path) -> None:
     settings = json.loads(text)["settings"]["dataset"][-1]
     assert (settings["kind"], settings["query"], settings["publish"]) == ("table", "set", "set")
     assert settings["policy"]["withhold"] == "1 set"
+
+
+def printed(file: Path) -> dict[str, Any]:
+    """What the command prints."""
+    ran = command("support-bundle", file, cwd=file.parent)
+    assert ran.code == 0, ran.err
+    return dict(json.loads(ran.out))
+
+
+def test_the_bundle_of_a_relay_names_nobody(tmp_path: Path) -> None:
+    authority = Authority.create()
+    authority.write(tmp_path / "pki")
+    file = tmp_path / "relay.toml"
+    pins = f'pins = {{ "party/secret-party" = "{"ab" * 32}" }}\n'
+    file.write_text(relay_toml(4431, "streams = 77\n").replace('"retail"', '"secret-federation"') + pins)
+    bundle = printed(file)
+    assert (bundle["program"], bundle["settings"]["limits"], bundle["metrics"]) == ("relay", {"streams": 77}, None)
+    assert bundle["settings"]["federation"][0]["pins"] == "set"
+    text = json.dumps(bundle)
+    assert not any(word in text for word in ("secret", "127.0.0.1", "4431", "relay.crt", "abab", str(tmp_path)))
+
+
+def test_the_bundle_of_a_coordinator_counts_its_jobs_and_names_nobody(tmp_path: Path) -> None:
+    world = Organisations.create(tmp_path, {"secret-north": [["bread"]], "secret-south": [["bread"]]})
+    job = world.job("job.toml")
+    job.write_text(job.read_text().replace("weekly", "secret-job"))
+    assert world.run_here().code == 20  # no node runs
+    bundle = printed(tmp_path / "federation.toml")
+    assert bundle["program"] == "coordinator"
+    assert bundle["jobs"] == [{"task": "itemsets", "state": "failed", "code": "E200", "number": 1}]
+    assert bundle["state_bytes"]["jobs"] > 0
+    text = json.dumps(bundle)
+    assert not any(word in text for word in ("secret", "bread", "hub", "127.0.0.1", "retail", str(tmp_path)))

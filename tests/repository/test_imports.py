@@ -21,7 +21,7 @@ COMMANDS = {  # which load what they run
     *(f"party/{name}.py" for name in ("check", "cli", "inbox_cli", "init", "operations_cli", "reload_cli")),
     "relay/cli.py",
     *(str(path.relative_to(ROOT)) for path in (ROOT / "coordinator" / "cli").rglob("*.py")),
-    *(f"comine/{name}.py" for name in ("__init__", "__main__", "command", "quickstart/command")),
+    *(f"comine/{name}.py" for name in ("__init__", "__main__", "command", "quickstart/command", "support_bundle")),
 }
 LATE = {  # what brings one of the libraries, or numpy to a coordinator that only shows what a job discloses
     "anonymize/estimators/perturbing.py",

@@ -1,0 +1,100 @@
+"""What helps others find a fault of a node, a relay or a coordinator: versions, settings, counts and sizes.
+
+All of it by allow-lists: no name of an organisation, a dataset, a column or a file, no query, address or item, no
+sentence of an error, and nothing of rows is in it; of settings numbers, choices and whether something is set.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import re
+import shutil
+import sys
+import urllib.error
+import urllib.request
+from importlib.metadata import requires, version
+from pathlib import Path
+from typing import Any, Final
+
+from prometheus_client.parser import text_string_to_metric_families
+
+from jobs.metrics_section import MetricsSection
+from link.version import WINDOW, software_version
+
+if sys.platform != "win32":
+    import resource
+
+SCHEMA: Final = "comine.support/1"
+_CHOICES: Final = frozenset({"kind", "format", "engine", "approve", "keep_jobs", "max_jobs_period", "period"})
+_OF_DATA: Final = frozenset(
+    {"publish", "hiding", "queries", "anonymization", "columns", "pins"}
+)  # names and numbers of data
+_PACKAGE: Final = re.compile(r"[\w.-]+")  # begins a requirement
+_ANSWER_S: Final = 5.0
+
+
+def software() -> dict[str, Any]:
+    """Versions of comine, of what it needs, and of the system."""
+    needed = [text for text in requires("comine") or () if "extra ==" not in text]
+    return {
+        "comine": software_version(),
+        "wire": str(WINDOW),
+        "python": platform.python_version(),
+        "system": f"{platform.system()} {platform.release()} {platform.machine()}",
+        "packages": {name: version(name) for name in sorted(_PACKAGE.findall(text)[0] for text in needed)},
+    }
+
+
+def machine(state: Path) -> dict[str, Any]:
+    """The machine's size.
+
+    Args:
+        state: A folder on the disk that counts.
+    """
+    found = {
+        "processors": os.cpu_count(),
+        "state_free_bytes": shutil.disk_usage(state).free if state.exists() else None,
+    }
+    if sys.platform != "win32":
+        found["memory_bytes"] = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+        found["descriptors"] = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+    return found
+
+
+def shape(value: Any, key: str = "") -> Any:
+    """Settings without what could name something: texts, and tables about data, are only "set"."""
+    match value:
+        case _ if key in _OF_DATA:
+            return "set"
+        case dict():
+            return {name: shape(each, name) for name, each in value.items()}
+        case list() if all(isinstance(each, dict) for each in value):
+            return [shape(each) for each in value]
+        case list():
+            return f"{len(value)} set"
+        case bool() | int() | float() | None:
+            return value
+        case str() if key in _CHOICES:
+            return value
+        case _:
+            return "set"
+
+
+def metrics(settings: MetricsSection) -> dict[str, float] | None:
+    """Those that name no peer; None where nobody answers."""
+    try:
+        with urllib.request.urlopen(f"http://{settings.listen}/metrics", timeout=_ANSWER_S) as answer:
+            families = list(text_string_to_metric_families(answer.read().decode()))
+    except (urllib.error.URLError, OSError, ValueError):
+        return None
+    samples = [each for family in families for each in family.samples if "peer" not in each.labels]
+    return {f"{each.name}{json.dumps(each.labels)}": each.value for each in samples if "le" not in each.labels}
+
+
+def size(path: Path) -> int | None:
+    """Bytes of a file, or of all files of a folder; None where there is none."""
+    if not path.exists():
+        return None
+    return sum(each.stat().st_size for each in path.rglob("*")) if path.is_dir() else path.stat().st_size
