@@ -15,6 +15,7 @@ import pytest
 from crypto.protocols.union import lists as union_lists
 from crypto.protocols.union import set_union
 from crypto.protocols.union.lists import common_fakes
+from tests import guarded
 from tests.base_transfers import with_groups, without_groups
 from tests.examples import FEW, TURN, few_at_first
 from tests.remembered import remember_commands, remember_groups_work, remember_speed
@@ -181,6 +182,21 @@ def repeated_work_once() -> Iterator[None]:
         remember_commands(patch)
         without_groups(patch)
         yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def logs_and_labels() -> Iterator[None]:
+    """What tests let a node or a relay log, and show as a metric, is looked at."""
+    with pytest.MonkeyPatch.context() as patch:
+        guarded.watch(patch)
+        yield
+
+
+@pytest.fixture(autouse=True)
+def nothing_of_rows_is_logged(logs_and_labels: None) -> Iterator[None]:
+    """No item, id or value reaches a log or a label."""
+    yield
+    assert not (told := list(guarded.taken())), told
 
 
 @pytest.fixture

@@ -18,6 +18,7 @@ import pytest
 from comine.command import run
 from jobs.federation import Federation
 from link.pki.authority import Authority, write_identity
+from tests.guarded import ITEM
 from tests.integration.preloaded import begin
 from tests.party.files import write_federation
 
@@ -123,6 +124,7 @@ class Process:
         self.popen.stderr.close()
         ran = Ran(self.popen.returncode, out, "".join(line + "\n" for line in self.lines))
         assert "Traceback" not in ran.err, ran.err
+        assert not any(ITEM.search(line) for line in self.lines if line.startswith("{")), self.lines  # a node's log
         return ran
 
 
