@@ -129,11 +129,11 @@ def test_the_statement_names_all_that_is_opened() -> None:
     labels = {line.label for line in statement(job(max_suppression="0.1")).declared}
     assert labels == {
         *("rows", "size classes", "open levels", "losses"),
-        *("verdicts", "improvements", "bounds", "classes", "reports", "release"),
+        *("verdicts", "improvements", "bounds", "classes", "reports", "release", "steps_kept"),
     }
     plain = statement(job(union={"bound": 100}, recipients=("south",)))
     assert {line.label for line in plain.declared} == {
-        *("rows", "size classes", "open levels", "losses", "verdicts", "classes", "reports")
+        *("rows", "size classes", "open levels", "losses", "verdicts", "classes", "reports", "steps_kept")
     }
     assert all(line.recipients == {"south"} for line in plain.declared if line.label == "reports")
     assert "no count of any class" in " ".join(plain.exact_prose())
