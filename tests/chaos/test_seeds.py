@@ -13,8 +13,8 @@ from typing import Any, Final
 import pytest
 
 ROOT: Final = Path(__file__).parents[2]
-SEEDS: Final = int(os.environ.get("COMINE_CHAOS_SEEDS", "120"))
-CHUNKS: Final = 3
+SEEDS: Final = int(os.environ.get("COMINE_CHAOS_SEEDS", "90"))
+CHUNKS: Final = 2
 FIRST: Final = int(os.environ.get("COMINE_CHAOS_FIRST", secrets.randbelow(10**9)))
 ONCE_FAILED: Final = {
     7: "a coordinator's clock was set back, and its job waited for as long again",
