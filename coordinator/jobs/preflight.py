@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping
 from typing import Final
+from weakref import WeakKeyDictionary
 
 from coordinator.jobs.client import HERE, Introduction, PartyClient, check_common_version, check_versions
 from coordinator.jobs.party_calls import each, reaching
@@ -16,7 +17,10 @@ from link.clocks import check_clocks
 from link.pki.identity import Identity, check_own_span, check_span
 from link.transports.grpc_errors import ConnectionClosed
 
+AT_ONCE: Final = 16  # parties that are met in one process: each has little time to answer, which many handshakes take
 CLOSED_S: Final = (0.25, 0.5, 1.0)  # after which a party is called again that has closed the connection
+
+_INTRODUCING: Final[WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Semaphore]] = WeakKeyDictionary()
 
 
 async def preflight(
@@ -54,9 +58,10 @@ async def preflight(
 
 async def introduction_of(client: PartyClient) -> Introduction:
     """The party's introduction; it closes connections where very many come from one address at once."""
-    for wait in CLOSED_S:
-        try:
-            return await client.describe()
-        except ConnectionClosed:
-            await asyncio.sleep(wait)
-    return await client.describe()
+    async with _INTRODUCING.setdefault(asyncio.get_running_loop(), asyncio.Semaphore(AT_ONCE)):
+        for wait in CLOSED_S:
+            try:
+                return await client.describe()
+            except ConnectionClosed:
+                await asyncio.sleep(wait)
+        return await client.describe()
