@@ -314,6 +314,7 @@ READ: Final[dict[str, tuple[str, ...]]] = {
     "state audit key": ("jobs.audit.key:AuditKey.read",),
     "state jobs": (
         "party.state.database:connect",
+        "party.state.journals:Journals.begin",
         "party.policy.inbox:line",
     ),
     "state queries": (
