@@ -102,7 +102,6 @@ class _Connection(sqlite3.Connection):
     """A connection whose commits count."""
 
     place = ""
-    fresh = 0
 
     def execute(self, sql: str, *arguments: Any) -> sqlite3.Cursor:
         disk = _disk()
