@@ -95,6 +95,7 @@ READ: Final[dict[str, tuple[str, ...]]] = {
         "party.init_files:render_party",
     ),
     JUDGED: (
+        "relay.metrics:RelayMetrics.show.ends",
         "coordinator.anonymisation.releases:ReleasingNode.datasets",
         "coordinator.anonymisation.releases:listing_as_data",
         "coordinator.anonymisation.releases:rules_of",
@@ -155,6 +156,7 @@ READ: Final[dict[str, tuple[str, ...]]] = {
     "files job": (
         "jobs.loading:load_envelope",
         "jobs.spec.toml:read_toml",
+        "comine.support_bundle:support_bundle",
     ),
     "files completion": ("coordinator.cli.terminal.completion:parties_of_job",),
     "files catalogue": ("jobs.loading:_read_catalogue",),
