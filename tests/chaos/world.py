@@ -90,7 +90,9 @@ def install() -> None:
     node_server.renewable_credentials = lambda identity: identity  # type: ignore
     Connections.start = lambda self, port: None  # type: ignore[method-assign]
     reflection.enable_server_reflection = lambda names, server: None  # type: ignore
-    remember_groups_work(pytest.MonkeyPatch())
+    patch = pytest.MonkeyPatch()
+    remember_groups_work(patch)
+    without_groups(patch)
 
 
 class _Threads:
@@ -215,8 +217,7 @@ class World:
         world._random = Randomness.from_seed(seed)
         _CURRENT.append(world)
         try:
-            with without_groups():
-                yield world
+            yield world
         finally:
             world._dispose()
             _CURRENT.pop()
