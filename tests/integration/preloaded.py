@@ -217,7 +217,7 @@ def _become(request: Mapping[str, Any], streams: Sequence[int]) -> None:
     os.environ.update(request["environment"])
     sys.path[0] = request["cwd"]
     sys.argv = ["comine", *request["arguments"]]
-    if request["release"]:
+    if request.get("release"):
         module, _, function = request["release"].partition(":")
         getattr(import_module(module), function)()
     try:
