@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 import secrets
-import sys
-from collections.abc import Callable, Container, Iterable
+from collections.abc import Callable, Container, Iterable, Sequence
 from typing import Any, TypeVar
 
 import pytest
@@ -83,14 +83,24 @@ def spread(number: int, few: int, every: int) -> range:
     return range(TURN % step, number, step)
 
 
-def slowly(cases: Iterable[Any], now: Container[int] = ()) -> list[Any]:
+def slowly(cases: Iterable[Any], now: Container[int] = (), ids: Sequence[str] | None = None) -> list[Any]:
     """The cases of a test that prove little beside each other: those at other places than `now` are marked slow.
 
     A run takes a third of these, others at every run; `make test-slow` takes all.
+
+    Args:
+        cases: All of them.
+        now: Places of those that are not slow.
+        ids: Their names, if pytest is not to find some.
     """
-    line = sys._getframe(1).f_lineno  # tests whose turn comes at the same time are spread over the suite
+    frame = inspect.currentframe()
+    assert frame is not None
+    assert frame.f_back is not None
+    line = frame.f_back.f_lineno  # tests whose turn comes at the same time are spread over the suite
     return [
-        case if place in now else pytest.param(*_values(case), marks=pytest.mark.slow)
+        pytest.param(
+            *_values(case), marks=() if place in now else pytest.mark.slow, id=None if ids is None else ids[place]
+        )
         for place, case in enumerate(cases)
         if ALL or place in now or (place + line + TURN) % 3 == 0
     ]

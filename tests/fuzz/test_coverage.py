@@ -104,6 +104,7 @@ READ: Final[dict[str, tuple[str, ...]]] = {
         "party.services.frequency.export:_round",
         "party.services.frequency.export:collection_json",
         "party.jobs.tables:ReleasedTables.read",
+        "party.jobs.queue_note:noted",
         "party.node.settings:_digest",
     ),
     "files certificate": (

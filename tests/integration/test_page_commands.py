@@ -83,6 +83,7 @@ EXCEPTIONS: Final[Mapping[tuple[str, str], str]] = {
     ("CONTRIBUTING.md", "make setup"): "checks the repository itself",
     ("docs/anonymize/experiments.md", "python -m examples"): "needs data that are downloaded",
     ("docs/architecture.md", "comine job run"): "a figure",
+    ("docs/chaos.md", "python -m tests.chaos"): "takes minutes, from a checkout; tests/chaos runs seeds",
     ("docs/releasing.md", "docker run"): "needs an image",
     ("docs/systemd.md", "# cp"): "for root of a machine with systemd",
     ("docs/systemd.md", "# useradd"): "for root of a machine with systemd",

@@ -40,8 +40,11 @@ def test_the_toy_table_needs_a_second_node() -> None:
 @pytest.mark.data
 @pytest.mark.parametrize(
     "model",
-    slowly([None, DistinctDiversity(3, "occupation"), EntropyDiversity(3, "occupation")], now=[0]),
-    ids=["k", "l", "entropy"],
+    slowly(
+        [None, DistinctDiversity(3, "occupation"), EntropyDiversity(3, "occupation")],
+        now=[0],
+        ids=["k", "l", "entropy"],
+    ),
 )
 def test_adult_loses_less_than_at_one_node(shared_data, model) -> None:
     table, hierarchies = adult(shared_data)

@@ -171,7 +171,7 @@ def test_a_job_is_cancelled_where_its_parties_can_be_reached_amid_a_gap(tmp_path
     asyncio.run(test())
 
 
-@pytest.mark.parametrize("late", slowly(["north", "east"], now=[1]), ids=["who accepts streams", "who dials"])
+@pytest.mark.parametrize("late", slowly(["north", "east"], now=[1], ids=["who accepts streams", "who dials"]))
 def test_a_peer_that_is_started_late_is_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, late: str) -> None:
     """The coordinator reaches two parties, and the third only when their patience has passed."""
     monkeypatch.setattr(grpc_transport, "GRACE_S", 0.2)

@@ -207,9 +207,7 @@ def populations(n: int) -> dict[str, Baskets]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("population", "copies"), in_turn([("alike", 1), ("apart", 1), ("held", 1), ("held", 10)], 2)
-)
+@pytest.mark.parametrize(("population", "copies"), in_turn([("alike", 1), ("apart", 1), ("held", 1), ("held", 10)], 2))
 def test_intervals_cover_whatever_long_sets_hold(population: str, copies: int) -> None:
     """At least .93 of them at each n and ε: one that covers .93 fails each with a probability of `ERROR`."""
     users, seeds, k = populations(20_000)[population], 3, 12

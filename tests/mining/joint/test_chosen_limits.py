@@ -52,7 +52,7 @@ def items(number: int) -> list[str]:
     return [f"i{place}" for place in range(number)]
 
 
-@pytest.mark.parametrize("way", slowly([ALL_ITEMS, UNDER_PSEUDONYMS], now=[0]), ids=["all-items", "hidden-all"])
+@pytest.mark.parametrize("way", slowly([ALL_ITEMS, UNDER_PSEUDONYMS], now=[0], ids=["all-items", "hidden-all"]))
 def test_bounds_tell_no_more_than_the_size_class(way: dict[str, Any]) -> None:
     assert not any(ended(items(number), {"bound": bound}, way) for bound in (1, 40) for number in (2, 64))
     assert [ended(items(65), {"bound": bound}, way) for bound in (63, 65)] == ["E104", ""]

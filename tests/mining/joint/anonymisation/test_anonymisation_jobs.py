@@ -43,8 +43,8 @@ DATA = parted(CELLS, OWNERS, PARTIES[:3])
             {"algorithm": "mondrian", "insider_k": 2, "model": {"k": 3, "t": {"value": "0.6", "column": "ill"}}},
         ],
         now=[0, 3],
+        ids=["insiders", "samarati", "p and alpha", "shown", "mondrian and t"],
     ),
-    ids=["insiders", "samarati", "p and alpha", "shown", "mondrian and t"],
 )
 def test_the_folder_of_a_release_passes_the_independent_verifier(tmp_path: Path, changes: dict[str, Any]) -> None:
     spec = job(**changes)
