@@ -270,7 +270,7 @@ READ: Final[dict[str, tuple[str, ...]]] = {
     "files remembered": ("party.state.remembered:remembered",),
     "files named": ("mining.joint.blended.mine:unpacked",),
     "files names": ("mining.joint.distributed.selection:unpacked",),
-    "files step": ("link.journal:Step.unpack", "link.values:unpack"),
+    "files step": ("link.values:unpack",),
     "files json": ("link.files.json_text:read_json",),
     "records model": ("comine.api:load_model",),
     "records release": ("jobs.kinds.release.release:Anonymized.unpack",),
