@@ -95,6 +95,13 @@ def metrics(settings: MetricsSection) -> dict[str, float] | None:
 
 def size(path: Path) -> int | None:
     """Bytes of a file, or of all files of a folder; None where there is none."""
-    if not path.exists():
+    if path.is_dir():
+        return sum(_size(Path(folder, name)) or 0 for folder, _, names in os.walk(path) for name in names)
+    return _size(path)
+
+
+def _size(path: Path) -> int | None:
+    try:
+        return path.stat().st_size
+    except FileNotFoundError:  # a node that runs removes files meanwhile
         return None
-    return sum(each.stat().st_size for each in path.rglob("*")) if path.is_dir() else path.stat().st_size

@@ -163,7 +163,8 @@ def budget(
     from party.state.node_database import FILE
 
     config = PartyConfig.load(party_toml)
-    with contextlib.closing(Ledger.open(config.party.state_dir / FILE)) as ledger:
+    database = config.party.state_dir / FILE
+    with contextlib.closing(Ledger.open_beside(database, database)) as ledger:
         shown = budget(config, ledger, dataset, time.time())
     _write(shown.model_dump(mode="json", by_alias=True), as_json, lambda: budget_text(shown))
 
@@ -215,11 +216,12 @@ def _opened(party_toml: Path) -> Iterator[tuple[PartyConfig, Store, Judge]]:
     federation = Federation.load(config.party.federation)
     config.check_federation(federation)
     with contextlib.ExitStack() as stack:
-        store = stack.enter_context(contextlib.closing(Store.open(config.party.state_dir / FILE)))
-        ledger = stack.enter_context(contextlib.closing(Ledger.open(config.party.state_dir / FILE)))
         state, members = config.party.state_dir, tuple(federation.addresses)
+        database = state / FILE
+        store = stack.enter_context(contextlib.closing(Store.open_beside(database, database)))
+        ledger = stack.enter_context(contextlib.closing(Ledger.open_beside(database, database)))
         companions.check(store, state, config.party.name)  # what follows makes a new one in the place of a lost one
-        releases = Releases.open(state / RELEASES, config.party.name, alike(config.dataset))
+        releases = Releases.open_beside(database, state / RELEASES, config.party.name, alike(config.dataset))
         yield config, store, Judge(config, members, store, ledger, stack.enter_context(contextlib.closing(releases)))
 
 

@@ -35,7 +35,7 @@ def reload(
             f"no node runs with the state folder {config.party.state_dir}, so there is nothing to reload; a node reads "
             f"its files when it starts, and state_dir only then: comine party serve {party_toml}"
         )
-    with contextlib.closing(Reloads.open(database)) as requests:
+    with contextlib.closing(Reloads.open_beside(database, database)) as requests:
         answer = _awaited(requests, requests.ask(str(party_toml.absolute())), name)
     if answer.code:
         raise from_code(answer.code, answer.message, party=name)

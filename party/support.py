@@ -52,7 +52,7 @@ def _is_ready(path: Path) -> bool:
 
 
 def _jobs(database: Path) -> list[dict[str, Any]]:
-    store = Store.open(database)
+    store = Store.open_beside(database, database)
     try:
         counted: Counter[tuple[str, str, str]] = Counter()
         for record in store.all():

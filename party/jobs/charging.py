@@ -37,7 +37,7 @@ def charge_start(context: JobContext, job: Job, attempt: int, now: float) -> Non
     context.ledger.record(Entry(job.id, attempt, now, named.dataset, named.name, job.coordinator, cost, merges))
     if opens(job.spec, "release"):  # last: a start that is not charged uses up no release
         most = context.consent.judge.policy_of(job.spec).max_releases
-        context.releases.begin(named.dataset, job.id, job.coordinator, most)
+        job.earlier_release = context.releases.begin(named.dataset, job.id, job.coordinator, most)
 
 
 def charged(ledger: Ledger, job_id: bytes, attempt: int) -> tuple[Charged, ...]:

@@ -17,6 +17,7 @@ from mining.joint.anonymisation.disclosure import OF_A_RELEASE
 from party.jobs.context import JobContext
 from party.jobs.job import Job
 from party.jobs.progress import forget, forget_stale
+from party.services.anonymization.releases import Earlier
 from protos.v1.control_pb2 import JobState
 
 RETRY_S: Final = 1.0
@@ -103,13 +104,16 @@ class EndWriter:
     def discharge(self, end: JobEnd) -> None:
         """Takes back that a release was made, where none was: the network may break before anything has left.
 
-        That the rows allow none, any peer may say; it is believed only while nothing of a release has been opened.
+        That the rows allow none, any peer may say; it is believed only while nothing of a release has been opened. What
+        an earlier attempt may have opened is not opened again, so once one counts as a release, the job does.
         """
-        releases = self._context.releases
-        if end.error_code in _ROWS_ALLOW_NONE and not end.job.opened() & OF_A_RELEASE:
-            releases.came_to_nothing(end.job.id)
-        elif not end.job.in_session():
-            releases.forget(end.job.id)
+        releases, job = self._context.releases, end.job
+        if job.earlier_release is Earlier.RELEASE:
+            return
+        if end.error_code in _ROWS_ALLOW_NONE and not job.opened() & OF_A_RELEASE:
+            releases.came_to_nothing(job.id)
+        elif not job.in_session():
+            releases.take_back(job.id, job.earlier_release)
 
     async def _try_again(self, now: float) -> None:
         while self._unwritten:

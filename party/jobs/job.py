@@ -14,6 +14,7 @@ from jobs.spec.job import JobSpec
 from link.costs import Costs
 from link.errors import ComineError
 from party.jobs.dealing import CoordinatorDealings
+from party.services.anonymization.releases import Earlier
 from protos.v1.control_pb2 import (
     APPROVED,
     AWAITING_APPROVAL,
@@ -79,6 +80,7 @@ class Job:
         cancelled_by: Why the job was cancelled here, for people.
         is_ending: Whether its early end is being recorded, before which nothing may begin.
         attempt: The last that has begun; 0 before the first.
+        earlier_release: As what attempts before the one that runs count, of a joint release; a release where unknown.
         began_after: The last entry of the audit log before those about its run; None where it does not run.
         dealings: What the coordinator deals to this party; None in a job in which it does not.
     """
@@ -90,6 +92,7 @@ class Job:
         self.task: asyncio.Task[None] | None = None
         self.cancelled_by = ""
         self.is_ending = False
+        self.earlier_release = Earlier.RELEASE
         self.began_after: Mark | None = None
         self.dealings: CoordinatorDealings | None = None
         self.attempt = present.attempt

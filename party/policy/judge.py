@@ -91,15 +91,17 @@ class Judge:
         return approval
 
     def memory_of(self, spec: JobSpec) -> int:
-        """Bytes that a job counts for among those that run at once; 0 where nothing limits them."""
-        sizes = self._config.datasets[spec.job.dataset].public_sizes
-        if self._config.party.memory is None:
+        """Bytes that a job counts for among those that run at once; 0 without a limit, or without its dataset here."""
+        dataset = self._config.datasets.get(spec.job.dataset)
+        if self._config.party.memory is None or dataset is None:
             return 0
-        if (spec.digest, sizes) not in self._memory:
+        sizes = dataset.public_sizes
+        if (memory := self._memory.get((spec.digest, sizes))) is None:
+            memory = expected_memory(spec, sizes, self._config.party.name)
             if len(self._memory) >= KEPT_EXPECTED:
                 self._memory.clear()
-            self._memory[spec.digest, sizes] = expected_memory(spec, sizes, self._config.party.name)
-        return self._memory[spec.digest, sizes]
+            self._memory[spec.digest, sizes] = memory  # another thread may clear them at once
+        return memory
 
     def _check_memory(self, spec: JobSpec) -> None:
         """Refuses what never fits beside the node itself."""

@@ -219,30 +219,34 @@ class Kind:
         """Translates what SQLite raises about a database; see `translated`."""
         return translated(path, self.name, self.remedy)
 
-    def open(self, path: Path) -> Held:
+    def open(self, path: Path, node: Path | None = None) -> Held:
         """Opens a database, makes it where there is none, and brings an older one up to date.
+
+        Args:
+            path: The file.
+            node: The database whose lock the node holds that may use this one meanwhile; None where that is the caller.
 
         Raises:
             ConfigurationError: The file is no such database, damaged, of a version that is not known, or another
-                process uses it and may not.
+                process uses it and may not; or it is older, and a node that has yet to be restarted uses it.
             ResourceError: It cannot be read or written.
         """
         make_private(path, folder=True)
         lock = locked(path) if self.exclusive else None
         try:
-            return Held(self._connected(path), lock)
+            return Held(self._connected(path, node), lock)
         except BaseException:
             if lock is not None:
                 os.close(lock)
             raise
 
-    def _connected(self, path: Path) -> sqlite3.Connection:
+    def _connected(self, path: Path, node: Path | None) -> sqlite3.Connection:
         with self.translated(path):
             settings = ("synchronous = FULL", *(("secure_delete = ON",) if self.overwrites else ()))
             connection = connect(path, self.busy_s, *settings)  # each commit survives a loss of power
             try:
                 with alone(connection):  # two processes may do so at once
-                    self._prepare(connection, path)
+                    self._prepare(connection, path, node)
                 check_cells(connection)
                 if self.overwrites:
                     connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")  # what was deleted may still be in the log
@@ -251,7 +255,7 @@ class Kind:
                 raise
         return connection
 
-    def _prepare(self, connection: sqlite3.Connection, path: Path) -> None:
+    def _prepare(self, connection: sqlite3.Connection, path: Path, node: Path | None) -> None:
         (application,) = connection.execute("PRAGMA application_id").fetchone()
         (version,) = connection.execute("PRAGMA user_version").fetchone()
         (tables,) = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
@@ -273,6 +277,11 @@ class Kind:
             )
         if version == latest:
             return
+        if node is not None and version >= self.first and is_locked(node):
+            raise ConfigurationError(
+                f"{path} is of the version of comine that its node still runs, which is older than this one; restart "
+                "the node, which brings it up to date, and run the command again"
+            )
         for text in self.versions[version - self.first + 1 :]:
             for statement in statements(text):
                 connection.execute(statement)
@@ -311,12 +320,30 @@ class StateDatabase:
                 and may not.
             ResourceError: It cannot be read or written.
         """
-        opened = cls.KIND.open(path)
+        return cls._of(path, cls.KIND.open(path), *arguments, **named)
+
+    @classmethod
+    def _of(cls, path: Path, opened: Held, *arguments: Any, **named: Any) -> Self:
         try:
             return cls(path, opened, *arguments, **named)
         except BaseException:
             opened.close()
             raise
+
+    @classmethod
+    def open_beside(cls, node: Path, path: Path, *arguments: Any) -> Self:
+        """As `open`, by a command: what a running node of an earlier version uses is not brought up to date under it.
+
+        Args:
+            node: The database whose lock a running node holds.
+            path: The file.
+            *arguments: Of the class, behind these two.
+
+        Raises:
+            ConfigurationError: As `open`; or the running node has to be restarted first.
+            ResourceError: As `open`.
+        """
+        return cls._of(path, cls.KIND.open(path, node), *arguments)
 
     @classmethod
     def beside(cls, other: StateDatabase, *arguments: Any) -> Self:

@@ -171,7 +171,7 @@ class Store(StandingTables):
 
         Those count whose failure was this party's, and those over a limit of the job among the same parties: nobody may
         learn whose data these were, and a party that says so falsely uses up nothing but the failures of its own jobs.
-        So does every attempt that another has followed: what ended it is known no more.
+        So does every attempt that another has followed, also while that runs: what ended it is known no more.
 
         Args:
             datasets: The datasets.
@@ -186,15 +186,15 @@ class Store(StandingTables):
             "AND ((error_code = ? AND error_party = ?) OR error_code = ?) GROUP BY error_code, parties",
             *(*datasets, since, coordinator, InputDataError.code, party, OverLimit.code),
         )
-        ((followed,),) = self._read(
-            "SELECT ifnull(sum(attempt - 1), 0) FROM jobs INDEXED BY jobs_by_end "  # noqa: S608
-            f"WHERE dataset IN ({_places(datasets)}) AND started IS NOT NULL AND ended > ? AND coordinator = ? "
-            "AND attempt > 1",
-            *(*datasets, since, coordinator),
+        followed = (
+            f"SELECT attempt - 1 FROM jobs INDEXED BY jobs_by_end WHERE dataset IN ({_places(datasets)}) "  # noqa: S608
+            "AND started IS NOT NULL AND coordinator = ? AND attempt > 1 AND "
         )
+        ended, running = f"{followed} ended > ?", f"{followed} ended IS NULL"  # together they would use no index
+        attempts = [*self._read(ended, *datasets, coordinator, since), *self._read(running, *datasets, coordinator)]
         alike = set(parties)
         last = sum(number for code, among, number in rows if code != OverLimit.code or set(among.split(" ")) == alike)
-        return int(last) + int(followed)
+        return int(last) + sum(number for (number,) in attempts)
 
     def last_counted(self, dataset: str, without: bytes) -> list[Earlier]:
         """Of the jobs that were started on a dataset, the last of which it is noted on what rows it ran."""

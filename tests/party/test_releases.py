@@ -26,7 +26,7 @@ from party.jobs.charging import charge_start
 from party.jobs.context import JobContext
 from party.jobs.job import Job
 from party.policy.judge import Judge
-from party.services.anonymization.releases import Counted, Releases
+from party.services.anonymization.releases import Counted, Earlier, Releases
 from party.state.journals import Journals
 from party.state.ledger import Ledger
 from party.state.store import Store
@@ -117,6 +117,9 @@ def test_a_start_that_is_not_charged_uses_up_no_release(tmp_path: Path, monkeypa
         charge_start(context, start, 1, 1.0)
         assert party.releases.counted("people") == Counted(releases=1)
         assert len(party.ledger.of_job(b"first")) == 1
+        assert start.earlier_release is Earlier.NOTHING
+        charge_start(context, start, 2, 2.0)
+        assert start.earlier_release is Earlier.RELEASE
 
 
 def test_the_limit_is_what_the_owner_writes_and_init_writes_one(tmp_path: Path) -> None:

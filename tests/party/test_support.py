@@ -15,6 +15,7 @@ import pytest
 from prometheus_client import CollectorRegistry
 from typer.testing import CliRunner
 
+from jobs.support import size
 from link.pki.authority import Authority
 from party.cli import app
 from party.services.metrics.metrics import Metrics
@@ -107,6 +108,15 @@ def test_a_bundle_has_no_text_of_the_settings(tmp_path: Path) -> None:
     settings = json.loads(text)["settings"]["dataset"][-1]
     assert (settings["kind"], settings["query"], settings["publish"]) == ("table", "set", "set")
     assert settings["policy"]["withhold"] == "1 set"
+
+
+def test_files_that_go_meanwhile_count_nothing(tmp_path: Path) -> None:
+    """As a node that runs removes them: they are listed, and not there."""
+    (tmp_path / "results").mkdir()
+    (tmp_path / "results/kept").write_bytes(bytes(7))
+    (tmp_path / "results/gone").symlink_to(tmp_path / "gone")
+    assert size(tmp_path / "results") == size(tmp_path / "results/kept") == 7
+    assert size(tmp_path / "gone") is None
 
 
 def printed(file: Path) -> dict[str, Any]:

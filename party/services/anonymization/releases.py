@@ -11,6 +11,7 @@ from __future__ import annotations
 import sqlite3
 import time
 from collections.abc import Mapping
+from enum import Enum
 from pathlib import Path
 from types import MappingProxyType
 from typing import Final, NamedTuple
@@ -79,6 +80,14 @@ class Counted(NamedTuple):
 NOTHING: Final = Counted()
 
 
+class Earlier(Enum):
+    """As what earlier attempts of a joint release count."""
+
+    NOTHING = "nothing"
+    FAILURE = "failure"
+    RELEASE = "release"
+
+
 class Releases(StateDatabase):
     """The database; any thread may use it.
 
@@ -117,8 +126,10 @@ class Releases(StateDatabase):
         with self._using() as connection:
             return self._counted(connection, dataset, without)
 
-    def begin(self, dataset: str, job: bytes, coordinator: str, most: int) -> None:
-        """Writes down that a joint release begins; it is on disk when this returns. A job counts once.
+    def begin(self, dataset: str, job: bytes, coordinator: str, most: int) -> Earlier:
+        """Writes down that an attempt of a joint release begins; it is on disk when this returns. A job counts once.
+
+        It counts as a release from now on, also where it was a failure: this attempt may get further.
 
         Args:
             dataset: Of which dataset.
@@ -126,27 +137,42 @@ class Releases(StateDatabase):
             coordinator: Who proposed it.
             most: How many releases may leave.
 
+        Returns:
+            As what the job counted before, which is what `take_back` must know.
+
         Raises:
             PolicyDenied: As many have left.
         """
         with self._changing() as connection:
             if self._counted(connection, dataset, job).releases >= most:
                 raise PolicyDenied(f"the policy of {self._me} {too_many(dataset, most)}", party=self._me)
+            before = connection.execute("SELECT came_to_nothing FROM joint WHERE job = ?", (job,)).fetchone()
             connection.execute(
                 "INSERT INTO joint (job, dataset, coordinator, at) VALUES (?, ?, ?, ?) "
                 "ON CONFLICT DO UPDATE SET came_to_nothing = 0",
                 (job, dataset, coordinator, time.time()),
             )
+        if before is None:
+            return Earlier.NOTHING
+        return Earlier.FAILURE if before[0] else Earlier.RELEASE
 
     def came_to_nothing(self, job: bytes) -> None:
         """Writes down that the rows allowed no joint release, so that none of them has left."""
         with self._changing() as connection:
             connection.execute("UPDATE joint SET came_to_nothing = 1 WHERE job = ?", (job,))
 
-    def forget(self, job: bytes) -> None:
-        """Forgets a joint release of which nothing has left: another job may be what it was to be."""
-        with self._changing() as connection:
-            connection.execute("DELETE FROM joint WHERE job = ?", (job,))
+    def take_back(self, job: bytes, earlier: Earlier) -> None:
+        """Writes down that of this attempt of a joint release nothing has left: the job counts as before it.
+
+        Args:
+            job: The job's id.
+            earlier: What `begin` returned for this attempt.
+        """
+        if earlier is Earlier.FAILURE:
+            self.came_to_nothing(job)
+        elif earlier is Earlier.NOTHING:
+            with self._changing() as connection:
+                connection.execute("DELETE FROM joint WHERE job = ?", (job,))
 
     def check(self, dataset: str, request: bytes, most: int, most_failures: int) -> None:
         """Refuses a request that could only give one release or one failure too many, before any work is done for it.

@@ -1,53 +1,102 @@
-"""A release that came to nothing counts as a failure, whoever says so, only while nothing of one has been opened."""
+"""As what a joint release counts, however its attempts end: what one may have let out, no later one takes back."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import closing
+from itertools import product
+from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 
 from jobs.kinds.release.parameters import joint_anonymisation
 from mining.joint.anonymisation.disclosure import OF_A_RELEASE, openings
 from party.jobs.end_writer import EndWriter, JobEnd
-from protos.v1.control_pb2 import JobState
+from party.jobs.job import Job
+from party.services.anonymization.releases import NOTHING, Counted, Releases
+from protos.v1.control_pb2 import FAILED, RUNNING, JobEvent
 from tests.mining.joint.anonymisation import anonymisation_jobs_world
 
-
-class Releases:
-    def __init__(self) -> None:
-        self.said: list[str] = []
-
-    def came_to_nothing(self, job: bytes) -> None:
-        self.said.append("came to nothing")
-
-    def forget(self, job: bytes) -> None:
-        self.said.append("forgotten")
+SPEC = anonymisation_jobs_world.job()
+SEARCHED = frozenset({"rows", "losses", "satisfiable", "verdicts"})
+RELEASE, FAILURE = Counted(releases=1), Counted(failures=1)
 
 
-def discharged(code: str, *, opened: frozenset[str], in_session: bool = True) -> list[str]:
-    releases = Releases()
-    spec = anonymisation_jobs_world.job()
-    job: Any = SimpleNamespace(id=bytes(32), spec=spec, in_session=lambda: in_session, opened=lambda: opened)
-    room: Any = SimpleNamespace(releases=releases)
-    EndWriter(room).discharge(JobEnd(job, JobState.RUNNING, JobState.FAILED, {}, None, code))
-    return releases.said
+class End(NamedTuple):
+    """Of an attempt: why, and what its session has opened, where it has come to one."""
+
+    code: str
+    opened: frozenset[str] | None = None
+
+
+CANCELLED, CHANGED = End("E500"), End("E101")  # before the session
+LOST, NONE_ALLOWED = End("E200", SEARCHED), End("E101", SEARCHED)
+LEFT = End("E200", SEARCHED | {"classes"})
+BEFORE, WITHIN = (End("E200"), CANCELLED, CHANGED, End("E100")), (LOST, NONE_ALLOWED, LEFT, End("E600", SEARCHED))
+
+
+@pytest.fixture
+def releases(tmp_path: Path) -> Iterator[Releases]:
+    with closing(Releases.open(tmp_path / "releases.db", "north")) as opened:
+        yield opened
+
+
+def after(releases: Releases, *ends: End, name: bytes = bytes(32)) -> Counted:
+    """As what a job counts whose attempts have ended like this; each has a `Job` of its own, as in a node."""
+    writer = EndWriter(SimpleNamespace(releases=releases))  # type: ignore[arg-type]
+    without = releases.counted("people", name)
+    for code, opened in ends:
+        job: Any = Job(name, SPEC, "analyst", JobEvent(state=RUNNING))
+        job.earlier_release = releases.begin("people", name, "analyst", 99)
+        assert releases.counted("people").releases == without.releases + 1  # from its start, whatever it was before
+        if opened is not None:
+            job.in_session, job.opened = lambda: True, lambda labels=opened: labels
+        writer.discharge(JobEnd(job, RUNNING, FAILED, {}, None, code))
+    now = releases.counted("people")
+    return Counted(now.releases - without.releases, now.failures - without.failures)
 
 
 @pytest.mark.parametrize("code", ["E100", "E101", "E104"])
-def test_what_a_peer_says_takes_no_release_back(code: str) -> None:
-    searched = frozenset({"rows", "losses", "satisfiable", "verdicts"})
-    assert discharged(code, opened=searched) == ["came to nothing"]
-    for label in OF_A_RELEASE:
-        assert discharged(code, opened=searched | {label}) == []
+def test_what_a_peer_says_takes_no_release_back(releases: Releases, code: str) -> None:
+    assert after(releases, End(code, SEARCHED)) == FAILURE
+    for number, label in enumerate(OF_A_RELEASE, 1):
+        assert after(releases, End(code, SEARCHED | {label}), name=bytes([number])) == RELEASE
 
 
-def test_other_ends_count_as_a_release_once_parties_have_met() -> None:
-    assert discharged("E600", opened=frozenset()) == []
-    assert discharged("E600", opened=frozenset(), in_session=False) == ["forgotten"]
+def test_other_ends_count_as_a_release_once_parties_have_met(releases: Releases) -> None:
+    assert after(releases, End("E600", frozenset()), name=b"met") == RELEASE
+    assert after(releases, End("E600")) == NOTHING
+
+
+def test_no_later_attempt_takes_back_a_release(releases: Releases) -> None:
+    for number, (first, then) in enumerate(product((LEFT, LOST), BEFORE + WITHIN)):
+        assert after(releases, first, then, NONE_ALLOWED, name=bytes([number])) == RELEASE
+
+
+def test_a_failure_stays_one_until_another_attempt_gets_further(releases: Releases) -> None:
+    for number, end in enumerate(BEFORE):
+        assert after(releases, NONE_ALLOWED, end, end, name=bytes([number])) == FAILURE
+    assert after(releases, NONE_ALLOWED, CANCELLED, NONE_ALLOWED, name=b"again") == FAILURE
+    assert after(releases, NONE_ALLOWED, LOST, name=b"further") == RELEASE
+
+
+def test_after_attempts_that_parties_never_met_in_the_next_counts_as_the_first(releases: Releases) -> None:
+    assert after(releases, CANCELLED, End("E200"), NONE_ALLOWED, name=b"failed") == FAILURE
+    assert after(releases, CANCELLED, LEFT, name=b"left") == RELEASE
+    assert after(releases, CANCELLED, CANCELLED) == NOTHING
+
+
+def test_an_end_before_any_start_takes_nothing_back(releases: Releases) -> None:
+    """As of a `Job` that is made anew for one that has ended, and is cancelled."""
+    after(releases, LEFT)
+    job = Job(bytes(32), SPEC, "analyst", JobEvent(state=RUNNING))
+    for end in (CANCELLED, CHANGED):
+        EndWriter(SimpleNamespace(releases=releases)).discharge(JobEnd(job, RUNNING, FAILED, {}, None, end.code))  # type: ignore[arg-type]
+    assert releases.counted("people") == RELEASE
 
 
 def test_labels_of_a_release_are_those_of_statements() -> None:
-    spec = anonymisation_jobs_world.job()
-    labels = {line.label for line in openings(joint_anonymisation(spec), spec.job.parties)}
+    labels = {line.label for line in openings(joint_anonymisation(SPEC), SPEC.job.parties)}
     assert {"classes"} <= labels & OF_A_RELEASE

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from contextlib import nullcontext
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -77,6 +78,52 @@ def test_a_job_that_perturbs_rows_is_not_for_a_cluster(
         judge = Judge(config, PARTIES, store, ledger, releases)
         with fails("E100", party="north") if engine == "spark" else nullcontext():
             assert judge.decide(spec("horizontal"), "analyst") == "auto"
+    finally:
+        store.close(), ledger.close(), releases.close()
+
+
+def test_a_job_whose_dataset_is_gone_takes_no_memory_and_gets_the_usual_sentence(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As after a reload, of a job that was approved before."""
+    monkeypatch.setattr("party.policy.judge.expected_memory", lambda *_: 7)
+    path = tmp_path / "north.toml"
+    path.write_text(party_toml("north", party="memory = 67108864"))
+    store, ledger = Store.open(tmp_path / "node.db"), Ledger.open(tmp_path / "node.db")
+    releases = Releases.open(tmp_path / "releases.db", "north")
+    try:
+        config = PartyConfig.load(path)
+        asked = spec("horizontal")
+        assert Judge(config, PARTIES, store, ledger, releases).memory_of(asked) == 7
+        gone = (config.dataset[0].model_copy(update={"name": "visits"}),)
+        judge = Judge(config.model_copy(update={"dataset": gone}), PARTIES, store, ledger, releases)
+        assert judge.memory_of(asked) == 0
+        with fails("E100"):
+            judge.decide(asked, "analyst")
+    finally:
+        store.close(), ledger.close(), releases.close()
+
+
+def test_expected_memory_is_known_to_one_thread_whatever_others_forget(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("party.policy.judge.expected_memory", lambda *_: 7)
+    path = tmp_path / "north.toml"
+    path.write_text(party_toml("north", party="memory = 67108864"))
+    store, ledger = Store.open(tmp_path / "node.db"), Ledger.open(tmp_path / "node.db")
+    releases = Releases.open(tmp_path / "releases.db", "north")
+
+    class Cleared(dict[Any, int]):
+        """What another thread clears as soon as something is in it."""
+
+        def __setitem__(self, key: Any, value: int) -> None:
+            super().__setitem__(key, value)
+            self.clear()
+
+    try:
+        judge = Judge(PartyConfig.load(path), PARTIES, store, ledger, releases)
+        monkeypatch.setattr(judge, "_memory", Cleared())
+        assert judge.memory_of(spec("horizontal")) == 7
     finally:
         store.close(), ledger.close(), releases.close()
 

@@ -7,6 +7,7 @@ whose name goes on behind the number is of a schema that had the number, too.
 from __future__ import annotations
 
 import contextlib
+import os
 import shutil
 import sqlite3
 from collections.abc import Iterator
@@ -189,6 +190,25 @@ def test_a_migration_that_dies_at_any_statement_leaves_the_old_database(
     for each in (unfinished[-1], *(each for each in left if each not in unfinished)):
         now = found(each, before.columns)
         assert (now.version, now.rows) == (latest(kind_of(name)), before.rows)
+
+
+@pytest.mark.parametrize("name", ["node-13", "releases-01-first"])
+def test_a_command_changes_no_tables_of_a_node_that_runs(name: str, tmp_path: Path) -> None:
+    """One of the version before may: what it reads would be gone."""
+    node, path, store = tmp_path / "node.db", tmp_path / "kept.db", STORES[name.partition("-")[0]]
+    restored(name, path)
+    before, more = found(path), ("north",) if store is Releases else ()
+    lock = database.locked(node)
+    with fails("E100"):
+        store.open_beside(node, path, *more)
+    assert found(path) == before
+    store.open(path, *more).close()  # the node itself, once it is restarted
+    store.open_beside(node, path, *more).close()
+    store.open_beside(node, tmp_path / "new.db", *more).close()
+    os.close(lock)
+    restored(name, tmp_path / "alone.db")
+    store.open_beside(node, tmp_path / "alone.db", *more).close()
+    assert found(tmp_path / "alone.db").version == latest(store.KIND)
 
 
 @pytest.mark.parametrize("store", STORES)

@@ -494,5 +494,7 @@ def test_jobs_that_data_or_a_limit_ended_count_as_failed(path: Path) -> None:
     going_on = record(98, state=FAILED, started=1300.0, ended=1500.0, attempt=3, error_code="E500", error_party="north")
     store.add(going_on)  # whatever ended its first two attempts, long after it was started
     assert failed(ours) == 6
+    assert store.move(going_on.job_id, FAILED, RUNNING, {"attempt": 4, "ended": None})
+    assert failed(ours) == 7  # while the next one runs
     assert store.failed_here(("baskets", "twin"), "another", "north", ours, 1400) == 0
     store.close()
