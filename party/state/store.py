@@ -194,7 +194,7 @@ class Store(StandingTables):
         attempts = [*self._read(ended, *datasets, coordinator, since), *self._read(running, *datasets, coordinator)]
         alike = set(parties)
         last = sum(number for code, among, number in rows if code != OverLimit.code or set(among.split(" ")) == alike)
-        return int(last) + sum(number for (number,) in attempts)
+        return int(last + sum(number for (number,) in attempts))
 
     def last_counted(self, dataset: str, without: bytes) -> list[Earlier]:
         """Of the jobs that were started on a dataset, the last of which it is noted on what rows it ran."""
