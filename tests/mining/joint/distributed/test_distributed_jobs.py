@@ -117,7 +117,7 @@ def test_the_result_goes_to_recipients_alone() -> None:
 def test_no_job_declares_an_exact_opening(partition: str, task: str) -> None:
     rules = {"rules": {"min_confidence": "0.5"}} if task == "rules" else {}
     declared = {line.label for line in statement(job(partition, task, **rules)).declared}
-    assert declared == {"noisy_rows", "items", "noisy_sizes", "noisy_supports"}
+    assert declared == {"noisy_rows", "items", "noisy_sizes", "noisy_supports", "steps_kept"}
 
 
 def test_the_statement_of_a_job() -> None:
