@@ -32,8 +32,7 @@ def charge_start(context: JobContext, job: Job, attempt: int, now: float) -> Non
     named = job.spec.job
     cost, merges = charge(job.spec), blurred_merges(job.spec)
     before = [entry for entry in context.ledger.of_job(job.id) if entry.attempt != attempt]
-    drawn = any(entry.charge.epsilon is not None for entry in before)
-    open_journal(context.journals, job.id, job.spec, attempt, charged=drawn)
+    open_journal(context.journals, job.id, job.spec, before)
     context.ledger.record(Entry(job.id, attempt, now, named.dataset, named.name, job.coordinator, cost, merges))
     if opens(job.spec, "release"):  # last: a start that is not charged uses up no release
         most = context.consent.judge.policy_of(job.spec).max_releases

@@ -15,8 +15,8 @@ from jobs.kinds.registry import opens
 from link.errors import ComineError, ConfigurationError, InputDataError, OverLimit
 from mining.joint.anonymisation.disclosure import OF_A_RELEASE
 from party.jobs.context import JobContext
+from party.jobs.forgetting import Forgetting
 from party.jobs.job import Job
-from party.jobs.progress import forget, forget_stale
 from party.services.anonymization.releases import Earlier
 from protos.v1.control_pb2 import JobState
 
@@ -50,10 +50,11 @@ class EndWriter:
 
     Args:
         context: What the node's jobs share.
+        forgetting: Of journals, once an end is on the disk.
     """
 
-    def __init__(self, context: JobContext) -> None:
-        self._context = context
+    def __init__(self, context: JobContext, forgetting: Forgetting) -> None:
+        self._context, self._forgetting = context, forgetting
         self._unwritten: dict[bytes, JobEnd] = {}
         self._trying: asyncio.Task[None] | None = None
         self._closed = False
@@ -66,19 +67,19 @@ class EndWriter:
         """The end of a job that is not on the disk yet."""
         return self._unwritten.get(job_id)
 
-    async def write(self, end: JobEnd, now: float) -> bool:
+    async def write(self, end: JobEnd) -> bool:
         """Writes an end, now or once that is possible.
 
         Returns:
             Whether the database took it: not where somebody else has moved the job on.
         """
         try:
-            return await self._write(end, now)
+            return await self._write(end)
         except ComineError as error:
             self._context.log.error("end not written", caller=end.job.coordinator, job=end.job.id.hex(), error=error)
             self._unwritten[end.job.id] = end
             if not self._closed and (self._trying is None or self._trying.done()):
-                self._trying = asyncio.create_task(self._try_again(now))
+                self._trying = asyncio.create_task(self._try_again())
             return True
 
     async def close(self) -> None:
@@ -88,7 +89,7 @@ class EndWriter:
             self._trying.cancel()
             await asyncio.gather(self._trying, return_exceptions=True)
 
-    async def _write(self, end: JobEnd, now: float) -> bool:
+    async def _write(self, end: JobEnd) -> bool:
         context, job_id = self._context, end.job.id
         if end.event is not None:
             await context.audit.record(end.event)
@@ -97,8 +98,7 @@ class EndWriter:
             await asyncio.to_thread(self.discharge, end)
         moved = await asyncio.to_thread(context.store.move, job_id, end.before, end.state, end.changes)
         if moved:
-            await asyncio.to_thread(forget, context.journals, job_id, end.job.attempt, end.error_code)
-            await asyncio.to_thread(forget_stale, context.journals, now)
+            await self._forgetting.ended(job_id, end.job.attempt, end.error_code)
         return moved
 
     def discharge(self, end: JobEnd) -> None:
@@ -115,12 +115,12 @@ class EndWriter:
         elif not job.in_session():
             releases.take_back(job.id, job.earlier_release)
 
-    async def _try_again(self, now: float) -> None:
+    async def _try_again(self) -> None:
         while self._unwritten:
             await asyncio.sleep(RETRY_S)
             for job_id, end in list(self._unwritten.items()):
                 try:
-                    await self._write(end, now)
+                    await self._write(end)
                 except ComineError:
                     break
                 del self._unwritten[job_id]

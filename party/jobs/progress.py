@@ -3,37 +3,40 @@
 Only what this party knows anyway is kept, and coins of its own. The job's id binds it to the specification, its version
 to the software and the wire: another version takes all steps anew, and refuses a job with coins. Another attempt on
 other rows is refused: the journal has their digest, and the job's record, where rules look at rows. It is forgotten
-when the job succeeds, when it ends in a way after which no attempt can follow, and when its proposal expires.
+when the job succeeds, when it ends in a way after which no attempt can follow, and when its proposal expires while it
+does not run: the noise of a job that runs is drawn from it to the end.
 """
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Final
 
 from crypto.primitives.randomness import Randomness
 from jobs.resumption import goes_on, hindrance, lost
 from jobs.spec.job import JobSpec
 from link.errors import InputDataError, PeerError, UnexpectedMessage
-from link.journal import ROOT, SECRET_BYTES, Journal
+from link.journal import SECRET_BYTES, Journal
 from link.steps import MAX_ATTEMPTS
 from link.version import WIRE_VERSION, software_version
 from party.state.journals import Journals
+from party.state.ledger import Entry
 from party.state.store import Record
 from protos.v1.control_pb2 import APPROVED, CANCELLED, FAILED, RELEASING, RUNNING
 
 _ROWS: Final = "rows"  # under which a journal has their digest: jobs that noise protects are noted nowhere else
-_OPEN: Final = (APPROVED, RUNNING, RELEASING, FAILED, CANCELLED)
+_RUNNING: Final = (RUNNING, RELEASING)
+_WAITING: Final = (APPROVED, FAILED, CANCELLED)
 
 
-def open_journal(journals: Journals, job_id: bytes, spec: JobSpec, attempt: int, *, charged: bool) -> None:
+def open_journal(journals: Journals, job_id: bytes, spec: JobSpec, before: Collection[Entry]) -> None:
     """Opens the journal of a job that starts, before the start is charged; from then on it has all coins of the job.
 
     Args:
         journals: Of this party.
         job_id: The job.
         spec: It.
-        attempt: Counts its starts.
-        charged: Whether an earlier start was charged for noise, which this one must not draw anew.
+        before: What earlier starts were charged: what one drew under noise, this one must not draw anew.
 
     Raises:
         VersionMismatch: What it holds was written by another version of comine.
@@ -42,10 +45,9 @@ def open_journal(journals: Journals, job_id: bytes, spec: JobSpec, attempt: int,
     """
     if not goes_on(spec):
         return
-    if charged:
+    if any(entry.charge.epsilon is not None for entry in before):
         journals.check_begun(job_id)
-    root = Randomness.from_os().bytes(SECRET_BYTES)
-    journals.begin(job_id, _version(), again=attempt > 1).secret(ROOT, root)
+    journals.begin(job_id, _version(), Randomness.from_os().bytes(SECRET_BYTES), started=bool(before))
 
 
 def journal_of(journals: Journals, job_id: bytes, spec: JobSpec, data_digest: bytes) -> Journal | None:
@@ -60,12 +62,12 @@ def journal_of(journals: Journals, job_id: bytes, spec: JobSpec, data_digest: by
     Raises:
         InputDataError: The rows have changed.
         VersionMismatch: Another version of comine has drawn coins for it.
-        ConfigurationError: It cannot be read.
+        ConfigurationError: It is lost, or cannot be read.
         ResourceError: It cannot be written.
     """
     if not goes_on(spec):
         return None
-    journal = journals.begin(job_id, _version(), again=True)
+    journal = journals.resume(job_id, _version())
     if journal.secret(_ROWS, data_digest) != data_digest:
         raise _changed(journals.me)
     return journal
@@ -93,15 +95,32 @@ def check_same_rows(record: Record, data_digest: bytes, me: str) -> None:
         raise _changed(me)
 
 
-def forget(journals: Journals, job_id: bytes, attempt: int, error_code: str = "") -> None:
-    """Forgets the journal of a job that has ended, unless another attempt can follow on an error with this code."""
-    if not lost(error_code) or attempt >= MAX_ATTEMPTS:
-        journals.forget(job_id)
+def is_over(attempt: int, error_code: str = "") -> bool:
+    """Whether no attempt can follow one that has ended.
+
+    Args:
+        attempt: Its number.
+        error_code: Of what ended it; empty where it succeeded.
+    """
+    return not lost(error_code) or attempt >= MAX_ATTEMPTS
 
 
-def forget_stale(journals: Journals, now: float) -> None:
-    """Forgets the journals of all jobs that cannot go on any more."""
-    journals.keep_only(_OPEN, now)
+def forget_stale(journals: Journals, now: float, over: Collection[bytes] = ()) -> float | None:
+    """Forgets the journals of all jobs that cannot go on any more.
+
+    Args:
+        journals: Of this party.
+        now: Unix seconds.
+        over: Jobs after which no attempt can follow.
+
+    Returns:
+        When the proposal of one of the others expires next, in Unix seconds; None where none can.
+
+    Raises:
+        ResourceError: Something stays that should not.
+    """
+    journals.keep_only(_RUNNING, _WAITING, now, over)
+    return journals.next_stale(_WAITING)
 
 
 def _version() -> str:

@@ -26,10 +26,11 @@ from party.jobs.context import JobContext
 from party.jobs.dealing import CoordinatorDealings
 from party.jobs.execution import take_part
 from party.jobs.failure import end_record, present, public
+from party.jobs.forgetting import Forgetting
 from party.jobs.job import Job
 from party.jobs.job_transport import JobTransport
-from party.jobs.open_jobs import OpenJobs, call_at
-from party.jobs.progress import check_goes_on, forget_stale
+from party.jobs.open_jobs import OpenJobs
+from party.jobs.progress import check_goes_on
 from party.jobs.queue_note import FILE, QueueNote
 from party.jobs.release import Released, fetched, release
 from party.jobs.transitions import Transitions
@@ -82,7 +83,8 @@ class SessionHost:
         self._attending: asyncio.Task[None] | None = None
         self._tasks: set[asyncio.Task[None]] = set()
         self._turns = Turns(context.limits, self._me)
-        self.transitions = Transitions(context, self.jobs, self._turns, now)
+        self._forgetting = Forgetting(context.journals, context.log, now)
+        self.transitions = Transitions(context, self.jobs, self._turns, self._forgetting, now)
         self._note = QueueNote(context.results.parent / FILE, self._turns)
         self._closing = False
 
@@ -128,9 +130,7 @@ class SessionHost:
                 error,
                 *charged(self.context.ledger, record.job_id, record.attempt),
             )
-        await self._forget_stale()
-        if (stale := self.context.journals.next_stale()) is not None:
-            call_at(stale, self.now(), lambda: self._keep(self._forget_stale()))
+        await self._forgetting.look()
         for record in store.within((AWAITING_APPROVAL, APPROVED)):
             try:
                 spec = spec_of(record)
@@ -371,7 +371,7 @@ class SessionHost:
                 self.context.log.error("jobs unreadable", error=error)
 
     async def _expire(self, job: Job) -> None:
-        await self._forget_stale()
+        await self._forgetting.look()
         with contextlib.suppress(ComineError):  # as where nobody has decided
             await self.transitions.notice(job)
         async with job.moving:
@@ -394,15 +394,6 @@ class SessionHost:
         if self._hosting.get(job_id) is task:
             del self._hosting[job_id]
             self._turns.end(job_id)
-
-    async def _forget_stale(self) -> None:
-        """Forgets the journals of jobs that cannot go on any more."""
-        if self._closing:
-            return
-        try:
-            await asyncio.to_thread(forget_stale, self.context.journals, self.now())
-        except ComineError as error:
-            self.context.log.error("jobs unwritable", error=error)
 
     # -- one job -----------------------------------------------------------------------------------------------------
     async def _host(

@@ -11,6 +11,7 @@ from link.errors import ComineError, UnexpectedMessage, from_code
 from party.jobs.context import JobContext
 from party.jobs.end_writer import EndWriter, JobEnd
 from party.jobs.failure import WORDS, ended
+from party.jobs.forgetting import Forgetting
 from party.jobs.job import Job
 from party.jobs.open_jobs import OpenJobs
 from party.jobs.turns import Turns
@@ -33,12 +34,16 @@ class Transitions:
         context: What the node's jobs share.
         jobs: Those that have not ended.
         turns: Which of them may run.
+        forgetting: Of the journals of those that have ended.
         now: Unix seconds.
     """
 
-    def __init__(self, context: JobContext, jobs: OpenJobs, turns: Turns, now: Callable[[], float]) -> None:
+    def __init__(
+        self, context: JobContext, jobs: OpenJobs, turns: Turns, forgetting: Forgetting, now: Callable[[], float]
+    ) -> None:
         self._context, self._jobs, self._turns, self._now = context, jobs, turns, now
-        self._me, self._ends = context.identity.name, EndWriter(context)
+        self._me, self._ends = context.identity.name, EndWriter(context, forgetting)
+        self._forgetting = forgetting
 
     def renew(self, context: JobContext) -> None:
         """Goes on with other settings."""
@@ -50,8 +55,9 @@ class Transitions:
         return self._ends.of(job_id)
 
     async def close(self) -> None:
-        """Writes no more ends."""
+        """Writes no more ends, and forgets no more journals."""
         await self._ends.close()
+        await self._forgetting.close()
 
     async def notice(self, job: Job) -> None:
         """Takes note of a person's decision, which was made by the command line."""
@@ -135,7 +141,7 @@ class Transitions:
         self, job: Job, state: JobState.ValueType, changes: dict[str, Any], event: Ended | None, code: str = ""
     ) -> bool:
         """Writes an end, now or later; False where somebody else has moved the job."""
-        return await self._ends.write(JobEnd(job, job.state, state, changes, event, code), self._now())
+        return await self._ends.write(JobEnd(job, job.state, state, changes, event, code))
 
     def _leave(self, job: Job) -> None:
         if self.unwritten(job.id) is None:

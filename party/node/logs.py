@@ -33,7 +33,7 @@ EVENTS: Final = frozenset(
         "job denied",
         "job expired",
         "jobs unreadable",
-        "jobs unwritable",
+        "journals not forgotten",
         "history restored",
         "old seeds removed",
         "old seeds not removed",

@@ -1,10 +1,14 @@
 """The journals of jobs that can go on after a failure: sealed in `node.db`, each under a key in a file of its own.
 
-What a journal holds is known to this party anyway, or is a coin of its own; still nobody else is to read it. Its key is
-beside the database, in `journals/JOB_ID.key`, and is removed with it. So whoever gets a copy of `node.db` alone reads
-nothing, and once a job has ended for good no copy of the database that was made on the way can be read, nor what SQLite
-leaves in free pages and in its log. Whoever may read the whole state folder while the job can go on reads it, and
-whoever can bring back removed files from the disk.
+What a journal holds is known to this party anyway, or is a coin of its own, without which noise hides nothing: nobody
+else is to read it. Its key is beside the database, in `journals/JOB_ID.key`, and is removed with it. So whoever gets a
+copy of `node.db` alone learns how many steps and draws there were, and how long the result of each step is, rounded up
+to a power of two of at least 1 KiB; and once a job has ended for good no copy of the database that was made on the way
+can be read, nor what SQLite leaves in free pages and in its log. Whoever may read the whole state folder while the job
+can go on reads it, and whoever can bring back removed files from the disk.
+
+A journal is made when a job starts for the first time, with the root of its coins. Under noise what has gone since
+is missed, never replaced.
 """
 
 from __future__ import annotations
@@ -17,8 +21,9 @@ from typing import Any, Final
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
+from crypto.primitives.hashing import derive_key
 from crypto.primitives.randomness import Randomness
-from link.errors import ConfigurationError, ResourceError, VersionMismatch
+from link.errors import ComineError, ConfigurationError, ResourceError, VersionMismatch
 from link.files.private_file import replace_private
 from link.journal import ROOT, Journal, Step
 from party.state.database import Held
@@ -29,7 +34,10 @@ JOURNAL_BYTES: Final = 256 << 20  # of the steps of one job
 FOLDER: Final = "journals"
 _KEY_BYTES: Final = 32
 _NONCE_BYTES: Final = 12
+_NAME_BYTES: Final = 16
+_LEAST_STEP: Final = 1 << 10
 _STEP: Final = "step {:06}"
+_ROOT: Final = f"secret {ROOT}"
 _COINS: Final = "secret /"  # of a step, whose name is a path
 
 
@@ -47,50 +55,43 @@ class Journals(NodeTables):
         super().__init__(path, opened)
         self.me, self.folder, self.most = me, path.parent / FOLDER, most
 
-    def begin(self, job_id: bytes, version: str, *, again: bool) -> Journal:
-        """The journal of a job.
+    def begin(self, job_id: bytes, version: str, root: bytes, *, started: bool) -> Journal:
+        """The journal of a job that starts; it is made where the job has none.
 
         Args:
             job_id: The job.
             version: Of what will read it.
-            again: Whether this is not its first attempt.
+            root: 32 secret bytes, from which all coins follow of a job that has none yet.
+            started: Whether the job has started before.
 
         Raises:
             VersionMismatch: Another version has drawn coins for it.
-            ConfigurationError: Its key is lost.
-            ResourceError: The key cannot be kept.
+            ConfigurationError: Its key is lost, or its rows in the database.
+            ResourceError: It cannot be kept.
         """
-        if not again:
-            self.forget(job_id)
-        rows = self._rows("SELECT what FROM journal WHERE job_id = ?", job_id)
-        others = self._rows("SELECT what FROM journal WHERE job_id = ? AND version != ?", job_id, version)
-        if any(what.startswith(_COINS) for (what,) in others):
-            raise VersionMismatch(
-                f"{self.me} has had another version of comine since an earlier attempt of this job, so the job cannot "
-                "go on; run it again as a new one",
-                party=self.me,
-            )
-        if others:  # another version cannot be trusted to mean the same by them
-            self._rows("DELETE FROM journal WHERE job_id = ? AND what GLOB 'step *'", job_id)
-        file = self._file(job_id)
-        try:
-            if rows:
-                key = file.read_bytes()
-            elif file.exists():  # the database has been lost, and with it what was drawn once
+        if not (started and self._is_begun(job_id)):
+            if started and self._file(job_id).exists():  # the database has been lost, and with it what was drawn once
                 raise _unreadable(job_id)
-            else:
-                self.folder.mkdir(mode=0o700, exist_ok=True)
-                key = Randomness.from_os().bytes(_KEY_BYTES)
-                replace_private(file, key)
-        except FileNotFoundError:
-            raise _unreadable(job_id) from None
-        except OSError as error:
-            raise ResourceError(
-                f"the key of a job's journal, {file}, cannot be kept ({error.strerror}); see to the disk and its owner"
-            ) from None
-        if len(key) != _KEY_BYTES:
-            raise _unreadable(job_id)
-        return _JobJournal(self, job_id, version, AESGCM(key))
+            self.forget(job_id)
+            self._make(job_id, version, root)
+        journal = self._journal(job_id, version)
+        journal.secret(ROOT, root)
+        return journal
+
+    def resume(self, job_id: bytes, version: str) -> Journal:
+        """The journal of a job that has started.
+
+        Args:
+            job_id: The job.
+            version: Of what will read it.
+
+        Raises:
+            VersionMismatch: Another version has drawn coins for it.
+            ConfigurationError: It is lost.
+            ResourceError: It cannot be read.
+        """
+        self.check_begun(job_id)
+        return self._journal(job_id, version)
 
     def check_begun(self, job_id: bytes) -> None:
         """Refuses a job whose journal should have its coins.
@@ -98,29 +99,63 @@ class Journals(NodeTables):
         Raises:
             ConfigurationError: It has none.
         """
-        if not self.read(job_id, f"secret {ROOT}"):
-            raise _unreadable(job_id)
+        if not self._is_begun(job_id):
+            raise _missing(job_id)
 
     def forget(self, job_id: bytes) -> None:
-        """Forgets the journal of one job; its key goes first."""
-        self._forget_key(self._file(job_id))
-        self._rows("DELETE FROM journal WHERE job_id = ?", job_id)
+        """Forgets the journal of one job; its key goes first.
 
-    def keep_only(self, states: Collection[JobState.ValueType], now: float) -> None:
-        """Forgets the journals of all jobs but those in some states whose proposals have not expired."""
-        names = [JobState.Name(state) for state in states]
-        stays = f"expiry > ? AND state IN ({', '.join('?' * len(names))})"
+        Raises:
+            ResourceError: The key stays, or all.
+        """
+        try:
+            self._forget_key(self._file(job_id))
+        finally:
+            self._rows("DELETE FROM journal WHERE job_id = ?", job_id)
+
+    def keep_only(
+        self,
+        running: Collection[JobState.ValueType],
+        waiting: Collection[JobState.ValueType],
+        now: float,
+        over: Collection[bytes] = (),
+    ) -> None:
+        """Forgets the journals of all jobs but those that run, and those that may go on until their proposals expire.
+
+        Args:
+            running: States in which a job keeps its journal, whatever becomes of its proposal.
+            waiting: States in which it keeps it until the proposal expires.
+            now: Unix seconds.
+            over: Jobs that keep none.
+
+        Raises:
+            ResourceError: A key cannot be removed; all else is forgotten. Or the database cannot be written.
+        """
+        marks = ["(" + ", ".join("?" * len(states)) + ")" for states in (running, waiting)]
+        stays = f"(state IN {marks[0]} OR (expiry > ? AND state IN {marks[1]}))"
+        values = (*map(JobState.Name, running), now, *map(JobState.Name, waiting))
         of_job = f"SELECT 1 FROM jobs WHERE job_id = ? AND {stays}"  # noqa: S608
+        failed: ResourceError | None = None
         for file in list(self.folder.glob("*.key")) if self.folder.is_dir() else ():
-            if not self._rows(of_job, _job_of(file), now, *names):
+            job_id = _job_of(file)
+            if job_id not in over and self._rows(of_job, job_id, *values):
+                continue
+            try:
                 self._forget_key(file)
+            except ResourceError as error:
+                failed = failed or error
         kept = f"SELECT 1 FROM jobs WHERE job_id = journal.job_id AND {stays}"  # noqa: S608
-        self._rows(f"DELETE FROM journal WHERE NOT EXISTS ({kept})", now, *names)  # noqa: S608
+        self._rows(f"DELETE FROM journal WHERE NOT EXISTS ({kept})", *values)  # noqa: S608
+        for job_id in over:
+            self._rows("DELETE FROM journal WHERE job_id = ?", job_id)
+        if failed is not None:
+            raise failed
 
-    def next_stale(self) -> float | None:
-        """When the first proposal expires of which there is a journal; None where there is none."""
-        found = "SELECT min(expiry) FROM jobs WHERE job_id IN (SELECT job_id FROM journal)"
-        ((expiry,),) = self._rows(found)
+    def next_stale(self, waiting: Collection[JobState.ValueType]) -> float | None:
+        """When the first proposal expires of a job in some states of which there is a journal; None where none does."""
+        marks = ", ".join("?" * len(waiting))
+        found = f"SELECT min(expiry) FROM jobs WHERE job_id IN (SELECT job_id FROM journal) AND state IN ({marks})"  # noqa: S608
+        ((expiry,),) = self._rows(found, *map(JobState.Name, waiting))
         return None if expiry is None else float(expiry)
 
     def read(self, job_id: bytes, what: str) -> list[tuple[str, bytes]]:
@@ -140,14 +175,63 @@ class Journals(NodeTables):
             connection.execute("INSERT INTO journal VALUES (?, ?, ?, ?)", (job_id, what, version, sealed))
         return True
 
-    def write_secret(self, job_id: bytes, version: str, what: str, sealed: bytes) -> tuple[str, bytes]:
-        """Writes a secret where there is none of that name, and returns what is there, with its version."""
+    def write_secret(self, job_id: bytes, version: str, what: str, sealed: bytes) -> tuple[str, bytes] | None:
+        """Writes a secret where there is none of that name, and returns what is there, with its version.
+
+        Nothing is written into a journal that has no root: it was forgotten, and what is drawn now is drawn anew.
+        """
         with self._changing() as connection:
-            connection.execute("INSERT OR IGNORE INTO journal VALUES (?, ?, ?, ?)", (job_id, what, version, sealed))
+            connection.execute(
+                "INSERT OR IGNORE INTO journal SELECT ?, ?, ?, ? "
+                "WHERE EXISTS (SELECT 1 FROM journal WHERE job_id = ? AND what = ?)",
+                (job_id, what, version, sealed, job_id, _ROOT),
+            )
             row = connection.execute(
                 "SELECT version, sealed FROM journal WHERE job_id = ? AND what = ?", (job_id, what)
             ).fetchone()
-            return str(row[0]), bytes(row[1])
+            return None if row is None else (str(row[0]), bytes(row[1]))
+
+    def write_root(self, job_id: bytes, version: str, sealed: bytes) -> None:
+        """Writes the secret that makes a journal."""
+        self._rows("INSERT INTO journal VALUES (?, ?, ?, ?)", job_id, _ROOT, version, sealed)
+
+    def _is_begun(self, job_id: bytes) -> bool:
+        return bool(self.read(job_id, _ROOT))
+
+    def _make(self, job_id: bytes, version: str, root: bytes) -> None:
+        file, key = self._file(job_id), Randomness.from_os().bytes(_KEY_BYTES)
+        try:
+            self.folder.mkdir(mode=0o700, exist_ok=True)
+            replace_private(file, key)
+        except OSError as error:
+            raise _not_kept(file, error) from None
+        try:
+            _JobJournal(self, job_id, version, key).make(root)
+        except ComineError:  # as on a full disk
+            with contextlib.suppress(ResourceError):
+                self._forget_key(file)
+            raise
+
+    def _journal(self, job_id: bytes, version: str) -> _JobJournal:
+        others = self._rows("SELECT what FROM journal WHERE job_id = ? AND version != ?", job_id, version)
+        if any(what.startswith(_COINS) for (what,) in others):
+            raise VersionMismatch(
+                f"{self.me} has had another version of comine since an earlier attempt of this job, so the job cannot "
+                "go on; run it again as a new one",
+                party=self.me,
+            )
+        if others:  # another version cannot be trusted to mean the same by them
+            self._rows("DELETE FROM journal WHERE job_id = ? AND what GLOB 'step *'", job_id)
+        file = self._file(job_id)
+        try:
+            key = file.read_bytes()
+        except FileNotFoundError:
+            raise _unreadable(job_id) from None
+        except OSError as error:
+            raise _not_kept(file, error) from None
+        if len(key) != _KEY_BYTES:
+            raise _unreadable(job_id)
+        return _JobJournal(self, job_id, version, key)
 
     def _rows(self, statement: str, *values: Any) -> list[tuple[Any, ...]]:
         with self._using() as connection:
@@ -170,8 +254,13 @@ class Journals(NodeTables):
 class _JobJournal:
     """The journal of one job."""
 
-    def __init__(self, journals: Journals, job_id: bytes, version: str, cipher: AESGCM) -> None:
-        self._journals, self._job_id, self._version, self._cipher = journals, job_id, version, cipher
+    def __init__(self, journals: Journals, job_id: bytes, version: str, key: bytes) -> None:
+        self._journals, self._job_id, self._version = journals, job_id, version
+        self._cipher, self._names = AESGCM(derive_key(key, "journal", "seal")), derive_key(key, "journal", "names")
+
+    def make(self, root: bytes) -> None:
+        """Makes it of the root of the job's coins."""
+        self._journals.write_root(self._job_id, self._version, self._sealed(_ROOT, root))
 
     def steps(self) -> Sequence[Step]:
         found = list[Step]()
@@ -179,7 +268,7 @@ class _JobJournal:
             if what != _STEP.format(len(found)):
                 break
             try:
-                found.append(Step.unpack(self._unsealed(self._version, what, sealed)))
+                found.append(Step.unpack(_unpadded(self._unsealed(self._version, what, sealed))))
             except ValueError:
                 raise _unreadable(self._job_id) from None
         return found
@@ -187,12 +276,17 @@ class _JobJournal:
     def keep(self, place: int, step: Step) -> bool:
         what = _STEP.format(place)
         with contextlib.suppress(ResourceError):  # a job may end well on a full disk, if without another attempt
-            return self._journals.write_step(self._job_id, self._version, what, self._sealed(what, step.pack()))
+            sealed = self._sealed(what, _padded(step.pack()))
+            return self._journals.write_step(self._job_id, self._version, what, sealed)
         return False
 
     def secret(self, name: str, fresh: bytes) -> bytes:
         what = f"secret {name}"
+        if what.startswith(_COINS):  # the name of a step is not for whoever has the database alone
+            what = _COINS + derive_key(self._names, name, size=_NAME_BYTES).hex()
         kept = self._journals.write_secret(self._job_id, self._version, what, self._sealed(what, fresh))
+        if kept is None:
+            raise _missing(self._job_id)
         version, sealed = kept
         return self._unsealed(version, what, sealed)
 
@@ -217,6 +311,28 @@ def _job_of(file: Path) -> bytes:
         return bytes.fromhex(file.stem)
     except ValueError:
         return b""
+
+
+def _padded(plain: bytes) -> bytes:
+    """A step in as many bytes as many another one has."""
+    return (plain + b"\x80").ljust(max(_LEAST_STEP, 1 << len(plain).bit_length()), b"\0")
+
+
+def _unpadded(padded: bytes) -> bytes:
+    return padded.rstrip(b"\0")[:-1]
+
+
+def _not_kept(file: Path, error: OSError) -> ResourceError:
+    return ResourceError(
+        f"the key of a job's journal, {file}, cannot be kept ({error.strerror}); see to the disk and its owner"
+    )
+
+
+def _missing(job_id: bytes) -> ConfigurationError:
+    return ConfigurationError(
+        f"what was kept of job {job_id.hex()[:12]} for another attempt is not there: its proposal has expired, an "
+        "earlier version of comine began it, or the job database was lost; run the job again as a new one"
+    )
 
 
 def _unreadable(job_id: bytes) -> ConfigurationError:

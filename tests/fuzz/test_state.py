@@ -176,7 +176,7 @@ def _make_jobs(folder: Path) -> None:
             record.id, record.proposal.SerializeToString(), "hub", "baskets", ("north", "south"), "0.2", 5, 1.0, RUNNING
         )
     )
-    journal = Journals.beside(store, "north").begin(record.id, "v", again=False)
+    journal = Journals.beside(store, "north").begin(record.id, "v", bytes(32), started=False)
     journal.keep(0, Step("/task/level", b"", Known(1)))
     ledger = Ledger.open(folder / "node.db")
     cost = Charge("distributed", None, Decimal("0.5"), Decimal("1e-6"))
@@ -190,7 +190,7 @@ def _use_jobs(folder: Path) -> None:
     try:
         store.check_whole()
         for each in store.all():
-            Journals.beside(store, "north").begin(each.job_id, "v", again=True).steps()
+            Journals.beside(store, "north").resume(each.job_id, "v").steps()
         store.latest("baskets", b"", 5)
         ledger = Ledger.open(folder / "node.db")
         try:

@@ -137,7 +137,7 @@ async def resume(nodes: Nodes, folder: JobFolder) -> Result:
 
 def journal_of(node: Node, folder: JobFolder) -> Journal:
     journals = Journals.beside(node.store, node.name)
-    return journals.begin(bytes.fromhex(folder.id), f"{software_version()} {WIRE_VERSION}", again=True)
+    return journals.resume(bytes.fromhex(folder.id), f"{software_version()} {WIRE_VERSION}")
 
 
 def steps_of(node: Node, folder: JobFolder) -> Sequence[Step]:

@@ -53,7 +53,7 @@ def steps(nodes: Nodes, job_id: bytes) -> dict[str, list[bytes]]:
     found = {}
     for name, node in nodes.nodes.items():
         journals = Journals.beside(node.store, name)
-        journal = journals.begin(job_id, f"{software_version()} {WIRE_VERSION}", again=True)
+        journal = journals.resume(job_id, f"{software_version()} {WIRE_VERSION}")
         found[name] = [step.pack() for step in journal.steps()]
     return found
 
@@ -118,7 +118,7 @@ def test_a_party_that_has_lost_its_coins_draws_no_others(tmp_path: Path) -> None
             (folder,) = store.jobs()
             north = nodes.nodes["north"]
             Journals.beside(north.store, "north").forget(bytes.fromhex(folder.id))
-            with pytest.raises(ConfigurationError, match=r"^north: what is kept of job .* cannot be read"):
+            with pytest.raises(ConfigurationError, match=r"^north: what was kept of job .* is not there"):
                 await resume_job(folder, coordinator, nodes.addresses)
 
     asyncio.run(test())

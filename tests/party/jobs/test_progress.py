@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from decimal import Decimal
 from pathlib import Path
 
 import numpy as np
@@ -11,22 +12,31 @@ import pytest
 
 from jobs.kinds.registry import kind_of
 from jobs.loading import job_of
+from jobs.privacy_account import Charge
 from jobs.resumption import hindrance
 from jobs.spec.job import JobSpec
 from link.errors import BY_CODE
-from link.journal import Journal, Known, Step
+from link.journal import ROOT, Journal, Known, Step
 from link.steps import MAX_ATTEMPTS
 from party.jobs import progress
-from party.jobs.progress import check_goes_on, check_same_rows, forget, forget_stale, journal_of, open_journal
+from party.jobs.progress import check_goes_on, check_same_rows, forget_stale, is_over, journal_of, open_journal
 from party.state.journals import Journals
+from party.state.ledger import Entry
 from party.state.store import Record, Store
-from protos.v1.control_pb2 import APPROVED, CANCELLED, EXPIRED, FAILED, RUNNING, SUCCEEDED, JobState
+from protos.v1.control_pb2 import APPROVED, CANCELLED, EXPIRED, FAILED, RELEASING, RUNNING, SUCCEEDED, JobState
 from tests.errors import fails
 from tests.party.state.test_store import record
 
 JOB = record().job_id
 ROWS = b"digest of rows"
 STEPS = [Step(f"/task/itemsets of {length}", b"", Known(np.arange(length))) for length in (1, 2)]
+
+
+STARTED, DRAWN = (
+    Entry(JOB, 1, 1.0, "people", "j", "analyst", charge)
+    for charge in (Charge("exact", None, None, None), Charge("distributed", None, Decimal(1), Decimal(0)))
+)
+EXPIRY = record().expiry
 
 
 def spec_of(partition: str = "vertical") -> JobSpec:
@@ -43,7 +53,7 @@ def journals(tmp_path: Path) -> Iterator[Journals]:
 
 
 def journal(journals: Journals, attempt: int = 2, rows: bytes = ROWS) -> Journal:
-    open_journal(journals, JOB, spec_of(), attempt, charged=False)
+    open_journal(journals, JOB, spec_of(), [STARTED] * (attempt - 1))
     found = journal_of(journals, JOB, spec_of(), rows)
     assert found is not None
     return found
@@ -76,23 +86,30 @@ def test_other_rows_than_those_of_the_journal_are_refused(journals: Journals) ->
 def test_coins_that_were_charged_and_are_lost_are_not_drawn_anew(journals: Journals) -> None:
     """Whether or not the first start came to draw: it may have, or the journal would be there."""
     with fails("E100"):
-        open_journal(journals, JOB, spec_of(), 2, charged=True)
+        open_journal(journals, JOB, spec_of(), [DRAWN])
     coins = journal(journals, 1).secret("noise", b"1" * 32)
-    open_journal(journals, JOB, spec_of(), 2, charged=True)
+    open_journal(journals, JOB, spec_of(), [DRAWN])
     assert journal(journals).secret("noise", b"2" * 32) == coins
     journals.forget(JOB)
     with fails("E100"):
-        open_journal(journals, JOB, spec_of(), 3, charged=True)
+        open_journal(journals, JOB, spec_of(), [DRAWN])
 
 
 def test_a_start_that_died_before_it_drew_anything_is_followed_by_another(journals: Journals) -> None:
-    open_journal(journals, JOB, spec_of(), 1, charged=False)
-    open_journal(journals, JOB, spec_of(), 2, charged=True)
+    open_journal(journals, JOB, spec_of(), [])
+    open_journal(journals, JOB, spec_of(), [DRAWN])
 
 
 @pytest.mark.parametrize(
     ("state", "expiry", "stays"),
-    [(FAILED, 11, True), (CANCELLED, 11, True), (RUNNING, 11, True), (FAILED, 10, False), (SUCCEEDED, 11, False)],
+    [
+        (FAILED, 11, True),
+        (CANCELLED, 11, True),
+        (RUNNING, 10, True),
+        (RELEASING, 10, True),
+        (FAILED, 10, False),
+        (SUCCEEDED, 11, False),
+    ],
 )
 def test_what_cannot_go_on_is_forgotten(
     journals: Journals, tmp_path: Path, state: JobState.ValueType, expiry: int, stays: bool
@@ -100,19 +117,49 @@ def test_what_cannot_go_on_is_forgotten(
     store, other = Store.open(tmp_path / "node.db"), record(2, state=state, expiry=expiry)
     store.add(other)
     store.close()
-    journals.begin(other.job_id, "v", again=False).keep(0, STEPS[0])
-    forget_stale(journals, 10.0)
+    journals.begin(other.job_id, "v", bytes(32), started=False).keep(0, STEPS[0])
+    assert forget_stale(journals, 10.0) == (expiry if stays and state not in (RUNNING, RELEASING) else None)
     assert bool(journals.read(other.job_id, "*")) == stays
     assert bool(list(journals.folder.iterdir())) == stays
 
 
-@pytest.mark.parametrize("code", [*sorted(BY_CODE), ""])
-def test_an_end_after_which_nothing_follows_forgets(journals: Journals, code: str) -> None:
-    keep(journals)
-    forget(journals, JOB, 1, code)
-    assert bool(journals.read(JOB, "step *")) == (code in ("E101", "E103", "E200", "E500", "E600"))
-    forget(journals, JOB, MAX_ATTEMPTS, "E200")
+def test_noise_is_not_drawn_a_second_time_when_the_proposal_expires_during_an_attempt(journals: Journals) -> None:
+    """Whatever else ends at the node meanwhile, before the job draws for the first time and between two draws."""
+    open_journal(journals, JOB, spec_of(), [])
+    first = journal_of(journals, JOB, spec_of(), ROWS)
+    assert first is not None
+    root, noise = first.secret(ROOT, b"1" * 32), first.secret("/task/noise", b"1" * 32)
+    open_journal(journals, JOB, spec_of(), [DRAWN])
+    forget_stale(journals, EXPIRY + 1.0)
+    with fails("E101"):
+        journal_of(journals, JOB, spec_of(), b"other rows")
+    second = journal_of(journals, JOB, spec_of(), ROWS)
+    assert second is not None
+    assert second.secret(ROOT, b"2" * 32) == root
+    forget_stale(journals, EXPIRY + 2.0)
+    assert second.secret("/task/noise", b"2" * 32) == noise
+    assert second.secret(ROOT, b"2" * 32) == root
+
+
+def test_a_journal_that_is_lost_once_a_job_has_started_is_not_made_anew(journals: Journals) -> None:
+    open_journal(journals, JOB, spec_of(), [])
+    journals.forget(JOB)
+    with fails("E100"):
+        journal_of(journals, JOB, spec_of(), ROWS)
     assert journals.read(JOB, "*") == []
+
+
+@pytest.mark.parametrize("code", [*sorted(BY_CODE), ""])
+def test_an_end_after_which_nothing_follows_forgets(code: str) -> None:
+    assert is_over(1, code) == (code not in ("E101", "E103", "E200", "E500", "E600"))
+    assert is_over(MAX_ATTEMPTS, "E200")
+
+
+def test_what_is_over_is_forgotten_whatever_its_state_says(journals: Journals) -> None:
+    keep(journals)
+    assert forget_stale(journals, 0.0, [JOB]) is None
+    assert journals.read(JOB, "*") == []
+    assert list(journals.folder.iterdir()) == []
 
 
 def over(**changes: object) -> Record:

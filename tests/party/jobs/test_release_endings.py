@@ -45,7 +45,8 @@ def releases(tmp_path: Path) -> Iterator[Releases]:
 
 def after(releases: Releases, *ends: End, name: bytes = bytes(32)) -> Counted:
     """As what a job counts whose attempts have ended like this; each has a `Job` of its own, as in a node."""
-    writer = EndWriter(SimpleNamespace(releases=releases))  # type: ignore[arg-type]
+    forgetting: Any = None
+    writer = EndWriter(SimpleNamespace(releases=releases), forgetting)  # type: ignore[arg-type]
     without = releases.counted("people", name)
     for code, opened in ends:
         job: Any = Job(name, SPEC, "analyst", JobEvent(state=RUNNING))

@@ -95,7 +95,7 @@ def test_refusals_are_forgotten_and_charges_are_not(path: Path, ledger: Ledger) 
     store = Store.open(path)
     ledger.record(entry(1))
     store.forget_refused("policy", keep=0)
-    Journals.beside(store, "north").keep_only((), now=9e9)
+    Journals.beside(store, "north").keep_only((), (), now=9e9)
     assert len(ledger.entries("baskets")) == 1
     store.close()
 
