@@ -1,14 +1,14 @@
 """The journals of jobs that can go on after a failure: sealed in `node.db`, each under a key in a file of its own.
 
-What a journal holds is known to this party anyway, or is a coin of its own, without which noise hides nothing: nobody
-else is to read it. Its key is beside the database, in `journals/JOB_ID.key`, and is removed with it. So whoever gets a
-copy of `node.db` alone learns how many steps and draws there were, and how long the result of each step is, rounded up
-to a power of two of at least 1 KiB; and once a job has ended for good no copy of the database that was made on the way
-can be read, nor what SQLite leaves in free pages and in its log. Whoever may read the whole state folder while the job
-can go on reads it, and whoever can bring back removed files from the disk.
+What a journal holds is known to this party anyway, or is a coin of its own. Nobody else is to read it: with the coins
+the noise can be taken off what was opened. Its key is beside the database, in `journals/JOB_ID.key`, and is removed
+with it. So whoever gets a copy of `node.db` alone learns how many steps and draws there were, and how long the result
+of each step is, rounded up to a power of two of at least 1 KiB; and once a job has ended for good no copy of the
+database that was made on the way can be read, nor what SQLite leaves in free pages and in its log. Whoever may read the
+whole state folder while the job can go on reads it, and whoever can bring back removed files from the disk.
 
-A journal is made when a job starts for the first time, with the root of its coins. Under noise what has gone since
-is missed, never replaced.
+A journal is made when a job starts for the first time, with the root of its coins. Under noise what has gone since is
+missed, never replaced.
 """
 
 from __future__ import annotations

@@ -317,7 +317,7 @@ READ: Final[dict[str, tuple[str, ...]]] = {
     "state audit key": ("jobs.audit.key:AuditKey.read",),
     "state jobs": (
         "party.state.database:connect",
-        "party.state.journals:Journals.begin",
+        "party.state.journals:Journals._journal",
         "party.policy.inbox:line",
     ),
     "state queries": (
