@@ -7,13 +7,15 @@ from contextlib import closing
 from itertools import product
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import pytest
 
 from jobs.kinds.release.parameters import joint_anonymisation
 from mining.joint.anonymisation.disclosure import OF_A_RELEASE, openings
+from party.jobs.context import JobContext
 from party.jobs.end_writer import EndWriter, JobEnd
+from party.jobs.forgetting import Forgetting
 from party.jobs.job import Job
 from party.services.anonymization.releases import NOTHING, Counted, Releases
 from protos.v1.control_pb2 import FAILED, RUNNING, JobEvent
@@ -43,10 +45,14 @@ def releases(tmp_path: Path) -> Iterator[Releases]:
         yield opened
 
 
+def writer_of(releases: Releases) -> EndWriter:
+    context, forgetting = cast(JobContext, SimpleNamespace(releases=releases)), cast(Forgetting, None)
+    return EndWriter(context, forgetting)
+
+
 def after(releases: Releases, *ends: End, name: bytes = bytes(32)) -> Counted:
     """As what a job counts whose attempts have ended like this; each has a `Job` of its own, as in a node."""
-    forgetting: Any = None
-    writer = EndWriter(SimpleNamespace(releases=releases), forgetting)  # type: ignore[arg-type]
+    writer = writer_of(releases)
     without = releases.counted("people", name)
     for code, opened in ends:
         job: Any = Job(name, SPEC, "analyst", JobEvent(state=RUNNING))
@@ -94,7 +100,7 @@ def test_an_end_before_any_start_takes_nothing_back(releases: Releases) -> None:
     after(releases, LEFT)
     job = Job(bytes(32), SPEC, "analyst", JobEvent(state=RUNNING))
     for end in (CANCELLED, CHANGED):
-        EndWriter(SimpleNamespace(releases=releases)).discharge(JobEnd(job, RUNNING, FAILED, {}, None, end.code))  # type: ignore[arg-type]
+        writer_of(releases).discharge(JobEnd(job, RUNNING, FAILED, {}, None, end.code))
     assert releases.counted("people") == RELEASE
 
 
