@@ -19,7 +19,7 @@ from typing import Any, Final, TextIO, cast
 
 import structlog
 
-from link.errors import ComineError
+from link.errors import ComineError, PolicyDenied
 from link.logs.limits import LineLimits
 from link.logs.lines import LogLines
 
@@ -83,7 +83,9 @@ class OnlyAllowed:
 
 def _error_fields(error: BaseException) -> dict[str, Any]:
     if isinstance(error, ComineError):
-        fields: dict[str, Any] = {"code": error.code, "sentence": error.message[:MAX_SENTENCE]}
+        # What a policy wants instead of what it refuses may quote its patterns of items.
+        sentence = error.message.partition("; ")[0] if isinstance(error, PolicyDenied) else error.message
+        fields: dict[str, Any] = {"code": error.code, "sentence": sentence[:MAX_SENTENCE]}
         if error.party is not None:
             fields["error_party"] = error.party
         if error.reporter is not None:
