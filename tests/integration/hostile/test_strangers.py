@@ -93,7 +93,7 @@ async def _served(world: Organisations, times: int) -> int:
     return missed
 
 
-def limited(arguments: list[str], cwd: Path, environment: dict[str, str], *, preload: bool) -> Any:
+def limited(arguments: list[str], cwd: Path, environment: dict[str, str], *, preload: bool, release: str) -> Any:
     command = ["sh", "-c", f'ulimit -n {DESCRIPTORS}; exec "$0" "$@"', sys.executable, "-m", "comine", *arguments]
     pipe = subprocess.PIPE
     return subprocess.Popen(command, cwd=cwd, env=environment, text=True, stdout=pipe, stderr=pipe)

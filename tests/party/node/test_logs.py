@@ -91,7 +91,9 @@ def test_an_unforeseen_error_shows_its_type_and_place_but_not_its_words() -> Non
 
 def test_an_error_raised_on_purpose_shows_its_sentence() -> None:
     stream = io.StringIO()
-    open_log("north", stream).warning("job failed", error=PolicyDenied("the policy says no; leave out hiv*", party="south"))
+    open_log("north", stream).warning(
+        "job failed", error=PolicyDenied("the policy says no; leave out hiv*", party="south")
+    )
     (line,) = lines(stream)
     assert (line["code"], line["sentence"], line["error_party"]) == ("E300", "the policy says no", "south")
 
