@@ -7,6 +7,7 @@ import os
 import resource
 import select
 import socket
+import time
 from collections import Counter
 from pathlib import Path
 from types import SimpleNamespace
@@ -145,7 +146,7 @@ def test_who_connects_and_says_nothing_takes_no_descriptor() -> None:
 def test_only_where_strangers_were_too_many_are_connections_kept_from_the_node(monkeypatch: pytest.MonkeyPatch) -> None:
     now, told = 0.0, []
     with socket.create_server(("127.0.0.1", 0)) as server:
-        monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=lambda: now))
+        monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=lambda: now, thread_time=time.thread_time))
         guard = Connections(cast(Any, None), 100)
         for at, crowded in ((0.0, False), (1.0, True), (2.0, False), (600.0, False), (600.5, True), (1201.0, False)):
             now = at
