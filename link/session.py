@@ -12,7 +12,7 @@ import hashlib
 import time
 from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable, Sequence
 from dataclasses import replace
-from typing import Any, Final, ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 from google.protobuf.message import DecodeError, Message
@@ -40,22 +40,20 @@ from link.errors import (
     MalformedMessage,
     UndeclaredDisclosure,
     UnexpectedMessage,
-    VersionMismatch,
 )
 from link.executor import Executor
+from link.greeting import NONCE_BYTES, compare, window_of
 from link.pki.identity import Identity, Member
 from link.proof import check, prove
 from link.randomness import RandomStream
 from link.transcript import Transcript
-from link.version import Window, latest_common
+from link.version import latest_common
 from protos.v1.link_pb2 import Abort, Hello, Opening
 
 M = TypeVar("M", bound=Message)
 T = TypeVar("T")
 R = TypeVar("R")
 P = ParamSpec("P")
-
-NONCE_BYTES: Final = 16
 
 
 class Session:
@@ -149,11 +147,9 @@ class Session:
             await greetings.send(peer, mine)
         nonces, windows = {self.me: nonce}, {self.me: terms.window}
         for peer, hello in (await greetings.gather(Hello)).items():
-            windows[peer] = _window(peer, hello)
-            latest_common(
-                {self.me: terms.window, peer: windows[peer]}
-            )  # else its greeting may well mean something else
-            _compare(peer, mine, hello)
+            windows[peer] = window_of(peer, hello)
+            latest_common({self.me: terms.window, peer: windows[peer]})  # else its greeting may mean something else
+            compare(peer, mine, hello)
             if identity is not None:
                 theirs = replace(terms, window=windows[peer])
                 check(hello.proof, identity.trust, peer, theirs, hello.nonce, self.me, lasts_s=core.deadline_s)
@@ -487,24 +483,3 @@ def _checks_opening(label: str, number: int) -> Callable[[Opening], None]:
             raise ValueError(f"{number} values of '{label}' were expected")
 
     return check
-
-
-def _window(peer: str, hello: Hello) -> Window:
-    try:
-        return Window.read(hello.version, hello.oldest_version)
-    except ValueError as error:
-        raise MalformedMessage(f"{peer} greeted without versions of the wire protocol ({error})", party=peer) from None
-
-
-def _compare(peer: str, mine: Hello, theirs: Hello) -> None:
-    for name, what in (
-        ("suite", "cryptographic suite"),
-        ("job_id", "job"),
-        ("attempt", "attempt"),
-        ("spec_digest", "job specification"),
-        ("parties", "list of parties"),
-    ):
-        if getattr(mine, name) != getattr(theirs, name):
-            raise VersionMismatch(f"{peer} runs with another {what}; bring both nodes to the same", party=peer)
-    if len(theirs.nonce) != NONCE_BYTES:
-        raise MalformedMessage(f"{peer} greeted without a nonce of {NONCE_BYTES} bytes", party=peer)
