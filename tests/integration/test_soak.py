@@ -141,7 +141,8 @@ def test_nothing_grows_in_more_than_a_day(tmp_path: Path, clock: Time, monkeypat
         runner.run(test())
     early, late = after[WARM], after[-1]
     assert late.objects - early.objects == Counter()
-    assert late.threads <= early.threads
+    # pools grow to what once ran at the same time, which is chance; a thread left by each step is not
+    assert late.threads < early.threads + len(after[WARM:-1])
     assert late.tasks <= early.tasks
     assert late.descriptors <= early.descriptors
     grown = {table for table, number in late.rows.items() if number > early.rows[table]}
