@@ -5,19 +5,13 @@ from __future__ import annotations
 import contextlib
 import re
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 if TYPE_CHECKING:
-    from party.config import PartyConfig
-    from party.policy.consent import Consent
-    from party.policy.judge import Judge
     from party.policy.standing import Schedule
-    from party.state.store import Record, Store
 
 
 def _is_file(path: Path) -> Path:
@@ -47,15 +41,11 @@ def inbox(
     as_json: AsJson = False,
 ) -> None:
     """List the jobs that await a decision of this party."""
-    from party.policy.inbox import in_advance, listed
+    from party.desk import at_desk
     from party.policy.inbox_text import list_text, standing_text
-    from protos.v1.control_pb2 import AWAITING_APPROVAL
 
-    with _opened(party_toml) as (config, store, _):
-        now = time.time()
-        records = store.all() if all_jobs else store.within([AWAITING_APPROVAL])
-        shown = [record for record in records if all_jobs or record.expiry > now]
-        contents = listed(config.party.name, shown, now) | {"standing": in_advance(store.standings(), now)}
+    with at_desk(party_toml) as desk:
+        contents = desk.inbox(all_jobs=all_jobs)
     ruled = is_terminal()
     _write(
         contents,
@@ -66,30 +56,22 @@ def inbox(
 
 def status(party_toml: File, as_json: AsJson = False) -> None:
     """Show which jobs run at the node and which wait: their coordinators, places in the queue, and memory."""
-    from party.jobs.queue_note import FILE, noted
-    from party.state.database import is_locked
-    from party.state.node_database import FILE as DATABASE
-    from party.status import status, status_text
-    from protos.v1.control_pb2 import APPROVED, AWAITING_APPROVAL, RELEASING, RUNNING
+    from party.desk import at_desk
+    from party.status import status_text
 
-    with _opened(party_toml) as (config, store, _):
-        state, now = config.party.state_dir, time.time()
-        records = [
-            record
-            for record in store.within([RUNNING, RELEASING, APPROVED, AWAITING_APPROVAL])
-            if record.state in (RUNNING, RELEASING) or record.expiry > now
-        ]
-        contents = status(config.party.name, records, noted(state / FILE), now, runs=is_locked(state / DATABASE))
+    with at_desk(party_toml) as desk:
+        contents = desk.status()
     _write(contents, as_json, lambda: status_text(contents))
 
 
 def show(party_toml: FileBeforeId, job: JobId, detail: Detail = False, as_json: AsJson = False) -> None:
     """Show a job: what is asked, who learns what, the worst case and the cost, and what has changed since the last."""
+    from party.desk import at_desk
     from party.policy.inbox import find
     from party.policy.inbox_text import show_text
 
-    with _opened(party_toml) as (config, store, judge):
-        contents = _shown(config, find(store, job), store, judge)
+    with at_desk(party_toml) as desk:
+        contents = desk.shown(find(desk.store, job))
     _write(contents, as_json, lambda: show_text(contents, str(party_toml), detail=detail))
 
 
@@ -127,15 +109,16 @@ def revoke_approval(
     as_json: AsJson = False,
 ) -> None:
     """Take back a standing approval at once: runs that have not begun do not begin."""
+    from party.desk import at_desk, person
     from party.policy.inbox import find_standing, in_advance
 
-    who = _person(by)
-    with _opened(party_toml) as (config, store, judge):
-        found = find_standing(store.standings(), approval)
-        with _consent(config, store, judge) as consent:
+    who = person(by)
+    with at_desk(party_toml) as desk:
+        found = find_standing(desk.store.standings(), approval)
+        with desk.consent() as consent:
             consent.revoke(found.terms.id, who)
-        (shown,) = in_advance([each for each in store.standings() if each.terms.id == found.terms.id], time.time())
-    contents = {"schema": "comine.standing/1", "party": config.party.name, "standing": shown}
+        (shown,) = in_advance([each for each in desk.store.standings() if each.terms.id == found.terms.id], time.time())
+    contents = {"schema": "comine.standing/1", "party": desk.config.party.name, "standing": shown}
     _write(contents, as_json, lambda: f"nothing more is approved in advance of job {shown['job_id']}\n")
 
 
@@ -173,111 +156,26 @@ def _decide(
     party_toml: Path, job: str, by: str, yes: bool, as_json: bool, reason: str | None, schedule: Schedule | None = None
 ) -> None:
     from link.errors import JobCancelled
+    from party.desk import at_desk, check_words, person
     from party.policy.inbox import find, listed
     from party.policy.inbox_text import SHORT, harmless, summary_text
 
-    who = _person(by)
+    who = person(by)
     if reason is not None:
-        _check_words("the reason", reason)
-    with _opened(party_toml) as (config, store, judge):
-        record = find(store, job)
+        check_words("the reason", reason)
+    with at_desk(party_toml) as desk:
+        record = find(desk.store, job)
         verb = "approve" if reason is None else "deny"
         more = "" if schedule is None else f", and {schedule.times} more runs of it in advance"
         question = f"{verb} job {record.job_id.hex()[:SHORT]} of {record.coordinator} on {record.dataset}{more}?"
         if not yes and is_terminal():
-            typer.echo(summary_text(_shown(config, record, store, judge)), err=True, nl=False)
+            typer.echo(summary_text(desk.shown(record)), err=True, nl=False)
             if not typer.confirm(harmless(question), err=True):
                 raise JobCancelled("nothing was decided")
-        with _consent(config, store, judge) as consent:
-            if reason is None:
-                consent.approve(record, who, schedule)
-            else:
-                consent.deny(record, who, reason)
-        contents = listed(config.party.name, [store.get(record.job_id) or record], time.time())
+        desk.decide(record, who, reason=reason, schedule=schedule)
+        contents = listed(desk.config.party.name, [desk.store.get(record.job_id) or record], time.time())
     shown = contents["jobs"][0]
     _write(contents, as_json, lambda: f"job {shown['job_id']} is {shown['state']} by {harmless(shown['decided_by'])}\n")
-
-
-@contextmanager
-def _opened(party_toml: Path) -> Iterator[tuple[PartyConfig, Store, Judge]]:
-    """The node's file, its jobs and its policy, for reading."""
-    from jobs.federation import Federation
-    from party.config import PartyConfig
-    from party.data.shared_sources import alike
-    from party.policy.judge import Judge
-    from party.services.anonymization.releases import FILE as RELEASES
-    from party.services.anonymization.releases import Releases
-    from party.state import companions
-    from party.state.ledger import Ledger
-    from party.state.node_database import FILE
-    from party.state.store import Store
-
-    config = PartyConfig.load(party_toml)
-    federation = Federation.load(config.party.federation)
-    config.check_federation(federation)
-    with contextlib.ExitStack() as stack:
-        state, members = config.party.state_dir, tuple(federation.addresses)
-        database = state / FILE
-        store = stack.enter_context(contextlib.closing(Store.open_beside(database, database)))
-        ledger = stack.enter_context(contextlib.closing(Ledger.open_beside(database, database)))
-        companions.check(store, state, config.party.name)  # what follows makes a new one in the place of a lost one
-        releases = Releases.open_beside(database, state / RELEASES, config.party.name, alike(config.dataset))
-        yield config, store, Judge(config, members, store, ledger, stack.enter_context(contextlib.closing(releases)))
-
-
-@contextmanager
-def _consent(config: PartyConfig, store: Store, judge: Judge) -> Iterator[Consent]:
-    """The party's own hand: its key and its audit log."""
-    from jobs.audit.log import AuditLog
-    from jobs.federation import Federation
-    from party.config import AUDIT_LOG
-    from party.identity import check_identity
-    from party.policy.consent import Consent
-
-    identity = config.tls.identity(Federation.load(config.party.federation).pins)
-    check_identity(identity, config)
-    audit = AuditLog.open(config.party.state_dir / AUDIT_LOG, identity)
-    try:
-        yield Consent(judge, identity, store, audit)
-    finally:
-        audit.close()
-
-
-def _shown(config: PartyConfig, record: Record, store: Store, judge: Judge) -> dict[str, Any]:
-    """All that a person needs to decide on a job."""
-    from party.jobs.alignments import FOLDER, Alignments
-    from party.policy.inbox import shown
-
-    alignment = Alignments(config.party.state_dir / FOLDER).find(record.job_id)
-    return shown(config.party.name, record, store, judge, _plan(config, record), alignment, time.time())
-
-
-def _plan(config: PartyConfig, record: Record) -> dict[str, Any] | None:
-    """What the job would cost, as computed here; None where its data cannot be read now."""
-    from link.errors import ComineError
-    from party.jobs.estimate import local_plan
-    from party.policy.consent import spec_of
-
-    try:
-        return local_plan(config, spec_of(record)).as_data()
-    except ComineError:
-        return None
-
-
-def _person(by: str) -> str:
-    from link.errors import UsageError
-
-    _check_words("--by", by)
-    if by == "policy":
-        raise UsageError("'policy' is how a node signs by itself; say who decides with --by NAME")
-    return by
-
-
-def _check_words(what: str, text: str) -> None:
-    from link.errors import UsageError
-
-    if not (0 < len(text) <= 200 and text.isprintable() and text.strip()):
-        raise UsageError(f"{what} must have 1 to 200 printable characters")
 
 
 def is_terminal() -> bool:

@@ -1,0 +1,161 @@
+"""A person's place beside a node, whether or not it runs: what awaits them there, and by whose name they decide."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from jobs.audit.log import AuditLog
+from jobs.federation import Federation
+from link.errors import ComineError, UsageError
+from party.config import AUDIT_LOG, PartyConfig
+from party.data.shared_sources import alike
+from party.identity import check_identity
+from party.jobs.alignments import FOLDER, Alignments
+from party.jobs.estimate import local_plan
+from party.jobs.queue_note import FILE as QUEUE_NOTE
+from party.jobs.queue_note import noted
+from party.policy.consent import POLICY, Consent, spec_of
+from party.policy.inbox import in_advance, listed, shown
+from party.policy.judge import Judge
+from party.policy.standing import Schedule
+from party.services.anonymization.releases import FILE as RELEASES
+from party.services.anonymization.releases import Releases
+from party.state import companions
+from party.state.database import is_locked
+from party.state.ledger import Ledger
+from party.state.node_database import FILE
+from party.state.store import Record, Store
+from party.status import status
+from protos.v1.control_pb2 import APPROVED, AWAITING_APPROVAL, RELEASING, RUNNING
+
+MOST_WORDS: Final = 200  # characters of a name or a reason
+
+
+@dataclass(frozen=True, slots=True)
+class Desk:
+    """What a node's file leads to, for one visit; from `at_desk`.
+
+    Attributes:
+        config: The file.
+        store: The node's jobs.
+        judge: Its policy.
+    """
+
+    config: PartyConfig
+    store: Store
+    judge: Judge
+
+    def inbox(self, *, all_jobs: bool = False) -> dict[str, Any]:
+        """The jobs that await a decision, or all, by the schema `comine.inbox/1`."""
+        now = time.time()
+        records = self.store.all() if all_jobs else self.store.within([AWAITING_APPROVAL])
+        found = [record for record in records if all_jobs or record.expiry > now]
+        return listed(self.config.party.name, found, now) | {"standing": in_advance(self.store.standings(), now)}
+
+    def status(self) -> dict[str, Any]:
+        """The jobs that have not ended, by the schema `comine.status/1`."""
+        state, now = self.config.party.state_dir, time.time()
+        records = [
+            record
+            for record in self.store.within([RUNNING, RELEASING, APPROVED, AWAITING_APPROVAL])
+            if record.state in (RUNNING, RELEASING) or record.expiry > now
+        ]
+        return status(self.config.party.name, records, noted(state / QUEUE_NOTE), now, runs=is_locked(state / FILE))
+
+    def shown(self, record: Record) -> dict[str, Any]:
+        """All that a person needs to decide on a job, by the schema `comine.proposal/1`."""
+        alignment = Alignments(self.config.party.state_dir / FOLDER).find(record.job_id)
+        plan, name = self._plan(record), self.config.party.name
+        return shown(name, record, self.store, self.judge, plan, alignment, time.time())
+
+    def decide(self, record: Record, by: str, *, reason: str | None = None, schedule: Schedule | None = None) -> None:
+        """Approves a job, with more runs of it where there is a schedule; denies it where there is a reason.
+
+        Args:
+            record: The job.
+            by: Who decides, as `person` lets them be called.
+            reason: Why not, which its coordinator is told.
+            schedule: Of further runs that are approved in advance.
+
+        Raises:
+            ComineError: The job awaits no decision, or may not be approved; as `Consent` says.
+            UsageError: The reason has no words, or too many.
+        """
+        if reason is not None:
+            check_words("the reason", reason)
+        with self.consent() as consent:
+            if reason is None:
+                consent.approve(record, by, schedule)
+            else:
+                consent.deny(record, by, reason)
+
+    @contextmanager
+    def consent(self) -> Iterator[Consent]:
+        """The party's own hand: its key and its audit log.
+
+        Raises:
+            ComineError: They cannot be used.
+        """
+        identity = self.config.tls.identity(Federation.load(self.config.party.federation).pins)
+        check_identity(identity, self.config)
+        audit = AuditLog.open(self.config.party.state_dir / AUDIT_LOG, identity)
+        try:
+            yield Consent(self.judge, identity, self.store, audit)
+        finally:
+            audit.close()
+
+    def _plan(self, record: Record) -> dict[str, Any] | None:
+        """What the job would cost, as computed here; None where its data cannot be read now."""
+        try:
+            return local_plan(self.config, spec_of(record)).as_data()
+        except ComineError:
+            return None
+
+
+@contextmanager
+def at_desk(party_toml: Path) -> Iterator[Desk]:
+    """The node's file, its jobs and its policy.
+
+    Raises:
+        ComineError: The file is wrong, or the node's state cannot be read.
+    """
+    config = PartyConfig.load(party_toml)
+    federation = Federation.load(config.party.federation)
+    config.check_federation(federation)
+    with contextlib.ExitStack() as stack:
+        state, members = config.party.state_dir, tuple(federation.addresses)
+        database = state / FILE
+        store = stack.enter_context(contextlib.closing(Store.open_beside(database, database)))
+        ledger = stack.enter_context(contextlib.closing(Ledger.open_beside(database, database)))
+        companions.check(store, state, config.party.name)  # what follows makes a new one in the place of a lost one
+        releases = Releases.open_beside(database, state / RELEASES, config.party.name, alike(config.dataset))
+        stack.enter_context(contextlib.closing(releases))
+        yield Desk(config, store, Judge(config, members, store, ledger, releases))
+
+
+def person(by: str) -> str:
+    """A person's name, as decisions carry it.
+
+    Raises:
+        UsageError: It is no name, or the policy's.
+    """
+    check_words("--by", by)
+    if by == POLICY:
+        raise UsageError(f"'{POLICY}' is how a node signs by itself; say who decides with --by NAME")
+    return by
+
+
+def check_words(what: str, text: str) -> None:
+    """Refuses what is no text of one line.
+
+    Raises:
+        UsageError: It is empty, too long, or holds what cannot be printed.
+    """
+    if not (0 < len(text) <= MOST_WORDS and text.isprintable() and text.strip()):
+        raise UsageError(f"{what} must have 1 to {MOST_WORDS} printable characters")
