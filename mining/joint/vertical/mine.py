@@ -231,8 +231,8 @@ class _Run:
         async def take() -> Known:
             decided.append(await self._decide_items())
             dictionary, _, level = decided[0]
-            places = dictionary.places.items()
-            names = [(party, [dictionary.items[place] for place in of_party]) for party, of_party in places]
+            places = dictionary.places.items()  # in the dictionary's order: a group's own is that of this session
+            names = [(party, [dictionary.items[place] for place in np.sort(of_party)]) for party, of_party in places]
             return self._known(names, level.supports)
 
         known = await step(session, "itemsets of 1", take)
