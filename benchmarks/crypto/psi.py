@@ -25,6 +25,7 @@ from crypto.primitives.randomness import Randomness
 from crypto.protocols.alignment import alignment
 from crypto.protocols.alignment.common_rows import Rows
 from crypto.protocols.alignment.disclosure import Mode, declared
+from crypto.protocols.comparison.two_party import pairs_of
 from crypto.protocols.sums.pairwise import agree
 from link.core import Terms
 from link.executor import ThreadExecutor
@@ -175,7 +176,8 @@ async def _align(rows: int, protocol: str, number: int) -> Cost:
             declared=declared(mode, holders, holders[0], rows, LABEL),
         )
         secrets = await agree(session)
-        found = await align(session, secrets, identifiers, merger=holders[0], bound=rows, label=LABEL)
+        agreed = (secrets, *([] if mode == "intersection" else [pairs_of(session)]))
+        found = await align(session, *agreed, identifiers, merger=holders[0], bound=rows, label=LABEL)
         return found, session.costs.bytes_sent
 
     start, cpu = time.perf_counter(), time.process_time()

@@ -23,6 +23,7 @@ from crypto.protocols.alignment import disclosure as alignment_disclosure
 from crypto.protocols.alignment.common_rows import Rows
 from crypto.protocols.alignment.disclosure import Mode
 from crypto.protocols.alignment.list_limits import IN_MEMORY
+from crypto.protocols.comparison.two_party import Pairs
 from crypto.protocols.sums.pairwise import PairwiseSecrets, agree
 from link.disclosure import Declared, Learned
 from link.journal import Known
@@ -70,8 +71,24 @@ class AlignedRows:
     rows: NDArray[np.int64] | None
 
 
+@dataclass(frozen=True, slots=True)
+class Means:
+    """What a party aligns its rows with.
+
+    Attributes:
+        secrets: From `pairwise.agree` in this session.
+        pairs: From `two_party.pairs_of` in this session. A cardinality and a union use them, and what follows them may.
+        limits: What lists of ids may take at this party.
+    """
+
+    secrets: PairwiseSecrets
+    pairs: Pairs
+    limits: ScratchLimits = IN_MEMORY
+
+
 async def align(
     session: Session,
+    pairs: Pairs,
     table: TableRows,
     task: RowAlignment,
     limits: ScratchLimits = IN_MEMORY,
@@ -80,9 +97,10 @@ async def align(
 
     Args:
         session: A lane of the job's session.
+        pairs: As of `Means`.
         table: This party's table, of which the ids are used.
         task: The public parameters, equal at all parties.
-        limits: What lists of ids may take at this party.
+        limits: As of `Means`.
 
     Raises:
         ConfigurationError: This party has more rows than the bound allows.
@@ -92,57 +110,59 @@ async def align(
             of an earlier attempt.
     """
     ids = await session.compute(table.row_ids, task.normalisation)
-    secrets, lane = await agree(session.lane("keys")), session.lane("rows")
+    means, lane = Means(await agree(session.lane("keys")), pairs, limits), session.lane("rows")
     session.progress("alignment", 0, 1)
     if task.mode == "cardinality":
-        common = await _counted(lane, secrets, ids, task, limits)
-        found = AlignedRows(common, None)
-    elif task.mode == "union":
-        rows = await united(lane, secrets, ids, task.merger, task.bound, limits)
-        found = AlignedRows(None, rows)
+        found = AlignedRows(await _counted(lane, means, ids, task), None)
     else:
-        rows = await intersected(lane, secrets, ids, task.merger, task.bound, limits)
-        found = AlignedRows(len(rows), rows)
+        rows = await placed(lane, means, ids, task)
+        found = AlignedRows(None if task.mode == "union" else len(rows), rows)
     session.progress("alignment", 1, 1)
     return found
 
 
-async def _counted(
-    lane: Session, secrets: PairwiseSecrets, ids: Sequence[bytes], task: RowAlignment, limits: ScratchLimits
-) -> int:
+async def placed(lane: Session, means: Means, ids: Sequence[bytes], task: RowAlignment) -> Rows:
+    """Which of this party's rows is at each position; a step, of which this party keeps what it has found.
+
+    Args:
+        lane: Of its own.
+        means: Of this party.
+        ids: Of this party's rows.
+        task: An intersection or a union.
+
+    Returns:
+        As `AlignedRows.rows`.
+    """
+    return await (_united if task.mode == "union" else _intersected)(lane, means, ids, task)
+
+
+async def _counted(lane: Session, means: Means, ids: Sequence[bytes], task: RowAlignment) -> int:
     """How many rows all parties have."""
 
     async def take() -> Known:
-        merger, bound, label = task.merger, task.bound, LABELS["cardinality"]
-        return Known(
-            await alignment.cardinality(lane, secrets, ids, merger=merger, bound=bound, label=label, limits=limits)
+        found = await alignment.cardinality(
+            lane,
+            means.secrets,
+            means.pairs,
+            ids,
+            merger=task.merger,
+            bound=task.bound,
+            label=LABELS["cardinality"],
+            limits=means.limits,
         )
+        return Known(found)
 
     return int((await step(lane, "cardinality", take)).public)
 
 
-async def intersected(
-    lane: Session,
-    secrets: PairwiseSecrets,
-    ids: Sequence[bytes],
-    merger: str,
-    bound: int | None,
-    limits: ScratchLimits,
-) -> Rows:
-    """The rows that all parties have, in common order; a step, of which this party keeps which of its rows those are.
-
-    Args:
-        lane: Of its own.
-        secrets: From `pairwise.agree` in this session.
-        ids: Of this party's rows.
-        merger: As of `RowAlignment`.
-        bound: As of `RowAlignment`.
-        limits: As for `align`.
-    """
+async def _intersected(lane: Session, means: Means, ids: Sequence[bytes], task: RowAlignment) -> Rows:
+    """The rows that all parties have, in common order: kept is which of this party's rows those are."""
     aligned = list[Rows]()
 
     async def take() -> Known:
-        rows = await alignment.intersection(lane, secrets, ids, merger=merger, bound=bound, limits=limits)
+        rows = await alignment.intersection(
+            lane, means.secrets, ids, merger=task.merger, bound=task.bound, limits=means.limits
+        )
         aligned.append(rows)
         common = np.zeros(len(ids), np.bool_)
         common[rows] = True
@@ -152,30 +172,16 @@ async def intersected(
     if aligned:
         return aligned[0]
     common = np.unpackbits(known.own, count=len(ids)).view(np.bool_)
-    return await alignment.in_agreed_order(lane, ids, common, limits)
+    return await alignment.in_agreed_order(lane, ids, common, means.limits)
 
 
-async def united(
-    lane: Session,
-    secrets: PairwiseSecrets,
-    ids: Sequence[bytes],
-    merger: str,
-    bound: int | None,
-    limits: ScratchLimits,
-) -> NDArray[np.int64]:
-    """The positions that the parties' rows have in a union, as `AlignedRows.rows`; a step, whose positions are drawn.
-
-    Args:
-        lane: As for `intersected`, as are the others.
-        secrets: From `pairwise.agree` in this session.
-        ids: Of this party's rows.
-        merger: As of `RowAlignment`.
-        bound: As of `RowAlignment`.
-        limits: As for `align`.
-    """
+async def _united(lane: Session, means: Means, ids: Sequence[bytes], task: RowAlignment) -> Rows:
+    """The positions that the parties' rows have in a union, which are drawn."""
 
     async def take() -> Known:
-        rows = await alignment.union(lane, secrets, ids, merger=merger, bound=bound, limits=limits)
+        rows = await alignment.union(
+            lane, means.secrets, means.pairs, ids, merger=task.merger, bound=task.bound, limits=means.limits
+        )
         return Known(len(rows), own=rows.astype(np.int32 if len(ids) < 1 << 31 else np.int64))
 
     return np.asarray((await step(lane, "union", take, drawn=True)).own, np.int64)

@@ -160,11 +160,13 @@ async def _alignment(session: Session) -> None:
 
 
 async def _cardinality(session: Session) -> None:
-    await cardinality(session, await agree(session), _elements(session), merger=NORTH, label="opened")
+    await cardinality(
+        session, await agree(session), pairs_of(session), _elements(session), merger=NORTH, label="opened"
+    )
 
 
 async def _row_union(session: Session) -> None:
-    await union(session, await agree(session), _elements(session), merger=NORTH, label="opened")
+    await union(session, await agree(session), pairs_of(session), _elements(session), merger=NORTH, label="opened")
 
 
 async def _long_alignment(session: Session) -> None:

@@ -56,6 +56,7 @@ from crypto.protocols.alignment.oprf_intersection import ORDER, ORDERED, exchang
 from crypto.protocols.alignment.shared_count import count_common
 from crypto.protocols.alignment.shared_positions import place_rows
 from crypto.protocols.alignment.zero_shares import common_points
+from crypto.protocols.comparison.two_party import Pairs
 from crypto.protocols.sums.pairwise import PairwiseSecrets
 from crypto.protocols.transfers.oprf import Parts
 from crypto.protocols.union.common_length import agree_on_length
@@ -143,6 +144,7 @@ def takes_functions(parties: int, length: int) -> bool:
 async def cardinality(
     session: Session,
     secrets: PairwiseSecrets,
+    pairs: Pairs,
     identifiers: Sequence[bytes],
     *,
     merger: str,
@@ -150,18 +152,30 @@ async def cardinality(
     label: str = "cardinality",
     limits: ScratchLimits = IN_MEMORY,
 ) -> int:
-    """Learns how many identifiers all parties hold; arguments and errors are those of `intersection`."""
+    """Learns how many identifiers all parties hold; errors are those of `intersection`.
+
+    Args:
+        session: The lane to use; one call per lane.
+        secrets: From `pairwise.agree` in this session.
+        pairs: From `two_party.pairs_of` in this session; what follows an alignment may use them as well.
+        identifiers: Of this party's rows.
+        merger: The party that compares.
+        bound: As for `intersection`.
+        label: A label of the job's statement under which all open the number.
+        limits: As for `intersection`.
+    """
     lane = session.lane("cardinality")
     ring = ring_from(session.parties, merger)
     length = await agree_on_length(lane.lane("length"), secrets, len(identifiers), bound, key=KEY)
     with Room(limits, lane.randomness("lists on the disk")) as room:
         points = await lane.compute(PartedPoints, identifiers, session_key(lane), Parts.of(length), room)
-        return await count_common(lane, ring, points, length, label, room)
+        return await count_common(lane, ring, pairs, points, length, label, room)
 
 
 async def union(
     session: Session,
     secrets: PairwiseSecrets,
+    pairs: Pairs,
     identifiers: Sequence[bytes],
     *,
     merger: str,
@@ -171,7 +185,17 @@ async def union(
 ) -> Rows:
     """Learns where this party's rows are among those of all.
 
-    Arguments and errors are those of `intersection`; `merger` names the first party.
+    Errors are those of `intersection`.
+
+    Args:
+        session: The lane to use; one call per lane.
+        secrets: As for `cardinality`.
+        pairs: As for `cardinality`.
+        identifiers: Of this party's rows.
+        merger: The first party.
+        bound: As for `intersection`.
+        label: A label of the job's statement under which each party learns the positions of its rows.
+        limits: As for `intersection`.
 
     Returns:
         Shape (positions,): for every position the number of this party's row there, −1 where it has none. There are as
@@ -182,7 +206,7 @@ async def union(
     length = await agree_on_length(lane.lane("length"), secrets, len(identifiers), bound, key=KEY)
     with Room(limits, lane.randomness("lists on the disk")) as room:
         points = await lane.compute(PartedPoints, identifiers, session_key(lane), Parts.of(length), room)
-        return await place_rows(lane, ring, points, length, label, room)
+        return await place_rows(lane, ring, pairs, points, length, label, room)
 
 
 # -- two parties ------------------------------------------------------------------------------------------

@@ -144,7 +144,7 @@ def row_union_traffic(traffic: Traffic, sizes: AlignmentSizes, merger: str) -> N
     holders = ring[:-1]  # of shares of positions
     maximum_traffic(traffic, [LISTS.beyond])
     rounds = traffic.rounds + (len(holders) - 1) * permutation_rounds(sizes.positions, _WORD_BYTES)
-    rounds += 1 - (len(holders) - 1 if len(holders) > 2 else 0)  # the last opening, and choices that leave early
+    rounds += 1 - (len(holders) - 1)  # the last opening, and choices that leave early
     for one, other in permutations(ring, 2):
         seeds_traffic(traffic, one, other)
     for place, owner in enumerate(holders):

@@ -34,18 +34,19 @@ from crypto.protocols.alignment.common_rows import no_intersection
 from crypto.protocols.alignment.long_lists import PartedPoints
 from crypto.protocols.alignment.matches import collect_matches, compared_bits, program_matches
 from crypto.protocols.comparison.shared_bits import open_values
-from crypto.protocols.comparison.two_party import InTurn, pairs_of
+from crypto.protocols.comparison.two_party import InTurn, Pairs
 from link.session import Session
 
 
 async def count_common(
-    lane: Session, ring: Sequence[str], points: PartedPoints, length: int, label: str, room: Room
+    lane: Session, ring: Sequence[str], pairs: Pairs, points: PartedPoints, length: int, label: str, room: Room
 ) -> int:
     """Every party's part.
 
     Args:
         lane: The alignment's.
         ring: The merger, and the other parties.
+        pairs: This party's agreements with all others.
         points: Of this party's rows, in parts of the length.
         length: Of all lists, public, and at least as many as any party has points.
         label: Under which the number is opened.
@@ -59,7 +60,7 @@ async def count_common(
         ValueError: An identifier is given twice.
     """
     merger, *others = ring
-    table, pairs = table_of(length), pairs_of(lane.lane("pairs"))
+    table = table_of(length)
     width = compared_bits(table, len(others))
     if lane.me == merger:
         _, matches = await collect_matches(lane, pairs, others, table, points, width, room)

@@ -48,24 +48,24 @@ from crypto.protocols.alignment.matches import Match, collect_matches, compared_
 from crypto.protocols.comparison.comparison import blocks
 from crypto.protocols.comparison.shared_bits import open_values
 from crypto.protocols.comparison.shared_permutation import permute
-from crypto.protocols.comparison.two_party import InTurn, TwoParty, pairs_of
+from crypto.protocols.comparison.two_party import InTurn, Pairs
 from link.errors import ProtocolViolation
 from link.session import Session
 from link.tasks import together
 
-Pairs = Mapping[str, TwoParty]
-Turns = Mapping[str, InTurn]  # of the same, what serves one order, or choice, after another
+Turns = Mapping[str, InTurn]  # of agreements, what serves one order, or choice, after another
 Order = NDArray[np.int64]
 
 
 async def place_rows(
-    lane: Session, ring: Sequence[str], points: PartedPoints, length: int, label: str, room: Room
+    lane: Session, ring: Sequence[str], pairs: Pairs, points: PartedPoints, length: int, label: str, room: Room
 ) -> Rows:
     """Every party's part.
 
     Args:
         lane: The alignment's.
         ring: The merger, and the other parties.
+        pairs: This party's agreements with all others.
         points: Of this party's rows, in parts of the length.
         length: Of all lists, public, and at least as many as any party has points.
         label: Under which each party's positions are opened to it.
@@ -81,7 +81,7 @@ async def place_rows(
             party's rows.
         ValueError: An identifier is given twice.
     """
-    pairs, (*holders, _), number = pairs_of(lane.lane("pairs")), ring, len(ring) * length
+    (*holders, _), number = ring, len(ring) * length
     turns = {peer: InTurn(pair) for peer, pair in pairs.items()}
     width = compared_bits(table_of(length), len(ring) * len(holders) // 2)
     shares = np.zeros(number, WORD)

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Mapping
 from typing import Any, Never, TypeVar
 
 from crypto.primitives.hashing import encode_labels
@@ -180,6 +180,10 @@ class InTurn(TwoParty):
             if self._receiver is None:
                 self._receiver = await self._pair.receiving(session)
             return self._receiver
+
+
+Pairs = Mapping[str, TwoParty]
+"""By peer, a party's half of the agreement with it."""
 
 
 def pairs_of(session: Session) -> dict[str, TwoParty]:

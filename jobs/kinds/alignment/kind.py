@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
+from crypto.protocols.comparison.two_party import pairs_of
 from jobs.data import Data
 from jobs.kinds.alignment.parameters import row_alignment
 from jobs.kinds.alignment.template import TEMPLATE
@@ -39,7 +40,7 @@ class Alignment(Kind):
 
     async def run(self, session: Session, spec: JobSpec, data: Data, resources: Resources) -> Outcome:
         table, task = table_rows_of(spec, data, session.me), row_alignment(spec)
-        found = await align.align(session, table, task, resources.list_limits)
+        found = await align.align(session, pairs_of(session.lane("pairs")), table, task, resources.list_limits)
         if found.rows is None:
             return Outcome(found.n_common, task.mode)
         own = await session.compute(align.positions_of, table, found.rows)

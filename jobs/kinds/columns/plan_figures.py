@@ -121,12 +121,12 @@ def _alignment_s(spec: JobSpec, sizes: RunSizes, speeds: Speeds) -> float:
 
 
 def _mining_s(task: VerticalMining, sizes: RunSizes, speeds: Speeds) -> float:
-    """Agreements, products and comparisons, where the parties share the work of products."""
+    """Agreements that a union has not made, products and comparisons; the parties share the work of products."""
     speed = EngineSpeed.by_transfer(max(each.transfer_s for each in speeds.values()))
     parties, density = tuple(speeds), task.expectation.density
     products_s = products_seconds(sizes, task, speed, density)
     compared_s = sum(comparison_s(number, width, task.compute, speeds) for number, width in comparisons(sizes, task))
-    agreements = chosen_engine(task).agreements(task, parties)
+    agreements = chosen_engine(task).agreements(task, parties) if task.mode == "intersection" else []
     peers = max(sum(party in pair for pair in agreements) for party in parties)
     agreed_s = peers * AGREEMENT * max(each.multiply_s for each in speeds.values())
     return agreed_s + products_s / len(parties) + compared_s + _groups_s(task, sizes, speeds)

@@ -14,7 +14,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from crypto.protocols.comparison.two_party import pairs_of
+from crypto.protocols.comparison.two_party import Pairs
 from crypto.protocols.sums.pairwise import PairwiseSecrets, agree
 from link.disclosure import Declared
 from link.errors import ConfigurationError, shareable
@@ -270,12 +270,17 @@ class Begun(NamedTuple):
 
 
 async def begin(
-    session: Session, aligned: AlignedAttributes, columns: Sequence[Attribute], conditions: Sequence[Condition]
+    session: Session,
+    pairs: Pairs,
+    aligned: AlignedAttributes,
+    columns: Sequence[Attribute],
+    conditions: Sequence[Condition],
 ) -> Begun:
     """Agrees on keys, finds out who holds which column, and counts the rows that all have.
 
     Args:
         session: The model's lane.
+        pairs: This party's agreements with all others.
         aligned: This party's attributes over the common rows.
         columns: All columns of the model.
         conditions: Public, in order.
@@ -286,7 +291,7 @@ async def begin(
     """
     secrets = await agree(session.lane("keys"))
     holders = await find_holders(session.lane("columns"), aligned.cells, columns)
-    engine = TransferProducts(secrets, pairs_of(session))
+    engine = TransferProducts(secrets, pairs)
     numbered = await session.compute(Conditions.of, session, aligned, conditions, holders)
 
     async def count() -> Known:

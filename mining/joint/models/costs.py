@@ -110,7 +110,7 @@ class Learning:
 
     def _products_traffic(self, traffic: Traffic) -> None:
         begun, pairs = traffic.rounds, {pair for call in self._calls for each in call for pair in combinations(each, 2)}
-        for pair in sorted(pairs):
+        for pair in sorted(pairs) if self.everywhere else ():  # a union has agreed with everybody
             traffic.rounds = begun  # all at once
             two_party_traffic(traffic, pair)
         costs = TransferCosts(self.parties)

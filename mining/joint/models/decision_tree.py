@@ -33,6 +33,7 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
+from crypto.protocols.comparison.two_party import Pairs
 from crypto.protocols.sums.pairwise import PairwiseSecrets, agree
 from link.disclosure import Declared, Learned
 from link.journal import Known
@@ -134,11 +135,14 @@ async def learn_horizontal(session: Session, rows: Labelled, task: TreeParameter
     return Learnt(n_rows, growth.tree)
 
 
-async def learn_vertical(session: Session, aligned: AlignedAttributes, task: TreeParameters) -> Learnt[DecisionTree]:
+async def learn_vertical(
+    session: Session, pairs: Pairs, aligned: AlignedAttributes, task: TreeParameters
+) -> Learnt[DecisionTree]:
     """Runs the part of a party that holds columns; what is not said here is as for `learn_horizontal`.
 
     Args:
         session: A lane of the job's session.
+        pairs: From `two_party.pairs_of` in this session; those of the alignment, if it has used some.
         aligned: This party's attributes over the common rows.
         task: The public parameters.
 
@@ -148,7 +152,7 @@ async def learn_vertical(session: Session, aligned: AlignedAttributes, task: Tre
         ProtocolViolation: What was opened cannot be counts of rows.
     """
     numbers = Numbers(task)
-    begun = await begin(session, aligned, (task.target, *task.attributes), numbers.conditions())
+    begun = await begin(session, pairs, aligned, (task.target, *task.attributes), numbers.conditions())
     secrets, n_rows, engine, conditions = begun
 
     async def classes() -> Addends:

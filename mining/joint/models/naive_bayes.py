@@ -29,7 +29,7 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from crypto.protocols.comparison.two_party import beside
+from crypto.protocols.comparison.two_party import Pairs, beside
 from crypto.protocols.sums.pairwise import PairwiseSecrets, agree
 from crypto.protocols.sums.secure_sum import secure_sum
 from link.disclosure import Declared, Learned
@@ -136,6 +136,7 @@ def _counts_and_moments(rows: LabelledRows, task: NaiveBayesParameters) -> NDArr
 
 async def learn_vertical(
     session: Session,
+    pairs: Pairs,
     aligned: AlignedAttributes,
     task: NaiveBayesParameters,
     learners: tuple[str, ...],
@@ -144,6 +145,7 @@ async def learn_vertical(
 
     Args:
         session: A lane of the job's session.
+        pairs: From `two_party.pairs_of` in this session; those of the alignment, if it has used some.
         aligned: This party's attributes over the common rows.
         task: The public parameters.
         learners: The parties that get the model.
@@ -154,7 +156,7 @@ async def learn_vertical(
         ProtocolViolation: What was opened cannot be sums of counts and moments.
     """
     digits = Digits(task)
-    begun = await begin(session, aligned, (task.target, *task.attributes), digits.conditions())
+    begun = await begin(session, pairs, aligned, (task.target, *task.attributes), digits.conditions())
     secrets, n_rows, engine, conditions = begun
     check_rows(task, n_rows)
 

@@ -7,16 +7,13 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from crypto.primitives.scratch_file import ScratchLimits
-from crypto.protocols.alignment.list_limits import IN_MEMORY
-from crypto.protocols.sums.pairwise import PairwiseSecrets
 from link.session import Session
 from mining.data.items.bitmaps import Bitmaps, words
 from mining.data.items.item_blocks import item_blocks
 from mining.data.items.item_columns import ItemRows, check_columns, item_columns
 from mining.data.table_rows import TableRows
 from mining.data.tables import Table
-from mining.joint.align import intersected, united
+from mining.joint.align import Means, placed
 from mining.joint.vertical.grouped.groups import check_group_columns
 from mining.joint.vertical.names import open_names
 from mining.joint.vertical.parameters import VerticalMining
@@ -44,21 +41,14 @@ class Aligned:
         return self.columns.n_rows
 
 
-async def align(
-    session: Session,
-    secrets: PairwiseSecrets,
-    table: TableRows,
-    task: VerticalMining,
-    limits: ScratchLimits = IN_MEMORY,
-) -> Aligned:
+async def align(session: Session, means: Means, table: TableRows, task: VerticalMining) -> Aligned:
     """Brings this party's rows into the common order.
 
     Args:
         session: A lane of its own.
-        secrets: From `pairwise.agree` in this session.
+        means: Of this party.
         table: This party's table.
         task: The public parameters.
-        limits: What lists of ids may take at this party.
 
     Raises:
         ConfigurationError: Two parties have a column of one name, nobody has one that the job names, the parties of a
@@ -75,12 +65,8 @@ async def align(
         check_columns(names, task.itemisation.numeric)
     ids = await session.compute(table.row_ids, task.normalisation)
     session.progress("alignment", 0, 1)
-    if task.mode == "union":
-        rows = await united(session, secrets, ids, task.merger, task.bound, limits)
-        presence = pack_bits(rows >= 0)
-    else:
-        presence = None
-        rows = await intersected(session, secrets, ids, task.merger, task.bound, limits)
+    rows = await placed(session, means, ids, task.alignment)
+    presence = pack_bits(rows >= 0) if task.mode == "union" else None
     session.progress("alignment", 1, 1)
     return Aligned(await session.compute(_items, table, task, rows), presence)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from crypto.protocols.alignment import disclosure as alignment_disclosure
 from link.disclosure import Declared, Learned
 from mining.joint import align
 from mining.joint.collusion import NOBODY_ELSE
@@ -22,10 +21,9 @@ def openings(task: VerticalMining, parties: tuple[str, ...]) -> tuple[Declared, 
     outsiders = everyone - learners
     levels = min(task.max_length or _MOST_LEVELS, _MOST_LEVELS)
     sums = task.max_candidates * (levels + 1)
-    label = "positions" if task.mode == "union" else "intersection"
     found = [
         Declared("columns", everyone, "names of each party's columns", _MOST_COLUMNS, "at the start"),
-        *alignment_disclosure.declared(task.mode, parties, task.merger, task.bound, label),
+        *align.openings(task.alignment, parties),
         Declared("items", everyone, "names of each party's frequent items", task.max_candidates, "at level 1"),
     ]
     if task.mode == "union":
@@ -54,7 +52,7 @@ def learned(task: VerticalMining, parties: tuple[str, ...]) -> tuple[Learned, ..
         ),
         *_of_items(task, parties),
         Learned(parties, "membership", "the names of all parties' columns").main("names of all columns"),
-        *alignment_disclosure.leakage(task.mode, parties, task.bound),
+        *align.learned(task.alignment, parties),
     ]
     if task.mode == "union":
         lines.append(Learned(parties, "size", _numbers(task)))

@@ -45,6 +45,7 @@ from link.steps import step
 from mining.candidates import join, most_candidates
 from mining.data.table_rows import TableRows
 from mining.itemsets import Itemsets
+from mining.joint.align import Means
 from mining.joint.parameters import JointItemsets
 from mining.joint.shared_rules import decide_rules
 from mining.joint.tally import Counts, Tally, no_sum
@@ -91,7 +92,7 @@ async def mine(
     """
     setup = Setup(session.lane("engine"), task, await agree(session.lane("keys")), pairs_of(session), dealings)
     with closing(start_engine(chosen_engine(task), setup)) as engine:
-        rows = align(session.lane("rows"), setup.secrets, table, task, limits)
+        rows = align(session.lane("rows"), Means(setup.secrets, setup.pairs, limits), table, task)
         aligned, _ = await beside(rows, engine.prepare(table.n_rows))
         return await _mine(session, aligned, task, least_count, setup, engine)
 

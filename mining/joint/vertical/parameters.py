@@ -11,6 +11,7 @@ from crypto.primitives.shares.replicated import Holders3
 from link.errors import ConfigurationError
 from mining.data.items.item_columns import Itemisation
 from mining.data.row_ids import AS_THEY_ARE, IdNormalisation
+from mining.joint.align import RowAlignment
 from mining.joint.parameters import Disclose, RuleParameters
 from mining.joint.vertical.grouped.groups import Groups, group_of
 
@@ -79,6 +80,11 @@ class VerticalMining:
     rules: RuleParameters | None = None
     expectation: Expectation = Expectation()
     groups: Groups = ()
+
+    @property
+    def alignment(self) -> RowAlignment:
+        """How rows are aligned."""
+        return RowAlignment(self.merger, self.mode, self.normalisation, self.bound)
 
     def holders(self, parties: Sequence[str]) -> tuple[str, ...]:
         """Who holds columns, by name: the groups, or where there are none the parties."""

@@ -150,7 +150,8 @@ def mining_traffic(traffic: Traffic, task: VerticalMining, sizes: RunSizes) -> N
     task = replace(task, compute=in_job_order(parties, task.compute))
     agreement_traffic(traffic)
     begun = traffic.rounds
-    _agreements_traffic(traffic, task)
+    if task.mode == "intersection":  # a union agrees with everybody itself
+        _agreements_traffic(traffic, task)
     agreed, traffic.rounds = traffic.rounds, begun
     _names_traffic(traffic, sizes.columns)
     align_traffic = row_union_traffic if task.mode == "union" else intersection_traffic

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from coordinator.jobs.simulate import simulate_job
 from crypto.protocols.alignment import alignment
 from crypto.protocols.alignment.disclosure import Mode
+from crypto.protocols.comparison.two_party import pairs_of
 from jobs.kinds.models.document import pack_model
 from link.errors import ComineError
 from mining.data.formats.table_readers import table_from_arrow
@@ -151,7 +152,7 @@ def test_rows_in_blocks_are_aligned_as_in_memory_by_the_same_frames(
         frames: list[Frame] = []
         found = run_parties(
             list(tables),
-            lambda session: align.align(session.lane("task"), tables[session.me], task),
+            lambda session: align.align(session.lane("task"), pairs_of(session), tables[session.me], task),
             declared=align.openings(task, tuple(tables)),
             observe=frames.append,
             seed=5,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, assert_never
 
+from crypto.protocols.comparison.two_party import pairs_of
 from jobs.data import Data
 from jobs.kinds.alignment.parameters import row_alignment
 from jobs.kinds.data import table_rows_of
@@ -27,7 +28,8 @@ async def run(session: Session, spec: JobSpec, data: Data, resources: Resources)
     table = table_rows_of(spec, data, session.me)
     task, common = await session.compute(model_parameters, spec), row_alignment(spec)
     held = await session.compute(held_attributes, table, columns_of(task))
-    placed = (await align.align(session, table, common, resources.list_limits)).rows
+    pairs = pairs_of(session.lane("pairs"))
+    placed = (await align.align(session, pairs, table, common, resources.list_limits)).rows
     assert placed is not None  # which only a cardinality does not reveal
     everywhere = common.mode == "intersection"
     aligned = await session.compute(AlignedAttributes.of, table, held, placed, everywhere=everywhere)
@@ -35,9 +37,9 @@ async def run(session: Session, spec: JobSpec, data: Data, resources: Resources)
     found: Learnt[Any]
     match task:
         case NaiveBayesParameters():
-            found = await naive_bayes.learn_vertical(session, aligned, task, spec.learners)
+            found = await naive_bayes.learn_vertical(session, pairs, aligned, task, spec.learners)
         case TreeParameters():
-            found = await decision_tree.learn_vertical(session, aligned, task)
+            found = await decision_tree.learn_vertical(session, pairs, aligned, task)
         case KMeansParameters():
             found = await kmeans.cluster_vertical(session, aligned, task, spec.learners, spec.compute)
         case _:

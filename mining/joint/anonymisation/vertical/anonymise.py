@@ -79,7 +79,8 @@ async def anonymise_columns(
     check(task, alignment)
     task = replace(task, compute=in_job_order(session.parties, task.compute))
     models = offered(task.requirements)
-    placed = (await align(session, table, alignment, limits)).rows
+    pairs = pairs_of(session.lane("pairs"))
+    placed = (await align(session, pairs, table, alignment, limits)).rows
     assert placed is not None  # an intersection shows them
     session = session.lane("anonymisation")
     if not len(placed):
@@ -102,7 +103,6 @@ async def anonymise_columns(
     totals = {}
     for column in compared_columns(task.requirements):
         totals[column] = await _totals(session.lane(f"values of {column}"), held, column)
-    pairs = pairs_of(session.lane("pairs"))
     two_party = None
     if session.me in task.compute:
         (peer,) = set(task.compute) - {session.me}

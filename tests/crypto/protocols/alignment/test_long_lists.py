@@ -22,6 +22,7 @@ from crypto.protocols.alignment.alignment import cardinality, intersection, unio
 from crypto.protocols.alignment.costs import list_bytes
 from crypto.protocols.alignment.disclosure import declared
 from crypto.protocols.alignment.long_lists import in_common, in_common_order, secret_places
+from crypto.protocols.comparison.two_party import pairs_of
 from crypto.protocols.sums.pairwise import agree
 from crypto.protocols.transfers import oprf
 from link.session import Session
@@ -110,7 +111,7 @@ def test_bins_on_the_disk_send_the_messages_of_those_in_memory(align: Any, tmp_p
         async def role(session: Session) -> Any:
             held = People(range(900) if session.me == "north" else range(300, 1200))
             secrets, limits = await agree(session), ScratchLimits(memory, tmp_path)
-            return await align(session, secrets, held, merger="north", label=mode, limits=limits)
+            return await align(session, secrets, pairs_of(session), held, merger="north", label=mode, limits=limits)
 
         lines = declared(mode, TWO, "north", None, mode)
         return run_parties(TWO, role, declared=lines, seed=3, observe=seen.append, executor=InlineExecutor())

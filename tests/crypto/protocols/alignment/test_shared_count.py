@@ -17,6 +17,7 @@ from crypto.protocols.alignment.alignment import cardinality
 from crypto.protocols.alignment.bins import table_of
 from crypto.protocols.alignment.costs import AlignmentSizes, cardinality_traffic, compared
 from crypto.protocols.alignment.disclosure import declared
+from crypto.protocols.comparison.two_party import pairs_of
 from crypto.protocols.sums.costs import agreement_traffic
 from crypto.protocols.sums.masked_maximum import LABEL as SIZES
 from crypto.protocols.sums.pairwise import agree
@@ -56,7 +57,9 @@ def run(held: Held, *, merger: str = MERGER, bound: int | None = None, **options
 
     async def role(session: Session):
         secrets = await agree(session)
-        number = await cardinality(session, secrets, held[session.me], merger=merger, bound=bound, label=LABEL)
+        number = await cardinality(
+            session, secrets, pairs_of(session), held[session.me], merger=merger, bound=bound, label=LABEL
+        )
         return number, session.costs
 
     return run_parties(
@@ -233,7 +236,9 @@ def test_several_blocks_and_parts_send_what_is_planned(monkeypatch):
 # -- parties that send wrong messages, and parties that are lost -------------------------------------------------------
 def run_faulty(held: Held, rewrite: Rewrite = lambda frame: frame, crash: tuple[str, int] | None = None):
     async def role(session: Session):
-        return await cardinality(session, await agree(session), held[session.me], merger=MERGER, label=LABEL)
+        return await cardinality(
+            session, await agree(session), pairs_of(session), held[session.me], merger=MERGER, label=LABEL
+        )
 
     return run_faulty_parties(
         tuple(held), role, declared("cardinality", tuple(held), MERGER, None, LABEL), rewrite, crash

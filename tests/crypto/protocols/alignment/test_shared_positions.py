@@ -15,6 +15,7 @@ from crypto.protocols.alignment import costs as alignment_costs
 from crypto.protocols.alignment.alignment import union
 from crypto.protocols.alignment.costs import AlignmentSizes, compared_in_turns, row_union_traffic
 from crypto.protocols.alignment.disclosure import declared
+from crypto.protocols.comparison.two_party import pairs_of
 from crypto.protocols.sums.costs import agreement_traffic
 from crypto.protocols.sums.masked_maximum import LABEL as SIZES
 from crypto.protocols.sums.pairwise import agree
@@ -52,7 +53,9 @@ def run(held: Held, *, merger: str = MERGER, bound: int | None = None, **options
     frames = options.get("frames")
 
     async def role(session: Session):
-        rows = await union(session, await agree(session), held[session.me], merger=merger, bound=bound, label=LABEL)
+        rows = await union(
+            session, await agree(session), pairs_of(session), held[session.me], merger=merger, bound=bound, label=LABEL
+        )
         return rows, session.costs
 
     return run_parties(
@@ -237,7 +240,9 @@ def test_several_blocks_and_parts_send_what_is_planned(monkeypatch):
 # -- parties that send wrong messages, and parties that are lost -------------------------------------------------------
 def run_faulty(held: Held, rewrite: Rewrite = lambda frame: frame, crash: tuple[str, int] | None = None):
     async def role(session: Session):
-        rows = await union(session, await agree(session), held[session.me], merger=MERGER, label=LABEL)
+        rows = await union(
+            session, await agree(session), pairs_of(session), held[session.me], merger=MERGER, label=LABEL
+        )
         return rows.tolist()
 
     return run_faulty_parties(tuple(held), role, declared("union", tuple(held), MERGER, None, LABEL), rewrite, crash)

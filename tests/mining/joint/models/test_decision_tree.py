@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.tree import DecisionTreeClassifier
 
+from crypto.protocols.comparison.two_party import pairs_of
 from mining.joint.models import decision_tree as joint
 from mining.joint.models.decision_tree import learn_horizontal, learn_vertical, learned, openings
 from mining.joint.models.totals import Learnt
@@ -188,7 +189,7 @@ def test_columns_at_several_parties(data: st.DataObject, everywhere: bool) -> No
     columns = aligned(rows, attributes, holders, parties, presence)
 
     def go() -> dict[str, Learnt[DecisionTree]]:
-        return run(columns, lambda s, own: learn_vertical(s, own, task), declared)
+        return run(columns, lambda s, own: learn_vertical(s, pairs_of(s), own, task), declared)
 
     if not common.any():
         with fails("E101"):
@@ -217,7 +218,7 @@ def test_a_view_depends_on_the_declared_output_alone(vertical: bool) -> None:
         declared = openings(task, parties, vertical=vertical, everywhere=True)
         if vertical:
             data = aligned(mixed, (task.target, *task.attributes), ("north", "south", "east", "south"), parties)
-            out = run(data, lambda s, own: learn_vertical(s, own, task), declared, frames=frames)
+            out = run(data, lambda s, own: learn_vertical(s, pairs_of(s), own, task), declared, frames=frames)
         else:
             out = run(
                 parted(mixed, [30, 60], parties), lambda s, own: learn_horizontal(s, own, task), declared, frames=frames
@@ -311,7 +312,7 @@ def test_mushrooms_with_columns_at_three_parties(shared_data) -> None:
     declared = openings(task, parties, vertical=True, everywhere=True)
     holders = ("north", "south", "east", "south", "north", "east")
     data = aligned(rows, (task.target, *task.attributes), holders, parties)
-    check(run(data, lambda s, own: learn_vertical(s, own, task), declared), rows, task)
+    check(run(data, lambda s, own: learn_vertical(s, pairs_of(s), own, task), declared), rows, task)
 
 
 @pytest.mark.data

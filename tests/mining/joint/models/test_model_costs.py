@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from decimal import Decimal
+from functools import partial
 from typing import Any
 
 import numpy as np
 import pytest
 
+from crypto.protocols.comparison.two_party import Pairs, pairs_of
 from link.costs import Costs
 from link.session import Session
+from link.tasks import together
 from link.traffic import Traffic
 from mining.joint.models import decision_tree, kmeans, naive_bayes
 from mining.joint.models.aligned import AlignedAttributes
@@ -28,7 +31,7 @@ TARGET = Categorical("class", ("yes", "no", "perhaps"))
 COLOURS = Categorical("colour", ("red", "green", "blue", "black"))
 SHAPES = Categorical("shape", ("round", "square"))
 AGE = Numeric("age", Decimal(0), Decimal(100), 100)
-Part = Callable[[Session, Any], Awaitable[Any]]
+Part = Callable[[Session, Pairs, Any], Awaitable[Any]]
 
 
 def codes(attribute: Attribute, rows: int, seed: int) -> Codes:
@@ -36,12 +39,17 @@ def codes(attribute: Attribute, rows: int, seed: int) -> Codes:
     return np.random.default_rng(seed).integers(0, most, rows)
 
 
-def sent(data: dict[str, AlignedAttributes], part: Part, declared: Any) -> dict[str, Costs]:
+def sent(data: dict[str, AlignedAttributes], part: Part, declared: Any, *, agreed: bool = False) -> dict[str, Costs]:
+    """By a part that gets its lane, its agreements, which there may be already, and its rows."""
     frames, rounds = list[Frame](), dict[str, int]()
 
     async def role(session: Session) -> None:
+        task = session.lane("task")
+        pairs = pairs_of(session.lane("pairs") if agreed else task.lane("pairs"))
+        if agreed:
+            await together(each.prepare() for each in pairs.values())
         before = session.costs.rounds
-        await part(session.lane("task"), data[session.me])
+        await part(task, pairs, data[session.me])
         rounds[session.me] = session.costs.rounds - before
 
     run_parties(list(data), role, declared=declared, observe=frames.append)
@@ -59,7 +67,8 @@ def test_naive_bayes(n_parties: int, everywhere: bool) -> None:
     presence = None if everywhere else {party: np.ones(rows, bool) for party in parties}
     data = aligned(whole, every, [holders[each.name] for each in every], parties, presence)
     declared = naive_bayes.openings(task, parties, parties[:1], vertical=True, everywhere=everywhere)
-    costs = sent(data, lambda s, own: naive_bayes.learn_vertical(s, own, task, parties[:1]), declared)
+    learn = partial(naive_bayes.learn_vertical, task=task, learners=parties[:1])
+    costs = sent(data, learn, declared, agreed=not everywhere)
     learning = Learning(task, parties, holders, rows, rows, everywhere, parties[:1], (parties[0], parties[1]))
     assert_planned(entered(learning), costs, range(-20, 20))
 
@@ -72,7 +81,7 @@ def test_a_tree_of_one_level() -> None:
     whole = LabelledRows(codes(TARGET, rows, 0), tuple(codes(each, rows, 1) for each in task.attributes))
     data = aligned(whole, every, [holders[each.name] for each in every], parties)
     declared = decision_tree.openings(task, parties, vertical=True, everywhere=True)
-    costs = sent(data, lambda s, own: decision_tree.learn_vertical(s, own, task), declared)
+    costs = sent(data, partial(decision_tree.learn_vertical, task=task), declared)
     learning = Learning(task, parties, holders, rows, rows, True, parties, (parties[0], parties[1]))
     assert_planned(entered(learning), costs, range(-20, 20))
 
@@ -88,7 +97,7 @@ def test_k_means(k: int) -> None:
         for party in parties
     }
     declared = kmeans.openings(task, parties, parties, vertical=True)
-    costs = sent(data, lambda s, own: kmeans.cluster_vertical(s, own, task, parties, compute), declared)
+    costs = sent(data, lambda s, _, own: kmeans.cluster_vertical(s, own, task, parties, compute), declared)
     learning = Learning(task, parties, holders, rows, rows, True, parties, compute)
     assert_planned(entered(learning), costs, range(-20, 20))
 

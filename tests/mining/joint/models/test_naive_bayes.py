@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.naive_bayes import CategoricalNB, GaussianNB
 
+from crypto.protocols.comparison.two_party import pairs_of
 from mining.joint.models import naive_bayes as joint
 from mining.joint.models.naive_bayes import learn_horizontal, learn_vertical, learned, openings
 from mining.joint.models.totals import Learnt
@@ -140,7 +141,7 @@ def test_columns_at_several_parties(data: st.DataObject, everywhere: bool) -> No
     columns = aligned(rows, attributes, holders, parties, presence)
 
     def go() -> dict[str, Learnt[NaiveBayes]]:
-        return run(columns, lambda s, own: learn_vertical(s, own, task, learners), declared, frames=frames)
+        return run(columns, lambda s, own: learn_vertical(s, pairs_of(s), own, task, learners), declared, frames=frames)
 
     if not common.any():
         with fails("E101"):
@@ -208,7 +209,7 @@ def test_a_column_must_be_at_exactly_one_party() -> None:
             for party, each in columns.items()
         }
         with fails("E100"):
-            run(changed, lambda s, own: learn_vertical(s, own, task, parties), declared)
+            run(changed, lambda s, own: learn_vertical(s, pairs_of(s), own, task, parties), declared)
 
 
 @pytest.mark.parametrize("vertical", [True, False])
@@ -222,7 +223,9 @@ def test_a_view_depends_on_the_declared_output_alone(vertical: bool) -> None:
         declared = openings(task, parties, ("north",), vertical=vertical, everywhere=True)
         if vertical:
             data = aligned(mixed, (task.target, *task.attributes), ("north", "south", "east"), parties)
-            out = run(data, lambda s, own: learn_vertical(s, own, task, ("north",)), declared, frames=frames)
+            out = run(
+                data, lambda s, own: learn_vertical(s, pairs_of(s), own, task, ("north",)), declared, frames=frames
+            )
         else:
             data = parted(mixed, [20, 40], parties)
             out = run(data, lambda s, own: learn_horizontal(s, own, task, ("north",)), declared, frames=frames)
@@ -280,6 +283,6 @@ def test_real_columns_equal_scikit_learn(shared_data) -> None:
     holders = [parties[place % 3] for place in range(len(attributes))]
     declared = openings(task, parties, parties, vertical=True, everywhere=True)
     data = aligned(rows, attributes, holders, parties)
-    out = run(data, lambda s, own: learn_vertical(s, own, task, parties), declared)
+    out = run(data, lambda s, own: learn_vertical(s, pairs_of(s), own, task, parties), declared)
     check(out, parties, rows, task)
     assert_equals_sklearn(out["north"].model, rows)

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crypto.protocols.alignment.disclosure import Mode
+from crypto.protocols.comparison.two_party import pairs_of
 from mining.data.formats.table_readers import table_from_arrow
 from mining.data.row_ids import IdNormalisation
 from mining.data.tables import Table
@@ -36,7 +37,7 @@ def run(
     keep = (lambda frame: None) if observe is None else observe.append
     return run_parties(
         list(ids),
-        lambda session: align(session.lane("task"), tables[session.me], task),
+        lambda session: align(session.lane("task"), pairs_of(session), tables[session.me], task),
         declared=openings(task, tuple(ids)),
         observe=keep,
         seed=seed,

@@ -8,6 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from crypto.protocols.comparison.two_party import pairs_of
 from mining.data.formats.table_readers import table_from_arrow
 from mining.data.tables import Table
 from mining.joint import align
@@ -68,7 +69,7 @@ def alignment(mode: Mode, parties: Sequence[str], rows: int) -> list[Frame]:
     task, data, frames = align.RowAlignment("a", mode), tables(parties, rows), list[Frame]()
     run_parties(
         parties,
-        lambda session: align.align(session.lane("task"), data[session.me], task),
+        lambda session: align.align(session.lane("task"), pairs_of(session), data[session.me], task),
         declared=align.openings(task, parties),
         observe=frames.append,
     )
