@@ -44,6 +44,7 @@ _BEFORE: Mapping[type[JobEvent], tuple[type[JobEvent], str]] = {
     Transcript: (SessionBegan, "had a session"),
     Released: (Transcript, "had its session's end recorded"),
 }
+_LOST = ("failed", "cancelled")  # ends that another attempt may follow
 _GREETING = frozenset({HELLO_LANE, ABORT_LANE})
 _ONCE: tuple[type[JobEvent], ...] = (Proposed, Approved, Started, SessionBegan, Transcript, Ended)
 
@@ -160,7 +161,7 @@ def _order(journal: Journal, job: bytes) -> Iterator[Finding]:
     """What one party's log records of a job must be whole and in order; another attempt comes after the end of one."""
     seen: set[type[JobEvent]] = set()
     open_session = last = None
-    attempt = 0
+    attempt, may_go_on = 0, False
     for record in journal.of(job):
         event = record.event
         if not isinstance(event, JobEvent):
@@ -173,9 +174,11 @@ def _order(journal: Journal, job: bytes) -> Iterator[Finding]:
         before = _BEFORE.get(kind)
         if before is not None and before[0] not in seen:
             yield record.finding(f"no entry before it says that job {called(job)} {before[1]} at {journal.party}")
-        if kind in seen and kind in _ONCE:
+        if kind in seen and kind in _ONCE and not (isinstance(event, Ended) and may_go_on):
             yield record.finding(f"job {called(job)} has two entries '{event.event}' at {journal.party}")
         seen.add(kind)
+        if isinstance(event, Ended):  # another attempt may end before it has begun anything
+            may_go_on = event.state in _LOST
         if isinstance(event, SessionBegan):
             open_session = event.session
         elif isinstance(event, Transcript | ValuesOpened | Released) and event.session != open_session:

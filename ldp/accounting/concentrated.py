@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Final
 
 from scipy.optimize import minimize_scalar
@@ -58,6 +59,7 @@ def zcdp_simple_epsilon(rho: float, delta: float) -> float:
     return rho + 2 * math.sqrt(rho * math.log(1 / check_delta(delta)))
 
 
+@lru_cache(256)
 def zcdp_rho(epsilon: float, delta: float, conversion: Callable[[float, float], float] = zcdp_epsilon) -> float:
     """The largest ρ that has (ε, δ), rounded down.
 

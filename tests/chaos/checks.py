@@ -9,25 +9,21 @@ import traceback
 from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
+from jobs.audit.across import compare, journals
+from jobs.audit.verify import check_log
 from jobs.results.result import Result
 from jobs.statement import statement
-from link.errors import ComineError, InternalError, UnexpectedMessage
+from link.errors import ComineError, ConfigurationError, UnexpectedMessage
 from tests.chaos import clock
+from tests.chaos.demands import clear, require
 from tests.chaos.faults import Fault
 from tests.chaos.kinds import PARTIES, SmallJob
 from tests.chaos.world import World
 
-_PAGES: Final = Path(__file__).parents[2] / "docs" / "errors"
-_OF_ONE: Final = ("kill", "power", "write", "backup", "hang", "full", "clock")  # what others cannot have done
+_OF_ONE: Final = ("kill", "power", "write", "backup", "rot", "hang", "full", "clock")  # what others cannot have done
 _SERIOUS: Final = ("call failed", "upkeep failed")
-
-
-def require(holds: object, otherwise: str) -> None:
-    """Raises `AssertionError` where something does not hold."""
-    if not holds:
-        raise AssertionError(otherwise)
 
 
 def now() -> float:
@@ -54,13 +50,6 @@ def outcome(found: Result | ComineError, job: SmallJob, expected: bytes) -> None
         require(packed(found) == expected, "the result is not that of the rows of all parties")
 
 
-def clear(error: ComineError) -> None:
-    """One sentence, with a code that has a page, which is not that of a fault of comine."""
-    require((_PAGES / f"{error.code}.md").exists(), f"{error.code} has no page")
-    require(error.message and "\n" not in error.message, f"not one sentence: {error.message!r}")
-    require(not isinstance(error, InternalError), f"a fault of comine: {error.message}")
-
-
 def guilty(error: ComineError, faults: Sequence[Fault]) -> None:
     """Where all that goes wrong does so at one party, no other is blamed."""
     places = {fault.place for fault in faults}
@@ -69,10 +58,11 @@ def guilty(error: ComineError, faults: Sequence[Fault]) -> None:
         require(named, f"{error.party} is blamed for what went wrong at {places}: {error.message}")
 
 
-def may_not_go_on(error: ComineError) -> None:
-    """Another attempt may fail only where a party says that the job cannot go on."""
+def may_not_go_on(error: ComineError, world: World) -> None:
+    """Another attempt may fail only where a party says that the job cannot go on, or has damaged files of its own."""
     clear(error)
-    require(isinstance(error, UnexpectedMessage), f"although all is well, the job cannot go on: {error.message}")
+    says_so = isinstance(error, UnexpectedMessage) or (world.damaged and isinstance(error, ConfigurationError))
+    require(says_so, f"although all is well, the job cannot go on: {error.message}")
 
 
 async def settled(world: World, within_s: float) -> None:
@@ -91,27 +81,30 @@ def _busy(world: World, party: str) -> str:
     return " ".join((*running, *open_))
 
 
-def all_nodes(world: World, job: SmallJob) -> None:
-    """What the nodes have written, and what they have left behind."""
+def all_nodes(world: World, job: SmallJob, faults: Sequence[Fault]) -> None:
+    """What the nodes have sent and written, and what they have left behind."""
     require(not world.loop.faults, f"nobody has caught {world.loop.faults[:1]}")
-    declared = {each.label for each in statement(job.spec).declared}
+    world.transcripts.check(statement(job.spec).declared)
     for party in PARTIES:
         for line in map(json.loads, world.logs[party].getvalue().splitlines()):
             require(line["event"] not in _SERIOUS, f"{party}: {line}")
-        _disclosed(world.folder / party / "audit.log", declared, party)
         _charged(world.folder / party / "node.db", party)
         left = [path.name for path in (world.folder / party).rglob("*.new")]
         require(not left, f"{party} has left {left}")
+    _logs(world, faults)
 
 
-def _disclosed(log: Path, declared: set[str], party: str) -> None:
-    for raw in log.read_bytes().splitlines():
-        try:
-            entry: dict[str, Any] = json.loads(raw)
-        except ValueError:
-            continue  # torn by a loss of power, which the log says itself
-        for label in entry.get("labels", ()):
-            require(label in declared, f"{party} has opened {label!r}, of which the statement says nothing")
+def _logs(world: World, faults: Sequence[Fault]) -> None:
+    """The audit logs of all nodes verify, by themselves and against each other."""
+    trust = world.template.hub.trust
+    checked = [check_log(world.folder / party / "audit.log", trust) for party in PARTIES]
+    found, findings = journals(checked)
+    findings = [each for log in checked for each in log.findings] + findings + compare(found)
+    if any(fault.kind == "flip" for fault in faults):
+        return  # accounts of what was flipped differ, and who wrote them is not to blame
+    set_wrong = {fault.place for fault in faults if fault.kind == "clock"}
+    wrong = [each for each in findings if each.file.parent.name not in {*world.damaged, *set_wrong}]
+    require(not wrong, "; ".join(map(str, wrong[:2])))
 
 
 def _charged(database: Path, party: str) -> None:

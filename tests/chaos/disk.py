@@ -2,7 +2,7 @@
 
 Nodes write real files, by SQLite and by themselves; this counts what makes a write last, and can let the process die
 there. What such a write has not made last yet may then be missing from its end: of the write-ahead log of a database,
-or of any other file. The kernel's own order of writes within a file is not simulated, nor are bits that flip on a disk.
+or of any other file. A bit of a file may flip. The kernel's own order of writes within a file is not simulated.
 """
 
 from __future__ import annotations
@@ -77,6 +77,15 @@ class Disk:
         if self._image.exists():
             self.folder.rename(self.folder.with_name(f"{self.folder.name}.dead{self.writes}"))
             self._image.rename(self.folder)
+
+    def rot(self) -> str:
+        """Flips a bit of a file of a machine that is down; which file."""
+        files = [path for path in sorted(self.folder.rglob("*")) if path.is_file() and path.suffix != ".lock"]
+        path = self.random.choice([path for path in files if path.stat().st_size])
+        content = bytearray(path.read_bytes())
+        content[self.random.randrange(len(content))] ^= 1 << self.random.randrange(8)
+        path.write_bytes(content)
+        return str(path.relative_to(self.folder))
 
     @property
     def _image(self) -> Path:

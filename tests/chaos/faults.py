@@ -7,11 +7,13 @@ import random
 import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Final
 
 from link.core import Receiver, Transport
 from link.transports.faulty import FaultyTransport, Schedule
 from protos.v1.link_pb2 import Frame
+from tests.chaos.demands import knows_less, names, require
 from tests.chaos.disk import DISKS
 from tests.chaos.kinds import PARTIES
 from tests.chaos.network import RELAY
@@ -23,6 +25,7 @@ KINDS: Final = {
     "power": "the machine loses power, perhaps in the midst of a write, and is started again",
     "write": "the process dies at a write to the disk, and is started again",
     "backup": "the process is killed, and started again over an older copy of its files",
+    "rot": "the process is killed, and started again over its files, in one of which a bit has flipped",
     "hang": "the process stands still, and goes on",
     "cut": "nothing gets through between two",
     "break": "all connections over the machine break",
@@ -78,13 +81,16 @@ def draw(seed: int, usual_s: float, *, relayed: Sequence[str]) -> tuple[Fault, .
 
 
 def _one(chance: random.Random, usual_s: float, relayed: Sequence[str]) -> Fault:
-    kind = chance.choice([kind for kind in KINDS if kind != "relay" or relayed])
+    kind = chance.choice([kind for kind in KINDS if kind != "rot" and (kind != "relay" or relayed)])
     names = PARTIES if kind in _AT_NODES or chance.random() < 0.75 else (COORDINATOR,)
     place = RELAY if kind == "relay" else chance.choice(names)
     other = chance.choice([name for name in (*PARTIES, COORDINATOR) if name != place]) if kind == "cut" else ""
     at_s = chance.uniform(0, 1.2 * usual_s)
     lasts_s = 10 ** chance.uniform(-1.5, 1.6)
-    return Fault(kind, place, at_s, lasts_s, chance.random(), other)
+    size = chance.random()
+    if kind == "kill" and place in PARTIES and size < 0.6:
+        kind = "rot"  # drawn so that it changes the meaning of no other seed
+    return Fault(kind, place, at_s, lasts_s, size, other)
 
 
 async def happen(fault: Fault, world: World) -> None:
@@ -98,6 +104,8 @@ async def happen(fault: Fault, world: World) -> None:
             await _die_at_write(fault, world)
         case "backup":
             await _restore(fault, world)
+        case "rot":
+            await _rot(fault, world)
         case "hang":
             if world.runs(fault.place):
                 world.stop(fault.place)
@@ -160,8 +168,7 @@ async def _restore(fault: Fault, world: World) -> None:
     world.crash(fault.place)
     DISKS[fault.place].find()
     state, what = world.folder / fault.place, _OLDER[int(1000 * fault.size) % 3]
-    right = world.folder / f"{fault.place}.right{fault.at_s}"
-    shutil.copytree(state, right)
+    right = _kept_right(fault, world)
     if what:
         for path in state.glob(f"{what}*"):
             path.unlink()
@@ -171,11 +178,59 @@ async def _restore(fault: Fault, world: World) -> None:
         shutil.rmtree(state)
         shutil.copytree(copy, state)
     world.say(f"{fault.place} has an older {what or 'state folder'}")
+    if what and knows_less(state, right):
+        await _found_out(fault, world, what)
+    else:
+        await _started(fault, world, what)
+
+
+async def _rot(fault: Fault, world: World) -> None:
+    if not world.runs(fault.place):
+        return
+    world.crash(fault.place)
+    DISKS[fault.place].find()
+    _kept_right(fault, world)
+    what = DISKS[fault.place].rot()
+    world.say(f"a bit of {what} of {fault.place} has flipped")
+    await _started(fault, world, what)
+
+
+def _kept_right(fault: Fault, world: World) -> Path:
+    """A copy of the files of a machine that is down, which are as they must be."""
+    right = world.folder / f"{fault.place}.right{fault.at_s}"
+    shutil.copytree(world.folder / fault.place, right)
+    return right
+
+
+async def _started(fault: Fault, world: World, what: str) -> bool:
+    """A node starts over files that are not as it has left them, or gets them back; whether it did the former."""
+    world.damaged[fault.place] = what
     await asyncio.sleep(fault.lasts_s)
-    if await bring_up(fault.place, world) is not None and not world.runs(fault.place):
-        shutil.rmtree(state)
-        shutil.copytree(right, state)
-        world.say(f"{fault.place} has its files again")
+    if world.runs(fault.place):
+        return True
+    problem = await world.start(fault.place)
+    if problem is None or world.runs(fault.place):
+        return problem is None
+    names(problem, what)
+    bring_back(world, fault.place)
+    return False
+
+
+async def _found_out(fault: Fault, world: World, what: str) -> None:
+    """Where one of two files that belong together is older, the node gives it what it lacks, or does not start."""
+    before = len(world.logs[fault.place].getvalue())
+    if await _started(fault, world, what):
+        said = world.logs[fault.place].getvalue()[before:]
+        require("history restored" in said, f"{fault.place} does not notice that its {what} is older than the rest")
+
+
+def bring_back(world: World, party: str) -> None:
+    """Gives a node that is down the files that it had before the first fault that touched them."""
+    (right, *_) = sorted(world.folder.glob(f"{party}.right*"), key=lambda path: float(path.name.partition("right")[2]))
+    shutil.rmtree(world.folder / party)
+    shutil.copytree(right, world.folder / party)
+    world.damaged.pop(party, None)
+    world.say(f"{party} has its files again")
 
 
 async def bring_up(place: str, world: World) -> object:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import random
-import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -14,7 +13,8 @@ from jobs.results.result import Result
 from jobs.resumption import hindrance
 from link.errors import ComineError
 from tests.chaos import checks
-from tests.chaos.faults import Fault, between, bring_up, cure, draw, happen
+from tests.chaos.demands import require
+from tests.chaos.faults import Fault, between, bring_back, bring_up, cure, draw, happen
 from tests.chaos.kinds import PARTIES, SmallJob
 from tests.chaos.world import Template, World
 
@@ -99,7 +99,7 @@ async def _scenario(world: World, job: SmallJob, expected: bytes, faults: Sequen
     outcome = await world.run(job.spec)
     end[0] = outcome.code if isinstance(outcome, ComineError) else "result"
     world.say(f"the job ends with {outcome.message if isinstance(outcome, ComineError) else outcome!r}")
-    checks.require(world.loop.now - begun <= END_S, f"the job took {world.loop.now - begun:.0f} s")
+    require(world.loop.now - begun <= END_S, f"the job took {world.loop.now - begun:.0f} s")
     checks.outcome(outcome, job, expected)
     if isinstance(outcome, ComineError):
         checks.guilty(outcome, faults)
@@ -116,20 +116,17 @@ async def _scenario(world: World, job: SmallJob, expected: bytes, faults: Sequen
     if isinstance(outcome, ComineError):
         await _once_more(world, job, expected)
         await checks.settled(world, SETTLE_S)
-    checks.all_nodes(world, job)
+    checks.all_nodes(world, job, faults)
 
 
 async def _running_again(world: World, party: str) -> None:
     if world.runs(party) and world.nodes[party].server is not None:
         return
     problem = await bring_up(party, world)
-    rights = sorted(world.folder.glob(f"{party}.right*"))
-    if problem is not None and rights:
-        shutil.rmtree(world.folder / party)
-        shutil.copytree(rights[0], world.folder / party)
-        world.say(f"{party} has its files again")
+    if problem is not None and any(world.folder.glob(f"{party}.right*")):
+        bring_back(world, party)
         problem = await bring_up(party, world)
-    checks.require(problem is None, f"{party} does not start although all is well: {problem}")
+    require(problem is None, f"{party} does not start although all is well: {problem}")
 
 
 async def _once_more(world: World, job: SmallJob, expected: bytes) -> None:
@@ -145,10 +142,10 @@ async def _once_more(world: World, job: SmallJob, expected: bytes) -> None:
             again = await world.resume(folder)
             if isinstance(again, ComineError):
                 world.say(f"the attempt ends with {again.code} {again.message}")
-                checks.may_not_go_on(again)
+                checks.may_not_go_on(again, world)
             await checks.settled(world, SETTLE_S)
     if not isinstance(again, Result):
         again = await world.run(job.spec)
-    checks.require(isinstance(again, Result), f"although all is well, the job fails: {again!r}")
+    require(isinstance(again, Result), f"although all is well, the job fails: {again!r}")
     checks.outcome(again, job, expected)
     world.say("the job has its result")

@@ -44,6 +44,7 @@ from tests.chaos.kinds import PARTIES, SmallJob, small_jobs
 from tests.chaos.loop import Loop
 from tests.chaos.machines import Machine, Process
 from tests.chaos.network import Channel, Network, Server
+from tests.chaos.transcripts import Transcripts
 from tests.remembered import remember_groups_work
 
 COORDINATOR: Final = "hub"
@@ -175,6 +176,8 @@ class World:
         trace: What has happened, for people; a seed gives the same one every time.
         faults_last: Whether frames still meet faults.
         between: What stands between a party's jobs and their streams.
+        transcripts: Of all sessions.
+        damaged: By party whose files are not as it has left them, which: "" where that is the whole folder.
     """
 
     template: Template
@@ -190,6 +193,8 @@ class World:
     trace: list[str] = field(default_factory=list)
     faults_last: bool = True
     between: Callable[[str, Transport], Transport] = lambda party, transport: transport
+    transcripts: Transcripts = field(default_factory=Transcripts)
+    damaged: dict[str, str] = field(default_factory=dict)
     _random: Randomness | None = None
     _drawn: int = 0
 
@@ -254,7 +259,7 @@ class World:
                 self.nodes[party] = node
                 self.all_nodes.append(node)
                 link_open = node.link.open
-                node.link.open = lambda *given: self.between(party, link_open(*given))  # type: ignore
+                node.link.open = lambda *given: self.transcripts.of(self.between(party, link_open(*given)))  # type: ignore
                 await node.start()
             except ComineError as error:
                 process.dead = True

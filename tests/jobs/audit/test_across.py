@@ -6,7 +6,7 @@ import json
 import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 
@@ -119,6 +119,20 @@ def test_a_job_written_twice(original: tuple[World, bytes], tmp_path: Path):
     (finding,) = beside(world, path)
     assert finding.file == path
     assert "two entries 'session-began'" in finding.what
+
+
+@pytest.mark.parametrize(("state", "number"), [("cancelled", 0), ("succeeded", 1)])
+def test_another_attempt_may_end_before_it_has_begun(
+    original: tuple[World, bytes], tmp_path: Path, state: Literal["cancelled", "succeeded"], number: int
+):
+    """An end after an end is one of another attempt, but not where the job had succeeded."""
+    world, job = original
+    end = Ended(job=job, state=state)
+    path = rewritten(world, tmp_path, lambda event: end if isinstance(event, Ended) and event.job == job else event)
+    AuditLog.open(path, world.identities["south"]).append(Ended(job=job, state="cancelled"))
+    findings = beside(world, path)
+    assert len(findings) == number
+    assert all("two entries 'ended'" in finding.what for finding in findings)
 
 
 def test_another_approval_than_was_shown(original: tuple[World, bytes], tmp_path: Path):
