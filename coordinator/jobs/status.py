@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import datetime as dt
 from collections.abc import Mapping
+from contextlib import AsyncExitStack
 from typing import Any, Final, NamedTuple
 
 from coordinator.jobs.client import PartyClient
@@ -15,8 +17,9 @@ from jobs.documents.job_status import JobDocument, JobError, JobLine, JobList, P
 from link.errors import ComineError
 from link.files.printable import one_line
 from link.pki.identity import Identity
-from protos.v1.control_pb2 import Approval, JobEvent, Release
+from protos.v1.control_pb2 import APPROVED, Approval, JobEvent, Release
 
+_ASKED: Final = 64  # of the jobs of a list that wait, the newest
 _OPEN: Final = frozenset({"awaiting-approval", "approved", "running", "releasing"})
 
 
@@ -99,11 +102,42 @@ def job_list(store: Store) -> JobList:
                 created=_when(record.created),
                 driven=not job.over and folder.driven,
                 waits_for=[] if job.over else list(job.waits_for),
+                turns={},
                 error=_error(job),
                 parties=list(job.parties),
             )
         )
     return JobList(schema="comine.jobs/1", jobs=lines, unreadable=unreadable)
+
+
+async def with_turns(found: JobList, identity: Identity, addresses: Mapping[str, str]) -> JobList:
+    """A list with what parties say of the turns for which jobs wait; each is asked for a few seconds at most.
+
+    Args:
+        found: The list.
+        identity: The coordinator.
+        addresses: HOST:PORT of every party that can be asked.
+    """
+    waiting = [line for line in found.jobs if line.state == "approved"][:_ASKED]
+    async with AsyncExitStack() as stack:
+        clients = dict[str, PartyClient]()
+        for party in sorted({party for line in waiting for party in line.parties} & addresses.keys()):
+            clients[party] = await stack.enter_async_context(PartyClient(identity, party, addresses[party]))
+
+        async def ask(job_id: str, party: str) -> str:
+            with contextlib.suppress(ComineError):
+                event = await clients[party].look(bytes.fromhex(job_id))
+                return one_line(event.step) if event.state == APPROVED else ""
+            return ""
+
+        async def asked(line: JobLine) -> JobLine:
+            parties = [party for party in line.parties if party in clients]
+            said = await asyncio.gather(*(ask(line.job_id, party) for party in parties))
+            turns = {party: step for party, step in zip(parties, said, strict=True) if step}
+            return line.model_copy(update={"turns": turns})
+
+        lines = dict(zip((line.job_id for line in waiting), await asyncio.gather(*map(asked, waiting)), strict=True))
+    return found.model_copy(update={"jobs": [lines.get(line.job_id, line) for line in found.jobs]})
 
 
 def as_data(document: JobDocument | JobList) -> dict[str, Any]:

@@ -80,6 +80,9 @@ class JobLine(Part):
     created: str = Field(description=_TIME)
     driven: bool
     waits_for: list[str]
+    turns: dict[str, str] = Field(
+        description="By party whose turn the job waits for, what the party says now, with the job's place in its queue."
+    )
     error: JobError | None
     parties: list[str]
 

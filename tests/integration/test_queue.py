@@ -11,6 +11,8 @@ import pytest
 
 from coordinator.jobs.client import PartyClient
 from coordinator.jobs.runner import run_job
+from coordinator.jobs.status import job_list, with_turns
+from coordinator.jobs.store import Store
 from jobs.results.result import Result
 from link.errors import JobCancelled
 from protos.v1 import control_pb2 as control
@@ -76,11 +78,12 @@ def test_a_job_that_waits_can_be_cancelled_expires_and_outlives_a_restart(tmp_pa
         async with running(tmp_path, party=ONE) as nodes:
             release = hold(nodes.nodes["north"])
             me = hub(nodes)
-            first = asyncio.create_task(run_job(weekly(deadline="100s"), me, nodes.addresses))
+            store = Store(tmp_path / "jobs")
+            first = asyncio.create_task(run_job(weekly(deadline="100s"), me, nodes.addresses, store=store))
             east = PartyClient(me, "east", nodes.addresses["east"])
             while nodes.nodes["east"].host.running < 1:  # noqa: ASYNC110 - nobody tells
                 await asyncio.sleep(0.02)
-            cancelled = asyncio.create_task(run_job(weekly(), me, nodes.addresses))
+            cancelled = asyncio.create_task(run_job(weekly(), me, nodes.addresses, store=store))
             expiring = asyncio.create_task(run_job(weekly(), me, nodes.addresses))
             (before,) = [job.id for job in nodes.nodes["east"].host.jobs if job.state == control.RUNNING]
             while len(list(nodes.nodes["east"].host.jobs)) < 3:  # noqa: ASYNC110
@@ -91,6 +94,9 @@ def test_a_job_that_waits_can_be_cancelled_expires_and_outlives_a_restart(tmp_pa
                     assert event.state == control.APPROVED
                     assert event.HasField("approval")
                     assert "at east: place " in event.step
+            (line, runs) = (await with_turns(job_list(store), me, nodes.addresses)).jobs
+            assert line.turns["east"] in {f"waits for its turn at east: place {place}" for place in (1, 2)}
+            assert not runs.turns
             cancelled.cancel()
             with pytest.raises((asyncio.CancelledError, JobCancelled)):
                 await cancelled

@@ -100,14 +100,20 @@ def status(job: JobId, federation: FederationFile = HERE, as_json: AsJson = Fals
 def list_(federation: FederationFile = HERE, as_json: AsJson = False) -> None:
     """List the coordinator's jobs, newest first."""
     from coordinator.cli.terminal.console import note, write_json, write_table
-    from coordinator.jobs.status import as_data, job_list
+    from coordinator.interrupt import run_interruptibly
+    from coordinator.jobs.status import as_data, job_list, with_turns
     from coordinator.jobs.store import Store
-    from coordinator.member import read_federation
+    from coordinator.member import load_federation, read_federation
+    from link.errors import ComineError
     from link.files.printable import one_line
 
     store = Store.of(read_federation(federation))
     _take_up(store.jobs(), federation)
     found = job_list(store)
+    if any(line.state == "approved" for line in found.jobs):
+        with contextlib.suppress(ComineError):  # jobs are listed also where the certificate has expired
+            known, identity = load_federation(federation)
+            found = run_interruptibly(with_turns(found, identity, known.addresses))
     for path in found.unreadable:
         note(f"{path} cannot be read as a job; move it away")
     if as_json:
@@ -120,7 +126,7 @@ def list_(federation: FederationFile = HERE, as_json: AsJson = False) -> None:
             one_line(line.name),
             line.task,
             line.state,
-            line.error.code if line.error is not None else ", ".join(line.waits_for),
+            line.error.code if line.error is not None else ", ".join(line.turns.values() or line.waits_for),
         ]
         for line in found.jobs
     ]
