@@ -12,7 +12,7 @@ from typing import Final
 
 from jobs.kinds.registry import kind_of
 from jobs.spec.job import JobSpec
-from link.errors import DeadlineExceeded, InputDataError, JobCancelled, PeerError, ResourceError
+from link.errors import CancelledByOwner, DeadlineExceeded, InputDataError, JobCancelled, PeerError, ResourceError
 from link.steps import MAX_ATTEMPTS
 
 _LOST: Final = frozenset(
@@ -40,6 +40,8 @@ def hindrance(spec: JobSpec, error_code: str, attempts: int) -> str:
     """
     if not goes_on(spec):
         return "jobs of its kind keep nothing to go on from"
+    if error_code == CancelledByOwner.code:
+        return "the people of a party have cancelled it for good"
     if not lost(error_code):
         return "only a job that lost a party, its data or its disk, was cancelled or met its deadline can go on"
     if attempts >= MAX_ATTEMPTS:

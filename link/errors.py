@@ -16,6 +16,7 @@ ComineError
 │   ├── LimitExceeded          40   a peer sent more than the protocol allows
 │   └── UndeclaredDisclosure   40   something would leave that the statement does not declare
 ├── JobCancelled               50   somebody cancelled the job
+│   └── CancelledByOwner       50   the people of a party cancelled it there, for good
 ├── DeadlineExceeded           60   a wait ended without the awaited message
 └── InternalError              70   a fault in comine itself
 
@@ -183,6 +184,12 @@ class JobCancelled(ComineError):
     code = "E500"
     exit_code = 50
     about_peers = True
+
+
+class CancelledByOwner(JobCancelled):
+    """The people of a party cancelled the job at their node; it does not go on in another attempt."""
+
+    code = "E501"
 
 
 class DeadlineExceeded(ComineError):

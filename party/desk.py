@@ -12,12 +12,13 @@ from typing import Any, Final
 
 from jobs.audit.log import AuditLog
 from jobs.federation import Federation
-from link.errors import ComineError, UsageError
+from link.errors import ComineError, PeerError, UsageError
 from party.config import AUDIT_LOG, PartyConfig
 from party.data.shared_sources import alike
 from party.identity import check_identity
 from party.jobs.alignments import FOLDER, Alignments
 from party.jobs.estimate import local_plan
+from party.jobs.job import ENDS
 from party.jobs.queue_note import FILE as QUEUE_NOTE
 from party.jobs.queue_note import noted
 from party.policy.consent import POLICY, Consent, spec_of
@@ -35,6 +36,8 @@ from party.status import status
 from protos.v1.control_pb2 import APPROVED, AWAITING_APPROVAL, RELEASING, RUNNING
 
 MOST_WORDS: Final = 200  # characters of a name or a reason
+ANSWER_S: Final = 60.0  # for which a running node may take to do what people ask of it
+LOOK_S: Final = 0.1
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +69,7 @@ class Desk:
             for record in self.store.within([RUNNING, RELEASING, APPROVED, AWAITING_APPROVAL])
             if record.state in (RUNNING, RELEASING) or record.expiry > now
         ]
-        return status(self.config.party.name, records, noted(state / QUEUE_NOTE), now, runs=is_locked(state / FILE))
+        return status(self.config.party.name, records, noted(state / QUEUE_NOTE), now, runs=self.runs)
 
     def shown(self, record: Record) -> dict[str, Any]:
         """All that a person needs to decide on a job, by the schema `comine.proposal/1`."""
@@ -94,6 +97,36 @@ class Desk:
                 consent.approve(record, by, schedule)
             else:
                 consent.deny(record, by, reason)
+
+    @property
+    def runs(self) -> bool:
+        """Whether the node runs."""
+        return is_locked(self.config.party.state_dir / FILE)
+
+    def cancel(self, record: Record, by: str, reason: str) -> Record:
+        """Ends a job that was approved or runs, for good.
+
+        Args:
+            record: The job.
+            by: Who ends it, as `person` lets them be called.
+            reason: Why, which all others are told.
+
+        Returns:
+            The job; once it has ended, where the node runs. It may have succeeded before.
+
+        Raises:
+            ComineError: The job cannot be ended any more; or its node does not do so in time.
+            UsageError: The reason has no words, or too many.
+        """
+        check_words("the reason", reason)
+        with self.consent() as consent:
+            consent.cancel(record, by, reason)
+        until, name = time.monotonic() + ANSWER_S, self.config.party.name
+        while (present := self.store.get(record.job_id) or record).state not in ENDS and self.runs:
+            if time.monotonic() > until:
+                raise PeerError(f"{name} has not ended the job within {ANSWER_S:.0f} s; see its log", party=name)
+            time.sleep(LOOK_S)
+        return present
 
     @contextmanager
     def consent(self) -> Iterator[Consent]:

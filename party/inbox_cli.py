@@ -47,7 +47,7 @@ def inbox(
     with at_desk(party_toml) as desk:
         contents = desk.inbox(all_jobs=all_jobs)
     ruled = is_terminal()
-    _write(
+    write(
         contents,
         as_json,
         lambda: list_text(contents, ruled=ruled) + (standing_text(contents["standing"]) if ruled else ""),
@@ -61,7 +61,7 @@ def status(party_toml: File, as_json: AsJson = False) -> None:
 
     with at_desk(party_toml) as desk:
         contents = desk.status()
-    _write(contents, as_json, lambda: status_text(contents))
+    write(contents, as_json, lambda: status_text(contents))
 
 
 def show(party_toml: FileBeforeId, job: JobId, detail: Detail = False, as_json: AsJson = False) -> None:
@@ -72,7 +72,7 @@ def show(party_toml: FileBeforeId, job: JobId, detail: Detail = False, as_json: 
 
     with at_desk(party_toml) as desk:
         contents = desk.shown(find(desk.store, job))
-    _write(contents, as_json, lambda: show_text(contents, str(party_toml), detail=detail))
+    write(contents, as_json, lambda: show_text(contents, str(party_toml), detail=detail))
 
 
 def approve(
@@ -119,7 +119,7 @@ def revoke_approval(
             consent.revoke(found.terms.id, who)
         (shown,) = in_advance([each for each in desk.store.standings() if each.terms.id == found.terms.id], time.time())
     contents = {"schema": "comine.standing/1", "party": desk.config.party.name, "standing": shown}
-    _write(contents, as_json, lambda: f"nothing more is approved in advance of job {shown['job_id']}\n")
+    write(contents, as_json, lambda: f"nothing more is approved in advance of job {shown['job_id']}\n")
 
 
 def deny(
@@ -149,13 +149,12 @@ def budget(
     database = config.party.state_dir / FILE
     with contextlib.closing(Ledger.open_beside(database, database)) as ledger:
         shown = budget(config, ledger, dataset, time.time())
-    _write(shown.model_dump(mode="json", by_alias=True), as_json, lambda: budget_text(shown))
+    write(shown.model_dump(mode="json", by_alias=True), as_json, lambda: budget_text(shown))
 
 
 def _decide(
     party_toml: Path, job: str, by: str, yes: bool, as_json: bool, reason: str | None, schedule: Schedule | None = None
 ) -> None:
-    from link.errors import JobCancelled
     from party.desk import at_desk, check_words, person
     from party.policy.inbox import find, listed
     from party.policy.inbox_text import SHORT, harmless, summary_text
@@ -170,12 +169,24 @@ def _decide(
         question = f"{verb} job {record.job_id.hex()[:SHORT]} of {record.coordinator} on {record.dataset}{more}?"
         if not yes and is_terminal():
             typer.echo(summary_text(desk.shown(record)), err=True, nl=False)
-            if not typer.confirm(harmless(question), err=True):
-                raise JobCancelled("nothing was decided")
+        confirm(question, yes)
         desk.decide(record, who, reason=reason, schedule=schedule)
         contents = listed(desk.config.party.name, [desk.store.get(record.job_id) or record], time.time())
     shown = contents["jobs"][0]
-    _write(contents, as_json, lambda: f"job {shown['job_id']} is {shown['state']} by {harmless(shown['decided_by'])}\n")
+    write(contents, as_json, lambda: f"job {shown['job_id']} is {shown['state']} by {harmless(shown['decided_by'])}\n")
+
+
+def confirm(question: str, yes: bool) -> None:
+    """Asks a person at a terminal once more, unless they said yes beforehand.
+
+    Raises:
+        JobCancelled: They say no.
+    """
+    from link.errors import JobCancelled
+    from party.policy.inbox_text import harmless
+
+    if not yes and is_terminal() and not typer.confirm(harmless(question), err=True):
+        raise JobCancelled("nothing was decided")
 
 
 def is_terminal() -> bool:
@@ -185,7 +196,8 @@ def is_terminal() -> bool:
     return sys.stdin.isatty() and sys.stdout.isatty()
 
 
-def _write(contents: dict[str, Any], as_json: bool, text: Any) -> None:
+def write(contents: dict[str, Any], as_json: bool, text: Any) -> None:
+    """Prints what a command has found, as JSON or as text."""
     import json
 
     typer.echo(json.dumps(contents, indent=2, ensure_ascii=False) if as_json else text(), nl=as_json)

@@ -6,8 +6,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from link.files.quantities import size
+from party.jobs.queue_note import Running
 from party.policy.inbox import clock, state_of
-from party.policy.inbox_text import SHORT, columns
+from party.policy.inbox_text import SHORT, columns, harmless
 from party.state.store import Record
 
 
@@ -15,6 +16,8 @@ def status(
     party: str, records: Sequence[Record], noted: Mapping[str, Mapping[str, Any]], now: float, *, runs: bool
 ) -> dict[str, Any]:
     """The jobs that have not ended as JSON values, by the schema `comine.status/1`: those that run, then by place.
+
+    Of those that run there is how far they are: steps, bytes and times, nothing of the data.
 
     Args:
         party: Whose node it is.
@@ -42,8 +45,22 @@ def _job(record: Record, noted: Mapping[str, Any], now: float) -> dict[str, Any]
         "state": state_of(record, now),
         "place": place,
         "memory_bytes": noted.get("memory") or None,
+        "running": _running(noted.get("running")),
         "received": clock(record.received),
         "expires": clock(record.expiry),
+    }
+
+
+def _running(noted: Running | None) -> dict[str, Any] | None:
+    if noted is None:
+        return None
+    return {
+        "step": noted.step or None,
+        "done": noted.done,
+        "total": noted.total,
+        "since": clock(noted.since),
+        "deadline": clock(noted.deadline),
+        "peers": {peer: {"bytes_sent": sent, "bytes_received": got} for peer, (sent, got) in noted.peers.items()},
     }
 
 
@@ -72,3 +89,17 @@ def _lines(contents: Mapping[str, Any]) -> Iterator[str]:
                 ),
             ]
         )
+    for job in jobs:
+        if job["running"] is not None:
+            yield ""
+            yield from _progress(job)
+
+
+def _progress(job: Mapping[str, Any]) -> Iterator[str]:
+    running = job["running"]
+    step = harmless(running["step"] or "reads its data")
+    share = f", {running['done']} of {running['total']}" if running["total"] else ""
+    yield f"{job['job_id'][:SHORT]} runs since {running['since']}, until {running['deadline']} at the latest"
+    yield f"  step: {step}{share}"
+    for peer, bytes_ in running["peers"].items():
+        yield f"  {peer}: {size(bytes_['bytes_sent'])} sent, {size(bytes_['bytes_received'])} received"

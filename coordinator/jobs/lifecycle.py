@@ -14,7 +14,15 @@ from enum import Enum, StrEnum
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
-from link.errors import ComineError, DeadlineExceeded, InternalError, JobCancelled, PolicyDenied, from_code
+from link.errors import (
+    CancelledByOwner,
+    ComineError,
+    DeadlineExceeded,
+    InternalError,
+    JobCancelled,
+    PolicyDenied,
+    from_code,
+)
 from link.files.printable import enumeration
 
 PROPOSE_S: Final = 120.0  # for all parties to answer a proposal
@@ -339,6 +347,7 @@ def _end_of(job: Job, problem: Problem) -> State:
     wanted = {
         PolicyDenied.code: State.DENIED,
         JobCancelled.code: State.CANCELLED,
+        CancelledByOwner.code: State.CANCELLED,
         DeadlineExceeded.code: State.EXPIRED,
     }.get(problem.code, State.FAILED)
     return wanted if wanted in MOVES[job.state] else State.FAILED

@@ -232,6 +232,17 @@ class Refused(JobEvent):
         return f"by {self.by}: {self.reason}"
 
 
+class OwnerCancelled(JobEvent):
+    """A person of this party ended a job that was approved or ran; no attempt of it begins here any more."""
+
+    event = "owner-cancelled"
+    by: str = Field(description="Who.")
+    reason: str = Field(description="As the others see it.")
+
+    def __str__(self) -> str:
+        return f"by {self.by}: {self.reason}"
+
+
 class Started(JobEvent):
     """The coordinator started a job and showed the approvals of all parties, which this party has checked."""
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any, Final, Literal
+from typing import Final, Literal
 
 from jobs.audit.events import Ended, Event
 from link.errors import ComineError, DeadlineExceeded, InternalError, JobCancelled, ResourceError, outward
 from party.jobs.context import JobContext
 from party.jobs.job import Job
-from party.state.store import Record
+from party.state.store import Record, early_end
 from protos.v1.control_pb2 import APPROVED, CANCELLED, EXPIRED, FAILED, JobEvent, JobState, Release, ResultHeader
 
 Early = Literal["failed", "cancelled", "expired"]
@@ -28,7 +28,7 @@ def public(job: Job, error: BaseException, me: str) -> ComineError:
         case ComineError():
             return outward(error, me)
         case asyncio.CancelledError():
-            return JobCancelled(job.cancelled_by or f"the job was cancelled at {me}", party=me)
+            return job.cancelled or JobCancelled(f"the job was cancelled at {me}", party=me)
         case TimeoutError():
             return DeadlineExceeded(
                 f"{me} was not done when the job's deadline of {job.spec.job.deadline_s} s had passed; allow more time",
@@ -45,19 +45,9 @@ async def end_record(
 ) -> None:
     """Ends a job that is not in memory, once `before` is recorded."""
     await context.audit.record(*before, Ended.by(record.job_id, WORDS[state], reason))
-    context.store.move(record.job_id, record.state, state, ended(now, reason, context.identity.name))
+    context.store.move(record.job_id, record.state, state, early_end(now, reason, context.identity.name))
     context.notices.ended(record.job_id, record.coordinator, state)
     context.log.warning(f"job {WORDS[state]}", caller=record.coordinator, job=record.job_id.hex(), error=reason)
-
-
-def ended(now: float, error: ComineError, me: str) -> dict[str, Any]:
-    """What the store keeps of an early end, in its columns."""
-    return {
-        "ended": now,
-        "error_code": error.code,
-        "error_message": error.message,
-        "error_party": error.blamed(me),
-    }
 
 
 def present(record: Record) -> JobEvent:

@@ -74,10 +74,12 @@ class Job:
         moving: Held while somebody begins the job, or asks whether it has begun.
         settled: Called once its end is on the disk, where that took more than one try.
         costs: Returns what the job has cost so far.
+        traffic: Returns the bytes sent to each peer and received from it, in the attempt that runs.
+        began: When that attempt began, Unix seconds; 0 where none runs.
         in_session: Returns whether its session has begun, in which something about rows is sent.
         opened: Returns the labels of what its session has opened, once that is over.
         task: The running part; None until the start.
-        cancelled_by: Why the job was cancelled here, for people.
+        cancelled: By what the job was ended here on purpose; None where it was not.
         is_ending: Whether its early end is being recorded, before which nothing may begin.
         attempt: The last that has begun; 0 before the first.
         earlier_release: As what attempts before the one that runs count, of a joint release; a release where unknown.
@@ -90,7 +92,7 @@ class Job:
         self.moving = asyncio.Lock()
         self.settled: Callable[[], None] = lambda: None
         self.task: asyncio.Task[None] | None = None
-        self.cancelled_by = ""
+        self.cancelled: ComineError | None = None
         self.is_ending = False
         self.earlier_release = Earlier.RELEASE
         self.began_after: Mark | None = None
@@ -99,6 +101,8 @@ class Job:
         self.costs: Callable[[], Costs] = lambda: Costs(
             present.bytes_sent, present.bytes_received, present.rounds, present.seconds
         )
+        self.traffic: Callable[[], Mapping[str, tuple[int, int]]] = dict
+        self.began = 0.0
         self.in_session: Callable[[], bool] = lambda: False
         self.opened: Callable[[], frozenset[str]] = frozenset
         self._event = present
@@ -111,6 +115,11 @@ class Job:
     def state(self) -> JobState.ValueType:
         """Where the job stands."""
         return self._event.state
+
+    @property
+    def shown_progress(self) -> tuple[str, int, int]:
+        """The step that watchers see, how far it has come, and of how much."""
+        return self._event.step, self._event.done, self._event.total
 
     @property
     def over(self) -> bool:

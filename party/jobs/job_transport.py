@@ -41,13 +41,18 @@ class JobTransport:
         self._early_bytes: Counter[str] = Counter()
         self._failure: asyncio.Future[ComineError] = asyncio.get_running_loop().create_future()
         self._started = time.monotonic()
-        self._sent = self._received = self._rounds = 0
+        self._sent, self._received = Counter[str](), Counter[str]()  # bytes, by peer
+        self._rounds = 0
         self.aborted = False
         transport.attach(self)
 
     def costs(self) -> Costs:
         """What has passed so far."""
-        return Costs(self._sent, self._received, self._rounds, time.monotonic() - self._started)
+        return Costs(self._sent.total(), self._received.total(), self._rounds, time.monotonic() - self._started)
+
+    def traffic(self) -> dict[str, tuple[int, int]]:
+        """Bytes that have been sent to each peer so far, and received from it."""
+        return {peer: (self._sent[peer], self._received[peer]) for peer in self._parties if peer != self._me}
 
     def attach(self, receiver: Receiver) -> None:
         """Names the session, and hands over what came before it."""
@@ -77,7 +82,7 @@ class JobTransport:
     def deliver(self, peer: str, frame: Frame) -> None:
         """Takes a frame from the transport."""
         size = frame.ByteSize()
-        self._received += size
+        self._received[peer] += size
         self._rounds = max(self._rounds, frame.round)
         if self._receiver is not None:
             self._receiver.deliver(peer, frame)
@@ -103,7 +108,7 @@ class JobTransport:
 
     async def send(self, to: str, frame: Frame) -> None:
         """Hands a frame to the transport."""
-        self._sent += frame.ByteSize()
+        self._sent[to] += frame.ByteSize()
         self.aborted |= frame.type == Abort.DESCRIPTOR.full_name
         await self._transport.send(to, frame)
 

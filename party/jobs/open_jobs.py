@@ -36,6 +36,9 @@ class OpenJobs:
     def __iter__(self) -> Iterator[Job]:
         return iter(list(self._jobs.values()))
 
+    def __len__(self) -> int:
+        return len(self._jobs)
+
     def of(self, job: Job) -> Job:
         """The one object of a job that is open; of one that is not, this."""
         return self._jobs.get(job.id, job)

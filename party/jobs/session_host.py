@@ -31,7 +31,7 @@ from party.jobs.job import Job
 from party.jobs.job_transport import JobTransport
 from party.jobs.open_jobs import OpenJobs
 from party.jobs.progress import check_goes_on
-from party.jobs.queue_note import FILE, QueueNote
+from party.jobs.queue_note import FILE, QueueNote, Running
 from party.jobs.release import Released, fetched, release
 from party.jobs.transitions import Transitions
 from party.jobs.turns import Turns
@@ -53,7 +53,7 @@ from protos.v1.control_pb2 import (
 )
 
 MAX_REASON: Final = 200  # characters of a coordinator's reason for cancelling
-POLL_S: Final = 0.25  # between two looks for decisions of people, while one is awaited
+POLL_S: Final = 0.25  # between two looks for decisions of people, while a job is open
 BACKSTOP_S: Final = 5.0  # after the deadline: the session's own waits have ended by then
 ABORT_S: Final = 2.0  # for which a peer may keep this party from telling that it ends the job
 CANCEL_S: Final = 5.0  # for which a cancelled job may tell its peers and flush
@@ -85,7 +85,7 @@ class SessionHost:
         self._turns = Turns(context.limits, self._me)
         self._forgetting = Forgetting(context.journals, context.log, now)
         self.transitions = Transitions(context, self.jobs, self._turns, self._forgetting, now)
-        self._note = QueueNote(context.results.parent / FILE, self._turns)
+        self._note = QueueNote(context.results.parent / FILE, self._turns, self._progress)
         self._closing = False
 
     @property
@@ -119,15 +119,14 @@ class SessionHost:
         """Takes up the jobs that an earlier process of this node has left; those that ran have failed."""
         store = self.context.store
         for record in store.within((RUNNING, RELEASING)):
-            error = PeerError(
-                f"the node of {self._me} was restarted while the job ran; run the job again", party=self._me
-            )
+            cancelled = store.owner_end(record.job_id, self._me)
+            lost = f"the node of {self._me} was restarted while the job ran; run the job again"
             await end_record(
                 self.context,
                 self.now(),
                 record,
-                FAILED,
-                error,
+                FAILED if cancelled is None else CANCELLED,
+                cancelled or PeerError(lost, party=self._me),
                 *charged(self.context.ledger, record.job_id, record.attempt),
             )
         await self._forgetting.look()
@@ -252,6 +251,8 @@ class SessionHost:
     async def _startable(self, job: Job, attempt: int) -> tuple[Record, bool]:
         """The record of a job that may begin, and whether it has begun before."""
         await self.transitions.notice(job)
+        if (cancelled := await asyncio.to_thread(self.context.store.owner_end, job.id, self._me)) is not None:
+            raise cancelled
         if job.state == AWAITING_APPROVAL:
             raise UnexpectedMessage(f"nobody at {self._me} has approved this job yet", party=self._me)
         if attempt < 1:
@@ -280,7 +281,7 @@ class SessionHost:
         if kind_of(job.spec).is_dealt(job.spec):
             job.dealings = CoordinatorDealings(seed, self._me, job.ask, job.spec.job.deadline_s)
         await asyncio.to_thread(charge_start, context, job, attempt, now)
-        before, job.attempt = job.attempt, attempt
+        before, job.attempt, job.began = job.attempt, attempt, now
         changes: dict[str, Any] = {"started": now, "attempt": attempt}
         if again:  # counted by the policy when it was started first
             changes = {"started": record.started or now, "attempt": attempt, "ended": None}
@@ -313,13 +314,15 @@ class SessionHost:
 
     async def cancel(self, job: Job, reason: str) -> None:
         """Ends a job and tells its peers; does nothing where it has ended."""
+        why = f": {reason[:MAX_REASON]}" if reason else ""
+        await self._cancel(job, JobCancelled(f"the job was cancelled at {self._me}{why}", party=self._me))
+
+    async def _cancel(self, job: Job, cancelled: ComineError) -> None:
         async with job.moving:  # a start that is under way is done then
             pass
         if job.over:
             return
-        why = f": {reason[:MAX_REASON]}" if reason else ""
-        job.cancelled_by = f"the job was cancelled at {self._me}{why}"
-        cancelled = JobCancelled(job.cancelled_by, party=self._me)
+        job.cancelled = job.cancelled or cancelled
         if job.task is None:
             await self.transitions.end(job, CANCELLED, cancelled)
             return
@@ -346,29 +349,42 @@ class SessionHost:
         await asyncio.gather(*self._tasks, return_exceptions=True)
         await self.transitions.close()
 
+    def _progress(self, job_id: bytes) -> Running | None:
+        job = self.jobs.get(job_id)
+        if job is None or job.state not in (RUNNING, RELEASING):
+            return None
+        return Running(*job.shown_progress, job.began, job.began + job.spec.job.deadline_s, job.traffic())
+
     # -- waiting for people and for time -----------------------------------------------------------------------------
     def _admit(self, record: Record, spec: JobSpec) -> Job:
         """Keeps an open job in memory until it ends."""
         job = Job(record.job_id, spec, record.coordinator, present(record), size=len(record.proposal))
         self.keep_open(job, record.expiry)
-        if job.state == AWAITING_APPROVAL and (self._attending is None or self._attending.done()):
-            self._attending = asyncio.create_task(self._attend())
         return job
 
     def keep_open(self, job: Job, expiry: float) -> None:
         """Keeps a job in memory until it ends, or nobody has started it by the end of its proposal."""
         self.jobs.keep(job, expiry, lambda job: self._keep(self._expire(job)))
+        if self._attending is None or self._attending.done():
+            self._attending = asyncio.create_task(self._attend())
 
     async def _attend(self) -> None:
-        """Looks for what people decide by the command line, as long as a job awaits it."""
-        while awaiting := [job for job in self.jobs if job.state == AWAITING_APPROVAL]:
+        """Looks for what people decide by the command line, as long as a job is open."""
+        while len(self.jobs):
             await asyncio.sleep(POLL_S)
             try:
                 if await asyncio.to_thread(self.context.store.changed):
-                    for job in awaiting:
-                        await self.transitions.notice(job)
+                    for job in self.jobs:
+                        await self._notice(job)
             except ComineError as error:
                 self.context.log.error("jobs unreadable", error=error)
+
+    async def _notice(self, job: Job) -> None:
+        await self.transitions.notice(job)
+        if job.over or job.cancelled is not None:
+            return
+        if (cancelled := await asyncio.to_thread(self.context.store.owner_end, job.id, self._me)) is not None:
+            self._keep(self._cancel(job, cancelled))
 
     async def _expire(self, job: Job) -> None:
         await self._forgetting.look()
@@ -414,7 +430,7 @@ class SessionHost:
         except ComineError as error:
             await self.transitions.end(job, FAILED, public(job, error, self._me), error)
             return
-        job.costs, self._transports[job.id] = transport.costs, transport
+        job.costs, job.traffic, self._transports[job.id] = transport.costs, transport.traffic, transport
         try:
             await self._take_part(context, job, attempt, approvals, transport)
         except (Exception, asyncio.CancelledError) as error:

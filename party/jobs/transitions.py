@@ -4,27 +4,31 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Final
 
 from jobs.audit.events import Ended
 from link.errors import ComineError, UnexpectedMessage, from_code
 from party.jobs.context import JobContext
 from party.jobs.end_writer import EndWriter, JobEnd
-from party.jobs.failure import WORDS, ended
+from party.jobs.failure import WORDS
 from party.jobs.forgetting import Forgetting
 from party.jobs.job import Job
 from party.jobs.open_jobs import OpenJobs
 from party.jobs.turns import Turns
 from party.node.uninterrupted import uninterrupted
+from party.state.store import early_end
 from protos.v1.control_pb2 import (
     APPROVED,
     AWAITING_APPROVAL,
+    CANCELLED,
     DENIED,
     SUCCEEDED,
     JobState,
     ResultHeader,
     SignedApproval,
 )
+
+_DECIDED_BY_PEOPLE: Final = (AWAITING_APPROVAL, APPROVED)  # these states, by commands
 
 
 class Transitions:
@@ -62,18 +66,23 @@ class Transitions:
     async def notice(self, job: Job) -> None:
         """Takes note of a person's decision, which was made by the command line."""
         if (
-            job.state != AWAITING_APPROVAL
+            job.state not in _DECIDED_BY_PEOPLE
             or (record := await asyncio.to_thread(self._context.store.get, job.id)) is None
-            or job.state != AWAITING_APPROVAL  # noticed meanwhile
+            or job.state not in _DECIDED_BY_PEOPLE
+            or record.state == job.state  # noticed meanwhile, or nothing was decided
         ):
             return
         if record.state == APPROVED:
             job.move(APPROVED, SignedApproval.FromString(record.approval))
             self._context.log.info("job approved", caller=job.coordinator, job=job.id.hex())
-        elif record.state == DENIED:
-            job.end(DENIED, from_code(record.error_code, record.error_message, party=self._me), self._me)
+        elif record.state in (DENIED, CANCELLED):
+            error = from_code(record.error_code, record.error_message, party=self._me)
+            self._turns.end(job.id, error)
+            job.end(record.state, error, self._me)
             self._jobs.leave(job)
-            self._context.log.info("job denied", caller=job.coordinator, job=job.id.hex())
+            self._context.log.info(
+                "job denied" if record.state == DENIED else "job cancelled", caller=job.coordinator, job=job.id.hex()
+            )
 
     async def move(self, job: Job, state: JobState.ValueType, **changes: Any) -> None:
         """Moves a job on to its next state; the move is made whole, even if its caller is cancelled.
@@ -122,11 +131,11 @@ class Transitions:
         try:
             reporter = error.reporter if isinstance(error, ComineError) else None
             event = Ended.by(job.id, WORDS[state], public, reporter)
-            if not await self._settle(job, state, ended(self._now(), public, self._me), event, public.code):
+            if not await self._settle(job, state, early_end(self._now(), public, self._me), event, public.code):
                 await self.notice(job)  # a person has just decided
                 if job.over:
                     return
-                await self._settle(job, state, ended(self._now(), public, self._me), None, public.code)
+                await self._settle(job, state, early_end(self._now(), public, self._me), None, public.code)
         finally:
             job.is_ending = False
             self._turns.end(job.id, public)

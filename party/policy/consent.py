@@ -14,12 +14,13 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any, Final
 
-from jobs.audit.events import Approved, Ended, Proposed, Refused
+from jobs.audit.events import Approved, Ended, OwnerCancelled, Proposed, Refused
 from jobs.audit.log import AuditLog
 from jobs.audit.standing_events import StandingApproved, StandingRevoked, StandingUsed
 from jobs.consent import approve as signed_approval
 from jobs.consent import read_proposal
 from jobs.proposed import job_from_canonical
+from jobs.resumption import hindrance
 from jobs.spec.job import MAX_SPEC_BYTES, JobSpec
 from link.errors import (
     ComineError,
@@ -35,11 +36,15 @@ from link.pki.identity import Identity, check_own_span, check_span
 from party.policy.judge import Judge
 from party.policy.standing import SLACK_S, Schedule, grant, why_not
 from party.state.standing import Standing
-from party.state.store import Record, Store
+from party.state.store import Record, Store, early_end
 from protos.v1.control_pb2 import (
     APPROVED,
     AWAITING_APPROVAL,
+    CANCELLED,
     DENIED,
+    FAILED,
+    RELEASING,
+    RUNNING,
     JobState,
     Proposal,
     SignedApproval,
@@ -229,6 +234,42 @@ class Consent:
             changes = _denial(denial, by, self.now()) | {"reason": reason}
             self._store.move(record.job_id, AWAITING_APPROVAL, DENIED, changes)
 
+    def cancel(self, record: Record, by: str, reason: str) -> None:
+        """A person ends a job that was approved, runs, or could go on in another attempt.
+
+        One that runs is ended by its node, which looks for that; where the node does not run, at its next start.
+
+        Raises:
+            UsageError: The job is none of these.
+        """
+        event = OwnerCancelled(job=record.job_id, by=by, reason=reason)
+        with self._store.alone():
+            present = self._store.get(record.job_id) or record
+            waits = present.state == APPROVED and present.expiry > self.now()
+            if not (waits or present.state in (RUNNING, RELEASING) or self._goes_on(present)):
+                raise UsageError(
+                    f"the job {record.job_id.hex()[:12]} {_state_text(present)}; only jobs that are approved, run or "
+                    "could be resumed can be cancelled, and one that awaits approval can be denied"
+                )
+            if self._store.owner_end(record.job_id, self._me) is not None:
+                return
+            self._store.follow_owner_ends([event])
+            cancelled = self._store.owner_end(record.job_id, self._me)
+            if waits and cancelled is not None:
+                self._audit.append(event, Ended.by(record.job_id, "cancelled", cancelled))
+                changes = early_end(self.now(), cancelled, self._me)
+                self._store.move(record.job_id, APPROVED, CANCELLED, changes)
+            else:
+                self._audit.append(event)
+
+    def _goes_on(self, record: Record) -> bool:
+        """Whether another attempt of a job may follow the one that has ended."""
+        return (
+            record.state in (FAILED, CANCELLED)
+            and record.expiry > self.now()
+            and not hindrance(spec_of(record), record.error_code, record.attempt)
+        )
+
     @contextmanager
     def _deciding(self, record: Record) -> Iterator[None]:
         """Holds the database while a job is decided that awaits it."""
@@ -268,6 +309,8 @@ def _state_text(record: Record) -> str:
             return "is running"
         case JobState.CANCELLED:
             return "was cancelled"
+        case JobState.AWAITING_APPROVAL:
+            return "awaits approval"
         case _:  # succeeded, failed, expired
             return f"has {JobState.Name(record.state).lower()}"
 

@@ -11,6 +11,7 @@
     heads     how far the databases beside this one had come, according to the audit log
     plans     when each coordinator has asked for plans lately
     standing, standing_uses, clock  what people have approved in advance, the runs that used it, the latest time seen
+    owner_ends  jobs that the party's own people have ended, by whom and why: they do not begin any more
     reloads   for what people have asked the running node to read its files anew, and what it answered
     asked     how many bytes of the audit log each coordinator has brought about lately, by hours, up to that entry
 
@@ -187,13 +188,21 @@ CREATE TABLE journal (
     PRIMARY KEY (job_id, what)
 ) WITHOUT ROWID;
 """
+_FIFTEENTH: Final = """
+CREATE TABLE owner_ends (
+    job BLOB PRIMARY KEY,
+    code TEXT NOT NULL,
+    by TEXT NOT NULL,
+    reason TEXT NOT NULL
+) WITHOUT ROWID;
+"""
 KIND: Final = Kind(
     "job",
     "move it away, and the node makes it again out of its audit log, or bring it back from a copy",
     0x636F6D69,  # "comi"
     (
         *(_FIRST, _SECOND, _THIRD, _FOURTH, _FIFTH, _SIXTH, _SEVENTH, _EIGHTH, _NINTH, _TENTH, _ELEVENTH, _TWELFTH),
-        *(_THIRTEENTH, _FOURTEENTH),
+        *(_THIRTEENTH, _FOURTEENTH, _FIFTEENTH),
     ),
 )
 

@@ -14,12 +14,13 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from link.errors import InputDataError, OverLimit
+from link.errors import ComineError, InputDataError, OverLimit
 from party.jobs.job import MOVES
 from party.policy.policy_input import Earlier
 from party.state.audit_count import Bin
 from party.state.database import Held
 from party.state.heads import Head
+from party.state.owner_ends import OwnerEnds
 from party.state.standing import StandingTables
 from protos.v1.control_pb2 import JobState, SignedProposal
 
@@ -86,6 +87,16 @@ class Record:
         return SignedProposal.FromString(self.proposal)
 
 
+def early_end(now: float, error: ComineError, me: str) -> dict[str, Any]:
+    """What is kept of an early end, in the columns of the table."""
+    return {
+        "ended": now,
+        "error_code": error.code,
+        "error_message": error.message,
+        "error_party": error.blamed(me),
+    }
+
+
 class Reached(NamedTuple):
     """Up to where the database knows what the audit log says.
 
@@ -108,7 +119,7 @@ _COLUMNS: Final = tuple(field.name for field in fields(Record))
 _ALL: Final = f"SELECT {', '.join(_COLUMNS)} FROM jobs"  # noqa: S608  # the names are this module's own
 
 
-class Store(StandingTables):
+class Store(StandingTables, OwnerEnds):
     """The jobs of one party. Calls are short, and may be made from any thread."""
 
     def __init__(self, path: Path, opened: Held) -> None:
@@ -322,6 +333,7 @@ class Store(StandingTables):
             "ORDER BY expiry DESC LIMIT -1 OFFSET ?"
         )
         self._execute(f"DELETE FROM jobs WHERE job_id IN ({old})", now, MOST_UNSTARTED)  # noqa: S608
+        self.forget_owner_ends()
 
     def _ids(self, statement: str, *values: Any) -> list[bytes]:
         return [job_id for (job_id,) in self._read(statement, *values)]

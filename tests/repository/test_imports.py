@@ -18,7 +18,10 @@ LIBRARIES = {  # heavy, or optional
     *("pymysql", "python_calamine", "rbcl", "scipy", "sklearn"),
 }
 COMMANDS = {  # which load what they run
-    *(f"party/{name}.py" for name in ("check", "cli", "inbox_cli", "init", "operations_cli", "reload_cli")),
+    *(
+        f"party/{name}.py"
+        for name in ("check", "cli", "inbox_cli", "init", "operations_cli", "reload_cli", "running_cli")
+    ),
     "relay/cli.py",
     *(str(path.relative_to(ROOT)) for path in (ROOT / "coordinator" / "cli").rglob("*.py")),
     *(f"comine/{name}.py" for name in ("__init__", "__main__", "command", "quickstart/command", "support_bundle")),
