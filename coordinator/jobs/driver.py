@@ -203,7 +203,7 @@ class Driver:
             try:
                 await coroutine
             except ComineError as error:
-                self.error = error
+                self.error = _detached(error)
                 self._events.put_nowait(Ended(Problem(error.code, error.message, error.party)))
             except Exception as error:
                 self.error = error
@@ -350,6 +350,12 @@ class Driver:
         """Tells every party that the job is over, waiting for nobody longer than a moment; who could not be told."""
         told = await asyncio.gather(*(client.cancel(self._record.id, reason) for client in self._clients.values()))
         return tuple(party for party, heard in zip(self._clients, told, strict=True) if not heard)
+
+
+def _detached(error: ComineError) -> ComineError:
+    """An error without the calls that its traceback and its context hold: their sockets would stay open with it."""
+    error.__context__ = None
+    return error.with_traceback(None)
 
 
 def _warm_up() -> None:

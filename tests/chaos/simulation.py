@@ -114,7 +114,7 @@ async def _scenario(world: World, job: SmallJob, expected: bytes, faults: Sequen
         await _running_again(world, party)
     await checks.settled(world, SETTLE_S)
     if isinstance(outcome, ComineError):
-        await _once_more(world, job, expected)
+        await _once_more(world, job, expected, faults)
         await checks.settled(world, SETTLE_S)
     checks.all_nodes(world, job, faults)
 
@@ -129,7 +129,7 @@ async def _running_again(world: World, party: str) -> None:
     require(problem is None, f"{party} does not start although all is well: {problem}")
 
 
-async def _once_more(world: World, job: SmallJob, expected: bytes) -> None:
+async def _once_more(world: World, job: SmallJob, expected: bytes, faults: Sequence[Fault]) -> None:
     """The job goes on, where it can, or is run anew."""
     (folder,) = world.store.jobs()[:1] or (None,)
     again: Result | ComineError | None = None
@@ -142,7 +142,7 @@ async def _once_more(world: World, job: SmallJob, expected: bytes) -> None:
             again = await world.resume(folder)
             if isinstance(again, ComineError):
                 world.say(f"the attempt ends with {again.code} {again.message}")
-                checks.may_not_go_on(again, world)
+                checks.may_not_go_on(again, world, faults)
             await checks.settled(world, SETTLE_S)
     if not isinstance(again, Result):
         again = await world.run(job.spec)

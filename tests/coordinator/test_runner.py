@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import gc
+import weakref
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +13,7 @@ import pytest
 
 from coordinator.jobs import lifecycle
 from coordinator.jobs.runner import run_job
+from coordinator.node_client import NodeClient
 from jobs.kinds.packed_itemsets import digest, pack
 from jobs.loading import job_of
 from jobs.results.result import Result
@@ -194,6 +197,28 @@ def test_parties_of_another_authority_are_not_trusted() -> None:
                 await run_job(SPEC, stranger, made.addresses)
 
     asyncio.run(test())
+
+
+def test_a_job_that_failed_lets_go_of_its_calls_at_once_even_while_its_error_is_held(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A call keeps its connection open, whether or not the channel is closed."""
+    made: list[weakref.ref[Any]] = []
+    call = NodeClient.call
+
+    def noted(client: NodeClient, awaited: Any) -> Any:
+        made.append(weakref.ref(awaited))
+        return call(client, awaited)
+
+    monkeypatch.setattr(NodeClient, "call", noted)
+    gc.disable()
+    try:
+        error, _ = run(south={"refuse": {"Start": PolicyDenied("not today", party="south")}})
+        assert isinstance(error, PolicyDenied)
+        assert made
+        assert not [each for each in made if each() is not None]
+    finally:
+        gc.enable()
 
 
 def test_cancelling_tells_all_parties() -> None:
