@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from functools import cache
 from itertools import combinations
 from typing import Any
 
@@ -82,8 +83,8 @@ def assert_counted(held: Held, **options: Any) -> None:
 
 
 # -- what comes out ----------------------------------------------------------------------------------------------------
-@examples(4, 6, suppress_health_check=[HealthCheck.too_slow])
-@given(held=parties_and_rows(), place=st.integers(0, 4), bound=st.sampled_from([None, 12, 19]))
+@examples(3, 6, suppress_health_check=[HealthCheck.too_slow])
+@given(held=parties_and_rows(most=4), place=st.integers(0, 4), bound=st.sampled_from([None, 12, 19]))
 def test_it_is_the_number_of_what_all_hold(held, place, bound):
     assert_counted(held, merger=tuple(held)[place % len(held)], bound=bound)
 
@@ -129,9 +130,8 @@ def test_a_random_word_meets_a_target_at_most_once_in_2_to_40_runs():
 def test_messages_to_all_others_have_one_distribution_whatever_is_not_common(parties, honest):
     def seen(own: Sequence[bytes]) -> list[Frame]:
         frames: list[Frame] = []
-        for seed in range(2):
-            ended = run(world(parties, honest, own), bound=64, seed=seed, frames=frames)
-            assert {number for number, _ in ended.values()} == {len(COMMON)}
+        ended = run(world(parties, honest, own), bound=64, frames=frames)
+        assert {number for number, _ in ended.values()} == {len(COMMON)}
         return frames
 
     assert_sends_alike(NAMES[honest], map(seen, HONEST[:parties]))
@@ -141,10 +141,10 @@ def test_messages_to_all_others_have_one_distribution_whatever_is_not_common(par
 def test_what_the_merger_collects_shows_no_identifier_of_the_other(own, monkeypatch):
     """One word in each bin of its points, all different and fair, whether the other holds the point or not."""
     found = collected(monkeypatch)
-    for seed in range(4):
+    for seed in range(2):
         run(world(2, 1, own), bound=64, seed=seed)
     words = np.concatenate(found)
-    assert len(np.unique(words)) == len(words) == 4 * 20
+    assert len(np.unique(words)) == len(words) == 2 * 20
     ours = np.array(found)[:, :, 0]  # by run and row; the first five are common
     for some in (ours[:, :5], ours[:, 5:11], ours[:, 11:]):
         assert is_fair(np.unpackbits(np.ascontiguousarray(some).view(np.uint8)))
@@ -162,7 +162,7 @@ def test_shares_of_bits_and_of_the_number_are_uniform_but_for_their_sum(parties,
         return found
 
     monkeypatch.setattr(shared_count, "products", recorded)
-    for seed in range(4):
+    for seed in range(2):
         frames: list[Frame] = []
         run(world(parties, 1, HONEST[0]), seed=seed, frames=frames)
         opened = [Opening.FromString(f.body) for f in frames if f.type == Opening.DESCRIPTOR.full_name]
@@ -178,12 +178,12 @@ def test_shares_of_bits_and_of_the_number_are_uniform_but_for_their_sum(parties,
     shares = {name: np.concatenate([each for who, each in counted if who == name]) for name in NAMES[:parties]}
     total = np.add.reduce(list(shares.values()), dtype=np.uint32)
     assert (total <= 1).all()
-    assert total.sum() == 4 * len(COMMON)
+    assert total.sum() == 2 * len(COMMON)
     for some in combinations(shares.values(), parties - 1):
         for together in (*some, np.add.reduce(some, dtype=np.uint32)):
             assert is_fair(np.unpackbits(together.view(np.uint8)))
             assert len(np.unique(together)) > 0.99 * len(together)
-    assert all(len({values[name] for values in openings}) == 4 for name in NAMES[:parties])
+    assert all(len({values[name] for values in openings}) == 2 for name in NAMES[:parties])
 
 
 def test_two_runs_on_the_same_rows_share_nothing():
@@ -248,6 +248,13 @@ def run_faulty(held: Held, rewrite: Rewrite = lambda frame: frame, crash: tuple[
 FEW = world(3, 1, HONEST[0])
 
 
+@cache
+def undisturbed() -> tuple[dict[str, Any], Mapping[str, int]]:
+    """How it ends where nothing happens, and how many frames each party sends."""
+    outcome, hub = run_faulty(FEW)
+    return outcome, hub.sent
+
+
 @pytest.mark.parametrize(
     ("kind", "sender", "receiver", "change"),
     crossed(
@@ -289,9 +296,8 @@ def test_a_number_above_ones_own_rows_is_refused():
 @pytest.mark.costly
 @pytest.mark.parametrize("lost", slowly(NAMES[:3], now=[0, 1]))
 def test_a_party_that_is_lost_at_some_frame_ends_it_for_all(lost):
-    whole, hub = run_faulty(FEW)
-    sent = hub.sent[lost]
-    for frame in spread(sent, 3, 8):
+    whole, sent = undisturbed()
+    for frame in spread(sent[lost], 2, 6):
         outcome, _ = run_faulty(FEW, crash=(lost, frame))
         for name, end in outcome.items():
             if name != lost and end != whole[name]:  # who needs nothing more of it may have finished

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -26,7 +27,6 @@ from link.session import Session
 from link.traffic import Traffic
 from protos.v1.link_pb2 import Frame, Opening
 from tests.crypto.protocols.alignment.worlds import (
-    COMMON,
     HONEST,
     UNIFORM,
     Held,
@@ -90,8 +90,8 @@ def placed(held: Held, **options: Any) -> dict[bytes, int]:
 
 
 # -- what comes out ----------------------------------------------------------------------------------------------------
-@examples(4, 10, suppress_health_check=[HealthCheck.too_slow])
-@given(held=parties_and_rows(), place=st.integers(0, 4), bound=st.sampled_from([None, 12, 19]))
+@examples(3, 8, suppress_health_check=[HealthCheck.too_slow])
+@given(held=parties_and_rows(most=4), place=st.integers(0, 4), bound=st.sampled_from([None, 12, 19]))
 def test_every_identifier_has_one_position(held, place, bound):
     placed(held, merger=tuple(held)[place % len(held)], bound=bound)
 
@@ -101,10 +101,12 @@ def test_ragged_and_empty_lists(sizes):
     placed({name: sample("row", size) for name, size in zip(NAMES, sizes, strict=False)})
 
 
-@pytest.mark.parametrize("holders", [(0, 1), (0, 2), (1, 2), (0, 1, 2)])
-def test_whoever_shares_rows(holders):
+def test_whoever_shares_rows():
     held = {name: sample(name, 3) for name in NAMES[:3]}
-    placed(held | {NAMES[place]: [*held[NAMES[place]], *COMMON] for place in holders})
+    for holders in [(0, 1), (0, 2), (1, 2), (0, 1, 2)]:
+        for place in holders:
+            held[NAMES[place]] += sample(f"held by {holders}", 3)
+    placed(held)
 
 
 def test_lists_of_several_parts_and_blocks(monkeypatch):
@@ -128,25 +130,24 @@ def test_positions_are_uniform_whether_others_have_the_row_or_not():
     """Nor does the place of a row in its party's list show in its position."""
     own, places = sample("row", 60), list[Any]()
     held = {"north": own, "south": [*own[:30], *sample("other", 30)]}
-    for seed in range(8):
+    for seed in range(4):
         found = run(held, seed=seed)
         for name in held:
             at = positions_of(found[name][0], held[name])
             places.append([at[identifier] for identifier in held[name]])
     number = 2 * LISTS.rounded(60)
-    upper = np.array(places).reshape(8, 2, 60) >= number // 2
+    upper = np.array(places).reshape(4, 2, 60) >= number // 2
     for each in (upper[:, 0], upper[:, 1], upper[..., :30], upper[:, 1, 30:], upper[:, 0, 30:]):
         assert is_fair(each)
     for party in (0, 1):
-        assert len({tuple(each) for each in np.array(places).reshape(8, 2, 60)[:, party]}) == 8
+        assert len({tuple(each) for each in np.array(places).reshape(4, 2, 60)[:, party]}) == 4
 
 
 @pytest.mark.parametrize(("parties", "honest"), slowly([(2, 0), (2, 1), (3, 0), (3, 1), (3, 2)], now=[0, 1, 2]))
 def test_messages_to_all_others_have_one_distribution_whatever_is_not_common(parties, honest):
     def seen(own: Sequence[bytes]) -> list[Frame]:
         frames: list[Frame] = []
-        for seed in range(2):
-            run(world(parties, honest, own), bound=64, seed=seed, frames=frames)
+        run(world(parties, honest, own), bound=64, frames=frames)
         return frames
 
     assert_sends_alike(NAMES[honest], map(seen, HONEST[:parties]))
@@ -156,7 +157,7 @@ def test_messages_to_all_others_have_one_distribution_whatever_is_not_common(par
 def test_what_a_party_collects_shows_no_identifier_of_the_other(own, monkeypatch):
     """Two words in each bin of its points, all different and fair, whether the other holds the point or not."""
     found = collected(monkeypatch)
-    for seed in range(4):
+    for seed in range(2):
         run(world(2, 0, own), bound=64, seed=seed)
     words = np.array(found)
     assert words.shape[2] == 2
@@ -251,6 +252,13 @@ def run_faulty(held: Held, rewrite: Rewrite = lambda frame: frame, crash: tuple[
 FEW = world(3, 1, HONEST[0])
 
 
+@cache
+def undisturbed() -> tuple[dict[str, Any], Mapping[str, int]]:
+    """How it ends where nothing happens, and how many frames each party sends."""
+    outcome, hub = run_faulty(FEW)
+    return outcome, hub.sent
+
+
 @pytest.mark.parametrize(
     ("kind", "sender", "receiver", "change"),
     crossed(
@@ -292,9 +300,8 @@ def test_what_are_no_positions_is_refused(parties):
 @pytest.mark.costly
 @pytest.mark.parametrize("lost", slowly(NAMES[:3], now=[0, 1]))
 def test_a_party_that_is_lost_at_some_frame_ends_it_for_all(lost):
-    whole, hub = run_faulty(FEW)
-    sent = hub.sent[lost]
-    for frame in spread(sent, 2, 4):
+    whole, sent = undisturbed()
+    for frame in spread(sent[lost], 2, 4):
         outcome, _ = run_faulty(FEW, crash=(lost, frame))
         for name, end in outcome.items():
             if name != lost and end != whole[name]:  # who needs nothing more of it may have finished

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from itertools import combinations, product
 from typing import Any
 
@@ -74,13 +75,13 @@ def assert_aligned(held: Held, **options: Any) -> None:
     assert len(aligned) == len(common_to(held))
 
 
-many = examples(4, 5, suppress_health_check=[HealthCheck.too_slow])
+many = examples(3, 5, suppress_health_check=[HealthCheck.too_slow])
 
 
 # -- what comes out ----------------------------------------------------------------------------------------------------
 @many
 @given(
-    held=parties_and_rows(3, 6, 40),
+    held=parties_and_rows(3, 5, 40),
     place=st.integers(0, 5),
     bound=st.sampled_from([None, 40, 90]),
     seed=st.integers(0, 99),
@@ -167,7 +168,7 @@ def assert_fair(samples: Any) -> None:
 @pytest.mark.parametrize(("corrupt", "honest"), list(product(combinations(THREE, 2), HONEST))[::4])
 def test_messages_to_any_two_have_one_distribution_whatever_is_not_common(corrupt, honest):
     columns, rows = [], []
-    for seed in range(4):
+    for seed in range(2):
         frames: list[Frame] = []
         found = run(world(corrupt, honest), bound=64, seed=seed, frames=frames)
         assert {len(own) for own, _ in found.values()} == {len(COMMON)}
@@ -277,7 +278,7 @@ def test_colluders_do_not_learn_who_else_holds_what_one_of_them_lacks(parties):
     }
     held["east"] += sample("z", 19)
     different: list[Any] = []
-    for seed in range(6):
+    for seed in range(4):
         found = collect(held, seed)
         _, *read = found.read
         pads = [pad("south", name, found, found.points) for name in honest]
@@ -287,7 +288,7 @@ def test_colluders_do_not_learn_who_else_holds_what_one_of_them_lacks(parties):
         for words in (total, *(one ^ other for one, other in zip(read, pads, strict=True))):
             left = words[len(COMMON) :].reshape(3, 19)
             different.append(np.unpackbits(left.view(np.uint8).reshape(3, 19, 8), axis=2))
-    for bits_of_kind in np.array(different).reshape(6, -1, 3, 19, 64).transpose(1, 2, 0, 3, 4).reshape(-1, 6 * 19, 64):
+    for bits_of_kind in np.array(different).reshape(4, -1, 3, 19, 64).transpose(1, 2, 0, 3, 4).reshape(-1, 4 * 19, 64):
         assert_fair(bits_of_kind)
 
 
@@ -303,7 +304,7 @@ def test_all_others_together_learn_of_one_party_what_is_common_alone(parties):
     held["south"] = [*COMMON, *z]
     held[honest] = [*COMMON, *x]
     different = []
-    for seed in range(6):
+    for seed in range(4):
         found = collect(held, seed)
         pads = [pad(name, honest, found, found.points) for name in colluders[1:]]
         left = np.bitwise_xor.reduce([found.read[-1], *pads])
@@ -319,7 +320,7 @@ def test_what_all_but_one_of_the_honest_hold_looks_random_to_the_merger():
     held = {name: [*COMMON, *sample("x", 40)] for name in NAMES[:4]}
     held["west"] = COMMON
     different = []
-    for seed in range(4):
+    for seed in range(2):
         found = collect(held, seed)
         _, *read = found.read
         pads = [pad("south", name, found, found.points) for name in ("east", "west")]
@@ -369,7 +370,7 @@ def test_all_that_is_opened_is_stated():
 
 
 # -- costs -------------------------------------------------------------------------------------------------------------
-@pytest.mark.parametrize(("parties", "rows", "bound"), [(3, 20, None), (4, 20, 1000), (5, 1500, None)])
+@pytest.mark.parametrize(("parties", "rows", "bound"), [(3, 20, None), (4, 20, 1000), (5, 400, None)])
 def test_it_sends_what_is_planned(parties, rows, bound):
     held = {name: sample("row", rows - 2 * place) for place, name in enumerate(NAMES[:parties])}
     common = len(common_to(held))
@@ -412,6 +413,13 @@ def changed(kind: str, sender: str, receiver: str, change: Any) -> Rewrite:
 
 
 FEW = world(THREE[:2], HONEST[0])
+
+
+@cache
+def undisturbed() -> tuple[dict[str, Any], Mapping[str, int]]:
+    """How it ends where nothing happens, and how many frames each party sends."""
+    outcome, hub = run_faulty(FEW)
+    return outcome, hub.sent
 
 
 @pytest.mark.parametrize(
@@ -481,9 +489,8 @@ def test_a_store_of_another_run_makes_no_row_common():
 @pytest.mark.costly
 @pytest.mark.parametrize("lost", slowly(THREE, now=[0, 1]))
 def test_a_party_that_is_lost_at_some_frame_ends_it_for_all(lost):
-    whole, hub = run_faulty(FEW)
-    sent = hub.sent[lost]
-    for frame in spread(sent, 3, 8):
+    whole, sent = undisturbed()
+    for frame in spread(sent[lost], 2, 6):
         outcome, _ = run_faulty(FEW, crash=(lost, frame))
         for name, end in outcome.items():
             if name != lost and end != whole[name]:  # who needs nothing more of it may have finished
