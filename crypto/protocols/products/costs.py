@@ -5,9 +5,10 @@ Agreements upon extension seeds (`two_party`) and pairwise secrets (`pairwise`) 
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from itertools import product
+from itertools import combinations, product
 from typing import Final
 
 import numpy as np
@@ -15,16 +16,16 @@ import numpy as np
 from crypto.primitives.shares.replicated import Holders3
 from crypto.primitives.shares.ring_matrix import row_blocks
 from crypto.protocols.comparison.lifting import blocks
-from crypto.protocols.products.chains import Itemset, chains
+from crypto.protocols.products.chains import Chain, Itemset, chains
 from crypto.protocols.products.chunk_counts import number_of_chunks
 from crypto.protocols.products.dealer import columns_used
 from crypto.protocols.products.ot_matrix import Arrangement, Pairs
 from crypto.protocols.products.replicated_counts import STREAMS, Layout
-from crypto.protocols.products.shared_products import parts_of, word_for
+from crypto.protocols.products.shared_products import products_by_pair, widths_of, word_for
 from crypto.protocols.products.shared_products import row_blocks as blocks_of_rows
 from crypto.protocols.sums.pairwise import KEY_BYTES
 from crypto.protocols.transfers.costs import correlated_traffic, vectors_traffic
-from crypto.protocols.transfers.vector_transfers import WINDOW, corrections_of, transfers_of
+from crypto.protocols.transfers.vector_transfers import WINDOW, Batch, Word, batches, corrections_of, transfers_of
 from link.traffic import Traffic
 
 _WORD_BYTES: Final = 4  # of dealt and replicated columns
@@ -191,13 +192,15 @@ def spanning_products_traffic(
     every, chain, parties = chains(itemsets, traffic.parties), _Chain(traffic.parties), traffic.parties
     word = word_for(rows)
     word_bytes = np.dtype(word).itemsize
-    for (start, stop), later in product(blocks_of_rows(rows, every), parties[1:]):
+    lengths = [stop - start for start, stop in blocks_of_rows(rows, every)]
+    parts = {length: _parts(every, length, word) for length in set(lengths)}
+    for length, later in product(lengths, parties[1:]):
         begun, ends = chain.at[later], [chain.at[later]]
         for earlier in parties[: parties.index(later)]:
-            for part in parts_of(every, stop - start, word, earlier, later):
-                vectors_traffic(traffic, earlier, later, part.work, word_bytes)
+            for work in parts[length].get((earlier, later), []):
+                vectors_traffic(traffic, earlier, later, work, word_bytes)
                 chain.at[later] = begun  # all of its parts begin at once, an earlier party's one after another
-                chain.at[earlier], end = chain.transfers(earlier, later, len(part.work))
+                chain.at[earlier], end = chain.transfers(earlier, later, len(work))
                 ends.append(end)
         chain.at[later] = max(ends)
     others = [party for party in parties if party not in two]
@@ -212,11 +215,19 @@ def spanning_products_work(
     rows: int, itemsets: Collection[Itemset], parties: Sequence[str]
 ) -> dict[tuple[str, str], TransferWork]:
     """The work of `shared_products.spanning_products` by pair of parties, the earlier first; without the lifting."""
-    every, work = chains(itemsets, parties), {}
-    lengths = [stop - start for start, stop in blocks_of_rows(rows, every)]
-    for place, later in enumerate(parties):
-        for earlier in parties[:place]:
-            parts = [part for length in lengths for part in parts_of(every, length, word_for(rows), earlier, later)]
-            cut = [batch for part in parts for batch in part.work]
-            work[earlier, later] = TransferWork(sum(map(transfers_of, cut)), sum(map(corrections_of, cut)))
-    return work
+    every = chains(itemsets, parties)
+    transfers, words = Counter[tuple[str, str]](), Counter[tuple[str, str]]()
+    for length, number in Counter(stop - start for start, stop in blocks_of_rows(rows, every)).items():
+        for pair, parts in _parts(every, length, word_for(rows)).items():
+            transfers[pair] += number * sum(transfers_of(batch) for work in parts for batch in work)
+            words[pair] += number * sum(corrections_of(batch) for work in parts for batch in work)
+    return {pair: TransferWork(transfers[pair], words[pair]) for pair in combinations(parties, 2)}
+
+
+def _parts(every: Sequence[Chain], rows: int, word: Word) -> dict[tuple[str, str], list[list[Batch]]]:
+    """By pair of parties the transfers of their parts in a block of so many rows, as `parts_of` cuts them."""
+    cut = {
+        pair: [batches(rows, widths_of(products), word) for products in both]
+        for pair, both in products_by_pair(every).items()
+    }
+    return {pair: [work for work in parts if work] for pair, parts in cut.items()}

@@ -38,7 +38,8 @@ Source: Goldreich, Micali and Wigderson, STOC 1987 (products by pairwise transfe
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence, Set
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence, Set
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -132,14 +133,31 @@ def row_blocks(rows: int, itemsets: Sequence[Chain]) -> list[tuple[int, int]]:
     return [(start, min(start + length, rows)) for start in range(0, rows, length)]
 
 
+def products_by_pair(itemsets: Sequence[Chain]) -> dict[tuple[str, str], tuple[list[Chain], list[Chain]]]:
+    """By pair of parties, the earlier first, the products that longer ones begin with, and the others of the two."""
+    begun = beginnings(itemsets)
+    found: dict[tuple[str, str], tuple[list[Chain], list[Chain]]] = {}
+    for place, products in enumerate((begun, set(itemsets) - begun)):
+        for chain in products:
+            *before, (later, _) = chain
+            for earlier, _ in before:
+                found.setdefault((earlier, later), ([], []))[place].append(chain)
+    return found
+
+
+def widths_of(products: Iterable[Chain]) -> list[int]:
+    """How many products each group of a part has."""
+    numbers = Counter(chain[-1][1] for chain in products)
+    return [
+        min(MAX_WIDTH, numbers[column] - first)
+        for column in sorted(numbers)
+        for first in range(0, numbers[column], MAX_WIDTH)
+    ]
+
+
 def parts_of(itemsets: Sequence[Chain], rows: int, word: Word, earlier: str, later: str) -> list[Part]:
     """What two parties work on in a block, the earlier in the order of the job first: at most two parts."""
-
-    def both(chain: Chain) -> bool:
-        return chain[-1][0] == later and any(party == earlier for party, _ in chain)
-
-    begun = set(filter(both, beginnings(itemsets)))
-    counted = set(filter(both, itemsets)) - begun
+    begun, counted = map(set, products_by_pair(itemsets).get((earlier, later), ([], [])))
     parts = [Part.of(begun, rows, word, kept=True), Part.of(counted, rows, word, kept=False)]
     return [part for part in parts if part.work]
 

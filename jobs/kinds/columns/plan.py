@@ -53,7 +53,11 @@ def estimate(
     def figures_of(changed: JobSpec) -> VerticalFigures:
         return VerticalFigures.of(changed, answers, latency_s, after)
 
-    compared = {engine: (way, figures_of(way.spec)) for engine, way in engine_variants(spec).items() if compare}
+    compared = {
+        engine: (way, figures if way.chosen else figures_of(way.spec))
+        for engine, way in engine_variants(spec).items()
+        if compare
+    }
     return session_plan(
         spec,
         answers,

@@ -33,7 +33,7 @@ from mining.joint.vertical.mine import mine
 from mining.joint.vertical.parameters import VerticalMining
 from protos.v1.link_pb2 import Frame
 from tests.errors import fails
-from tests.examples import examples
+from tests.examples import examples, in_turn
 from tests.mining.joint import model_jobs_world as models
 from tests.mining.partitioned.tables_world import CELL, partitioned
 from tests.mining.partitioned.world import PARTITIONS, evenly, ragged
@@ -87,6 +87,7 @@ HOW = Itemisation({"a0": (Decimal(10), Decimal(30))}, {"b0": 3}, ("*=x", "a1=y")
 ALONE = {"a": ("a0", "a1"), "b": ("b0", "b1", "b2")}
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize(
     ("parties", "more"),
     [
@@ -106,12 +107,13 @@ def test_itemsets_of_columns_in_blocks_are_those_in_memory_by_the_same_frames(
     expected, frames = mined(data, task)
     assert any(len(itemset) > 1 for itemset, _ in expected["a"][1])
     few, some, many = (in_blocks(data, parts, tmp_path) for parts in PARTITIONS)
-    for tables in (few, {**some, "a": data["a"]}, {**data, "a": some["a"]}, many):
+    for tables in in_turn((few, {**some, "a": data["a"]}, {**data, "a": some["a"]}, many), 2):
         found, seen = mined(tables, task)
         assert found == expected
         assert shape(seen) == shape(frames)
 
 
+@pytest.mark.costly
 def test_itemsets_of_column_groups_in_blocks_are_those_in_memory_by_the_same_frames(tmp_path: Path) -> None:
     whole = {"g": people("g", 1, ("a0", "a1"), 1.0), "h": people("h", 2, ("b0", "b1"), 1.0)}
 
@@ -130,12 +132,13 @@ def test_itemsets_of_column_groups_in_blocks_are_those_in_memory_by_the_same_fra
     task = VerticalMining(8, names, names[:2], "a", "union", groups=groups, itemisation=how, engine="ot", max_length=2)
     expected, frames = mined(data, task)
     assert any(len(itemset) > 1 for itemset, _ in expected["a"][1])
-    for parts in PARTITIONS[1:]:
+    for parts in in_turn(PARTITIONS[1:], 2):
         found, seen = mined(in_blocks(data, parts, tmp_path), task)
         assert found == expected
         assert shape(seen) == shape(frames)
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("parties", [2, 3])
 @pytest.mark.parametrize("mode", ["intersection", "cardinality", "union"])
 @pytest.mark.parametrize("long", [False, True])
@@ -164,7 +167,7 @@ def test_rows_in_blocks_are_aligned_as_in_memory_by_the_same_frames(
         return ({party: each.n_common for party, each in found.items()}, own), frames
 
     expected, frames = aligned(data)
-    for parts in PARTITIONS:
+    for parts in in_turn(PARTITIONS, len(PARTITIONS)):
         found, seen = aligned(in_blocks(data, parts, tmp_path))
         assert found == expected
         assert shape(seen) == shape(frames)
@@ -182,7 +185,7 @@ IDS = st.lists(st.tuples(st.sampled_from(["p1", " P1", "p2", "é", "e\u0301", ""
 
 
 @given(IDS, st.data())
-@examples(25, 100)
+@examples(12, 60)
 def test_ids_in_blocks_are_those_in_memory_and_are_refused_alike(
     tmp_path_factory: pytest.TempPathFactory, records: list[tuple[str, str, str]], draw: st.DataObject
 ) -> None:
@@ -212,7 +215,7 @@ RECORDS = st.lists(st.tuples(CELL, st.sampled_from(["1", "2.5", "-7", "x", ""]))
 
 
 @given(RECORDS, st.data())
-@examples(25, 100)
+@examples(12, 60)
 def test_items_in_blocks_are_those_in_memory(
     tmp_path_factory: pytest.TempPathFactory, records: list[tuple[str, str]], draw: st.DataObject
 ) -> None:
@@ -235,6 +238,7 @@ def test_items_in_blocks_are_those_in_memory(
     assert np.array_equal(found.select(own).bitmaps(), expected.select(enough).bitmaps())
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("task", models.TASKS)
 @pytest.mark.parametrize("mode", ["intersection", "union"])
 def test_models_of_columns_in_blocks_are_those_in_memory(tmp_path: Path, task: models.Task, mode: str) -> None:
@@ -254,7 +258,7 @@ def test_models_of_columns_in_blocks_are_those_in_memory(tmp_path: Path, task: m
         return pack_model(result.model()), [each.rounds for each in result.parties.values()]
 
     expected = learnt(data)
-    for parts in PARTITIONS:
+    for parts in in_turn(PARTITIONS, len(PARTITIONS)):
         assert learnt(in_blocks(data, parts, tmp_path)) == expected
 
 
