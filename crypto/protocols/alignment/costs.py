@@ -18,7 +18,7 @@ from crypto.protocols.alignment.bins import THIRDS, table_of
 from crypto.protocols.alignment.choices import BLOCK, WORD
 from crypto.protocols.alignment.disclosure import Mode
 from crypto.protocols.alignment.list_limits import LIST_MEMORY
-from crypto.protocols.alignment.matches import compared_bits
+from crypto.protocols.alignment.matches import compared_bits, value_words
 from crypto.protocols.alignment.oprf_intersection import value_bytes
 from crypto.protocols.alignment.zero_shares import WORD_BYTES
 from crypto.protocols.comparison.comparison import BLOCK as COMPARED
@@ -131,7 +131,7 @@ def cardinality_traffic(traffic: Traffic, sizes: AlignmentSizes, merger: str) ->
         seeds_traffic(traffic, other, merger)
         for holder in ring[:place]:
             seeds_traffic(traffic, holder, other)
-        _matches_traffic(traffic, other, merger, sizes.length, width, words=1)
+        _matches_traffic(traffic, other, merger, sizes.length, width, numbers=False)
         _times_traffic(traffic, ring[:place], (merger, other), bins)
     multiplied = 2 * (len(ring) - 1) * -(-bins // BLOCK)
     traffic.rounds = rounds + _matches_rounds(sizes.length, width) + multiplied
@@ -154,7 +154,7 @@ def row_union_traffic(traffic: Traffic, sizes: AlignmentSizes, merger: str) -> N
         others = [holder for holder in holders if holder != owner]
         _order_traffic(traffic, owner, others, bins)
         for one in ring[:place]:
-            _matches_traffic(traffic, one, owner, length, width, words=2)
+            _matches_traffic(traffic, one, owner, length, width, numbers=True)
             _times_traffic(traffic, [*others, owner], (one, owner), bins)
         opened_traffic(traffic, bins * _WORD_BYTES, others, [owner])
         rounds += _matches_rounds(length, width) + permutation_rounds(bins, _WORD_BYTES) + 2 * place * -(-bins // BLOCK)
@@ -166,10 +166,10 @@ def _order_traffic(traffic: Traffic, owner: str, others: Sequence[str], rows: in
         permutation_traffic(traffic, owner, other, rows=rows, width=1, word_bytes=_WORD_BYTES)
 
 
-def _matches_traffic(traffic: Traffic, other: str, collector: str, length: int, width: int, *, words: int) -> None:
+def _matches_traffic(traffic: Traffic, other: str, collector: str, length: int, width: int, *, numbers: bool) -> None:
     """Enters what two parties send for `collect_matches` and `program_matches`, without the seeds of comparisons."""
     oprf_traffic(traffic, other, collector, length)
-    programming_traffic(traffic, other, collector, THIRDS * length, words)
+    programming_traffic(traffic, other, collector, THIRDS * length, value_words(width, numbers=numbers))
     holders = tuple(party for party in traffic.parties if party in (collector, other))
     comparison_traffic(traffic, holders, number=table_of(length).sparse, width=width, order=False)
 
@@ -247,6 +247,7 @@ def function_bytes(sizes: AlignmentSizes) -> int:
 
 def list_disk_bytes(sizes: AlignmentSizes, mode: Mode = "intersection") -> int:
     """Disk that lists of a party take at the most, where they exceed the memory for them by default."""
+    mode = _listed_as(sizes, mode)
     if sizes.length * _LISTED_BYTES[mode] <= LIST_MEMORY:
         return 0
     return sizes.length * _WRITTEN_BYTES[mode]
@@ -259,7 +260,12 @@ def list_bytes(length: int, memory: int = LIST_MEMORY, mode: Mode = "intersectio
 
 def cardinality_bytes(sizes: AlignmentSizes) -> int:
     """Memory of a party of a cardinality, without the identifiers."""
-    return _matches_bytes(sizes, compared(sizes)[0], "cardinality")
+    return _matches_bytes(sizes, compared(sizes)[0], _listed_as(sizes, "cardinality"))
+
+
+def _listed_as(sizes: AlignmentSizes, mode: Mode) -> Mode:
+    """A cardinality lists what a union does where targets take a second word."""
+    return "union" if mode == "cardinality" and value_words(compared(sizes)[1], numbers=False) > 1 else mode
 
 
 def row_union_bytes(sizes: AlignmentSizes) -> int:

@@ -3,7 +3,8 @@
 Both know the length of their lists, and a point of each identifier: a hash under a key of the session.
     1  bins     the one party, the collector, puts each of its points into a bin of its own (`bins`). The other draws a
                 random target and a random mask for every bin, and programs, at each of its points in each of that one's
-                three bins, the target and its own number of the point under the mask (`programmable_oprf`)
+                three bins, the target and its own number of the point under the mask (`programmable_oprf`): in a word
+                of 64 bits the target, and in another one the mask and what a target has beyond 64
     2  collect  the collector evaluates this at its points, once in a bin. What comes out is the bin's target, and the
                 other's masked number, if both hold the point; else random. For an empty bin it takes random words
     3  compare  both compare what came out with the target, bin by bin, in a circuit; of the bit they get shares
@@ -49,6 +50,7 @@ from crypto.protocols.alignment.functions import (
 )
 from crypto.protocols.alignment.long_lists import PartedPoints
 from crypto.protocols.comparison.comparison import BLOCK, blocks, same_words
+from crypto.protocols.comparison.digit_tables import LONGEST
 from crypto.protocols.comparison.two_party import TwoParty
 from crypto.protocols.transfers.oprf import Parts
 from link.randomness import RandomStream
@@ -58,6 +60,8 @@ from link.tasks import together
 STATISTICAL_BITS: Final = 40
 _ASKED: Final = np.dtype([("point", WORD, (2,)), ("bin", BIN)])
 _LOOKED_AT: Final = np.dtype([("point", WORD, (2,)), ("bin", BIN), ("number", "<u4")])
+
+_NUMBER, _BEYOND = 2, 3  # the halves of the second word: of a number and its mask, and of a target beyond 64 bits
 
 Numbers = NDArray[np.uint32]
 
@@ -103,12 +107,12 @@ class Match:
     bits: XorShare
     words: BinWords
 
-    def numbers(self, block: int) -> NDArray[np.uint64]:
+    def numbers(self, block: int) -> Numbers:
         """By bin of a block, what the collector got of the other's masked numbers, at the other the masks.
 
-        Where the other holds the point, the difference modulo 2^64 is the number.
+        Where the other holds the point, the difference modulo 2^32 is the number.
         """
-        return self.words.of(block)[:, 1]
+        return _halves(self.words.of(block))[:, _NUMBER]
 
 
 async def collect_matches(
@@ -143,8 +147,7 @@ async def collect_matches(
         ProtocolViolation: A peer's part of a function contradicts itself.
         ValueError: An identifier is given twice.
     """
-    key, parts, words = _bin_key(lane), _parts(table), 1 + numbers
-
+    key, parts, words = _bin_key(lane), _parts(table), value_words(width, numbers=numbers)
     drawn = {other: Buckets(len(blocks(table.sparse)), _drawn(words), room) for other in others}
     random = lane.randomness("empty bins")
 
@@ -196,7 +199,7 @@ async def program_matches(
         MalformedMessage: The collector's messages have another size.
         ValueError: An identifier is given twice.
     """
-    key, parts, words = _bin_key(lane), _parts(table), 1 if numbers is None else 2
+    key, parts, words = _bin_key(lane), _parts(table), value_words(width, numbers=numbers is not None)
     random = lane.randomness("targets")
 
     def looked_at() -> Buckets:
@@ -221,7 +224,7 @@ async def program_matches(
             found = np.empty(len(some), programmed.record)
             found["point"], found["value"] = some["point"], drawn[some["bin"] - part.start]
             if numbers is not None:
-                found["value"][:, 1] += some["number"]
+                _halves(found["value"])[:, _NUMBER] += some["number"]  # and no carry into the target's part
             programmed.add(parts[0].parts_of(found["point"]), found)
         asked.close()
         return targets, programmed
@@ -233,7 +236,17 @@ async def program_matches(
 
 def compared_bits(table: Layout, pairs: int) -> int:
     """Of each comparison of so many pairs of parties, so that a random word meets no target but in one of 2^40 runs."""
-    return min(STATISTICAL_BITS + (table.sparse * pairs - 1).bit_length(), 64)
+    return STATISTICAL_BITS + (table.sparse * pairs - 1).bit_length()
+
+
+def value_words(width: int, *, numbers: bool) -> int:
+    """Words of what is programmed.
+
+    Args:
+        width: Bits that are compared, up to 96.
+        numbers: Whether a number is programmed as well.
+    """
+    return 2 if numbers or width > LONGEST else 1
 
 
 async def _compared(lane: Session, pair: TwoParty, collector: str, table: Layout, width: int, words: BinWords) -> Match:
@@ -243,7 +256,10 @@ async def _compared(lane: Session, pair: TwoParty, collector: str, table: Layout
     await pair.prepare()  # both directions at once, so that rounds do not depend on what comes first
 
     def targets(part: slice) -> Words:
-        return words.of(part.start // BLOCK)[:, 0]
+        found = words.of(part.start // BLOCK)
+        if width <= LONGEST:
+            return found[:, 0]
+        return np.stack([found[:, 0], _halves(found)[:, _BEYOND]], axis=1)
 
     return Match(await same_words(hop, pair, table.sparse, targets, width), words)
 
@@ -257,7 +273,7 @@ def _matched_rows(table: Layout, points: PartedPoints, key: bytes) -> Bins:
 
 
 def _drawn(words: int) -> np.dtype[Any]:
-    """What a bin holds: a target, and where numbers are programmed a mask."""
+    """What a bin holds: `value_words` at random."""
     return np.dtype([("words", WORD, (words,))])
 
 
@@ -266,6 +282,11 @@ def _draw(random: RandomStream, table: Layout, drawn: Buckets) -> None:
         found = np.empty(part.stop - part.start, drawn.record)
         found["words"] = random.uint64(found["words"].size).reshape(found["words"].shape)
         drawn.put(block, found)
+
+
+def _halves(words: NDArray[np.uint64]) -> Numbers:
+    """The halves of each word, the lower one first; a view."""
+    return words.view("<u4")
 
 
 def _bin_key(lane: Session) -> bytes:

@@ -113,14 +113,15 @@ async def same_words(
         session: The lane to use, fresh for this call.
         parties: This party's half of the agreement with the other.
         number: How many words, public.
-        words: This party's, of one of `blocks`.
+        words: This party's, of one of `blocks`, shape (n,); of more than 64 bits shape (n, words), the lowest first.
         width: Lowest bits that are compared, public; more than `CHAIN_BITS`.
     """
     if width <= CHAIN_BITS:
         raise ValueError(f"words are compared block by block at more than {CHAIN_BITS} bits, not at {width}")
 
     async def lowest(part: slice) -> Words:
-        return _lowest(words(part), width)
+        own = words(part)
+        return own if own.ndim > 1 else _lowest(own, width)
 
     return await _by_trees(session, parties, number, lowest, width, order=False)
 

@@ -78,7 +78,7 @@ async def send_digit_tables(
         session: The lane to use, fresh for this call.
         peer: The receiver.
         seeds: For this lane.
-        numbers: Shape (n,), unsigned; n is public.
+        numbers: Unsigned, as of `Digit.of`; n is public.
         digits: From `digit_tables.leaves`, the same at both.
         order: Whether an order is wanted, else an equality.
 

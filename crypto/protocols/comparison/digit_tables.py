@@ -29,6 +29,7 @@ from crypto.primitives.shares.masks import Words
 from crypto.protocols.transfers.table_transfers import INDEX_BITS, Table, symbol_count
 
 CHAIN_DIGITS: Final = 3
+LONGEST: Final = 64  # bits of a word; longer numbers have several
 CHAIN_BITS: Final = INDEX_BITS + (CHAIN_DIGITS - 1) * (INDEX_BITS - 1)
 
 Packed = NDArray[np.uint8]
@@ -54,8 +55,16 @@ class Digit:
         return Table(self.bits + self.carried)
 
     def of(self, numbers: Words) -> Words:
-        """This digit of each number, in the table's word."""
-        digit: Words = (numbers >> numbers.dtype.type(self.low)).astype(self.table.word)
+        """This digit of each number, shape (n,), in the table's word.
+
+        Args:
+            numbers: Shape (n,), or of numbers of several words of `LONGEST` bits shape (n, words), the lowest first.
+        """
+        low = self.low
+        if numbers.ndim > 1:
+            word, low = divmod(low, LONGEST)
+            numbers = numbers[:, word]
+        digit: Words = (numbers >> numbers.dtype.type(low)).astype(self.table.word)
         digit &= self.table.word((1 << self.bits) - 1)
         return digit
 
@@ -139,8 +148,11 @@ def chain(bits: int) -> tuple[Digit, ...] | None:
 
 
 def leaves(bits: int) -> tuple[Digit, ...]:
-    """Numbers cut into full digits without carries; what is left over is the highest."""
-    return tuple(Digit(low, min(INDEX_BITS, bits - low)) for low in range(0, bits, INDEX_BITS))
+    """Numbers cut into full digits without carries; what is left over of each word is its highest."""
+    words = [(start, min(start + LONGEST, bits)) for start in range(0, bits, LONGEST)]
+    return tuple(
+        Digit(low, min(INDEX_BITS, stop - low)) for start, stop in words for low in range(start, stop, INDEX_BITS)
+    )
 
 
 def _cost(cut: tuple[Digit, ...]) -> tuple[int, int, int]:

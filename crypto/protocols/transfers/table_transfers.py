@@ -82,7 +82,7 @@ def filled_up(number: int) -> int:
 
 def filled(numbers: Words) -> Words:
     """Numbers and zeros, `filled_up`."""
-    more = np.zeros(filled_up(len(numbers)), numbers.dtype)
+    more = np.zeros((filled_up(len(numbers)), *numbers.shape[1:]), numbers.dtype)
     more[: len(numbers)] = numbers
     return more
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import io
 import re
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from crypto.protocols.alignment.oprf_intersection import value_bytes
 from crypto.protocols.alignment.zero_shares import WORD_BYTES
 from crypto.protocols.transfers.oprf import Parts
 from crypto.protocols.transfers.oprf_check import rows_of
+from crypto.protocols.union.size_classes import LISTS
 
 ROOT = Path(__file__).resolve().parents[4]
 PAGE = (ROOT / "docs" / "protocols" / "alignment-parameters.md").read_text(encoding="utf-8")
@@ -46,6 +48,17 @@ def test_every_parameter_is_the_one_that_is_built(program) -> None:
             assert compared_bits(table_of(places), pairs) == space["compared"](places, pairs)[0]
     assert (DENSE, WORD_BYTES, rows_of(Layout.of(1 << 17)) // 128) == (40, 8, 1_334)
     assert [Parts.of(points).number for points in (1 << 17, 1 << 20, 1 << 24)] == [1, 9, 131]
+
+
+def test_comparisons_err_in_one_of_2_to_the_40_runs_at_every_size() -> None:
+    sizes = [LISTS.size(place) for place in range(LISTS.beyond)]
+    assert sizes[-1] == LISTS.most
+    for places, parties in product(sizes, (2, 3, 5, 8, 64)):
+        table = table_of(places)
+        for pairs in (parties - 1, parties * (parties - 1) // 2):
+            bits = compared_bits(table, pairs)
+            assert 2 ** (bits - 41) < table.sparse * pairs <= 2 ** (bits - 40)  # and one bit less would not do
+            assert bits <= 96
 
 
 def test_no_bound_is_above_what_the_page_allows(program) -> None:

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
-from crypto.protocols.alignment import choices, shared_count
+from crypto.protocols.alignment import choices, matches, shared_count
 from crypto.protocols.alignment import costs as alignment_costs
 from crypto.protocols.alignment.alignment import cardinality
 from crypto.protocols.alignment.bins import table_of
@@ -105,6 +105,16 @@ def test_lists_of_several_parts_and_blocks(monkeypatch):
     monkeypatch.setattr(oprf, "MOST_KEYS", 200)
     monkeypatch.setattr(choices, "BLOCK", 304)
     assert_counted({name: sample("row", 400, 30 * place) for place, name in enumerate(NAMES[:3])})
+
+
+def test_targets_of_two_words(monkeypatch):
+    monkeypatch.setattr(matches, "STATISTICAL_BITS", 62)
+    held = {name: sample("row", 60 + place, place) for place, name in enumerate(NAMES[:3])}
+    found, traffic = run(held), Traffic(tuple(held))
+    assert {number for number, _ in found.values()} == {common_to(held)}
+    agreement_traffic(traffic)
+    cardinality_traffic(traffic, AlignmentSizes.of(dict.fromkeys(held, 64), common_to(held), None), MERGER)
+    assert_planned(traffic, {name: costs for name, (_, costs) in found.items()}, rounds=range(2))
 
 
 def test_over_streams_under_mutual_tls():

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
-from crypto.protocols.alignment import choices, shared_positions
+from crypto.protocols.alignment import choices, matches, shared_positions
 from crypto.protocols.alignment import costs as alignment_costs
 from crypto.protocols.alignment.alignment import union
 from crypto.protocols.alignment.costs import AlignmentSizes, compared_in_turns, row_union_traffic
@@ -78,13 +78,16 @@ def positions_of(rows: Any, own: Sequence[bytes]) -> dict[bytes, int]:
 
 def placed(held: Held, **options: Any) -> dict[bytes, int]:
     """By identifier its position, which is one at all parties and nobody else's."""
-    found = run(held, **options)
+    return joined(held, run(held, **options), options.get("bound"))
+
+
+def joined(held: Held, found: Mapping[str, Any], bound: int | None = None) -> dict[bytes, int]:
     by_party = {name: positions_of(rows, held[name]) for name, (rows, _) in found.items()}
     together: dict[bytes, int] = {}
     for at in by_party.values():
         assert all(together.setdefault(identifier, place) == place for identifier, place in at.items())
     assert len(set(together.values())) == len(together) == len(set().union(*held.values()))
-    length = LISTS.rounded(options.get("bound") or max(map(len, held.values())))
+    length = LISTS.rounded(bound or max(map(len, held.values())))
     assert {len(rows) for rows, _ in found.values()} == {len(held) * length}
     return together
 
@@ -225,6 +228,16 @@ def test_it_sends_what_is_planned(parties, rows, bound, merger):
     row_union_traffic(traffic, sizes, NAMES[merger])
     costs = {name: costs for name, (_, costs) in run(held, bound=bound, merger=NAMES[merger]).items()}
     assert_planned(traffic, costs, rounds=range(-2, 2))  # up to two less where the owner comes first
+
+
+def test_targets_of_two_words(monkeypatch):
+    monkeypatch.setattr(matches, "STATISTICAL_BITS", 62)
+    held = {name: sample("row", 40 + place, 5 * place) for place, name in enumerate(NAMES[:3])}
+    found, traffic = run(held), Traffic(tuple(held))
+    joined(held, found)
+    agreement_traffic(traffic)
+    row_union_traffic(traffic, AlignmentSizes.of({name: len(own) for name, own in held.items()}, 0, None), MERGER)
+    assert_planned(traffic, {name: costs for name, (_, costs) in found.items()}, rounds=range(-2, 2))
 
 
 def test_several_blocks_and_parts_send_what_is_planned(monkeypatch):

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from crypto.primitives.shares.additive import AdditiveShare, reconstruct
 from crypto.primitives.shares.xor import XorShare, reconstruct_bits
 from crypto.protocols.comparison import carry_chain, comparison, digit_tables
-from crypto.protocols.comparison.comparison import ands_by_level, at_least, equal_to, width_for
+from crypto.protocols.comparison.comparison import ands_by_level, at_least, equal_to, same_words, width_for
 from crypto.protocols.comparison.digit_comparison import GENERATE, PROPAGATE, wanted
 from crypto.protocols.comparison.digit_tables import CHAIN_BITS, Digit, chain, leaves
 from crypto.protocols.comparison.shared_bits import open_bits
@@ -133,6 +133,19 @@ def test_a_threshold_for_each() -> None:
     assert bits_of(compared(values, thresholds + values % 2, 7, function=equal_to)) == (
         (values == thresholds + values % 2).astype(int).tolist()
     )
+
+
+@pytest.mark.parametrize("width", [65, 66, 70, 96, 128])
+def test_words_of_more_than_64_bits(width: int) -> None:
+    """Own words that differ in one bit, of each word, or of none that counts."""
+    first = np.random.default_rng(width).integers(0, 2**64, (5 * width, 2), dtype=np.uint64)
+    other, place = first.copy(), np.arange(len(first)) % (2 * width)
+    for row, bit in enumerate(place.tolist()):
+        if bit < 128:
+            other[row, bit // 64] ^= np.uint64(1 << bit % 64)
+    own = {A: first, B: other}
+    out = run_two(lambda lane, two: same_words(lane, two, len(first), lambda part: own[lane.me][part], width))
+    assert bits_of(out) == (place >= width).astype(int).tolist()
 
 
 @pytest.mark.parametrize("width", [6, 9, 14, 18])
