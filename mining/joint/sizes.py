@@ -158,7 +158,8 @@ def mining_traffic(traffic: Traffic, task: HorizontalMining, sizes: MiningSizes)
             case Hidden(hidden):
                 hidden_traffic(traffic, task.merger, hidden)
             case Vote(_, candidates, _, _) if task.is_shared:
-                compared_traffic(traffic, task, candidates, capped_sums(task, len(traffic.parties), sizes.n_rows))
+                sums = capped_sums(task, len(traffic.parties), sizes.n_rows)
+                compared_traffic(traffic, task.compute, candidates, sums)
             case Vote(_, candidates, _, most):
                 open_decision_traffic(traffic, task, candidates, most)
             case Supports(itemsets, most):

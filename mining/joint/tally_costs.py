@@ -26,9 +26,16 @@ def open_decision_traffic(traffic: Traffic, task: Tallying, candidates: int, mos
     traffic.rounds += bool(outsiders)
 
 
-def compared_traffic(traffic: Traffic, task: Tallying, candidates: int, sums: SumRange) -> None:
-    """Enters a `Tally.decide` in which sums stay shared, but for the supports of what is frequent."""
-    holders, begun = task.compute, traffic.rounds
+def compared_traffic(traffic: Traffic, holders: tuple[str, str], candidates: int, sums: SumRange) -> None:
+    """Enters a `Tally.decide` in which sums stay shared, but for the supports of what is frequent.
+
+    Args:
+        traffic: Where it is entered.
+        holders: The computing parties, in the order of the job.
+        candidates: How many.
+        sums: In what words they are.
+    """
+    begun = traffic.rounds
     shared_sum_traffic(traffic, candidates * sums.word.itemsize, holders)
     if _begun_beside_the_sum(candidates, sums.width):
         traffic.rounds = begun

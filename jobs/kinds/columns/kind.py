@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import Final
 
+from jobs.kinds.alignment.groups import check_groups, column_groups, groups_fact
 from jobs.kinds.alignment.parameters import check_alignment
 from jobs.kinds.alignment.unions import of_alignment
 from jobs.kinds.columns.engine import engine_reason, helper_of, is_dealt_by_coordinator
-from jobs.kinds.columns.parameters import check_groups, column_groups, itemisation, vertical_mining
+from jobs.kinds.columns.parameters import check_quantiles, itemisation, vertical_mining
 from jobs.kinds.columns.template import template
 from jobs.kinds.itemsets_finding import FoundItemsets
 from jobs.kinds.itemsets_kind import ITEMSETS, ItemsetsKind, check_exact
@@ -20,7 +21,6 @@ from jobs.privacy_account import Charge
 from jobs.spec.job import JobSpec
 from link.disclosure import Learned
 from link.errors import ConfigurationError
-from link.files.printable import enumeration
 from mining.data.items.item_columns import check_columns
 from mining.joint.vertical import disclosure
 from mining.joint.vertical.choice import chosen_engine
@@ -50,6 +50,7 @@ class Columns(ItemsetsKind):
         check_exact(spec)
         check_alignment(spec)
         check_groups(spec)
+        check_quantiles(spec)
         _check_helper(spec)
         vertical_mining(spec)
 
@@ -72,8 +73,7 @@ class Columns(ItemsetsKind):
         return super().facets(spec) | ({"column groups"} if spec.groups else frozenset())
 
     def facts(self, spec: JobSpec, strategy: str) -> list[tuple[str, str]]:
-        groups = "; ".join(f"{name}: {enumeration(members)}" for name, members in spec.groups.items())
-        return [*super().facts(spec, strategy), *([("column groups", groups)] if groups else [])]
+        return [*super().facts(spec, strategy), *groups_fact(spec)]
 
     def shares(self, spec: JobSpec) -> bool:
         return spec.itemsets.disclose != "candidates" or self.helper(spec) is not None

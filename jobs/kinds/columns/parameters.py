@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from jobs.kinds.alignment.groups import column_groups
 from jobs.kinds.alignment.parameters import id_normalisation
 from jobs.kinds.itemsets_parameters import decided_rules
 from jobs.spec.job import JobSpec
@@ -9,7 +10,6 @@ from link.errors import ConfigurationError
 from mining.data.items.item_columns import Itemisation
 from mining.joint.vertical.engines.names import AUTO
 from mining.joint.vertical.engines.registry import engine_named
-from mining.joint.vertical.grouped.groups import ColumnGroup, Groups
 from mining.joint.vertical.parameters import Expectation, VerticalMining
 
 
@@ -46,25 +46,13 @@ def vertical_mining(spec: JobSpec) -> VerticalMining:
     )
 
 
-def column_groups(spec: JobSpec) -> Groups:
-    """The groups of parties that hold the same columns."""
-    return tuple(ColumnGroup(name, members) for name, members in spec.groups.items())
-
-
-def check_groups(spec: JobSpec) -> None:
-    """Refuses column groups where the job asks for what these do not allow.
+def check_quantiles(spec: JobSpec) -> None:
+    """Refuses quantiles where a column may have several owners.
 
     Raises:
-        ConfigurationError: It does.
+        ConfigurationError: The job has both.
     """
-    if not spec.groups:
-        return
-    if spec.alignment.mode != "union":
-        raise ConfigurationError(
-            '[groups] needs [align] mode = "union", by which nobody learns which party has a row; a mode of another '
-            "kind would show who shares it"
-        )
-    if spec.itemsets.quantiles:
+    if spec.groups and spec.itemsets.quantiles:
         raise ConfigurationError(
             "[itemsets] quantiles cut where the owner of a column finds them, and with [groups] a column may have "
             "several owners; give cuts"

@@ -109,12 +109,12 @@ def model_openings(spec: JobSpec, *, vertical: bool, everywhere: bool = True) ->
 
 def model_learned(spec: JobSpec, *, vertical: bool) -> tuple[Learned, ...]:
     """Who learns what of a model, in words."""
-    task, parties = model_parameters(spec), spec.job.parties
+    task, parties, holders = model_parameters(spec), spec.job.parties, "groups" if spec.groups else "parties"
     match task:
         case NaiveBayesParameters():
-            return naive_bayes.learned(task, parties, spec.learners, vertical=vertical)
+            return naive_bayes.learned(task, parties, spec.learners, vertical=vertical, holders=holders)
         case TreeParameters():
-            return decision_tree.learned(task, parties, vertical=vertical)
+            return decision_tree.learned(task, parties, vertical=vertical, holders=holders)
         case KMeansParameters():
             return kmeans.learned(parties, spec.learners, vertical=vertical)
         case _:

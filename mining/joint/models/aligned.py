@@ -28,9 +28,13 @@ from mining.data.tables import Table
 from mining.joint.models.totals import no_rows, total_rows
 from mining.joint.vertical.aligned import Conjunctions, pack_bits
 from mining.joint.vertical.batches import set_addends
+from mining.joint.vertical.engines.grouped import GroupedProducts
 from mining.joint.vertical.engines.products import Addends, Products
 from mining.joint.vertical.engines.transfers.products import TransferProducts
+from mining.joint.vertical.grouped.groups import Groups, check_group_columns, column_holder, column_holders
+from mining.joint.vertical.grouped.repeated import check_repeated
 from mining.joint.vertical.names import open_names
+from mining.joint.vertical.parameters import in_job_order
 from mining.lattice import Sets
 from mining.models.attributes import Attribute, Codes, Numeric, column_of
 from mining.models.coded_tables import checked
@@ -108,34 +112,44 @@ def held_attributes(table: TableRows, attributes: Sequence[Attribute]) -> list[A
     return held
 
 
-async def find_holders(session: Session, held: Collection[str], attributes: Sequence[Attribute]) -> dict[str, str]:
-    """Every party opens to all which columns of the model it holds, label `columns`; returns by attribute its party.
+async def find_holders(
+    session: Session, held: Collection[str], attributes: Sequence[Attribute], groups: Groups = ()
+) -> dict[str, str]:
+    """Every party opens to all which columns of the model it holds, label `columns`; returns by attribute its holder.
 
     Args:
         session: A lane of its own.
         held: This party's, by name.
         attributes: All that the model takes, public.
+        groups: Of parties that hold the same columns of different rows; none: every party holds columns of its own.
 
     Raises:
-        ConfigurationError: A column is at no party, or at two.
+        ConfigurationError: As for `one_holder_each`.
         MalformedMessage: A peer sends something else than names.
     """
     names = [attribute.name for attribute in attributes]
     opened = await open_names(session, "columns", [name for name in names if name in held])
-    return one_holder_each(names, {party: opened[party] for party in session.parties})
+    return one_holder_each(names, {party: opened[party] for party in session.parties}, groups)
 
 
-def one_holder_each(names: Sequence[str], columns: Mapping[str, Collection[str]]) -> dict[str, str]:
-    """By column of a model its party.
+def one_holder_each(
+    names: Sequence[str], columns: Mapping[str, Collection[str]], groups: Groups = ()
+) -> dict[str, str]:
+    """By column of a model its party, or its group.
 
     Args:
         names: Of the columns.
         columns: By party, those that it has.
+        groups: As for `find_holders`.
 
     Raises:
-        ConfigurationError: A column is at no party, or at two.
+        ConfigurationError: A column is at no party, at two parties or groups, or at some parties of a group alone.
     """
     found: dict[str, str] = {}
+    if groups:
+        columns = {party: [name for name in names if name in held] for party, held in columns.items()}
+        check_group_columns(columns, groups, ())
+        columns = {group.name: columns[group.speaker] for group in groups}
     for name in names:
         parties = [party for party, held in columns.items() if name in held]
         if len(parties) != 1:
@@ -173,13 +187,17 @@ class Conditions:
         conjunctions: Of this party's own.
         n_positions: Number of positions.
         everywhere: Whether every position has a row at every party.
-        holder: By condition the number of the party that holds it; behind the last stands −1.
-        own: By condition its place among this party's; −1 at those of others, and behind the last.
+        holders: Of columns: parties, or groups.
+        me: The holder that this party is, or is a member of.
+        holder: By condition the number of its holder; behind the last stands −1.
+        own: By condition its place among this holder's; −1 at those of others, and behind the last.
     """
 
     conjunctions: Conjunctions
     n_positions: int
     everywhere: bool
+    holders: tuple[str, ...]
+    me: str
     holder: NDArray[np.int64]
     own: NDArray[np.int64]
 
@@ -189,7 +207,8 @@ class Conditions:
         session: Session,
         aligned: AlignedAttributes,
         conditions: Sequence[Condition],
-        holders: Mapping[str, str],
+        holder_of: Mapping[str, str],
+        groups: Groups = (),
     ) -> Conditions:
         """Numbers conditions in their order.
 
@@ -197,11 +216,13 @@ class Conditions:
             session: Of the parties.
             aligned: This party's attributes.
             conditions: Public.
-            holders: By attribute, the party that has the column; public.
+            holder_of: By attribute, the party or the group that has the column; public.
+            groups: As for `find_holders`.
         """
         n = aligned.n_positions
-        holder = np.array([*(session.parties.index(holders[each.attribute]) for each in conditions), -1], np.int64)
-        mine = np.flatnonzero(holder == session.parties.index(session.me))
+        holders, me = column_holders(groups, session.parties), column_holder(groups, session.me)
+        holder = np.array([*(holders.index(holder_of[each.attribute]) for each in conditions), -1], np.int64)
+        mine = np.flatnonzero(holder == holders.index(me))
         own = np.full(len(holder), -1, np.int64)
         own[mine] = np.arange(len(mine))
         here = np.ones(n, bool) if aligned.presence is None else aligned.presence
@@ -209,7 +230,7 @@ class Conditions:
         for place, number in enumerate(mine.tolist()):
             attribute, holds = conditions[number]
             bitmaps[place] = pack_bits(_bits(holds, aligned.cells[attribute]) & here)
-        return cls(Conjunctions(bitmaps, pack_bits(here)), n, aligned.presence is None, holder, own)
+        return cls(Conjunctions(bitmaps, pack_bits(here)), n, aligned.presence is None, holders, me, holder, own)
 
     @property
     def none(self) -> int:
@@ -233,8 +254,8 @@ class Conditions:
             engine,
             self.conjunctions,
             sets,
-            holders=session.parties,
-            me=session.me,
+            holders=self.holders,
+            me=self.me,
             holder=self.holder,
             own=self.own.__getitem__,
             n_positions=self.n_positions,
@@ -275,6 +296,7 @@ async def begin(
     aligned: AlignedAttributes,
     columns: Sequence[Attribute],
     conditions: Sequence[Condition],
+    groups: Groups = (),
 ) -> Begun:
     """Agrees on keys, finds out who holds which column, and counts the rows that all have.
 
@@ -284,17 +306,23 @@ async def begin(
         aligned: This party's attributes over the common rows.
         columns: All columns of the model.
         conditions: Public, in order.
+        groups: As for `find_holders`; rows are aligned by union then.
 
     Raises:
-        ConfigurationError: A column is at no party or at two.
-        InputDataError: No row is common to all parties.
+        ConfigurationError: As for `one_holder_each`.
+        InputDataError: No row is common to all parties, or some id is at two parties of a group.
     """
     secrets = await agree(session.lane("keys"))
-    holders = await find_holders(session.lane("columns"), aligned.cells, columns)
-    engine = TransferProducts(secrets, pairs)
-    numbered = await session.compute(Conditions.of, session, aligned, conditions, holders)
+    holders = await find_holders(session.lane("columns"), aligned.cells, columns, groups)
+    of_parties = TransferProducts(secrets, pairs)
+    engine = GroupedProducts(of_parties, groups) if groups else of_parties
+    numbered = await session.compute(Conditions.of, session, aligned, conditions, holders, groups)
 
     async def count() -> Known:
+        if isinstance(engine, GroupedProducts):
+            lane, compute = session.lane("repeated"), in_job_order(session.parties, None)
+            presence = numbered.conjunctions.nothing
+            await check_repeated(lane, secrets, pairs, compute, engine, presence, numbered.n_positions)
         rows = await numbered.rows(session.lane("common"), engine)
         return Known(rows if isinstance(rows, int) else await total_rows(session.lane("rows"), secrets, rows))
 

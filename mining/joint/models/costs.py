@@ -19,8 +19,11 @@ from crypto.protocols.sums.secure_sum import word_for
 from link.traffic import Traffic
 from mining.joint.models.decision_tree import Numbers
 from mining.joint.models.naive_bayes import Digits
-from mining.joint.vertical.engines.engine import EngineSpeed
+from mining.joint.vertical.engines.engine import EngineCosts, EngineSpeed
+from mining.joint.vertical.engines.grouped import GroupedCosts
 from mining.joint.vertical.engines.transfers.engine import TransferCosts
+from mining.joint.vertical.grouped.groups import Groups, column_holder, column_holders
+from mining.joint.vertical.grouped.sizes import repeated_traffic
 from mining.joint.vertical.names import PREFIX_BYTES
 from mining.joint.vertical.run_sizes import batch_sizes
 from mining.joint.vertical.split import Split
@@ -40,12 +43,13 @@ class Learning:
     Attributes:
         task: The public parameters.
         parties: Of the job.
-        holders: By column its party.
+        holders: By column its party, or its group.
         common: Rows that all parties have.
         positions: To which rows are aligned.
         everywhere: Whether every position has a row at every party.
         learners: The parties that get the model.
-        compute: The two computing parties of k-means.
+        compute: The two computing parties of k-means, and of what groups compare.
+        groups: Of parties that hold the same columns of different rows.
     """
 
     task: NaiveBayesParameters | TreeParameters | KMeansParameters
@@ -56,25 +60,32 @@ class Learning:
     everywhere: bool
     learners: tuple[str, ...]
     compute: tuple[str, str]
+    groups: Groups = ()
 
     def traffic(self, traffic: Traffic) -> None:
         """Enters what follows the alignment: all iterations of k-means, and of a tree its first node."""
         agreement_traffic(traffic)
         for party in self.parties:
-            names = [len(name.encode()) for name, holder in self.holders.items() if holder == party]
+            own = column_holder(self.groups, party)
+            names = [len(name.encode()) for name, holder in self.holders.items() if holder == own]
             traffic.send(party, self.parties, sum(names) + len(names) * PREFIX_BYTES, 2)
         traffic.rounds += 1
         match self.task:
             case KMeansParameters():
                 self._distances_traffic(traffic, self.task)
             case _:
+                repeated_traffic(traffic, self.groups, self.compute, TransferCosts(self.parties), self.positions)
                 self._products_traffic(traffic)
                 self._sums_traffic(traffic)
 
     def seconds(self, speed: EngineSpeed) -> float:
         """Processor time of products, all parties together."""
-        costs = TransferCosts(self.parties)
+        costs = self._costs()
         return sum(costs.seconds(self.positions, call, speed) for call in self._calls)
+
+    def _costs(self) -> EngineCosts:
+        costs = TransferCosts(self.parties)
+        return GroupedCosts(costs, self.groups) if self.groups else costs
 
     @cached_property
     def _calls(self) -> list[Sequence[Itemset]]:
@@ -105,15 +116,16 @@ class Learning:
 
     def _spanning(self, sets: Sets, columns: Sequence[str] = ()) -> list[Itemset]:
         """Those of some sets of conditions, given by number, in which several parties take part."""
-        holder = np.array([*(self.parties.index(self.holders[each]) for each in columns), -1], np.int64)
-        return Split.of(sets, holder, self.parties, everywhere=self.everywhere).itemsets()
+        names = column_holders(self.groups, self.parties)
+        holder = np.array([*(names.index(self.holders[each]) for each in columns), -1], np.int64)
+        return Split.of(sets, holder, names, everywhere=self.everywhere).itemsets()
 
     def _products_traffic(self, traffic: Traffic) -> None:
         begun, pairs = traffic.rounds, {pair for call in self._calls for each in call for pair in combinations(each, 2)}
         for pair in sorted(pairs) if self.everywhere else ():  # a union has agreed with everybody
             traffic.rounds = begun  # all at once
             two_party_traffic(traffic, pair)
-        costs = TransferCosts(self.parties)
+        costs = self._costs()
         for call in self._calls:
             costs.traffic(traffic, rows=self.positions, itemsets=call)
 
@@ -151,7 +163,7 @@ class Learning:
 
 
 def dealt(target: Attribute | None, attributes: Sequence[Attribute], parties: Sequence[str]) -> dict[str, str]:
-    """By column of a model a party: the target at the first, all others at the others in turn, which costs the most."""
+    """By column of a model a holder: the target at the first, all others at the rest in turn, which costs the most."""
     if target is None:
         return {each.name: parties[place % len(parties)] for place, each in enumerate(attributes)}
     others = parties[1:]

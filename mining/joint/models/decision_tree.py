@@ -48,6 +48,7 @@ from mining.joint.models.aligned import (
 )
 from mining.joint.models.totals import Learnt, rows_opening, total_counts, total_rows
 from mining.joint.tally import Addends, Counts, no_sum
+from mining.joint.vertical.grouped.groups import Groups
 from mining.lattice import Sets
 from mining.models.attributes import Categorical, Codes, Discrete
 from mining.models.coded_tables import Labelled
@@ -78,8 +79,10 @@ def openings(
     )
 
 
-def learned(task: TreeParameters, parties: tuple[str, ...], *, vertical: bool) -> tuple[Learned, ...]:
-    """Who learns what, in words; arguments as for `openings`."""
+def learned(
+    task: TreeParameters, parties: tuple[str, ...], *, vertical: bool, holders: str = "parties"
+) -> tuple[Learned, ...]:
+    """Who learns what, in words; arguments as for `openings`, and `holders` of columns: `parties` or `groups`."""
     looked_at = f"every node of {2 * task.min_rows} rows or more of several classes"
     short = "at every node that may be split, the counts of each class with each value, down to 1"
     what = (
@@ -90,7 +93,7 @@ def learned(task: TreeParameters, parties: tuple[str, ...], *, vertical: bool) -
     if others:
         short += others
         what += "; so all of these for the other's rows"
-    size = "the number of rows that all parties have in common" if vertical else "the number of all rows"
+    size = f"the number of rows that all {holders} have in common" if vertical else "the number of all rows"
     lines = [
         Learned(parties, "result", "the tree, with the number of rows of each class at each node").main(
             "the tree with its counts"
@@ -136,7 +139,7 @@ async def learn_horizontal(session: Session, rows: Labelled, task: TreeParameter
 
 
 async def learn_vertical(
-    session: Session, pairs: Pairs, aligned: AlignedAttributes, task: TreeParameters
+    session: Session, pairs: Pairs, aligned: AlignedAttributes, task: TreeParameters, groups: Groups = ()
 ) -> Learnt[DecisionTree]:
     """Runs the part of a party that holds columns; what is not said here is as for `learn_horizontal`.
 
@@ -145,14 +148,15 @@ async def learn_vertical(
         pairs: From `two_party.pairs_of` in this session; those of the alignment, if it has used some.
         aligned: This party's attributes over the common rows.
         task: The public parameters.
+        groups: Of parties that hold the same columns of different rows, if there are any.
 
     Raises:
         ConfigurationError: A column is at no party or at two, or the tree has more nodes than the job allows.
-        InputDataError: No row is common to all parties.
+        InputDataError: No row is common to all parties, or some id is at two parties of a group.
         ProtocolViolation: What was opened cannot be counts of rows.
     """
     numbers = Numbers(task)
-    begun = await begin(session, pairs, aligned, (task.target, *task.attributes), numbers.conditions())
+    begun = await begin(session, pairs, aligned, (task.target, *task.attributes), numbers.conditions(), groups)
     secrets, n_rows, engine, conditions = begun
 
     async def classes() -> Addends:

@@ -45,6 +45,7 @@ from mining.joint.models.aligned import (
 )
 from mining.joint.models.totals import Learnt, rows_opening, total_counts, total_rows
 from mining.joint.tally import Addends, no_sum
+from mining.joint.vertical.grouped.groups import Groups
 from mining.lattice import Sets
 from mining.models.attributes import Codes, LabelledRows, Numeric
 from mining.models.coded_tables import Labelled
@@ -76,9 +77,14 @@ def openings(
 
 
 def learned(
-    task: NaiveBayesParameters, parties: tuple[str, ...], learners: tuple[str, ...], *, vertical: bool
+    task: NaiveBayesParameters,
+    parties: tuple[str, ...],
+    learners: tuple[str, ...],
+    *,
+    vertical: bool,
+    holders: str = "parties",
 ) -> tuple[Learned, ...]:
-    """Who learns what, in words; arguments as for `openings`."""
+    """Who learns what, in words; arguments as for `openings`, and `holders` of columns: `parties` or `groups`."""
     short = "the model: all counts of classes and values"
     what = "the model: for each class the number of its rows, of those with each value of each categorical attribute"
     if task.numeric:
@@ -87,7 +93,7 @@ def learned(
     if len(parties) == 2 and not vertical:
         short += "; so also the other's"
         what += "; so all of these for the other's rows"
-    size = "the number of rows that all parties have in common" if vertical else "the number of all rows"
+    size = f"the number of rows that all {holders} have in common" if vertical else "the number of all rows"
     numbers = ", means and variances" if task.numeric else ""
     others = "; so also the other's" if len(parties) == 2 and not vertical else ""
     lines = [
@@ -140,6 +146,7 @@ async def learn_vertical(
     aligned: AlignedAttributes,
     task: NaiveBayesParameters,
     learners: tuple[str, ...],
+    groups: Groups = (),
 ) -> Learnt[NaiveBayes]:
     """Runs the part of a party that holds columns; what is not said here is as for `learn_horizontal`.
 
@@ -149,14 +156,15 @@ async def learn_vertical(
         aligned: This party's attributes over the common rows.
         task: The public parameters.
         learners: The parties that get the model.
+        groups: Of parties that hold the same columns of different rows, if there are any.
 
     Raises:
         ConfigurationError: A column is at no party or at two, or there are too many rows for exact moments.
-        InputDataError: No row is common to all parties.
+        InputDataError: No row is common to all parties, or some id is at two parties of a group.
         ProtocolViolation: What was opened cannot be sums of counts and moments.
     """
     digits = Digits(task)
-    begun = await begin(session, pairs, aligned, (task.target, *task.attributes), digits.conditions())
+    begun = await begin(session, pairs, aligned, (task.target, *task.attributes), digits.conditions(), groups)
     secrets, n_rows, engine, conditions = begun
     check_rows(task, n_rows)
 

@@ -182,7 +182,9 @@ class _Run:
 
         async def count() -> Known:
             if isinstance(engine, GroupedProducts):
-                await check_repeated(session.lane("repeated"), setup, engine.of_parties, aligned)
+                assert aligned.presence is not None  # since groups are aligned by union
+                lane, agreed = session.lane("repeated"), (setup.secrets, setup.pairs, task.compute)
+                await check_repeated(lane, *agreed, engine, aligned.presence, aligned.n_positions)
             return Known(await cls._common_rows(session, aligned, setup.secrets, engine, task.holders(session.parties)))
 
         n_rows = int((await step(session, "number of common rows", count)).public)

@@ -13,7 +13,7 @@ from mining.data.items.item_columns import Itemisation
 from mining.data.row_ids import AS_THEY_ARE, IdNormalisation
 from mining.joint.align import RowAlignment
 from mining.joint.parameters import Disclose, RuleParameters
-from mining.joint.vertical.grouped.groups import Groups, group_of
+from mining.joint.vertical.grouped.groups import Groups, column_holder, column_holders
 
 Mode = Literal["intersection", "union"]
 
@@ -88,11 +88,11 @@ class VerticalMining:
 
     def holders(self, parties: Sequence[str]) -> tuple[str, ...]:
         """Who holds columns, by name: the groups, or where there are none the parties."""
-        return tuple(group.name for group in self.groups) or tuple(parties)
+        return column_holders(self.groups, parties)
 
     def holder_of(self, party: str) -> str:
         """The holder that a party is, or is a member of."""
-        return group_of(self.groups, party).name if self.groups else party
+        return column_holder(self.groups, party)
 
     def allows(self, length: int) -> bool:
         """Whether itemsets of this length are asked for."""

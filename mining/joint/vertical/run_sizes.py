@@ -5,10 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-import numpy as np
-
 from crypto.protocols.alignment.costs import AlignmentSizes, intersection_traffic, row_union_traffic
-from crypto.protocols.comparison.comparison import width_for
 from crypto.protocols.comparison.costs import agreement_traffic as two_party_traffic
 from crypto.protocols.products.chains import Itemset
 from crypto.protocols.sums.costs import agreement_traffic, sum_traffic
@@ -23,8 +20,7 @@ from mining.joint.vertical.engines.engine import EngineSpeed
 from mining.joint.vertical.engines.grouped import holders_costs
 from mining.joint.vertical.engines.products import Naming
 from mining.joint.vertical.grouped.groups import ColumnGroup
-from mining.joint.vertical.grouped.repeated import member_pairs
-from mining.joint.vertical.grouped.sizes import GroupSizes, after_level_1, before_level_1
+from mining.joint.vertical.grouped.sizes import GroupSizes, after_level_1, before_level_1, repeated_traffic
 from mining.joint.vertical.names import PREFIX_BYTES
 from mining.joint.vertical.parameters import VerticalMining, in_job_order
 from mining.thresholds import minimum_count
@@ -157,7 +153,8 @@ def mining_traffic(traffic: Traffic, task: VerticalMining, sizes: RunSizes) -> N
     align_traffic = row_union_traffic if task.mode == "union" else intersection_traffic
     align_traffic(traffic, AlignmentSizes.of(sizes.rows, sizes.common, task.bound), task.merger)
     traffic.rounds = max(traffic.rounds, agreed)  # they go beside one another
-    _repeated_traffic(traffic, task, sizes)
+    engine = chosen_engine(task).costs(task, parties)
+    repeated_traffic(traffic, task.groups, task.compute, engine, sizes.positions)
     costs = holders_costs(chosen_engine(task), task, parties)
     for call in calls(sizes, task):
         if call.itemsets and sizes.positions:
@@ -188,15 +185,6 @@ def _names_traffic(traffic: Traffic, names: Mapping[str, Names]) -> None:
     for party, each in names.items():
         traffic.send(party, traffic.parties, each.number * (PREFIX_BYTES + each.longest), 2)
     traffic.rounds += 1
-
-
-def _repeated_traffic(traffic: Traffic, task: VerticalMining, sizes: RunSizes) -> None:
-    """Enters `repeated.check_repeated`."""
-    pairs = member_pairs(task.groups)
-    if pairs and sizes.positions:
-        chosen_engine(task).costs(task, traffic.parties).traffic(traffic, rows=sizes.positions, itemsets=pairs)
-        most = sizes.positions * len(pairs)
-        compared_traffic(traffic, task, 1, SumRange(np.dtype(np.uint64), width_for(most)))
 
 
 def _numbers_traffic(traffic: Traffic, task: VerticalMining, sizes: RunSizes) -> None:
@@ -235,7 +223,7 @@ def _decision_traffic(traffic: Traffic, task: VerticalMining, sizes: RunSizes, c
     if task.disclose == "candidates":
         open_decision_traffic(traffic, task, candidates, sizes.common)
         return
-    compared_traffic(traffic, task, candidates, _sums(sizes, task))
+    compared_traffic(traffic, task.compute, candidates, _sums(sizes, task))
     if task.disclose == "supports":
         supports_traffic(traffic, task, frequent, sizes.common)
 

@@ -85,16 +85,48 @@ def test_what_is_wrong_is_said(groups: Any, tables: dict[str, Any]) -> None:
         read(groups, **tables)
 
 
-@pytest.mark.parametrize("task", ["align", "naive-bayes"])
-def test_other_tasks_have_no_groups(task: str) -> None:
-    tables: dict[str, Any] = {"job": {"task": task}, "itemsets": None}
-    if task == "naive-bayes":
-        tables |= {"naive_bayes": {"target": "c", "attributes": ["d"]}, "columns": {n: {"values": ["x"]} for n in "cd"}}
-    contents = read(None).model_dump(mode="json", by_alias=True, exclude_none=True) | {"groups": GROUPS}
-    contents["job"] |= tables.pop("job")
-    contents |= tables
+def of_task(task: str, groups: Any = GROUPS, mode: str = "union") -> JobSpec:
+    tables: dict[str, Any] = {"groups": groups, "align": {"mode": mode}, "itemsets": None}
+    if task in ("naive-bayes", "decision-tree"):
+        names = {"target": "c", "attributes": ["d"]}
+        tables |= {task.replace("-", "_"): names, "columns": {name: {"values": ["x"]} for name in "cd"}}
+    if task == "k-means":
+        tables |= {"k_means": {"k": 2, "attributes": ["d"]}, "columns": {"d": {"low": 0, "high": 1}}}
+    contents = read(None).model_dump(mode="json", by_alias=True, exclude_none=True) | tables
+    contents["job"]["task"] = task
+    return job_of({name: each for name, each in contents.items() if each}, "job.toml", Path())
+
+
+@pytest.mark.parametrize("task", ["naive-bayes", "decision-tree"])
+def test_models_of_columns_have_groups(task: str) -> None:
+    spec = of_task(task)
+    assert ("column groups", "clinics: north and south; labs: a and b") in kind_of(spec).facts(spec, "products")
+    assert kind_of(spec).facets(spec) == {"model", "column groups"}
+    stated = statement(spec)
+    assert {line.label for line in stated.declared} >= {"columns", "rows", "repeated"}
+    prose = " ".join(stated.prose())
+    assert "the number of rows that all groups have in common" in prose
+    assert "whether some id is at two parties of one group" in prose
+    plain = statement(of_task(task, None))
+    assert {line.label for line in stated.declared} - {line.label for line in plain.declared} == {"repeated"}
+    assert "groups" not in " ".join(plain.prose())
     with fails("E100"):
-        job_of({name: each for name, each in contents.items() if each}, "job.toml", Path())
+        of_task(task, mode="intersection")
+
+
+def test_columns_of_models_are_those_of_groups() -> None:
+    spec = of_task("naive-bayes")
+    columns = {"north": ["c", "more"], "south": ["c"], "a": ["d"], "b": ["d"]}
+    kind_of(spec).check_columns(spec, columns)  # others than the model's may differ
+    for wrong in ({"south": ["more"]}, {"a": ["c", "d"], "b": ["c", "d"]}, {"north": [], "south": []}, {"b": []}):
+        with fails("E100"):
+            kind_of(spec).check_columns(spec, columns | wrong)
+
+
+@pytest.mark.parametrize("task", ["align", "k-means"])
+def test_other_tasks_have_no_groups(task: str) -> None:
+    with fails("E100"):
+        of_task(task)
 
 
 def test_a_report_shows_the_groups() -> None:

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import Final
 
+from jobs.kinds.alignment.groups import check_groups, column_groups, groups_fact
 from jobs.kinds.alignment.parameters import check_alignment, row_alignment
 from jobs.kinds.alignment.unions import of_alignment
 from jobs.kinds.key import Key
-from jobs.kinds.kind import ALL, Disclosure, Unions
+from jobs.kinds.kind import ALL, Disclosure, Facet, Unions
 from jobs.kinds.models.models_kind import (
     ModelsKind,
     check_model,
@@ -27,6 +28,7 @@ from mining.joint import align
 from mining.joint.collusion import NOBODY_ELSE
 from mining.joint.collusion import collusion as collusion_of_sums
 from mining.joint.models.aligned import one_holder_each
+from mining.joint.vertical.grouped.disclosure import repeated_learned, repeated_openings, several
 
 
 class ModelsOfColumns(ModelsKind):
@@ -41,11 +43,12 @@ class ModelsOfColumns(ModelsKind):
 
     def tables(self, spec: JobSpec) -> Mapping[str, frozenset[str]]:
         own = {MODEL_TABLES[spec.job.task]: ALL, "columns": ALL, "align": ALL, "plan": ALL}
-        return own | {"trust": frozenset({"compute"})} if spec.k_means is not None else own
+        return own | ({"trust": frozenset({"compute"})} if spec.k_means is not None else {"groups": ALL})
 
     def check(self, spec: JobSpec) -> None:
         check_table(spec)
         check_alignment(spec)
+        check_groups(spec)
         if spec.alignment.mode == "union" and spec.k_means is not None:
             raise ConfigurationError(
                 'task = "k-means" shows all parties the cluster of every common row, so [align] mode = "union" would '
@@ -54,15 +57,18 @@ class ModelsOfColumns(ModelsKind):
         check_model(spec)
 
     def disclosure(self, spec: JobSpec) -> Disclosure:
-        common, parties = row_alignment(spec), spec.job.parties
-        everywhere = common.mode == "intersection"
+        common, parties, groups = row_alignment(spec), spec.job.parties, column_groups(spec)
+        own = model_openings(spec, vertical=True, everywhere=common.mode == "intersection")
         return disclosed(
             spec,
-            (*align.openings(common, parties), *model_openings(spec, vertical=True, everywhere=everywhere)),
-            (*align.learned(common, parties), *model_learned(spec, vertical=True)),
+            (*align.openings(common, parties), *repeated_openings(groups, parties), *own),
+            (*align.learned(common, parties), *repeated_learned(groups, parties), *model_learned(spec, vertical=True)),
             _collusion(spec),
             _worst(spec),
         )
+
+    def facets(self, spec: JobSpec) -> frozenset[Facet]:
+        return super().facets(spec) | ({"column groups"} if spec.groups else frozenset())
 
     def shares(self, spec: JobSpec) -> bool:
         return spec.k_means is not None
@@ -77,13 +83,14 @@ class ModelsOfColumns(ModelsKind):
         return frozenset({"domains", "ids"})
 
     def check_columns(self, spec: JobSpec, columns: Mapping[str, Collection[str]]) -> None:
-        one_holder_each([attribute.name for attribute in columns_of(model_parameters(spec))], columns)
+        names = [attribute.name for attribute in columns_of(model_parameters(spec))]
+        one_holder_each(names, columns, column_groups(spec))
 
     def engine(self, spec: JobSpec) -> str | None:
         return "ot" if spec.k_means is None else None
 
     def facts(self, spec: JobSpec, strategy: str) -> list[tuple[str, str]]:
-        return [("alignment", spec.alignment.mode)]
+        return [("alignment", spec.alignment.mode), *groups_fact(spec)]
 
 
 def _collusion(spec: JobSpec) -> str:
@@ -103,6 +110,8 @@ def _collusion(spec: JobSpec) -> str:
         f"products over two parties withstand either of them, and those over more all parties but {first} and "
         f"{second}, which together could learn each product's count"
     )
+    if several(column_groups(spec)):
+        hidden += f", and of the groups how many ids are at two of their parties ({first} and {second} again)"
     return f"{hidden}; {collusion_of_sums(parties)}; of the alignment, {rows}"
 
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from crypto.protocols.comparison.argmin_costs import tournament
+from jobs.kinds.alignment.groups import column_groups
 from jobs.kinds.columns.plan import estimate as estimate_columns
 from jobs.kinds.models.columns.run import strategy_of
 from jobs.kinds.models.parameters import columns_of, model_parameters
@@ -17,6 +18,7 @@ from link.traffic import Traffic
 from mining.joint.models.aligned import code_bytes
 from mining.joint.models.costs import Learning, dealt
 from mining.joint.vertical.engines.engine import EngineSpeed
+from mining.joint.vertical.grouped.groups import column_holders
 from mining.joint.vertical.run_sizes import RunSizes
 from mining.models.decision_tree import TreeParameters
 from mining.models.kmeans import KMeansParameters
@@ -47,17 +49,18 @@ def estimate(
 
 def _learn(spec: JobSpec, traffic: Traffic, sizes: RunSizes, speeds: Speeds) -> float:
     """What follows the alignment, as `jobs.kinds.columns.plan_figures.After`."""
-    task, parties = model_parameters(spec), spec.job.parties
+    task, parties, groups = model_parameters(spec), spec.job.parties, column_groups(spec)
     target = None if isinstance(task, KMeansParameters) else task.target
     learning = Learning(
         task,
         parties,
-        dealt(target, task.attributes, parties),
+        dealt(target, task.attributes, column_holders(groups, parties)),
         sizes.common,
         sizes.positions,
         spec.alignment.mode == "intersection",
         spec.learners,
         spec.compute,
+        groups,
     )
     learning.traffic(traffic)
     transfer_s = max(each.transfer_s for each in speeds.values())
@@ -82,5 +85,5 @@ def _learning_sentences(spec: JobSpec) -> list[str]:
             ]
         case _:
             more = []
-    first = spec.job.parties[0]
+    first = column_holders(column_groups(spec), spec.job.parties)[0]
     return [f"The class is taken to be at {first} and all other columns elsewhere, which costs the most.", *more]

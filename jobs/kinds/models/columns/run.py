@@ -6,6 +6,7 @@ from typing import Any, assert_never
 
 from crypto.protocols.comparison.two_party import pairs_of
 from jobs.data import Data
+from jobs.kinds.alignment.groups import column_groups
 from jobs.kinds.alignment.parameters import row_alignment
 from jobs.kinds.data import table_rows_of
 from jobs.kinds.kind import Resources
@@ -33,13 +34,13 @@ async def run(session: Session, spec: JobSpec, data: Data, resources: Resources)
     assert placed is not None  # which only a cardinality does not reveal
     everywhere = common.mode == "intersection"
     aligned = await session.compute(AlignedAttributes.of, table, held, placed, everywhere=everywhere)
-    session = session.lane("model")
+    session, groups = session.lane("model"), column_groups(spec)
     found: Learnt[Any]
     match task:
         case NaiveBayesParameters():
-            found = await naive_bayes.learn_vertical(session, pairs, aligned, task, spec.learners)
+            found = await naive_bayes.learn_vertical(session, pairs, aligned, task, spec.learners, groups)
         case TreeParameters():
-            found = await decision_tree.learn_vertical(session, pairs, aligned, task)
+            found = await decision_tree.learn_vertical(session, pairs, aligned, task, groups)
         case KMeansParameters():
             found = await kmeans.cluster_vertical(session, aligned, task, spec.learners, spec.compute)
         case _:

@@ -73,7 +73,7 @@ class GroupedProducts:
             of_parties: The engine that multiplies columns of parties.
             groups: Of the job.
         """
-        self.of_parties, self._groups = of_parties, groups
+        self.of_parties, self.groups = of_parties, groups
 
     async def prepare(self, rows: int) -> None:
         """As the other one."""
@@ -85,8 +85,8 @@ class GroupedProducts:
         """As of `Products`, but for groups: each member calls this with its own columns of the group's conjunctions."""
         if not itemsets:
             return np.zeros(0, np.uint64)
-        expanded, starts = await session.compute(by_members, itemsets, self._groups)
-        named = named_by_members(names, self._groups)
+        expanded, starts = await session.compute(by_members, itemsets, self.groups)
+        named = named_by_members(names, self.groups)
         parts = await self.of_parties.addends(session, columns, rows, expanded, named)
         sums: Addends = np.add.reduceat(parts, starts)
         return sums

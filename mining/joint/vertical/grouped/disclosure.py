@@ -22,6 +22,18 @@ def several(groups: Groups) -> Groups:
     return tuple(group for group in groups if len(group.members) > 1)
 
 
+def repeated_openings(groups: Groups, parties: tuple[str, ...]) -> list[Declared]:
+    """What `check_repeated` opens."""
+    what = "whether some id is at two parties of one column group, which ends the job"
+    return [Declared(LABEL, frozenset(parties), what, 1, "after the alignment")] if member_pairs(groups) else []
+
+
+def repeated_learned(groups: Groups, parties: tuple[str, ...]) -> list[Learned]:
+    """Who learns what by `check_repeated`, in words."""
+    what = "whether some id is at two parties of one group, not which or whose, which ends the job"
+    return [Learned(parties, "membership", what)] if several(groups) else []
+
+
 def openings(groups: Groups, parties: tuple[str, ...], most_items: int) -> list[Declared]:
     """The labels of groups of several parties.
 
@@ -30,10 +42,7 @@ def openings(groups: Groups, parties: tuple[str, ...], most_items: int) -> list[
         parties: Of the job.
         most_items: The most candidates of a level.
     """
-    found = []
-    if member_pairs(groups):
-        what = "whether some id is at two parties of one column group, which ends the job"
-        found.append(Declared(LABEL, frozenset(parties), what, 1, "after the alignment"))
+    found = repeated_openings(groups, parties)
     for group in several(groups):
         members, most = frozenset(group.members), len(group.members) * SETS.rounded(SETS.most)
         what = f"pseudonyms of the items that some party of '{group.name}' has often enough, among random ones"
@@ -55,14 +64,7 @@ def learned(groups: Groups, parties: tuple[str, ...]) -> list[Learned]:
             parties, "membership", "the names of the frequent items and in which group each is, not at which party"
         ).main("the names and group of each frequent item")
     ]
-    if several(groups):
-        lines.append(
-            Learned(
-                parties,
-                "membership",
-                "whether some id is at two parties of one group, not which or whose, which ends the job",
-            )
-        )
+    lines += repeated_learned(groups, parties)
     for group in several(groups):
         lines += _of_members(group)
     return lines

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NoReturn
 
@@ -34,6 +34,16 @@ Groups = tuple[ColumnGroup, ...]
 def group_of(groups: Groups, party: str) -> ColumnGroup:
     """The group that a party is in."""
     return next(group for group in groups if party in group.members)
+
+
+def column_holders(groups: Groups, parties: Sequence[str]) -> tuple[str, ...]:
+    """Who holds columns, by name: the groups, or where there are none the parties."""
+    return tuple(group.name for group in groups) or tuple(parties)
+
+
+def column_holder(groups: Groups, party: str) -> str:
+    """The holder that a party is, or is a member of."""
+    return group_of(groups, party).name if groups else party
 
 
 def check_group_columns(columns: Mapping[str, Collection[str]], groups: Groups, numeric: Iterable[str]) -> None:

@@ -12,18 +12,18 @@ from __future__ import annotations
 from itertools import combinations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from crypto.protocols.comparison.comparison import at_least, width_for
 from crypto.protocols.comparison.shared_bits import open_bits
+from crypto.protocols.comparison.two_party import Pairs
 from crypto.protocols.products.chains import Itemset
+from crypto.protocols.sums.pairwise import PairwiseSecrets
 from crypto.protocols.sums.secure_sum import shared_sum
 from link.errors import InputDataError, shareable
 from link.session import Session
-from mining.joint.vertical.aligned import Aligned
-from mining.joint.vertical.engines.engine import Setup
-from mining.joint.vertical.engines.products import Products
+from mining.joint.vertical.engines.grouped import GroupedProducts
 from mining.joint.vertical.grouped.groups import Groups
-from mining.joint.vertical.parameters import in_job_order
 
 LABEL = "repeated"
 
@@ -33,29 +33,40 @@ def member_pairs(groups: Groups) -> list[Itemset]:
     return [dict.fromkeys(pair, 0) for group in groups for pair in combinations(group.members, 2)]
 
 
-async def check_repeated(session: Session, setup: Setup, engine: Products, aligned: Aligned) -> None:
+async def check_repeated(
+    session: Session,
+    secrets: PairwiseSecrets,
+    pairs: Pairs,
+    compute: tuple[str, str],
+    engine: GroupedProducts,
+    presence: NDArray[np.uint64],
+    n_positions: int,
+) -> None:
     """Ends the job if some id is at two members of a group.
 
     Args:
         session: A lane of its own.
-        setup: Of the engine.
-        engine: For columns of parties.
-        aligned: This party's rows, after a union.
+        secrets: From `pairwise.agree` in this session.
+        pairs: From `two_party.pairs_of` in this session.
+        compute: The two computing parties, in the order of the job.
+        engine: For the groups.
+        presence: Packed: at which positions this party has a row after a union.
+        n_positions: Number of positions.
 
     Raises:
         InputDataError: There is such an id.
     """
-    itemsets, n_positions, presence = member_pairs(setup.task.groups), aligned.n_positions, aligned.presence
-    if not itemsets or not n_positions or presence is None:
+    itemsets = member_pairs(engine.groups)
+    if not itemsets or not n_positions:
         return
-    compute = in_job_order(session.parties, setup.task.compute)
-    addends = await engine.addends(session.lane("products"), presence[None].view(np.uint8), n_positions, itemsets)
+    columns = presence[None].view(np.uint8)
+    addends = await engine.of_parties.addends(session.lane("products"), columns, n_positions, itemsets)
     total = addends.sum(dtype=np.uint64)[None]
-    share, bits = await shared_sum(session.lane("sum"), setup.secrets, total, compute), None
+    share, bits = await shared_sum(session.lane("sum"), secrets, total, compute), None
     if share is not None:
         (peer,) = set(compute) - {session.me}
         width = width_for(n_positions * len(itemsets))
-        bits = await at_least(session.lane("comparison"), setup.pairs[peer], share, 1, width)
+        bits = await at_least(session.lane("comparison"), pairs[peer], share, 1, width)
     opened = await open_bits(session, bits, label=LABEL, holders=compute, number=1)
     if opened is None:
         raise AssertionError("whether an id is repeated is opened to all")

@@ -5,13 +5,20 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+import numpy as np
+
+from crypto.protocols.comparison.comparison import width_for
 from crypto.protocols.sums.costs import agreement_traffic
 from crypto.protocols.union.costs import union_traffic
 from crypto.protocols.union.joint_prf_costs import PrfSizes, prf_traffic
 from crypto.protocols.union.lists import ListSizes
 from crypto.protocols.union.prefix_costs import AskedBits, pairs_traffic, prefix_union_traffic
 from link.traffic import Traffic
-from mining.joint.vertical.grouped.groups import ColumnGroup
+from mining.joint.tally import SumRange
+from mining.joint.tally_costs import compared_traffic
+from mining.joint.vertical.engines.engine import EngineCosts
+from mining.joint.vertical.grouped.groups import ColumnGroup, Groups
+from mining.joint.vertical.grouped.repeated import member_pairs
 
 
 @dataclass(frozen=True)
@@ -37,6 +44,24 @@ class GroupSizes:
     def positions(self) -> ListSizes:
         """Of the union of pseudonyms; its elements are the group's candidates of one item."""
         return ListSizes.expected(self.placed, None)
+
+
+def repeated_traffic(
+    traffic: Traffic, groups: Groups, compute: tuple[str, str], costs: EngineCosts, positions: int
+) -> None:
+    """Enters `repeated.check_repeated`.
+
+    Args:
+        traffic: Where it is entered.
+        groups: Of the job.
+        compute: The two computing parties, in the order of the job.
+        costs: Of the engine, for columns of parties.
+        positions: Of rows.
+    """
+    pairs = member_pairs(groups)
+    if pairs and positions:
+        costs.traffic(traffic, rows=positions, itemsets=pairs)
+        compared_traffic(traffic, compute, 1, SumRange(np.dtype(np.uint64), width_for(positions * len(pairs))))
 
 
 def before_level_1(traffic: Traffic, group: ColumnGroup, sizes: GroupSizes) -> int:
