@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final, Protocol
+from typing import Any, Final, Protocol
 
 from crypto.params import STANDARD_128
 from jobs.data import Data
@@ -90,6 +90,8 @@ class _Unrecorded:
 
 
 UNRECORDED: Final = _Unrecorded()
+Hold = Callable[[Outcome, Sequence[Opened]], Coroutine[Any, Any, None]]
+"""Waits until this party's people release what was found, and after what was opened; raises where they do not."""
 
 
 async def run_party(
@@ -105,6 +107,7 @@ async def run_party(
     progress: Progress,
     resources: Resources = NO_RESOURCES,
     recorder: Recorder = UNRECORDED,
+    hold: Hold | None = None,
 ) -> PartyRun:
     """Runs this party's part of a job; whatever ends it early is reported to all peers.
 
@@ -120,6 +123,8 @@ async def run_party(
         progress: Called with how far steps have come.
         resources: What this party lends the job beside its data.
         recorder: Called once the session has an id, and at its end, also where the job fails.
+        hold: Called with what was found before this party signs its receipts. No party hands over anything of a result
+            without the receipts of all, so nothing leaves any of them but what was opened in the session.
 
     Raises:
         ComineError: The job failed here or at a peer; `party` names where.
@@ -150,6 +155,8 @@ async def run_party(
         if resources.journal is not None:
             await begin(session, resources.journal)
         outcome = await kind_of(spec).run(session.lane("task"), spec, data, resources)
+        if hold is not None:
+            await session.core.unless_ended(hold(outcome, session.ledger.record))
         await receipts.exchange()
         await record_end(complete=True)
     except (Exception, asyncio.CancelledError) as error:

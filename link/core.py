@@ -12,9 +12,9 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import Counter, defaultdict, deque
-from collections.abc import Iterable
+from collections.abc import Coroutine, Iterable
 from dataclasses import dataclass, field
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 from google.protobuf.message import DecodeError, Message
 
@@ -35,6 +35,8 @@ from link.randomness import RandomStream
 from link.transcript import MARK_BYTES, Transcript, header_of, mark_of
 from link.version import WINDOW, Window
 from protos.v1.link_pb2 import Abort, Frame
+
+T = TypeVar("T")
 
 MAX_BODY_BYTES = 3 << 20  # under gRPC's usual limit of 4 MiB, with space for the header
 # What one peer may send ahead of what the protocol has read. Where a party computes before it reads, an honest peer is
@@ -174,6 +176,24 @@ class SessionCore:
             self.failure = error
         for waiter in self.waiters.values():
             _wake(waiter)
+
+    async def unless_ended(self, work: Coroutine[Any, Any, T]) -> T:
+        """What work comes to that needs no frame; given up as soon as the session has ended.
+
+        Raises:
+            ComineError: What has ended the session.
+        """
+        task, ended = asyncio.ensure_future(work), asyncio.get_running_loop().create_future()
+        self.waiters["", ""] = ended  # which no peer and no lane are called
+        try:
+            if self.failure is None:
+                await asyncio.wait({task, ended}, return_when=asyncio.FIRST_COMPLETED)
+            if self.failure is not None:
+                raise self.failure
+            return task.result()
+        finally:
+            del self.waiters["", ""]
+            task.cancel()
 
     def _accept(self, peer: str, frame: Frame) -> None:
         if frame.sender != peer:

@@ -10,6 +10,7 @@ ComineError
 ├── PeerError                  20   a peer could not be reached or was lost
 │   └── IdentityError          20   a certificate is missing, expired, foreign or names someone else
 ├── PolicyDenied               30   a party's policy refuses the job
+├── ResultWithheld             30   a party's people do not release what a job has found
 ├── ProtocolViolation          40   a peer broke the rules of the protocol
 │   ├── UnexpectedMessage      40   a message of the wrong type, order or sender
 │   ├── MalformedMessage       40   a message that does not hold what its type promises
@@ -144,6 +145,14 @@ class PolicyDenied(ComineError):
 
     code = "E300"
     exit_code = 30
+
+
+class ResultWithheld(ComineError):
+    """The people of a party do not release what a job has found; why, they need not say."""
+
+    code = "E301"
+    exit_code = 30
+    about_peers = True
 
 
 class ProtocolViolation(ComineError):

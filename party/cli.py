@@ -11,7 +11,7 @@ from party.check import check
 from party.inbox_cli import approve, budget, deny, inbox, revoke_approval, show, status
 from party.operations_cli import monitoring
 from party.reload_cli import reload
-from party.running_cli import cancel
+from party.running_cli import cancel, release, results, withhold
 
 app = typer.Typer(help="Run the node of one organisation.", no_args_is_help=True)
 
@@ -43,6 +43,9 @@ app.command()(approve)
 app.command()(deny)
 app.command("revoke-approval")(revoke_approval)
 app.command()(cancel)
+app.command()(results)
+app.command()(release)
+app.command()(withhold)
 app.command()(budget)
 app.command()(reload)
 app.command()(monitoring)

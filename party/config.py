@@ -284,6 +284,11 @@ class PartyConfig(TomlTable):
                 raise ValueError(f"[policy] datasets names '{name}', but no [[dataset]] has that name")
         for dataset in names:
             policy = self.policy_of(dataset)
+            if policy.release == "manual" and self.datasets[dataset].anonymization is not None:
+                raise ValueError(
+                    f"releases of '{dataset}' by [dataset.anonymization] leave at once, and the policy for it has "
+                    'release = "manual"; leave one of them out, or write release = "auto" under its [dataset.policy]'
+                )
             if policy.max_jobs_period is not None and policy.max_jobs is None:
                 raise ValueError(
                     f"max_jobs_period limits nothing for the dataset '{dataset}'; write max_jobs beside it"

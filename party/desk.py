@@ -22,7 +22,7 @@ from party.jobs.job import ENDS
 from party.jobs.queue_note import FILE as QUEUE_NOTE
 from party.jobs.queue_note import noted
 from party.policy.consent import POLICY, Consent, spec_of
-from party.policy.inbox import in_advance, listed, shown
+from party.policy.inbox import held_of, in_advance, line, listed, shown
 from party.policy.judge import Judge
 from party.policy.standing import Schedule
 from party.services.anonymization.releases import FILE as RELEASES
@@ -127,6 +127,37 @@ class Desk:
                 raise PeerError(f"{name} has not ended the job within {ANSWER_S:.0f} s; see its log", party=name)
             time.sleep(LOOK_S)
         return present
+
+    def results(self) -> dict[str, Any]:
+        """What jobs have found that is held until people release it, by the schema `comine.held/1`."""
+        now = time.time()
+        found = [
+            line(record, now) | {"held": held} for record in self._running() if (held := held_of(record, self.store))
+        ]
+        return {"schema": "comine.held/1", "party": self.config.party.name, "runs": self.runs, "results": found}
+
+    def release(self, record: Record, by: str) -> None:
+        """Releases what a job has found; the node, where it runs, goes on at once.
+
+        Raises:
+            ComineError: Nothing of the job is held.
+        """
+        with self.consent() as consent:
+            consent.release(record, by)
+
+    def withhold(self, record: Record, by: str, reason: str) -> None:
+        """Does not release what a job has found, which ends the job for good; the reason stays at this party.
+
+        Raises:
+            ComineError: Nothing of the job is held.
+            UsageError: The reason has no words, or too many.
+        """
+        check_words("the reason", reason)
+        with self.consent() as consent:
+            consent.withhold(record, by, reason)
+
+    def _running(self) -> list[Record]:
+        return self.store.within([RUNNING])
 
     @contextmanager
     def consent(self) -> Iterator[Consent]:

@@ -48,6 +48,7 @@ from party.jobs.alignments import FOLDER as ALIGNMENTS
 from party.jobs.alignments import Alignments
 from party.jobs.context import JobContext
 from party.jobs.estimate import Estimates
+from party.jobs.holding import forget_held
 from party.jobs.limits import JobLimits
 from party.jobs.service import ControlService
 from party.jobs.session_host import SessionHost
@@ -168,6 +169,7 @@ class Node:
         log = self._log
         remove_leftovers(state, log)
         remove_abandoned(state, SCRATCH)
+        forget_held(state)
         remove_abandoned(Path(tempfile.gettempdir()), COPIES)
         if removed := self.sources.remove_stale():
             log.info("stale blocks removed", folders=removed)

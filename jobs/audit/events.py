@@ -289,6 +289,37 @@ class Charged(JobEvent):
         )
 
 
+class ResultHeld(JobEvent):
+    """A job has found something, which this party holds until its people release it."""
+
+    event = "result-held"
+    attempt: int = Field(ge=1)
+
+    def __str__(self) -> str:
+        return f"of attempt {self.attempt}"
+
+
+class HoldReleased(JobEvent):
+    """A person of this party released what a job has found."""
+
+    event = "hold-released"
+    by: str = Field(description="Who.")
+
+    def __str__(self) -> str:
+        return f"by {self.by}"
+
+
+class HoldWithheld(JobEvent):
+    """What a job has found is not released; the job ends, and no attempt of it begins here any more."""
+
+    event = "hold-withheld"
+    by: str = Field(description="Who; deadline, where nobody has decided by then.")
+    reason: str = Field(description="For this party alone.")
+
+    def __str__(self) -> str:
+        return f"by {self.by}" + (f": {self.reason}" if self.reason else "")
+
+
 class RulesHidden(JobEvent):
     """A job gets rows of a dataset in which this party hides rules."""
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from contextlib import ExitStack
+from functools import partial
 
 from crypto.primitives.randomness import Randomness
 from jobs.audit.events import RulesHidden, Started
@@ -15,6 +16,7 @@ from jobs.kinds.registry import kind_of
 from jobs.run import PartyRun, run_party
 from party.jobs.charging import charged, release_begun
 from party.jobs.context import JobContext
+from party.jobs.holding import hold
 from party.jobs.job import Job
 from party.jobs.job_transport import JobTransport
 from party.jobs.progress import check_same_rows, journal_of
@@ -85,6 +87,7 @@ async def _with_data(context: JobContext, job: Job, attempt: int, data: Data, tr
             progress=progress,
             resources=resources,
             recorder=recorder,
+            hold=partial(hold, context, job) if policy.release == "manual" else None,
         )
 
 

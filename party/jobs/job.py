@@ -80,6 +80,7 @@ class Job:
         opened: Returns the labels of what its session has opened, once that is over.
         task: The running part; None until the start.
         cancelled: By what the job was ended here on purpose; None where it was not.
+        released: Set once people have released what is held of it; None where nothing is.
         is_ending: Whether its early end is being recorded, before which nothing may begin.
         attempt: The last that has begun; 0 before the first.
         earlier_release: As what attempts before the one that runs count, of a joint release; a release where unknown.
@@ -93,6 +94,7 @@ class Job:
         self.settled: Callable[[], None] = lambda: None
         self.task: asyncio.Task[None] | None = None
         self.cancelled: ComineError | None = None
+        self.released: asyncio.Event | None = None
         self.is_ending = False
         self.earlier_release = Earlier.RELEASE
         self.began_after: Mark | None = None

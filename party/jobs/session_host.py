@@ -125,7 +125,7 @@ class SessionHost:
                 self.context,
                 self.now(),
                 record,
-                FAILED if cancelled is None else CANCELLED,
+                CANCELLED if isinstance(cancelled, JobCancelled) else FAILED,
                 cancelled or PeerError(lost, party=self._me),
                 *charged(self.context.ledger, record.job_id, record.attempt),
             )
@@ -385,6 +385,10 @@ class SessionHost:
             return
         if (cancelled := await asyncio.to_thread(self.context.store.owner_end, job.id, self._me)) is not None:
             self._keep(self._cancel(job, cancelled))
+        elif (released := job.released) is not None:
+            held = await asyncio.to_thread(self.context.store.held, job.id)
+            if held is not None and held.released_by:
+                released.set()
 
     async def _expire(self, job: Job) -> None:
         await self._forgetting.look()

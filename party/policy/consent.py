@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any, Final
 
-from jobs.audit.events import Approved, Ended, OwnerCancelled, Proposed, Refused
+from jobs.audit.events import Approved, Ended, HoldReleased, HoldWithheld, OwnerCancelled, Proposed, Refused
 from jobs.audit.log import AuditLog
 from jobs.audit.standing_events import StandingApproved, StandingRevoked, StandingUsed
 from jobs.consent import approve as signed_approval
@@ -261,6 +261,40 @@ class Consent:
                 self._store.move(record.job_id, APPROVED, CANCELLED, changes)
             else:
                 self._audit.append(event)
+
+    def release(self, record: Record, by: str) -> None:
+        """A person releases what a job has found.
+
+        Raises:
+            UsageError: Nothing of the job is held.
+        """
+        with self._store.alone():
+            self._check_held(record)
+            self._audit.append(HoldReleased(job=record.job_id, by=by))
+            self._store.let_go(record.job_id, by)
+
+    def withhold(self, record: Record, by: str, reason: str) -> None:
+        """A person does not release what a job has found, whose node then ends it, for good.
+
+        Raises:
+            UsageError: Nothing of the job is held.
+        """
+        event = HoldWithheld(job=record.job_id, by=by, reason=reason)
+        with self._store.alone():
+            self._check_held(record)
+            self._audit.append(event)
+            self._store.follow_owner_ends([event])
+
+    def _check_held(self, record: Record) -> None:
+        present, held = self._store.get(record.job_id) or record, self._store.held(record.job_id)
+        if held is None or held.released_by or present.state != RUNNING:
+            raise UsageError(
+                f"nothing of the job {record.job_id.hex()[:12]} is held for release; comine party results lists what is"
+            )
+        if self._store.owner_end(record.job_id, self._me) is not None:
+            raise UsageError(
+                f"the job {record.job_id.hex()[:12]} was ended by its party, and nothing of it is released"
+            )
 
     def _goes_on(self, record: Record) -> bool:
         """Whether another attempt of a job may follow the one that has ended."""

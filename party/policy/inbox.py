@@ -20,7 +20,7 @@ from party.policy.policy_input import Verdict
 from party.policy.privacy_budget import amounts, amounts_of
 from party.state.standing import Standing
 from party.state.store import Record, Store
-from protos.v1.control_pb2 import APPROVED, AWAITING_APPROVAL, JobState
+from protos.v1.control_pb2 import APPROVED, AWAITING_APPROVAL, RUNNING, JobState
 
 LEAST_DIGITS: Final = 4  # of a job id, to name the job
 
@@ -173,6 +173,8 @@ def shown(
             "left": amounts(judge.left(spec, record.job_id)).model_dump(),
         },
         "policy": _policy(record, spec, judge),
+        "release": judge.policy_of(spec).release,
+        "held": held_of(record, store),
         "plan": plan,
         "alignment": None if alignment is None else str(alignment),
         "changes": _changes(record, spec, store),
@@ -188,6 +190,14 @@ def shown(
             for job in judge.earlier(spec, record.job_id)
         ],
     }
+
+
+def held_of(record: Record, store: Store) -> dict[str, Any] | None:
+    """What is held of a job that runs, as people are shown it; None where nothing is, or it was released."""
+    held = store.held(record.job_id)
+    if held is None or held.released_by or record.state != RUNNING or store.owner_end(record.job_id, "") is not None:
+        return None
+    return held.shown
 
 
 def _error(record: Record) -> dict[str, str] | None:

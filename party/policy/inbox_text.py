@@ -15,6 +15,11 @@ from jobs.statement import openings
 from link.files.printable import text_width, wrapped
 from link.files.quantities import size
 
+HELD: Final = (
+    "What the job finds is held until a person of this party releases it. By then its parties have learned what the "
+    "statement says they learn while it runs; beyond that no node hands over anything of the result before, and none "
+    "at all if it is withheld."
+)
 SHORT: Final = 12  # digits of a job id
 _DECISIONS: Final = {"auto": "it is approved at once", "manual": "a person decides", "refuse": "it is refused"}
 
@@ -85,6 +90,10 @@ def _show(contents: dict[str, Any], party_toml: str, *, detail: bool) -> Iterato
     yield f"What the policy says now: {_DECISIONS[policy['decision']]}"
     if policy["refusal"]:
         yield from wrapped(policy["refusal"], "  ")
+    if contents["release"] == "manual":
+        yield from wrapped(HELD)
+    if contents["held"] is not None:
+        yield from held_text(contents["held"])
     if contents["decided"]:
         verb = "denied" if contents["reason"] else "approved"
         reason = f": {contents['reason']}" if contents["reason"] else ""
@@ -102,6 +111,19 @@ def _show(contents: dict[str, Any], party_toml: str, *, detail: bool) -> Iterato
     if not detail:
         yield ""
         yield f"all else: comine party show {party_toml} {job_id[:SHORT]} --detail"
+
+
+def held_text(held: dict[str, Any]) -> Iterator[str]:
+    """What is held of a job: what was found, where it is, and what was opened on the way."""
+    yield from wrapped(f"held for release since {_time(held['since'])} UTC, withheld at {_time(held['until'])} UTC")
+    yield f"  found: {harmless(held['found'] or 'this party does not learn the result')}"
+    if held["n_rows"] is not None:
+        yield f"  rows: {held['n_rows']:,}"
+    for file in held["files"]:
+        yield f"  {harmless(file)}"
+    for each in held["opened"]:
+        to = ", ".join(each["recipients"])
+        yield f"  opened: {each['number']:,} of '{harmless(each['label'])}' ({size(each['size_bytes'])}) to {to}"
 
 
 def _summary(contents: dict[str, Any]) -> list[str]:

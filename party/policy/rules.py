@@ -86,6 +86,8 @@ class Rules(TomlTable):
     Attributes:
         approve: `auto` approves what the rules allow; `manual` asks a person.
         approval: Exceptions from `approve`; the first that fits a job decides.
+        release: `manual` holds what a job has found until a person of this party has seen and released it: no party
+            hands anything of it over before. `auto`, where absent, holds nothing.
         tasks: Tasks that may run.
         kinds: Plug-ins whose kinds of jobs may run, by the names of their entry points: none, where absent. What such a
             job discloses, only its own statement says.
@@ -137,6 +139,7 @@ class Rules(TomlTable):
 
     approve: Literal["auto", "manual"] | None = None
     approval: tuple[ApprovalRule, ...] = ()
+    release: Literal["auto", "manual"] = "auto"
     tasks: Tasks | None = None
     kinds: tuple[Annotated[str, AfterValidator(_added)], ...] = ()
     coordinators: Annotated[tuple[Name, ...] | None, Some] = None

@@ -25,6 +25,7 @@ from jobs.audit.events import (
     Ended,
     Event,
     HeadLost,
+    HoldWithheld,
     JobEvent,
     LineTorn,
     LogBegan,
@@ -95,7 +96,7 @@ class _Life:
     sessions: set[bytes] = field(default_factory=set)
     ended: Ended | None = None
     ended_at: float = 0.0
-    cancelled: OwnerCancelled | None = None
+    owner_end: OwnerCancelled | HoldWithheld | None = None
 
     def take(self, logged: LoggedEvent) -> None:
         """Takes note of the next entry."""
@@ -113,8 +114,8 @@ class _Life:
                 self.sessions.add(event.session)
             case Transcript() | SessionLost():
                 self.sessions.discard(event.session)
-            case OwnerCancelled():
-                self.cancelled = event
+            case OwnerCancelled() | HoldWithheld():
+                self.owner_end = event
             case Ended():
                 self.ended, self.ended_at = event, at
 
@@ -174,7 +175,7 @@ def reconcile(
         _check_log(store, audit.path, known, lives)
         follow(store, others)
         store.follow_standings(others)
-        store.follow_owner_ends(life.cancelled for life in lives.values() if life.cancelled is not None)
+        store.follow_owner_ends(life.owner_end for life in lives.values() if life.owner_end is not None)
         store.clock(latest)
         companions.note(store, audit.path.parent, others)
         companions.check(store, audit.path.parent, party)

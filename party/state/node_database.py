@@ -12,6 +12,7 @@
     plans     when each coordinator has asked for plans lately
     standing, standing_uses, clock  what people have approved in advance, the runs that used it, the latest time seen
     owner_ends  jobs that the party's own people have ended, by whom and why: they do not begin any more
+    holds     what jobs have found that people have to release, as they are shown it, and who has
     reloads   for what people have asked the running node to read its files anew, and what it answered
     asked     how many bytes of the audit log each coordinator has brought about lately, by hours, up to that entry
 
@@ -196,13 +197,21 @@ CREATE TABLE owner_ends (
     reason TEXT NOT NULL
 ) WITHOUT ROWID;
 """
+_SIXTEENTH: Final = """
+CREATE TABLE holds (
+    job BLOB PRIMARY KEY,
+    digest BLOB NOT NULL,
+    shown TEXT NOT NULL,
+    released_by TEXT NOT NULL DEFAULT ''
+) WITHOUT ROWID;
+"""
 KIND: Final = Kind(
     "job",
     "move it away, and the node makes it again out of its audit log, or bring it back from a copy",
     0x636F6D69,  # "comi"
     (
         *(_FIRST, _SECOND, _THIRD, _FOURTH, _FIFTH, _SIXTH, _SEVENTH, _EIGHTH, _NINTH, _TENTH, _ELEVENTH, _TWELFTH),
-        *(_THIRTEENTH, _FOURTEENTH, _FIFTEENTH),
+        *(_THIRTEENTH, _FOURTEENTH, _FIFTEENTH, _SIXTEENTH),
     ),
 )
 

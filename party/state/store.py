@@ -20,6 +20,7 @@ from party.policy.policy_input import Earlier
 from party.state.audit_count import Bin
 from party.state.database import Held
 from party.state.heads import Head
+from party.state.holds import Holds
 from party.state.owner_ends import OwnerEnds
 from party.state.standing import StandingTables
 from protos.v1.control_pb2 import JobState, SignedProposal
@@ -119,7 +120,7 @@ _COLUMNS: Final = tuple(field.name for field in fields(Record))
 _ALL: Final = f"SELECT {', '.join(_COLUMNS)} FROM jobs"  # noqa: S608  # the names are this module's own
 
 
-class Store(StandingTables, OwnerEnds):
+class Store(StandingTables, OwnerEnds, Holds):
     """The jobs of one party. Calls are short, and may be made from any thread."""
 
     def __init__(self, path: Path, opened: Held) -> None:
@@ -334,6 +335,7 @@ class Store(StandingTables, OwnerEnds):
         )
         self._execute(f"DELETE FROM jobs WHERE job_id IN ({old})", now, MOST_UNSTARTED)  # noqa: S608
         self.forget_owner_ends()
+        self.forget_holds()
 
     def _ids(self, statement: str, *values: Any) -> list[bytes]:
         return [job_id for (job_id,) in self._read(statement, *values)]

@@ -35,7 +35,7 @@ FIXED = {
     "E103": "south lacks disk space or memory for this job; the log of south has the reason",
     "E700": "south met a fault of its own; the log of south has the details",
 }
-ABOUT_OTHERS = {"E102", "E200", "E201", "E400", "E401", "E402", "E403", "E404", "E500", "E501", "E600"}
+ABOUT_OTHERS = {"E102", "E200", "E201", "E301", "E400", "E401", "E402", "E403", "E404", "E500", "E501", "E600"}
 
 
 def marked() -> set[tuple[str, str]]:

@@ -78,6 +78,10 @@ class Notices:
         """A proposal awaits a decision."""
         self._about("inbox", record.coordinator, record.job_id, record.state)
 
+    def held(self, job_id: bytes, coordinator: str, state: JobState.ValueType) -> None:
+        """What a job has found is held until people release it."""
+        self._about("held", coordinator, job_id, state)
+
     def ended(self, job_id: bytes, coordinator: str, state: JobState.ValueType) -> None:
         """A job has ended, or its proposal has expired."""
         self._about("expiry" if state == EXPIRED else "end", coordinator, job_id, state)

@@ -13,9 +13,9 @@ from jobs.spec.toml import TomlTable
 from jobs.spec.values import Duration, Fraction
 from link.files.quantities import seconds
 
-Occasion = Literal["inbox", "end", "expiry", "budget"]
+Occasion = Literal["inbox", "held", "end", "expiry", "budget"]
 
-OCCASIONS: Final[tuple[Occasion, ...]] = ("inbox", "end", "expiry", "budget")
+OCCASIONS: Final[tuple[Occasion, ...]] = ("inbox", "held", "end", "expiry", "budget")
 MOST_S: Final = 60
 
 

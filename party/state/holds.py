@@ -1,0 +1,59 @@
+"""What jobs have found that the party's people have yet to release, in `node.db`: how nodes and people meet there."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, NamedTuple
+
+from party.state.node_database import NodeTables
+
+
+class Held(NamedTuple):
+    """A result that is held, or was.
+
+    Attributes:
+        job_id: Of which job.
+        digest: Of what was found.
+        shown: What people are shown of it: JSON values.
+        released_by: Who has released it; empty where nobody has.
+    """
+
+    job_id: bytes
+    digest: bytes
+    shown: dict[str, Any]
+    released_by: str
+
+
+class Holds(NodeTables):
+    """The table of these results. Calls are short, and may be made from any thread."""
+
+    def hold(self, job_id: bytes, digest: bytes, shown: dict[str, Any]) -> Held:
+        """Holds a result, and returns how that stands: released, where the same result of an earlier attempt was."""
+        with self._changing() as connection:
+            connection.execute("DELETE FROM holds WHERE job = ? AND digest != ?", (job_id, digest))
+            connection.execute(
+                "INSERT INTO holds (job, digest, shown) VALUES (?, ?, ?) "
+                "ON CONFLICT DO UPDATE SET shown = excluded.shown",
+                (job_id, digest, json.dumps(shown)),
+            )
+        held = self.held(job_id)
+        assert held is not None
+        return held
+
+    def held(self, job_id: bytes) -> Held | None:
+        """What is held of a job, or was; None where nothing was."""
+        with self._using() as connection:
+            row = connection.execute(
+                "SELECT job, digest, shown, released_by FROM holds WHERE job = ?", (job_id,)
+            ).fetchone()
+        return None if row is None else Held(row[0], row[1], json.loads(row[2]), row[3])
+
+    def let_go(self, job_id: bytes, by: str) -> None:
+        """Notes who has released the result of a job."""
+        with self._using() as connection:
+            connection.execute("UPDATE holds SET released_by = ? WHERE job = ?", (by, job_id))
+
+    def forget_holds(self) -> None:
+        """Forgets those of jobs that are forgotten."""
+        with self._using() as connection:
+            connection.execute("DELETE FROM holds WHERE job NOT IN (SELECT job_id FROM jobs)")
