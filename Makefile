@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
-PACKAGES := protos link crypto anonymize ldp mining jobs client relay party coordinator comine
+PACKAGES := protos link crypto anonymize ldp mining jobs client console relay party coordinator comine
 
 .PHONY: help setup demo test test-slow chaos spark s3 docs docs-tools check collected deploy-tools bench bench-peers protos lock lowest release screenshots clean
 
@@ -121,7 +121,7 @@ protos: setup  ## generate the protobuf modules
 lock: setup  ## pin all dependencies with hashes (needs uv)
 	uv pip compile pyproject.toml --group dev --extra demo --extra pandas --generate-hashes --universal \
 	  --python-version 3.11 --no-emit-index-url --no-emit-find-links --no-strip-extras --no-header --upgrade --output-file requirements/dev.txt
-	uv pip compile pyproject.toml --constraint requirements/dev.txt --generate-hashes --universal --python-version 3.11 \
+	uv pip compile pyproject.toml --extra console --constraint requirements/dev.txt --generate-hashes --universal --python-version 3.11 \
 	  --no-emit-index-url --no-emit-find-links --no-strip-extras --no-header --no-annotate --output-file requirements/run.txt
 	echo 'hatchling>=1.28' | uv pip compile - --constraint requirements/dev.txt --generate-hashes --universal \
 	  --python-version 3.11 --no-emit-index-url --no-emit-find-links --no-strip-extras --no-header --no-annotate \

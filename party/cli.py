@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from party.check import check
+from party.console.cli import app as console_app
 from party.inbox_cli import approve, budget, deny, inbox, revoke_approval, show, status
 from party.operations_cli import monitoring
 from party.reload_cli import reload
@@ -49,6 +50,7 @@ app.command()(withhold)
 app.command()(budget)
 app.command()(reload)
 app.command()(monitoring)
+app.add_typer(console_app, name="console")
 
 
 @app.command()

@@ -8,6 +8,7 @@ from urllib.parse import urlsplit
 
 from pydantic import BeforeValidator, Field, field_validator, model_validator
 
+from console.settings import ConsoleSection
 from crypto.protocols.alignment.list_limits import LEAST_LIST_MEMORY, LIST_MEMORY
 from jobs.data import DataKind
 from jobs.federation import Credentials, Federation, Name, check_address
@@ -262,6 +263,7 @@ class PartyConfig(TomlTable):
     shuffler: ShufflerSection | None = None
     notify: NotifySection | None = None
     metrics: MetricsSection | None = None
+    console: ConsoleSection | None = None
 
     @model_validator(mode="before")
     @classmethod
@@ -316,6 +318,7 @@ class PartyConfig(TomlTable):
             "tls": config.tls.beside(file),
             "dataset": tuple(dataset.beside(folder) for dataset in config.dataset),
             "notify": None if config.notify is None else config.notify.beside(folder),
+            "console": None if config.console is None else config.console.beside(folder),
         }
         return config.model_copy(update=changes)
 

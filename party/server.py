@@ -41,6 +41,7 @@ from link.version import software_version
 from mining.data.copies import COPIES
 from mining.joint.hybrid.spool_limits import SpoolLimits
 from party.config import AUDIT_KEY, AUDIT_LOG, DatasetSection, PartyConfig
+from party.console.hosting import hosted
 from party.data.shared_sources import alike
 from party.data.sources import BLOCKS, SCRATCH, Sources
 from party.identity import check_identity
@@ -469,7 +470,8 @@ async def serve(path: Path) -> None:
                 address = await node.start()
                 lines.write(f"{node.name} is ready at {address}\n")
                 manager.ready()
-                async with Reloader(reload, path, Reloads.beside(node.store), hung_up, log):
+                reloader = Reloader(reload, path, Reloads.beside(node.store), hung_up, log)
+                async with reloader, hosted(config, path, log):
                     await stop.wait()
                 manager.stopping()
             finally:

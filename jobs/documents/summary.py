@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import textwrap
+from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from pydantic import Field
@@ -57,9 +58,14 @@ class Summary(Part):
 
     def lines(self, by: str | None = None, cost: str | None = None, width: int = WIDTH) -> list[str]:
         """It as text, no line longer than a width; arguments as for `entries`."""
-        found = list[str]()
-        for label, text in self.entries(by, cost):
-            fits = len(label) < _LABELS
-            head, rest = (label.ljust(_LABELS), text) if fits else ("", f"{label}: {text}")
-            found += textwrap.wrap(rest, width, initial_indent=head, subsequent_indent=" " * _LABELS)
-        return found
+        return lines(self.entries(by, cost), width)
+
+
+def lines(entries: Sequence[Entry], width: int = WIDTH) -> list[str]:
+    """Lines of a summary as text, none longer than a width."""
+    found = list[str]()
+    for label, text in entries:
+        fits = len(label) < _LABELS
+        head, rest = (label.ljust(_LABELS), text) if fits else ("", f"{label}: {text}")
+        found += textwrap.wrap(rest, width, initial_indent=head, subsequent_indent=" " * _LABELS)
+    return found

@@ -23,7 +23,9 @@ from jobs.report.tables import embedded
 from jobs.results.record import ResultRecord
 
 _FOLDER: Final = Path(__file__).parent
-_STYLES: Final = ("vendor/libraries.min.css", "assets/report.css")
+PALETTE: Final = _FOLDER / "assets" / "palette.css"
+"""Colours, by day and by night, of all pages."""
+_STYLES: Final = ("vendor/libraries.min.css", "assets/palette.css", "assets/report.css")
 _SCRIPTS: Final = ("vendor/libraries.min.js",)
 _OF_JOBS: Final = ("itemsets", "table", "theme", "estimates", "intervals", "scatter", "network", "pairs", "main")
 

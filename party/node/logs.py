@@ -63,6 +63,12 @@ EVENTS: Final = frozenset(
         "batch forwarded",
         "batch not forwarded",
         "library",
+        "console ready",
+        "console without accounts",
+        "console entered",
+        "console left",
+        "console refused",
+        "console fault",
     }
 )
 
@@ -71,6 +77,7 @@ KINDS: Final[Kinds] = {
     "event": lambda value: isinstance(value, str) and value in EVENTS,
     "party": is_name,
     "peer": is_name,
+    "person": matches(r"[A-Za-z0-9][A-Za-z0-9 _.@+-]{0,63}"),
     "coordinator": is_name,
     "dataset": is_name,
     "route": is_name,

@@ -114,8 +114,9 @@ def _of_the_start(before: Settings, after: Settings) -> Iterator[str]:
     for table in ("frequency", "shuffler"):  # whose keys may change
         if (getattr(old, table) is None) != (getattr(new, table) is None):
             yield f"whether there is a table [{table}]"
-    if old.metrics != new.metrics:
-        yield "[metrics]"
+    for table in ("metrics", "console"):
+        if getattr(old, table) != getattr(new, table):
+            yield f"[{table}]"
     own = [RelayAddress.parse(each.federation.addresses[each.config.party.name]) for each in (before, after)]
     if own[0] != own[1]:
         yield "the relay that connects this node"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final
 
-from jobs.documents.summary import Summary
+from jobs.documents.summary import Entry, Summary, lines
 from jobs.kinds.registry import read_spec
 from jobs.plan import Plan
 from jobs.plan.cost import cost
@@ -21,7 +21,7 @@ HELD: Final = (
     "at all if it is withheld."
 )
 SHORT: Final = 12  # digits of a job id
-_DECISIONS: Final = {"auto": "it is approved at once", "manual": "a person decides", "refuse": "it is refused"}
+DECISIONS: Final = {"auto": "it is approved at once", "manual": "a person decides", "refuse": "it is refused"}
 
 
 def list_text(contents: dict[str, Any], *, ruled: bool) -> str:
@@ -87,7 +87,7 @@ def _show(contents: dict[str, Any], party_toml: str, *, detail: bool) -> Iterato
     yield from _changes(contents["changes"])
     yield from _standing(contents["standing"])
     policy = contents["policy"]
-    yield f"What the policy says now: {_DECISIONS[policy['decision']]}"
+    yield f"What the policy says now: {DECISIONS[policy['decision']]}"
     if policy["refusal"]:
         yield from wrapped(policy["refusal"], "  ")
     if contents["release"] == "manual":
@@ -126,11 +126,18 @@ def held_text(held: dict[str, Any]) -> Iterator[str]:
         yield f"  opened: {each['number']:,} of '{harmless(each['label'])}' ({size(each['size_bytes'])}) to {to}"
 
 
-def _summary(contents: dict[str, Any]) -> list[str]:
+def summary_entries(contents: dict[str, Any]) -> tuple[list[Entry], str | None]:
+    """The lines of a job's summary, as long as they may be; and what its plan warns of."""
     plan = None if contents["plan"] is None else Plan.from_data(contents["plan"])
     costs = None if plan is None else cost(plan)
-    found = Summary.model_validate(contents["summary"]).lines(contents["coordinator"], costs, text_width())
-    return found if plan is None or plan.warning is None else [*found, "", *wrapped(plan.warning)]
+    summary = Summary.model_validate(contents["summary"])
+    return summary.entries(contents["coordinator"], costs), None if plan is None else plan.warning
+
+
+def _summary(contents: dict[str, Any]) -> list[str]:
+    entries, warning = summary_entries(contents)
+    found = lines(entries, text_width())
+    return found if warning is None else [*found, "", *wrapped(warning)]
 
 
 def _changes(changes: dict[str, Any] | None) -> Iterator[str]:
@@ -146,15 +153,15 @@ def _changes(changes: dict[str, Any] | None) -> Iterator[str]:
 
 
 def _detail(contents: dict[str, Any]) -> Iterator[str]:
-    yield from _titled("The job", columns([("job id", contents["job_id"]), *_parameters(_tables(contents))]))
+    yield from _titled("The job", columns([("job id", contents["job_id"]), *parameter_rows(tables(contents))]))
     yield f"  proposed by {contents['coordinator']} on {_time(contents['received'])} UTC"
     yield from _titled("What it discloses", contents["statement"], "- ")
     yield from _titled("What the nodes may open", openings(contents["disclosure"]), "- ")
-    yield from _titled("What it may cost each record", _privacy(contents["privacy"]), "- ")
+    yield from _titled("What it may cost each record", privacy_lines(contents["privacy"]), "- ")
     rules = [(rule["rule"], rule["says"], rule["allowed"]) for rule in contents["policy"]["rules"]]
     yield from _titled("The policy", columns(rules))
     if contents["plan"] is not None:
-        found = _plan(contents["plan"], contents["party"])
+        found = plan_lines(contents["plan"], contents["party"])
         yield from _titled("What it is expected to cost, as computed here", found, "- ")
     earlier = [
         (_time(job["started"]), job["job_id"][:SHORT], job["state"], ",".join(job["parties"]), job["min_support"])
@@ -164,11 +171,12 @@ def _detail(contents: dict[str, Any]) -> Iterator[str]:
     yield from _titled(title, columns(earlier) if earlier else ["none"])
 
 
-def _tables(contents: dict[str, Any]) -> dict[str, dict[str, Any]]:
+def tables(contents: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    """The keys of a job by their tables."""
     return parameters(read_spec(contents["job"], "the job"))
 
 
-def _parameters(tables: dict[str, dict[str, Any]]) -> Iterator[tuple[str, str]]:
+def parameter_rows(tables: dict[str, dict[str, Any]]) -> Iterator[tuple[str, str]]:
     """Every key of a job that has a value."""
     for table, keys in tables.items():
         for key, value in keys.items():
@@ -178,7 +186,7 @@ def _parameters(tables: dict[str, dict[str, Any]]) -> Iterator[tuple[str, str]]:
                 yield f"{table}.{key}", value_text(value)
 
 
-def _privacy(privacy: dict[str, Any]) -> Iterator[str]:
+def privacy_lines(privacy: dict[str, Any]) -> Iterator[str]:
     """The charge of the job, and what is left of the dataset's totals before it."""
     cost, rest = privacy["charge"], privacy["left"]
     if cost["epsilon"] is None:
@@ -191,7 +199,8 @@ def _privacy(privacy: dict[str, Any]) -> Iterator[str]:
     yield f"left for all jobs on the dataset: {', '.join(kept)}" if kept else "no total is set for the dataset"
 
 
-def _plan(plan: dict[str, Any], party: str) -> Iterator[str]:
+def plan_lines(plan: dict[str, Any], party: str) -> Iterator[str]:
+    """What a job is expected to cost a party."""
     own = plan["parties"][party]
     least = "at least " if plan["is_least"] else ""
     yield f"{least}{size(own['bytes_sent'])} sent, {size(own['bytes_received'])} received, {plan['rounds']} rounds"

@@ -12,7 +12,20 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-PACKAGES = ("ldp", "anonymize", "mining", "crypto", "link", "client", "jobs", "party", "relay", "coordinator", "comine")
+PACKAGES = (
+    "ldp",
+    "anonymize",
+    "mining",
+    "crypto",
+    "link",
+    "client",
+    "console",
+    "jobs",
+    "party",
+    "relay",
+    "coordinator",
+    "comine",
+)
 LIBRARIES = {  # heavy, or optional
     *("adbc_driver_manager", "adbc_driver_postgresql", "duckdb", "jinja2", "pandas", "polars", "pyspark"),
     *("pymysql", "python_calamine", "rbcl", "scipy", "sklearn"),
@@ -22,6 +35,7 @@ COMMANDS = {  # which load what they run
         f"party/{name}.py"
         for name in ("check", "cli", "inbox_cli", "init", "operations_cli", "reload_cli", "running_cli")
     ),
+    "party/console/cli.py",
     "relay/cli.py",
     *(str(path.relative_to(ROOT)) for path in (ROOT / "coordinator" / "cli").rglob("*.py")),
     *(f"comine/{name}.py" for name in ("__init__", "__main__", "command", "quickstart/command", "support_bundle")),
@@ -36,6 +50,7 @@ LATE = {  # what brings one of the libraries, or numpy to a coordinator that onl
     "mining/joint/hybrid/budget.py",
     "mining/joint/hybrid/parameters.py",
     "mining/joint/hybrid/sizes.py",
+    "party/console/hosting.py",
     "party/services/anonymization/worker.py",
     "party/services/frequency/estimates.py",
 }

@@ -1,0 +1,149 @@
+"""The accounts of a console, in a file that only its owner may read: names, roles and hashes of passwords."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cache
+from pathlib import Path
+from typing import Final
+
+from argon2 import PasswordHasher
+from argon2.exceptions import InvalidHashError, VerificationError
+from pydantic import TypeAdapter, ValidationError
+from pydantic.dataclasses import dataclass
+
+from console.roles import Person, Role, is_name
+from link.errors import ConfigurationError, ResourceError, UsageError
+from link.files import locks
+from link.files.private_file import make_private, replace_private
+
+FILE: Final = "console.json"
+LEAST_PASSWORD: Final = 12
+MOST_PASSWORD: Final = 1000  # bytes; what is longer would cost time at every attempt
+HASHER: Final = PasswordHasher()  # argon2id, with the parameters of RFC 9106 for little memory
+
+
+@dataclass(frozen=True)
+class Account:
+    """One account.
+
+    Attributes:
+        role: What its owner may do.
+        password: The hash, with its parameters and salt.
+    """
+
+    role: Role
+    password: str
+
+
+_Accounts = TypeAdapter(dict[str, Account])
+
+
+class Accounts:
+    """The file. It is read at every request, so that what a command changes counts at once.
+
+    Args:
+        path: The file; where there is none, there is no account.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def people(self) -> list[Person]:
+        """All who have an account, by name.
+
+        Raises:
+            ConfigurationError: The file cannot be read.
+        """
+        return [Person(name, account.role) for name, account in sorted(self._read().items())]
+
+    def find(self, name: str) -> Person | None:
+        """Who has an account of that name; None where nobody has."""
+        account = self._read().get(name)
+        return None if account is None else Person(name, account.role)
+
+    def check(self, name: str, password: str) -> Person | None:
+        """Who has this account and password; None where nobody has, after as much work as if somebody had.
+
+        Raises:
+            ConfigurationError: The file cannot be read.
+        """
+        account = self._read().get(name)
+        try:
+            HASHER.verify(nobodys_hash() if account is None else account.password, password[:MOST_PASSWORD])
+        except (VerificationError, InvalidHashError):
+            return None
+        return None if account is None else Person(name, account.role)
+
+    def add(self, name: str, role: Role, password: str, *, replace: bool = False) -> None:
+        """Makes an account.
+
+        Args:
+            name: Its owner's, as the audit log shows it.
+            role: What they may do.
+            password: Of 12 characters at least.
+            replace: Whether it may take the place of one that is there.
+
+        Raises:
+            UsageError: The name or the password will not do, or there is such an account.
+            ComineError: The file cannot be read or written.
+        """
+        if not is_name(name):
+            raise UsageError(
+                "an account's name has up to 64 letters, digits and . _ @ + - or spaces between them, begins with a "
+                "letter or digit, and is neither 'policy' nor 'operator', by which others sign"
+            )
+        if len(password) < LEAST_PASSWORD or len(password.encode()) > MOST_PASSWORD:
+            raise UsageError(
+                f"choose a password of {LEAST_PASSWORD} characters or more, and of {MOST_PASSWORD:,} bytes at most"
+            )
+        with self._changing() as accounts:
+            if name in accounts and not replace:
+                raise UsageError(f"there is an account {name} already; give it another password or role with --force")
+            accounts[name] = Account(role, HASHER.hash(password))
+
+    def remove(self, name: str) -> None:
+        """Takes an account away; its sessions end at once.
+
+        Raises:
+            UsageError: There is none of that name.
+            ComineError: The file cannot be read or written.
+        """
+        with self._changing() as accounts:
+            if accounts.pop(name, None) is None:
+                raise UsageError(f"there is no account {name}; comine party console user list shows which there are")
+
+    @contextmanager
+    def _changing(self) -> Iterator[dict[str, Account]]:
+        """The accounts, to be written again; two commands do it one after the other."""
+        guard = self._path.with_name(f"{self._path.name}.lock")
+        try:
+            make_private(guard)
+            with guard.open("rb+") as held:
+                locks.lock(held.fileno(), wait=True)
+                accounts = self._read()
+                yield accounts
+                replace_private(self._path, _Accounts.dump_json(accounts, indent=2))
+        except OSError as error:
+            raise ResourceError(f"{self._path} cannot be written ({error.strerror}); see to its folder") from None
+
+    def _read(self) -> dict[str, Account]:
+        try:
+            return _Accounts.validate_python(json.loads(self._path.read_bytes()))
+        except FileNotFoundError:
+            return {}
+        except OSError as error:
+            raise ConfigurationError(f"{self._path} cannot be read ({error.strerror}); see to its owner") from None
+        except (ValueError, ValidationError):
+            raise ConfigurationError(
+                f"{self._path} does not hold accounts; put a copy of it back, or remove it and make them anew with "
+                "comine party console user add"
+            ) from None
+
+
+@cache
+def nobodys_hash() -> str:
+    """A hash of the same cost as any other, for names that nobody has."""
+    return HASHER.hash("the password of nobody")

@@ -1,0 +1,38 @@
+"""The console of one node."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Final
+
+from console.accounts import FILE, Accounts
+from console.settings import ConsoleSection
+from console.site import Site
+from link.logs.structured import Log
+from party.config import PartyConfig
+from party.console import inbox
+
+_TEMPLATES: Final = Path(__file__).parent / "templates"
+
+
+def accounts_of(config: PartyConfig) -> Accounts:
+    """The accounts of a node's console."""
+    return Accounts(config.party.state_dir / FILE)
+
+
+def site_of(config: PartyConfig, path: Path, log: Log) -> Site:
+    """A node's console.
+
+    Args:
+        config: The node's file.
+        path: Where that is; every page reads it anew, as commands do.
+        log: Where it reports who enters, and faults.
+    """
+    return Site(
+        name=config.party.name,
+        pages=(*inbox.pages(path),),
+        templates=(_TEMPLATES,),
+        accounts=accounts_of(config),
+        log=log,
+        settings=config.console or ConsoleSection(),
+    )
