@@ -254,13 +254,18 @@ def _known(reached: Reached | None, empty: bool, audit: AuditLog, party: str, *,
 
 
 def _check_log(store: Store, path: Path, known: Mark | None, lives: Mapping[bytes, _Life]) -> None:
-    """An end is in the log before it is in the database, so a log that lacks one was cut."""
+    """Proposals and ends are in the log before they are in the database, so a log that lacks one was cut."""
     if known is None:
         return
-    since = entry_at(path, known).time.timestamp() + _SLACK_S
-    for job_id in store.ended_after(since):
+    since = entry_at(path, known).time.timestamp()
+    for job_id in store.ended_after(since + _SLACK_S):
         if job_id not in lives or lives[job_id].ended is None:
             raise cut(path, f"knows the end of job {job_id.hex()[:12]}")
+    late = {job_id for job_id in store.received_after(since) if job_id not in lives or lives[job_id].proposed is None}
+    if late:  # their entries are before the known one, or nowhere
+        late -= {logged.event.job for logged in entries_after(path, None) if isinstance(logged.event, Proposed)}
+    for job_id in sorted(late):
+        raise cut(path, f"knows the job {job_id.hex()[:12]}")
 
 
 def _about(path: Path) -> tuple[bool, LogFollows | None, bool]:

@@ -320,6 +320,10 @@ class Store(StandingTables, OwnerEnds, Holds):
         """The jobs that were started, and ended after a time."""
         return self._ids("SELECT job_id FROM jobs WHERE started IS NOT NULL AND ended > ?", time)
 
+    def received_after(self, time: float) -> list[bytes]:
+        """The jobs that were proposed after a time."""
+        return self._ids("SELECT job_id FROM jobs WHERE received > ?", time)
+
     def _needed(self, dataset: str, number: int) -> list[Earlier]:
         return [
             *self.first(dataset, b""),

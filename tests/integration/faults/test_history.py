@@ -260,6 +260,12 @@ def cut_log_and_head(state: Path) -> None:
     head_path(state / "audit.log").unlink()
 
 
+def earlier_log(state: Path) -> None:
+    """An older log with its head beside the database, which has been held against it last where the older one ends."""
+    for path in (state / "audit.log", head_path(state / "audit.log")):
+        shutil.copy(state.parent.parent / "early" / path.name, path)
+
+
 async def stopped(node: Node) -> None:
     await node.start()
     await node.stop()
@@ -305,6 +311,7 @@ async def _anew(state: Path) -> None:
         (lose_all, "has lost both its job database and its audit log"),
         (cut_log, "was tampered with or damaged"),
         (cut_log_and_head, "was cut or written anew"),
+        (earlier_log, "was cut or written anew"),
         (cut_log_and_lose_all, "is lost, and its audit log is not whole"),
         (truncate, "is damaged"),
         (scramble, "is damaged"),

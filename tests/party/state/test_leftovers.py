@@ -33,3 +33,11 @@ def test_seeds_that_cannot_be_removed_stop_nothing(tmp_path: Path, monkeypatch: 
 
     monkeypatch.setattr(Path, "unlink", refuse)
     assert events(tmp_path) == ["old seeds not removed"]
+
+
+def test_drafts_of_a_process_that_died_are_removed(tmp_path: Path) -> None:
+    (tmp_path / "journals").mkdir()
+    for name in (".queue.json.390bc567.new", "journals/.a.key.00000000.new", ".audit.log.head.new", "queue.json"):
+        (tmp_path / name).write_bytes(b"kept")
+    assert events(tmp_path) == []
+    assert sorted(path.name for path in tmp_path.rglob("*") if path.is_file()) == [".audit.log.head.new", "queue.json"]
