@@ -20,6 +20,7 @@ from coordinator.interrupt import run_interruptibly
 from coordinator.jobs.background import start_driver
 from coordinator.jobs.party_files import Engine, party_files
 from coordinator.jobs.planner import plan_job
+from coordinator.jobs.retrying import RETRIES
 from coordinator.jobs.runner import RUN_EXPIRES_S, run_job, submit_job
 from coordinator.jobs.simulate import check_parties, simulate_job
 from coordinator.jobs.simulation_hints import simulation_hints
@@ -209,13 +210,16 @@ class Federation:
         Store.of(self._file).save_plan(spec.digest, contents)
         return Plan.from_data(contents)
 
-    def run(self, job: Job, *, wait: float = RUN_EXPIRES_S, progress: bool | None = None) -> Result:
+    def run(
+        self, job: Job, *, wait: float = RUN_EXPIRES_S, progress: bool | None = None, retries: int = RETRIES
+    ) -> Result:
         """Runs a job at the nodes of its parties.
 
         Args:
             job: Path of a job file, or its contents as a mapping.
             wait: Seconds for which people at the parties may think, where they have to approve it.
             progress: Whether to show how far each party is; by default in terminals and notebooks.
+            retries: How often the job may go on by itself, within its deadline, after it has lost a party.
 
         Raises:
             ComineError: The job failed; the error is the one that began it.
@@ -225,15 +229,25 @@ class Federation:
         store = Store.of(self._file)
         with shown_progress(spec.job.parties, progress) as watcher:
             return run_interruptibly(
-                run_job(spec, self._identity, addresses, watcher, store=store, expires_s=wait, on_move=notes())
+                run_job(
+                    spec,
+                    self._identity,
+                    addresses,
+                    watcher,
+                    store=store,
+                    expires_s=wait,
+                    on_move=notes(),
+                    retries=retries,
+                )
             )
 
-    def submit(self, job: Job, *, expires_s: float = 7 * 24 * 3600) -> JobHandle:
+    def submit(self, job: Job, *, expires_s: float = 7 * 24 * 3600, retries: int = RETRIES) -> JobHandle:
         """Proposes a job and leaves it to a process in the background, which outlives this one.
 
         Args:
             job: Path of a job file, or its contents as a mapping.
             expires_s: Seconds within which the people at the parties must have approved it.
+            retries: How often the job may go on by itself, within its deadline, after it has lost a party.
 
         Raises:
             ComineError: A party cannot be reached or refuses the job.
@@ -241,7 +255,8 @@ class Federation:
         spec = _specification(job)
         addresses = self._file.select(spec.job.parties)
         store = Store.of(self._file)
-        folder = run_interruptibly(submit_job(spec, self._identity, addresses, store, expires_s=expires_s))
+        submitted = submit_job(spec, self._identity, addresses, store, expires_s=expires_s, retries=retries)
+        folder = run_interruptibly(submitted)
         start_driver(folder, self._path)
         return JobHandle(folder, self._path, self._identity, addresses)
 

@@ -47,6 +47,7 @@ from coordinator.jobs.party_calls import (
 from coordinator.jobs.preflight import preflight
 from coordinator.jobs.progress import Watcher, unwatched
 from coordinator.jobs.released import result_of
+from coordinator.jobs.retrying import goes_on, pause_s
 from coordinator.jobs.store import JobFolder, Record
 from coordinator.jobs.turns import turns
 from crypto.primitives.randomness import Randomness
@@ -87,6 +88,8 @@ class Driver:
         result: What the job gave, once it has succeeded.
         error: Why it ended early, as it was raised.
         untold: Parties that could not be told that the job is over.
+        goes_on: Whether the job is over but for another attempt, which it is to begin by itself; what is kept of it is
+            that it runs.
     """
 
     def __init__(
@@ -111,6 +114,7 @@ class Driver:
         self.result: Result | None = None
         self.error: Exception | None = None
         self.untold: tuple[str, ...] = ()
+        self.goes_on = False
 
     async def drive(self, until: Callable[[Job], bool] = lambda job: job.over, *, ends_with_me: bool = False) -> Job:
         """Drives the job on until it is over.
@@ -169,6 +173,7 @@ class Driver:
 
     async def _apply(self, event: Event, until: Callable[[Job], bool] = lambda job: job.over) -> None:
         self._record.job, effects = step(self._record.job, event, self._now())
+        self.goes_on = self._record.job.over and goes_on(self._record, self._now())
         stopping = until(self._record.job)
         for effect in effects:
             if not stopping or effect is Act.SAVE or isinstance(effect, CancelAll):
@@ -178,7 +183,7 @@ class Driver:
     async def _perform(self, effect: Effect) -> None:
         match effect:
             case Act.SAVE:
-                if self._folder is not None:
+                if self._folder is not None and not self.goes_on:
                     self._folder.save(self._record)
             case Propose(parties, again):
                 self._begin(self._propose(parties, again=again))
@@ -282,6 +287,7 @@ class Driver:
         approvals = [record.approvals[party] for party in record.spec.job.parties]
         seeds = self._draw_seeds()
         waiting = dict.fromkeys(self._clients, True)
+        await asyncio.sleep(pause_s(self._record.job))
         if again:
             waiting = await each(self._clients, lambda client: agrees_still(client, record.id, attempt, self.away))
         if any(waiting.values()) and time.monotonic() > self._preflight_at + PREFLIGHT_S:

@@ -20,6 +20,7 @@ from link.errors import (
     DeadlineExceeded,
     InternalError,
     JobCancelled,
+    PeerError,
     PolicyDenied,
     from_code,
 )
@@ -106,6 +107,9 @@ class Job(NamedTuple):
         problem: Why it ended early.
         attempt: Counts its starts, from 1; the parties begin none twice.
         impostors: By party that is away, what is wrong with who answers in its place.
+        began: Unix seconds, when all parties had begun, since somebody has last wanted an attempt; 0 before.
+        retried: How many attempts it has begun by itself since then.
+        lost: Why the attempt ended after which it did so last.
     """
 
     parties: tuple[str, ...]
@@ -118,6 +122,9 @@ class Job(NamedTuple):
     problem: Problem | None = None
     attempt: int = 1
     impostors: Mapping[str, str] = MappingProxyType({})
+    began: float = 0.0
+    retried: int = 0
+    lost: str = ""
 
     @classmethod
     def draft(cls, parties: tuple[str, ...], *, expires: float, deadline_s: float) -> Job:
@@ -171,6 +178,7 @@ class Signal(Enum):
     CLOCK = "time has passed"
     WOKEN = "time has passed in which the driver stood still, and heard nothing of what the parties said"
     RESUMED = "somebody at the coordinator wants the job to go on in another attempt"
+    RETRIED = "the job goes on in another attempt by itself, within the deadline of the one before"
 
 
 class Decided(NamedTuple):
@@ -256,7 +264,8 @@ def step(job: Job, event: Event, now: float) -> tuple[Job, tuple[Effect, ...]]:
         now: Unix seconds.
     """
     if job.over:
-        return _resumed(job) if event is Signal.RESUMED and not job.hindrance(now) else (job, ())
+        goes_on = event in (Signal.RESUMED, Signal.RETRIED) and not job.hindrance(now)
+        return _resumed(job, now, by_itself=event is Signal.RETRIED) if goes_on else (job, ())
     match event:
         case Signal.TAKEN_UP:
             return _taken_up(job, now)
@@ -266,7 +275,8 @@ def step(job: Job, event: Event, now: float) -> tuple[Job, tuple[Effect, ...]]:
             impostors = {p: reason for p, reason in {**job.impostors, party: why}.items() if reason}
             return job._replace(away=job.away | {party} if away else job.away - {party}, impostors=impostors), ()
         case Signal.STARTED if job.state is State.APPROVED:
-            until = now + job.deadline_s + MARGIN_S
+            job = job._replace(began=job.began or now)
+            until = job.began + job.deadline_s + MARGIN_S
             begun = dict.fromkeys(job.parties, Stand.RUNNING)
             return _moved(job, State.RUNNING, until=until, stands=begun), (Act.SAVE, Act.FOLLOW)
         case Reported(party, stand):
@@ -308,10 +318,15 @@ def _taken_up(job: Job, now: float) -> tuple[Job, tuple[Effect, ...]]:
             return job._replace(away=frozenset()), (Start(again=True),)
 
 
-def _resumed(job: Job) -> tuple[Job, tuple[Effect, ...]]:
+def _resumed(job: Job, now: float, *, by_itself: bool) -> tuple[Job, tuple[Effect, ...]]:
     """Another attempt: the parties approved the job, and begin it as soon as a driver takes it up."""
-    agreed = dict.fromkeys(job.parties, Stand.APPROVED)
-    return _moved(job, State.APPROVED, until=job.expires, stands=agreed)._replace(attempt=job.attempt + 1), (Act.SAVE,)
+    lost = "" if job.problem is None else job.problem.message
+    until = min(job.expires, (job.began or now) + job.deadline_s) if by_itself else job.expires
+    again = _moved(job, State.APPROVED, until=until, stands=dict.fromkeys(job.parties, Stand.APPROVED))
+    again = again._replace(attempt=job.attempt + 1)
+    if by_itself:
+        return again._replace(retried=job.retried + 1, lost=lost), (Act.SAVE,)
+    return again._replace(began=0.0, retried=0, lost=""), (Act.SAVE,)
 
 
 def _decided(job: Job, party: str, approved: bool) -> tuple[Job, tuple[Effect, ...]]:
@@ -355,6 +370,12 @@ def _end_of(job: Job, problem: Problem) -> State:
 
 def _late(job: Job, now: float) -> tuple[Job, tuple[Effect, ...]]:
     names = enumeration(job.waits_for or job.parties)
+    if job.state is State.APPROVED and now < job.expires:  # where it goes on by itself
+        what = (
+            f"the job could not go on by itself at {names} within its deadline of {job.deadline_s:g} s; check their "
+            "nodes, then resume the job"
+        )
+        return _ended(job, State.FAILED, Problem(PeerError.code, what))
     match job.state:
         case State.AWAITING:
             what = f"the job expired before {names} had decided; submit it again and ask them to look at their inbox"

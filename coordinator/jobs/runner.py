@@ -28,7 +28,13 @@ _LOOK_S: Final = 0.05
 
 
 def draft(
-    spec: JobSpec, identity: Identity, expires_s: float, *, out: Path | None = None, plan: dict[str, Any] | None = None
+    spec: JobSpec,
+    identity: Identity,
+    expires_s: float,
+    *,
+    out: Path | None = None,
+    plan: dict[str, Any] | None = None,
+    retries: int = 0,
 ) -> Record:
     """A job that nobody has been asked for, with its signed proposal.
 
@@ -38,6 +44,7 @@ def draft(
         expires_s: Seconds from now, within which it must be started.
         out: Where a driver in the background writes the result.
         plan: What was predicted for it.
+        retries: In how many attempts more it may go on by itself.
     """
     now = time.time()
     nonce, expiry = secrets.token_bytes(NONCE_BYTES), math.ceil(now + expires_s)  # a proposal has whole seconds
@@ -49,6 +56,7 @@ def draft(
         job=Job.draft(spec.job.parties, expires=expiry, deadline_s=spec.job.deadline_s),
         out=out,
         plan=plan,
+        retries=retries,
     )
 
 
@@ -61,6 +69,7 @@ async def run_job(
     store: Store | None = None,
     expires_s: float = RUN_EXPIRES_S,
     on_move: OnMove = ignored,
+    retries: int = 0,
 ) -> Result:
     """Runs a job against the nodes of its parties; cancelled with this task.
 
@@ -72,14 +81,16 @@ async def run_job(
         store: Where the job is kept; nowhere by default.
         expires_s: Seconds for which people at the parties may think.
         on_move: Called with the job after each of its moves.
+        retries: In how many attempts more it may go on by itself after it has lost a party.
 
     Raises:
         ComineError: The job failed; the error is the one that began it, and all parties have been told.
     """
-    record = draft(spec, identity, expires_s, plan=None if store is None else store.load_plan(spec.digest))
+    plan = None if store is None else store.load_plan(spec.digest)
+    record = draft(spec, identity, expires_s, plan=plan, retries=retries)
     folder = None if store is None else store.create(record)
     try:
-        return await _driven(Driver(record, identity, addresses, folder=folder, watcher=watcher, on_move=on_move))
+        return await _result(record, identity, addresses, folder, watcher, on_move)
     finally:
         if folder is not None:
             folder.unlock()
@@ -93,6 +104,7 @@ async def submit_job(
     *,
     expires_s: float = SUBMIT_EXPIRES_S,
     out: Path | None = None,
+    retries: int = 0,
 ) -> JobFolder:
     """Proposes a job and returns its folder, still locked, once every party has answered.
 
@@ -105,11 +117,12 @@ async def submit_job(
         store: Where the job is kept.
         expires_s: Seconds for which people at the parties may think.
         out: Where the driver in the background writes the result.
+        retries: In how many attempts more it may go on by itself after it has lost a party.
 
     Raises:
         ComineError: A party cannot be reached or refuses; all parties have been told.
     """
-    record = draft(spec, identity, expires_s, out=out, plan=store.load_plan(spec.digest))
+    record = draft(spec, identity, expires_s, out=out, plan=store.load_plan(spec.digest), retries=retries)
     folder = store.create(record)
     try:
         driver = Driver(record, identity, addresses, folder=folder)
@@ -156,16 +169,59 @@ async def resume_job(
         record.job, _ = step(job, Signal.RESUMED, now)
         record.last = {}
         folder.save(record)
-        return await _driven(Driver(record, identity, addresses, folder=folder, watcher=watcher, on_move=on_move))
+        return await _result(record, identity, addresses, folder, watcher, on_move)
     finally:
         folder.unlock()
 
 
-async def _driven(driver: Driver) -> Result:
+async def drive_job(
+    record: Record,
+    identity: Identity,
+    addresses: Mapping[str, str],
+    folder: JobFolder | None,
+    watcher: Watcher = unwatched,
+    on_move: OnMove = ignored,
+    *,
+    ends_with_me: bool = False,
+) -> Driver:
+    """Drives a job to its end, in as many attempts as it may have by itself; the driver of the last one.
+
+    Args:
+        record: The job.
+        identity: The coordinator.
+        addresses: HOST:PORT of each party of the job.
+        folder: Where the job is kept, locked by this process; None keeps it nowhere.
+        watcher: Called with the progress.
+        on_move: Called with the job after each of its moves.
+        ends_with_me: Whether the job is cancelled when this task is.
+
+    Raises:
+        ComineError: The job cannot be kept any more.
+    """
+    while True:
+        driver = Driver(record, identity, addresses, folder=folder, watcher=watcher, on_move=on_move)
+        await driver.drive(ends_with_me=ends_with_me)
+        if not driver.goes_on:
+            return driver
+        record.job, _ = step(record.job, Signal.RETRIED, time.time())
+        record.last = {}
+        if folder is not None:
+            folder.save(record)
+        on_move(record.job)
+
+
+async def _result(
+    record: Record,
+    identity: Identity,
+    addresses: Mapping[str, str],
+    folder: JobFolder | None,
+    watcher: Watcher,
+    on_move: OnMove,
+) -> Result:
     """The result of a job that is driven to its end, and cancelled with this task."""
-    job = await driver.drive(ends_with_me=True)
+    driver = await drive_job(record, identity, addresses, folder, watcher, on_move, ends_with_me=True)
     if driver.result is None:
-        raise ended(job) from driver.error
+        raise ended(record.job) from driver.error
     return driver.result
 
 

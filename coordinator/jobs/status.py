@@ -76,6 +76,8 @@ def describe(record: Record, *, driven: bool, answers: Mapping[str, JobEvent | C
         until=None if job.over else _when(job.until),
         driven=driven and not job.over,
         waits_for=[] if job.over else list(job.waits_for),
+        attempt=job.attempt,
+        lost=job.lost,
         error=_error(job),
         out=None if record.out is None else str(record.out),
         out_problem=record.out_problem,

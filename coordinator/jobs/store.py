@@ -78,6 +78,7 @@ class Record:
         out: Where the result is to be written by the driver in the background.
         out_problem: Why it could not be written there.
         plan: What was predicted for it, as data.
+        retries: In how many attempts more it may go on by itself, since somebody has last wanted one.
     """
 
     spec: JobSpec
@@ -91,6 +92,7 @@ class Record:
     out: Path | None = None
     out_problem: str = ""
     plan: dict[str, Any] | None = None
+    retries: int = 0
 
     @property
     def name(self) -> str:
@@ -328,6 +330,10 @@ def _as_data(record: Record) -> dict[str, Any]:
         "expires": job.expires,
         "deadline_s": job.deadline_s,
         "attempt": job.attempt,
+        "began": job.began,
+        "retried": job.retried,
+        "retries": record.retries,
+        "lost": job.lost,
         "until": job.until,
         "stands": dict(job.stands),
         "problem": None if problem is None else [problem.code, problem.message, problem.party],
@@ -350,6 +356,10 @@ class _State(BaseModel):
     expires: _Seconds
     deadline_s: _Seconds
     attempt: Annotated[int, Field(ge=1, lt=1 << 31)] = 1
+    began: _Seconds = 0.0
+    retried: _Natural = 0
+    retries: _Natural = 0
+    lost: str = ""
     until: _Seconds
     stands: dict[str, Annotated[Stand, Field(strict=False)]]
     problem: Annotated[tuple[str, str, str | None], Field(strict=False)] | None
@@ -375,6 +385,9 @@ def _from_data(data: Any, spec: JobSpec, proposal: SignedProposal) -> Record:
         expires=state.expires,
         deadline_s=state.deadline_s,
         attempt=state.attempt,
+        began=state.began,
+        retried=state.retried,
+        lost=state.lost,
         until=state.until,
         state=state.state,
         stands={party: state.stands[party] for party in parties},
@@ -391,6 +404,7 @@ def _from_data(data: Any, spec: JobSpec, proposal: SignedProposal) -> Record:
         last={name: LastEvent(*event) for name, event in state.last.items()},
         out=None if state.out is None else Path(state.out),
         out_problem=state.out_problem,
+        retries=state.retries,
     )
     for approval in record.approvals.values():
         if not 0 <= Approval.FromString(approval.approval).decided <= _LATEST:

@@ -64,6 +64,10 @@ class JobDocument(Part):
     until: str | None = Field(description=f"By which the job leaves its state; null once it is over. {_TIME}")
     driven: bool = Field(description="Whether a process drives the job now.")
     waits_for: list[str] = Field(description="Parties whose next word the job waits for.")
+    attempt: int = Field(ge=1, description="The number of the present attempt, or of the last one.")
+    lost: str = Field(
+        description="Why the attempt ended after which the job went on by itself; empty where it has not done so."
+    )
     error: JobError | None
     out: str | None = Field(description="Folder into which the driver writes the result.")
     out_problem: str = Field(description="Why it could not write it; empty where all is well.")

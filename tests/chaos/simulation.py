@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from coordinator.jobs.lifecycle import PROPOSE_S, RELEASE_S
+from coordinator.jobs.retrying import RETRIES
 from jobs.results.result import Result
 from jobs.resumption import hindrance
 from link.errors import ComineError
@@ -96,7 +97,10 @@ async def _scenario(world: World, job: SmallJob, expected: bytes, faults: Sequen
     between(faults, world)
     begun = world.loop.now
     happening = [world.loop.create_task(happen(fault, world)) for fault in faults]
-    outcome = await world.run(job.spec)
+    by_itself = random.Random(f"retries {world.seed}").random() < 0.5
+    outcome = await world.run(job.spec, RETRIES if by_itself else 0)
+    for folder in world.store.jobs()[:1]:
+        world.say(f"{folder.record().job.retried} attempts by itself")
     end[0] = outcome.code if isinstance(outcome, ComineError) else "result"
     world.say(f"the job ends with {outcome.message if isinstance(outcome, ComineError) else outcome!r}")
     require(world.loop.now - begun <= END_S, f"the job took {world.loop.now - begun:.0f} s")

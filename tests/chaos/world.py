@@ -19,10 +19,9 @@ import grpc
 import pytest
 from grpc_reflection.v1alpha import reflection
 
-from coordinator.jobs.driver import Driver
 from coordinator.jobs.lifecycle import ended
 from coordinator.jobs.released import result_of
-from coordinator.jobs.runner import resume_job, run_job
+from coordinator.jobs.runner import drive_job, resume_job, run_job
 from coordinator.jobs.store import JobFolder, Store
 from crypto.primitives.randomness import Randomness
 from jobs.results.result import Result
@@ -309,12 +308,12 @@ class World:
         """Where the coordinator keeps its jobs."""
         return Store(self.folder / COORDINATOR)
 
-    async def run(self, spec: JobSpec) -> Result | ComineError:
+    async def run(self, spec: JobSpec, retries: int = 0) -> Result | ComineError:
         """How a job ends that is run as `comine job run` does; where the coordinator dies, it is taken up again."""
         (self.folder / COORDINATOR).mkdir(exist_ok=True)
         before = {job.id for job in self.store.jobs()}
         while True:
-            work = run_job(spec, self.template.hub, self.template.addresses, store=self.store)
+            work = run_job(spec, self.template.hub, self.template.addresses, store=self.store, retries=retries)
             ended_so = await self._as_coordinator(work)
             if ended_so is not None:
                 return ended_so
@@ -332,11 +331,10 @@ class World:
         assert folder.lock()
         try:
             record = folder.record()
-            driver = Driver(record, self.template.hub, self.template.addresses, folder=folder)
-            job = await driver.drive()
+            driver = await drive_job(record, self.template.hub, self.template.addresses, folder)
             if driver.result is None:
-                if job.state != "succeeded":
-                    raise ended(job) from driver.error
+                if record.job.state != "succeeded":
+                    raise ended(record.job) from driver.error
                 return result_of(record, record.released, folder.table(), signer=self.template.hub)
             return driver.result
         finally:

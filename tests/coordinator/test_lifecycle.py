@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from coordinator.jobs.lifecycle import (
+    MARGIN_S,
     MOVES,
     Act,
     Attend,
@@ -256,6 +257,24 @@ def test_other_jobs_are_not_begun_again(path: list[Event], now: float, why: str)
     job, _ = after(*path)
     assert job.hindrance(now) == why
     assert step(job, Signal.RESUMED, now) == (job, ())
+
+
+def test_a_job_goes_on_by_itself_only_within_the_deadline_of_the_attempt_that_somebody_wanted() -> None:
+    lost, _ = after(*RUNNING, LOST, now=100.0)
+    again, effects = step(lost, Signal.RETRIED, 130.0)
+    assert (again.state, again.attempt, again.until, again.lost) == (State.APPROVED, 2, 160.0, "south was lost")
+    assert effects == (Act.SAVE,)
+    running, _ = step(again, Signal.STARTED, 140.0)
+    assert running.until == 160.0 + MARGIN_S
+    late, _ = step(again, Signal.CLOCK, 160.0)
+    assert late.state is State.FAILED
+    assert late.problem is not None
+    assert late.problem.code == "E200"
+    assert not late.hindrance(160.0)  # somebody may resume it
+    anew, _ = step(late, Signal.RESUMED, 200.0)
+    assert (anew.until, anew.retried, anew.lost) == (EXPIRES, 0, "")
+    begun, _ = step(anew, Signal.STARTED, 210.0)
+    assert begun.until == 270.0 + MARGIN_S
 
 
 PARTY = st.sampled_from((*PARTIES, "stranger"))

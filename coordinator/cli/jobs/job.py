@@ -23,6 +23,10 @@ app = typer.Typer(help="Joint jobs.", no_args_is_help=True)
 
 JobFile = Annotated[Path, typer.Argument(metavar="JOB", help="The job file.")]
 Out = Annotated[Path | None, typer.Option("--out", help="Folder for the result.")]
+Retries = Annotated[
+    int,
+    typer.Option("--retries", min=0, max=4, help="How often the job may go on by itself after it has lost a party."),
+]
 Predict = Annotated[bool, typer.Option("--plan", help="Plan the job first, so that its report compares.")]
 
 
@@ -41,6 +45,7 @@ def run(
     federation: FederationFile = HERE,
     out: Out = None,
     expires: Annotated[str, typer.Option("--expires", help="For how long people at the parties may think.")] = "10m",
+    retries: Retries = 3,
     predict: Predict = False,
     as_json: AsJson = False,
 ) -> None:
@@ -55,7 +60,9 @@ def run(
     planned = store.load_plan(spec.digest) or {}
     with live_progress(spec.job.parties, planned.get("seconds")) as watcher:
         result = run_interruptibly(
-            run_job(spec, identity, addresses, watcher, store=store, expires_s=expires_s, on_move=notes())
+            run_job(
+                spec, identity, addresses, watcher, store=store, expires_s=expires_s, on_move=notes(), retries=retries
+            )
         )
     from coordinator.cli.terminal.present import present
 
@@ -68,6 +75,7 @@ def submit(
     federation: FederationFile = HERE,
     out: Out = None,
     expires: Annotated[str, typer.Option("--expires", help="For how long people at the parties may think.")] = "7d",
+    retries: Retries = 3,
     predict: Predict = False,
     as_json: AsJson = False,
 ) -> None:
@@ -82,7 +90,8 @@ def submit(
     expires_s = duration(expires, "--expires")
     spec, identity, addresses, store = _prepared(job_toml, federation, out, predict=predict)
     place = None if out is None else out.absolute()
-    folder = run_interruptibly(submit_job(spec, identity, addresses, store, expires_s=expires_s, out=place))
+    submitted = submit_job(spec, identity, addresses, store, expires_s=expires_s, out=place, retries=retries)
+    folder = run_interruptibly(submitted)
     record = folder.record()
     start_driver(folder, federation)
     if as_json:

@@ -226,7 +226,7 @@ def drive(
     """Drive a job to its end, in the background."""
     from coordinator.cli.terminal.console import note
     from coordinator.interrupt import run_interruptibly
-    from coordinator.jobs.driver import Driver
+    from coordinator.jobs.runner import drive_job
     from link.errors import JobCancelled
 
     folder, identity, addresses = kept(federation, job)
@@ -235,9 +235,8 @@ def drive(
     elif not folder.lock():
         note("another process drives the job")
         return
-    driver = Driver(folder.record(), identity, addresses, folder=folder)
     try:
-        run_interruptibly(driver.drive())
+        run_interruptibly(drive_job(folder.record(), identity, addresses, folder))
     except JobCancelled:
         note(f"stopped; the job goes on at its parties and is taken up again with: comine job watch {folder.id[:12]}")
 
@@ -302,6 +301,9 @@ def show(document: JobDocument) -> None:
     write(
         f"job\t{document.job_id}\nname\t{one_line(document.name)}\ncreated\t{document.created}\nstate\t{document.state}{ends}\n"
     )
+    if document.attempt > 1:
+        after = f", which the job began by itself after this: {one_line(document.lost)}" if document.lost else ""
+        write(f"attempt\t{document.attempt}{after}\n")
     if document.error is not None:
         write(f"error\t{document.error.message} ({document.error.code})\n")
     steps = Steps()

@@ -65,12 +65,23 @@ def _left(ends: float | None) -> str:
 
 
 def notes() -> Callable[[Job], None]:
-    """Shows, once each time, for whom a job waits, and who is back."""
+    """Shows, once each time, for whom a job waits, who is back, and when it goes on by itself after a loss."""
     shown = ""
+    retried: int | None = None
+    resumed = 0
     since: dict[str, datetime] = {}
 
     def show(job: Job) -> None:
-        nonlocal shown
+        nonlocal shown, retried, resumed
+        if retried is None or job.retried < retried:  # who begins to watch has not seen what was before
+            retried = resumed = job.retried
+        if job.retried > retried:
+            retried = job.retried
+            what = job.lost.partition(";")[0]  # what to do about it is done
+            note(f"lost at {datetime.now():%H:%M:%S}: {what}; the job goes on by itself, in attempt {job.attempt}")
+        if retried > resumed and job.state is State.RUNNING:
+            resumed = retried
+            note(f"resumed at {datetime.now():%H:%M:%S} from the last step that all parties have kept")
         for party in job.away:
             since.setdefault(party, datetime.now().astimezone())
         if back := tuple(sorted(since.keys() - job.away)):

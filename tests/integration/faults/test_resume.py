@@ -16,8 +16,10 @@ from typing import Any
 
 import pytest
 
+from coordinator.cli.terminal.live import notes
 from coordinator.jobs.driver import Driver
 from coordinator.jobs.lifecycle import Job, Problem, State
+from coordinator.jobs.retrying import RETRIES
 from coordinator.jobs.runner import draft, resume_job, run_job
 from coordinator.jobs.store import JobFolder, Store
 from jobs.audit.events import Ended, Event
@@ -129,6 +131,30 @@ async def lose(nodes: Nodes, spec: JobSpec | None = None, lane: str = "/level-3"
 
 def analyst(nodes: Nodes) -> Any:
     return nodes.authority.issue("analyst", "coordinator")
+
+
+def test_a_job_that_loses_a_party_goes_on_by_itself_and_says_so(tmp_path: Path, capsys: Any) -> None:
+    async def test() -> None:
+        async with federation(tmp_path) as nodes:
+            store, show = Store(nodes.folder / "jobs"), notes()
+            dies_at(nodes, "south", "/level-3")
+
+            def moved(job: Job) -> None:
+                show(job)
+                if job.retried and "open" in vars(nodes.nodes["south"].link):
+                    unwrap(nodes.nodes["south"])
+
+            result = await run_job(
+                spec_of(), analyst(nodes), nodes.addresses, store=store, on_move=moved, retries=RETRIES
+            )
+            assert supports(result) == EXPECTED
+            job = store.jobs()[0].record().job
+            assert (job.attempt, job.retried, job.lost) == (2, 1, "the node of south was killed")
+
+    asyncio.run(test())
+    said = capsys.readouterr().err
+    assert "the node of south was killed; the job goes on by itself, in attempt 2" in said
+    assert said.index("lost at ") < said.index("resumed at ")
 
 
 async def resume(nodes: Nodes, folder: JobFolder) -> Result:
