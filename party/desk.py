@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -59,7 +59,11 @@ class Desk:
         now = time.time()
         records = self.store.all() if all_jobs else self.store.within([AWAITING_APPROVAL])
         found = [record for record in records if all_jobs or record.expiry > now]
-        return listed(self.config.party.name, found, now) | {"standing": in_advance(self.store.standings(), now)}
+        return self.listed(found, now) | {"standing": in_advance(self.store.standings(), now)}
+
+    def listed(self, records: Sequence[Record], now: float) -> dict[str, Any]:
+        """Some jobs, by the same schema."""
+        return listed(self.config.party.name, records, self.store, self.judge, now)
 
     def status(self) -> dict[str, Any]:
         """The jobs that have not ended, by the schema `comine.status/1`."""

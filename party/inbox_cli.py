@@ -156,8 +156,8 @@ def _decide(
     party_toml: Path, job: str, by: str, yes: bool, as_json: bool, reason: str | None, schedule: Schedule | None = None
 ) -> None:
     from party.desk import at_desk, check_words, person
-    from party.policy.inbox import find, listed
-    from party.policy.inbox_text import SHORT, harmless, summary_text
+    from party.policy.inbox import find
+    from party.policy.inbox_text import SHORT, harmless, heard, summary_text
 
     who = person(by)
     if reason is not None:
@@ -171,9 +171,10 @@ def _decide(
             typer.echo(summary_text(desk.shown(record)), err=True, nl=False)
         confirm(question, yes)
         desk.decide(record, who, reason=reason, schedule=schedule)
-        contents = listed(desk.config.party.name, [desk.store.get(record.job_id) or record], time.time())
+        contents = desk.listed([desk.store.get(record.job_id) or record], time.time())
     shown = contents["jobs"][0]
-    write(contents, as_json, lambda: f"job {shown['job_id']} is {shown['state']} by {harmless(shown['decided_by'])}\n")
+    how = heard(shown) or f"is {shown['state']} by {shown['decided_by']}"
+    write(contents, as_json, lambda: f"job {shown['job_id']} {harmless(how)}\n")
 
 
 def confirm(question: str, yes: bool) -> None:

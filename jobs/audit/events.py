@@ -221,6 +221,18 @@ class Approved(JobEvent):
         return cls(job=job_id, by=by, approval=_bytes(signed))
 
 
+class ApprovalGiven(JobEvent):
+    """One of several people that a job needs has approved it; the last one's approval is followed by `approved`."""
+
+    event = "approval-given"
+    by: str = Field(description="Who.")
+    needed: int = Field(ge=1, description="How many different people have to.")
+    runs: str = Field(description="Number, seconds apart and end of runs approved in advance; empty without any.")
+
+    def __str__(self) -> str:
+        return f"by {self.by}, of {self.needed} who have to"
+
+
 class Refused(JobEvent):
     """This party refused a job."""
 

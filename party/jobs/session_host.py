@@ -277,7 +277,7 @@ class SessionHost:
         judge = context.consent.judge
         context.audit.check(Started, job.coordinator)
         await asyncio.to_thread(judge.decide, job.spec, job.coordinator, job_id=job.id, attempt=attempt)
-        await asyncio.to_thread(context.consent.check_standing, job.id)
+        await asyncio.to_thread(context.consent.check_people, job.id, job.spec.job.dataset)
         if kind_of(job.spec).is_dealt(job.spec):
             job.dealings = CoordinatorDealings(seed, self._me, job.ask, job.spec.job.deadline_s)
         await asyncio.to_thread(charge_start, context, job, attempt, now)

@@ -14,7 +14,16 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any, Final
 
-from jobs.audit.events import Approved, Ended, HoldReleased, HoldWithheld, OwnerCancelled, Proposed, Refused
+from jobs.audit.events import (
+    ApprovalGiven,
+    Approved,
+    Ended,
+    HoldReleased,
+    HoldWithheld,
+    OwnerCancelled,
+    Proposed,
+    Refused,
+)
 from jobs.audit.log import AuditLog
 from jobs.audit.standing_events import StandingApproved, StandingRevoked, StandingUsed
 from jobs.consent import approve as signed_approval
@@ -37,6 +46,7 @@ from party.policy.judge import Judge
 from party.policy.standing import SLACK_S, Schedule, grant, why_not
 from party.state.standing import Standing
 from party.state.store import Record, Store, early_end
+from party.state.voices import person
 from protos.v1.control_pb2 import (
     APPROVED,
     AWAITING_APPROVAL,
@@ -173,21 +183,31 @@ class Consent:
                 return None
             for each in self._store.standings():
                 trust, me = self._identity.trust, self._me
-                if not why_not(each, spec, signed, coordinator, trust, me, max(now, latest)):
+                unfit = why_not(each, spec, signed, coordinator, trust, me, max(now, latest))
+                if not unfit and self._have_approved(each.terms.job, spec.job.dataset):
                     self._store.follow_standings([StandingUsed(standing=each.terms.id, job=job_id, at=int(now))])
                     return each
         return None
 
-    def check_standing(self, job_id: bytes) -> None:
-        """Refuses the start of a run whose standing approval was revoked.
+    def check_people(self, job_id: bytes, dataset: str) -> None:
+        """Refuses the start of a job that fewer people have approved than the policy asks for by now.
 
         Raises:
-            PolicyDenied: It was.
+            PolicyDenied: It is so; or the standing approval of a run was revoked.
         """
         used = self._store.standing_of(job_id)
         if used is not None and used[1]:
             raise PolicyDenied(
                 f"{self._me} had approved this run in advance and has revoked that; propose the job anew",
+                party=self._me,
+            )
+
+        record = self._store.get(job_id)
+        asked = job_id if used is None else used[0]
+        if record is not None and record.decided_by != POLICY and not self._have_approved(asked, dataset):
+            raise PolicyDenied(
+                f"the policy of {self._me} asks for the approval of {self.judge.approvals(dataset)} people by now, and "
+                "fewer have approved this job (rule approvals); propose it anew",
                 party=self._me,
             )
 
@@ -201,24 +221,56 @@ class Consent:
     def approve(self, record: Record, by: str, schedule: Schedule | None = None) -> None:
         """A person's consent to a job, and to more runs of it where there is a schedule.
 
+        Where the policy asks for several people, the party agrees with the last of them; the others are written down.
+
         Raises:
             DeadlineExceeded: The proposal has expired.
             PolicyDenied: The policy refuses the job by now.
-            UsageError: The job is not awaiting a decision.
+            UsageError: The job is not awaiting a decision; or several people have to approve it, and this one has, or
+                approves other runs in advance.
         """
         with self._deciding(record):
             read_proposal(record.signed_proposal, self._identity.trust, record.coordinator)
             self.judge.decide(spec_of(record), record.coordinator, job_id=record.job_id)
-            now = self.now()
+            given = self._heard(record, by, "" if schedule is None else schedule.runs)
+            voices = self._store.voices(record.job_id)
+            if 0 < len(voices) < self.judge.approvals(record.dataset):
+                self._audit.append(*given)
+                return
+            now, by = self.now(), ", ".join(voice.by for voice in voices) or by
             approval = self._sign(record.job_id, record.coordinator, by, now)
             signed, granted = record.signed_proposal, list[StandingApproved]()
             if schedule is not None:
                 spec, whose = spec_of(record), record.coordinator
                 granted = [grant(schedule, record.job_id, spec, signed, whose, self._identity, by, now)]
-            self._audit.append(Approved.of(approval, record.job_id, by=by), *granted)
+            self._audit.append(*given, Approved.of(approval, record.job_id, by=by), *granted)
             self._store.follow_standings(granted)
             changes = {"decided": now, "decided_by": by, "approval": approval.SerializeToString()}
             self._store.move(record.job_id, AWAITING_APPROVAL, APPROVED, changes)
+
+    def _heard(self, record: Record, by: str, runs: str) -> tuple[ApprovalGiven, ...]:
+        """Counts a person's approval where a job needs several, or did when the first was given."""
+        needed, voices = self.judge.approvals(record.dataset), self._store.voices(record.job_id)
+        if needed == 1 and not voices:
+            return ()
+        has_approved = person(by) in {person(voice.by) for voice in voices}
+        if has_approved and len(voices) < needed:
+            raise UsageError(
+                f"{by} has approved the job {record.job_id.hex()[:12]} before; {needed} different people have to, and "
+                f"so far {', '.join(voice.by for voice in voices)} did"
+            )
+        if other := [voice.by for voice in voices if voice.runs != runs]:
+            raise UsageError(
+                f"{other[0]} approved other runs of the job {record.job_id.hex()[:12]} in advance, or none; all who "
+                "approve it give the same --times, --every and --until"
+            )
+        given = () if has_approved else (ApprovalGiven(job=record.job_id, by=by, needed=needed, runs=runs),)
+        self._store.follow_voices(given)
+        return given
+
+    def _have_approved(self, job_id: bytes, dataset: str) -> bool:
+        """Whether as many people have approved a job as the policy asks for now."""
+        return max(1, len(self._store.voices(job_id))) >= self.judge.approvals(dataset)
 
     def deny(self, record: Record, by: str, reason: str) -> None:
         """A person's refusal of a job.

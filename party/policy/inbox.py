@@ -58,9 +58,16 @@ def clock(seconds: float | None) -> str | None:
     return None if seconds is None else f"{dt.datetime.fromtimestamp(seconds, dt.UTC):%Y-%m-%dT%H:%M:%SZ}"
 
 
-def listed(party: str, records: Sequence[Record], now: float) -> dict[str, Any]:
+def listed(party: str, records: Sequence[Record], store: Store, judge: Judge, now: float) -> dict[str, Any]:
     """A list of jobs as JSON values, by the schema `comine.inbox/1`."""
-    return {"schema": "comine.inbox/1", "party": party, "jobs": [line(record, now) for record in records]}
+    jobs = [line(record, now) | {"approvals": approvals_of(record, store, judge)} for record in records]
+    return {"schema": "comine.inbox/1", "party": party, "jobs": jobs}
+
+
+def approvals_of(record: Record, store: Store, judge: Judge) -> dict[str, Any]:
+    """How many people have to approve a job, and who has where several do."""
+    voices = store.voices(record.job_id)
+    return {"needed": judge.approvals(record.dataset), "by": [voice.by for voice in voices]}
 
 
 def in_advance(standings: Sequence[Standing], now: float) -> list[dict[str, Any]]:
@@ -173,6 +180,7 @@ def shown(
             "left": amounts(judge.left(spec, record.job_id)).model_dump(),
         },
         "policy": _policy(record, spec, judge),
+        "approvals": approvals_of(record, store, judge),
         "release": judge.policy_of(spec).release,
         "held": held_of(record, store),
         "plan": plan,

@@ -30,7 +30,7 @@ def list_text(contents: dict[str, Any], *, ruled: bool) -> str:
     rows = [
         (
             job["job_id"][:SHORT],
-            job["state"],
+            ", ".join(filter(None, (job["state"], heard(job)))),
             job["coordinator"],
             job["task"],
             job["dataset"],
@@ -73,6 +73,15 @@ def summary_text(contents: dict[str, Any]) -> str:
     return _lines([*_summary(contents), "", *_changes(contents["changes"]), ""])
 
 
+def heard(job: dict[str, Any]) -> str:
+    """Who has approved a job that needs several people and awaits others of them; empty of any other."""
+    approvals = job["approvals"]
+    if job["state"] != "awaiting approval" or approvals["needed"] == 1:
+        return ""
+    names = f", by {', '.join(approvals['by'])}" if approvals["by"] else ""
+    return f"{len(approvals['by'])} of {approvals['needed']} approved{names}"
+
+
 def harmless(text: object) -> str:
     """The text without what would move a terminal's cursor or change its colours."""
     return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in str(text))
@@ -90,6 +99,8 @@ def _show(contents: dict[str, Any], party_toml: str, *, detail: bool) -> Iterato
     yield f"What the policy says now: {DECISIONS[policy['decision']]}"
     if policy["refusal"]:
         yield from wrapped(policy["refusal"], "  ")
+    if heard(contents):
+        yield heard(contents)
     if contents["release"] == "manual":
         yield from wrapped(HELD)
     if contents["held"] is not None:

@@ -68,6 +68,10 @@ class Judge:
         """The rules for the dataset of a job."""
         return self._config.policy_of(spec.job.dataset)
 
+    def approvals(self, dataset: str) -> int:
+        """How many people have to approve a job on a dataset that people decide."""
+        return self._config.policy_of(dataset).approvals
+
     def decide(
         self, spec: JobSpec, coordinator: str, *, job_id: bytes = b"", attempt: int = 1, expiry: int | None = None
     ) -> Approval:

@@ -86,6 +86,7 @@ class Rules(TomlTable):
     Attributes:
         approve: `auto` approves what the rules allow; `manual` asks a person.
         approval: Exceptions from `approve`; the first that fits a job decides.
+        approvals: How many different people have to approve a job that people decide.
         release: `manual` holds what a job has found until a person of this party has seen and released it: no party
             hands anything of it over before. `auto`, where absent, holds nothing.
         tasks: Tasks that may run.
@@ -139,6 +140,7 @@ class Rules(TomlTable):
 
     approve: Literal["auto", "manual"] | None = None
     approval: tuple[ApprovalRule, ...] = ()
+    approvals: Annotated[int, Field(ge=1, le=9)] = 1
     release: Literal["auto", "manual"] = "auto"
     tasks: Tasks | None = None
     kinds: tuple[Annotated[str, AfterValidator(_added)], ...] = ()

@@ -51,6 +51,11 @@ class Schedule:
                 f"{LONGEST_S // 86_400} days"
             )
 
+    @property
+    def runs(self) -> str:
+        """It in the words of the audit log."""
+        return f"{self.times} {self.every_s} {self.until}"
+
 
 def grant(
     schedule: Schedule, job_id: bytes, spec: JobSpec, proposal: SignedProposal, coordinator: str, identity: Identity,

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from jobs.audit.events import (
+    ApprovalGiven,
     Approved,
     CertificateChanged,
     Ended,
@@ -97,6 +98,7 @@ class _Life:
     ended: Ended | None = None
     ended_at: float = 0.0
     owner_end: OwnerCancelled | HoldWithheld | None = None
+    voices: list[ApprovalGiven] = field(default_factory=list)
 
     def take(self, logged: LoggedEvent) -> None:
         """Takes note of the next entry."""
@@ -114,6 +116,8 @@ class _Life:
                 self.sessions.add(event.session)
             case Transcript() | SessionLost():
                 self.sessions.discard(event.session)
+            case ApprovalGiven():
+                self.voices.append(event)
             case OwnerCancelled() | HoldWithheld():
                 self.owner_end = event
             case Ended():
@@ -176,6 +180,7 @@ def reconcile(
         follow(store, others)
         store.follow_standings(others)
         store.follow_owner_ends(life.owner_end for life in lives.values() if life.owner_end is not None)
+        store.follow_voices(voice for life in lives.values() for voice in life.voices)
         store.clock(latest)
         companions.note(store, audit.path.parent, others)
         companions.check(store, audit.path.parent, party)

@@ -13,6 +13,7 @@
     standing, standing_uses, clock  what people have approved in advance, the runs that used it, the latest time seen
     owner_ends  jobs that the party's own people have ended, by whom and why: they do not begin any more
     holds     what jobs have found that people have to release, as they are shown it, and who has
+    voices    which people have approved jobs that need several
     reloads   for what people have asked the running node to read its files anew, and what it answered
     asked     how many bytes of the audit log each coordinator has brought about lately, by hours, up to that entry
 
@@ -205,13 +206,22 @@ CREATE TABLE holds (
     released_by TEXT NOT NULL DEFAULT ''
 ) WITHOUT ROWID;
 """
+_SEVENTEENTH: Final = """
+CREATE TABLE voices (
+    job BLOB NOT NULL,
+    person TEXT NOT NULL,
+    by TEXT NOT NULL,
+    runs TEXT NOT NULL,
+    PRIMARY KEY (job, person)
+) WITHOUT ROWID;
+"""
 KIND: Final = Kind(
     "job",
     "move it away, and the node makes it again out of its audit log, or bring it back from a copy",
     0x636F6D69,  # "comi"
     (
         *(_FIRST, _SECOND, _THIRD, _FOURTH, _FIFTH, _SIXTH, _SEVENTH, _EIGHTH, _NINTH, _TENTH, _ELEVENTH, _TWELFTH),
-        *(_THIRTEENTH, _FOURTEENTH, _FIFTEENTH, _SIXTEENTH),
+        *(_THIRTEENTH, _FOURTEENTH, _FIFTEENTH, _SIXTEENTH, _SEVENTEENTH),
     ),
 )
 

@@ -76,10 +76,10 @@ class StandingTables(NodeTables):
                         connection.execute("UPDATE standing SET revoked = ? WHERE id = ?", (event.by, event.standing))
 
     def standing_of(self, job_id: bytes) -> tuple[bytes, str] | None:
-        """The standing approval that a run used, and by whom it was revoked; None where no run of that id did."""
+        """The job whose standing approval a run used, and by whom it was revoked; None where no run of that id did."""
         with self._using() as connection:
             row = connection.execute(
-                "SELECT id, revoked FROM standing_uses JOIN standing ON standing = id WHERE standing_uses.job = ?",
+                "SELECT standing.job, revoked FROM standing_uses u JOIN standing ON standing = id WHERE u.job = ?",
                 (job_id,),
             ).fetchone()
             return None if row is None else (row[0], row[1])

@@ -23,6 +23,7 @@ from party.state.heads import Head
 from party.state.holds import Holds
 from party.state.owner_ends import OwnerEnds
 from party.state.standing import StandingTables
+from party.state.voices import Voices
 from protos.v1.control_pb2 import JobState, SignedProposal
 
 MOST_REFUSED: Final = 1000
@@ -120,7 +121,7 @@ _COLUMNS: Final = tuple(field.name for field in fields(Record))
 _ALL: Final = f"SELECT {', '.join(_COLUMNS)} FROM jobs"  # noqa: S608  # the names are this module's own
 
 
-class Store(StandingTables, OwnerEnds, Holds):
+class Store(StandingTables, OwnerEnds, Holds, Voices):
     """The jobs of one party. Calls are short, and may be made from any thread."""
 
     def __init__(self, path: Path, opened: Held) -> None:
@@ -340,6 +341,7 @@ class Store(StandingTables, OwnerEnds, Holds):
         self._execute(f"DELETE FROM jobs WHERE job_id IN ({old})", now, MOST_UNSTARTED)  # noqa: S608
         self.forget_owner_ends()
         self.forget_holds()
+        self.forget_voices()
 
     def _ids(self, statement: str, *values: Any) -> list[bytes]:
         return [job_id for (job_id,) in self._read(statement, *values)]

@@ -151,7 +151,7 @@ def uncounted(state: Path) -> None:
     with contextlib.closing(sqlite3.connect(state / "node.db")) as connection:
         connection.executescript(
             "DROP TABLE standing; DROP TABLE standing_uses; DROP TABLE clock; DROP TABLE notices;"
-            "DROP TABLE owner_ends; DROP TABLE holds;"
+            "DROP TABLE owner_ends; DROP TABLE holds; DROP TABLE voices;"
             "DROP TABLE reloads; DROP TABLE recounted; DROP TABLE asked; DROP TABLE journal; DELETE FROM unions;"
             "CREATE TABLE levels (job_id BLOB, length INTEGER, version TEXT, level BLOB);"
             "UPDATE charges SET unites = 0;"

@@ -127,7 +127,7 @@ async def test_revoked_it_is_worth_nothing_and_a_run_that_has_not_begun_does_not
         consent(nodes, time.time() + 10).revoke(standing.terms.id, "ben")
         assert (await refused(nodes.clients["north"].start(job_id, approvals))).code == "E300"
         with fails("E300", party="north"):
-            consent(nodes).check_standing(job_id)
+            consent(nodes).check_people(job_id, "baskets")
         assert await run(nodes, 8) == ""
         assert not others[0]
 

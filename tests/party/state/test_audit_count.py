@@ -37,7 +37,8 @@ SMALL = 400_000  # bytes, in the place of `MOST_BYTES`
 OTHERWISE = {
     "the log itself, node or operator": "log-began certificate-changed line-torn head-lost log-follows node-started "
     "history-restored node-stopped settings-reloaded "
-    "standing-approved standing-revoked owner-cancelled hold-released hold-withheld collection-lost route-lost",
+    "standing-approved standing-revoked owner-cancelled hold-released hold-withheld approval-given "
+    "collection-lost route-lost",
     "rule max_plans": "plan-asked",
     "once for each proposal": "approved refused standing-used",
     "some for each start, which is counted": "charged rules-hidden session-began session-lost opened transcript "
