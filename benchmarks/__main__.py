@@ -57,6 +57,7 @@ SECTIONS: dict[str, Callable[[Settings], list[Table]]] = {
     "large": large_rows.run,
     "columns-at-size": columns_at_size.run,
     "cardinality": columns_at_size.without_order,
+    "union-at-size": columns_at_size.united,
     "job": job.run,
     "relay": relayed.run,
     "memory": memory.run,

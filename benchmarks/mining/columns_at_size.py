@@ -1,7 +1,8 @@
 """Columns at size: nodes in control groups.
 
 Two parties align their rows and mine them, with tables in memory and in blocks. Others only align theirs, with tables
-in blocks: three by intersection, with lists of ids in memory and on the disk, and two by cardinality.
+in blocks: three by intersection, with lists of ids in memory and on the disk, two by cardinality, and two and three by
+union.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from itertools import product
 from pathlib import Path
 from typing import Final
 
@@ -30,7 +32,6 @@ from crypto.protocols.alignment.list_limits import LEAST_LIST_MEMORY, LIST_MEMOR
 PARTIES: Final = ("north", "south", "east")
 COLUMNS: Final = 15
 LIMIT: Final = 2 << 30
-HIDING: Final = ("cardinality",)
 _BATCH: Final = 1 << 18
 _GROUPS: Final = Path("/sys/fs/cgroup")
 _JOB: Final = """[job]
@@ -39,6 +40,7 @@ task = "{task}"
 partition = "vertical"
 parties = {parties}
 dataset = "people"
+deadline = "24h"
 """
 _ITEMSETS: Final = """[itemsets]
 min_support = 0.05
@@ -55,19 +57,27 @@ def run(settings: Settings) -> list[Table]:
 
 def without_order(settings: Settings) -> list[Table]:
     """Memory and time of nodes that align without learning which rows are common."""
+    return [_hidden(settings, "cardinality", (2,))]
+
+
+def united(settings: Settings) -> list[Table]:
+    """Memory and time of nodes that align by union."""
+    return [_hidden(settings, "union", (2, 3))]
+
+
+def _hidden(settings: Settings, mode: str, numbers: Sequence[int]) -> Table:
     table = Table(
-        f"Alignments that hide which rows are common, four fifths of two parties', each node in {LIMIT >> 30} GiB",
-        ("rows, mode", "party", "node MB", "group MB", "core s", "s of the job", "rows in common"),
+        f"Alignments by {mode}, four fifths of any two parties' rows in common, each node in {LIMIT >> 30} GiB",
+        ("rows, parties", "party", "node MB", "group MB", "core s", "s of the job", "rows in common"),
         notes=["tables in blocks; lists of ids in the default memory, and on the disk"],
     )
-    for rows in settings.rows:
+    for rows, number in product(settings.rows, numbers):
         with tempfile.TemporaryDirectory(prefix="comine-bench-") as name:
-            sources = _sources(settings, Path(name), PARTIES[:2], rows, 1)
-            for mode in HIDING:
-                settings.tell(f"{rows:,} rows by {mode}")
-                job = _JOB.format(task="align", parties=list(sources)) + f'[align]\nmode = "{mode}"\n'
-                _measure(table, f"{rows:,}, {mode}", "processes", sources, Path(name) / mode, job)
-    return [table]
+            sources = _sources(settings, Path(name), PARTIES[:number], rows, 1)
+            settings.tell(f"{rows:,} rows of {number} by {mode}")
+            job = _JOB.format(task="align", parties=list(sources)) + f'[align]\nmode = "{mode}"\n'
+            _measure(table, f"{rows:,}, {number}", "processes", sources, Path(name) / mode, job)
+    return table
 
 
 def _mined(settings: Settings) -> Table:

@@ -51,9 +51,9 @@ _LISTED_BYTES: Final[Mapping[Mode, int]] = {"intersection": 45, "cardinality": 1
 _WRITTEN_BYTES: Final[Mapping[Mode, int]] = {"intersection": 100, "cardinality": 270, "union": 350}  # of these, at most
 _KEPT_BYTES: Final[Mapping[Mode, int]] = {"intersection": 12, "cardinality": 45, "union": 45}  # in memory alone
 _PART_BYTES: Final = 450  # about, with each peer: rows of one part's store, three times, and how it is solved
-_NETWORK_BYTES: Final = 32  # about, of each row of a network, while its switches are found
-_ORDERED_BYTES: Final = 16  # of each row that goes through it: its order and its shares
-_POSITION_BYTES: Final = 8
+_NETWORK_BYTES: Final = 20  # about, of each row of a network, while its switches are found
+_ORDERED_BYTES: Final = 8  # of each row that goes through it: its order and its share
+_BIN_BYTES: Final = np.dtype(np.int32).itemsize  # of each place
 _COMPARED_BYTES: Final = 250  # about, of what is under comparison
 _MULTIPLIED_BYTES: Final = 60  # about
 _BASE_MULTIPLICATIONS: Final = 3 * block_count(1)  # about, of either party
@@ -270,14 +270,22 @@ def _listed_as(sizes: AlignmentSizes, mode: Mode) -> Mode:
 
 def row_union_bytes(sizes: AlignmentSizes) -> int:
     """Memory of the last party of a union, without the identifiers."""
-    bins = compared_in_turns(sizes)[0]
-    ordered = bins if sizes.parties == 2 else max(sizes.positions, bins)
-    orders = network_size(ordered) * _NETWORK_BYTES + ordered * _ORDERED_BYTES + sizes.positions * _POSITION_BYTES
-    return _matches_bytes(sizes, bins, "union") + orders
+    bins, kept = compared_in_turns(sizes)[0], sizes.positions * _WORD_BYTES  # shared positions of slots
+    slots = _order_bytes(sizes.positions) if sizes.parties > 2 else 0
+    found = sizes.length * _BIN_BYTES
+    turn = max(sizes.length * _KEPT_BYTES["union"], found + _compared_at_once(sizes, bins), found + _order_bytes(bins))
+    return min(sizes.length * _LISTED_BYTES["union"], LIST_MEMORY) + kept + max(slots, turn)  # one after the other
+
+
+def _order_bytes(rows: int) -> int:
+    return network_size(rows) * _NETWORK_BYTES + rows * _ORDERED_BYTES
 
 
 def _matches_bytes(sizes: AlignmentSizes, bins: int, mode: Mode) -> int:
+    return list_bytes(sizes.length, mode=mode) + _compared_at_once(sizes, bins)
+
+
+def _compared_at_once(sizes: AlignmentSizes, bins: int) -> int:
     others = sizes.parties - 1
     at_once = min(bins, 2 * COMPARED) * others * _COMPARED_BYTES + min(bins, BLOCK) * _MULTIPLIED_BYTES
-    at_once += min(THIRDS * sizes.length, MOST_KEYS) * others * _PART_BYTES
-    return list_bytes(sizes.length, mode=mode) + at_once
+    return at_once + min(THIRDS * sizes.length, MOST_KEYS) * others * _PART_BYTES

@@ -123,6 +123,15 @@ def secret_places(random: RandomStream, length: int, room: Room) -> Buckets:
         places.close()  # two keys were equal
 
 
+def secret_order(random: RandomStream, length: int, room: Room) -> NDArray[np.uint32]:
+    """`secret_places` in one array, shape (length,)."""
+    places, found = secret_places(random, length, room), np.empty(length, _ROW)
+    for piece in range(len(places)):
+        found[piece * AT_ONCE : (piece + 1) * AT_ONCE] = places.read(piece)
+    places.close()
+    return found
+
+
 def _in_order_of_keys(keyed: Buckets, places: Buckets) -> bool:
     """Enters the rows in ascending order of their keys; whether these differ."""
     done = 0

@@ -43,7 +43,7 @@ from crypto.primitives.shares.masks import Words
 from crypto.protocols.alignment.bins import Bins, table_of
 from crypto.protocols.alignment.choices import WORD, times_bit
 from crypto.protocols.alignment.common_rows import Rows
-from crypto.protocols.alignment.long_lists import PartedPoints
+from crypto.protocols.alignment.long_lists import AT_ONCE, PartedPoints, secret_order
 from crypto.protocols.alignment.matches import Match, collect_matches, compared_bits, program_matches
 from crypto.protocols.comparison.comparison import blocks
 from crypto.protocols.comparison.shared_bits import open_values
@@ -54,7 +54,7 @@ from link.session import Session
 from link.tasks import together
 
 Turns = Mapping[str, InTurn]  # of agreements, what serves one order, or choice, after another
-Order = NDArray[np.int64]
+Order = NDArray[np.uint32]
 
 
 async def place_rows(
@@ -86,7 +86,7 @@ async def place_rows(
     width = compared_bits(table_of(length), len(ring) * len(holders) // 2)
     shares = np.zeros(number, WORD)
     if lane.me in holders:
-        shares = await _shared_slots(lane.lane("slots"), turns, holders, number)
+        shares = await _shared_slots(lane.lane("slots"), turns, holders, number, room)
     positions = await _opened(lane, holders, shares[:length], label, ring[0])  # -> 1
     for place, owner in enumerate(ring[1:], 1):
         turn, own = lane.lane(f"rows of {owner}"), shares[place * length : (place + 1) * length]
@@ -108,14 +108,16 @@ async def place_rows(
     return rows
 
 
-async def _shared_slots(lane: Session, turns: Turns, holders: Sequence[str], number: int) -> Words:
+async def _shared_slots(lane: Session, turns: Turns, holders: Sequence[str], number: int, room: Room) -> Words:
     """This party's share of the slots' positions, in the orders of all holders, one after another."""
     words = np.zeros(number, WORD)
     for place, owner in reversed(list(enumerate(holders))):
         others = holders[place + 1 :]
-        order = lane.randomness("order").permutation(number) if lane.me == owner else None
+        order = None
+        if lane.me == owner:
+            order = await lane.compute(secret_order, lane.randomness("order"), number, room)
         if order is not None and not others:
-            words = order.astype(WORD)
+            words = order
         elif lane.me in (owner, *others):
             words = await _ordered(lane.lane(f"order of {owner}"), turns, owner, others, words, order)
     return words
@@ -134,8 +136,10 @@ async def _ordered(
 
     if order is None:
         return await part(owner, words)
-    parts = await together(part(other, np.zeros_like(words)) for other in others)
-    total: Words = np.add.reduce([words[order], *parts], dtype=WORD)
+    parts, total = await together(part(other, np.zeros_like(words)) for other in others), np.empty_like(words)
+    for start in range(0, len(total), AT_ONCE):
+        some = slice(start, start + AT_ONCE)
+        np.add.reduce([words[order[some]], *(each[some] for each in parts)], dtype=WORD, out=total[some])
     return total
 
 
@@ -174,7 +178,7 @@ async def _turn(
     bins, order, matches = np.empty(0, np.int32), None, dict[str, Match]()
     if lane.me == owner:
         bins, matches = await collect_matches(lane, pairs, before, table, points, width, room, numbers=True)  # <- 2
-        order = _secret_order(lane, table, bins, len(slots))
+        order = await lane.compute(_secret_order, lane, table, bins, len(slots), room)
     elif lane.me in before:
         own = positions[: points.rows]
         matches = {owner: await program_matches(lane, pairs[owner], table, points, width, room, own)}  # -> 2
@@ -201,13 +205,13 @@ def _add_numbers(words: Words, match: Match, collects: bool) -> None:
         words[part] += (numbers if collects else np.negative(numbers)).astype(WORD)
 
 
-def _secret_order(lane: Session, table: Layout, bins: Bins, length: int) -> Order:
+def _secret_order(lane: Session, table: Layout, bins: Bins, length: int, room: Room) -> Order:
     """By bin which of the owner's slots, or of what fills these up, comes there: for its rows some of its slots."""
-    slots = lane.randomness("slots").permutation(length)
-    order, empty = np.empty(table.sparse, np.int64), np.ones(table.sparse, np.bool_)
+    slots = secret_order(lane.randomness("slots"), length, room)
+    order, empty = np.empty(table.sparse, np.uint32), np.ones(table.sparse, np.bool_)
     empty[bins] = False
     order[bins] = slots[: len(bins)]
-    order[empty] = np.concatenate([slots[len(bins) :], np.arange(length, table.sparse)])
+    order[empty] = np.concatenate([slots[len(bins) :], np.arange(length, table.sparse, dtype=np.uint32)])
     return order
 
 

@@ -31,6 +31,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crypto.primitives.permutation_network import (
+    AT_ONCE,
     Order,
     Switches,
     are_swapped,
@@ -89,10 +90,24 @@ async def permute(
         passed[:number] = own
         await _pass_rows(session, parties, passed, work)
         return AdditiveShare(passed[:number].reshape(-1), parties.me, parties.holders)
-    if not np.array_equal(np.sort(order), np.arange(number)):
+    if not _is_permutation(order, number):
         raise ValueError(f"an order of {number} rows is a permutation of their places")
     await _pass_choices(session, parties, passed, work, await session.compute(_switches, order, len(passed)))
-    return AdditiveShare((passed[:number] + own[order]).reshape(-1), parties.me, parties.holders)
+    for start in range(0, number, AT_ONCE):
+        part = slice(start, min(start + AT_ONCE, number))
+        passed[part] += own[order[part]]
+    return AdditiveShare(passed[:number].reshape(-1), parties.me, parties.holders)
+
+
+def _is_permutation(order: Order, number: int) -> bool:
+    if len(order) != number or not number:
+        return len(order) == number
+    if int(order.min()) < 0 or int(order.max()) >= number:
+        return False
+    met = np.zeros(number, np.bool_)
+    for start in range(0, number, AT_ONCE):
+        met[order[start : start + AT_ONCE]] = True
+    return bool(met.all())
 
 
 async def _pass_rows(session: Session, parties: TwoParty, rows: Words, work: list[Batch]) -> None:
@@ -117,9 +132,13 @@ async def _pass_rows(session: Session, parties: TwoParty, rows: Words, work: lis
 
 def _switches(order: Order, size: int) -> list[Switches]:
     """Of a network of so many rows, of which those behind the order's stay where they are."""
-    padded = np.arange(size, dtype=np.uint32)
-    padded[: len(order)] = order
-    return switches_for(padded)
+    return switches_for(_padded(order, size))
+
+
+def _padded(order: Order, size: int) -> NDArray[np.uint32]:
+    found = np.arange(size, dtype=np.uint32)
+    found[: len(order)] = order
+    return found
 
 
 async def _pass_choices(
