@@ -14,7 +14,7 @@ from jobs.kinds.packed_itemsets import unpack
 from jobs.loading import job_of
 from mining.reference.pooled import brute_force
 from protos.v1 import control_pb2 as control
-from tests.party.nodes import DATA, audited, refused, running, weekly
+from tests.party.nodes import DATA, audited, brief, refused, running, weekly
 
 pytestmark = pytest.mark.usefixtures("few_fakes")
 
@@ -53,10 +53,10 @@ def test_a_party_that_is_asked_for_something_else_than_the_others_is_not_joined(
 def test_approvals_must_be_of_all_parties_of_this_job_and_coordinator(tmp_path: Path) -> None:
     async def test() -> None:
         async with running(tmp_path) as nodes:
-            job_id, approvals = await nodes.agree(weekly())
+            job_id, approvals = await nodes.agree(brief())
             first, second, third = approvals
             rival = nodes.client(nodes.authority.issue("rival", "coordinator"))
-            others = nodes.forged(job_id, weekly(), "rival")
+            others = nodes.forged(job_id, brief(), "rival")
             foreign = approve(job_id, "analyst", nodes.authority.issue("west"), decided=1, by="policy")
             changed = control.SignedApproval()
             changed.CopyFrom(third)
@@ -99,7 +99,7 @@ def test_a_proposal_must_be_signed_by_the_coordinator_that_brings_it(tmp_path: P
 def test_no_more_jobs_are_started_than_the_policy_allows_even_where_more_were_approved(tmp_path: Path) -> None:
     async def test() -> None:
         async with running(tmp_path, policy="max_jobs = 2") as nodes:
-            agreed = [await nodes.agree(weekly()) for _ in range(3)]
+            agreed = [await nodes.agree(brief()) for _ in range(3)]
             for job_id, approvals in agreed[:2]:
                 await nodes.all(lambda client, j=job_id, a=approvals: client.start(j, a))
                 await nodes.ends(job_id)
@@ -118,7 +118,7 @@ def test_the_party_set_of_the_first_job_is_that_of_all(tmp_path: Path) -> None:
             expiry = int(time.time()) + 60
             decision = [await nodes.clients[n].decide(pair, bytes(16), expiry) for n in pair.job.parties]
             assert all(approval is not None for _, approval in decision)
-            _, ends = await nodes.run(weekly())
+            _, ends = await nodes.run(brief())
             assert {event.state for event in ends.values()} == {control.SUCCEEDED}
             refusal = await refused(nodes.clients["north"].start(decision[0][0], [a for _, a in decision]))
             assert refusal.code == "E300", refusal.sentence
@@ -132,7 +132,7 @@ def test_data_that_changed_by_a_few_rows_are_not_mined_again(tmp_path: Path) -> 
         async with running(tmp_path, policy="min_new_rows = 5") as nodes:
 
             async def mined() -> set[tuple[int, str]]:
-                _, ends = await nodes.run(weekly())
+                _, ends = await nodes.run(brief())
                 return {(event.state, event.error_code) for event in ends.values()}
 
             good, bad = {(control.SUCCEEDED, "")}, {(control.FAILED, "E101")}
@@ -194,7 +194,7 @@ def test_without_an_audit_log_nothing_happens(tmp_path: Path) -> None:
                 assert (event.state, event.error_party) == (control.FAILED, "north")
                 assert str(tmp_path) not in event.error_message
             log.with_name("moved").rename(log)
-            _, ends = await nodes.run(weekly())
+            _, ends = await nodes.run(brief())
             assert {event.state for event in ends.values()} == {control.SUCCEEDED}
 
     asyncio.run(test())
@@ -211,7 +211,7 @@ def test_another_name_of_the_same_rows_is_no_way_around_min_new_rows(tmp_path: P
         async with running(tmp_path, policy="min_new_rows = 5", prepare=prepare) as nodes:
 
             async def mined(name: str) -> set[str]:
-                _, ends = await nodes.run(weekly(dataset=name))
+                _, ends = await nodes.run(brief(dataset=name))
                 return {event.error_code for event in ends.values()}
 
             assert await mined("baskets") == {""}

@@ -18,7 +18,7 @@ from link.errors import ComineError
 from link.pki.authority import Authority
 from tests.examples import ALL, TURN, in_turn
 from tests.party.files import free_ports
-from tests.party.nodes import Nodes, hold, running, weekly
+from tests.party.nodes import Nodes, brief, hold, running
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("few_fakes")]
 
@@ -123,7 +123,7 @@ def test_what_is_spoilt_on_the_way_to_the_coordinator_does_not_end_a_job(
                     wire = Wire(nodes.addresses["south"])
                     addresses = {**nodes.addresses, "south": await wire.open()}
                     release = [hold(node) for node in nodes.nodes.values()]
-                    job = asyncio.create_task(run_job(weekly(deadline="5m"), hub, addresses))
+                    job = asyncio.create_task(run_job(brief(deadline="5m"), hub, addresses))
                     await all_running(nodes)
                     await asyncio.sleep(0.2)  # the coordinator watches by then; earlier faults are of the next test
                     wire.fault = (way, wire.passed[way], kind)
@@ -154,7 +154,7 @@ def test_what_is_spoilt_at_any_byte_is_nobodys_inner_fault(tmp_path: Path, subte
                     addresses = {**nodes.addresses, "south": await wire.open()}
                     # Where the length of a record is spoilt, the other end waits for the rest; the call is made again
                     # after a minute, which a job must have left.
-                    return await run_job(weekly(deadline="5m"), hub, addresses), wire
+                    return await run_job(brief(deadline="5m"), hub, addresses), wire
                 except ComineError as error:
                     return error, wire
                 finally:
@@ -208,12 +208,12 @@ def test_what_is_spoilt_between_two_parties_does_not_end_a_job(
             await wire.open(port)
             for _ in range(2):  # the second is like all that follow: its parties have met
                 before = dict(wire.passed)
-                expected = await run_job(weekly(deadline="5m"), hub, nodes.addresses)
+                expected = await run_job(brief(deadline="5m"), hub, nodes.addresses)
             one_job = {way: wire.passed[way] - before[way] for way in wire.passed}
             for way, kind in FAULTS if ALL else FAULTS[(TURN + place) % len(PAIRS) :: len(PAIRS)]:
                 with subtests.test(way=way, kind=kind):
                     wire.spoilt, wire.fault = False, (way, wire.passed[way] + one_job[way] * part // 12, kind)
-                    found = await run_job(weekly(deadline="5m"), hub, nodes.addresses)
+                    found = await run_job(brief(deadline="5m"), hub, nodes.addresses)
                     assert wire.spoilt
                     assert _itemsets(found) == _itemsets(expected)
             await wire.close()

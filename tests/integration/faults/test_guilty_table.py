@@ -22,7 +22,7 @@ from tests.integration.faults.test_guilty import CLOCKS, HUB, SHOWN, SPOILT, shi
 from tests.integration.faults.test_guilty_network import KINDS, Wire, all_running, by_wire
 from tests.integration.faults.test_storage_faults import VICTIM, Disk, put_databases_on, put_on, settled
 from tests.party.files import free_ports
-from tests.party.nodes import Nodes, hold, running, weekly
+from tests.party.nodes import Nodes, brief, hold, running
 
 pytestmark = pytest.mark.usefixtures("few_fakes")
 
@@ -178,7 +178,7 @@ def test_each_fault_names_the_guilty_and_nobody_else(
 
             async def job(addresses: Addresses) -> Result | ComineError:
                 try:
-                    return await run_job(weekly(recipients=["all"], deadline="60s"), hub, addresses)
+                    return await run_job(brief(recipients=["all"], deadline="60s"), hub, addresses)
                 except ComineError as error:
                     return error
 

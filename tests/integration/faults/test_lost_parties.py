@@ -70,7 +70,7 @@ def test_a_party_that_dies_in_any_phase_is_named_and_the_next_job_succeeds(tmp_p
             phases = await lanes(nodes, south, spec)
             assert {"hello", RECEIPTS} <= phases
             assert len(phases) >= 15
-            lanes_of_death = {"hello", RECEIPTS, *in_turn(sorted(phases), 3)}
+            lanes_of_death = {"hello", RECEIPTS, *in_turn(sorted(phases), 6)}
             deaths = [Schedule(crash_lane=lane, crash_at=0) for lane in sorted(lanes_of_death)]
             deaths.append(Schedule(crash_lane=RECEIPTS, crash_at=1))
             schedules = iter(deaths)

@@ -26,11 +26,12 @@ from party.jobs.job import ENDS
 from party.server import Node
 from protos.v1.control_pb2 import APPROVED, CANCELLED, FAILED
 from tests.examples import in_turn
-from tests.party.nodes import Nodes, hold, refused, running, weekly
+from tests.party.nodes import Nodes, brief, hold, refused, running, weekly
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("few_fakes")]
 
 VICTIM = "south"
+JOB = brief(recipients=["all"], deadline="60s")
 WRITES = ("INSERT", "UPDATE", "DELETE", "BEGIN", "COMMIT")
 SQLITE: tuple[sqlite3.Error, ...] = (
     sqlite3.OperationalError("database or disk is full"),
@@ -123,7 +124,7 @@ def put_on(disk: Disk, node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
 async def job(nodes: Nodes) -> Result | ComineError:
     try:
         hub = nodes.authority.issue("analyst", "coordinator")
-        return await run_job(weekly(recipients=["all"], deadline="60s"), hub, nodes.addresses)
+        return await run_job(JOB, hub, nodes.addresses)
     except ComineError as error:
         return error
 

@@ -25,7 +25,7 @@ from link.pki.trust import Trust
 from link.session import Session
 from mining.reference.pooled import brute_force
 from protos.v1 import control_pb2 as control
-from tests.party.nodes import DATA, hold, refused, running, weekly
+from tests.party.nodes import DATA, brief, hold, refused, running, weekly
 
 pytestmark = pytest.mark.usefixtures("few_fakes")
 
@@ -75,7 +75,7 @@ def test_no_more_jobs_run_at_once_than_allowed(tmp_path: Path) -> None:
 def test_several_jobs_run_at_once(tmp_path: Path) -> None:
     async def test() -> None:
         async with running(tmp_path) as nodes:
-            specs = [weekly(itemsets={"min_support": share}) for share in ("0.2", "0.3", "0.4")]
+            specs = [brief(name=name) for name in ("first", "second", "third")]
             runs = await asyncio.gather(*(nodes.run(spec) for spec in specs))
             assert all(event.state == control.SUCCEEDED for _, ends in runs for event in ends.values())
 
@@ -114,7 +114,7 @@ def test_a_job_that_has_ended_leaves_memory_at_once_whatever_its_expiry(tmp_path
                 await north.cancel(job_id)
             with pytest.raises(grpc.aio.AioRpcError):
                 await north.propose(weekly(dataset="sales"), expiry=expiry)
-            _, ends = await nodes.run(weekly())
+            _, ends = await nodes.run(brief())
             assert {event.state for event in ends.values()} == {control.SUCCEEDED}
             assert list(host.jobs) == []
             gc.collect()
@@ -192,14 +192,14 @@ def test_unreadable_data_fails_the_job_without_telling_others_why(tmp_path: Path
     async def test() -> None:
         async with running(tmp_path) as nodes:
             (tmp_path / "east.dat").unlink()
-            _, ends = await nodes.run(weekly())
+            _, ends = await nodes.run(brief())
             for event in ends.values():
                 assert (event.state, event.error_code) == (control.FAILED, "E101")
                 assert "east cannot take part in this job with its data" in event.error_message
                 assert "east.dat" not in event.error_message
             assert "east.dat" in nodes.logs["east"].getvalue()
             (tmp_path / "east.dat").write_text("item0\n")
-            _, ends = await nodes.run(weekly())
+            _, ends = await nodes.run(brief())
             assert ends["east"].state == control.SUCCEEDED
 
     asyncio.run(test())
@@ -212,7 +212,7 @@ def test_an_unforeseen_fault_is_not_described_to_others(tmp_path: Path, monkeypa
     async def test() -> None:
         async with running(tmp_path) as nodes:
             monkeypatch.setattr(party.jobs.execution, "run_party", faulty)
-            _, ends = await nodes.run(weekly())
+            _, ends = await nodes.run(brief())
             for event in ends.values():
                 assert (event.state, event.error_code) == (control.FAILED, "E700")
                 assert "milk" not in event.error_message
@@ -224,7 +224,7 @@ def test_an_unforeseen_fault_is_not_described_to_others(tmp_path: Path, monkeypa
 
 
 def test_too_little_memory_is_no_fault_of_comine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    kind = type(kind_of(weekly()))
+    kind = type(kind_of(brief()))
     run = kind.run
 
     async def starved(self: Any, session: Session, *rest: Any) -> Any:
@@ -235,7 +235,7 @@ def test_too_little_memory_is_no_fault_of_comine(tmp_path: Path, monkeypatch: py
     async def test() -> None:
         async with running(tmp_path) as nodes:
             monkeypatch.setattr(kind, "run", starved)
-            _, ends = await nodes.run(weekly())
+            _, ends = await nodes.run(brief())
             for event in ends.values():
                 assert (event.state, event.error_code, event.error_party) == (control.FAILED, "E103", "north")
                 assert "north lacks disk space or memory for this job" in event.error_message
@@ -250,7 +250,7 @@ def test_a_job_leaves_nothing_in_the_state_folder_but_what_the_reference_names(t
 
     async def test() -> None:
         async with running(tmp_path) as nodes:
-            _, ends = await nodes.run(weekly(recipients=["all"]))
+            _, ends = await nodes.run(brief(recipients=["all"]))
             assert {event.state for event in ends.values()} == {control.SUCCEEDED}
 
     asyncio.run(test())
@@ -274,7 +274,7 @@ def test_every_job_draws_from_the_system_and_from_no_seed(tmp_path: Path, monkey
     async def test() -> None:
         async with running(tmp_path) as nodes:
             drawn.clear()
-            _, ends = await nodes.run(weekly())
+            _, ends = await nodes.run(brief())
             assert {event.state for event in ends.values()} == {control.SUCCEEDED}
             assert len(drawn) >= 3  # of each party the session's, and those of what its journal seals
 
