@@ -9,8 +9,7 @@ import json
 import re
 import resource
 import signal
-import subprocess
-import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import grpc
@@ -30,6 +29,7 @@ from party.state.database import is_locked
 from party.state.store import Store
 from protos.v1 import control_pb2 as control
 from tests.errors import fails
+from tests.integration.processes import Process
 from tests.party.files import free_ports, party_toml, write_federation
 from tests.party.nodes import DATA, Client, hold, running, weekly
 
@@ -155,16 +155,17 @@ def test_a_node_that_cannot_be_made_leaves_the_state_folder_to_others(tmp_path: 
 
 def test_the_state_folder_of_a_killed_node_is_free(tmp_path: Path) -> None:
     write_federation(tmp_path, DATA)
-    with serve(tmp_path / "north.toml") as process:
-        until_ready(process)
-        with serve(tmp_path / "north.toml") as second:
-            _, err = second.communicate()
-            assert second.returncode == 10
-            assert "this node is running already" in err
-            assert "state_dir" not in err  # in another folder it would know of no job, and of no limit that is used up
-            assert len(err.splitlines()) == 1
-        process.kill()
-        process.communicate()
+    with serving(tmp_path, "north.toml") as node:
+        node.until(" is ready at ")
+        with serving(tmp_path, "north.toml") as second:
+            ended = second.end()
+            assert ended.code == 10
+            assert "this node is running already" in ended.err
+            assert (
+                "state_dir" not in ended.err
+            )  # in another folder it would know of no job, and of no limit that is used up
+            assert len(ended.err.splitlines()) == 1
+        node.kill()
     start_node(tmp_path / "north.toml")
 
 
@@ -230,63 +231,50 @@ def test_a_party_outside_its_federation_is_refused(tmp_path: Path) -> None:
         start_node(tmp_path / "west.toml")
 
 
-def serve(path: Path, hang_ups: signal.Handlers = signal.SIG_DFL) -> subprocess.Popen[str]:
-    """A node's process. What it does at SIGHUP to begin with is given, since the tests may run under nohup."""
-    command = [sys.executable, "-m", "comine", "party", "serve", str(path)]
-    before = signal.signal(signal.SIGHUP, hang_ups)
+@contextlib.contextmanager
+def serving(folder: Path, file: str) -> Iterator[Process]:
+    """A node's process, which does not outlive the test."""
+    process = Process("party", "serve", file, cwd=folder)
     try:
-        return subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        yield process
     finally:
-        signal.signal(signal.SIGHUP, before)
-
-
-def until_ready(process: subprocess.Popen[str]) -> list[str]:
-    assert process.stderr is not None
-    lines: list[str] = []
-    for line in process.stderr:
-        lines.append(line.strip())
-        if " is ready at " in line:
-            return lines
-    raise AssertionError(f"the node did not become ready: {lines}")
+        process.kill()
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_a_process_says_that_it_is_ready_and_ends_in_order_at_a_signal(tmp_path: Path, number: int) -> None:
+def test_a_process_says_that_it_is_ready_and_ends_in_order_at_a_signal(tmp_path: Path, number: signal.Signals) -> None:
     write_federation(tmp_path, DATA)
     address = Federation.load(tmp_path / "federation.toml").addresses["north"]
-    with serve(tmp_path / "north.toml") as process:
-        assert until_ready(process)[-1] == f"north is ready at {address}"
-        process.send_signal(number)
-        out, err = process.communicate()
-        assert process.returncode == 0, err
-        assert out == ""
-        assert [json.loads(line)["event"] for line in err.splitlines()] == ["stopping", "stopped"]
+    with serving(tmp_path, "north.toml") as node:
+        node.until(f"north is ready at {address}")
+        ready = len(node.lines)
+        node.send(number)
+        ended = node.end()
+        assert (ended.code, ended.out) == (0, ""), ended.err
+        assert [json.loads(line)["event"] for line in ended.err.splitlines()[ready:]] == ["stopping", "stopped"]
 
 
-def test_a_node_outlives_its_terminal_where_hang_ups_are_ignored(tmp_path: Path) -> None:
+def test_a_node_goes_on_after_its_terminal_and_may_open_as_many_descriptors_as_the_system_allows(
+    tmp_path: Path,
+) -> None:
+    """Begun as users do, so that it inherits what hang-ups do, and how many descriptors it may open."""
     write_federation(tmp_path, DATA)
-    with serve(tmp_path / "north.toml", signal.SIG_IGN) as process:  # as nohup does
-        until_ready(process)
-        status = Path(f"/proc/{process.pid}/status").read_text()
+    before, (soft, hard) = signal.getsignal(signal.SIGHUP), resource.getrlimit(resource.RLIMIT_NOFILE)
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)  # as nohup does
+    resource.setrlimit(resource.RLIMIT_NOFILE, (256, hard))
+    try:
+        node = Process("party", "serve", "north.toml", cwd=tmp_path, preload=False)
+    finally:
+        signal.signal(signal.SIGHUP, before)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    try:
+        node.until(" is ready at ")
+        status = Path(f"/proc/{node.popen.pid}/status").read_text()
         ignored = int(re.search(r"^SigIgn:\s*(\w+)$", status, re.MULTILINE)[1], 16)  # type: ignore[index]
         assert ignored >> (signal.SIGHUP - 1) & 1
-        process.terminate()
-        process.communicate()
-
-
-def test_a_node_may_open_as_many_descriptors_as_the_system_allows(tmp_path: Path) -> None:
-    write_federation(tmp_path, DATA)
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (256, hard))  # which a process that is begun inherits
-    try:
-        process = serve(tmp_path / "north.toml")
+        assert resource.prlimit(node.popen.pid, resource.RLIMIT_NOFILE) == (hard, hard)
     finally:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
-    with process:
-        until_ready(process)
-        assert resource.prlimit(process.pid, resource.RLIMIT_NOFILE) == (hard, hard)
-        process.terminate()
-        process.communicate()
+        node.kill()
 
 
 def test_sigterm_cancels_a_running_job_at_all_parties(tmp_path: Path) -> None:
@@ -294,21 +282,17 @@ def test_sigterm_cancels_a_running_job_at_all_parties(tmp_path: Path) -> None:
         async with running(tmp_path) as nodes:
             hold(nodes.nodes["south"])
             await nodes.nodes["north"].stop()
-            process = serve(tmp_path / "north.toml")
-            try:
-                await asyncio.to_thread(until_ready, process)
+            with serving(tmp_path, "north.toml") as process:
+                await asyncio.to_thread(process.until, " is ready at ")
                 nodes.clients["north"] = nodes.client(nodes.authority.issue("analyst", "coordinator"))
                 job_id = await nodes.begin(weekly())
-                process.terminate()
-                _, err = await asyncio.to_thread(process.communicate)
-                assert process.returncode == 0, err
+                process.send(signal.SIGTERM)
+                ended = await asyncio.to_thread(process.end)
+                assert ended.code == 0, ended.err
                 for name in ("south", "east"):
                     event = (await nodes.clients[name].watch(job_id))[-1]
                     assert event.state == control.CANCELLED
                 assert "cancelled at north" in event.error_message
-            finally:
-                process.kill()
-                process.wait()
 
     asyncio.run(test())
 
@@ -319,9 +303,8 @@ def test_a_node_that_cannot_start_says_why_and_exits_by_the_kind_of_fault(tmp_pa
     (tmp_path / "pki" / "south.crt").write_bytes(old.certificate_pem)
     (tmp_path / "pki" / "south.key").write_bytes(old.key_pem)
     for file, exit_code, sentence in (("absent.toml", 10, "does not exist"), ("south.toml", 20, "expired on")):
-        with serve(tmp_path / file) as process:
-            out, err = process.communicate()
-            assert (process.returncode, out) == (exit_code, "")
-            assert sentence in err
-            assert "Traceback" not in err
-            assert len(err.splitlines()) == 1
+        with serving(tmp_path, file) as node:
+            ended = node.end()
+            assert (ended.code, ended.out) == (exit_code, "")
+            assert sentence in ended.sentence
+            assert len(ended.err.splitlines()) == 1
