@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import io
 import os
 import shutil
 import subprocess
 import sys
+from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 
 import pytest
 import shellingham
 
+from comine.command import run
 from coordinator.jobs.runner import draft
 from coordinator.jobs.store import Store
 from coordinator.member import read_federation
@@ -24,21 +27,22 @@ FORMATS = ["basket", "csv", "long", "wide", "parquet", "sql"]  # of data that a 
 
 
 def ask(shell: str, line: str, cwd: Path) -> list[str]:
-    """What a shell is told to offer for the last word of a line."""
-    words = line.split(" ")
-    environment = {
-        **os.environ,
+    """What a shell is told to offer for the last word of a line, by a process that has loaded already."""
+    asked = {
         "_COMINE_COMPLETE": f"complete_{shell}",
         "COMP_WORDS": line,
-        "COMP_CWORD": str(len(words) - 1),
+        "COMP_CWORD": str(len(line.split(" ")) - 1),
         "_TYPER_COMPLETE_ARGS": line,
         "_TYPER_COMPLETE_FISH_ACTION": "get-args",
     }
-    done = subprocess.run(
-        [sys.executable, "-m", "comine"], cwd=cwd, env=environment, capture_output=True, text=True, check=True
-    )
-    assert done.stderr == ""
-    return done.stdout.splitlines()
+    out, err = io.StringIO(), io.StringIO()
+    with pytest.MonkeyPatch.context() as patch, redirect_stdout(out), redirect_stderr(err):
+        patch.chdir(cwd)
+        for name, value in asked.items():
+            patch.setenv(name, value)
+        assert run([]) == 0
+    assert err.getvalue() == ""
+    return out.getvalue().splitlines()
 
 
 def test_commands_and_options_are_completed(tmp_path: Path) -> None:

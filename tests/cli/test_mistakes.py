@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import socket
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -14,6 +12,7 @@ import pytest
 from comine.command import run
 from link.pki.authority import Authority, write_identity
 from tests.cli.conftest import ANONYMIZE, JOB, ROWS, Comine
+from tests.integration.processes import comine as in_a_process
 
 SIMULATE = ["simulate", "job.toml", *(word for name in ROWS for word in ("--party", f"{name}={name}.dat"))]
 SERVE, CHECK = (["party", word, "party.toml"] for word in ("serve", "check"))
@@ -397,9 +396,8 @@ def folder(tmp_path: Path, comine: Comine) -> Iterator[Path]:  # which `comine` 
 def test_a_mistake_is_told_with_its_cure(mistake: Mistake, folder: Path, comine: Comine) -> None:
     mistake.change(folder)
     if mistake.arguments[:2] == ["party", "serve"]:  # which makes its output its own
-        command = [sys.executable, "-m", "comine", *mistake.arguments]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
-        code, told = done.returncode, done.stdout + done.stderr
+        done = in_a_process(*mistake.arguments, cwd=folder)
+        code, told = done.code, done.out + done.err
     else:
         ran = comine(*mistake.arguments)
         code, told = ran.code, ran.out + ran.err

@@ -12,6 +12,7 @@ import pytest
 
 from coordinator.cli.terminal.outlet import Outlet, check_reader, outlet
 from tests.cli.conftest import ROWS, Comine
+from tests.examples import slowly
 
 
 def piped(line: str, folder: Path, **environment: str) -> int:
@@ -35,7 +36,8 @@ def test_files_are_written_though_nobody_reads(tmp_path: Path, unbuffered: str) 
 
 
 @pytest.mark.parametrize(
-    ("line", "code"), [("explain E999 2>&1", 2), ("job list 2>&1", 10), ("explain E100", 0), ("explain --help", 0)]
+    ("line", "code"),
+    slowly([("explain E999 2>&1", 2), ("job list 2>&1", 10), ("explain E100", 0), ("explain --help", 0)], now=[0]),
 )
 def test_the_exit_code_is_the_commands_own(tmp_path: Path, line: str, code: int) -> None:
     assert piped(line, tmp_path) == code

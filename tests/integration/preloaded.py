@@ -1,8 +1,8 @@
 """Commands as processes of their own that have loaded already, since a node loads for longer than most tests need it.
 
 One process for each that runs tests loads the commands once, and forks; what forks runs as one that has just started.
-The quickstart, the demo and tests of a start begin processes as users do, and so do tests that set variables, since the
-interpreter and libraries read them as they load.
+Tests of the quickstart, of the demo and of a start begin processes as users do, and so do tests that set variables,
+since the interpreter and libraries read them as they load.
 """
 
 from __future__ import annotations

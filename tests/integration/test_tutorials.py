@@ -28,6 +28,7 @@ ROOT = Path(__file__).resolve().parents[2]
 BLOCK = re.compile(r"^( *)```(toml|ini|csv|sh|text)(?:[ ]([^\n]*))?\n(.*?)^\1```$", re.MULTILINE | re.DOTALL)
 PORT = re.compile(r"\b71\d\d\b")
 MACHINE = re.compile(r"\b[a-z]+\.example(?=:)")
+PRELOADED = sys.platform == "linux"  # commands are forked from a process that has loaded them
 TUTORIALS = (
     "three-organisations",
     "across-machines",
@@ -38,7 +39,6 @@ TUTORIALS = (
     "anonymisation",
     "anonymisation-service",
 )
-AS_USERS_DO = ("quickstart",)  # with processes that load for themselves
 
 
 @dataclass
@@ -47,13 +47,11 @@ class Reader:
 
     Attributes:
         folder: That.
-        preload: Whether commands are forked from a process that has loaded them.
         nodes: That run.
         output: Of the last commands.
     """
 
     folder: Path
-    preload: bool = True
     nodes: list[Process] = field(default_factory=list)
     output: str = ""
 
@@ -90,7 +88,7 @@ class Reader:
             ["bash", "-c", script],
             cwd=self.place,
             env=environment,
-            pass_fds=[forking().fileno()] if self.preload else [],
+            pass_fds=[forking().fileno()] if PRELOADED else [],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
@@ -105,7 +103,7 @@ class Reader:
         for command in commands.splitlines():
             words = command.split()
             assert words.pop(0) == "comine"
-            self.nodes.append(Process(*words, cwd=self.place, preload=self.preload))
+            self.nodes.append(Process(*words, cwd=self.place))
         for node in self.nodes:
             node.until(" is ready at ")
 
@@ -128,12 +126,10 @@ class Reader:
 
 
 @pytest.fixture
-def reader(tmp_path: Path, page: str) -> Iterator[Reader]:
+def reader(tmp_path: Path) -> Iterator[Reader]:
     (tmp_path / "bin").mkdir()
-    found = Reader(tmp_path, preload=sys.platform == "linux" and page not in AS_USERS_DO)
-    forked = (
-        f"-I -S {ROOT}/tests/integration/forked_command.py {forking().fileno()} " if found.preload else "-m comine "
-    )
+    found = Reader(tmp_path)
+    forked = f"-I -S {ROOT}/tests/integration/forked_command.py {forking().fileno()} " if PRELOADED else "-m comine "
     for name, arguments in (("comine", forked), ("python", "")):
         command = tmp_path / "bin" / name
         command.write_text(f'#!/bin/sh\nexec {sys.executable} {arguments}"$@"\n')
