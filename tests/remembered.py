@@ -1,4 +1,4 @@
-"""What tests repeat and is done once: work of groups for equal inputs, this machine's speed, the tree of commands.
+"""What tests repeat and is done once: work of groups, this machine's speed, the tree of commands, what workers load.
 
 Every session between two parties begins with base transfers, a tenth of a second of group operations, and a union
 multiplies a thousand points by the keys of all its parties. Tests repeat their sessions from seeds, so most of these
@@ -8,9 +8,11 @@ arguments alone.
 
 from __future__ import annotations
 
+import sys
 import threading
 from collections.abc import Callable
 from functools import cache, lru_cache
+from multiprocessing import get_context
 from typing import Any
 
 import numpy as np
@@ -21,7 +23,9 @@ from crypto.primitives.groups import commutative, embedding
 from crypto.primitives.groups.ristretto255 import POINT_BYTES, Points, multiply, multiply_valid
 from crypto.protocols.transfers import base_ot, extension_seeds
 from jobs.plan.calibration import Speed, measure
+from link import process_executor
 from link.executor import Executor
+from mining.partitioned import workers
 from party.jobs import estimate
 
 KEPT = 4096  # results by function: of 8 kB and less each
@@ -33,6 +37,11 @@ FUNCTIONS = (
     (base_ot, "receivers_keys"),
     (base_ot, "senders_keys"),
     (extension_seeds, "children"),
+)
+LOADED_BY_WORKERS = (
+    "mining.partitioned.encoding.encode",
+    "mining.partitioned.processes",
+    "crypto.primitives.paillier.workers",
 )
 MOST_POINTS = 400_000  # remembered at a time, of a quarter of a kB each
 
@@ -61,6 +70,18 @@ def remember_speed(patch: pytest.MonkeyPatch) -> None:
 def remember_commands(patch: pytest.MonkeyPatch) -> None:
     """Lets this process read how its commands are called once, as a process of its own does."""
     patch.setattr(command, "application", cache(command.application))
+
+
+def remember_what_workers_load(patch: pytest.MonkeyPatch) -> None:
+    """Lets worker processes of this process be forked from one that has loaded what they need.
+
+    It is spawned, and holds no keys, streams or sockets, so its forks inherit as little as workers that are spawned.
+    """
+    if sys.platform == "linux":
+        context = get_context("forkserver")
+        context.set_forkserver_preload([*LOADED_BY_WORKERS])
+        for module in (process_executor, workers):
+            patch.setattr(module, "get_context", lambda _: context)
 
 
 def remembered(function: Callable[..., Any]) -> Callable[..., Any]:

@@ -23,6 +23,7 @@ from tests.mining.partitioned.deadly_kernels import Deadly, Endless, lives
 from tests.party.nodes import DATA, Nodes, running, weekly
 
 NORTH = "north"
+ITEMS = [f"item{number}" for number in range(8)]  # a union of names has lists of random lengths, and takes longer
 
 
 def by_processes(folder: Path) -> Callable[[Authority], None]:
@@ -38,7 +39,8 @@ def by_processes(folder: Path) -> Callable[[Authority], None]:
 
 
 async def result_of(nodes: Nodes) -> bytes:
-    job_id, ends = await nodes.run(weekly(itemsets={"min_support": "0.3"}))
+    itemsets = {"min_support": "0.3", "universe": "items", "catalogue": ITEMS, "max_length": 2}
+    job_id, ends = await nodes.run(weekly(itemsets=itemsets))
     assert {end.state for end in ends.values()} == {control.SUCCEEDED}
     return (await nodes.clients[NORTH].result(job_id))[1]
 
@@ -85,8 +87,7 @@ def test_nobody_sees_by_plan_steps_or_messages_where_auto_counts_rows(
 
     async def test(folder: Path, share: str) -> list[str]:
         async with running(folder, party=f"memory_share = {share}") as nodes:
-            items = [f"item{number}" for number in range(8)]  # a union of names has lists of random lengths
-            spec = weekly(itemsets={"min_support": "0.3", "universe": "items", "catalogue": items})
+            spec = weekly(itemsets={"min_support": "0.3", "universe": "items", "catalogue": ITEMS})
             answer = await nodes.clients[NORTH].stub.Estimate(EstimateRequest(spec=spec.canonical()))
             answer.ClearField("speed")
             answer.ClearField("certificate_bytes")
@@ -125,7 +126,7 @@ def test_jobs_with_noise_run_over_blocks(tmp_path: Path, model: str) -> None:
             "top_k": 2,
             "max_length": 1,
             "universe": "items",
-            "catalogue": [f"item{number}" for number in range(6)],
+            "catalogue": ITEMS[:6],
         },
         "privacy": privacy,
     }
