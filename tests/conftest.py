@@ -18,7 +18,12 @@ from crypto.protocols.union.lists import common_fakes
 from tests import guarded
 from tests.base_transfers import with_groups, without_groups
 from tests.examples import FEW, TURN, few_at_first
-from tests.remembered import remember_commands, remember_groups_work, remember_speed
+from tests.remembered import (
+    remember_commands,
+    remember_groups_work,
+    remember_speed,
+    remember_what_workers_load,
+)
 
 # Machines are shared, and no test is timed. Integration takes the same examples every time, as Hypothesis advises, so
 # that it judges the change and not the draw; `make test` draws others at every run.
@@ -44,13 +49,12 @@ ONE_FAKE = 200.0  # an ε at which every pair of parties has exactly one common 
 LONGEST = (
     "containers/test_containers.py",
     "integration/faults/test_cut_lines.py",
-    "integration/test_spark_nodes.py",
+    "integration/test_spark.py",
     "mining/joint/vertical/test_grouped.py",
     "integration/faults/test_process_faults.py",
     "integration/faults/test_guilty_network.py",
     "integration/test_tutorials.py",
     "mining/joint/test_acceptance.py",
-    "mining/partitioned/test_spark.py",
     "integration/faults/test_storage_faults.py",
     "integration/faults/test_gaps.py",
     "integration/faults/test_lost_parties.py",
@@ -180,6 +184,7 @@ def repeated_work_once() -> Iterator[None]:
         remember_groups_work(patch)
         remember_speed(patch)
         remember_commands(patch)
+        remember_what_workers_load(patch)
         without_groups(patch)
         yield
 

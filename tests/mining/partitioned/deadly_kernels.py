@@ -62,25 +62,3 @@ def lives(process: int) -> bool:
     except ProcessLookupError:
         return False
     return True
-
-
-@dataclass(frozen=True)
-class KillsExecutor:
-    """Counts, and once kills the virtual machine whose worker it runs in: the parent of the daemon that is its parent.
-
-    Attributes:
-        killed: The file that tells that it was done.
-    """
-
-    killed: Path
-
-    def __call__(self, rows: Transactions) -> NDArray[np.int64]:
-        try:
-            self.killed.touch(exist_ok=False)
-        except FileExistsError:
-            return rows.item_counts()
-        status = Path(f"/proc/{os.getppid()}/status").read_text()
-        (parent,) = (line.split()[1] for line in status.splitlines() if line.startswith("PPid:"))
-        os.kill(int(parent), signal.SIGKILL)
-        while True:
-            time.sleep(0.01)
