@@ -130,9 +130,9 @@ def test_builds_of_the_same_source_are_the_same_bytes(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_the_wheel_works_in_an_environment_of_its_own(wheel: Path, tmp_path: Path) -> None:
-    assert run(sys.executable, "-m", "venv", tmp_path / "venv").returncode == 0
-    python = tmp_path / "venv" / "bin" / "python"
-    installed = run(python, "-m", "pip", "install", "--quiet", "--no-compile", "--disable-pip-version-check", wheel)
+    assert run(sys.executable, "-m", "venv", "--without-pip", tmp_path / "venv").returncode == 0
+    pip = (sys.executable, "-m", "pip", "--python", tmp_path / "venv", "--disable-pip-version-check")
+    installed = run(*pip, "install", "--quiet", "--no-compile", wheel)
     if installed.returncode and "No matching distribution" in installed.stderr:
         pytest.skip("no package index can be reached from here")
     assert installed.returncode == 0, installed.stderr

@@ -25,7 +25,7 @@ from link.transports.faulty import Crashed, FaultyTransport, Schedule
 from protos.v1.link_pb2 import Frame
 from tests.coordinator.simulation.still_time import Hang, InlineExecutor, run_still
 from tests.coordinator.simulation.whole_job import DATA, STRATEGIES, job, run_job, supports
-from tests.examples import examples
+from tests.examples import examples, spread
 from tests.mining.joint.oracle import pooled_supports
 from tests.schedules import benign, harmful
 
@@ -34,7 +34,6 @@ BOTH = ("level-wise", "one-shot")
 EXPECTED = pooled_supports(DATA, Decimal("0.2"))
 N_ROWS = sum(map(len, DATA.values()))
 SEEDED = settings(deadline=None, derandomize=True)
-STEP = 5  # of the places where a party dies or a frame is lost: each is a whole job
 CROSSED = [("north", "level-wise"), ("south", "one-shot"), ("east", "level-wise")]
 
 Ends = dict[str, PartyRun | BaseException]
@@ -79,6 +78,11 @@ def over_grpc(
             executor.close()
 
     return asyncio.run(bounded())
+
+
+def in_turn_of(number: int) -> range:
+    """Some of so many frames, at each of which a whole job is run."""
+    return spread(number, number // 10, number // 5)
 
 
 def right(end: object) -> bool:
@@ -134,11 +138,12 @@ def test_benign_faults_change_nothing_over_grpc(strategy: str, schedules: dict[s
 
 
 # -- a party that dies -----------------------------------------------------------------------------------------------
+@pytest.mark.costly
 @pytest.mark.parametrize(("party", "strategy"), CROSSED)
 def test_a_crash_at_any_frame_is_laid_at_the_right_door(strategy: str, party: str) -> None:
-    """At every fifth frame, beginning elsewhere at each party, and at the last one."""
+    """At frames in turn, and at the last one."""
     number = len(frames_by_sender(strategy)[party])
-    for crash_at in {*range(2 * PARTIES.index(party), number, STEP), number - 1}:
+    for crash_at in {*in_turn_of(number), number - 1}:
         ends = in_memory(strategy, {party: Schedule(crash_at=crash_at)})
         assert_right_or_clear(ends)
         assert _crashed(ends[party]), (crash_at, ends[party])
@@ -163,11 +168,12 @@ def test_a_crash_is_laid_at_the_right_door_over_grpc(strategy: str, party: str, 
 
 
 # -- a frame that is lost for good -----------------------------------------------------------------------------------
+@pytest.mark.costly
 @pytest.mark.parametrize(("sender", "strategy"), CROSSED)
 def test_a_lost_frame_ends_at_the_deadline(strategy: str, sender: str) -> None:
     """The receiver names the sender; whoever waits for somebody else waits for one that waits for the receiver."""
     receivers = frames_by_sender(strategy)[sender]
-    for place in range(2 * PARTIES.index(sender), len(receivers), STEP):
+    for place in in_turn_of(len(receivers)):
         receiver, number = receivers[place], receivers[:place].count(receivers[place])
         ends = in_memory(strategy, {sender: Loses(peer=receiver, number=number)})
         assert_right_or_clear(ends)

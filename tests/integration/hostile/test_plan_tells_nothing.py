@@ -30,7 +30,7 @@ from tests.mining.joint.anonymisation import anonymisation_jobs_world, vertical_
 from tests.party.nodes import Client, Nodes, random_rows, running, weekly
 
 PARTIES: Final = ("north", "south", "east")
-JOBS: Final = 30
+JOBS: Final = 20
 PUBLISH: Final = '[dataset.publish]\nrows = 500\nitems = 100\n[dataset.publish.frequent]\n"0.1" = [100]\n'
 TASKS: Final = '"itemsets", "rules", "align", "naive-bayes", "decision-tree", "k-means", "anonymize"'
 POLICIES: Final = {
