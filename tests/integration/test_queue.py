@@ -18,7 +18,7 @@ from link.errors import JobCancelled
 from protos.v1 import control_pb2 as control
 from tests.errors import fails
 from tests.examples import slowly
-from tests.party.nodes import Nodes, expire, hold, running, weekly
+from tests.party.nodes import Nodes, brief, expire, hold, running
 
 pytestmark = pytest.mark.usefixtures("few_fakes")
 
@@ -45,7 +45,7 @@ def test_more_jobs_than_may_run_at_once_all_succeed_and_are_told_their_places(tm
     async def test() -> None:
         async with running(tmp_path, party=ONE) as nodes:
             runs = (
-                run_job(weekly(deadline="60s"), hub(nodes, f"hub{i % 2}"), nodes.addresses, watcher) for i in range(6)
+                run_job(brief(deadline="60s"), hub(nodes, f"hub{i % 2}"), nodes.addresses, watcher) for i in range(6)
             )
             assert all(isinstance(found, Result) for found in await asyncio.gather(*runs))
             assert {step for step in told if "place" in step} >= {f"waits for its turn: place {i}" for i in (1, 2, 3)}
@@ -62,7 +62,7 @@ def test_jobs_whose_parties_cross_never_wait_for_each_other(tmp_path: Path, time
         async with running(tmp_path, party=ONE) as nodes:
             runs = [
                 run_job(
-                    weekly(parties=parties, deadline="60s"),
+                    brief(parties=parties, deadline="60s"),
                     hub(nodes, f"hub{i % 3}"),
                     {name: nodes.addresses[name] for name in parties},
                 )
@@ -79,12 +79,12 @@ def test_a_job_that_waits_can_be_cancelled_expires_and_outlives_a_restart(tmp_pa
             release = hold(nodes.nodes["north"])
             me = hub(nodes)
             store = Store(tmp_path / "jobs")
-            first = asyncio.create_task(run_job(weekly(deadline="100s"), me, nodes.addresses, store=store))
+            first = asyncio.create_task(run_job(brief(deadline="100s"), me, nodes.addresses, store=store))
             east = PartyClient(me, "east", nodes.addresses["east"])
             while nodes.nodes["east"].host.running < 1:  # noqa: ASYNC110 - nobody tells
                 await asyncio.sleep(0.02)
-            cancelled = asyncio.create_task(run_job(weekly(), me, nodes.addresses, store=store))
-            expiring = asyncio.create_task(run_job(weekly(), me, nodes.addresses))
+            cancelled = asyncio.create_task(run_job(brief(), me, nodes.addresses, store=store))
+            expiring = asyncio.create_task(run_job(brief(), me, nodes.addresses))
             (before,) = [job.id for job in nodes.nodes["east"].host.jobs if job.state == control.RUNNING]
             while len(list(nodes.nodes["east"].host.jobs)) < 3:  # noqa: ASYNC110
                 await asyncio.sleep(0.02)
@@ -108,7 +108,7 @@ def test_a_job_that_waits_can_be_cancelled_expires_and_outlives_a_restart(tmp_pa
                 await expiring
             while len(list(nodes.nodes["east"].host.jobs)) > 1:  # noqa: ASYNC110
                 await asyncio.sleep(0.02)
-            patient = asyncio.create_task(run_job(weekly(deadline="100s"), me, nodes.addresses))
+            patient = asyncio.create_task(run_job(brief(deadline="100s"), me, nodes.addresses))
             while len(list(nodes.nodes["east"].host.jobs)) < 2:  # noqa: ASYNC110
                 await asyncio.sleep(0.02)
             await waiting(east, next(job.id for job in nodes.nodes["east"].host.jobs if job.id != before))
@@ -127,7 +127,7 @@ def test_a_turn_that_its_coordinator_let_go_of_is_the_next_ones(tmp_path: Path) 
     async def test() -> None:
         async with running(tmp_path, party=ONE) as nodes:
             north, nonce = nodes.clients["north"], int(time.time()) + 60
-            ids = [await north.propose(weekly(), bytes([i]) * 16, nonce) for i in range(3)]
+            ids = [await north.propose(brief(), bytes([i]) * 16, nonce) for i in range(3)]
             calls = []
             for place, job_id in enumerate(ids):  # one after the other: calls made at once may arrive in any order
                 calls.append(north.stub.Queue(control.QueueRequest(job_id=job_id, wait=True)))
@@ -137,7 +137,7 @@ def test_a_turn_that_its_coordinator_let_go_of_is_the_next_ones(tmp_path: Path) 
             assert (await calls[2].read()).place == 1
             await north.cancel(ids[1])
             assert (await calls[2].read()).place == 0
-            await north.start(ids[2], nodes.forged(ids[2], weekly()))
+            await north.start(ids[2], nodes.forged(ids[2], brief()))
             assert nodes.nodes["north"].host.running == 1
             await north.cancel(ids[2])
 
