@@ -393,9 +393,12 @@ def folder(tmp_path: Path, comine: Comine) -> Iterator[Path]:  # which `comine` 
 
 
 @pytest.mark.parametrize("mistake", MISTAKES, ids=lambda mistake: mistake.name.replace(" ", "-"))
-def test_a_mistake_is_told_with_its_cure(mistake: Mistake, folder: Path, comine: Comine) -> None:
+def test_a_mistake_is_told_with_its_cure(
+    mistake: Mistake, folder: Path, comine: Comine, monkeypatch: pytest.MonkeyPatch
+) -> None:
     mistake.change(folder)
     if mistake.arguments[:2] == ["party", "serve"]:  # which makes its output its own
+        monkeypatch.delenv("COLUMNS")  # so that it is forked
         done = in_a_process(*mistake.arguments, cwd=folder)
         code, told = done.code, done.out + done.err
     else:
