@@ -22,6 +22,7 @@ from mining.public_sizes import measured
 from party.jobs.estimate import Estimates
 from protos.v1.plan_pb2 import EstimateRequest, PartyEstimate
 from tests.errors import fails
+from tests.examples import slowly
 from tests.party.files import free_ports
 from tests.party.nodes import Nodes, random_rows, running, weekly
 
@@ -42,11 +43,14 @@ def _publishing(folder: Path, *names: str) -> Callable[[Authority], None]:
 
 @pytest.mark.parametrize(
     "settings",
-    [
-        {"strategy": "level-wise"},
-        {"strategy": "one-shot", "disclose": "candidates"},
-        {"prefer": "disclosure", "disclose": "frequent"},
-    ],
+    slowly(
+        [
+            {"strategy": "level-wise"},
+            {"strategy": "one-shot", "disclose": "candidates"},
+            {"prefer": "disclosure", "disclose": "frequent"},
+        ],
+        now=[0],
+    ),
     ids=lambda settings: ", ".join(settings.values()),
 )
 def test_the_plan_foretells_between_what_the_job_costs(tmp_path: Path, settings: dict[str, str]) -> None:

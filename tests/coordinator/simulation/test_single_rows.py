@@ -30,6 +30,7 @@ from mining.data.transactions import Transactions
 from protos.v1.link_pb2 import Frame
 from tests.coordinator.simulation.still_time import InlineExecutor, run_still
 from tests.coordinator.simulation.whole_job import run_job
+from tests.examples import crossed
 
 PARTIES: Final = ("north", "south", "east")
 ROWS: Final = 12
@@ -118,8 +119,7 @@ def test_where_all_items_are_united_a_rare_one_does_not_show_whose_it_is(kind: s
     assert by_holder[0] == by_holder[1]
 
 
-@pytest.mark.parametrize("kind", ["catalogue", "noise", "noise, catalogue"])
-@pytest.mark.parametrize("holder", PARTIES)
+@pytest.mark.parametrize(("kind", "holder"), crossed(["catalogue", "noise", "noise, catalogue"], PARTIES))
 def test_a_name_that_nobody_may_tell_shows_nowhere(kind: str, holder: str) -> None:
     assert seen(items_job(kind), baskets(holder, 3, LONG)) == plain_items(kind)
 
@@ -240,8 +240,7 @@ def check_declared(spec: JobSpec, data: Mapping[str, Data], key: str, holder: st
     assert set(seen(spec, data).ends.values()) == {("E101", sentence, holder)}
 
 
-@pytest.mark.parametrize("case", DECLARED)
-@pytest.mark.parametrize("holder", PARTIES)
+@pytest.mark.parametrize(("case", "holder"), crossed(DECLARED, PARTIES))
 def test_what_shows_of_a_row_is_that_somebody_cannot_take_part(case: str, holder: str) -> None:
     key, make, changed = DECLARED[case]
     check_declared(make(), rows_at_each(changed, holder), key, holder)
