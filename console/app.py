@@ -24,7 +24,7 @@ from console.roles import Person
 from console.sessions import Session, Sessions
 from console.site import Page, Shown, Site, Visit
 from console.throttle import Throttle
-from jobs.report.page import PALETTE
+from jobs.report.page import LIBRARIES, PALETTE
 from link.errors import ComineError, ConfigurationError, DeadlineExceeded, PolicyDenied, UsageError
 
 MOST_FORM: Final = 65_536  # bytes
@@ -73,6 +73,7 @@ class _Console:
             Route("/login", self._login, methods=["POST"]),
             Route("/logout", self._logout, methods=["POST"]),
             Route(f"{STATIC}palette.css", self._palette),
+            *(Mount(f"{STATIC}{folder.name}", StaticFiles(directory=folder)) for folder in (LIBRARIES, PALETTE.parent)),
             Mount(STATIC.rstrip("/"), StaticFiles(directory=STATIC_FILES)),
             *(self._route(page) for page in site.pages),
         ]

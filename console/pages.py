@@ -7,7 +7,9 @@ from pathlib import Path
 from typing import Any, Final
 
 from jinja2 import ChoiceLoader, Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup
 
+from jobs.report.tables import embedded
 from link.files.quantities import size
 
 STATIC_FILES: Final = Path(__file__).parent / "static"
@@ -25,7 +27,7 @@ def templates(folders: Sequence[Path]) -> Environment:
         lstrip_blocks=True,
         auto_reload=False,
     )
-    environment.filters.update(size=size, short=short, minute=minute, visible=visible)
+    environment.filters.update(size=size, short=short, minute=minute, visible=visible, embedded=_embedded)
     return environment
 
 
@@ -42,3 +44,8 @@ def minute(clock: str | None) -> str:
 def visible(value: Any) -> str:
     """A text without what would turn the direction of what follows, or hide in it."""
     return "".join(sign if sign.isprintable() else "\N{REPLACEMENT CHARACTER}" for sign in str(value))
+
+
+def _embedded(data: Any) -> Markup:
+    """Data for a page's scripts."""
+    return Markup(embedded(data))  # noqa: S704 - `embedded` leaves no markup in it

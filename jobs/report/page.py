@@ -25,6 +25,8 @@ from jobs.results.record import ResultRecord
 _FOLDER: Final = Path(__file__).parent
 PALETTE: Final = _FOLDER / "assets" / "palette.css"
 """Colours, by day and by night, of all pages."""
+LIBRARIES: Final = _FOLDER / "vendor"
+"""The folder of what draws charts."""
 _STYLES: Final = ("vendor/libraries.min.css", "assets/palette.css", "assets/report.css")
 _SCRIPTS: Final = ("vendor/libraries.min.js",)
 _OF_JOBS: Final = ("itemsets", "table", "theme", "estimates", "intervals", "scatter", "network", "pairs", "main")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from decimal import Decimal
+from typing import Final, NamedTuple
 
 from jobs.documents.budget import Amounts, BudgetDocument, ChargedStart, DatasetSpent, ModelSpent
 from jobs.privacy_account import Charge
@@ -14,8 +15,10 @@ from party.config import PartyConfig
 from party.data.shared_sources import alike
 from party.policy.inbox import clock, words
 from party.policy.inbox_text import SHORT, columns, harmless
-from party.policy.privacy_budget import NAMES, DatasetBudget, amounts, amounts_of, left, short, totals
+from party.policy.privacy_budget import NAMES, DatasetBudget, Totals, amounts, amounts_of, left, short, totals
 from party.state.ledger import Entry, Ledger, charges
+
+MOST_MOMENTS: Final = 60  # each is a sum over all starts that count
 
 
 def budget(config: PartyConfig, ledger: Ledger, dataset: str | None, now: float) -> BudgetDocument:
@@ -39,6 +42,41 @@ def budget(config: PartyConfig, ledger: Ledger, dataset: str | None, now: float)
     together = alike(config.dataset)
     found = [_dataset(name, together.get(name, (name,)), _table(config, name), ledger, now) for name in names]
     return BudgetDocument(party=config.party.name, datasets=found)
+
+
+class Moment(NamedTuple):
+    """What had been spent at one time.
+
+    Attributes:
+        at: Unix seconds.
+        spent: By all jobs that counted then.
+    """
+
+    at: float
+    spent: Totals
+
+
+def course(config: PartyConfig, ledger: Ledger, dataset: str, now: float) -> list[Moment]:
+    """How the `spent` of a dataset's `DatasetSpent` came about: after each start, the latest alone of very many.
+
+    Args:
+        config: The node's file.
+        ledger: Its ledger.
+        dataset: The name of a dataset.
+        now: Unix seconds, of the last moment.
+    """
+    table, together = _table(config, dataset), alike(config.dataset).get(dataset, (dataset,))
+    period = None if table.period is None else seconds(table.period)
+    known = sorted((entry for name in together for entry in ledger.entries(name)), key=lambda entry: entry.time)
+    forgotten = Counter[Charge]()
+    if period is None:
+        forgotten = _of_all(ledger, together, None) - Counter(entry.charge for entry in known)
+
+    def spent(at: float) -> Totals:
+        counting = Counter(e.charge for e in known if e.time <= at and (period is None or e.time > at - period))
+        return totals(charges(counting + forgotten, composed=table.composition == "optimal"), table)
+
+    return [Moment(at, spent(at)) for at in (*(entry.time for entry in known[-MOST_MOMENTS:]), now)]
 
 
 def _table(config: PartyConfig, name: str) -> DatasetBudget:
