@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from pathlib import Path
 from typing import Any
 
 from coordinator.jobs.store import JobFolder, Store
 from jobs.federation import Federation
-from jobs.support import SCHEMA, machine, shape, size, software
+from jobs.support import begun, counted, size
 from link.errors import ComineError
 
 
@@ -22,15 +21,8 @@ def support_bundle(path: Path) -> dict[str, Any]:
     folders = [] if federation.coordinator is None else Store.of(federation).jobs()
     state = path.absolute().parent if federation.coordinator is None else federation.coordinator.state_dir
     return {
-        "schema": SCHEMA,
-        "program": "coordinator",
-        "software": software(),
-        "machine": machine(state),
-        "settings": shape(federation.model_dump(mode="json", exclude_unset=True)),
-        "jobs": [
-            {"task": task, "state": at, "code": code, "number": number}
-            for (task, at, code), number in sorted(Counter(map(_end, folders)).items())
-        ],
+        **begun("coordinator", federation, state),
+        "jobs": counted(map(_end, folders)),
         "state_bytes": {"jobs": size(state)},
     }
 

@@ -14,11 +14,14 @@ import shutil
 import sys
 import urllib.error
 import urllib.request
+from collections import Counter
+from collections.abc import Iterable
 from importlib.metadata import requires, version
 from pathlib import Path
 from typing import Any, Final
 
 from prometheus_client.parser import text_string_to_metric_families
+from pydantic import BaseModel
 
 from jobs.metrics_section import MetricsSection
 from link.version import WINDOW, software_version
@@ -26,7 +29,7 @@ from link.version import WINDOW, software_version
 if sys.platform != "win32":
     import resource
 
-SCHEMA: Final = "comine.support/1"
+_SCHEMA: Final = "comine.support/1"
 _CHOICES: Final = frozenset({"kind", "format", "engine", "approve", "keep_jobs", "max_jobs_period", "period"})
 _OF_DATA: Final = frozenset(
     {"publish", "hiding", "queries", "anonymization", "columns", "pins"}
@@ -35,7 +38,36 @@ _PACKAGE: Final = re.compile(r"[\w.-]+")  # begins a requirement
 _ANSWER_S: Final = 5.0
 
 
-def software() -> dict[str, Any]:
+def begun(program: str, settings: BaseModel, state: Path) -> dict[str, Any]:
+    """What every bundle begins with, as `comine.support/1`.
+
+    Args:
+        program: Whose it is: `node`, `relay` or `coordinator`.
+        settings: Of its file.
+        state: A folder on the disk that counts.
+    """
+    return {
+        "schema": _SCHEMA,
+        "program": program,
+        "software": _software(),
+        "machine": _machine(state),
+        "settings": _shape(settings.model_dump(mode="json", exclude_unset=True)),
+    }
+
+
+def counted(jobs: Iterable[tuple[str, str, str]]) -> list[dict[str, Any]]:
+    """How many jobs have ended alike.
+
+    Args:
+        jobs: Of each its task, its state, and the code of what ended it early.
+    """
+    return [
+        {"task": task, "state": state, "code": code, "number": number}
+        for (task, state, code), number in sorted(Counter(jobs).items())
+    ]
+
+
+def _software() -> dict[str, Any]:
     """Versions of comine, of what it needs, and of the system."""
     needed = [text for text in requires("comine") or () if "extra ==" not in text]
     return {
@@ -47,12 +79,8 @@ def software() -> dict[str, Any]:
     }
 
 
-def machine(state: Path) -> dict[str, Any]:
-    """The machine's size.
-
-    Args:
-        state: A folder on the disk that counts.
-    """
+def _machine(state: Path) -> dict[str, Any]:
+    """The machine's size."""
     found = {
         "processors": os.cpu_count(),
         "state_free_bytes": shutil.disk_usage(state).free if state.exists() else None,
@@ -63,15 +91,15 @@ def machine(state: Path) -> dict[str, Any]:
     return found
 
 
-def shape(value: Any, key: str = "") -> Any:
+def _shape(value: Any, key: str = "") -> Any:
     """Settings without what could name something: texts, and tables about data, are only "set"."""
     match value:
         case _ if key in _OF_DATA:
             return "set"
         case dict():
-            return {name: shape(each, name) for name, each in value.items()}
+            return {name: _shape(each, name) for name, each in value.items()}
         case list() if all(isinstance(each, dict) for each in value):
-            return [shape(each) for each in value]
+            return [_shape(each) for each in value]
         case list():
             return f"{len(value)} set"
         case bool() | int() | float() | None:

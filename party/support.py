@@ -9,13 +9,13 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from jobs.support import SCHEMA, machine, metrics, shape, size, software
+from jobs.support import begun, counted, metrics, size
 from link.errors import ComineError
 from party.config import AUDIT_LOG, PartyConfig
 from party.node.health import check
 from party.policy.consent import spec_of
 from party.state.node_database import FILE
-from party.state.store import Store
+from party.state.store import Record, Store
 from protos.v1.control_pb2 import JobState
 
 _FILES: Final = (FILE, AUDIT_LOG, "frequency.db", "shuffler.db", "queries.db", "releases.db", "results", "released")
@@ -30,11 +30,7 @@ def support_bundle(path: Path) -> dict[str, Any]:
     config = PartyConfig.load(path)
     state = config.party.state_dir
     return {
-        "schema": SCHEMA,
-        "program": "node",
-        "software": software(),
-        "machine": machine(state),
-        "settings": shape(config.model_dump(mode="json", exclude_unset=True)),
+        **begun("node", config, state),
         "ready": _is_ready(path),
         "metrics": None if config.metrics is None else metrics(config.metrics),
         "jobs": _jobs(state / FILE) if (state / FILE).exists() else [],
@@ -54,27 +50,27 @@ def _is_ready(path: Path) -> bool:
 def _jobs(database: Path) -> list[dict[str, Any]]:
     store = Store.open_beside(database, database)
     try:
-        counted: Counter[tuple[str, str, str]] = Counter()
-        for record in store.all():
-            try:
-                task = spec_of(record).job.task
-            except ComineError:
-                task = "unreadable"
-            counted[task, JobState.Name(record.state).lower(), record.error_code] += 1
+        return counted(map(_end, store.all()))
     finally:
         store.close()
-    return [
-        {"task": task, "state": state, "code": code, "number": n} for (task, state, code), n in sorted(counted.items())
-    ]
+
+
+def _end(record: Record) -> tuple[str, str, str]:
+    """Task, state, and the code of what ended it early."""
+    try:
+        task = spec_of(record).job.task
+    except ComineError:
+        task = "unreadable"
+    return task, JobState.Name(record.state).lower(), record.error_code
 
 
 def _audit_events(log: Path) -> Mapping[str, int]:
-    counted: Counter[str] = Counter()
+    events: Counter[str] = Counter()
     if log.exists():
         with log.open(encoding="utf-8", errors="replace") as lines:
             for each in lines:
                 try:
-                    counted[str(json.loads(each)["event"])] += 1
+                    events[str(json.loads(each)["event"])] += 1
                 except (ValueError, KeyError, TypeError):
-                    counted["unreadable"] += 1
-    return dict(sorted(counted.items()))
+                    events["unreadable"] += 1
+    return dict(sorted(events.items()))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from jobs.support import SCHEMA, machine, metrics, shape, software
+from jobs.support import begun, metrics
 from relay.config import RelayConfig
 
 
@@ -17,10 +17,6 @@ def support_bundle(path: Path) -> dict[str, Any]:
     """
     config = RelayConfig.load(path)
     return {
-        "schema": SCHEMA,
-        "program": "relay",
-        "software": software(),
-        "machine": machine(path.absolute().parent),
-        "settings": shape(config.model_dump(mode="json", exclude_unset=True)),
+        **begun("relay", config, path.absolute().parent),
         "metrics": None if config.metrics is None else metrics(config.metrics),
     }
