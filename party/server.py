@@ -421,6 +421,7 @@ class Node:
                 running=lambda: self.host.running,
                 waiting=lambda: self.host.waiting,
                 undecided=lambda: self.host.undecided,
+                held=lambda: self.host.held,
                 certificate_ends=self._certificate_ends,
                 disk_free=lambda: shutil.disk_usage(config.party.state_dir).free,
                 budget_used=lambda: float(self.host.context.consent.judge.most_used()),

@@ -103,6 +103,11 @@ class SessionHost:
         """Proposals that await a decision."""
         return sum(job.state == AWAITING_APPROVAL for job in self.jobs)
 
+    @property
+    def held(self) -> int:
+        """Jobs whose results await their release."""
+        return sum(job.released is not None for job in self.jobs)
+
     def renew(self, context: JobContext) -> None:
         """Takes what comes from now on under other settings; jobs that run go on under theirs."""
         self.context = context

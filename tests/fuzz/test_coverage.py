@@ -89,6 +89,7 @@ READ: Final[dict[str, tuple[str, ...]]] = {
         "party.services.anonymization.worker:_write_rows",
         "party.services.anonymization.worker:main",
         "party.services.notices.post:main",
+        "party.state.holds:Holds.held",
         "party.node.health:_own_port",
         "jobs.new_federation:render",
         "party.init_files:render_federation",

@@ -37,6 +37,7 @@ class State:
         running: Jobs that run.
         waiting: Jobs that wait for their turn.
         undecided: Proposals that await a decision.
+        held: Jobs whose results await their release.
         certificate_ends: Unix seconds.
         disk_free: Bytes of the state folder's disk.
         budget_used: The largest share of a limit on jobs that is used up, of all datasets.
@@ -45,6 +46,7 @@ class State:
     running: Callable[[], float]
     waiting: Callable[[], float]
     undecided: Callable[[], float]
+    held: Callable[[], float]
     certificate_ends: Callable[[], float]
     disk_free: Callable[[], float]
     budget_used: Callable[[], float]
@@ -102,6 +104,7 @@ class Metrics:
             ("comine_jobs_running", "Jobs that run.", state.running),
             ("comine_jobs_waiting", "Jobs that wait for their turn.", state.waiting),
             ("comine_jobs_undecided", "Proposals that await a decision.", state.undecided),
+            ("comine_jobs_held", "Jobs whose results await their release.", state.held),
             ("comine_certificate_expiry_timestamp_seconds", "End of the node's certificate.", state.certificate_ends),
             ("comine_state_free_bytes", "Free bytes on the disk of the state folder.", state.disk_free),
             ("comine_budget_used_ratio", "Largest share of a limit on jobs that is used up.", state.budget_used),

@@ -58,6 +58,7 @@ def test_nothing_is_handed_over_before_all_that_hold_it_have_released_it(
             assert await command("results", north, "--json") == 0
             (result,) = json.loads(capsys.readouterr().out)["results"]
             assert (result["job_id"], result["state"]) == (job_id.hex(), "running")
+            assert [node.host.held for node in nodes.nodes.values()] == [1, 1, 0]
             shown = result["held"]
             assert "itemsets" in shown["found"]
             assert shown["n_rows"] == sum(map(len, DATA.values()))
