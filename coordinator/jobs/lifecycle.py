@@ -370,7 +370,7 @@ def _end_of(job: Job, problem: Problem) -> State:
 
 def _late(job: Job, now: float) -> tuple[Job, tuple[Effect, ...]]:
     names = enumeration(job.waits_for or job.parties)
-    if job.state is State.APPROVED and now < job.expires:  # where it goes on by itself
+    if job.state is State.APPROVED and job.retried and job.until <= now < job.expires:
         what = (
             f"the job could not go on by itself at {names} within its deadline of {job.deadline_s:g} s; check their "
             "nodes, then resume the job"

@@ -271,6 +271,8 @@ def test_a_job_goes_on_by_itself_only_within_the_deadline_of_the_attempt_that_so
     assert late.problem is not None
     assert late.problem.code == "E200"
     assert not late.hindrance(160.0)  # somebody may resume it
+    expired, _ = step(again, Ended(Problem("E600", "the proposal has expired", "south")), 140.0)
+    assert expired.state is State.EXPIRED  # by a party's clock
     anew, _ = step(late, Signal.RESUMED, 200.0)
     assert (anew.until, anew.retried, anew.lost) == (EXPIRES, 0, "")
     begun, _ = step(anew, Signal.STARTED, 210.0)
