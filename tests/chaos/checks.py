@@ -104,7 +104,7 @@ def _logs(world: World, faults: Sequence[Fault]) -> None:
     if any(fault.kind == "flip" for fault in faults):
         return  # accounts of what was flipped differ, and who wrote them is not to blame
     excused = {*world.damaged, *(fault.place for fault in faults if fault.kind in ("clock", "power", "write"))}
-    wrong = [each for each in findings if each.file.parent.name not in excused]
+    wrong = [each for each in findings if not any(p in (each.file.parent.name, *each.what.split()) for p in excused)]
     require(not wrong, "; ".join(map(str, wrong[:2])))
 
 

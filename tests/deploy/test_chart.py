@@ -56,6 +56,10 @@ def pod(found: list[Manifest]) -> Manifest:
     return spec["template"]["spec"]
 
 
+def annotations_of(found: list[Manifest]) -> dict[str, str]:
+    return dict(one(found, "StatefulSet", "Deployment")["spec"]["template"]["metadata"]["annotations"])
+
+
 def at(name: str) -> Path:
     return CHART / "examples" / f"{name}.yaml"
 
@@ -166,6 +170,22 @@ def test_a_relay_calls_nobody_and_outlives_its_connections() -> None:
     assert pod(found)["terminationGracePeriodSeconds"] == 70
 
 
+@pytest.mark.parametrize("part", ["node", "relay"])
+def test_metrics_are_read_by_whom_they_are_opened_to_and_found_by_annotations(part: str) -> None:
+    found = manifests("--values", at(part), "--set", f"{part}.podAnnotations.team=data")
+    annotations = annotations_of(found)
+    assert annotations.items() >= {"prometheus.io/scrape": "true", "prometheus.io/port": "9464", "team": "data"}.items()
+    *_, rule = one(found, "NetworkPolicy")["spec"]["ingress"]
+    assert rule["ports"] == [{"port": 9464, "protocol": "TCP"}]
+    assert rule["from"]
+    closed = manifests("--values", at(part), "--set-json", f"{part}.networkPolicy.metricsFrom=[]")
+    assert len(one(closed, "NetworkPolicy")["spec"]["ingress"]) == 1
+    mine = manifests("--values", at(part), "--set-string", f"{part}.podAnnotations.prometheus\\.io/port=1")
+    assert annotations_of(mine)["prometheus.io/port"] == "1"
+    none = manifests("--values", at(part), "--set", f"{part}.metricsPort=0")
+    assert {*annotations_of(none)} == {"checksum/files"}
+
+
 def test_a_job_begins_once_or_by_the_clock() -> None:
     found = manifests("--values", at("coordinator"))
     assert one(found, "CronJob")["spec"]["concurrencyPolicy"] == "Forbid"
@@ -195,8 +215,10 @@ def test_comine_reads_the_files_of_the_examples(values: Path, tmp_path: Path) ->
         listens = {config.party.listen, config.metrics and config.metrics.listen} - {None}
         assert {int(each.rpartition(":")[2]) for each in listens} == ports
     if "relay.toml" in files:
-        (port,) = spec["containers"][0]["ports"]
-        assert RelayConfig.load(tmp_path / "relay.toml").relay.listen == f"0.0.0.0:{port['containerPort']}"
+        relay = RelayConfig.load(tmp_path / "relay.toml")
+        assert relay.metrics is not None
+        named = {port["name"]: f"0.0.0.0:{port['containerPort']}" for port in spec["containers"][0]["ports"]}
+        assert named == {"relay": relay.relay.listen, "metrics": relay.metrics.listen}
     if "job.toml" in files:
         assert load_job(tmp_path / "job.toml").job.parties == ("north", "south", "east")
         Federation.load(tmp_path / "federation.toml")

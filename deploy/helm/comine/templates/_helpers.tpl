@@ -141,3 +141,14 @@ resources:
   requests:
     storage: {{ .values.state.size }}
 {{- end -}}
+
+{{/* Annotations of the pod: that its metrics are read, where it shows any, and yours. */}}
+{{- define "comine.annotations" }}
+{{- $scraped := dict }}
+{{- with .values.metricsPort }}
+{{- $scraped = dict "prometheus.io/scrape" "true" "prometheus.io/port" (toString .) }}
+{{- end }}
+{{- with merge (dict) .values.podAnnotations $scraped }}
+{{- toYaml . }}
+{{- end }}
+{{- end }}
