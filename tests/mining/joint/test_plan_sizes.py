@@ -137,19 +137,21 @@ def compare(
     assert len(ended) == len(data), runs
     found = next(run.outcome.finding.itemsets for run in ended if run.outcome.finding is not None)
     frequent = tuple(len(sets) for sets, _ in found.canonical().levels)
-    sizes = seen.sizes(sum(map(len, data.values())), frequent, bound)
-    if horizontal_mining(spec).all_learn(data):
+    sizes, task = seen.sizes(sum(map(len, data.values())), frequent, bound), horizontal_mining(spec)
+    if task.all_learn(data):
         singles = sorted(found.canonical().levels[0][1].tolist()) if found.levels else []
         sizes = replace(sizes, together=singles[-2:][0] if singles else None)
     traffic = Traffic(spec.job.parties)
-    mining_traffic(traffic, horizontal_mining(spec), sizes)
+    mining_traffic(traffic, task, sizes)
     traffic.session({name: len(own.certificate_pem) for name, own in identities(spec.job.parties).items()})
     # A chain is one shorter where a step is begun by who need not wait: for the last word of a union, for a sum of
-    # which it holds the other share, for supports that only others learn. It is one longer where of two parts that may
-    # run at once one waits for the other.
+    # which it holds the other share, for supports that only others learn. A lane counts from all that has arrived for
+    # the task when it begins: the second message of an agreement beside the keys makes the sum of rows, which does not
+    # wait for it, the third round instead of the second if it comes before the last key.
+    beside = task.is_shared or task.unites_items
     shorter = len(seen.merged) + len(seen.asked) + bool(sizes.hidden) + len(seen.opened)
     costs = {name: run.costs for name, run in zip(runs, ended, strict=True)}
-    assert_planned(traffic, costs, rounds=range(-shorter, 2))
+    assert_planned(traffic, costs, rounds=range(-shorter, 1 + beside))
 
 
 WAYS = STRATEGIES | {
