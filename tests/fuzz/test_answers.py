@@ -301,7 +301,7 @@ def test_every_answer_is_made_wrong() -> None:
 
 
 @pytest.mark.parametrize(("service", "name"), sorted(USES))
-@examples(few=EXAMPLES or 8, every=EXAMPLES or 30, deadline=None, suppress_health_check=list(HealthCheck))
+@examples(few=EXAMPLES or 5, every=EXAMPLES or 30, deadline=None, suppress_health_check=list(HealthCheck))
 @given(data=st.data())
 def test_an_answer_is_used_or_refused(
     service: str,

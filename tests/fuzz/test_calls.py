@@ -396,9 +396,13 @@ def _everywhere(document: Any) -> Iterator[bytes]:
 
 
 def test_documents_that_are_none(stack: Stack) -> None:
-    bodies = [*NESTED, *_everywhere(json.loads(weekly().canonical())), *_everywhere(json.loads(_patients()))]
-    for body in bodies:
+    bodies = [(body, "") for body in NESTED]
+    for service, document in (("Control", weekly().canonical()), ("Anonymization", _patients())):
+        bodies += [(body, service) for body in _everywhere(json.loads(document))]  # by who reads such documents
+    for body, reader in bodies:
         for role, service, name, request in _holding(stack, body):
+            if reader not in ("", service):
+                continue
             refusal = stack.call(role, service, name, [request.SerializeToString()])
             assert refusal is not None, (name, body[:100])
             assert "comine-code" in dict(refusal.trailing_metadata() or ())

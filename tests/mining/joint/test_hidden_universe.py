@@ -24,7 +24,7 @@ from mining.joint.parameters import HorizontalMining, JointItemsets
 from protos.v1.joint_prf_pb2 import BlindedPoints
 from protos.v1.link_pb2 import Frame, Opening
 from tests.errors import fails
-from tests.examples import examples
+from tests.examples import crossed, examples
 from tests.mining.joint.itemsets_world import datasets, supports
 from tests.mining.joint.oracle import Rows, least_count, pooled_supports
 from tests.world import run_parties
@@ -135,8 +135,7 @@ def opened(frames: list[Frame], label: str) -> dict[str, bytes]:
     return found
 
 
-@pytest.mark.parametrize("world", WORLDS)
-@pytest.mark.parametrize("disclose", ["candidates", "supports", "frequent"])
+@pytest.mark.parametrize(("world", "disclose"), crossed(WORLDS, ["candidates", "supports", "frequent"]))
 def test_names_of_items_that_are_not_frequent_are_nowhere(world: str, disclose: str) -> None:
     data, frames = shops(WORLDS[world], SIZES), []
     task = task_for(data, SHARE, disclose=disclose, strategy="level-wise")
@@ -173,8 +172,7 @@ def answers_of(frames: list[Frame]) -> dict[str, bytes]:
     }
 
 
-@pytest.mark.parametrize("bound", [None, 6])
-@pytest.mark.parametrize("disclose", ["supports", "frequent"])
+@pytest.mark.parametrize(("bound", "disclose"), crossed([None, 6], ["supports", "frequent"]))
 def test_a_view_depends_on_sizes_and_the_frequent_items_alone(bound: int | None, disclose: str) -> None:
     """Whatever rare items the others hold or share, a party gets the same kinds and sizes of frames, and what is opened
     of the candidates is as much: as many positions, of which as many are frequent."""

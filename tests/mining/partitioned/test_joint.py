@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
 from decimal import Decimal
+from itertools import product
 
 import pytest
 from hypothesis import HealthCheck, given
@@ -20,7 +21,7 @@ from mining.joint.horizontal.mine import mine
 from mining.joint.parameters import HorizontalMining, JointItemsets, RuleParameters
 from mining.joint.shared_rules import rules_openings
 from protos.v1.link_pb2 import Frame
-from tests.examples import examples
+from tests.examples import examples, slowly
 from tests.mining.partitioned.world import PARTITIONS, evenly, partitioned, ragged
 from tests.world import run_parties
 
@@ -91,9 +92,10 @@ def test_whole_jobs_are_alike(given_rows: list[list[list[str]]], draw: st.DataOb
     assert_alike(data, blocks, task)
 
 
-@pytest.mark.parametrize("parts", PARTITIONS)
-@pytest.mark.parametrize("universe", ["frequent-items", "hidden"])
-@pytest.mark.parametrize("strategy", ["level-wise", "one-shot"])
+@pytest.mark.parametrize(
+    ("parts", "universe", "strategy"),
+    slowly(product(PARTITIONS, ["frequent-items", "hidden"], ["level-wise", "one-shot"]), now=[0, 5, 6, 11]),
+)
 def test_however_many_partitions(parts: int, universe: str, strategy: str) -> None:
     """One party holds its rows in memory; it cannot be told from the others."""
     data = {

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
@@ -42,7 +42,7 @@ from tests.crypto.protocols.two_party_world import (
     shares_of,
 )
 from tests.errors import fails
-from tests.examples import crossed
+from tests.examples import crossed, examples, in_turn
 from tests.world import run_parties
 
 THREE = ("a", "b", "c")
@@ -68,7 +68,7 @@ def bits_of(out: dict[str, XorShare]) -> list[int]:
 
 
 # -- correctness -------------------------------------------------------------------------------------------------------
-@settings(max_examples=15, deadline=None)
+@examples(8, 15)
 @given(data=st.data(), width=st.integers(2, 64), seed=st.integers(0, 2**32))
 def test_against_integers(data: st.DataObject, width: int, seed: int) -> None:
     threshold = data.draw(st.integers(-(2**63), 2**63 - 1))
@@ -82,12 +82,16 @@ def test_against_integers(data: st.DataObject, width: int, seed: int) -> None:
     ]
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize(
     ("width", "field_bits"),
-    [
-        *((width, 3) for width in (2, 3, 7, 8, 9, 12, 13, 17, 18, 25, 26, 49, 64)),
-        *itertools.product((9, 18), FIELD_BITS),
-    ],
+    in_turn(
+        [
+            *((width, 3) for width in (2, 3, 7, 8, 9, 12, 13, 17, 18, 25, 26, 49, 64)),
+            *itertools.product((9, 18), FIELD_BITS),
+        ],
+        2,
+    ),
 )
 def test_every_shape_of_chain_and_tree(width: int, field_bits: int) -> None:
     generator = np.random.default_rng(width)
@@ -112,7 +116,7 @@ def test_all_pairs_of_short_shares() -> None:
     assert bits_of(out) == (sums == 3).astype(int).tolist()
 
 
-@settings(max_examples=15, deadline=None)
+@examples(8, 15)
 @given(data=st.data(), word=st.sampled_from([np.uint8, np.uint16, np.uint32]), seed=st.integers(0, 2**32))
 def test_shares_in_short_words(data: st.DataObject, word: type[np.unsignedinteger[Any]], seed: int) -> None:
     width = data.draw(st.integers(2, 8 * np.dtype(word).itemsize))

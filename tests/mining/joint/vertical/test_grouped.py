@@ -91,7 +91,7 @@ class Grid:
 
 
 @st.composite
-def grids(draw: st.DrawFn, rows: int = 30, parties: int = 6) -> Grid:
+def grids(draw: st.DrawFn, rows: int = 20, parties: int = 5) -> Grid:
     members = draw(st.lists(st.integers(1, 3), min_size=2, max_size=3).filter(lambda m: 3 <= sum(m) <= parties))
     n = draw(st.integers(1, rows))
     cells, at = [], []
@@ -228,7 +228,7 @@ def test_another_attempt_goes_on_from_every_level() -> None:
 
 
 # -- leakage -----------------------------------------------------------------------------------------------------------
-ROWS = 1000
+ROWS = 300
 OF_THIS_RUN = ("size classes", "rows", "frequent", "supports", "repeated")  # masked, or shares
 PREFIXES = ("item_positions/", "item_names/")  # under pseudonyms of this run
 
