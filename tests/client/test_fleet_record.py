@@ -70,7 +70,7 @@ def by_another(kept: Kept, mechanism: Mechanism[Any], number: int = 0, period: i
 
 # -- one report in a period -------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("mechanism", MECHANISMS, ids=[each.name for each in MECHANISMS])
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=5, deadline=None)
 @given(data=st.data())
 def test_a_client_never_sends_two_different_reports_in_a_period(
     tmp_path_factory: pytest.TempPathFactory, mechanism: Mechanism[Any], data: st.DataObject
@@ -243,10 +243,10 @@ def test_no_collection_is_told_by_which_names_the_record_knows_clients(tmp_path:
     assert not known & told
 
 
-def test_a_hundred_thousand_clients_are_written_down_batch_by_batch(tmp_path: Path) -> None:
+def test_many_clients_are_written_down_batch_by_batch(tmp_path: Path) -> None:
     kept = homepages(oracle("grr", DOMAIN, 1.0))
     node = Node(kept)
-    ids = [f"{number:x}" for number in range(100_000)]
+    ids = [f"{number:x}" for number in range(30_000)]
     values = np.array(["east"] * len(ids), dtype=object)
 
     class Counting(Direct):
@@ -256,7 +256,7 @@ def test_a_hundred_thousand_clients_are_written_down_batch_by_batch(tmp_path: Pa
 
     assert process(tmp_path, node, ids).report(Counting(node), "homepages", values).counted == len(ids)
     with FleetRecord.held(tmp_path / "fleet.secret.db") as record:
-        assert record.last == 13  # of 8,192 clients each
+        assert record.last == 4  # of 8,192 clients each
         assert len(record.sent(kept.id, 0)[0]) == len(ids)
     values[7] = "west"
     done = process(tmp_path, node, ids).report(Counting(node), "homepages", values)

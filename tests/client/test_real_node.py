@@ -18,6 +18,7 @@ from client.reporter import CollectionKey, FrequencyClient
 from jobs.collections.spec import labels_of
 from tests.client.node import BEGIN, HOUR, LABELS
 from tests.clock import Clock
+from tests.examples import slowly
 from tests.party.services.frequency.nodes import World, running
 from tests.party.services.frequency.specs import spec_of
 
@@ -122,7 +123,7 @@ def test_a_search_is_answered_once_by_each(tmp_path: Path) -> None:
     assert told.counters.counted == 2001
 
 
-@pytest.mark.parametrize("method", ["lbu", "lsp", "lbd", "lba", "lpu", "lpd", "lpa"])
+@pytest.mark.parametrize("method", slowly(["lbu", "lsp", "lbd", "lba", "lpu", "lpd", "lpa"], now=[0, 2, 5]))
 def test_continual_release_asks_for_no_more_than_the_ledger_allows(tmp_path: Path, method: str) -> None:
     clock = Clock(BEGIN)
     create = {

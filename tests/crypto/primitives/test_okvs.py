@@ -124,7 +124,7 @@ def test_fewer_keys_than_a_store_has_room_for_fail_less_often():
 @pytest.mark.parametrize("dense", [0, 2, 4])
 def test_the_rate_of_failures_is_that_of_the_derivation(dense):
     """With few dense rows failures are seen. The rate is at most the bound: 5σ, so that 1 test in 10^6 is wrong."""
-    runs, number = 1500, 64
+    runs, number = 800, 64
     layout, random = Layout.of(number), Randomness.from_seed(b"rate %d" % dense)
     failed = 0
     for _ in range(runs):
@@ -136,7 +136,7 @@ def test_the_rate_of_failures_is_that_of_the_derivation(dense):
     assert failed >= runs * bound / 4 - 5 * np.sqrt(runs * bound)  # and the bound is no idle one
 
 
-@pytest.mark.parametrize(("number", "runs"), [(1000, 150), (8000, 25)])
+@pytest.mark.parametrize(("number", "runs"), [(1000, 60), (8000, 10)])
 def test_hardly_a_key_is_left_to_eliminate(number, runs):
     layout, random = Layout.of(number), Randomness.from_seed(7)
     left = [len(peeled(layout, layout.places(keys_of(random, number), random.bytes(16))).core) for _ in range(runs)]
@@ -169,7 +169,7 @@ def bits_of(words: Any) -> Any:
 
 def test_with_random_values_rows_are_uniform_whichever_the_keys_are():
     """Every row, and what other keys read, bit by bit; fair bits fail with a chance of 10^-9."""
-    random, layout, runs = Randomness.from_seed(9), Layout.of(64), 300
+    random, layout, runs = Randomness.from_seed(9), Layout.of(64), 150
     few, many, others = keys_of(random, 3), keys_of(random, 64), keys_of(random, 64)
     for keys in (few, many):
         rows, elsewhere = [], []
@@ -183,7 +183,7 @@ def test_with_random_values_rows_are_uniform_whichever_the_keys_are():
 
 
 def test_with_one_seed_too_rows_are_uniform():
-    random, layout, runs = Randomness.from_seed(10), Layout.of(64), 300
+    random, layout, runs = Randomness.from_seed(10), Layout.of(64), 150
     _, solution = solved(layout, keys_of(random, 64), random)
     stores = [bits_of(filled(solution, values_of(random, 64, 1), random)) for _ in range(runs)]
     assert not biased(np.array(stores), 1e-9)

@@ -6,6 +6,7 @@ import math
 import pathlib
 import re
 from fractions import Fraction
+from itertools import product
 
 import numpy as np
 import pytest
@@ -213,13 +214,12 @@ def test_intervals_cover_whatever_long_sets_hold(population: str, copies: int) -
     users, seeds, k = populations(20_000)[population], 3, 12
     true = users.counts() / len(users)
     users = users[np.tile(np.arange(len(users)), copies)]
-    for epsilon in (0.5, 1.0, 2.0, 4.0):
-        for treatment in ("shrunken", "raw"):
-            covered = []
-            for seed in range(seeds):
-                found = ItemMining(users.size, epsilon, k, treatment).find(users, Randomness.from_seed(seed))
-                covered += [abs(each.frequency - true[each.items[0]]) <= 1.96 * each.deviation for each in found]
-            assert stats.binom.cdf(sum(covered), len(covered), 0.93) > ERROR, (epsilon, treatment, np.mean(covered))
+    for epsilon, treatment in in_turn(product((0.5, 1.0, 2.0, 4.0), ("shrunken", "raw")), 3):
+        covered = []
+        for seed in range(seeds):
+            found = ItemMining(users.size, epsilon, k, treatment).find(users, Randomness.from_seed(seed))
+            covered += [abs(each.frequency - true[each.items[0]]) <= 1.96 * each.deviation for each in found]
+        assert stats.binom.cdf(sum(covered), len(covered), 0.93) > ERROR, (epsilon, treatment, np.mean(covered))
 
 
 def test_deviations_are_no_smaller_than_errors_where_no_set_is_cut() -> None:

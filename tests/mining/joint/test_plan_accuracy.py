@@ -91,14 +91,14 @@ def split_baskets(file: Path, split: Split) -> dict[str, Transactions]:
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "split", "strategy"),
-    in_turn(  # one of the files
+    in_turn(
         [
             ("retail", evenly, "level-wise"),
             ("T10I4D100K", evenly, "one-shot"),
             ("retail", unevenly, "one-shot"),
             ("T10I4D100K", unevenly, "level-wise"),
         ],
-        2,
+        4,
     ),
 )
 def test_half_a_percent_of_baskets(shared_data: Path, name: str, split: Split, strategy: str) -> None:

@@ -123,7 +123,7 @@ def cases(draw: st.DrawFn) -> tuple[dict[str, Rows], HorizontalMining, int]:
 
 
 @given(cases())
-@examples(12, 30)
+@examples(6, 30)
 def test_they_are_the_rules_of_the_pooled_rows(case: tuple[dict[str, Rows], HorizontalMining, int]) -> None:
     data, task, min_count = case
     right = expected(data, task, min_count)
@@ -264,7 +264,7 @@ def test_a_computing_partys_view_depends_on_the_rules_alone() -> None:
     views: list[tuple[list[Any], list[int], np.ndarray]] = []
     for data in (once, twice):
         shapes, bits, payload = [], [], []
-        for seed in range(8):
+        for seed in range(4):
             frames: list[Frame] = []
             run(data, task, seed=seed, observe=frames.append)
             seen = [f for f in frames if f.lane.startswith("/task/rules") and f.receiver == "north"]

@@ -20,6 +20,7 @@ from crypto.protocols.alignment.costs import (
     row_union_traffic,
 )
 from crypto.protocols.alignment.disclosure import declared, leakage
+from crypto.protocols.comparison.two_party import pairs_of
 from crypto.protocols.sums.costs import agreement_traffic
 from crypto.protocols.sums.masked_maximum import LABEL as SIZES
 from crypto.protocols.sums.pairwise import agree
@@ -49,7 +50,8 @@ def run(mode: str, held: Held, *, merger: str = "north", frames: list[Frame] | N
     async def role(session: Session):
         secrets = await agree(session)
         world = {key: options[key] for key in ("bound",) if key in options}
-        result = await MODES[mode](session, secrets, held[session.me], merger=merger, **world)
+        pairs = [] if mode == "intersection" else [pairs_of(session)]
+        result = await MODES[mode](session, secrets, *pairs, held[session.me], merger=merger, **world)
         return result, session.costs
 
     return run_parties(

@@ -83,7 +83,7 @@ def rows_of_two(draw: st.DrawFn) -> dict[str, Sequence[bytes]]:
     return two(*(list(dict.fromkeys([*draw(some), *everywhere])) for _ in TWO))
 
 
-many = examples(8, 20, suppress_health_check=[HealthCheck.too_slow])
+many = examples(4, 15, suppress_health_check=[HealthCheck.too_slow])
 
 
 # -- what comes out ----------------------------------------------------------------------------------------------------
@@ -97,7 +97,7 @@ def test_it_is_the_intersection_in_one_order(held, merger, bound, seed):
     assert len(aligned) == len(common)
 
 
-@examples(3, 6, suppress_health_check=[HealthCheck.too_slow])
+@examples(2, 6, suppress_health_check=[HealthCheck.too_slow])
 @given(held=rows_of_two(), merger=st.sampled_from(TWO))
 def test_it_finds_the_rows_that_the_protocol_over_a_group_finds(held, merger):
     ours = run(held, merger=merger)

@@ -66,7 +66,7 @@ def run(parts: dict[str, Any], **options: Any) -> tuple[Any, Any]:
     return found[SENDER][0], found[RECEIVER][0]
 
 
-few = examples(5, 12, suppress_health_check=[HealthCheck.too_slow])
+few = examples(4, 12, suppress_health_check=[HealthCheck.too_slow])
 sets = st.sets(st.integers(0, 60), max_size=60)
 
 
@@ -147,7 +147,7 @@ def assert_fair(rows: Any) -> None:
 @pytest.mark.parametrize("own", [(), tuple(range(64))])
 def test_rows_are_uniform_whatever_the_receiver_has(own):
     runs = []
-    for seed in range(12):
+    for seed in range(6):
         frames: list[Frame] = []
         run(values(points(), points(*own), 64), seed=seed, observe=frames.append)
         columns = rows_sent(frames, "CodeColumns").reshape(512, -1)
@@ -188,7 +188,7 @@ def test_the_store_of_programmed_values_is_uniform():
     """Wherever zeros are programmed, but at the receiver's points."""
     for theirs in ((1, 2), tuple(range(64))):
         runs = []
-        for seed in range(12):
+        for seed in range(6):
             frames: list[Frame] = []
             zeros = np.zeros((len(theirs), 4), np.uint64)
             run(programmed(points(*theirs), zeros, points(), (64, 64)), seed=seed, observe=frames.append)

@@ -35,7 +35,7 @@ from link.session import Session
 from protos.v1.link_pb2 import Frame
 from protos.v1.oblivious_transfer_pb2 import EncryptedMessages, ExtensionRows, TreeSums
 from tests.errors import fails
-from tests.examples import examples
+from tests.examples import crossed, examples
 from tests.world import run_parties
 
 pytestmark = pytest.mark.usefixtures("real_groups")
@@ -83,8 +83,7 @@ def random_transfers(choices: np.ndarray, **options: Any) -> Any:
 
 
 # -- correctness -------------------------------------------------------------------------------------------------------
-@pytest.mark.parametrize("k", FIELD_BITS)
-@pytest.mark.parametrize("number", [1, 128, 1000])
+@pytest.mark.parametrize(("k", "number"), crossed(FIELD_BITS, [1, 128, 1000]))
 def test_the_receiver_gets_the_messages_of_its_choice(k: int, number: int) -> None:
     choices = bits(number, k)
     zero, one, got = random_transfers(choices, k=k)

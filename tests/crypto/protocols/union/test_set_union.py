@@ -52,7 +52,7 @@ def check(run: Run, sets: Sets, bound: int | None = None) -> None:
 
 
 @given(sets=cases, place=st.integers(0, 6), bound=st.sampled_from([None, 10, 13]), seed=st.integers(0, 99))
-@examples(5, 10, suppress_health_check=[HealthCheck.too_slow])
+@examples(3, 10, suppress_health_check=[HealthCheck.too_slow])
 def test_every_party_gets_the_pooled_union_among_random_elements(sets, place, bound, seed):
     check(run_union(sets, merger=tuple(sets)[place % len(sets)], bound=bound, seed=seed), sets, bound)
 
@@ -165,7 +165,7 @@ def test_a_set_over_its_bound_says_no_number_but_the_bound_and_its_class():
     assert other.value.message == caught.value.message
 
 
-@pytest.mark.parametrize("n", range(2, 8))
+@pytest.mark.parametrize("n", [2, 3, 7])
 def test_rounds(n):
     run = run_union({name: [b"a" * 16] for name in NAMES[:n]}, merger=NAMES[n - 1], bound=2)
     # One round of key agreement comes before.

@@ -27,7 +27,7 @@ from mining.joint.anonymisation.release_check import check_contained, check_mode
 from mining.joint.anonymisation.row_form import HEAD, Assembled, Form
 from mining.joint.anonymisation.vertical import assembly as vertical_assembly
 from tests.errors import fails
-from tests.examples import examples
+from tests.examples import examples, slowly
 from tests.mining.joint.anonymisation.anonymisation_jobs_world import job
 from tests.mining.joint.anonymisation.anonymisation_world import (
     AGES,
@@ -199,7 +199,7 @@ ORDINAL = (
 )
 
 
-@pytest.mark.parametrize("algorithm", ["optimal", "samarati"])
+@pytest.mark.parametrize("algorithm", slowly(["optimal", "samarati"], now=[0]))
 @given(divided(12), SHARES)
 @examples(1, 3)
 def test_ordinal_quasi_identifiers_are_those_of_the_pooled_rows(algorithm: Any, split: Split, share: str) -> None:
@@ -211,7 +211,7 @@ def test_ordinal_quasi_identifiers_are_those_of_the_pooled_rows(algorithm: Any, 
     assert joint(cells, owners, parties, wanted)[parties[0]].node == tuple(pooled.node.values())
 
 
-@pytest.mark.parametrize("algorithm", ["samarati", "mondrian"])
+@pytest.mark.parametrize("algorithm", slowly(["samarati", "mondrian"], now=[1]))
 def test_a_job_with_an_ordinal_quasi_identifier_passes_the_verifier(algorithm: str, tmp_path: Path) -> None:
     cells, owners = people(60, 3), np.random.default_rng(1).integers(0, 3, 60)
     kinds = {"age": {"kind": "numeric"}, "town": {"kind": "ordinal"}}

@@ -258,7 +258,7 @@ def setting(name: str) -> tuple[Carried, Mapping[str, Sequence[str]]]:
     return Carried("ill", "sensitive", kind, ILLS, 5), {"ill": ILLS} if kind == "ordinal" else {}
 
 
-@pytest.mark.parametrize("name", ["recursive, l = 3", "t by value", "delta"])
+@pytest.mark.parametrize("name", slowly(["recursive, l = 3", "t by value", "delta"], now=[1]))
 @given(divided(12, 40), st.sampled_from(("0", "0.2")))
 @settings(max_examples=1, deadline=None)
 def test_the_release_is_that_of_the_pooled_rows(name: str, split: Split, share: str) -> None:
@@ -300,7 +300,7 @@ def least_height(cells: Cells, owners: Counts, wanted: Any) -> tuple[int, ...]:
 
 
 # The oracle knows no order.
-@pytest.mark.parametrize("name", ["recursive, l = 3", "beta enhanced"])
+@pytest.mark.parametrize("name", slowly(["recursive, l = 3", "beta enhanced"], now=[1]))
 @given(divided(12, 30))
 @settings(max_examples=1, deadline=None)
 def test_regions_are_those_of_the_pooled_rows(name: str, split: Split) -> None:
@@ -308,7 +308,7 @@ def test_regions_are_those_of_the_pooled_rows(name: str, split: Split) -> None:
     regions.check(split, task(split[2], k=2, models=[NEW[name]], algorithm="mondrian", carried=carried))
 
 
-@pytest.mark.parametrize("name", ["t hierarchical", "delta"])
+@pytest.mark.parametrize("name", slowly(["t hierarchical", "delta"], now=[0]))
 def test_columns_of_several_parties(name: str) -> None:
     holders = dict(zip(COLUMNS, ("north", "south", "north", "east", "south"), strict=True))
     parties = ("north", "south", "east")

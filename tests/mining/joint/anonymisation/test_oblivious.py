@@ -30,7 +30,7 @@ from mining.joint.anonymisation.parameters import QuasiIdentifier
 from protos.v1.link_pb2 import Frame, Opening
 from protos.v1.plan_pb2 import Speed
 from tests.errors import fails
-from tests.examples import examples
+from tests.examples import examples, in_turn
 from tests.mining.joint.anonymisation.anonymisation_jobs_world import job
 from tests.mining.joint.anonymisation.anonymisation_world import (
     CARRIED,
@@ -74,7 +74,7 @@ def test_the_node_is_that_of_the_pooled_rows(split: Split, share: str, k: int) -
 
 @pytest.mark.slow
 @given(divided(12), SHARES, st.integers(1, 3), st.sampled_from((1, 7, 12, 60)), st.sampled_from(("", "l", "t")))
-@examples(3, 8)
+@examples(2, 8)
 def test_the_node_within_the_limit_under_all_rules(
     split: Split, share: str, insider_k: int, node_cells: int, model: str
 ) -> None:
@@ -277,9 +277,21 @@ def test_a_plan_says_what_is_examined(changes: dict[str, Any], says: str) -> Non
 
 # -- the Adult table --------------------------------------------------------------------------------------------------
 @pytest.mark.slow
-def test_the_adult_table(shared_data: Path) -> None:
-    cells, owners, wanted = adult(shared_data, max_suppression=Decimal("0.02"), disclose="node")
+@pytest.mark.parametrize(
+    ("changes", "node", "released_rows"),
+    in_turn(
+        [
+            ({"max_suppression": Decimal("0.02"), "disclose": "node"}, (0, 3, 0, 2, 2, 1, 1, 0), 29_656),
+            ({"insider_k": 2}, (0, 4, 1, 2, 3, 2, 0, 0), 30_162),  # nothing suppressed, and each verdict opened
+        ],
+        2,
+    ),
+)
+def test_the_adult_table(shared_data: Path, changes: dict[str, Any], node: tuple[int, ...], released_rows: int) -> None:
+    cells, owners, wanted = adult(shared_data, **changes)
     found = joint(cells, owners, PARTIES[:3], wanted)["north"]
-    assert found.node == (0, 3, 0, 2, 2, 1, 1, 0)
+    assert found.node == node
     assert found.rows is not None
-    assert len(found.rows.cells) == 29_656
+    assert len(found.rows.cells) == released_rows
+    if "insider_k" in changes:
+        assert found.statistics["left_out"] == 0

@@ -25,7 +25,7 @@ from protos.v1.link_pb2 import Frame, Opening
 from tests.crypto.protocols.products_world import assert_views_alike
 from tests.crypto.protocols.two_party_world import shapes_of
 from tests.errors import fails
-from tests.examples import examples, slowly
+from tests.examples import examples, in_turn, slowly
 from tests.mining.joint.vertical.test_vertical_resume import attempt, found
 from tests.mining.joint.vertical.vertical_world import ENGINES, Name, assert_mined, mine_all, quick_keys
 from tests.world import run_parties
@@ -215,6 +215,7 @@ def test_columns_that_do_not_fit_the_groups(columns: dict[str, list[str]]) -> No
 
 
 # -- another attempt ---------------------------------------------------------------------------------------------------
+@pytest.mark.costly
 def test_another_attempt_goes_on_from_every_level() -> None:
     draw = np.random.default_rng(2)
     cells = [[tuple("ab"[int(bit)] for bit in row) for row in draw.random((24, 2)) < 0.2] for _ in range(2)]
@@ -222,7 +223,7 @@ def test_another_attempt_goes_on_from_every_level() -> None:
     task = task_of(grid, 6, engine="ot", learners=grid.parties[:2])
     first, kept = attempt(grid.data, task)
     assert len(kept["p00"]) >= 1 + 3
-    for steps in range(4):
+    for steps in in_turn(range(4), 2):
         again, _ = attempt(grid.data, task, {party: each[:steps] for party, each in kept.items()}, seed=steps)
         assert {party: found(each) for party, each in again.items()} == {p: found(each) for p, each in first.items()}
 
@@ -236,14 +237,14 @@ PREFIXES = ("item_positions/", "item_names/")  # under pseudonyms of this run
 @pytest.mark.parametrize(("watching", "engine"), slowly([("p00", "ot"), ("p10", "replicated")], now=[1]))
 def test_a_view_does_not_tell_which_party_of_a_group_has_a_row(watching: str, engine: Name) -> None:
     """Rows change places between parties of one group, the watching one's own aside: frames of the same shapes, shares
-    uniform and alike, and the same opened to it. Three splits; every statistical test errs with probability 1e-6.
+    uniform and alike, and the same opened to it. Two splits; every statistical test errs with probability 1e-6.
     """
     draw = np.random.default_rng(0)
     cells = [[tuple("ab"[int(bit)] for bit in row) for row in draw.random((ROWS, 2)) < 0.4] for _ in range(2)]
     own = draw.random(ROWS) < 0.3  # of p00
     labs = draw.integers(0, 2, ROWS)
     views, outputs = list[list[Frame]](), []
-    for split in range(3):
+    for split in range(2):
         others = 1 + (np.random.default_rng(split).random(ROWS) < 0.2 + 0.3 * split)
         grid = Grid([3, 2], cells, [np.where(own, 0, others).tolist(), labs.tolist()])
         task = task_of(grid, Decimal("0.2"), engine=engine, learners=(watching,), compute=("p00", "p10"))
@@ -252,10 +253,10 @@ def test_a_view_does_not_tell_which_party_of_a_group_has_a_row(watching: str, en
         assert result.itemsets is not None
         outputs.append(sorted((sorted(itemset), count) for itemset, count in result.itemsets.rows()))
         views.append([frame for frame in frames if frame.receiver == watching])
-    assert outputs[0] == outputs[1] == outputs[2]
+    assert outputs[0] == outputs[1]
     assert max(len(itemset) for itemset, _ in outputs[0]) >= 2
-    assert shapes_of(views[0]) == shapes_of(views[1]) == shapes_of(views[2])
-    assert plainly_opened(views[0]) == plainly_opened(views[1]) == plainly_opened(views[2])
+    assert shapes_of(views[0]) == shapes_of(views[1])
+    assert plainly_opened(views[0]) == plainly_opened(views[1])
     assert_views_alike(views)
 
 
