@@ -78,10 +78,10 @@ def test_the_answer_of_rappor_stays_through_restarts(tmp_path: Path) -> None:
 # -- the distribution of what leaves ----------------------------------------------------------------------------------
 @pytest.mark.parametrize("mechanism", [grr(), BitFlip(Domain(4, LABELS), 1.0, sampled=2)], ids=lambda m: m.name)
 def test_what_leaves_devices_follows_the_channel(tmp_path: Path, mechanism: Mechanism[Any]) -> None:
-    """A chi-square test over 80 new devices, at the suite's probability of error."""
+    """A chi-square test over 200 new devices, at the suite's probability of error."""
     kept = homepages(mechanism)
     node = Node(kept)
-    for number in range(80):
+    for number in range(200):
         client = device(tmp_path / str(number), node)
         client.report(KEY, "east")
         client.deliver(Direct(node))
@@ -89,5 +89,5 @@ def test_what_leaves_devices_follows_the_channel(tmp_path: Path, mechanism: Mech
     reports = Reports.concatenated([mechanism.read(data) for _, _, data in kept.received])
     row = np.array([float(p) for p in mechanism.channel()[LABELS.index("east")]])
     observed = np.bincount(mechanism.outcomes(reports), minlength=len(row))
-    assert observed.sum() == 80
-    assert chi_square_p(observed, row * 80) > ERROR
+    assert observed.sum() == 200
+    assert chi_square_p(observed, row * 200) > ERROR
