@@ -18,6 +18,7 @@ import numpy as np
 
 from crypto.params import STANDARD_128
 from crypto.primitives.randomness import Randomness
+from crypto.protocols.comparison.two_party import pairs_of
 from link.core import Terms
 from link.disclosure import Declared
 from link.executor import ThreadExecutor
@@ -93,7 +94,7 @@ async def grow_tree_of_columns(session: Session) -> list[str]:
         "east": {"age": np.searchsorted(CUTS, age, side="right")},
     }
     own = AlignedAttributes(columns[session.me], 1000)
-    return (await decision_tree.learn_vertical(session, own, TREE)).model.lines()
+    return (await decision_tree.learn_vertical(session, pairs_of(session.lane("pairs")), own, TREE)).model.lines()
 
 
 async def together(what: str, part: Callable[[Session], Awaitable[list[str]]], declared: Iterable[Declared]) -> None:
