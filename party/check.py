@@ -45,11 +45,12 @@ def as_data(party_toml: Path, found: Examination, *, show_items: bool) -> dict[s
             {"subject": finding.subject, "status": finding.status, "sentence": finding.sentence}
             for finding in found.findings
         ],
-        "datasets": [_dataset_data(dataset, show_items) for dataset in found.datasets],
+        "datasets": [dataset_data(dataset, show_items=show_items) for dataset in found.datasets],
     }
 
 
-def _dataset_data(dataset: DatasetCheck, show_items: bool) -> dict[str, Any]:
+def dataset_data(dataset: DatasetCheck, *, show_items: bool) -> dict[str, Any]:
+    """What was found out about a dataset, as `comine.check/1` has it."""
     data: dict[str, Any] = {"name": dataset.name, "format": dataset.format, "problem": dataset.problem or None}
     if dataset.profile is not None:
         data["profile"] = _profile_data(dataset.profile)

@@ -19,7 +19,7 @@ from link.pki.certificates import read_certificate
 from link.pki.identity import Identity
 from link.relay.address import RelayAddress
 from link.relay.calling import look
-from party.config import PartyConfig
+from party.config import DatasetSection, PartyConfig
 from party.data.dataset_check import DatasetCheck, check_dataset
 from party.data.shared_sources import check_sources
 from party.data.sources import BLOCKS
@@ -100,18 +100,26 @@ def examine(party_toml: Path, *, show_items: bool = False) -> Examination:
         findings.append(Finding("certificate", "problem", _bare(error)))
     port, running = _port(config, party_toml)
     findings += [port, _state(config.party.state_dir, running), *_privacy(config), *_releases(config)]
-    datasets = (
-        check_dataset(
-            dataset,
-            config.policy_of(dataset.name),
-            in_place_of_items=None if show_items else "… (--show-items shows which)",
-            memory_share=config.party.memory_share,
-            state=config.party.state_dir if config.party.state_dir.is_dir() else None,
-            kept=config.party.state_dir / BLOCKS / dataset.name,
-        )
-        for dataset in config.dataset
-    )
+    datasets = (examine_dataset(config, dataset, show_items=show_items) for dataset in config.dataset)
     return Examination(config.party.name, tuple(findings), tuple(datasets))
+
+
+def examine_dataset(config: PartyConfig, dataset: DatasetSection, *, show_items: bool = False) -> DatasetCheck:
+    """Reads a dataset of a node as a job would, and looks at it.
+
+    Args:
+        config: The node's file.
+        dataset: One of its datasets.
+        show_items: Whether sentences may name items.
+    """
+    return check_dataset(
+        dataset,
+        config.policy_of(dataset.name),
+        in_place_of_items=None if show_items else "… (--show-items shows which)",
+        memory_share=config.party.memory_share,
+        state=config.party.state_dir if config.party.state_dir.is_dir() else None,
+        kept=config.party.state_dir / BLOCKS / dataset.name,
+    )
 
 
 def _bare(error: ComineError) -> str:

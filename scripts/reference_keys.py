@@ -18,6 +18,7 @@ from jobs.collections.route import RouteSpec
 from jobs.collections.spec import CollectionSpec
 from jobs.federation import Federation
 from jobs.spec.job import JobSpec
+from jobs.spec.meanings import meanings
 from party.config import PartyConfig
 from relay.config import RelayConfig
 
@@ -36,7 +37,6 @@ All keys of the files of jobs, nodes, federations, relays and collections, made 
 that is not here is refused, with its file and its name. Values in `code` are written as they stand, lists in `[ ]`. The
 keys of `anonymize.toml` are on [its own page](tasks/anonymisation.md#all-keys-of-the-configuration).
 """
-_ATTRIBUTE: Final = re.compile(r"^(\w+): (.+)$")
 _PLAIN: Final = {
     "integer": "whole number",
     "number": "number",
@@ -95,24 +95,6 @@ def _row(model: type[BaseModel], name: str) -> Iterator[str]:
     default = "required" if field.is_required() else _written(shown.get("default"))
     meaning = meanings(model).get(name, meanings(model).get(key.removesuffix("_"), meanings(model).get(key, "")))
     yield f"| `{key}` | {_value(shown, schema)} | {default} | {meaning.replace('|', chr(92) + '|')} |\n"
-
-
-def meanings(model: type[BaseModel]) -> dict[str, str]:
-    """What the docstrings of a model and of those that it extends say of its attributes."""
-    found: dict[str, str] = {}
-    for each in reversed(model.__mro__):
-        lines = inspect.cleandoc(each.__dict__.get("__doc__") or "").partition("Attributes:\n")[2]
-        name = ""
-        for line in lines.splitlines():
-            if line and not line.startswith(" "):
-                break
-            if begun := _ATTRIBUTE.match(line[4:]):
-                name, found[begun[1]] = begun[1], begun[2]
-            elif name and line.strip():
-                found[name] += f" {line.strip()}"
-            else:
-                name = ""
-    return found
 
 
 def _models(annotation: Any) -> Iterator[type[BaseModel]]:

@@ -10,7 +10,7 @@ from console.settings import ConsoleSection
 from console.site import Site
 from link.logs.structured import Log
 from party.config import PartyConfig
-from party.console import budgets, inbox
+from party.console import budgets, datasets, inbox
 
 _TEMPLATES: Final = Path(__file__).parent / "templates"
 
@@ -30,7 +30,7 @@ def site_of(config: PartyConfig, path: Path, log: Log) -> Site:
     """
     return Site(
         name=config.party.name,
-        pages=(*inbox.pages(path), *budgets.pages(path)),
+        pages=(*inbox.pages(path), *datasets.pages(path), *budgets.pages(path)),
         templates=(_TEMPLATES,),
         accounts=accounts_of(config),
         log=log,

@@ -93,3 +93,33 @@ def test_budgets_show_what_the_command_prints(
 
     for options in LOOKS:
         north.loop.run(test(**options))
+
+
+def test_a_dataset_shows_its_rules_and_the_profile_of_the_command(
+    north: World, browser: Browser, printed: Callable[..., dict[str, Any]]
+) -> None:
+    (dataset,) = printed("party", "check", north.file)["datasets"]
+
+    async def test(**options: Any) -> None:
+        async with visitor(browser, refused=(400,), **options) as page:
+            await log_in(page, f"{north.url}/datasets", "vera", PASSWORD)
+            await look(page)
+            await page.get_by_role("link", name="baskets", exact=True).click()
+            rules = dict(zip(*[await texts(page, f"#rules td:nth-child({place})") for place in (1, 2)], strict=True))
+            assert {"min_support": "0.1", "approve": "manual", "epsilon": "4"}.items() <= rules.items()
+            await look(page)
+            await page.get_by_role("link", name="Read the data").focus()
+            await page.keyboard.press("Enter")
+            await page.locator("#profile").wait_for()
+            told = dict(zip(await texts(page, "#profile dt"), await texts(page, "#profile dd"), strict=True))
+            assert told.pop("counted in") == dataset["engine"]
+            row_items = dataset["profile"].pop("row_items")
+            assert told.pop("row items") == ", ".join(f"{name} {value}" for name, value in row_items.items())
+            assert told == {key.replace("_", " "): str(value) for key, value in dataset["profile"].items()}
+            dataset["profile"]["row_items"] = row_items
+            await look(page)
+            await page.goto(f"{north.url}/datasets/elsewhere")
+            await page.get_by_text("has no such dataset").wait_for()
+
+    for options in LOOKS:
+        north.loop.run(test(**options))
