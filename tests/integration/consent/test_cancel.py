@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from comine.command import run
 from coordinator.jobs.runner import run_job
 from party.jobs.queue_note import noted
 from protos.v1 import control_pb2 as control
@@ -60,6 +61,8 @@ def test_a_job_that_runs_is_shown_and_ended_for_good_and_the_others_are_told(
     (cancelled,) = [fields for event, fields in written if event == "owner-cancelled"]
     assert (cancelled["by"], cancelled["reason"]) == ("Nora North", "the machine is needed")
     assert [fields["error_code"] for event, fields in written if event == "ended"] == ["E501"]
+    log, ca = tmp_path / "state" / "north" / "audit.log", tmp_path / "pki" / "ca.crt"
+    assert run(["audit", "verify", str(log), "--ca", str(ca)]) == 0
 
 
 @pytest.mark.parametrize("runs", [True, False])

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from comine.command import run
 from jobs.kinds.packed_itemsets import unpack
 from protos.v1 import control_pb2 as control
 from tests.integration.consent.people import command
@@ -85,6 +86,8 @@ def test_nothing_is_handed_over_before_all_that_hold_it_have_released_it(
     events = [entry["event"] for entry in audited(tmp_path, "north")]
     assert [each for each in events if "hold" in each or "held" in each] == ["result-held", "hold-released"]
     assert events.index("hold-released") < events.index("transcript") < events.index("released")
+    ca = str(tmp_path / "pki" / "ca.crt")
+    assert run(["audit", "verify", *(str(tmp_path / "state" / name / "audit.log") for name in DATA), "--ca", ca]) == 0
 
 
 @pytest.mark.parametrize("how", ["withheld", "in time", "cancelled"])

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from comine.command import run
 from jobs.consent import read_approval
 from protos.v1 import control_pb2 as control
 from tests.integration.consent.people import command, until
@@ -77,6 +78,8 @@ def test_a_job_starts_only_when_as_many_different_people_have_approved_it(
 
     asyncio.run(test())
     found = [(e["event"], e["fields"]["by"]) for e in audited(tmp_path, "north") if "appro" in e["event"]]
+    ca = str(tmp_path / "pki" / "ca.crt")
+    assert run(["audit", "verify", str(tmp_path / "state" / "north" / "audit.log"), "--ca", ca]) == 0
     given = "approval-given"
     assert found == [(given, "Anna"), (given, "Bert"), ("approved", "Anna, Bert"), (given, "Anna")]
 
