@@ -50,7 +50,7 @@ def _of(table: TomlTable, model: type[TomlTable], written: Mapping[str, str]) ->
 
 def _text(value: Any) -> str:
     if isinstance(value, TomlTable):
-        return _text({key: getattr(value, key) for key in value.model_fields_set})
+        return _text({key: getattr(value, key) for key in type(value).model_fields if key in value.model_fields_set})
     if isinstance(value, Mapping):
         return "; ".join(f"{key}: {_text(each)}" for key, each in value.items())
     if isinstance(value, Sequence) and not isinstance(value, str):
