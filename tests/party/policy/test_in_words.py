@@ -32,7 +32,7 @@ def test_rules_are_told_with_where_they_are_written(tmp_path: Path) -> None:
     )
     assert found["approval"].value == "(decide: manual; tasks: rules)"
     assert (found["withhold"].value, found["approve"].table) == ("milk*", "[policy]")
-    assert (found["max_unions"].value, found["max_unions"].table) == ("16", "")
+    assert (found["max_failed_releases"].value, found["max_failed_releases"].table) == ("20", "")
     assert (found["epsilon"].value, found["epsilon"].table) == ("4", "[dataset.privacy]")
     assert "max_jobs" not in found
     assert all(rule.meaning for rule in found.values())
