@@ -86,6 +86,9 @@ async def release(context: JobContext, job: Job, run: PartyRun) -> ResultHeader:
             await _aside(context, lambda: context.tables.write(job.id, table))
         context.tables.forget_later(job.id)
     events.append(ReleasedEvent.of(header, to="coordinator", key=context.audit_key))
+    # Once the log says that the job has succeeded, a node that dies must find what it signed.
+    with contextlib.suppress(ResourceError):  # what cannot be kept now is written with the job's end
+        await asyncio.to_thread(context.store.keep_release, job.id, header.SerializeToString())
     await context.audit.record(*events, Ended(job=job.id, state="succeeded"))
     return header
 

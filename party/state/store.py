@@ -277,6 +277,18 @@ class Store(StandingTables, OwnerEnds, Holds, Voices):
         statement = f"UPDATE jobs SET {settings} WHERE job_id = ? AND state = ?"  # noqa: S608
         return self._execute(statement, *new.values(), job_id, _name(before)) == 1
 
+    def keep_release(self, job_id: bytes, release: bytes) -> None:
+        """Keeps what is signed of a job that is about to succeed.
+
+        Args:
+            job_id: The job.
+            release: The serialised `ResultHeader`.
+
+        Raises:
+            ResourceError: It cannot be written.
+        """
+        self._execute("UPDATE jobs SET release = ? WHERE job_id = ? AND state = 'RELEASING'", release, job_id)
+
     def put(self, record: Record) -> None:
         """Records a job as it stands, in place of what is recorded of it."""
         values = [_stored(getattr(record, name)) if name != "state" else _name(record.state) for name in _COLUMNS]

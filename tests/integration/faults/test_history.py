@@ -15,12 +15,14 @@ from typing import Any
 
 import pytest
 
+from coordinator.jobs.runner import run_job
 from jobs.audit.events import PlanAsked
 from jobs.audit.log import head_path
 from jobs.audit.service_events import QueryDecided
 from jobs.audit.verify import check_log
 from jobs.loading import job_of
 from jobs.privacy_account import LARGEST_LOCAL, Charge
+from jobs.results.result import Result
 from jobs.spec.job import JobSpec
 from jobs.spec.privacy import PrivacyModel
 from link.errors import ComineError, ConfigurationError, PolicyDenied
@@ -36,7 +38,7 @@ from party.state.store import Record
 from protos.v1 import control_pb2 as control
 from protos.v1.control_pb2 import JobState
 from tests.errors import fails
-from tests.party.nodes import running, weekly
+from tests.party.nodes import crash, running, weekly
 
 pytestmark = pytest.mark.usefixtures("few_fakes")
 
@@ -237,6 +239,26 @@ def test_a_database_whose_job_ended_where_the_log_does_not_know_of_it_shows_that
     head_path(state / "audit.log").unlink()
     with fails("E100"):
         started(state)
+
+
+def test_a_node_that_dies_once_its_log_knows_of_a_success_still_has_what_it_signed(tmp_path: Path) -> None:
+    async def test() -> None:
+        async with running(tmp_path) as nodes:
+            south, logged = nodes.nodes["south"], asyncio.Event()
+
+            async def never(*_: object) -> None:
+                logged.set()
+                await asyncio.Event().wait()
+
+            south.host.transitions.succeed = never  # type: ignore[method-assign]
+            coordinator = nodes.authority.issue("hub", "coordinator")
+            job = asyncio.create_task(run_job(weekly(), coordinator, nodes.addresses))
+            await logged.wait()
+            await crash(south)
+            await nodes.restart("south")
+            assert isinstance(await job, Result)
+
+    asyncio.run(test())
 
 
 # -- what cannot be made whole again ----------------------------------------------------------------------------------
