@@ -19,7 +19,7 @@ from link.errors import ComineError
 from protos.v1.link_pb2 import Frame
 from tests.coordinator.simulation.still_time import InlineExecutor
 from tests.coordinator.simulation.whole_job import job, run_job
-from tests.examples import slowly
+from tests.examples import crossed, slowly
 from tests.mining.joint.oracle import Rows
 
 PARTIES = ("north", "south", "east")
@@ -92,15 +92,17 @@ def test_no_width_tells_who_holds_the_long_name(holders: tuple[str, str]) -> Non
     assert one[third] == other[third]
 
 
-@pytest.mark.parametrize("holders", HOLDERS)
 @pytest.mark.parametrize(
-    ("rare", "options"),
-    [
-        (tuple(f"i{number}" for number in range(63)), {"bound": 3}),
-        (tuple(f"i{number}" for number in range(99)), {"bound": 3}),
-        (("n" * 200,), {}),
-        (("n" * 4000,), {}),
-    ],
+    ("rare", "options", "holders"),
+    crossed(
+        [
+            (tuple(f"i{number}" for number in range(63)), {"bound": 3}),
+            (tuple(f"i{number}" for number in range(99)), {"bound": 3}),
+            (("n" * 200,), {}),
+            (("n" * 4000,), {}),
+        ],
+        [(pair,) for pair in HOLDERS],
+    ),
 )
 def test_no_error_tells_who_is_over_a_limit(
     rare: tuple[str, ...], options: dict[str, Any], holders: tuple[str, str]

@@ -84,7 +84,7 @@ def test_equals_mining_the_joined_table(engine: str, mode: Mode, case, least: in
 
 
 # -- leakage -----------------------------------------------------------------------------------------------------------
-ROWS = 2000
+ROWS = 600
 
 
 def columns(names: str, bits: np.ndarray) -> Aligned:
@@ -96,13 +96,13 @@ def columns(names: str, bits: np.ndarray) -> Aligned:
 def test_a_view_does_not_depend_on_the_others_columns(engine: str, parties: str) -> None:
     """Where the declared output is equal: frames of the same shapes, shares uniform and alike.
 
-    Three tables; every statistical test errs with probability 1e-6.
+    Two tables; every statistical test errs with probability 1e-6.
     """
     draw = np.random.default_rng(0)
     own = draw.random((3, ROWS)) < [[0.5], [0.6], [0.1]]
     others = draw.random((len(parties) - 1, 3, ROWS)) < [[[0.5], [0.6], [0.1]]]
     views, outputs = list[list[Frame]](), []
-    for run in range(3):
+    for run in range(2):
         # The others' rows change places with rows that are alike at a: all joint supports stay as they are.
         order = np.arange(ROWS)
         for alike in np.unique(own, axis=1, return_inverse=True)[1] == np.arange(8)[:, None]:
@@ -117,10 +117,10 @@ def test_a_view_does_not_depend_on_the_others_columns(engine: str, parties: str)
         assert found.itemsets is not None
         outputs.append(sorted((sorted(itemset), count) for itemset, count in found.itemsets.rows()))
         views.append([frame for frame in frames if frame.receiver == "a"])
-    assert outputs[0] == outputs[1] == outputs[2]
+    assert outputs[0] == outputs[1]
     assert max(len(itemset) for itemset, _ in outputs[0]) >= 2
-    assert shapes_of(views[0]) == shapes_of(views[1]) == shapes_of(views[2])
-    assert opened(views[0]) == opened(views[1]) == opened(views[2])
+    assert shapes_of(views[0]) == shapes_of(views[1])
+    assert opened(views[0]) == opened(views[1])
     assert_views_alike(views)
 
 
