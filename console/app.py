@@ -17,12 +17,12 @@ from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp
 
-from console.guard import STATIC, Guard
+from console.guard import SANDBOXED, STATIC, Guard
 from console.oidc import Provider
 from console.pages import STATIC_FILES, templates
 from console.roles import Person
 from console.sessions import Session, Sessions
-from console.site import Page, Shown, Site, Visit
+from console.site import Document, Page, Shown, Site, Visit
 from console.throttle import Throttle
 from jobs.report.page import LIBRARIES, PALETTE
 from link.errors import ComineError, ConfigurationError, DeadlineExceeded, PolicyDenied, UsageError
@@ -102,6 +102,8 @@ class _Console:
             answer = page.answer(visit)
             if isinstance(answer, Shown):
                 return self._page(answer.template, person, path=page.path, **answer.content)
+            if isinstance(answer, Document):
+                return HTMLResponse(answer.html, headers=SANDBOXED)
             return RedirectResponse(answer.path, HTTPStatus.SEE_OTHER)
 
         try:

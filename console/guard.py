@@ -20,7 +20,7 @@ _OWN: Final = frozenset({"same-origin", "none"})
 _HEADERS: Final = {
     "Content-Security-Policy": (
         "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
-        "form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
+        "frame-src 'self'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
     ),
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cross-Origin-Resource-Policy": "same-origin",
@@ -30,6 +30,15 @@ _HEADERS: Final = {
     "X-Content-Type-Options": "nosniff",
     "X-Frame-Options": "DENY",
 }
+SANDBOXED: Final = {
+    # Its scripts are in it, and its own policy names them. They run as if from another site, which may load nothing.
+    "Content-Security-Policy": (
+        "sandbox allow-scripts; default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; "
+        "img-src data:; form-action 'none'; frame-ancestors 'self'; base-uri 'none'"
+    ),
+    "X-Frame-Options": "SAMEORIGIN",
+}
+"""What the answer says instead that is a document of its own, within a page of the console."""
 
 
 class Guard:
@@ -54,7 +63,7 @@ class Guard:
             if message["type"] == "http.response.start":
                 headers = MutableHeaders(scope=message)
                 for name, value in _HEADERS.items():
-                    headers[name] = value
+                    headers.setdefault(name, value)
                 # No copy of a page stays in the browser; what belongs to the console itself may, if it is asked for.
                 headers["Cache-Control"] = "no-cache" if scope["path"].startswith(STATIC) else "no-store"
                 if self._secure:

@@ -25,8 +25,13 @@ class ListPart(NamedTuple):
 
 
 def part_of(rows: Sequence[Any], query: Mapping[str, str]) -> ListPart:
-    """The part of a list that an address asks for by `page`; the nearest there is."""
-    parts = max(1, -(-len(rows) // PART))
-    asked = query.get("page", "1")
-    number = min(max(int(asked), 1), parts) if asked.isdecimal() and len(asked) < 10 else 1
+    """The part of a list that an address asks for."""
+    number, parts = number_of(len(rows), query)
     return ListPart(rows[(number - 1) * PART : number * PART], number, parts, len(rows))
+
+
+def number_of(total: int, query: Mapping[str, str]) -> tuple[int, int]:
+    """The part of so many rows that an address asks for by `page`, or the nearest there is; and how many there are."""
+    parts = max(1, -(-total // PART))
+    asked = query.get("page", "1")
+    return min(max(int(asked), 1), parts) if asked.isdecimal() and len(asked) < 10 else 1, parts

@@ -36,6 +36,12 @@ class Shown(NamedTuple):
     content: Mapping[str, Any]
 
 
+class Document(NamedTuple):
+    """A page that needs nothing but itself, such as a report; out of a frame in another it reaches nothing."""
+
+    html: bytes
+
+
 class GoOn(NamedTuple):
     """The answer to an act: the path of the page that shows what has become of it."""
 
@@ -55,7 +61,7 @@ class Page:
     """
 
     path: str
-    answer: Callable[[Visit], Shown | GoOn]
+    answer: Callable[[Visit], Shown | Document | GoOn]
     role: Role = "viewer"
     title: str = ""
     acts: bool = False

@@ -37,6 +37,7 @@ from party.services.shuffler.policy import ShufflerSection
 from party.state.journals import JOURNAL_BYTES
 
 AUDIT_LOG: Final = "audit.log"  # in the state folder
+RESULTS: Final = "results"  # as well: a folder for each job whose result this party receives
 AUDIT_KEY: Final = "audit.key"
 LEAST_JOB_MEMORY: Final = 16 << 20
 _WITHOUT_JOBS: Final = frozenset({"frequency", "shuffler"})  # tables of services to clients

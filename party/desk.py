@@ -13,7 +13,7 @@ from typing import Any, Final
 from jobs.audit.log import AuditLog
 from jobs.federation import Federation
 from link.errors import ComineError, PeerError, UsageError
-from party.config import AUDIT_LOG, PartyConfig
+from party.config import AUDIT_LOG, RESULTS, PartyConfig
 from party.data.shared_sources import alike
 from party.identity import check_identity
 from party.jobs.alignments import FOLDER, Alignments
@@ -22,7 +22,7 @@ from party.jobs.job import ENDS
 from party.jobs.queue_note import FILE as QUEUE_NOTE
 from party.jobs.queue_note import noted
 from party.policy.consent import POLICY, Consent, spec_of
-from party.policy.inbox import held_of, in_advance, line, listed, shown
+from party.policy.inbox import course, held_of, in_advance, line, listed, shown
 from party.policy.judge import Judge
 from party.policy.standing import Schedule
 from party.services.anonymization.releases import FILE as RELEASES
@@ -31,6 +31,7 @@ from party.state import companions
 from party.state.database import is_locked
 from party.state.ledger import Ledger
 from party.state.node_database import FILE
+from party.state.past import Filter
 from party.state.store import Record, Store
 from party.status import status
 from protos.v1.control_pb2 import APPROVED, AWAITING_APPROVAL, RELEASING, RUNNING
@@ -67,13 +68,28 @@ class Desk:
 
     def status(self) -> dict[str, Any]:
         """The jobs that have not ended, by the schema `comine.status/1`."""
-        state, now = self.config.party.state_dir, time.time()
+        now = time.time()
         records = [
             record
             for record in self.store.within([RUNNING, RELEASING, APPROVED, AWAITING_APPROVAL])
             if record.state in (RUNNING, RELEASING) or record.expiry > now
         ]
-        return status(self.config.party.name, records, noted(state / QUEUE_NOTE), now, runs=self.runs)
+        return self._status(records, now)
+
+    def course(self, record: Record) -> dict[str, Any]:
+        """How a job goes, as `comine.status/1` and `comine.proposal/1` tell it together, without what it would cost."""
+        now = time.time()
+        (going,) = self._status([record], now)["jobs"]
+        return {**going, **course(record, self.store, now)}
+
+    def past(self, which: Filter, start: int, number: int) -> list[dict[str, Any]]:
+        """Some of the jobs that have ended, from the one at `start`, as the inbox lists them."""
+        found = filter(None, map(self.store.get, self.store.past(which, start, number)))
+        return list(self.listed([*found], which.now)["jobs"])
+
+    def result(self, job_id: bytes) -> Path:
+        """The folder of a job's result, where this party is a recipient of one."""
+        return self.config.party.state_dir / RESULTS / job_id.hex()
 
     def shown(self, record: Record) -> dict[str, Any]:
         """All that a person needs to decide on a job, by the schema `comine.proposal/1`."""
@@ -159,6 +175,10 @@ class Desk:
         check_words("the reason", reason)
         with self.consent() as consent:
             consent.withhold(record, by, reason)
+
+    def _status(self, records: Sequence[Record], now: float) -> dict[str, Any]:
+        queue = noted(self.config.party.state_dir / QUEUE_NOTE)
+        return status(self.config.party.name, records, queue, now, runs=self.runs)
 
     def _running(self) -> list[Record]:
         return self.store.within([RUNNING])

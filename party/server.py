@@ -40,7 +40,7 @@ from link.transports.serving import Serving
 from link.version import software_version
 from mining.data.copies import COPIES
 from mining.joint.hybrid.spool_limits import SpoolLimits
-from party.config import AUDIT_KEY, AUDIT_LOG, DatasetSection, PartyConfig
+from party.config import AUDIT_KEY, AUDIT_LOG, RESULTS, DatasetSection, PartyConfig
 from party.console.hosting import hosted
 from party.data.shared_sources import alike
 from party.data.sources import BLOCKS, SCRATCH, Sources
@@ -213,7 +213,7 @@ class Node:
                 sources=self.sources,
                 link=self.link,
                 executor=self._executor,
-                results=_writable(state / "results"),
+                results=_writable(state / RESULTS),
                 tables=ReleasedTables(_writable(state / "released")),
                 alignments=Alignments(_writable(state / ALIGNMENTS)),
                 limits=JobLimits.of(config),

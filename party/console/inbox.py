@@ -13,8 +13,9 @@ from jobs.spec.diff import Change
 from jobs.statement import openings
 from party.desk import at_desk
 from party.policy.inbox import find, find_standing
-from party.policy.inbox_text import DECISIONS, parameter_rows, plan_lines, privacy_lines, summary_entries, tables
+from party.policy.inbox_text import DECISIONS, heard, parameter_rows, plan_lines, privacy_lines, summary_entries, tables
 from party.policy.standing import Schedule
+from party.state.voices import person as voice_of
 
 PATH: Final = "/inbox"
 
@@ -37,13 +38,15 @@ def _list(party_toml: Path, visit: Visit) -> Shown:
         contents = desk.inbox(all_jobs=all_jobs)
     jobs = part_of(contents["jobs"], visit.query)
     standing = [each for each in contents["standing"] if each["state"] == "stands"]
-    return Shown("inbox.html.j2", {"jobs": jobs, "all_jobs": all_jobs, "standing": standing})
+    return Shown("inbox.html.j2", {"jobs": jobs, "heard": heard, "all_jobs": all_jobs, "standing": standing})
 
 
 def _show(party_toml: Path, visit: Visit) -> Shown:
     with at_desk(party_toml) as desk:
         contents = desk.shown(find(desk.store, visit.params["job"]))
-    return Shown("proposal.html.j2", _told(contents))
+    me = voice_of(visit.person.name)
+    again = me in {voice_of(by) for by in contents["approvals"]["by"]}
+    return Shown("proposal.html.j2", _told(contents) | {"has_approved": again})
 
 
 def _approve(party_toml: Path, visit: Visit) -> GoOn:
@@ -81,6 +84,7 @@ def _told(contents: dict[str, Any]) -> dict[str, Any]:
         "job": contents,
         "summary": summary,
         "warning": warning,
+        "heard": heard(contents),
         "says": DECISIONS[contents["policy"]["decision"]],
         "changes": None if changes is None else [Change(**each).text for each in changes["changes"]],
         "parameters": list(parameter_rows(tables(contents))),

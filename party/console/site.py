@@ -10,9 +10,16 @@ from console.settings import ConsoleSection
 from console.site import Site
 from link.logs.structured import Log
 from party.config import PartyConfig
-from party.console import budgets, datasets, inbox
+from party.console import budgets, datasets, inbox, jobs, results
 
 _TEMPLATES: Final = Path(__file__).parent / "templates"
+_PAGES: Final = (
+    inbox,
+    jobs,
+    results,
+    datasets,
+    budgets,
+)
 
 
 def accounts_of(config: PartyConfig) -> Accounts:
@@ -30,7 +37,7 @@ def site_of(config: PartyConfig, path: Path, log: Log) -> Site:
     """
     return Site(
         name=config.party.name,
-        pages=(*inbox.pages(path), *datasets.pages(path), *budgets.pages(path)),
+        pages=tuple(page for each in _PAGES for page in each.pages(path)),
         templates=(_TEMPLATES,),
         accounts=accounts_of(config),
         log=log,

@@ -136,6 +136,16 @@ def line(record: Record, now: float) -> dict[str, Any]:
     }
 
 
+def course(record: Record, store: Store, now: float) -> dict[str, Any]:
+    """How a job went so far: its line of the list, when it began and ended, and what is held of it."""
+    return line(record, now) | {
+        "started": clock(record.started),
+        "ended": clock(record.ended),
+        "error": _error(record),
+        "held": held_of(record, store),
+    }
+
+
 def shown(
     party: str,
     record: Record,
@@ -164,13 +174,10 @@ def shown(
     return {
         "schema": "comine.proposal/1",
         "party": party,
-        **line(record, now),
+        **course(record, store, now),
         "spec_digest": spec.digest.hex(),
         "standing": in_advance([each for each in store.standings() if each.terms.spec_digest == spec.digest], now),
         "job": spec.model_dump(mode="json", by_alias=True),
-        "started": clock(record.started),
-        "ended": clock(record.ended),
-        "error": _error(record),
         "summary": summary(spec).model_dump(mode="json"),
         "disclosure": declared.as_data(),
         "statement": declared.prose(),
@@ -182,7 +189,6 @@ def shown(
         "policy": _policy(record, spec, judge),
         "approvals": approvals_of(record, store, judge),
         "release": judge.policy_of(spec).release,
-        "held": held_of(record, store),
         "plan": plan,
         "alignment": None if alignment is None else str(alignment),
         "changes": _changes(record, spec, store),

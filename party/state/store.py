@@ -22,6 +22,7 @@ from party.state.database import Held
 from party.state.heads import Head
 from party.state.holds import Holds
 from party.state.owner_ends import OwnerEnds
+from party.state.past import PastJobs
 from party.state.standing import StandingTables
 from party.state.voices import Voices
 from protos.v1.control_pb2 import JobState, SignedProposal
@@ -121,7 +122,7 @@ _COLUMNS: Final = tuple(field.name for field in fields(Record))
 _ALL: Final = f"SELECT {', '.join(_COLUMNS)} FROM jobs"  # noqa: S608  # the names are this module's own
 
 
-class Store(StandingTables, OwnerEnds, Holds, Voices):
+class Store(StandingTables, OwnerEnds, Holds, Voices, PastJobs):
     """The jobs of one party. Calls are short, and may be made from any thread."""
 
     def __init__(self, path: Path, opened: Held) -> None:

@@ -14,7 +14,7 @@ from console.accounts import Accounts
 from console.app import application
 from console.roles import Role
 from console.settings import ConsoleSection
-from console.site import GoOn, Page, Shown, Site, Visit
+from console.site import Document, GoOn, Page, Shown, Site, Visit
 from link.errors import ConfigurationError, PolicyDenied
 from party.node.logs import open_log
 
@@ -36,6 +36,7 @@ class Board:
     def pages(self) -> tuple[Page, ...]:
         return (
             Page("/board", self.show, title="Board"),
+            Page("/board/report", lambda _: Document(b"<h1>Report</h1>")),
             Page("/board/act", self.act, role="approver", acts=True),
             Page("/board/denied", _failing(PolicyDenied("the policy refuses that"))),
             Page("/board/unwell", _failing(ConfigurationError("node.db cannot be read"))),

@@ -243,3 +243,17 @@ async def test_a_page_that_asks_by_itself_keeps_no_session_alive(
         now[0] = 1900.0
         answer = await client.get("/board", headers={"X-Live": "1", "HX-Request": "true"})
         assert answer.headers["hx-redirect"] == "/login"
+
+
+@looped
+async def test_a_report_is_framed_by_the_console_alone_and_reaches_nothing_of_it(tmp_path: Path) -> None:
+    async with browser_of(small_site(tmp_path, Board())) as client:
+        assert (await client.get("/board/report")).status_code == 303
+        await log_in(client, "vera")
+        answer = await client.get("/board/report")
+    assert answer.text == "<h1>Report</h1>"
+    rules = {rule.split()[0]: rule.split()[1:] for rule in answer.headers["content-security-policy"].split(";")}
+    assert rules["sandbox"] == ["allow-scripts"]
+    assert (rules["default-src"], rules["frame-ancestors"]) == (["'none'"], ["'self'"])
+    assert not rules.keys() & {"connect-src", "frame-src", "worker-src"}
+    assert (answer.headers["x-frame-options"], answer.headers["cache-control"]) == ("SAMEORIGIN", "no-store")

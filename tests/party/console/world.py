@@ -72,19 +72,20 @@ class World:
 
 
 @contextmanager
-def world(loop: Loop, folder: Path, console: str = "") -> Iterator[World]:
+def world(loop: Loop, folder: Path, console: str = "", policy: str = "") -> Iterator[World]:
     """Runs the nodes and the console.
 
     Args:
         loop: Where the nodes run.
         folder: Of their files.
         console: More of the table `[console]`.
+        policy: More of north's `[policy]`.
     """
 
     def prepare(_: Any) -> None:
         manual(folder, "north")(_)
         with (folder / "north.toml").open("a") as file:
-            file.write(f'[console]\nlisten = "127.0.0.1:{free_ports(1)[0]}"\n{console}')
+            file.write(f'{policy}[console]\nlisten = "127.0.0.1:{free_ports(1)[0]}"\n{console}')
 
     data = {name: DATA[name] for name in PARTIES}
     entered = running(folder, policy="min_support = 0.1", data=data, prepare=prepare)
