@@ -167,6 +167,7 @@ class Client:
                 warnings.simplefilter("ignore", FutureWarning)  # of versions of pandas, which is not used here
                 from pyspark import cloudpickle
                 from pyspark.errors import PySparkException
+                from pyspark.sql.connect.client.core import DefaultChannelBuilder
                 from pyspark.sql.connect.client.retries import DefaultPolicy
                 from pyspark.sql.connect.session import SparkSession
                 from pyspark.sql.types import BinaryType, LongType, StructField, StructType
@@ -177,6 +178,7 @@ class Client:
                 "pip install 'comine[spark]'"
             ) from None
         self._session, self._policy, self._error = SparkSession, DefaultPolicy, PySparkException
+        self._channels = DefaultChannelBuilder
         self._cloudpickle = cloudpickle
         kinds = (LongType(), LongType(), BinaryType(), BinaryType())
         self._form = StructType([StructField(name, kind) for name, kind in zip(FIELDS, kinds, strict=True)])
@@ -184,7 +186,9 @@ class Client:
 
     def session(self, url: str, retries: int) -> Any:
         """A session of a cluster."""
-        session = self._session(url, userId="comine")
+        # A connection that sessions share would still wait, once the cluster is back, as it did while it was away.
+        channels = self._channels(url, [("grpc.use_local_subchannel_pool", 1)])
+        session = self._session(channels, userId="comine")
         session.client.set_retry_policies([self._policy(max_retries=retries, max_backoff=10_000)])
         return session
 
