@@ -63,12 +63,12 @@ WAYS: dict[str, dict[str, Any]] = {
 }
 
 
-# Each way with each pair of holders, and each number of items.
+# Each way with each pair of holders, and each number of items; at every run each of these once.
 @pytest.mark.parametrize(
     ("rare", "holders", "way"),
     slowly(
         ((rare, HOLDERS[(r + w) % 3], way) for r, rare in enumerate(RARE) for w, way in enumerate(WAYS)),
-        now={*range(12)} - {10},
+        now={1, 4, 6, 11},
     ),
 )
 def test_no_size_tells_who_holds_the_rare_items(rare: tuple[str, ...], holders: tuple[str, str], way: str) -> None:
