@@ -10,7 +10,7 @@ from console.settings import ConsoleSection
 from console.site import Site
 from link.logs.structured import Log
 from party.config import PartyConfig
-from party.console import budgets, datasets, inbox, jobs, results
+from party.console import budgets, datasets, inbox, jobs, releases, results
 
 _TEMPLATES: Final = Path(__file__).parent / "templates"
 _PAGES: Final = (
@@ -19,6 +19,7 @@ _PAGES: Final = (
     results,
     datasets,
     budgets,
+    releases,
 )
 
 

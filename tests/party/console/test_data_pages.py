@@ -13,9 +13,14 @@ import pytest
 from playwright.async_api import Browser, Page
 
 from comine.command import run
+from jobs.audit.log import AuditLog
+from jobs.audit.service_events import QueryDecided, QueryRefused, ReleaseRefused, TableReleased
+from jobs.federation import Federation
 from jobs.privacy_account import Charge
-from party.config import PartyConfig
+from party.config import AUDIT_LOG, PartyConfig
 from party.policy.inbox import clock
+from party.services.anonymization.releases import FILE as RELEASES
+from party.services.anonymization.releases import Releases
 from party.state.ledger import Entry, Ledger
 from party.state.node_database import FILE
 from tests.console.chromium import TELEPHONE, Loop, log_in, look, visitor
@@ -24,12 +29,31 @@ from tests.party.console.world import PASSWORD, World, world
 pytestmark = pytest.mark.slow
 
 BUDGET = '[dataset.privacy]\nepsilon = 4\ndelta = 1e-6\nexact = "refuse"\n'
+PEOPLE = """
+[[dataset]]
+name = "people"
+kind = "table"
+source = "people.csv"
+format = "csv"
+[dataset.anonymization]
+columns = { age = ["quasi_identifiers"] }
+min_k = 2
+algorithms = ["mondrian"]
+max_releases = 3
+[dataset.queries]
+public = ["age"]
+columns = { salary = ["sum"] }
+min_size = 2
+"""
 LOOKS: tuple[dict[str, Any], ...] = ({}, {"color_scheme": "dark", "viewport": TELEPHONE})
 
 
 @pytest.fixture(scope="module")
 def north(loop: Loop, tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
-    with world(loop, tmp_path_factory.mktemp("north"), BUDGET) as found:
+    folder = tmp_path_factory.mktemp("north")
+    people = [f"{number},{30 + number % 5},{number * number}\n" for number in range(40)]
+    (folder / "people.csv").write_text("id,age,salary\n" + "".join(people))
+    with world(loop, folder, BUDGET + PEOPLE) as found:
         yield found
 
 
@@ -61,7 +85,7 @@ def test_budgets_show_what_the_command_prints(
             started = now - 86_400 * (60 - number)
             job = number.to_bytes(32, "big")
             ledger.record(Entry(job, 1, started, "baskets", "evil <b>", "analyst", costs[number > 0]))
-    (dataset,) = printed("party", "budget", north.file)["datasets"]
+    dataset, _ = printed("party", "budget", north.file)["datasets"]
     spent = float(dataset["spent"]["epsilon"])
 
     async def test(**options: Any) -> None:
@@ -98,7 +122,7 @@ def test_budgets_show_what_the_command_prints(
 def test_a_dataset_shows_its_rules_and_the_profile_of_the_command(
     north: World, browser: Browser, printed: Callable[..., dict[str, Any]]
 ) -> None:
-    (dataset,) = printed("party", "check", north.file)["datasets"]
+    dataset, _ = printed("party", "check", north.file)["datasets"]
 
     async def test(**options: Any) -> None:
         async with visitor(browser, refused=(400,), **options) as page:
@@ -120,6 +144,51 @@ def test_a_dataset_shows_its_rules_and_the_profile_of_the_command(
             await look(page)
             await page.goto(f"{north.url}/datasets/elsewhere")
             await page.get_by_text("has no such dataset").wait_for()
+
+    for options in LOOKS:
+        north.loop.run(test(**options))
+
+
+def test_releases_and_queries_are_those_of_the_audit_log(
+    north: World, browser: Browser, printed: Callable[..., dict[str, Any]]
+) -> None:
+    config = PartyConfig.load(north.file)
+    state, of = config.party.state_dir, {"dataset": "people", "coordinator": "analyst"}
+    released = TableReleased(
+        **of,
+        request=b"r" * 32,
+        algorithm="mondrian",
+        k=5,
+        columns=("age",),
+        rows=2,
+        certificate=b"c" * 32,
+        report=False,
+        number=1,
+    )
+    events = (
+        released,
+        ReleaseRefused(**of, code="E300", reason="too many <b>", number=1),
+        QueryDecided(**of, number=1, query="sum(salary) where age >= 30", denied="size"),
+        QueryRefused(**of, code="E300", reason="nobody may ask that"),
+    )
+    log = AuditLog.open(state / AUDIT_LOG, config.tls.identity(Federation.load(config.party.federation).pins))
+    log.append(*events)
+    log.close()
+    with contextlib.closing(Releases.open_beside(state / FILE, state / RELEASES, "north")) as releases:
+        releases.admit("people", b"d" * 32, b"r" * 32, "analyst", 3)
+    told = [entry["summary"] for entry in reversed(printed("audit", "show", north.file)["entries"])]
+
+    async def test(**options: Any) -> None:
+        async with visitor(browser, **options) as page:
+            await log_in(page, f"{north.url}/releases", "vera", PASSWORD)
+            assert (await texts(page, "#counted td"))[:3] == ["people", "1", "up to 3"]
+            rows = await texts(page, "#entries td:nth-child(3)")
+            assert [row.removeprefix("Refused: ") for row in rows] == told[2:4]
+            await look(page)
+            await page.get_by_role("link", name="Queries").click()
+            assert await texts(page, "#entries td:nth-child(3)") == told[:2]
+            assert await texts(page, "#entries td:nth-child(4)") == ["not asked of the auditor", "denied: size"]
+            await look(page)
 
     for options in LOOKS:
         north.loop.run(test(**options))
