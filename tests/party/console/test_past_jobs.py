@@ -13,7 +13,7 @@ from comine.command import run
 from console.lists import PART
 from console.pages import templates
 from console.roles import Person
-from console.site import Page, Visit
+from console.site import Page, Shown, Visit
 from party.console import jobs, results, site
 from party.state.node_database import FILE
 from party.state.store import Record, Store
@@ -59,16 +59,12 @@ def content(pages: tuple[Page, ...], path: str, query: dict[str, str], **params:
     """What a page is made of, after it has been made."""
     (page,) = [each for each in pages if each.path == path]
     answer = page.answer(Visit(Person("vera", "viewer"), params, query, {}))
+    assert isinstance(answer, Shown)
     shared = {"site": "north", "pages": [], "person": Person("vera", "viewer"), "path": ""}
-    text = (
-        templates([Path(site.__file__).parent / "templates"])
-        .get_template(answer.template)
-        .render(  # type: ignore[union-attr]
-            {**shared, **answer.content}  # type: ignore[union-attr]
-        )
-    )
+    folder = Path(site.__file__).parent / "templates"
+    text = templates([folder]).get_template(answer.template).render({**shared, **answer.content})
     assert "<b>" not in text
-    return answer.content  # type: ignore[union-attr]
+    return answer.content
 
 
 def test_they_are_those_of_the_command_a_part_at_a_time(north: Path, capsys: pytest.CaptureFixture[str]) -> None:
