@@ -64,6 +64,10 @@ class Accounts:
         account = self._read().get(name)
         return None if account is None else Person(name, account.role)
 
+    def is_taken(self, name: str) -> bool:
+        """Whether somebody has an account of that name, however it is written: the audit log shows no other by it."""
+        return name.casefold() in {each.casefold() for each in self._read()}
+
     def check(self, name: str, password: str) -> Person | None:
         """Who has this account and password; None where nobody has, after as much work as if somebody had.
 
@@ -100,8 +104,9 @@ class Accounts:
                 f"choose a password of {LEAST_PASSWORD} characters or more, and of {MOST_PASSWORD:,} bytes at most"
             )
         with self._changing() as accounts:
-            if name in accounts and not replace:
-                raise UsageError(f"there is an account {name} already; give it another password or role with --force")
+            alike = next((each for each in accounts if each.casefold() == name.casefold()), None)
+            if alike is not None and not (replace and alike == name):
+                raise UsageError(f"there is an account {alike} already; give it another password or role with --force")
             accounts[name] = Account(role, HASHER.hash(password))
 
     def remove(self, name: str) -> None:
@@ -141,6 +146,18 @@ class Accounts:
                 f"{self._path} does not hold accounts; put a copy of it back, or remove it and make them anew with "
                 "comine party console user add"
             ) from None
+
+
+def read_password(file: Path) -> str:
+    """The first line of a file.
+
+    Raises:
+        ConfigurationError: It cannot be read.
+    """
+    try:
+        return file.read_text(encoding="utf-8").partition("\n")[0].removesuffix("\r")
+    except (OSError, UnicodeDecodeError):
+        raise ConfigurationError(f"{file} cannot be read; its first line is to be the password") from None
 
 
 @cache

@@ -61,7 +61,7 @@ class _Console:
         self._sessions, self._throttle = Sessions(), Throttle()
         self._checking = asyncio.Semaphore(AT_ONCE)
         oidc = site.settings.oidc
-        self._provider = None if oidc is None else Provider(oidc, lambda name: site.accounts.find(name) is not None)
+        self._provider = None if oidc is None else Provider(oidc, site.accounts.is_taken)
         secure = self._origin.startswith("https:")
         port = urlsplit(self._origin).port or ""  # browsers keep no cookies apart by port
         self._cookie = f"{'__Host-' if secure else ''}comine{port}"

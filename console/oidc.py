@@ -40,7 +40,7 @@ class Provider:
         self._client = OAuth().register(
             "provider",
             client_id=settings.client_id,
-            client_secret=_secret(settings),
+            client_secret=client_secret(settings),
             server_metadata_url=f"{settings.issuer.rstrip('/')}/.well-known/openid-configuration",
             client_kwargs={"scope": "openid profile email", "code_challenge_method": "S256", "timeout": ANSWER_S},
         )
@@ -126,7 +126,12 @@ class Provider:
             raise PeerError("the provider cannot be asked now; try again, or log in with a password") from error
 
 
-def _secret(settings: OidcSection) -> str | None:
+def client_secret(settings: OidcSection) -> str | None:
+    """The secret of the console at the provider; None of a public client.
+
+    Raises:
+        ConfigurationError: Its file cannot be read.
+    """
     if (path := settings.client_secret_file) is None:
         return None
     try:

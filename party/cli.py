@@ -10,7 +10,7 @@ import typer
 from party.check import check
 from party.console.cli import app as console_app
 from party.inbox_cli import approve, budget, deny, inbox, revoke_approval, show, status
-from party.operations_cli import monitoring
+from party.operations_cli import monitoring, peers
 from party.reload_cli import reload
 from party.running_cli import cancel, release, results, withhold
 
@@ -49,6 +49,7 @@ app.command()(release)
 app.command()(withhold)
 app.command()(budget)
 app.command()(reload)
+app.command()(peers)
 app.command()(monitoring)
 app.add_typer(console_app, name="console")
 

@@ -21,6 +21,7 @@ from party.jobs.estimate import local_plan
 from party.jobs.job import ENDS
 from party.jobs.queue_note import FILE as QUEUE_NOTE
 from party.jobs.queue_note import noted
+from party.peers import peers
 from party.policy.consent import POLICY, Consent, spec_of
 from party.policy.inbox import course, held_of, in_advance, line, listed, shown
 from party.policy.judge import Judge
@@ -57,10 +58,16 @@ class Desk:
 
     def inbox(self, *, all_jobs: bool = False) -> dict[str, Any]:
         """The jobs that await a decision, or all, by the schema `comine.inbox/1`."""
-        now = time.time()
-        records = self.store.all() if all_jobs else self.store.within([AWAITING_APPROVAL])
-        found = [record for record in records if all_jobs or record.expiry > now]
-        return self.listed(found, now) | {"standing": in_advance(self.store.standings(), now)}
+        return self.listed(self.records(all_jobs=all_jobs), time.time()) | {"standing": self.standings()}
+
+    def records(self, *, all_jobs: bool = False) -> list[Record]:
+        """The same as they are recorded."""
+        records, now = self.store.all() if all_jobs else self.store.within([AWAITING_APPROVAL]), time.time()
+        return [record for record in records if all_jobs or record.expiry > now]
+
+    def standings(self) -> list[dict[str, Any]]:
+        """What was approved in advance, as in that schema."""
+        return in_advance(self.store.standings(), time.time())
 
     def listed(self, records: Sequence[Record], now: float) -> dict[str, Any]:
         """Some jobs, by the same schema."""
@@ -117,6 +124,10 @@ class Desk:
                 consent.approve(record, by, schedule)
             else:
                 consent.deny(record, by, reason)
+
+    def peers(self) -> dict[str, Any]:
+        """Whom the node knows, and until when certificates hold, by the schema `comine.peers/1`."""
+        return peers(self.config, Federation.load(self.config.party.federation), self.store.latest_of_coordinators())
 
     @property
     def runs(self) -> bool:

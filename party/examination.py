@@ -9,7 +9,7 @@ import errno
 import os
 import socket
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final, Literal
 
@@ -78,6 +78,20 @@ def examine(party_toml: Path, *, show_items: bool = False) -> Examination:
         party_toml: The node's file.
         show_items: Whether sentences may name items.
     """
+    node = examine_node(party_toml)
+    if node.party is None:
+        return node
+    config = PartyConfig.load(party_toml)
+    datasets = (examine_dataset(config, dataset, show_items=show_items) for dataset in config.dataset)
+    return replace(node, datasets=tuple(datasets))
+
+
+def examine_node(party_toml: Path) -> Examination:
+    """The same without its datasets, which may take long to read.
+
+    Args:
+        party_toml: The node's file.
+    """
     try:
         config = PartyConfig.load(party_toml)
     except ComineError as error:
@@ -100,8 +114,7 @@ def examine(party_toml: Path, *, show_items: bool = False) -> Examination:
         findings.append(Finding("certificate", "problem", _bare(error)))
     port, running = _port(config, party_toml)
     findings += [port, _state(config.party.state_dir, running), *_privacy(config), *_releases(config)]
-    datasets = (examine_dataset(config, dataset, show_items=show_items) for dataset in config.dataset)
-    return Examination(config.party.name, tuple(findings), tuple(datasets))
+    return Examination(config.party.name, tuple(findings))
 
 
 def examine_dataset(config: PartyConfig, dataset: DatasetSection, *, show_items: bool = False) -> DatasetCheck:

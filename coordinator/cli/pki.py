@@ -216,24 +216,7 @@ def show(out: _Out = Path("pki"), as_json: AsJson = False) -> None:
 
     found = certificates(out)
     if as_json:
-        write_json(
-            {
-                "schema": "comine.pki/1",
-                "certificates": [
-                    {
-                        "name": issued.name,
-                        "role": issued.role,
-                        "hosts": list(issued.hosts),
-                        "serial": issued.serial,
-                        "fingerprint": issued.fingerprint,
-                        "valid_until": issued.valid_until.isoformat(),
-                        "current": issued.current,
-                        "revoked": issued.revoked.isoformat() if issued.revoked else None,
-                    }
-                    for issued in found
-                ],
-            }
-        )
+        write_json({"schema": "comine.pki/1", "certificates": [issued.as_data() for issued in found]})
         return
     write_table(
         ["name", "role", "hosts", "state", "serial", "SHA-256"],

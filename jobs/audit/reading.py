@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Literal
 
@@ -50,38 +49,64 @@ def shown(path: Path, *, job: str | None = None, last: int | None = None) -> Log
         ConfigurationError: The file cannot be read.
         UsageError: `job` is not the beginning of an id.
     """
-    if job is not None and re.fullmatch(rf"[0-9a-f]{{{MIN_PREFIX},64}}", job) is None:
-        raise UsageError(f"--job takes a job's id, or its first {MIN_PREFIX} or more hexadecimal digits")
+    return LogLines(path, job).part(0, last)
+
+
+class LogLines:
+    """The lines of a log, which are read where they are asked for: a log may be long.
+
+    Args:
+        path: The log.
+        job: Only entries of the job whose id begins so.
+
+    Raises:
+        ConfigurationError: The file cannot be read.
+        UsageError: `job` is not the beginning of an id.
+    """
+
+    def __init__(self, path: Path, job: str | None = None) -> None:
+        if job is not None and re.fullmatch(rf"[0-9a-f]{{{MIN_PREFIX},64}}", job) is None:
+            raise UsageError(f"--job takes a job's id, or its first {MIN_PREFIX} or more hexadecimal digits")
+        try:
+            lines = path.read_bytes().split(b"\n")
+        except OSError as error:
+            raise ConfigurationError(
+                f"the audit log {path} cannot be read ({error.strerror}); check the path"
+            ) from None
+        self._path = path
+        self._lines = [(number, raw) for number, raw in enumerate(lines, start=1) if raw]
+        if job is not None:
+            named = [line for line in self._lines if job.encode() in line[1]]
+            self._lines = [line for line in named if _is_of(_entry(*line), job)]
+
+    def __len__(self) -> int:
+        return len(self._lines)
+
+    def part(self, skip: int, most: int | None) -> LogDocument:
+        """Some lines in their order.
+
+        Args:
+            skip: So many of the last ones are left out.
+            most: So many of those before; None for all.
+        """
+        end = max(0, len(self._lines) - skip)
+        lines = self._lines[0 if most is None else max(0, end - most) : end]
+        entries = [_entry(number, raw) for number, raw in lines]
+        return LogDocument(schema="comine.audit/1", file=str(self._path), entries=entries)
+
+
+def _entry(number: int, raw: bytes) -> ShownEntry:
     try:
-        lines = path.read_bytes().split(b"\n")
-    except OSError as error:
-        raise ConfigurationError(f"the audit log {path} cannot be read ({error.strerror}); check the path") from None
-    entries = [entry for entry in _entries(lines) if job is None or _is_of(entry, job)]
-    return LogDocument(schema="comine.audit/1", file=str(path), entries=entries if last is None else entries[-last:])
-
-
-def _entries(lines: list[bytes]) -> Iterator[ShownEntry]:
-    for number, raw in enumerate(lines, start=1):
-        if not raw:
-            continue
-        try:
-            entry = read(raw)
-        except ValueError as error:
-            words = f"no entry: {error}"
-            yield ShownEntry(line=number, seq=None, time=None, event=None, summary=words, fields=None)
-            continue
-        try:
-            words = printable(str(read_event(entry.event, entry.fields)))
-        except (ValueError, DecodeError) as error:
-            words = str(error)
-        yield ShownEntry(
-            line=number,
-            seq=entry.seq,
-            time=clock(entry.time),
-            event=entry.event,
-            summary=words,
-            fields=dict(entry.fields),
-        )
+        entry = read(raw)
+    except ValueError as error:
+        return ShownEntry(line=number, seq=None, time=None, event=None, summary=f"no entry: {error}", fields=None)
+    try:
+        words = printable(str(read_event(entry.event, entry.fields)))
+    except (ValueError, DecodeError) as error:
+        words = str(error)
+    return ShownEntry(
+        line=number, seq=entry.seq, time=clock(entry.time), event=entry.event, summary=words, fields=dict(entry.fields)
+    )
 
 
 def _is_of(entry: ShownEntry, job: str) -> bool:

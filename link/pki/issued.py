@@ -10,7 +10,7 @@ import datetime as dt
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from cryptography import x509
 from cryptography.x509.oid import NameOID
@@ -48,6 +48,19 @@ class Issued:
     valid_until: dt.datetime
     current: bool = True
     revoked: dt.datetime | None = None
+
+    def as_data(self) -> dict[str, Any]:
+        """It as JSON values."""
+        return {
+            "name": self.name,
+            "role": self.role,
+            "hosts": list(self.hosts),
+            "serial": self.serial,
+            "fingerprint": self.fingerprint,
+            "valid_until": self.valid_until.isoformat(),
+            "current": self.current,
+            "revoked": self.revoked.isoformat() if self.revoked else None,
+        }
 
 
 @dataclass(frozen=True, slots=True)

@@ -125,13 +125,11 @@ def _password(file: Path | None) -> str:
     """The password from a file, or as a person types it twice."""
     import sys
 
-    from link.errors import ConfigurationError, UsageError
+    from console.accounts import read_password
+    from link.errors import UsageError
 
     if file is not None:
-        try:
-            return file.read_text(encoding="utf-8").partition("\n")[0].removesuffix("\r")
-        except (OSError, UnicodeDecodeError):
-            raise ConfigurationError(f"{file} cannot be read; its first line is to be the password") from None
+        return read_password(file)
     if not sys.stdin.isatty():
         raise UsageError("there is no terminal to ask for the password; give it with --password-file FILE")
     return str(typer.prompt("Password", hide_input=True, confirmation_prompt=True, err=True))

@@ -35,10 +35,10 @@ def pages(party_toml: Path) -> tuple[Page, ...]:
 def _list(party_toml: Path, visit: Visit) -> Shown:
     all_jobs = visit.query.get("all") == "1"
     with at_desk(party_toml) as desk:
-        contents = desk.inbox(all_jobs=all_jobs)
-    jobs = part_of(contents["jobs"], visit.query)
-    standing = [each for each in contents["standing"] if each["state"] == "stands"]
-    return Shown("inbox.html.j2", {"jobs": jobs, "heard": heard, "all_jobs": all_jobs, "standing": standing})
+        part = part_of(desk.records(all_jobs=all_jobs), visit.query)
+        shown = part._replace(rows=desk.listed(part.rows, time.time())["jobs"])
+        standing = [each for each in desk.standings() if each["state"] == "stands"]
+    return Shown("inbox.html.j2", {"jobs": shown, "heard": heard, "all_jobs": all_jobs, "standing": standing})
 
 
 def _show(party_toml: Path, visit: Visit) -> Shown:

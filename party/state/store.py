@@ -156,6 +156,13 @@ class Store(StandingTables, OwnerEnds, Holds, Voices, PastJobs):
         names = [JobState.Name(state) for state in states]
         return self._select(f"WHERE state IN ({_places(names)}) ORDER BY received, job_id", *names)
 
+    def latest_of_coordinators(self) -> list[Record]:
+        """The last job that each coordinator proposed, by coordinator."""
+        return self._select(
+            "WHERE job_id IN (SELECT job_id FROM (SELECT job_id, max(received) FROM jobs GROUP BY coordinator)) "
+            "ORDER BY coordinator"
+        )
+
     def is_empty(self) -> bool:
         """Whether there is no job at all."""
         return not self._read("SELECT 1 FROM jobs LIMIT 1")

@@ -73,7 +73,7 @@ CLAIMS = [
     ({"groups": ["others"]}, "no role"),
     ({"groups": None}, "no role"),
     ({"groups": [["deciders"]]}, "no role"),
-    ({"email": "vera"}, "account of this console has your name"),
+    ({"email": "Vera"}, "account of this console has your name"),
     ({"nonce": "another"}, "does not hold"),
     ({"nonce": None}, "does not hold"),
     ({"aud": "another"}, "does not hold"),

@@ -19,6 +19,9 @@ from anonymize.blocks.sources import CsvBlocks, ParquetBlocks
 from anonymize.hierarchies.files import from_csv, from_json
 from anonymize.verification.rows import read_csv, read_parquet
 from client.budget import Budget
+from console.accounts import Accounts, read_password
+from console.oidc import client_secret
+from console.settings import OidcSection
 from coordinator.anonymisation.releases import ROWS as ROWS_OF_A_NODE
 from coordinator.anonymisation.releases import ReleasingNode
 from coordinator.anonymisation.rule_hiding import read_rules
@@ -288,6 +291,15 @@ def _bytes(read: Callable[[bytes], object]) -> Callable[[Path], object]:
     return lambda path: read(path.read_bytes())
 
 
+def _accounts(path: Path) -> object:
+    return Accounts(path).people()
+
+
+def _console_secret(path: Path) -> object:
+    settings = {"issuer": "https://login.example", "client_id": "comine", "roles": {"all": "viewer"}}
+    return client_secret(OidcSection.model_validate({**settings, "client_secret_file": path}))
+
+
 READERS: dict[str, Reader] = {
     "job": Reader(texts(JOB, PRIVATE, MODEL), load_job, "job.toml"),
     "federation": Reader(texts(federation_toml([7101, 7102, 7103])), Federation.load, "federation.toml"),
@@ -341,6 +353,9 @@ READERS: dict[str, Reader] = {
     "route": Reader(texts('[route]\nname = "weekly"\nshufflers = ["north"]\nsize = 4\n'), RouteSpec.load, "r.toml"),
     "completion": Reader(texts(JOB), _completed),
     "audited-party": Reader(texts(party_toml("north")), audited, "party.toml"),
+    "console-accounts": Reader(texts('{"anna": {"role": "viewer", "password": "$argon2id$v=19$"}}'), _accounts),
+    "console-password": Reader(texts("correct horse battery\n"), read_password),
+    "console-secret": Reader(texts("correct horse battery\n"), _console_secret),
     "release-labels": _of_release("labels.json"),
     "release-manifest": _of_release("manifest.json"),
     "rows-of-a-node": Reader(arrow_streams, _of_node),

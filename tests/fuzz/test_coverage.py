@@ -16,7 +16,10 @@ from typing import Final
 from tests.fuzz import readers, test_blocks, test_calls, test_files, test_records, test_state, test_table_blocks
 
 ROOT = Path(__file__).parents[2]
-LAYERS = ("anonymize", "client", "comine", "coordinator", "crypto", "jobs", "ldp", "link", "mining", "party", "relay")
+LAYERS = (
+    *("anonymize", "client", "comine", "console", "coordinator", "crypto", "jobs", "ldp", "link", "mining", "party"),
+    "relay",
+)
 PARSERS: Final = frozenset(
     {
         *("read_json", "read_toml", "read_text", "read_bytes", "model_validate_json", "decompress"),
@@ -107,6 +110,7 @@ READ: Final[dict[str, tuple[str, ...]]] = {
         "party.jobs.tables:ReleasedTables.read",
         "party.jobs.queue_note:noted",
         "party.node.settings:_digest",
+        "party.peers:_coordinator",
     ),
     "files certificate": (
         "coordinator.doctor:_certificate_days",
@@ -276,10 +280,13 @@ READ: Final[dict[str, tuple[str, ...]]] = {
     "records model": ("comine.api:load_model",),
     "records release": ("jobs.kinds.release.release:Anonymized.unpack",),
     "records noisy": ("mining.joint.estimated:unpack_estimates",),
+    "files console-accounts": ("console.accounts:Accounts._changing", "console.accounts:Accounts._read"),
+    "files console-password": ("console.accounts:read_password",),
+    "files console-secret": ("console.oidc:client_secret",),
     "records test_a_log_made_wrong": (
         "jobs.audit.entry:_object",
         "jobs.audit.log:AuditLog._head",
-        "jobs.audit.reading:shown",
+        "jobs.audit.reading:LogLines.__init__",
         "party.support:_audit_events",
         "jobs.audit.tail:entries_after",
         "jobs.audit.tail:entry_at",

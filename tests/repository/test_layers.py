@@ -33,6 +33,9 @@ BREACHES = [
     ("party/config.py", "import coordinator.jobs.runner"),
     ("client/reporter.py", "import pydantic"),
     ("client/store.py", "import jobs.collections.spec"),
+    ("console/app.py", "import party.config"),
+    ("console/site.py", "import coordinator.member"),
+    ("jobs/report/page.py", "import console.pages"),
 ]
 
 

@@ -9,20 +9,16 @@ from functools import partial
 from http.server import BaseHTTPRequestHandler, HTTPServer
 
 import pytest
-from playwright.async_api import Browser, Page
+from playwright.async_api import Browser
 
 from jobs.documents.summary import Entry
 from party.policy.inbox_text import summary_entries
 from protos.v1 import control_pb2 as control
 from tests.console.chromium import TELEPHONE, log_in, look, visitor
-from tests.party.console.world import PASSWORD, World
+from tests.party.console.world import PASSWORD, World, texts
 from tests.party.nodes import audited
 
 pytestmark = pytest.mark.slow
-
-
-async def texts(page: Page, where: str) -> list[str]:
-    return [" ".join(text.split()) for text in await page.locator(where).all_inner_texts()]
 
 
 def test_a_job_is_shown_as_the_command_shows_it_and_approved(north: World, browser: Browser) -> None:
@@ -115,6 +111,33 @@ def test_the_list_stays_up_to_date_by_itself(north: World, browser: Browser) -> 
             await page.locator(f"#job-{job}").wait_for()
 
     north.loop.run(test())
+
+
+def test_a_job_may_need_several_people(north: World, browser: Browser) -> None:
+    written = north.file.read_text()
+    north.file.write_text(written.replace("[policy]", "[policy]\napprovals = 2"))  # which the console reads anew
+
+    async def test() -> None:
+        job = await north.propose(name="by two")
+        async with visitor(browser, refused=(400,)) as page:
+            for name, told in (("anna", "1 of 2 approved, by anna."), ("anna", ""), ("adam", "")):
+                await log_in(page, f"{north.url}/inbox/{job}", name, PASSWORD)
+                await page.get_by_role("button", name="Approve").click()
+                if told:
+                    await page.locator("#heard").wait_for()
+                    assert await page.locator("#heard").inner_text() == told
+                    await page.goto(f"{north.url}/inbox")
+                    assert "awaiting approval, 1 of 2 approved, by anna" in await texts(page, "td")
+                else:
+                    words = "anna has approved the job" if name == "anna" else "approved by adam, anna"
+                    await page.get_by_text(words, exact=False).first.wait_for()
+                await page.get_by_role("button", name="Log out").click()
+                await page.locator("#password").wait_for()
+
+    try:
+        north.loop.run(test())
+    finally:
+        north.file.write_text(written)
 
 
 def test_who_may_only_look_can_not_decide_by_calling_the_address(north: World, browser: Browser) -> None:

@@ -11,9 +11,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from playwright.async_api import Page
+
 from console.roles import Role
 from console.server import running as running_console
 from console.site import Site
+from link.version import software_version
 from party.config import PartyConfig
 from party.console.site import accounts_of, site_of
 from party.desk import at_desk
@@ -28,6 +31,11 @@ from tests.party.nodes import DATA, Nodes, running, weekly
 PASSWORD: Final = "correct horse battery"
 PARTIES: Final = ("north", "south")
 PEOPLE: Final[dict[str, Role]] = {"vera": "viewer", "anna": "approver", "adam": "administrator"}
+
+
+async def texts(page: Page, where: str) -> list[str]:
+    """What stands in some elements, each in one line."""
+    return [" ".join(text.split()) for text in await page.locator(where).all_inner_texts()]
 
 
 @dataclass
@@ -50,6 +58,11 @@ class World:
     def file(self) -> Path:
         """The node's file."""
         return self.nodes.folder / "north.toml"
+
+    @property
+    def software(self) -> str:
+        """The version that runs."""
+        return software_version()
 
     def shown(self, job: str) -> dict[str, Any]:
         """What `comine party show --json` prints."""
