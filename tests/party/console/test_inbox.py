@@ -113,33 +113,6 @@ def test_the_list_stays_up_to_date_by_itself(north: World, browser: Browser) -> 
     north.loop.run(test())
 
 
-def test_a_job_may_need_several_people(north: World, browser: Browser) -> None:
-    written = north.file.read_text()
-    north.file.write_text(written.replace("[policy]", "[policy]\napprovals = 2"))  # which the console reads anew
-
-    async def test() -> None:
-        job = await north.propose(name="by two")
-        async with visitor(browser, refused=(400,)) as page:
-            for name, told in (("anna", "1 of 2 approved, by anna."), ("anna", ""), ("adam", "")):
-                await log_in(page, f"{north.url}/inbox/{job}", name, PASSWORD)
-                await page.get_by_role("button", name="Approve").click()
-                if told:
-                    await page.locator("#heard").wait_for()
-                    assert await page.locator("#heard").inner_text() == told
-                    await page.goto(f"{north.url}/inbox")
-                    assert "awaiting approval, 1 of 2 approved, by anna" in await texts(page, "td")
-                else:
-                    words = "anna has approved the job" if name == "anna" else "approved by adam, anna"
-                    await page.get_by_text(words, exact=False).first.wait_for()
-                await page.get_by_role("button", name="Log out").click()
-                await page.locator("#password").wait_for()
-
-    try:
-        north.loop.run(test())
-    finally:
-        north.file.write_text(written)
-
-
 def test_who_may_only_look_can_not_decide_by_calling_the_address(north: World, browser: Browser) -> None:
     async def test() -> None:
         job = await north.propose(name="kept")
