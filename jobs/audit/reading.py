@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any, Literal
 
@@ -58,13 +59,14 @@ class LogLines:
     Args:
         path: The log.
         job: Only entries of the job whose id begins so.
+        events: Only entries of these events; of any, where there are none.
 
     Raises:
         ConfigurationError: The file cannot be read.
         UsageError: `job` is not the beginning of an id.
     """
 
-    def __init__(self, path: Path, job: str | None = None) -> None:
+    def __init__(self, path: Path, job: str | None = None, events: Collection[str] = ()) -> None:
         if job is not None and re.fullmatch(rf"[0-9a-f]{{{MIN_PREFIX},64}}", job) is None:
             raise UsageError(f"--job takes a job's id, or its first {MIN_PREFIX} or more hexadecimal digits")
         try:
@@ -78,6 +80,9 @@ class LogLines:
         if job is not None:
             named = [line for line in self._lines if job.encode() in line[1]]
             self._lines = [line for line in named if _is_of(_entry(*line), job)]
+        if events:
+            words = [f'"event":"{event}"'.encode() for event in events]  # within a text the marks would be escaped
+            self._lines = [line for line in self._lines if any(word in line[1] for word in words)]
 
     def __len__(self) -> int:
         return len(self._lines)

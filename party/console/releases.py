@@ -7,11 +7,11 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
-from console.lists import part_of
+from console.lists import PART, ListPart, number_of
 from console.site import Page, Shown, Visit
 from jobs.audit.events import Event
 from jobs.audit.place import of_party
-from jobs.audit.reading import shown
+from jobs.audit.reading import LogLines
 from jobs.audit.service_events import JointReleaseBegan, QueryDecided, QueryRefused, ReleaseRefused, TableReleased
 from party.config import PartyConfig
 from party.data.shared_sources import alike
@@ -46,9 +46,10 @@ def _queries(party_toml: Path, visit: Visit) -> Shown:
 
 def _entries(party_toml: Path, events: tuple[type[Event], ...], visit: Visit) -> dict[str, Any]:
     """A part of the entries of some events, the newest first."""
-    names = {each.event for each in events}
-    found = [entry for entry in shown(of_party(party_toml)[0]).entries if entry.event in names]
-    return {"entries": part_of(found[::-1], visit.query)}
+    lines = LogLines(of_party(party_toml)[0], events={each.event for each in events})
+    number, parts = number_of(len(lines), visit.query)
+    rows = lines.part((number - 1) * PART, PART).entries[::-1]
+    return {"entries": ListPart(rows, number, parts, len(lines))}
 
 
 def _counted(config: PartyConfig) -> list[dict[str, Any]]:
