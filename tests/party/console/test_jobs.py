@@ -17,8 +17,7 @@ from party.desk import at_desk
 from party.policy.inbox import find
 from protos.v1 import control_pb2 as control
 from tests.console.chromium import TELEPHONE, Loop, log_in, look, visitor
-from tests.party.console.test_inbox import texts
-from tests.party.console.world import PARTIES, PASSWORD, World, world
+from tests.party.console.world import PARTIES, PASSWORD, World, texts, world
 from tests.party.nodes import audited, hold, weekly
 
 pytestmark = pytest.mark.slow
