@@ -143,13 +143,13 @@ def _mark(job: Mapping[str, Any]) -> str:
 
 
 def _tables(held: Mapping[str, Any]) -> Iterator[Table]:
-    """The beginnings of the tables that are held; of files that are there no more, nothing."""
+    """The beginnings of the tables that are held; of files that are gone, or have cells of great length, nothing."""
     for path in map(Path, held["files"]):
         if path.suffix != ".csv":
             continue
         try:
             with path.open(encoding="utf-8", newline="") as file:
                 lines = [[cell[:MOST_SIGNS] for cell in line] for line in islice(csv.reader(file), MOST_ROWS + 2)]
-        except OSError:
+        except (OSError, csv.Error):
             continue
         yield Table(path.name, lines[0] if lines else [], lines[1 : MOST_ROWS + 1], len(lines) <= MOST_ROWS + 1)
