@@ -57,6 +57,10 @@ def test_the_wheel_holds_the_packages_and_nothing_else(wheel: Path) -> None:
     assert not [name for name in names if "__pycache__" in name or "test" in name.rpartition("/")[2]]
 
 
+def test_images_are_built_from_all_packages() -> None:
+    assert {f"!{name}" for name in WHEEL["packages"]} <= set((ROOT / ".dockerignore").read_text().splitlines())
+
+
 def test_the_wheel_is_complete(wheel: Path) -> None:
     names = set(zipfile.ZipFile(wheel).namelist())
     sources = {

@@ -38,7 +38,6 @@ class World(NamedTuple):
 
     nodes: Nodes
     disk: Disk
-    usual: list[str]  # the writes of a job at the party whose disk fails
     line: Wire  # by which one of `PAIR` calls the other
     port: int  # of the line
 
@@ -66,8 +65,7 @@ def storage(what: str) -> Injected:
 
     @asynccontextmanager
     async def inject(world: World) -> AsyncIterator[Addresses]:
-        at = next(number for number, write in enumerate(world.usual) if write.split()[0] == what)
-        world.disk.plan(at, stays=False)
+        world.disk.plan_first(what)
         yield world.nodes.addresses
         assert world.disk.refused
         world.disk.mend()
@@ -185,8 +183,8 @@ def test_each_fault_names_the_guilty_and_nobody_else(
             disk.plan(None, stays=False)
             assert isinstance(await job(nodes.addresses), Result)
             await settled(nodes)
-            world = World(nodes, disk, list(disk.writes), line, port)
-            assert {write.split()[0] for write in world.usual} == set(STORAGE)
+            assert {write.split()[0] for write in disk.writes} == set(STORAGE)
+            world = World(nodes, disk, line, port)
             for name, fault in FAULTS.items():
                 with subtests.test(fault=name):
                     async with fault.inject(world) as addresses:

@@ -43,24 +43,31 @@ SQLITE: tuple[sqlite3.Error, ...] = (
 
 
 class Disk:
-    """Refuses writes: the one with the number `at`, and, if it stays broken, all after it."""
+    """Refuses writes: the one with the number `at`, and, if it stays broken, all after it; or the first of a kind."""
 
     def __init__(self) -> None:
         self.writes: list[str] = []
         self.at: int | None = None
+        self.kind = ""
         self.stays = False
         self.refused: list[str] = []
 
     def plan(self, at: int | None, *, stays: bool) -> None:
         self.writes, self.refused, self.at, self.stays = [], [], at, stays
 
+    def plan_first(self, kind: str) -> None:
+        """Plans by kind, since jobs do not make all writes in one order."""
+        self.plan(None, stays=False)
+        self.kind = kind
+
     def mend(self) -> None:
-        self.at = None
+        self.at, self.kind = None, ""
 
     def write(self, what: str, error: Callable[[int], Exception]) -> None:
         number = len(self.writes)
         self.writes.append(what)
-        if self.at is not None and (number == self.at or (self.stays and number > self.at)):
+        is_first = what.split()[0] == self.kind and not self.refused
+        if is_first or (self.at is not None and (number == self.at or (self.stays and number > self.at))):
             self.refused.append(what)
             raise error(number)
 
