@@ -65,6 +65,8 @@ exact = "allow"                 # jobs without noise, which the rules below judg
 [policy]
 approve = "manual"              # a person decides on every job: comine party inbox|show|approve|deny {file}
                                 # "auto" approves whatever the rules below allow
+# approvals = 2                 # how many people must approve a job
+# release = "manual"            # a person sees what a job has found before any of it is handed over
 tasks = ["itemsets", "rules"]   # what jobs may compute; also "align", "naive-bayes", "decision-tree", "k-means" and
                                 # "anonymize", which publishes rows: see columns and min_insider_k
 min_parties = 3                 # with two parties, a sum shows each the other's number

@@ -359,8 +359,7 @@ def _check_time(
     if now < certificate.not_valid_before_utc:
         raise IdentityError(
             f"{where} is not valid before {certificate.not_valid_before_utc:%Y-%m-%d %H:%M} UTC; "
-            "check this machine's clock",
-            party=party,
+            "check this machine's clock"  # which is at fault, and not the member
         )
 
 
