@@ -84,6 +84,12 @@ def remember_what_workers_load(patch: pytest.MonkeyPatch) -> None:
             patch.setattr(module, "get_context", lambda _: context)
 
 
+def spawn_workers(patch: pytest.MonkeyPatch) -> None:
+    """Lets worker processes begin as they do without tests: with the environment of that moment."""
+    for module in (process_executor, workers):
+        patch.setattr(module, "get_context", get_context)
+
+
 def remembered(function: Callable[..., Any]) -> Callable[..., Any]:
     """The pure function of arrays and bytes; it returns arrays of the caller's own. Errors are not remembered."""
 

@@ -20,6 +20,7 @@ from mining.partitioned.in_process import InProcess
 from mining.partitioned.sources import encoding_of
 from tests.errors import fails
 from tests.mysql_server import PASSWORD, MySqlServer, mysql_server
+from tests.remembered import spawn_workers
 
 BASKETS = "SELECT receipt AS id, article AS item FROM sales ORDER BY receipt, article"
 PEOPLE = "SELECT * FROM people ORDER BY id"
@@ -48,6 +49,7 @@ def server() -> Iterator[MySqlServer]:
 @pytest.fixture(autouse=True)
 def password(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SHOP_PASSWORD", PASSWORD)
+    spawn_workers(monkeypatch)  # which read it
 
 
 def test_transactions_of_mysql(server: MySqlServer, tmp_path: Path) -> None:

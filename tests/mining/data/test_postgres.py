@@ -18,6 +18,7 @@ from mining.partitioned.in_process import InProcess
 from mining.partitioned.sources import encoding_of
 from tests.errors import fails
 from tests.postgres_server import PASSWORD, PostgresServer, postgres_server
+from tests.remembered import spawn_workers
 
 BASKETS = "SELECT receipt AS id, article AS item FROM sales ORDER BY receipt, article"
 PEOPLE = "SELECT * FROM people ORDER BY id"
@@ -42,6 +43,7 @@ def server() -> Iterator[PostgresServer]:
 @pytest.fixture(autouse=True)
 def password(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SHOP_PASSWORD", PASSWORD)
+    spawn_workers(monkeypatch)  # which read it
     monkeypatch.setenv("HOME", "/nowhere")  # with no .pgpass
 
 
