@@ -190,8 +190,9 @@ def test_the_k_largest_of_those_that_are_frequent() -> None:
     assert set(all_of_them) == {frozenset("a")}
     more = supports(run(BASKETS, task_for(BASKETS, 1250, top_k=3, **asked))["east"])
     assert set(more) == {frozenset("a")}
-    fewer = supports(run(BASKETS, task_for(BASKETS, 700, top_k=3, **asked))["east"])
-    assert set(fewer) == {frozenset(x) for x in "abc"}
+    fewer = set(supports(run(BASKETS, task_for(BASKETS, 700, top_k=3, **asked))["east"]))
+    assert len(fewer) == 3
+    assert fewer < {frozenset(x) for x in ("a", "b", "c", "ab")}  # of which all but the first are as frequent
 
 
 def test_fewer_than_k_where_the_rest_is_lost_in_noise() -> None:
