@@ -96,8 +96,8 @@ class Shops:
         return ("run", "--rm", "--no-deps", "-T", "coordinator", *arguments)
 
     def job(self, name: str, out: str) -> tuple[str, ...]:
-        """The compose command that runs a job."""
-        files = (f"{name}.toml", "--federation", "federation.toml", "--out", f"/results/{out}")
+        """The compose command that runs a job, which ends when it loses a party."""
+        files = (f"{name}.toml", "--federation", "federation.toml", "--out", f"/results/{out}", "--retries", "0")
         return self.coordinator("job", "run", *files)
 
     def up(self) -> None:
