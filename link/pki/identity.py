@@ -359,7 +359,8 @@ def _check_time(
     if now < certificate.not_valid_before_utc:
         raise IdentityError(
             f"{where} is not valid before {certificate.not_valid_before_utc:%Y-%m-%d %H:%M} UTC; "
-            "check this machine's clock"  # which is at fault, and not the member
+            "check this machine's clock",
+            party=party if at else None,  # by its clock now, this machine is at fault; at another moment, the member
         )
 
 

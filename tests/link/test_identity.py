@@ -280,3 +280,16 @@ def test_the_authority_must_outlive_the_work_too(authority_days, lasts_s, good):
     with fails("E201", party="north") as caught:
         check_own_span(identity, lasts_s)
     assert caught.value.party == "north"
+
+
+def test_a_clock_that_was_set_back_accuses_no_member(monkeypatch):
+    class Earlier(dt.datetime):
+        @classmethod
+        def now(cls, tz=None):
+            return super().now(tz) - dt.timedelta(days=60)
+
+    south = Authority.create().issue("south").certificate_pem
+    monkeypatch.setattr(dt, "datetime", Earlier)
+    with fails("E201") as refused:
+        check_span(south, "south", 60.0)
+    assert refused.value.party is None
