@@ -45,7 +45,7 @@ test-slow: setup spark s3 docs-tools deploy-tools  ## the tests marked slow: con
 	COMINE_ALL_EXAMPLES=1 $(PYTEST) -m "slow or costly"
 
 chaos: setup  ## 2,000 federations under simulated faults
-	COMINE_CHAOS_SEEDS=$(or $(SEEDS),2000) $(PYTEST) --numprocesses=2 --dist=load -m "slow or not slow" tests/chaos
+	COMINE_CHAOS_SEEDS=$(or $(SEEDS),2000) COMINE_CHAOS_FIRST=$(or $(FIRST),$$(od -An -N3 -tu4 /dev/urandom)) $(PYTEST) --numprocesses=2 --dist=load -m "slow or not slow" tests/chaos
 
 spark:  # without it, the tests with Spark are skipped
 	-$(MAKE) --no-print-directory .venv-spark/.installed

@@ -64,7 +64,6 @@ _STATES: Final = {
     "expired": control.EXPIRED,
 }
 _ABOUT_THE_LOG: Final = (LogBegan, CertificateChanged, LineTorn, HeadLost)
-_SLACK_S: Final = 60.0  # between an entry and the row of the same thing
 _ORDER: Final = {control.AWAITING_APPROVAL: 0, control.APPROVED: 1, control.RUNNING: 2, control.RELEASING: 3}
 _REMEDY: Final = (
     "bring both back from a copy of one time, or begin without a history in an empty state folder (see the page on "
@@ -263,14 +262,25 @@ def _check_log(store: Store, path: Path, known: Mark | None, lives: Mapping[byte
     if known is None:
         return
     since = entry_at(path, known).time.timestamp()
-    for job_id in store.ended_after(since + _SLACK_S):
-        if job_id not in lives or lives[job_id].ended is None:
+    ended, received = set(store.ended_after(since)), set(store.received_after(since))
+    late = {
+        job_id
+        for job_id in ended | received
+        if job_id not in lives
+        or (job_id in ended and lives[job_id].ended is None)
+        or (job_id in received and lives[job_id].proposed is None)
+    }
+    if not late:
+        return
+    whole = {job_id: _Life() for job_id in late}  # their entries are before the known one, or nowhere
+    for logged in entries_after(path, None):
+        if isinstance(logged.event, JobEvent) and logged.event.job in late:
+            whole[logged.event.job].take(logged)
+    for job_id, life in sorted(whole.items()):
+        if job_id in received and life.proposed is None:
+            raise cut(path, f"knows the job {job_id.hex()[:12]}")
+        if job_id in ended and life.ended is None:
             raise cut(path, f"knows the end of job {job_id.hex()[:12]}")
-    late = {job_id for job_id in store.received_after(since) if job_id not in lives or lives[job_id].proposed is None}
-    if late:  # their entries are before the known one, or nowhere
-        late -= {logged.event.job for logged in entries_after(path, None) if isinstance(logged.event, Proposed)}
-    for job_id in sorted(late):
-        raise cut(path, f"knows the job {job_id.hex()[:12]}")
 
 
 def _about(path: Path) -> tuple[bool, LogFollows | None, bool]:
