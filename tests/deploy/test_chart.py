@@ -186,6 +186,21 @@ def test_metrics_are_read_by_whom_they_are_opened_to_and_found_by_annotations(pa
     assert {*annotations_of(none)} == {"checksum/files"}
 
 
+@pytest.mark.parametrize("part", ["node", "relay"])
+def test_an_operator_of_prometheus_is_told_where_it_is_wanted(part: str) -> None:
+    assert "PodMonitor" not in render("--values", at(part))
+    asked = ("--set", f"{part}.podMonitor.enabled=true", "--set", f"{part}.podMonitor.labels.release=prometheus")
+    found = manifests("--values", at(part), *asked)
+    monitor = one(found, "PodMonitor")
+    assert monitor["metadata"]["labels"]["release"] == "prometheus"
+    labels = one(found, "StatefulSet", "Deployment")["spec"]["template"]["metadata"]["labels"]
+    assert monitor["spec"]["selector"]["matchLabels"].items() <= labels.items()
+    (endpoint,) = monitor["spec"]["podMetricsEndpoints"]
+    (container,) = pod(found)["containers"]
+    assert endpoint["port"] in {port["name"] for port in container["ports"]}
+    assert "PodMonitor" not in render("--values", at(part), *asked, "--set", f"{part}.metricsPort=0")
+
+
 def test_a_job_begins_once_or_by_the_clock() -> None:
     found = manifests("--values", at("coordinator"))
     assert one(found, "CronJob")["spec"]["concurrencyPolicy"] == "Forbid"

@@ -152,3 +152,25 @@ resources:
 {{- toYaml . }}
 {{- end }}
 {{- end }}
+
+{{/* Has an operator of Prometheus read the metrics, where it is asked to. */}}
+{{- define "comine.podmonitor" }}
+{{- if and .values.metricsPort .values.podMonitor.enabled }}
+---
+apiVersion: monitoring.coreos.com/v1
+kind: PodMonitor
+metadata:
+  name: {{ include "comine.name" . }}
+  labels:
+    {{- include "comine.labels" . | nindent 4 }}
+    {{- with .values.podMonitor.labels }}
+    {{- toYaml . | nindent 4 }}
+    {{- end }}
+spec:
+  selector:
+    matchLabels: {{- include "comine.selector" . | nindent 6 }}
+  podMetricsEndpoints:
+    - port: metrics
+      interval: {{ .values.podMonitor.interval }}
+{{- end }}
+{{- end }}
