@@ -2,7 +2,6 @@
 // Lines over time, each level from one moment to the next: `data.lines` has for each its name, its colour, its unit, points
 // of a time in Unix seconds and a number, and the limit where there is one.
 
-const narrow = () => window.innerWidth < 700;
 const moments = new Intl.DateTimeFormat("en", { dateStyle: "medium", timeStyle: "short", timeZone: "UTC" });
 const steps = (points) => points.slice(1).flatMap((next, before) => {
   const from = points[before], corner = [next[0], from[1]];

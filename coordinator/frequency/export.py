@@ -5,11 +5,11 @@ from __future__ import annotations
 from contextlib import aclosing
 from pathlib import Path
 
-from coordinator.frequency.estimates import Asked
 from coordinator.frequency.files import save_export
-from coordinator.frequency.page import report
 from coordinator.frequency.reading import read
 from coordinator.frequency.service import FrequencyNode
+from jobs.collections.estimates import Asked
+from jobs.collections.page import report
 from link.errors import ConfigurationError
 from protos.v1.frequency_pb2 import Collection, FrequencyRequest
 

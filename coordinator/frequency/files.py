@@ -7,8 +7,8 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import IO, Final
 
-from coordinator.frequency.page import report
-from coordinator.frequency.reading import Reading, as_data
+from jobs.collections.page import report
+from jobs.collections.reading import Reading, as_data
 from jobs.documents.written_json import write_json
 from jobs.results.destination import MANIFEST
 from jobs.results.folder import write_whole

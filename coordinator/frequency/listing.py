@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from coordinator.frequency.reading import collection_as_data, refused, spends
 from coordinator.frequency.service import FrequencyNode
+from jobs.collections.reading import collection_as_data, refused, spends
 from jobs.collections.spec import CollectionSpec
 from link.errors import ComineError, PolicyDenied
 from link.pki.identity import Identity

@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from client.connection import Connection
 from client.fleet import Fleet
 from coordinator.demo.local_process import peak_bytes, process_at
-from coordinator.frequency.estimates import COUNTS, Estimates, mechanism_of_round
 from coordinator.frequency.service import FrequencyNode, check_open
+from jobs.collections.estimates import COUNTS, Estimates, mechanism_of_round
 from ldp.domain import Domain
 from ldp.frequency_oracle import FrequencyOracle
 from link.errors import ConfigurationError, UsageError

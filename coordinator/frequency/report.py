@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import norm
 
-from coordinator.frequency.estimates import parameters_of
 from coordinator.frequency.simulation import Errors, Outcome, Simulation
+from jobs.collections.estimates import parameters_of
 from jobs.report import text
 from jobs.report.page import page
 from link.version import software_version

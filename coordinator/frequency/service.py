@@ -9,8 +9,8 @@ from contextlib import aclosing, asynccontextmanager
 from itertools import chain
 from typing import Any, Final, NamedTuple, TypeVar
 
-from coordinator.frequency.estimates import Estimates, Pieces
 from coordinator.node_client import ANSWER_S, REACH_S, NodeClient
+from jobs.collections.estimates import Estimates, Pieces
 from jobs.collections.spec import CollectionSpec, digest_of
 from ldp.domain import Domain
 from link.chunks import CHUNK_BYTES

@@ -9,9 +9,9 @@ from contextlib import aclosing
 from datetime import UTC, datetime
 from typing import Any, Final, NamedTuple
 
-from coordinator.frequency.estimates import MEAN, Asked, Estimates, Row, largest_first, rows
-from coordinator.frequency.reading import refused, round_as_data
 from coordinator.frequency.service import FrequencyNode
+from jobs.collections.estimates import MEAN, Asked, Estimates, Row, largest_first, rows
+from jobs.collections.reading import refused, round_as_data
 from jobs.report.text import visible
 from ldp.domain import Domain
 from link.transports.grpc_errors import ConnectionBroken

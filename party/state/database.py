@@ -16,6 +16,7 @@ from link.files import locks, private_file
 from link.files.sqlite_cells import check_cells
 
 KEEP: Final = "keep [party] state_dir as it is, since limits count what is in it"  # for all who might change it
+_IDENTITY: Final = ("application_id", "user_version")
 
 
 def bring_back(path: Path) -> str:
@@ -240,6 +241,35 @@ class Kind:
                 os.close(lock)
             raise
 
+    def look(self, path: Path) -> Held:
+        """Opens a database of this version to be read alone, whether or not its node runs; nothing of it is changed.
+
+        Raises:
+            ConfigurationError: The file is no such database, damaged, or of another version.
+            ResourceError: It is not there, or cannot be read.
+        """
+        with self.translated(path):
+            uri = f"{path.absolute().as_uri()}?mode=ro"
+            connection = sqlite3.connect(
+                uri, uri=True, timeout=self.busy_s, isolation_level=None, check_same_thread=False
+            )
+            try:
+                found = tuple(connection.execute(f"PRAGMA {name}").fetchone()[0] for name in _IDENTITY)
+                if found != (self.application, self.latest):
+                    raise ConfigurationError(
+                        f"{path} is not the {self.name} database of this version of comine; restart the node with this "
+                        "version, which brings it up to date"
+                    )
+            except BaseException:
+                connection.close()
+                raise
+        return Held(connection)
+
+    @property
+    def latest(self) -> int:
+        """The version that is written."""
+        return self.first + len(self.versions) - 1
+
     def _connected(self, path: Path, node: Path | None) -> sqlite3.Connection:
         with self.translated(path):
             settings = ("synchronous = FULL", *(("secure_delete = ON",) if self.overwrites else ()))
@@ -259,7 +289,7 @@ class Kind:
         (application,) = connection.execute("PRAGMA application_id").fetchone()
         (version,) = connection.execute("PRAGMA user_version").fetchone()
         (tables,) = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
-        latest = self.first + len(self.versions) - 1
+        latest = self.latest
         if (application, version, tables) == (0, 0, 0):
             version = self.first - 1
         elif application != self.application:
@@ -344,6 +374,20 @@ class StateDatabase:
             ResourceError: As `open`.
         """
         return cls._of(path, cls.KIND.open(path, node), *arguments)
+
+    @classmethod
+    def look(cls, path: Path, *arguments: Any) -> Self:
+        """As `open`, to be read alone: beside a running node too, of which nothing is changed.
+
+        Args:
+            path: The file.
+            *arguments: Of the class, behind these two.
+
+        Raises:
+            ConfigurationError: As `open`.
+            ResourceError: It is not there, or cannot be read.
+        """
+        return cls._of(path, cls.KIND.look(path), *arguments)
 
     @classmethod
     def beside(cls, other: StateDatabase, *arguments: Any) -> Self:

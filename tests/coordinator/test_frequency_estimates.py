@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from coordinator.frequency.estimates import Asked, Estimates, Pieces, rows
+from jobs.collections.estimates import Asked, Estimates, Pieces, rows
 from ldp.domain import Domain
 from link.errors import MalformedMessage
 from protos.v1.frequency_pb2 import EstimateHead, EstimatePart, Found

@@ -8,10 +8,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from coordinator.frequency.estimates import Asked, Pieces, rows
-from coordinator.frequency.page import report
-from coordinator.frequency.reading import Reading
 from crypto.primitives.randomness import Randomness
+from jobs.collections.estimates import Asked, Pieces, rows
+from jobs.collections.page import report
+from jobs.collections.reading import Reading
 from jobs.collections.spec import CollectionSpec
 from ldp.aggregator import Aggregator
 from ldp.documents import document

@@ -5,8 +5,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from coordinator.frequency.estimates import Row
 from coordinator.frequency.watch import Change, as_data, bar, line, table, title
+from jobs.collections.estimates import Row
 from protos.v1.frequency_pb2 import Counters
 from tests.coordinator.test_frequency_estimates import head, part, whole
 

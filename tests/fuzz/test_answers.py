@@ -24,7 +24,6 @@ from coordinator.anonymisation.queries import QueryNode
 from coordinator.anonymisation.queries import listing as query_listing
 from coordinator.anonymisation.queries import listing_as_data as queries_as_data
 from coordinator.anonymisation.releases import ReleasingNode, listing, listing_as_data, rules_of
-from coordinator.frequency.reading import collection_as_data
 from coordinator.frequency.service import FrequencyNode
 from coordinator.jobs.client import PartyClient
 from coordinator.jobs.party_calls import ask, follow, introduce
@@ -32,6 +31,7 @@ from coordinator.jobs.planner import plan_job
 from coordinator.jobs.released import assemble
 from coordinator.shuffle.routes import RouteStatus, ShufflerNode
 from jobs import description
+from jobs.collections.reading import collection_as_data
 from jobs.results.release import sign
 from ldp.shuffling.route import route_of
 from ldp.shuffling.statement import read_key

@@ -69,7 +69,7 @@ READ: Final[dict[str, tuple[str, ...]]] = {
         "coordinator.demo.run:_make_room",
         "comine.quickstart.run:_is_earlier",
         "coordinator.frequency.files:_rewrite",
-        "coordinator.frequency.reading:collection_as_data",
+        "jobs.collections.reading:collection_as_data",
         "coordinator.demo.local_process:_listening",
         "coordinator.demo.local_process:peak_bytes",
         "coordinator.demo.loopback:_last_line",
@@ -326,6 +326,7 @@ READ: Final[dict[str, tuple[str, ...]]] = {
     ),
     "state audit key": ("jobs.audit.key:AuditKey.read",),
     "state jobs": (
+        "party.state.database:Kind.look",
         "party.state.database:connect",
         "party.state.journals:Journals._journal",
         "party.policy.inbox:line",

@@ -40,6 +40,7 @@ from link.errors import ComineError
 from link.journal import Known, Step
 from link.pki.authority import Authority
 from party.services.anonymization.releases import Releases
+from party.services.frequency.storage.reading import FrequencyRecords
 from party.services.frequency.storage.store import FrequencyStore
 from party.services.queries.kept import KeptAuditors
 from party.services.queries.log import Bound, QueryLog
@@ -143,6 +144,9 @@ def _use_frequency(folder: Path) -> None:
             store.stop(store.recover(each.name, 0, 0, GRR))
     finally:
         store.close()
+    with contextlib.closing(FrequencyRecords.look(folder / "frequency.db")) as records:
+        for each in records.collections():
+            records.released(each.name)
 
 
 def _make_shuffler(folder: Path) -> None:

@@ -13,9 +13,9 @@ from coordinator.cli.options import HERE, AsJson, FederationFile
 from coordinator.cli.terminal.completion import collection_names, post_processings
 
 if TYPE_CHECKING:
-    from coordinator.frequency.reading import Reading
     from coordinator.frequency.service import Found
     from coordinator.frequency.watch import Change
+    from jobs.collections.reading import Reading
     from jobs.collections.spec import CollectionSpec
     from jobs.federation import Federation
     from link.pki.identity import Identity
@@ -50,8 +50,8 @@ def create(
     import asyncio
 
     from coordinator.cli.terminal.console import note, write, write_json
-    from coordinator.frequency.reading import collection_as_data
     from coordinator.frequency.service import node_of
+    from jobs.collections.reading import collection_as_data
     from jobs.collections.spec import CollectionSpec
 
     spec, labels = CollectionSpec.load(collection_toml)
@@ -128,10 +128,10 @@ def estimate(
     import asyncio
 
     from coordinator.cli.terminal.console import note
-    from coordinator.frequency.estimates import Asked
     from coordinator.frequency.reading import read
     from coordinator.frequency.service import collection_of
     from coordinator.frequency.watch import title
+    from jobs.collections.estimates import Asked
     from protos.v1.frequency_pb2 import FrequencyRequest
 
     asked = Asked(confidence, joint)
@@ -166,10 +166,10 @@ def _present(reading: Reading, *, as_json: bool, rows: bool, top: int) -> None:
     import sys
 
     from coordinator.cli.terminal.console import write_json, write_table
-    from coordinator.frequency.estimates import largest_first
     from coordinator.frequency.files import write_rows
-    from coordinator.frequency.reading import as_data
     from coordinator.frequency.watch import table
+    from jobs.collections.estimates import largest_first
+    from jobs.collections.reading import as_data
 
     if as_json:
         write_json(as_data(reading))
@@ -201,10 +201,10 @@ def watch(
     from contextlib import aclosing
 
     from coordinator.cli.terminal.console import note
-    from coordinator.frequency.estimates import Asked
     from coordinator.frequency.service import collection_of
     from coordinator.frequency.watch import changes
     from coordinator.interrupt import run_interruptibly
+    from jobs.collections.estimates import Asked
     from link.errors import JobCancelled
     from protos.v1.frequency_pb2 import FrequencyRequest
 
@@ -338,8 +338,8 @@ def _changed(
     import asyncio
 
     from coordinator.cli.terminal.console import write_json
-    from coordinator.frequency.reading import collection_as_data
     from coordinator.frequency.service import collection_of
+    from jobs.collections.reading import collection_as_data
 
     known, identity = _member(federation)
 

@@ -7,6 +7,7 @@ document.getElementById("data").remove();
 document.documentElement.classList.add("scripted");
 for (const part of document.querySelectorAll(".live")) part.hidden = false;
 
+const narrow = () => window.innerWidth < 700;
 const numbers = new Intl.NumberFormat("en");
 const formatCount = (count) => numbers.format(count);
 const formatPercent = (share) => `${(100 * share).toPrecision(3)} %`;

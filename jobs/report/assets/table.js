@@ -1,8 +1,5 @@
 // Tables that sort and filter, for so many rows as the page holds: only those in view are drawn.
 
-const WIDE = 700;
-const narrow = () => window.innerWidth < WIDE;
-
 /** A column of what `content` makes of each row, sorted by the order of the result's files. */
 function listColumn(title, content, grow) {
   return {

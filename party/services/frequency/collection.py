@@ -14,11 +14,13 @@ from jobs.collections.spec import CollectionSpec, digest_of
 from jobs.collections.tables import AccessSection
 from ldp.aggregator import Aggregator
 from ldp.documents import document, mechanism_of
+from ldp.domain import Domain
 from ldp.mechanism import Mechanism
 from link.errors import ConfigurationError, InputDataError
 from party.services.frequency.intake import Intake
 from party.services.frequency.policy import memory_of
 from party.services.frequency.schedule import Plan, schedule_of
+from party.services.frequency.storage.reading import FrequencyRecords
 from party.services.frequency.storage.records import Counters, StoredCollection, StoredRound
 from party.services.frequency.storage.store import FrequencyStore
 from party.services.frequency.workers import Workers
@@ -92,6 +94,26 @@ class Snapshot:
 
 class UnreadableRound(ConfigurationError):
     """A round that has ended is of another version of comine."""
+
+
+def ended_snapshot(records: FrequencyRecords, name: str, number: int, domain: Domain | None) -> Snapshot | None:
+    """The reports of a round of a collection that has ended, from the disk; None where there is none.
+
+    Raises:
+        UnreadableRound: It is of another version of comine.
+    """
+    stored = records.round(name, number)
+    if stored is None or stored.ended is None:
+        return None
+    try:
+        mechanism = mechanism_of(stored.mechanism, domain)
+        aggregator = Aggregator.from_bytes(stored.tally, mechanism) if stored.tally else Aggregator(mechanism)
+    except InputDataError:
+        raise UnreadableRound(
+            f"round {number} of the collection '{name}' is of another version of comine, which read its reports "
+            "otherwise; only that version can read it, and rounds of this version are not affected"
+        ) from None
+    return Snapshot(stored, mechanism, aggregator, stored.counters, stored.ended)
 
 
 class Changes:
@@ -257,22 +279,8 @@ class Collection:
         """
         if number >= self.next_number:  # however large it is
             return None
-        ended = await self._workers.disk(self._ended_snapshot, number)
+        ended = await self._workers.disk(ended_snapshot, self._store, self.name, number, self.domain)
         return None if self.deleted else ended  # then it may be of another collection of that name
-
-    def _ended_snapshot(self, number: int) -> Snapshot | None:
-        stored = self._store.round(self.name, number)
-        if stored is None or stored.ended is None:
-            return None
-        try:
-            mechanism = mechanism_of(stored.mechanism, self.domain)
-            aggregator = Aggregator.from_bytes(stored.tally, mechanism) if stored.tally else Aggregator(mechanism)
-        except InputDataError:
-            raise UnreadableRound(
-                f"round {number} of the collection '{self.name}' is of another version of comine, which read its "
-                "reports otherwise; only that version can read it, and rounds of this version are not affected"
-            ) from None
-        return Snapshot(stored, mechanism, aggregator, stored.counters, stored.ended)
 
     async def _advance(self) -> None:
         now = self._now()

@@ -9,6 +9,7 @@ from typing import Any, Final, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from jobs.collections.spec import CollectionSpec
 from ldp.domain import Domain
 from ldp.estimate import Estimate
 from ldp.frequency_oracle import FrequencyOracle
@@ -19,7 +20,8 @@ from ldp.mechanism import Mechanism
 from ldp.numeric.mean import MeanEstimate, NumericMechanism
 from ldp.rappor.mechanism import BloomCounts
 from link.errors import ConfigurationError
-from party.services.frequency.collection import Collection, Snapshot
+from party.services.frequency.collection import Snapshot
+from party.services.frequency.policy import FrequencySection
 from party.services.frequency.schedule import release_of
 
 Floats = NDArray[np.float64]
@@ -91,13 +93,19 @@ class Answer:
             )
 
 
-def answer(snapshot: Snapshot, question: Question, collection: Collection) -> Answer:
+def is_shown(snapshot: Snapshot, policy: FrequencySection) -> bool:
+    """Whether there are reports to estimate from, as many as the policy asks for; what was released stays so."""
+    return bool(snapshot.stored.result) or len(snapshot.aggregator) >= max(1, policy.min_reports)
+
+
+def answer(snapshot: Snapshot, question: Question, spec: CollectionSpec, domain: Domain | None) -> Answer:
     """The estimates from the reports of a round.
 
     Args:
         snapshot: The reports.
         question: What is asked.
-        collection: Whose round it is.
+        spec: What the collection was created as.
+        domain: Its values; None where they are not known.
 
     Raises:
         ConfigurationError: There is no report, or the question does not fit the mechanism.
@@ -110,11 +118,11 @@ def answer(snapshot: Snapshot, question: Question, collection: Collection) -> An
     estimate = snapshot.aggregator.estimate()
     if isinstance(mechanism, PrefixHashing):
         _check_raw(question, mechanism)
-        most = question.most or collection.spec.collection.k
+        most = question.most or spec.collection.k
         assert most is not None
         return _found(_prefixes(mechanism, estimate, min(most, MAX_FOUND)))
     if isinstance(estimate, BloomCounts):
-        return _decoded(estimate, question, collection.domain)
+        return _decoded(estimate, question, domain)
     if isinstance(estimate, Estimate):
         return _counted(estimate, mechanism, question, fresh=True)
     _check_raw(question, mechanism)

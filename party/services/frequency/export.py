@@ -9,6 +9,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from jobs.collections.estimates import FOUND, MEAN, Asked, intervals
 from link.files.spreadsheet import write_rows
 from party.services.frequency.collection import Collection, Snapshot
 from party.services.frequency.estimates import Answer
@@ -21,9 +22,6 @@ COLUMNS: Final = (
     *("round", "purpose", "opens", "closes", "final", "reports"),
     *("value", "estimate", "variance", "low", "high"),
 )
-CONFIDENCE_REACH: Final = 1.959963984540054  # of the normal distribution, for 95 % each
-
-MEAN: Final = "mean"  # the value of the one row that a mean has
 
 
 def state_file(number: int) -> str:
@@ -76,20 +74,17 @@ def lines(snapshot: Snapshot, answer: Answer, labels: tuple[str, ...] | None) ->
 
 
 def _rows(piece: Answer, first: int, n: int, labels: tuple[str, ...] | None) -> Iterator[tuple[Any, ...]]:
-    if piece.kind == "found":
+    if piece.kind == FOUND:
         values = [value for value, _, _ in piece.found]
         counts = np.array([frequency for _, frequency, _ in piece.found]) * n
         variances = (np.array([deviation for _, _, deviation in piece.found]) * n) ** 2
-    elif piece.kind == "mean":
+    elif piece.kind == MEAN:
         values, counts, variances = [MEAN], piece.counts, piece.variances
     else:
         numbers = range(first, first + len(piece))
         values = list(map(str, numbers)) if labels is None else list(labels[first : first + len(piece)])
         counts, variances = piece.counts, piece.variances
-    reach = CONFIDENCE_REACH * np.sqrt(variances)
-    low, high = counts - reach, counts + reach
-    if piece.kind != "mean":
-        low, high = np.clip(low, 0, n), np.clip(high, 0, n)
+    low, high = intervals(counts, Asked().reach(1) * np.sqrt(variances), None if piece.kind == MEAN else n)
     return zip(values, *(column.tolist() for column in (counts, variances, low, high)), strict=True)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from link.chunks import CHUNK_BYTES
 from link.errors import ConfigurationError, LimitExceeded
@@ -30,6 +30,42 @@ def round_of(stored: StoredRound, fingerprint: bytes) -> pb.Round:
 def counters_of(counters: Counters) -> pb.Counters:
     """What became of reports."""
     return pb.Counters(**{name: getattr(counters, name) for name in COUNTERS})
+
+
+def collection_of(
+    stored: StoredCollection,
+    rounds: Iterable[pb.Round],
+    *,
+    closed: bool,
+    ended: int,
+    domain_digest: bytes,
+    me: str,
+    now: float,
+) -> pb.Collection:
+    """A collection as it stands, without its counters.
+
+    Args:
+        stored: As it is on disk.
+        rounds: Those that take reports.
+        closed: Whether no report is taken any more.
+        ended: How many rounds have ended.
+        domain_digest: Of its labels.
+        me: This party.
+        now: Unix seconds.
+    """
+    return pb.Collection(
+        name=stored.name,
+        id=stored.id,
+        spec=stored.spec,
+        state=pb.CLOSED if closed else pb.OPEN,
+        creator=stored.creator,
+        created=stored.created,
+        rounds=rounds,
+        rounds_ended=ended,
+        domain_digest=domain_digest,
+        node=me,
+        now=now,
+    )
 
 
 def left_out_of(stored: StoredCollection, me: str) -> pb.Collection:

@@ -24,9 +24,17 @@ from party.node.limits import Held, MemoryLimit, MemoryLimits, Queue, Streams
 from party.services.frequency.access import check_closer, check_submitter, may_read
 from party.services.frequency.collection import Collection, Snapshot
 from party.services.frequency.collections import Collections, no_collection
-from party.services.frequency.estimates import Answer, Question, answer
+from party.services.frequency.estimates import Answer, Question, answer, is_shown
 from party.services.frequency.export import COLLECTION_FILE, ESTIMATES_FILE, collection_json, header, lines, state_file
-from party.services.frequency.messages import counters_of, cut, left_out_of, parts_of, question_of, round_of
+from party.services.frequency.messages import (
+    collection_of,
+    counters_of,
+    cut,
+    left_out_of,
+    parts_of,
+    question_of,
+    round_of,
+)
 from party.services.frequency.policy import FrequencySection
 from party.services.frequency.readers import Reader
 from party.services.frequency.storage.store import FILE, FrequencyStore
@@ -202,7 +210,7 @@ class FrequencyService(FrequencyEstimationServicer):
                     if snapshot.final:
                         final = max(final, snapshot.stored.number)
                     seen = (snapshot.stored.number, len(snapshot.aggregator), snapshot.final)
-                    if seen == sent or not self._is_shown(snapshot):
+                    if seen == sent or not is_shown(snapshot, self.running.policy):
                         continue
                     async with self._room_for(reader, question):
                         found = await self.answer(collection, snapshot, question)
@@ -233,7 +241,7 @@ class FrequencyService(FrequencyEstimationServicer):
         shown = []
         labels = None if collection.domain is None else collection.domain.labels
         async for snapshot in reader.rounds():
-            if not self._is_shown(snapshot):
+            if not is_shown(snapshot, self.running.policy):
                 continue
             shown.append(snapshot)
             async with self._room_for(reader, Question()):
@@ -372,14 +380,9 @@ class FrequencyService(FrequencyEstimationServicer):
         values = len(question.candidates) + (0 if domain is None else domain.size)
         return self._answers.some(reader.name, VALUE_BYTES * values)
 
-    def _is_shown(self, snapshot: Snapshot) -> bool:
-        """Whether there are reports to estimate from, as many as the policy asks for; what was released stays so."""
-        n = len(snapshot.aggregator)
-        return bool(snapshot.stored.result) or n >= max(1, self.running.policy.min_reports)
-
     async def answer(self, collection: Collection, snapshot: Snapshot, question: Question) -> Answer:
         """What a reader is told of a snapshot, where so much has come that it may be told."""
-        if len(snapshot.aggregator) and not self._is_shown(snapshot):
+        if len(snapshot.aggregator) and not is_shown(snapshot, self.running.policy):
             raise PolicyDenied(
                 f"the policy of {self._me} shows estimates of {self.running.policy.min_reports:,} reports or more "
                 f"(rule min_reports), and round {snapshot.stored.number} of '{collection.name}' has fewer",
@@ -387,7 +390,7 @@ class FrequencyService(FrequencyEstimationServicer):
             )
         workers = self.running.workers
         run = workers.quick if question.is_quick(snapshot.mechanism) else workers.slow
-        return await run(answer, snapshot, question, collection)
+        return await run(answer, snapshot, question, collection.spec, collection.domain)
 
     async def _read(self, reader: Reader, snapshot: Snapshot) -> None:
         """Writes down that estimates are read, but not those of a collection that was deleted meanwhile.
@@ -401,25 +404,22 @@ class FrequencyService(FrequencyEstimationServicer):
 
     async def _described(self, collection: Collection, reader: Reader | None) -> pb.Collection:
         """What a reader sees of a collection, or where there is None, a client that may report to it."""
-        stored = collection.stored
-        described = pb.Collection(
-            name=stored.name,
-            id=stored.id,
-            spec=collection.public_spec if reader is None else stored.spec,
-            state=pb.CLOSED if collection.closed else pb.OPEN,
-            creator=stored.creator,
-            created=stored.created,
-            rounds=[
+        described = collection_of(
+            collection.stored,
+            [
                 round_of(each.stored, each.mechanism.fingerprint)
                 for _, each in sorted(collection.open.items())
                 if not each.is_ending
             ],
-            rounds_ended=collection.ended,
+            closed=collection.closed,
+            ended=collection.ended,
             domain_digest=collection.domain_digest,
-            node=self._me,
+            me=self._me,
             now=self.now(),
         )
-        if reader is not None:
+        if reader is None:
+            described.spec = collection.public_spec
+        else:
             described.counters.CopyFrom(counters_of(await reader.counters()))
         return described
 

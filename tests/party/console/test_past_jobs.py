@@ -5,21 +5,18 @@ from __future__ import annotations
 import json
 from contextlib import closing
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from comine.command import run
 from console.lists import PART
-from console.pages import templates
-from console.roles import Person
-from console.site import Page, Shown, Visit
-from party.console import jobs, results, site
+from party.console import jobs, results
 from party.state.node_database import FILE
 from party.state.store import Record, Store
 from protos.v1 import control_pb2 as control
 from protos.v1.control_pb2 import CANCELLED, DENIED, EXPIRED, FAILED, SUCCEEDED, JobState
 from tests.errors import fails
+from tests.party.console.content import content
 from tests.party.files import write_federation
 from tests.party.nodes import weekly
 
@@ -53,18 +50,6 @@ def north(tmp_path: Path) -> Path:
                 )
             )
     return tmp_path / "north.toml"
-
-
-def content(pages: tuple[Page, ...], path: str, query: dict[str, str], **params: str) -> Any:
-    """What a page is made of, after it has been made."""
-    (page,) = [each for each in pages if each.path == path]
-    answer = page.answer(Visit(Person("vera", "viewer"), params, query, {}))
-    assert isinstance(answer, Shown)
-    shared = {"site": "north", "pages": [], "person": Person("vera", "viewer"), "path": ""}
-    folder = Path(site.__file__).parent / "templates"
-    text = templates([folder]).get_template(answer.template).render({**shared, **answer.content})
-    assert "<b>" not in text
-    return answer.content
 
 
 def test_they_are_those_of_the_command_a_part_at_a_time(north: Path, capsys: pytest.CaptureFixture[str]) -> None:

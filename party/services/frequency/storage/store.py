@@ -10,10 +10,8 @@ import math
 import sqlite3
 import threading
 from collections.abc import Callable
-from contextlib import AbstractContextManager
-from dataclasses import replace
 from pathlib import Path
-from typing import Any, Concatenate, Final, ParamSpec, TypeVar
+from typing import Any, Final, ParamSpec, TypeVar
 from weakref import WeakValueDictionary
 
 import numpy as np
@@ -29,22 +27,21 @@ from party.services.frequency.storage import segments
 from party.services.frequency.storage.commits import OpenRound
 from party.services.frequency.storage.folding import Folder, Folding
 from party.services.frequency.storage.participants import Claim, Participants
+from party.services.frequency.storage.reading import COLLECTION, ROUND, FrequencyRecords
 from party.services.frequency.storage.records import COUNTERS, Counters, StoredCollection, StoredRound
-from party.services.frequency.storage.refusals import WHOLE, Refusals
+from party.services.frequency.storage.refusals import WHOLE
 from party.services.frequency.storage.schema import KIND
 from party.services.frequency.storage.tags import KEY_BYTES
 from party.services.frequency.storage.writer import Writer
-from party.state.database import Held, StateDatabase, connect
+from party.state.database import Held, connect
 
 FILE: Final = "frequency.db"
-_COLLECTION: Final = "name, id, spec, labels, creator, created, closed, state"
-_ROUND: Final = "number, period, step, opens, closes, mechanism, purpose, share, ended"
 
 P = ParamSpec("P")
 T = TypeVar("T")
 
 
-class FrequencyStore(StateDatabase):
+class FrequencyStore(FrequencyRecords):
     """All collections of one node. Calls may be made from any thread; those that write wait for the disk.
 
     Args:
@@ -57,14 +54,11 @@ class FrequencyStore(StateDatabase):
         folder: Folds reports into tallies.
     """
 
-    KIND = KIND
-
     def __init__(self, path: Path, opened: Held, most_bytes: float = math.inf) -> None:
-        super().__init__(path, opened)
+        with KIND.translated(path):
+            reading = connect(path, KIND.busy_s, "query_only = ON")  # through which nothing can be written
+        super().__init__(path, opened, reading)
         self.most_bytes = most_bytes
-        with self._translated():
-            self._reading = connect(path, KIND.busy_s, "query_only = ON")  # through which nothing can be written
-            self._refusals = Refusals(self._reading)
         self.writer = Writer(opened.connection, self._translated, self._refusals)
         self.folder = Folder()
         self._periods: WeakValueDictionary[int, Participants] = WeakValueDictionary()
@@ -93,14 +87,10 @@ class FrequencyStore(StateDatabase):
                 raise ConfigurationError(
                     f"there is a collection '{collection.name}' already; take another name, or go on with that one"
                 )
-            values = [getattr(collection, name) for name in _COLLECTION.split(", ")]
-            connection.execute(f"INSERT INTO collections ({_COLLECTION}) VALUES (?, ?, ?, ?, ?, ?, ?, ?)", values)  # noqa: S608
+            values = [getattr(collection, name) for name in COLLECTION.split(", ")]
+            connection.execute(f"INSERT INTO collections ({COLLECTION}) VALUES (?, ?, ?, ?, ?, ?, ?, ?)", values)  # noqa: S608
 
         self.writer.do(write)
-
-    def collections(self) -> list[StoredCollection]:
-        """All collections, in the order of their creation."""
-        return [StoredCollection(*row) for row in self._select(f"SELECT {_COLLECTION} FROM collections ORDER BY row")]  # noqa: S608
 
     def knows(self, name: str, number: int, reports: int) -> bool | None:
         """Whether all is there that the log has of a collection; None where there is nothing of it.
@@ -153,17 +143,6 @@ class FrequencyStore(StateDatabase):
         self._refusals.forget(collection)
         self.writer.empty_log()
 
-    def counters(self, name: str) -> Counters:
-        """What became of all reports to a collection, of forgotten rounds too, as far as it is on disk."""
-        collection = self._collection(name)
-        whole = self._refusals.of((collection, WHOLE))
-        return sum((each.counters for each in self.rounds(name, states=False)), whole)
-
-    def counted(self, name: str) -> int:
-        """How many reports the rounds of a collection that have ended had, forgotten ones among them."""
-        forgotten = self._refusals.of((self._collection(name), WHOLE)).counted
-        return forgotten + sum(each.counters.counted for each in self.rounds(name, states=False) if each.ended)
-
     def refuse(self, name: str, number: int | None, reason: str, n: int) -> None:
         """Counts refused reports; on disk within a second or so.
 
@@ -196,10 +175,10 @@ class FrequencyStore(StateDatabase):
             )
             if had and not has:
                 raise RuntimeError("who took part in this period is forgotten; it cannot go on")
-            values = [getattr(round_, column) for column in _ROUND.split(", ")]
+            values = [getattr(round_, column) for column in ROUND.split(", ")]
             try:
                 connection.execute(
-                    f"INSERT INTO rounds (collection, {_ROUND}, tally, result) VALUES ({', '.join('?' * 12)})",  # noqa: S608
+                    f"INSERT INTO rounds (collection, {ROUND}, tally, result) VALUES ({', '.join('?' * 12)})",  # noqa: S608
                     (collection, *values, round_.tally, round_.result),
                 )
             except sqlite3.IntegrityError:
@@ -266,37 +245,6 @@ class FrequencyStore(StateDatabase):
             self._periods.pop(period, None)
             self.writer.empty_log()
             self._sweep()
-
-    def rounds(self, name: str, *, states: bool = True) -> list[StoredRound]:
-        """All rounds of a collection, the first first.
-
-        Args:
-            name: Of the collection.
-            states: Whether with their tallies and results, which may be long.
-        """
-        collection = self._collection(name)
-        return self._rounds("rounds.collection = ?", collection, states=states)
-
-    def round(self, name: str, number: int) -> StoredRound | None:
-        """One round, if there is one of this number."""
-        found = self._rounds("rounds.collection = ? AND rounds.number = ?", self._collection(name), number)
-        return found[0] if found else None
-
-    def latest_round(self, name: str, *, after: int, released: bool) -> int | None:
-        """The last ended round with something to show; None where there is none.
-
-        Args:
-            name: Of the collection.
-            after: Only rounds of higher numbers are looked for.
-            released: Whether what was made of the reports counts, or else the reports.
-        """
-        condition = "length(result) > 0" if released else "counted > 0"
-        found = self._select(
-            f"SELECT number FROM rounds WHERE collection = ? AND number > ? AND ended IS NOT NULL AND {condition} "  # noqa: S608
-            "ORDER BY number DESC LIMIT 1",
-            *(self._collection(name), after),
-        )
-        return int(found[0][0]) if found else None
 
     def forget_rounds(self, name: str, before: float) -> None:
         """Forgets the rounds that ended before a time; only how many reports they had is still known."""
@@ -416,13 +364,6 @@ class FrequencyStore(StateDatabase):
         self.writer.later(write, lambda done: self._sweep() if done and found else None)
 
     # -- SQLite ------------------------------------------------------------------------------------------------------
-    def _collection(self, name: str) -> int:
-        """A collection's row."""
-        found = self._select("SELECT row FROM collections WHERE name = ?", name)
-        if not found:
-            raise ConfigurationError(f"there is no collection '{name}' on this node; see `comine frequency list`")
-        return int(found[0][0])
-
     def _round(self, name: str, number: int) -> tuple[int, int, int]:
         """The rows of an open round, of its period and of its collection."""
         found = self._select(
@@ -436,27 +377,3 @@ class FrequencyStore(StateDatabase):
             raise ConfigurationError(f"the collection '{name}' has no open round {number}")
         row, period, collection = found[0]
         return row, period, collection
-
-    def _rounds(self, where: str, *values: Any, states: bool = True) -> list[StoredRound]:
-        # The tally of an open round is of no use without its segments; it is for `recover` alone.
-        state = "CASE WHEN ended IS NULL THEN x'' ELSE tally END, result" if states else "x'', x''"
-        rows = self._select(
-            f"SELECT {_ROUND}, {state}, rounds.collection, counted + "  # noqa: S608  # the names are this module's own
-            "(SELECT coalesce(sum(size), 0) FROM segments WHERE segments.round = rounds.row) "
-            f"FROM rounds WHERE {where} ORDER BY number",
-            *values,
-        )
-        return [
-            replace(StoredRound(*row), counters=self._refusals.of((collection, row[0])) + Counters(counted=counted))
-            for *row, collection, counted in rows
-        ]
-
-    def _select(self, statement: str, *values: Any) -> list[Any]:
-        return self._read(lambda connection: connection.execute(statement, values).fetchall())
-
-    def _read(self, what: Callable[Concatenate[sqlite3.Connection, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
-        with self._lock, self._translated():
-            return what(self._reading, *args, **kwargs)
-
-    def _translated(self) -> AbstractContextManager[None]:
-        return KIND.translated(self._path)

@@ -12,7 +12,7 @@ from scipy.stats import chi2
 
 from client.connection import Connection
 from client.fleet import Fleet
-from coordinator.frequency.estimates import Asked, Estimates, rows
+from jobs.collections.estimates import Asked, Estimates, rows
 from ldp.domain import Domain
 from link.errors import ComineError
 from party.services.frequency.storage import folding

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from coordinator.frequency import watch as frequency_watch
-from coordinator.frequency.estimates import Estimates
+from jobs.collections.estimates import Estimates
 from link.transports.grpc_errors import ConnectionBroken
 from protos.v1.frequency_pb2 import EstimateHead, FrequencyRequest, Round
 

@@ -177,12 +177,22 @@ def rows(estimates: Estimates, domain: Domain | None, asked: Asked) -> Iterator[
     else:
         values = [MEAN] if kind == MEAN else _named(estimates, domain)
         counts, deviations = estimates.counts, np.sqrt(estimates.variances)
-    width = asked.reach(domain.size if kind == COUNTS and domain is not None else 1) * deviations
-    low, high = counts - width, counts + width
-    if kind != MEAN:
-        low, high = np.clip(low, 0, n), np.clip(high, 0, n)
+    reach = asked.reach(domain.size if kind == COUNTS and domain is not None else 1)
+    low, high = intervals(counts, reach * deviations, None if kind == MEAN else n)
     columns = (counts.tolist(), np.square(deviations).tolist(), low.tolist(), high.tolist())
     return (Row(*each) for each in zip(values, *columns, strict=True))
+
+
+def intervals(estimates: Floats, widths: Floats, most: int | None) -> tuple[Floats, Floats]:
+    """The ends of intervals around estimates.
+
+    Args:
+        estimates: Shape (k,).
+        widths: Shape (k,): half of each interval.
+        most: What a count cannot exceed; None for means, which have no bounds.
+    """
+    low, high = estimates - widths, estimates + widths
+    return (low, high) if most is None else (np.clip(low, 0, most), np.clip(high, 0, most))
 
 
 def _named(estimates: Estimates, domain: Domain | None) -> list[str]:

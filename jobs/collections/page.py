@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any, Final, NamedTuple
 
-from coordinator.frequency.estimates import FOUND, MEAN, Estimates, Row, largest_first, parameters_of, rows
-from coordinator.frequency.reading import REASONS, Reading, decides_only, refused, spends
+from jobs.collections.estimates import FOUND, MEAN, Estimates, Row, largest_first, parameters_of, rows
+from jobs.collections.reading import REASONS, Reading, decides_only, refused, spends
 from jobs.report import text
 from jobs.report.page import page
 from ldp.streams.sampled import Sampled
@@ -21,7 +21,7 @@ MOST_ROWS: Final = 20_000  # of values, in the page; all are in the file
 TOP: Final = 20  # values in the first picture
 FOLLOWED: Final = 6  # values whose course is drawn
 
-_SCRIPTS: Final = ("table", "theme", "estimates", "collection")
+_SCRIPTS: Final = ("table", "theme", "estimates", "rounds", "collection")
 _IN_TEXT: Final = 4  # courses that a table without scripts has room for
 _REASONS: Final = {
     "duplicate": (
@@ -52,10 +52,20 @@ def report(reading: Reading, *, written: datetime | None = None) -> str:
         reading: What it shows.
         written: The time that it names as its own; now, if None.
     """
-    shown = largest_first(reading.rows, MOST_ROWS)
+    return page("collection.html.j2", *told(reading, written or datetime.now(UTC)), _SCRIPTS)
+
+
+def told(reading: Reading, written: datetime, most: int = MOST_ROWS) -> tuple[dict[str, Any], dict[str, Any]]:
+    """What a page says of estimates, and what its scripts draw.
+
+    Args:
+        reading: The estimates.
+        written: The time that the page names as its own.
+        most: Values at most that the scripts get.
+    """
+    shown = largest_first(reading.rows, most)
     courses = _courses(reading, [row.value for row in shown[:FOLLOWED]])
-    content = _content(reading, shown, courses, written or datetime.now(UTC))
-    return page("collection.html.j2", content, _data(reading, shown, courses), _SCRIPTS)
+    return _content(reading, shown, courses, written), _data(reading, shown, courses)
 
 
 def _content(reading: Reading, shown: Sequence[Row], courses: list[_Course], written: datetime) -> dict[str, Any]:
