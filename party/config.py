@@ -6,12 +6,12 @@ from pathlib import Path
 from typing import Annotated, Any, Final, Literal
 from urllib.parse import urlsplit
 
-from pydantic import BeforeValidator, Field, field_validator, model_validator
+from pydantic import BeforeValidator, Field, model_validator
 
 from console.settings import ConsoleSection
 from crypto.protocols.alignment.list_limits import LEAST_LIST_MEMORY, LIST_MEMORY
 from jobs.data import DataKind
-from jobs.federation import Credentials, Federation, Name, check_address
+from jobs.federation import Credentials, Federation
 from jobs.kinds.packages import TASKS
 from jobs.metrics_section import MetricsSection
 from jobs.spec.toml import TomlTable, read_toml, validate
@@ -26,6 +26,7 @@ from mining.joint.hybrid.spool_limits import LEAST_REPORT_MEMORY, REPORT_MEMORY
 from mining.partitioned.encoding.expected import MEMORY_SHARE
 from mining.public_sizes import NOTHING, PublicSizes
 from party.data.hidden_rules import HidingSection
+from party.node_file import NodeSection
 from party.policy.privacy_budget import DatasetBudget
 from party.policy.publish import PublishSection
 from party.policy.rules import PolicySection, Rules
@@ -54,15 +55,10 @@ def _id_columns(value: object) -> object:
     return tuple(names)
 
 
-class PartySection(TomlTable):
+class PartySection(NodeSection):
     """The `[party]` table.
 
     Attributes:
-        name: The party, as in its certificate and in the federation file.
-        listen: HOST:PORT on which the node answers coordinators and peers; without it the node only dials out, to the
-            relay of the federation file.
-        state_dir: Folder for the jobs, the audit log and the results of this party.
-        federation: The federation file, whose parties are the peers that the node may call.
         max_running: Jobs that may run at once.
         memory: Bytes that the jobs which run at once are expected to take together, by what `[dataset.publish]` says;
             others wait for their turn. Nothing limits them, where absent.
@@ -76,10 +72,6 @@ class PartySection(TomlTable):
             exceeds it is not kept, and such an attempt takes these steps anew.
     """
 
-    name: Name
-    listen: str | None = None
-    state_dir: Path
-    federation: Path
     max_running: int = Field(default=4, ge=1, le=64)
     memory: int | None = Field(default=None, ge=LEAST_JOB_MEMORY)
     keep_jobs: Duration = "365d"
@@ -87,11 +79,6 @@ class PartySection(TomlTable):
     report_memory: int = Field(default=REPORT_MEMORY, ge=LEAST_REPORT_MEMORY)
     alignment_memory: int = Field(default=LIST_MEMORY, ge=LEAST_LIST_MEMORY)
     journal_bytes: int = Field(default=JOURNAL_BYTES, ge=0)
-
-    @field_validator("listen")
-    @classmethod
-    def _is_address(cls, listen: str | None) -> str | None:
-        return None if listen is None else check_address(listen)
 
 
 class DatasetSection(TomlTable):

@@ -13,7 +13,7 @@ from jobs.federation import Federation
 from link.errors import ConfigurationError, PeerError, ResourceError
 from link.relay.address import RelayAddress
 from link.transports.grpc_channel import dial
-from party.config import PartyConfig
+from party.node_file import NodeFile
 
 ANSWER_S: Final = 5.0
 RELAY_SERVICE: Final = "comine.relay"  # in the health service: whether the node is connected to its relay
@@ -29,7 +29,7 @@ async def check(path: Path) -> tuple[str, str]:
         IdentityError: The node's own certificate does not hold (any more).
         PeerError: The node does not answer, or is not ready.
     """
-    config = PartyConfig.load(path)
+    config = NodeFile.load(path)
     federation, name = Federation.load(config.party.federation), config.party.name
     address = _own_port(config.party.state_dir) if config.party.listen is None else local_address(config.party.listen)
     relay = RelayAddress.parse(federation.addresses.get(name, ""))

@@ -59,6 +59,7 @@ from mining.data.source_options import PLAIN, SourceOptions
 from mining.joint.blended.mine import unpacked as unpack_named
 from mining.joint.distributed.selection import unpacked as unpack_names
 from party.config import PartyConfig
+from party.node_file import NodeFile
 from party.services.frequency.schedule import packed_result as packed_release
 from party.services.frequency.schedule import read_state as read_schedule
 from party.services.frequency.schedule import release_of
@@ -172,6 +173,7 @@ def _pki(changed: str) -> Callable[[Path], object]:
 
 def _party(path: Path) -> object:
     (path.parent / "federation.toml").write_text(federation_toml([7101, 7102, 7103]))
+    NodeFile.load(path)
     return PartyConfig.load(path)
 
 

@@ -19,7 +19,7 @@ from jobs.spec.job import JobSpec
 from link.pki.trust import Trust
 from protos.v1 import control_pb2 as control
 from tests.jobs.audit.world import WHOLE_JOB
-from tests.party.nodes import DATA, Nodes, crash, hold, refused, running, weekly
+from tests.party.nodes import DATA, Nodes, brief, crash, hold, refused, running
 
 pytestmark = pytest.mark.usefixtures("few_fakes")
 
@@ -62,17 +62,17 @@ def consents(federation: Nodes, job_id: bytes) -> tuple[control.SignedProposal, 
 
 
 def test_everything_that_happens_is_in_the_logs(tmp_path: Path):
-    spec = weekly(recipients=["coordinator"])
+    spec = brief(recipients=["coordinator"])
 
     async def main() -> None:
         async with running(tmp_path, policy='min_support = 0.1\ndatasets = ["baskets"]') as federation:
             job_id, ends = await federation.run(spec)
             assert {end.state for end in ends.values()} == {control.SUCCEEDED}
             result = await write_result(federation, spec, job_id, tmp_path / "result")
-            shared, _ = await federation.run(weekly(recipients=["all"]))
+            shared, _ = await federation.run(brief(recipients=["all"]))
             own = [tmp_path / "state" / party / "results" / shared.hex() for party in DATA]
             assert verified(tmp_path, federation, *own).findings == []
-            greedy = weekly(itemsets={"min_support": "0.01"})
+            greedy = brief(itemsets={"min_support": "0.01"})
             assert (await refused(federation.clients["north"].propose(greedy))).code == "E300"
             release = hold(federation.nodes["south"])
             cancelled = await federation.begin(spec)
@@ -86,7 +86,7 @@ def test_everything_that_happens_is_in_the_logs(tmp_path: Path):
             assert tuple(events[:10]) == WHOLE_JOB
             assert events[19:21] == ["proposed", "refused"]
             assert events.count("ended") == 3
-            hidden, _ = await federation.run(elsewhere := weekly(recipients=["south"]))
+            hidden, _ = await federation.run(elsewhere := brief(recipients=["south"]))
             bare = await write_result(federation, elsewhere, hidden, tmp_path / "elsewhere")
             kept = tmp_path / "state" / "south" / "results" / hidden.hex()
             assert verified(tmp_path, federation, bare, kept).findings == []
@@ -102,13 +102,13 @@ def test_a_node_that_died_in_a_job_raises_no_alarm(tmp_path: Path):
     async def main() -> None:
         async with running(tmp_path) as federation:
             release = hold(federation.nodes["south"])
-            await federation.begin(weekly())
+            await federation.begin(brief())
             await crash(federation.nodes["south"])
             release.set()
             with log(tmp_path, "south").open("ab") as file:
                 file.write(b'{"seq":')  # the crash came in the middle of a write
             await federation.restart("south")
-            job_id, _ = await federation.run(weekly())
+            job_id, _ = await federation.run(brief())
             assert job_id
             assert "line-torn" in told(tmp_path, federation, "south")
         assert verified(tmp_path, federation).findings == []
@@ -121,10 +121,10 @@ def test_a_party_that_goes_back_to_an_old_copy_is_found(tmp_path: Path):
         old, south = tmp_path / "backup", log(tmp_path, "south")
         old.mkdir()
         async with running(tmp_path) as federation:
-            await federation.run(weekly())
+            await federation.run(brief())
             for file in (south, head_path(south)):
                 shutil.copy(file, old / file.name)
-            await federation.run(weekly())
+            await federation.run(brief())
         assert verified(tmp_path, federation).findings == []
         for file in (south, head_path(south)):
             shutil.copy(old / file.name, file)
@@ -140,11 +140,11 @@ def test_a_node_does_nothing_where_it_cannot_write_its_log(tmp_path: Path):
     async def main() -> None:
         async with running(tmp_path) as federation:
             log(tmp_path, "south").rename(tmp_path / "away")
-            refusal = await refused(federation.clients["south"].propose(weekly()))
+            refusal = await refused(federation.clients["south"].propose(brief()))
             assert (refusal.code, refusal.party) == ("E103", "south")
             assert "cannot write its audit log" in refusal.sentence
             (tmp_path / "away").rename(log(tmp_path, "south"))
-            await federation.run(weekly())
+            await federation.run(brief())
         assert verified(tmp_path, federation).findings == []
 
     asyncio.run(main())

@@ -21,7 +21,7 @@ from party.server import Node
 from protos.v1 import control_pb2 as control
 from tests.examples import slowly
 from tests.integration.processes import command
-from tests.party.nodes import DATA, Nodes, running, weekly
+from tests.party.nodes import DATA, Nodes, brief, running, weekly
 
 pytestmark = pytest.mark.usefixtures("few_fakes")
 
@@ -32,14 +32,14 @@ COORDINATORS = 5
 
 def expected(threshold: Fraction) -> dict[Any, int]:
     rows = [row for rows in ROWS.values() for row in rows]
-    return brute_force(rows, math.ceil(threshold * len(rows)))
+    return brute_force(rows, math.ceil(threshold * len(rows)), 1)
 
 
 async def supports(nodes: Nodes, place: int, min_support: str = "0.5") -> dict[Any, int]:
     """What a small job finds that one of several coordinators runs."""
     hub = nodes.authority.issue(f"hub{place % COORDINATORS}", "coordinator")
     found: Any = await run_job(
-        weekly(parties=PARTIES, deadline="10m", itemsets={"min_support": min_support}), hub, nodes.addresses
+        brief(parties=PARTIES, deadline="10m", itemsets={"min_support": min_support}), hub, nodes.addresses
     )
     return {frozenset(items): count for items, count in found.finding.itemsets}
 

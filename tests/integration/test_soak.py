@@ -22,12 +22,12 @@ from coordinator.jobs.runner import run_job
 from jobs.results.result import Result
 from party.state import store
 from protos.v1 import control_pb2 as control
-from tests.party.nodes import DATA, Nodes, expire, running, weekly
+from tests.party.nodes import DATA, Nodes, brief, expire, running
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("few_fakes")]
 
-STEP_S = 2 * 3600.0
-STEPS = 14  # what limits count is kept for a day
+STEP_S = 4 * 3600.0
+STEPS = 8  # what limits count is kept for a day
 WARM = 2  # steps after which caches and pools are as large as they get
 OURS = ("party.", "link.", "jobs.", "coordinator.", "relay.", "crypto.", "mining.")
 PARTIES = list(DATA)[:2]
@@ -108,16 +108,16 @@ async def settled(nodes: Nodes, before: Held | None) -> Held:
 
 async def work(nodes: Nodes, hub: Any) -> None:
     """A job that succeeds, one that is cancelled as it runs, a proposal that expires, and one that is forgotten."""
-    assert isinstance(await run_job(weekly(parties=PARTIES, itemsets={"max_length": 1}), hub, nodes.addresses), Result)
-    cancelled = await nodes.begin(weekly(parties=PARTIES))
+    assert isinstance(await run_job(brief(parties=PARTIES), hub, nodes.addresses), Result)
+    cancelled = await nodes.begin(brief(parties=PARTIES))
     await nodes.clients["north"].cancel(cancelled)
     await nodes.ends(cancelled)
-    expired, _ = await nodes.agree(weekly(parties=PARTIES))
+    expired, _ = await nodes.agree(brief(parties=PARTIES))
     for node in nodes.nodes.values():
         expire(node, expired)
     ends = await nodes.ends(expired)
     assert {end.state for end in ends.values()} == {control.EXPIRED}
-    await nodes.agree(weekly(parties=PARTIES))  # which nobody starts
+    await nodes.agree(brief(parties=PARTIES))  # which nobody starts
 
 
 def test_nothing_grows_in_more_than_a_day(tmp_path: Path, clock: Time, monkeypatch: pytest.MonkeyPatch) -> None:

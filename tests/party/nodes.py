@@ -54,10 +54,10 @@ def weekly(*, itemsets: dict[str, Any] | None = None, **changes: Any) -> JobSpec
     return job_of(contents, "job.toml", Path())
 
 
-def brief(**changes: Any) -> JobSpec:
+def brief(*, itemsets: dict[str, Any] | None = None, **changes: Any) -> JobSpec:
     """A job for all parties of few steps, for tests of what happens around them: which of the items are frequent."""
     few = {"universe": "items", "catalogue": [f"item{i}" for i in range(8)], "max_length": 1, "disclose": "supports"}
-    return weekly(itemsets=few, **changes)
+    return weekly(itemsets={**few, **(itemsets or {})}, **changes)
 
 
 @dataclass

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from math import prod
 
 import numpy as np
@@ -13,7 +14,7 @@ from crypto.protocols.comparison.comparison import ands_by_level, blocks, ways
 from crypto.protocols.comparison.digit_comparison import tables_of
 from crypto.protocols.comparison.digit_tables import CHAIN_BITS, chain, leaves
 from crypto.protocols.comparison.shared_permutation import switch_work
-from crypto.protocols.transfers.costs import rows_bytes, seeds_traffic, vectors_traffic
+from crypto.protocols.transfers.costs import VectorSizes, rows_bytes, seeds_traffic, vectors_traffic
 from crypto.protocols.transfers.extension_seeds import DEFAULT_FIELD_BITS
 from crypto.protocols.transfers.ot_extension import batches
 from crypto.protocols.transfers.table_transfers import Table, chunks, corrections_shape, filled_up, symbol_count
@@ -77,7 +78,7 @@ def comparison_traffic(
 
 def permutation_traffic(traffic: Traffic, owner: str, other: str, *, rows: int, width: int, word_bytes: int) -> None:
     """Enters `shared_permutation.permute`: rounds as `permutation_rounds`, which the caller counts."""
-    vectors_traffic(traffic, other, owner, switch_work(rows, width, np.dtype(f"u{word_bytes}").type), word_bytes)
+    vectors_traffic(traffic, other, owner, _switch_sizes(rows, width, word_bytes), word_bytes)
 
 
 def permutation_switches(rows: int) -> int:
@@ -87,7 +88,12 @@ def permutation_switches(rows: int) -> int:
 
 def permutation_rounds(rows: int, word_bytes: int) -> int:
     """Rounds of `permutation_traffic`, of rows of one word."""
-    return vector_rounds(len(switch_work(rows, 1, np.dtype(f"u{word_bytes}").type)))
+    return vector_rounds(_switch_sizes(rows, 1, word_bytes).batches)
+
+
+@lru_cache(maxsize=64)  # a plan asks for the same few again and again: all pairs of parties have the same rows
+def _switch_sizes(rows: int, width: int, word_bytes: int) -> VectorSizes:
+    return VectorSizes.of(switch_work(rows, width, np.dtype(f"u{word_bytes}").type))
 
 
 def opened_traffic(traffic: Traffic, size: int, holders: Sequence[str], to: Collection[str] | None = None) -> None:

@@ -24,7 +24,7 @@ from crypto.protocols.products.replicated_counts import STREAMS, Layout
 from crypto.protocols.products.shared_products import products_by_pair, widths_of, word_for
 from crypto.protocols.products.shared_products import row_blocks as blocks_of_rows
 from crypto.protocols.sums.pairwise import KEY_BYTES
-from crypto.protocols.transfers.costs import correlated_traffic, vectors_traffic
+from crypto.protocols.transfers.costs import VectorSizes, correlated_traffic, vectors_traffic
 from crypto.protocols.transfers.vector_transfers import WINDOW, Batch, Word, batches, corrections_of, transfers_of
 from link.traffic import Traffic
 
@@ -65,7 +65,7 @@ def pair_products_traffic(traffic: Traffic, holders: tuple[str, str], *, rows: i
     """Enters `ot_matrix.pair_products` of columns of so many rows."""
     plan, chain = Arrangement.of(rows, pairs), _Chain(holders)
     sender, receiver = holders if plan.second_chooses else holders[::-1]
-    vectors_traffic(traffic, sender, receiver, plan.work, 1)
+    vectors_traffic(traffic, sender, receiver, VectorSizes.of(plan.work), 1)
     chain.at[sender], chain.at[receiver] = chain.transfers(sender, receiver, len(plan.work))
     _enter_lifting(traffic, chain, holders, len(pairs), number_of_chunks(rows))
     traffic.rounds += chain.longest
@@ -198,7 +198,7 @@ def spanning_products_traffic(
         begun, ends = chain.at[later], [chain.at[later]]
         for earlier in parties[: parties.index(later)]:
             for work in parts[length].get((earlier, later), []):
-                vectors_traffic(traffic, earlier, later, work, word_bytes)
+                vectors_traffic(traffic, earlier, later, VectorSizes.of(work), word_bytes)
                 chain.at[later] = begun  # all of its parts begin at once, an earlier party's one after another
                 chain.at[earlier], end = chain.transfers(earlier, later, len(work))
                 ends.append(end)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from crypto.primitives.bit_matrix import ROWS
 from crypto.primitives.groups.point_hash import KEY_BYTES as STORE_SEED_BYTES
@@ -49,10 +50,30 @@ def correlated_traffic(traffic: Traffic, sender: str, receiver: str, number: int
     traffic.send(sender, receiver, number * word_bytes, messages)
 
 
-def vectors_traffic(traffic: Traffic, sender: str, receiver: str, work: Sequence[Batch], word_bytes: int) -> None:
+class VectorSizes(NamedTuple):
+    """What `send_vectors` sends.
+
+    Attributes:
+        batches: Messages of either party.
+        rows_bytes: Of the receiver's rows.
+        corrections: Words that the sender sends.
+    """
+
+    batches: int
+    rows_bytes: int
+    corrections: int
+
+    @classmethod
+    def of(cls, work: Sequence[Batch]) -> VectorSizes:
+        """Those of all batches."""
+        rows = sum(rows_bytes(transfers_of(batch)) for batch in work)
+        return cls(len(work), rows, sum(map(corrections_of, work)))
+
+
+def vectors_traffic(traffic: Traffic, sender: str, receiver: str, sizes: VectorSizes, word_bytes: int) -> None:
     """Enters `send_vectors`: rounds as `vector_transfers.rounds`, which the caller counts."""
-    traffic.send(receiver, sender, sum(rows_bytes(transfers_of(batch)) for batch in work), len(work))
-    traffic.send(sender, receiver, sum(map(corrections_of, work)) * word_bytes, len(work))
+    traffic.send(receiver, sender, sizes.rows_bytes, sizes.batches)
+    traffic.send(sender, receiver, sizes.corrections * word_bytes, sizes.batches)
 
 
 def checked_traffic(traffic: Traffic, sender: str, receiver: str, number: int) -> None:

@@ -23,7 +23,7 @@ from protos.v1.link_pb2 import Abort, Frame
 from tests.examples import in_turn
 from tests.integration.faults.failing import STRATEGIES, all_is_well, at, expected, failed, hello, job, unwrap, wrap
 from tests.jobs.results.made import supports
-from tests.party.nodes import DATA, Rows, random_rows, running, weekly
+from tests.party.nodes import DATA, Rows, brief, random_rows, running, weekly
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("few_fakes")]
 
@@ -65,11 +65,11 @@ def test_a_party_that_breaks_the_rules_is_named(tmp_path: Path, subtests: pytest
 
     async def test() -> None:
         async with running(tmp_path, policy=f"max_unions = {4 * len(BROKEN)}\n") as nodes:
-            for number, (lane, change, exit_code, words) in enumerate(in_turn(BROKEN, 2)):
+            for number, (lane, change, exit_code, words) in enumerate(in_turn(BROKEN, 3)):
                 with subtests.test(lane=lane, words=words):
                     wrap(nodes.nodes["south"], at(lane, change))
                     try:
-                        error = await failed(nodes, weekly(deadline="60s"))
+                        error = await failed(nodes, brief(deadline="60s"))
                     finally:
                         unwrap(nodes.nodes["south"])
                     assert (error.exit_code, words in error.message) == (exit_code, True), error
@@ -93,7 +93,7 @@ def test_a_party_that_sends_too_much_at_once_is_named_by_all(
         async with running(tmp_path) as nodes:
             with monkeypatch.context() as patch:
                 patch.setattr(grpc_stream, "enclose", swollen)
-                _, ends = await nodes.run(weekly(deadline="60s"))
+                _, ends = await nodes.run(brief(deadline="60s"))
             assert {(end.error_code, end.error_party) for end in ends.values()} == {("E403", sender)}, ends
             assert {end.error_message for end in ends.values()} == {f"{sender} sent more than 4194304 bytes at once"}
             await all_is_well(nodes)
@@ -125,7 +125,7 @@ def test_a_node_of_another_version_or_name_is_refused_before_the_job(
             await nodes.nodes["south"].server.stop(None)  # type: ignore[union-attr]
             service.Describe = describe  # type: ignore[assignment, method-assign]
             await nodes.nodes["south"].start()
-            error = await failed(nodes, weekly())
+            error = await failed(nodes, brief())
             assert error.exit_code == (40 if "name" in fields else 10)
             assert what in error.message
             assert error.party == "south"
@@ -145,7 +145,7 @@ def test_a_node_of_another_federation_is_refused_by_all(tmp_path: Path) -> None:
 
     async def test() -> None:
         async with running(tmp_path, prepare=prepare) as nodes:
-            error = await failed(nodes, weekly())
+            error = await failed(nodes, brief())
             assert isinstance(error, IdentityError)
             assert (error.exit_code, error.party) == (20, "south")
 
@@ -165,7 +165,7 @@ def test_a_party_that_answers_at_anothers_address_is_not_taken_for_it(tmp_path: 
 
     async def test() -> None:
         async with running(tmp_path, prepare=prepare) as nodes:
-            error = await failed(nodes, weekly())
+            error = await failed(nodes, brief())
             assert isinstance(error, IdentityError)
             assert (error.exit_code, error.party) == (20, "south")
             assert "cannot prove to be south" in error.message
@@ -189,7 +189,7 @@ def test_a_coordinator_of_another_federation_or_a_party_as_coordinator_is_refuse
                 nodes.authority.issue("analyst", "coordinator", valid_days=-1),
             ):
                 with pytest.raises(PeerError) as caught:
-                    await run_job(weekly(), identity, nodes.addresses)
+                    await run_job(brief(), identity, nodes.addresses)
                 assert caught.value.exit_code == 20
             await all_is_well(nodes)
 
@@ -277,7 +277,7 @@ def test_data_that_vanishes_or_rots_after_it_was_read_is_noticed(tmp_path: Path)
             good = file.read_bytes()
             for spoil in (lambda: file.unlink(), lambda: file.write_bytes(b"\xff\xfe\x00 not text")):
                 spoil()
-                error = await failed(nodes, weekly())
+                error = await failed(nodes, brief())
                 assert (error.exit_code, error.code, error.party) == (10, "E101", "east"), error
                 assert "the log of east has the reason" in error.message
                 file.write_bytes(good)

@@ -23,7 +23,7 @@ from link.transports.grpc_errors import silent
 from mining.reference.pooled import brute_force
 from tests.examples import in_turn, slowly
 from tests.integration.processes import Organisations
-from tests.party.nodes import DATA, hold, running, weekly
+from tests.party.nodes import DATA, brief, hold, running
 from tests.proxy import Proxy
 
 pytestmark = pytest.mark.usefixtures("few_fakes")
@@ -34,7 +34,7 @@ CALLS: Final = ("propose", "start", "result")
 ANSWERED: Final = ((False, True), (True, False))  # in turn, so that every other case has each call, heard and not
 EVERYBODY = ("north", "south", "east")
 LONGER_S = 6.5  # than the five seconds for which a party once might be away
-SUPPORTS = brute_force([row for rows in DATA.values() for row in rows], 36)
+SUPPORTS = brute_force([row for rows in DATA.values() for row in rows], 36, 1)
 
 
 @pytest.fixture(autouse=True)
@@ -78,7 +78,7 @@ def test_a_call_that_breaks_is_made_again(
             paths = {name: await stack.enter_async_context(Proxy(nodes.addresses[name])) for name in EVERYBODY}
             broken = _breaking(monkeypatch, method, paths, answered=answered, seconds=1.0)
             addresses = nodes.addresses | {name: path.address for name, path in paths.items()}
-            result = await run_job(weekly(), nodes.authority.issue("analyst", "coordinator"), addresses)
+            result = await run_job(brief(), nodes.authority.issue("analyst", "coordinator"), addresses)
             assert set(broken) == set(EVERYBODY)
             assert result.finding is not None
             assert {frozenset(itemset): count for itemset, count in result.finding.itemsets.rows()} == SUPPORTS
@@ -99,7 +99,7 @@ async def _gap(folder: Path, parties: tuple[str, ...], how: How, seconds: float)
                 started.set()
 
         addresses = nodes.addresses | {name: path.address for name, path in paths.items()}
-        record = draft(weekly(), nodes.authority.issue("analyst", "coordinator"), 600)
+        record = draft(brief(), nodes.authority.issue("analyst", "coordinator"), 600)
         driver = Driver(record, nodes.authority.issue("analyst", "coordinator"), addresses, on_move=tell)
         driven = asyncio.ensure_future(driver.drive())
         await started.wait()
@@ -161,7 +161,7 @@ def test_a_job_is_cancelled_where_its_parties_can_be_reached_amid_a_gap(tmp_path
 
             addresses = nodes.addresses | {"south": path.address}
             identity = nodes.authority.issue("analyst", "coordinator")
-            run = asyncio.ensure_future(run_job(weekly(), identity, addresses, on_move=tell))
+            run = asyncio.ensure_future(run_job(brief(), identity, addresses, on_move=tell))
             await away.wait()
             run.cancel()
             await asyncio.gather(run, return_exceptions=True)
@@ -178,7 +178,7 @@ def test_a_peer_that_is_started_late_is_waited_for(tmp_path: Path, monkeypatch: 
 
     async def test() -> None:
         async with running(tmp_path, patience_s=2.0) as nodes:
-            job_id, approvals = await nodes.agree(weekly())
+            job_id, approvals = await nodes.agree(brief())
             for name, client in nodes.clients.items():
                 if name != late:
                     await client.start(job_id, approvals)

@@ -25,7 +25,7 @@ from protos.v1.link_pb2 import Frame
 from tests.errors import fails
 from tests.examples import in_turn
 from tests.integration.faults.failing import MANY, STRATEGIES, Passing, all_is_well, failed, job, unwrap, wrap
-from tests.party.nodes import Nodes, hold, running, weekly
+from tests.party.nodes import Nodes, brief, hold, running, weekly
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("few_fakes")]
 
@@ -70,7 +70,7 @@ def test_a_party_that_dies_in_any_phase_is_named_and_the_next_job_succeeds(tmp_p
             phases = await lanes(nodes, south, spec)
             assert {"hello", RECEIPTS} <= phases
             assert len(phases) >= 15
-            lanes_of_death = {"hello", RECEIPTS, *in_turn(sorted(phases), 6)}
+            lanes_of_death = {"hello", RECEIPTS, *in_turn(sorted(phases), 9)}
             deaths = [Schedule(crash_lane=lane, crash_at=0) for lane in sorted(lanes_of_death)]
             deaths.append(Schedule(crash_lane=RECEIPTS, crash_at=1))
             schedules = iter(deaths)
@@ -102,7 +102,7 @@ def test_a_party_that_dies_before_its_start_is_named(tmp_path: Path) -> None:
                 return inner
 
             wrap(nodes.nodes["south"], opened)
-            task = asyncio.create_task(failed(nodes, weekly()))
+            task = asyncio.create_task(failed(nodes, brief()))
             await started.wait()
             await nodes.crash("south")
             error = await task
@@ -125,7 +125,7 @@ def test_a_party_whose_node_was_started_again_has_lost_the_job(tmp_path: Path) -
                     watched.set()
 
             hub = nodes.authority.issue("analyst", "coordinator")
-            task = asyncio.create_task(run_job(weekly(), hub, nodes.addresses, watcher))
+            task = asyncio.create_task(run_job(brief(), hub, nodes.addresses, watcher))
             await watched.wait()
             await nodes.crash("south")
             again = Node(PartyConfig.load(tmp_path / "south.toml"), open_log("south", nodes.logs["south"]))
@@ -156,7 +156,7 @@ def test_a_party_that_dies_before_it_releases_is_named_at_the_deadline_and_gives
                 return await released(context, *args)
 
             monkeypatch.setattr(party.jobs.session_host, "release", release)
-            error = await failed(nodes, weekly(deadline="6s"))
+            error = await failed(nodes, brief(deadline="6s"))
             assert isinstance(error, DeadlineExceeded)
             assert error.exit_code == 60
             assert error.message.endswith("within its deadline of 6 s; it waited for south; south could not be reached")
@@ -181,7 +181,7 @@ def test_a_party_that_died_before_it_released_is_named_as_soon_as_its_node_is_th
                 return await released(context, *args)
 
             monkeypatch.setattr(party.jobs.session_host, "release", release)
-            ends = asyncio.ensure_future(failed(nodes, weekly()))
+            ends = asyncio.ensure_future(failed(nodes, brief()))
             await dead.wait()
             await nodes.restart("south")
             error = await ends
@@ -195,7 +195,7 @@ def test_a_party_that_hangs_is_named_at_the_deadline(tmp_path: Path) -> None:
     async def test() -> None:
         async with running(tmp_path) as nodes:
             release = hold(nodes.nodes["south"])
-            error = await failed(nodes, weekly(deadline="2s"))
+            error = await failed(nodes, brief(deadline="2s"))
             assert isinstance(error, DeadlineExceeded)
             assert error.exit_code == 60
             assert "south" in error.message

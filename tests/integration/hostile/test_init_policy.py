@@ -24,6 +24,7 @@ from party.config import PartyConfig
 from party.init_files import render_party
 from protos.v1.control_pb2_grpc import ControlStub
 from protos.v1.plan_pb2 import EstimateRequest
+from tests.examples import crossed
 from tests.integration.processes import command
 
 PARTIES = ("north", "south", "east")
@@ -150,19 +151,21 @@ HIV = '"[!bh]*", "h", "h[!i]*", "hi", "hi[!v]*", "hiv?*"'  # all but the item it
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "itemsets",
-    [
-        "",
-        'universe = "hidden"',
-        'universe = "catalogue.txt"',  # a catalogue that does not name the item, so that who has it would stand out
-        'universe = "withheld.txt"',
-        f'universe = "catalogue.txt"\nexclude = [{HIV}]',
-        f'universe = "withheld.txt"\nexclude = [{HIV}]',
-        'exclude = ["HIV*"]',
-        'exclude = ["hiv"]',
-    ],
+    ("itemsets", "verb"),
+    crossed(
+        [
+            "",
+            'universe = "hidden"',
+            'universe = "catalogue.txt"',  # a catalogue that does not name the item, so that who has it would stand out
+            'universe = "withheld.txt"',
+            f'universe = "catalogue.txt"\nexclude = [{HIV}]',
+            f'universe = "withheld.txt"\nexclude = [{HIV}]',
+            'exclude = ["HIV*"]',
+            'exclude = ["hiv"]',
+        ],
+        ["run", "plan"],
+    ),
 )
-@pytest.mark.parametrize("verb", ["run", "plan"])
 def test_a_job_or_plan_that_does_not_exclude_what_is_withheld_is_refused_by_what_it_says(
     world: World, itemsets: str, verb: str
 ) -> None:
@@ -192,15 +195,17 @@ def test_floors_hold_for_exact_jobs(world: World, support: str) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "itemsets",
-    [
-        'min_support = 10\ndisclose = "candidates"\nuniverse = "rare.txt"\nmax_length = 1',  # the sum of a single row
-        'min_support = 0.5\ndisclose = "candidates"',
-        'min_support = 10\nuniverse = "all-items"',  # the name of an item that one row has
-        'min_support = 100\nuniverse = "all-items"\nexclude = ["hiv*", "[bmtf]*"]',
-    ],
+    ("itemsets", "verb"),
+    crossed(
+        [
+            'min_support = 10\ndisclose = "candidates"\nuniverse = "rare.txt"\nmax_length = 1',  # the sum of a single row
+            'min_support = 0.5\ndisclose = "candidates"',
+            'min_support = 10\nuniverse = "all-items"',  # the name of an item that one row has
+            'min_support = 100\nuniverse = "all-items"\nexclude = ["hiv*", "[bmtf]*"]',
+        ],
+        ["run", "plan"],
+    ),
 )
-@pytest.mark.parametrize("verb", ["run", "plan"])
 def test_floors_hold_towards_parties_too(world: World, itemsets: str, verb: str) -> None:
     """A job that opens sums, or names items, below the floors to those who take part, though its result holds none."""
     ran = world.run(itemsets if "exclude" in itemsets else f'{itemsets}\nexclude = ["hiv*"]', verb=verb)
@@ -252,7 +257,7 @@ def test_plans_that_close_in_on_a_number_say_the_same_and_come_to_an_end(world: 
             )
             specs.append(load_job(job).canonical())
     for party in PARTIES:
-        told, refused = asyncio.run(planned(world, party, specs * 4))
+        told, refused = asyncio.run(planned(world, party, specs * 3))
         assert len(set(told)) == 1
         assert len(told) <= 100
         assert all("rule max_plans" in sentence for sentence in refused)
