@@ -198,7 +198,7 @@ def test_floors_hold_for_exact_jobs(world: World, support: str) -> None:
     ("itemsets", "verb"),
     crossed(
         [
-            'min_support = 10\ndisclose = "candidates"\nuniverse = "rare.txt"\nmax_length = 1',  # the sum of a single row
+            'min_support = 10\ndisclose = "candidates"\nuniverse = "rare.txt"\nmax_length = 1',  # a single row
             'min_support = 0.5\ndisclose = "candidates"',
             'min_support = 10\nuniverse = "all-items"',  # the name of an item that one row has
             'min_support = 100\nuniverse = "all-items"\nexclude = ["hiv*", "[bmtf]*"]',
