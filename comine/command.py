@@ -34,6 +34,7 @@ _COMMANDS: Final = {
     "pki": "coordinator.cli.pki",
     "federation": "coordinator.cli.federation",
     "job": "coordinator.cli.jobs.job",
+    "console": "coordinator.cli.console",
     "audit": "coordinator.cli.audit",
     "frequency": "coordinator.cli.services.frequency",
     "shuffle": "coordinator.cli.services.shuffle",

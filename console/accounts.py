@@ -46,10 +46,11 @@ class Accounts:
 
     Args:
         path: The file; where there is none, there is no account.
+        command: The command by which people keep it, for sentences.
     """
 
-    def __init__(self, path: Path) -> None:
-        self._path = path
+    def __init__(self, path: Path, command: str = "comine party console user") -> None:
+        self._path, self._command = path, command
 
     def people(self) -> list[Person]:
         """All who have an account, by name.
@@ -118,7 +119,7 @@ class Accounts:
         """
         with self._changing() as accounts:
             if accounts.pop(name, None) is None:
-                raise UsageError(f"there is no account {name}; comine party console user list shows which there are")
+                raise UsageError(f"there is no account {name}; {self._command} list shows which there are")
 
     @contextmanager
     def _changing(self) -> Iterator[dict[str, Account]]:
@@ -144,7 +145,7 @@ class Accounts:
         except (ValueError, ValidationError):
             raise ConfigurationError(
                 f"{self._path} does not hold accounts; put a copy of it back, or remove it and make them anew with "
-                "comine party console user add"
+                f"{self._command} add"
             ) from None
 
 

@@ -14,6 +14,7 @@ from typing import Any, Final, get_args
 
 from pydantic import BaseModel
 
+from coordinator.console.settings import ConsoleFile
 from jobs.collections.route import RouteSpec
 from jobs.collections.spec import CollectionSpec
 from jobs.federation import Federation
@@ -27,6 +28,7 @@ FILES: Final = {
     "job.toml": (JobSpec, "A job of several parties: [run jobs](tasks/run-jobs.md)."),
     "party.toml": (PartyConfig, "A node; [party.toml](reference-party-toml.md) explains what belongs together."),
     "federation.toml": (Federation, "The parties and how they are reached; the same file at all parties."),
+    "console.toml": (ConsoleFile, "[A coordinator's console](tasks/console.md#a-coordinators-console)."),
     "relay.toml": (RelayConfig, "A [relay](tasks/relay.md)."),
     "collection.toml": (CollectionSpec, "A collection of the [frequency service](tasks/frequency-service.md)."),
     "route.toml": (RouteSpec, "A route of the [shuffler](protocols/shuffle.md)."),

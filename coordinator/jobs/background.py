@@ -6,10 +6,11 @@ import os
 import subprocess
 import sys
 import threading
+from collections.abc import Sequence
 from pathlib import Path
 
 from coordinator.jobs.store import JobFolder
-from link.errors import ResourceError
+from link.errors import ConfigurationError, ResourceError
 
 
 def start_driver(folder: JobFolder, federation: Path) -> None:
@@ -58,3 +59,20 @@ def take_up(folder: JobFolder, federation: Path) -> bool:
         return False
     start_driver(folder, federation)
     return True
+
+
+def take_up_all(folders: Sequence[JobFolder], federation: Path) -> list[JobFolder]:
+    """Starts a driver for each job that goes on and has none, whoever finds it; those jobs.
+
+    Raises:
+        ResourceError: No process can be started.
+    """
+    taken = []
+    for folder in folders:
+        try:
+            goes_on = not folder.record().job.over
+        except ConfigurationError:
+            continue
+        if goes_on and take_up(folder, federation):
+            taken.append(folder)
+    return taken

@@ -7,17 +7,19 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from coordinator.jobs.store import Record
+from coordinator.jobs.lifecycle import ended
+from coordinator.jobs.store import JobFolder, Record
+from jobs.federation import Federation
 from jobs.kinds.finding import Finding
 from jobs.kinds.packed_itemsets import digest
-from jobs.kinds.registry import kind_of
+from jobs.kinds.registry import coordinator_learns, kind_of
 from jobs.plan import Plan
 from jobs.results.record import Receipt
 from jobs.results.release import rows_of, verify
 from jobs.results.result import Result
 from jobs.spec.job import JobSpec
 from link.costs import Costs
-from link.errors import ComineError, MalformedMessage, ProtocolViolation
+from link.errors import ComineError, ConfigurationError, MalformedMessage, ProtocolViolation
 from link.pki.trust import Trust
 from protos.v1.control_pb2 import Release, ResultHeader
 
@@ -108,6 +110,31 @@ def result_of(
         with suppress(ComineError, ValueError, KeyError, TypeError):  # another version's plan costs no result
             plan = Plan.from_data(record.plan)
     return replace(result, proposal=record.proposal, approvals=record.approvals, plan=plan, signer=signer)
+
+
+def kept_result(folder: JobFolder, federation: Federation) -> Result:
+    """The result of a job that has succeeded, as the coordinator keeps it.
+
+    Args:
+        folder: The job.
+        federation: Whose certificate signs what the result is saved in, where it is good today.
+
+    Raises:
+        ConfigurationError: The job goes on.
+        ComineError: It ended early; the error is the one that began it.
+    """
+    record = folder.record()
+    if record.job.problem is not None:
+        raise ended(record.job)
+    if not record.job.over:
+        raise ConfigurationError(
+            f"the job has no result yet, it is {record.job.state}; wait for it with: comine job watch {folder.id[:12]}"
+        )
+    table = folder.table() if coordinator_learns(record.spec) else None
+    signer = None
+    with suppress(ComineError):  # a result can be had when the certificate has expired, too
+        signer = None if federation.coordinator is None else federation.coordinator.identity(federation.pins)
+    return result_of(record, record.released, table, signer=signer)
 
 
 def _found(spec: JobSpec, source: str, packed: bytes, agreed: Release) -> Finding:

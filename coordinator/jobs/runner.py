@@ -158,20 +158,40 @@ async def resume_job(
         UsageError: The job cannot go on, or another process drives it.
         ComineError: The attempt failed; the error is the one that began it, and all parties have been told.
     """
+    record = reopen_job(folder)
+    try:
+        return await _result(record, identity, addresses, folder, watcher, on_move)
+    finally:
+        folder.unlock()
+
+
+def reopen_job(folder: JobFolder) -> Record:
+    """Lets a job that was lost have another attempt, which its driver then makes; leaves it locked by this process.
+
+    Raises:
+        UsageError: The job cannot go on, or another process drives it.
+        ResourceError: The folder cannot be written.
+    """
     if not folder.lock():
         raise UsageError(f"another process drives the job; watch it with: comine job watch {folder.id[:12]}")
     try:
         record, now = folder.record(), time.time()
-        job, code = record.job, "" if record.job.problem is None else record.job.problem.code
-        if why := job.hindrance(now) or hindrance(record.spec, code, job.attempt):
+        if why := resumption_hindrance(record, now):
             raise UsageError(f"the job {folder.id[:12]} cannot be resumed: {why}")
         folder.forget_cancel()
-        record.job, _ = step(job, Signal.RESUMED, now)
+        record.job, _ = step(record.job, Signal.RESUMED, now)
         record.last = {}
         folder.save(record)
-        return await _result(record, identity, addresses, folder, watcher, on_move)
-    finally:
+    except BaseException:
         folder.unlock()
+        raise
+    return record
+
+
+def resumption_hindrance(record: Record, now: float) -> str:
+    """Why a job cannot have another attempt, as the end of a sentence; empty where it can."""
+    code = "" if record.job.problem is None else record.job.problem.code
+    return record.job.hindrance(now) or hindrance(record.spec, code, record.job.attempt)
 
 
 async def drive_job(

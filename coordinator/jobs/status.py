@@ -7,13 +7,15 @@ import contextlib
 import datetime as dt
 from collections.abc import Mapping
 from contextlib import AsyncExitStack
+from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from coordinator.jobs.client import PartyClient
 from coordinator.jobs.last_events import NAMES
 from coordinator.jobs.lifecycle import Job, Stand, State, ended
 from coordinator.jobs.store import JobFolder, Record, Store
-from jobs.documents.job_status import JobDocument, JobError, JobLine, JobList, PartyStatus
+from coordinator.member import load_federation
+from jobs.documents.job_status import JobAct, JobDocument, JobError, JobLine, JobList, PartyStatus
 from link.errors import ComineError
 from link.files.printable import one_line
 from link.pki.identity import Identity
@@ -81,6 +83,7 @@ def describe(record: Record, *, driven: bool, answers: Mapping[str, JobEvent | C
         error=_error(job),
         out=None if record.out is None else str(record.out),
         out_problem=record.out_problem,
+        acts=[JobAct.model_validate({"at": _when(act.at), "what": act.what, "by": act.by}) for act in record.acts],
         parties={party: _party(record, party, answers.get(party)) for party in spec.job.parties},
     )
 
@@ -110,6 +113,21 @@ def job_list(store: Store) -> JobList:
             )
         )
     return JobList(schema="comine.jobs/1", jobs=lines, unreadable=unreadable)
+
+
+async def listed(store: Store, federation: Path) -> JobList:
+    """All jobs of a store, newest first; of those whose turn has to come the parties are asked.
+
+    Args:
+        store: The coordinator's jobs.
+        federation: The federation file.
+    """
+    found = job_list(store)
+    if any(line.state == "approved" for line in found.jobs):
+        with contextlib.suppress(ComineError):  # jobs are listed also where the certificate has expired
+            known, identity = load_federation(federation)
+            return await with_turns(found, identity, known.addresses)
+    return found
 
 
 async def with_turns(found: JobList, identity: Identity, addresses: Mapping[str, str]) -> JobList:

@@ -5,12 +5,14 @@
                        table         the packed result, where the coordinator is a recipient
                        plan.json     what was predicted, where a plan was made before
                        cancel.json   somebody wants the job to end; its driver looks for it
+                       acts.jsonl    what people have done with the job at the coordinator's console
                        lock          held by the process that drives the job
                        driver.log    what a driver in the background had to say
     STATE_DIR/plans/<spec digest>.json
 
 Every file is written beside its place and moved there in one step, so a reader finds the old one or the new one,
-whenever a writer dies. Only who holds the lock writes `state.json` and `table`. Folders are 0700 and files 0600.
+whenever a writer dies; `acts.jsonl` alone grows, by whole lines. Only who holds the lock writes `state.json` and
+`table`. Folders are 0700 and files 0600.
 """
 
 from __future__ import annotations
@@ -28,6 +30,8 @@ from typing import Annotated, Any, Final, Literal, NamedTuple
 from google.protobuf.message import DecodeError
 from pydantic import BaseModel, ConfigDict, Field
 
+from coordinator.jobs.acts import FILE as ACTS
+from coordinator.jobs.acts import LATEST, Act, What, acts_in, add_act
 from coordinator.jobs.lifecycle import Job, Problem, Stand, State
 from jobs.federation import Federation
 from jobs.proposed import job_from_canonical
@@ -40,9 +44,8 @@ from protos.v1.control_pb2 import Approval, Proposal, Release, ResultHeader, Sig
 
 LEAST_PREFIX: Final = 4
 _SCHEMA: Final = "comine.job-state/1"
-_LATEST: Final = 253_402_300_799.0  # Unix seconds that a calendar has
 
-_Seconds = Annotated[float, Field(ge=0, le=_LATEST)]
+_Seconds = Annotated[float, Field(ge=0, le=LATEST)]
 _Natural = Annotated[int, Field(ge=0, lt=1 << 63)]
 _ID = re.compile(r"[0-9a-f]{64}")
 _PREFIX = re.compile(rf"[0-9a-f]{{{LEAST_PREFIX},64}}")
@@ -78,6 +81,7 @@ class Record:
         out: Where the result is to be written by the driver in the background.
         out_problem: Why it could not be written there.
         plan: What was predicted for it, as data.
+        acts: What people have done with it at the coordinator's console.
         retries: In how many attempts more it may go on by itself, since somebody has last wanted one.
     """
 
@@ -92,6 +96,7 @@ class Record:
     out: Path | None = None
     out_problem: str = ""
     plan: dict[str, Any] | None = None
+    acts: tuple[Act, ...] = ()
     retries: int = 0
 
     @property
@@ -203,11 +208,29 @@ class JobFolder:
             ) from None
         record.id = bytes.fromhex(self.id)
         record.plan = _read_plan(self.path / "plan.json")
+        record.acts = self._acts()
         return record
+
+    def note(self, what: What, by: str) -> None:
+        """Writes down that somebody does something with the job.
+
+        Raises:
+            ResourceError: The folder cannot be written.
+        """
+        try:
+            add_act(self.path, what, by)
+        except OSError as error:
+            raise _unwritable(self.path, error) from None
 
     def ask_cancel(self, reason: str) -> None:
         """Asks the process that drives the job to end it."""
         write_whole(self.path / "cancel.json", json.dumps({"reason": reason}).encode())
+
+    def _acts(self) -> tuple[Act, ...]:
+        try:
+            return tuple(acts_in(self.path))
+        except OSError as error:
+            raise ConfigurationError(f"{self.path / ACTS} cannot be read ({error.strerror})") from None
 
     def forget_cancel(self) -> None:
         """Takes back `ask_cancel`, before another attempt."""
@@ -407,7 +430,7 @@ def _from_data(data: Any, spec: JobSpec, proposal: SignedProposal) -> Record:
         retries=state.retries,
     )
     for approval in record.approvals.values():
-        if not 0 <= Approval.FromString(approval.approval).decided <= _LATEST:
+        if not 0 <= Approval.FromString(approval.approval).decided <= LATEST:
             raise ValueError("a time that no calendar has")
     for header in record.released.values():
         Release.FromString(header.release)

@@ -34,6 +34,14 @@ class JobError(Part):
     party: str | None = Field(description="Where it arose; null at the coordinator.")
 
 
+class JobAct(Part):
+    """What a person has done with a job at the coordinator's console."""
+
+    at: str = Field(description=_TIME)
+    what: Literal["submitted", "resumed", "cancelled"]
+    by: str = Field(description="As the person logs in there.")
+
+
 class PartyStatus(Part):
     """How far one party is."""
 
@@ -71,6 +79,7 @@ class JobDocument(Part):
     error: JobError | None
     out: str | None = Field(description="Folder into which the driver writes the result.")
     out_problem: str = Field(description="Why it could not write it; empty where all is well.")
+    acts: list[JobAct] = Field(description="Empty of a job that commands alone have to do with.")
     parties: dict[str, PartyStatus]
 
 

@@ -42,31 +42,17 @@ def users() -> None:
 @app.command()
 def serve(party_toml: File) -> None:
     """Serve the console beside the node, whether or not that runs, until SIGTERM or Ctrl-C."""
-    import signal
-    import threading
-
     from console.extra import check_installed
     from party.config import PartyConfig
 
     check_installed()
-    from console.server import running
+    from console.serving import serve_site
     from party.console.site import site_of
     from party.node.logs import open_log
 
     config = PartyConfig.load(party_toml)
     site = site_of(config, party_toml.absolute(), open_log(config.party.name))
-    stop = threading.Event()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: stop.set())
-    with running(site) as address:
-        typer.echo(f"the console of {config.party.name} is at {address}", err=True)
-        if not site.lets_anybody_in():
-            typer.echo(
-                "nobody can log in yet; make an account with: comine party console user add "
-                f"{party_toml} NAME --role administrator",
-                err=True,
-            )
-        stop.wait()
+    serve_site(site, f"comine party console user add {party_toml} NAME --role administrator")
 
 
 @user.command()
@@ -80,35 +66,28 @@ def add(
     force: Annotated[bool, typer.Option("--force", help="Replace the password and role of an account.")] = False,
 ) -> None:
     """Make an account; the password is asked for, and kept as a hash that only the node's user may read."""
-    from console.roles import ROLES
-    from link.errors import UsageError
-
-    if role not in ROLES:
-        raise UsageError(f"--role is one of {', '.join(ROLES)}")
     accounts = _accounts(party_toml)
-    accounts.add(name, role, _password(password_file), replace=force)
-    typer.echo(f"{name} can log in as {role}")
+    from console.people import add_person
+
+    add_person(accounts, name, role, password_file, force=force)
 
 
 @user.command("list")
 def list_users(party_toml: File, as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False) -> None:
     """List the accounts and their roles."""
-    import json
+    accounts = _accounts(party_toml)
+    from console.people import list_people
 
-    people = _accounts(party_toml).people()
-    if as_json:
-        accounts = [{"name": name, "role": role} for name, role in people]
-        typer.echo(json.dumps({"schema": "comine.accounts/1", "accounts": accounts}, indent=2, ensure_ascii=False))
-        return
-    for name, role in people:
-        typer.echo(f"{name}\t{role}")
+    list_people(accounts, as_json=as_json)
 
 
 @user.command()
 def remove(party_toml: File, name: Name) -> None:
     """Take an account away; its sessions end at once."""
-    _accounts(party_toml).remove(name)
-    typer.echo(f"{name} can no longer log in")
+    accounts = _accounts(party_toml)
+    from console.people import remove_person
+
+    remove_person(accounts, name)
 
 
 def _accounts(party_toml: Path) -> Accounts:
@@ -119,17 +98,3 @@ def _accounts(party_toml: Path) -> Accounts:
     from party.console.site import accounts_of
 
     return accounts_of(PartyConfig.load(party_toml))
-
-
-def _password(file: Path | None) -> str:
-    """The password from a file, or as a person types it twice."""
-    import sys
-
-    from console.accounts import read_password
-    from link.errors import UsageError
-
-    if file is not None:
-        return read_password(file)
-    if not sys.stdin.isatty():
-        raise UsageError("there is no terminal to ask for the password; give it with --password-file FILE")
-    return str(typer.prompt("Password", hide_input=True, confirmation_prompt=True, err=True))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from typing import Final, TextIO
 
+import console.log
 from link.logs.limits import LineLimits
 from link.logs.lines import LogLines
 from link.logs.structured import EVERY, Kinds, Log, is_name, is_number, matches, open_limited, open_structured
@@ -63,21 +64,16 @@ EVENTS: Final = frozenset(
         "batch forwarded",
         "batch not forwarded",
         "library",
-        "console ready",
-        "console without accounts",
-        "console entered",
-        "console left",
-        "console refused",
-        "console fault",
+        *console.log.EVENTS,
     }
 )
 
 KINDS: Final[Kinds] = {
     **EVERY,
+    **console.log.KINDS,
     "event": lambda value: isinstance(value, str) and value in EVENTS,
     "party": is_name,
     "peer": is_name,
-    "person": matches(r"[A-Za-z0-9][A-Za-z0-9 _.@+-]{0,63}"),
     "coordinator": is_name,
     "dataset": is_name,
     "route": is_name,

@@ -28,6 +28,7 @@ COMMANDS = [
     "audit show",
     "audit verify",
     "compare",
+    "console",
     "docs",
     "doctor",
     "explain",

@@ -32,6 +32,10 @@ class Loop:
         """What a coroutine returns."""
         return asyncio.run_coroutine_threadsafe(task, self._loop).result(2 * _WAIT_S)
 
+    def begin(self, task: Coroutine[Any, Any, object]) -> None:
+        """Lets a coroutine go on by itself."""
+        asyncio.run_coroutine_threadsafe(task, self._loop)
+
     def close(self) -> None:
         """Ends it."""
         self._loop.call_soon_threadsafe(self._loop.stop)
@@ -83,6 +87,17 @@ async def look(page: Page) -> None:
     assert not serious, [(each["id"], [node["html"] for node in each["nodes"]]) for each in serious]
     wide, window = await page.evaluate("[document.documentElement.scrollWidth, window.innerWidth]")
     assert wide <= window
+
+
+async def texts(page: Page, where: str) -> list[str]:
+    """What stands in some elements, each in one line."""
+    return [" ".join(text.split()) for text in await page.locator(where).all_inner_texts()]
+
+
+async def answered(page: Page, path: str, **form: str) -> int:
+    """The status with which a console answers a form that a page of it sends."""
+    sent = f"fetch('{path}', {{method: 'POST', body: new URLSearchParams({form})}})"
+    return int(await page.evaluate(f"{sent}.then(answer => answer.status)"))
 
 
 async def log_in(page: Page, url: str, name: str, password: str) -> None:

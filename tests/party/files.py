@@ -16,6 +16,12 @@ from link.pki.authority import Authority, write_identity
 
 PARTIES = ("north", "south", "east")
 
+COORDINATOR: Final = """[coordinator]
+ca = "pki/ca.crt"
+certificate = "pki/analyst.crt"
+key = "pki/analyst.key"
+"""
+
 # Neither those that systems give to outgoing connections nor those of `comine demo`.
 _PORTS: Final = range(10_000, 20_000)
 _OWN: Final = 200

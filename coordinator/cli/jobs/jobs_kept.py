@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -12,12 +11,9 @@ from coordinator.cli.options import HERE, AsJson, FederationFile
 from coordinator.cli.terminal.completion import job_names
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from coordinator.jobs.store import JobFolder, Record
     from jobs.documents.job_status import JobDocument, PartyStatus
     from jobs.results.result import Result
-    from link.pki.identity import Identity
 
 JobId = Annotated[
     str,
@@ -43,6 +39,7 @@ def watch(job: JobId, federation: FederationFile = HERE, as_json: AsJson = False
     from coordinator.cli.terminal.console import note, write_json
     from coordinator.cli.terminal.live import live_progress, notes
     from coordinator.interrupt import run_interruptibly
+    from coordinator.jobs.kept import kept
     from coordinator.jobs.lifecycle import ended
     from coordinator.jobs.progress import unwatched
     from coordinator.jobs.watching import show_progress, wait_for_end
@@ -86,6 +83,7 @@ def status(job: JobId, federation: FederationFile = HERE, as_json: AsJson = Fals
     """Show how a job stands, and each of its parties."""
     from coordinator.cli.terminal.console import write_json
     from coordinator.interrupt import run_interruptibly
+    from coordinator.jobs.kept import kept
     from coordinator.jobs.status import as_data, job_status
 
     folder, identity, addresses = kept(federation, job)
@@ -101,19 +99,14 @@ def list_(federation: FederationFile = HERE, as_json: AsJson = False) -> None:
     """List the coordinator's jobs, newest first."""
     from coordinator.cli.terminal.console import note, write_json, write_table
     from coordinator.interrupt import run_interruptibly
-    from coordinator.jobs.status import as_data, job_list, with_turns
+    from coordinator.jobs.status import as_data, listed
     from coordinator.jobs.store import Store
-    from coordinator.member import load_federation, read_federation
-    from link.errors import ComineError
+    from coordinator.member import read_federation
     from link.files.printable import one_line
 
     store = Store.of(read_federation(federation))
     _take_up(store.jobs(), federation)
-    found = job_list(store)
-    if any(line.state == "approved" for line in found.jobs):
-        with contextlib.suppress(ComineError):  # jobs are listed also where the certificate has expired
-            known, identity = load_federation(federation)
-            found = run_interruptibly(with_turns(found, identity, known.addresses))
+    found = run_interruptibly(listed(store, federation))
     for path in found.unreadable:
         note(f"{path} cannot be read as a job; move it away")
     if as_json:
@@ -142,6 +135,7 @@ def cancel(
     """End a job at all its parties, whatever it is doing."""
     from coordinator.cli.terminal.console import note, write_json
     from coordinator.interrupt import run_interruptibly
+    from coordinator.jobs.kept import kept
     from coordinator.jobs.lifecycle import State
     from coordinator.jobs.runner import cancel_job
     from link.errors import PeerError
@@ -226,6 +220,7 @@ def drive(
     """Drive a job to its end, in the background."""
     from coordinator.cli.terminal.console import note
     from coordinator.interrupt import run_interruptibly
+    from coordinator.jobs.kept import kept
     from coordinator.jobs.runner import drive_job
     from link.errors import JobCancelled
 
@@ -241,54 +236,24 @@ def drive(
         note(f"stopped; the job goes on at its parties and is taken up again with: comine job watch {folder.id[:12]}")
 
 
-def kept(federation: Path, asked: str) -> tuple[JobFolder, Identity, Mapping[str, str]]:
-    """A job that the coordinator keeps, the coordinator, and the addresses of the job's parties, in their order."""
-    from coordinator.jobs.store import Store
-    from coordinator.member import load_federation
-
-    known, identity = load_federation(federation)
-    folder = Store.of(known).find(asked)
-    return folder, identity, known.select(folder.record().spec.job.parties)
-
-
 def _take_up(folders: list[JobFolder], federation: Path) -> None:
     """Jobs whose driver has died go on, whichever command finds them."""
     from coordinator.cli.terminal.console import note
-    from coordinator.jobs.background import take_up
-    from link.errors import ConfigurationError
+    from coordinator.jobs.background import take_up_all
 
-    for folder in folders:
-        try:
-            open_ = not folder.record().job.over
-        except ConfigurationError:
-            continue
-        if open_ and take_up(folder, federation):
-            note(f"the job {folder.id[:12]} had no driver and is taken up again")
+    for folder in take_up_all(folders, federation):
+        note(f"the job {folder.id[:12]} had no driver and is taken up again")
 
 
 def _result(federation: Path, asked: str) -> tuple[Result, JobFolder]:
-    from coordinator.jobs.lifecycle import ended
-    from coordinator.jobs.released import result_of
+    from coordinator.jobs.released import kept_result
     from coordinator.jobs.store import Store
     from coordinator.member import read_federation
-    from jobs.kinds.registry import coordinator_learns
-    from link.errors import ComineError, ConfigurationError
 
     known = read_federation(federation)
     folder = Store.of(known).find(asked)
-    record = folder.record()
-    if record.job.problem is not None:
-        raise ended(record.job)
-    if not record.job.over:
-        _take_up([folder], federation)
-        raise ConfigurationError(
-            f"the job has no result yet, it is {record.job.state}; wait for it with: comine job watch {folder.id[:12]}"
-        )
-    table = folder.table() if coordinator_learns(record.spec) else None
-    signer = None
-    with contextlib.suppress(ComineError):  # a result can be had when the certificate has expired, too
-        signer = None if known.coordinator is None else known.coordinator.identity(known.pins)
-    return result_of(record, record.released, table, signer=signer), folder
+    _take_up([folder], federation)
+    return kept_result(folder, known), folder
 
 
 def show(document: JobDocument) -> None:
@@ -301,6 +266,8 @@ def show(document: JobDocument) -> None:
     write(
         f"job\t{document.job_id}\nname\t{one_line(document.name)}\ncreated\t{document.created}\nstate\t{document.state}{ends}\n"
     )
+    for act in document.acts:
+        write(f"{act.what}\tby {one_line(act.by)}, {act.at}\n")
     if document.attempt > 1:
         after = f", which the job began by itself after this: {one_line(document.lost)}" if document.lost else ""
         write(f"attempt\t{document.attempt}{after}\n")

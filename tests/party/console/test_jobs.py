@@ -10,13 +10,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.async_api import Browser, Page
+from playwright.async_api import Browser
 
 from link.files.quantities import size
 from party.desk import at_desk
 from party.policy.inbox import find
 from protos.v1 import control_pb2 as control
-from tests.console.chromium import TELEPHONE, Loop, log_in, look, visitor
+from tests.console.chromium import TELEPHONE, Loop, answered, log_in, look, visitor
 from tests.party.console.world import PARTIES, PASSWORD, World, texts, world
 from tests.party.nodes import audited, hold, weekly
 
@@ -69,12 +69,6 @@ def desk_of(north: World, what: str) -> dict[str, Any]:
     with at_desk(north.file) as desk:
         found: dict[str, Any] = getattr(desk, what)()
         return found
-
-
-async def answered(page: Page, path: str, **form: str) -> int:
-    """The status with which the console answers a form that a page sends."""
-    sent = f"fetch('{path}', {{method: 'POST', body: new URLSearchParams({form})}})"
-    return int(await page.evaluate(f"{sent}.then(answer => answer.status)"))
 
 
 def test_two_people_approve_a_job_and_release_what_it_has_found(north: World, browser: Browser) -> None:

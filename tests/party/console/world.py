@@ -11,8 +11,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from playwright.async_api import Page
-
 from console.roles import Role
 from console.server import running as running_console
 from console.site import Site
@@ -23,19 +21,16 @@ from party.desk import at_desk
 from party.node.logs import open_log
 from party.policy.inbox import find
 from protos.v1 import control_pb2 as control
-from tests.console.chromium import Loop
+from tests.console.chromium import Loop, texts
 from tests.integration.consent.people import manual
 from tests.party.files import free_ports
 from tests.party.nodes import DATA, Nodes, running, weekly
 
+__all__ = ["PASSWORD", "World", "texts", "world"]
+
 PASSWORD: Final = "correct horse battery"
 PARTIES: Final = ("north", "south")
 PEOPLE: Final[dict[str, Role]] = {"vera": "viewer", "anna": "approver", "adam": "administrator"}
-
-
-async def texts(page: Page, where: str) -> list[str]:
-    """What stands in some elements, each in one line."""
-    return [" ".join(text.split()) for text in await page.locator(where).all_inner_texts()]
 
 
 @dataclass

@@ -1,0 +1,105 @@
+"""Jobs and results of a coordinator, in a real browser: watched, cancelled, resumed, and who did it."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+
+import pytest
+from playwright.async_api import Browser, Page
+
+from tests.console.chromium import TELEPHONE, answered, log_in, look, texts, visitor
+from tests.coordinator.console.world import PASSWORD, World
+from tests.party.nodes import hold
+
+pytestmark = pytest.mark.slow
+
+
+async def stands(page: Page, state: str) -> None:
+    """Returns once the page says that the job has come to a state, which it does by itself."""
+    await page.locator(f"#state:text-is('{state}')").wait_for()
+
+
+def test_a_job_is_watched_as_the_command_shows_it_to_its_report(hub: World, browser: Browser) -> None:
+    async def test() -> None:
+        job = await hub.submit(name="evil <b>")
+        async with visitor(browser, refused=(403,)) as page:
+            await log_in(page, hub.url, "vera", PASSWORD)
+            (line,) = (await asyncio.to_thread(hub.printed, "job", "list"))["jobs"]
+            cells = await texts(page, "#jobs tbody td")
+            assert cells[0] == f"{line['name']} {job[:12]}"
+            assert cells[2:] == [line["task"], "north, south", line["state"], "north"]
+            await look(page)
+            await page.locator(f"#job-{job}").click()
+            await stands(page, "awaiting-approval")
+            shown = (await asyncio.to_thread(hub.printed, "job", "status", job))["parties"]
+            rows = await texts(page, "#parties tbody tr")
+            for row, (party, each) in zip(rows, shown.items(), strict=True):
+                assert row.startswith(f"{party} {each['state']} ")
+                assert row.endswith(each["waits_for"] or "–")
+            await look(page)
+            assert await page.get_by_role("button").all_inner_texts() == ["Log out"]
+            for act in ("cancel", "resume"):
+                assert await answered(page, f"/jobs/{job}/{act}", reason="x") == 403
+            await hub.approve(job)
+            await page.locator("#anew").click()
+            await page.frame_locator("iframe.report").locator("h1").first.wait_for()
+            assert await page.locator("#state").inner_text() == "succeeded"
+            await look(page)
+            await page.get_by_role("link", name="Results").click()
+            await page.get_by_role("link", name="Report of job").click()
+            await page.locator("h1").first.wait_for()
+            assert await page.evaluate("origin") == "null"
+
+    hub.loop.run(test())
+
+
+def test_a_job_is_cancelled_and_resumed_by_keyboard_on_a_telephone_by_night(hub: World, browser: Browser) -> None:
+    async def test() -> str:
+        go_on = hold(hub.nodes.nodes["south"])
+        job = await hub.submit(name="too early")
+        await hub.approve(job)
+        async with visitor(browser, viewport=TELEPHONE, color_scheme="dark") as page:
+            await log_in(page, f"{hub.url}/jobs/{job}", "anna", PASSWORD)
+            await page.locator("#parties").get_by_text("running").first.wait_for()
+            await look(page)
+            for _ in range(40):
+                await page.keyboard.press("Tab")
+                if await page.evaluate("document.activeElement.id") == "reason":
+                    break
+            await page.keyboard.type("wrong <b> data")
+            await page.keyboard.press("Enter")
+            await stands(page, "cancelled")
+            assert "wrong <b> data" in await page.locator("#error").inner_text()
+            await look(page)
+            go_on.set()
+            await page.get_by_role("button", name="Resume the job").focus()
+            await page.keyboard.press("Enter")
+            await page.locator("iframe.report, #anew").first.wait_for()
+            await page.goto(f"{hub.url}/jobs")
+            await look(page)
+            await page.goto(f"{hub.url}/results")
+            await look(page)
+        return job
+
+    job = hub.loop.run(test())
+    acts = hub.printed("job", "status", job)["acts"]
+    assert [(act["what"], act["by"]) for act in acts] == [("cancelled", "anna"), ("resumed", "anna")]
+    logged = [line for line in map(json.loads, hub.log.getvalue().splitlines()) if line["event"].startswith("job ")]
+    assert [(line["event"], line["person"], line["job"]) for line in logged] == [
+        ("job cancelled", "anna", job),
+        ("job resumed", "anna", job),
+    ]
+
+
+def test_a_job_that_cannot_go_on_says_why(hub: World, browser: Browser) -> None:
+    async def test() -> None:
+        job = await hub.submit(name="unwanted")
+        async with visitor(browser, refused=(400,)) as page:
+            await log_in(page, f"{hub.url}/jobs/{job}", "anna", PASSWORD)
+            await page.get_by_role("button", name="Cancel the job").click()
+            await stands(page, "cancelled")
+            assert await page.locator("#hindrance").inner_text() == "It cannot be resumed: north had not approved it."
+            assert await answered(page, f"/jobs/{job}/resume") == 400
+
+    hub.loop.run(test())
