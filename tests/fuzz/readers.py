@@ -26,6 +26,7 @@ from coordinator.anonymisation.releases import ROWS as ROWS_OF_A_NODE
 from coordinator.anonymisation.releases import ReleasingNode
 from coordinator.anonymisation.rule_hiding import read_rules
 from coordinator.cli.terminal.completion import parties_of_job
+from coordinator.console.settings import ConsoleFile
 from coordinator.frequency.values import load_collection
 from coordinator.shuffle.routes import read_state
 from jobs.anonymization.inputs import load as load_anonymization
@@ -357,6 +358,7 @@ READERS: dict[str, Reader] = {
     "audited-party": Reader(texts(party_toml("north")), audited, "party.toml"),
     "console-accounts": Reader(texts('{"anna": {"role": "viewer", "password": "$argon2id$v=19$"}}'), _accounts),
     "console-password": Reader(texts("correct horse battery\n"), read_password),
+    "console-settings": Reader(texts('[console]\nlisten = "127.0.0.1:8470"\n'), ConsoleFile.load, "console.toml"),
     "console-secret": Reader(texts("correct horse battery\n"), _console_secret),
     "release-labels": _of_release("labels.json"),
     "release-manifest": _of_release("manifest.json"),

@@ -285,6 +285,7 @@ READ: Final[dict[str, tuple[str, ...]]] = {
     "files console-accounts": ("console.accounts:Accounts._changing", "console.accounts:Accounts._read"),
     "files console-password": ("console.accounts:read_password",),
     "files console-secret": ("console.oidc:client_secret",),
+    "files console-settings": ("coordinator.console.settings:ConsoleFile.load",),
     "records test_a_log_made_wrong": (
         "jobs.audit.entry:_object",
         "jobs.audit.log:AuditLog._head",
@@ -314,6 +315,7 @@ READ: Final[dict[str, tuple[str, ...]]] = {
     ),
     "calls Anonymization Anonymize": ("party.services.anonymization.request:_contents",),
     "state coordinator": (
+        "coordinator.jobs.acts:acts_in",
         "coordinator.jobs.store:JobFolder.cancel_asked",
         "coordinator.jobs.store:JobFolder.record",
         "coordinator.jobs.store:_read",

@@ -94,6 +94,7 @@ def _make_job(folder: Path) -> None:
     made = store.create(record)
     made.keep_table(b"counts")
     made.ask_cancel("enough")
+    made.note("cancelled", "anna")
     store.save_plan(spec.digest, {"parties": {}})
     made.unlock()
 
