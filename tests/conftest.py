@@ -17,7 +17,7 @@ from crypto.protocols.union import set_union
 from crypto.protocols.union.lists import common_fakes
 from tests import guarded
 from tests.base_transfers import with_groups, without_groups
-from tests.examples import FEW, TURN, few_at_first
+from tests.examples import FEW, TURN, by_turns, few_at_first
 from tests.remembered import (
     remember_commands,
     remember_groups_work,
@@ -169,12 +169,18 @@ def pytest_collection_finish() -> None:
 
 
 @pytest.hookimpl(tryfirst=True)  # before tests are chosen by their marks
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Puts the longest files first, leaves all others in their order, and lets properties be tried a few times."""
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Puts the longest files first, leaves all others in their order, and lets properties be tried a few times.
+
+    Of what is marked `turn`, the cases of this run stay.
+    """
     tests = pathlib.Path(__file__).parent
     ranks = {tests / name: rank for rank, name in enumerate(LONGEST)}
     items.sort(key=lambda item: ranks.get(item.path, len(ranks)))
     few_at_first(items)
+    chosen = by_turns(items)
+    config.hook.pytest_deselected(items=[*set(items) - set(chosen)])
+    items[:] = chosen
 
 
 @pytest.fixture(scope="session", autouse=True)

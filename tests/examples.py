@@ -59,6 +59,30 @@ def few_at_first(items: Iterable[pytest.Item]) -> None:
             test._hypothesis_internal_use_settings = settings(own, max_examples=FEW)
 
 
+def by_turns(items: Iterable[pytest.Item]) -> list[pytest.Item]:
+    """All tests, but of the cases of one that is marked `turn(n)` every n-th alone, at least one, others at every run.
+
+    `make test-slow` takes all. The mark, of a test or of a whole file, is for matrices, of whatever fixtures and
+    parameters, in which a case proves little beside its neighbours.
+    """
+    every = list(items)
+    families = dict[tuple[object, ...], list[pytest.Item]]()
+    for item in every:
+        if item.get_closest_marker("turn"):
+            families.setdefault((item.path, getattr(item, "cls", None), getattr(item, "originalname", "")), []).append(
+                item
+            )
+    left: set[pytest.Item] = set()
+    for place, cases in enumerate(families.values()):  # as in `slowly`, turns that come together are spread
+        if len(cases) > 1:
+            mark = cases[0].get_closest_marker("turn")
+            step = min(mark.args[0] if mark else 1, len(cases))
+            for case in cases:
+                case.add_marker("costly")
+            left.update(set(cases) - set(cases[(place + TURN) % step :: step]))
+    return every if ALL else [item for item in every if item not in left]
+
+
 def in_turn(cases: Iterable[Case], one_in: int) -> list[Case]:
     """Of a matrix whose cases are alike, every so many, from another one at every run; all in `make test-slow`.
 
@@ -86,7 +110,7 @@ def spread(number: int, few: int, every: int) -> range:
 def slowly(cases: Iterable[Any], now: Container[int] = (), ids: Sequence[str] | None = None) -> list[Any]:
     """The cases of a test that prove little beside each other: those at other places than `now` are marked slow.
 
-    A run takes a third of these, others at every run; `make test-slow` takes all.
+    A run takes a sixth of these, others at every run; `make test-slow` takes all.
 
     Args:
         cases: All of them.
@@ -102,7 +126,7 @@ def slowly(cases: Iterable[Any], now: Container[int] = (), ids: Sequence[str] | 
             *_values(case), marks=() if place in now else pytest.mark.slow, id=None if ids is None else ids[place]
         )
         for place, case in enumerate(cases)
-        if ALL or place in now or (place + line + TURN) % 3 == 0
+        if ALL or place in now or (place + line + TURN) % 6 == 0
     ]
 
 

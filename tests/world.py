@@ -13,7 +13,7 @@ import grpc
 from crypto.primitives.randomness import Randomness
 from link.core import MAX_BUFFERED_BYTES, Terms, Transport
 from link.disclosure import Declared
-from link.executor import Executor, ThreadExecutor
+from link.executor import Executor
 from link.pki.authority import Authority
 from link.pki.identity import Identity
 from link.session import Session
@@ -22,6 +22,7 @@ from link.transports.grpc_transport import NodeLink
 from link.transports.memory import Hub
 from link.transports.serving import Serving
 from protos.v1.link_pb2 import Frame
+from tests.coordinator.simulation.still_time import InlineExecutor
 
 T = TypeVar("T")
 
@@ -72,7 +73,7 @@ def run_parties(
         deadline_s: Deadline of the sessions.
         ahead_bytes: By party, the most memory that what one peer has sent ahead may take, if not as usual.
         transport: "memory", or "grpc" for real streams under mutual TLS on the loopback.
-        executor: Does the local work; two threads, if absent.
+        executor: Does the local work; this thread, if absent.
         attempt: Which of the job this is.
 
     Raises:
@@ -80,7 +81,7 @@ def run_parties(
     """
     declared = tuple(declared)
     agreed = terms(parties, seed, attempt)
-    executor = executor or ThreadExecutor(2)
+    executor = executor or InlineExecutor()
     source = Randomness.from_seed(seed)
     failures: list[BaseException] = []
 

@@ -22,6 +22,8 @@ from tests.client.devices import KEY, device, grr
 from tests.client.node import HOUR, LABELS, Direct, Node, homepages
 from tests.ldp.contract import ERROR, chi_square_p
 
+pytestmark = pytest.mark.turn(3)
+
 
 # -- kept answers -----------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize(

@@ -33,6 +33,8 @@ from tests.client.node import BEGIN, HOUR, LABELS, Direct, Kept, Node, announced
 from tests.errors import fails
 from tests.ldp.contract import ERROR, chi_square_p
 
+pytestmark = pytest.mark.turn(3)
+
 VALUES = np.array(["south"] * 600 + ["east"] * 400, dtype=object)
 
 

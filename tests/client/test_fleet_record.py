@@ -35,6 +35,8 @@ from protos.v1.frequency_pb2 import COUNTED, BatchReceipt, ReportBatch
 from tests.client.node import BEGIN, HOUR, LABELS, Direct, Kept, Node, announced, homepages, spec_of
 from tests.errors import fails
 
+pytestmark = pytest.mark.turn(3)
+
 IDS = [f"user-{number}" for number in range(60)]
 VALUES = np.array(["south"] * 40 + ["east"] * 20, dtype=object)
 DOMAIN = Domain(4, LABELS)

@@ -28,6 +28,8 @@ from tests.client.node import BEGIN, HOUR, LABELS, Direct, Node, announced, home
 from tests.errors import fails
 from tests.examples import examples
 
+pytestmark = pytest.mark.turn(3)
+
 SECRET = GatewaySecret(bytes(range(32)))
 IDS = [f"user-{number}" for number in range(500)]
 VALUES = np.array(["south"] * 300 + ["east"] * 200, dtype=object)

@@ -32,6 +32,8 @@ from tests.clock import Clock
 from tests.errors import fails
 from tests.examples import slowly
 
+pytestmark = pytest.mark.turn(3)
+
 
 # -- the way of a report ----------------------------------------------------------------------------------------------
 def test_a_report_is_made_once_in_a_period_and_counted_once(tmp_path: Path) -> None:

@@ -46,6 +46,8 @@ from tests.extensions.noisy_basket_sizes.kind import NoisyBasketSizes
 from tests.jobs.audit.kinds import agreed
 from tests.jobs.plan.answers import SPEED
 
+pytestmark = pytest.mark.turn(5)
+
 PARTIES: Final = ("north", "south", "east")
 ADDED: Final = {"sizes": "tests.extensions.basket_sizes", "noisy-sizes": "tests.extensions.noisy_basket_sizes"}
 LAPLACE: Final = {"model": "laplace", "epsilon": "1", "delta": "1e-6"}

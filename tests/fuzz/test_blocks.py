@@ -33,7 +33,7 @@ from tests.fuzz.mutations import mutated
 from tests.fuzz.readers import FUZZED
 from tests.mining.partitioned.test_encoding import Inline, rows_of, stored_rows
 
-pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
+pytestmark = [pytest.mark.filterwarnings("ignore::UserWarning"), pytest.mark.turn(3)]
 
 
 @dataclass(frozen=True)

@@ -23,9 +23,10 @@ from tests.fuzz.honest_files import parquet_bytes, sqlite_file
 from tests.fuzz.mutations import mutated, mutated_pem
 from tests.fuzz.readers import FUZZED, READERS, table_in, transactions_in
 
-pytestmark = pytest.mark.filterwarnings(
-    "ignore::cryptography.utils.CryptographyDeprecationWarning", "ignore::UserWarning"
-)
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::cryptography.utils.CryptographyDeprecationWarning", "ignore::UserWarning"),
+    pytest.mark.turn(3),
+]
 
 
 def not_utf8() -> pa.Array:

@@ -58,7 +58,10 @@ FUZZED = examples(
     EXAMPLES or 50,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow, HealthCheck.data_too_large],
 )
-pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")  # of cryptography, about odd certificates
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::UserWarning"),  # of cryptography, about odd certificates
+    pytest.mark.turn(3),
+]
 
 
 @pytest.fixture(scope="module")

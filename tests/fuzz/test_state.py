@@ -58,6 +58,8 @@ from tests.fuzz.mutations import mutated, otherwise
 from tests.party.nodes import weekly
 from tests.party.services.frequency.storage.storing import GRR, a_round, collection
 
+pytestmark = pytest.mark.turn(3)
+
 EXAMPLES = int(os.environ.get("COMINE_FUZZ_EXAMPLES", "15"))
 FUZZED = examples(
     EXAMPLES,

@@ -26,7 +26,7 @@ from tests.fuzz.test_blocks import PIECES, SEEDS
 from tests.mining.partitioned.tables_world import cells
 from tests.mining.partitioned.test_encoding import Inline
 
-pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
+pytestmark = [pytest.mark.filterwarnings("ignore::UserWarning"), pytest.mark.turn(3)]
 
 FORMS = {
     "table": "csv",

@@ -23,6 +23,8 @@ from tests.jobs.audit import kinds
 from tests.jobs.test_statement import JOBS, PARTIES
 from tests.product_texts import ROOT
 
+pytestmark = pytest.mark.turn(5)
+
 MOST_LINES: Final = 12
 COLUMNS: Final = 80
 LONGEST_COST: Final = f"{about(9.9e8, 3000)} if each has 10,000 rows, 100 frequent items"

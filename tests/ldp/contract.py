@@ -28,7 +28,7 @@ def check_privacy(mechanism: Mechanism[object], tight: float) -> None:
     assert mechanism.epsilon - tight <= spent <= mechanism.epsilon
 
 
-def check_sampler(mechanism: Mechanism[object], inputs: int, rng: Randomness, reports: int = 40_000) -> None:
+def check_sampler(mechanism: Mechanism[object], inputs: int, rng: Randomness, reports: int = 20_000) -> None:
     """What is drawn follows the channel: a chi-square test for each input, together at `ERROR`."""
     for value, row in enumerate(mechanism.channel()):
         drawn = mechanism.privatise(np.full(reports, value), rng)
@@ -48,7 +48,7 @@ def chi_square_p(observed: NDArray[np.int64], expected: NDArray[np.float64]) -> 
 
 
 def check_estimates(
-    oracle: FrequencyOracle, counts: NDArray[np.int64], rng: Randomness, runs: int = 400, *, normal: bool = True
+    oracle: FrequencyOracle, counts: NDArray[np.int64], rng: Randomness, runs: int = 200, *, normal: bool = True
 ) -> None:
     """Over repeated runs, every value's estimate has the right mean and variance, together at 2 · `ERROR`.
 

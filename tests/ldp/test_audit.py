@@ -22,6 +22,8 @@ from link.errors import ConfigurationError, InputDataError
 from tests.examples import slowly
 from tests.ldp.contract import ERROR
 
+pytestmark = pytest.mark.turn(3)
+
 SKETCHES = {name: {"functions": 64} for name in ("flh", "cms", "hcms")}
 
 

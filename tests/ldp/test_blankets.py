@@ -31,6 +31,8 @@ from ldp.rappor.mechanism import Rappor
 from ldp.registry import oracle
 from tests.examples import examples
 
+pytestmark = pytest.mark.turn(5)
+
 Grouped = dict[tuple[Fraction, Fraction], Fraction]
 """Probabilities under a blanket of the outputs with the same two ratios."""
 

@@ -29,6 +29,8 @@ from ldp.registry import oracle
 from link.errors import ConfigurationError, InputDataError
 from tests.errors import fails
 
+pytestmark = pytest.mark.turn(3)
+
 OBSERVED = np.array([0.4, 0.3, 0.2, 0.1])
 
 

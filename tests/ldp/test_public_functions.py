@@ -19,6 +19,8 @@ from ldp.mechanism import Channel
 from ldp.oracles.hadamard_response import HadamardResponse
 from ldp.registry import oracle
 
+pytestmark = pytest.mark.turn(5)
+
 
 def whole_channel(sketch: Any) -> Channel:
     """Of a sketch as it is, with its fixed functions: the function's number is part of the output."""

@@ -21,6 +21,8 @@ from ldp.rappor.mechanism import Rappor
 from ldp.registry import ORACLES, oracle, settable
 from link.errors import ComineError, ConfigurationError, InputDataError
 
+pytestmark = pytest.mark.turn(5)
+
 # A sketch's work for an estimate grows with its functions, and its table with its buckets.
 SMALL = {"flh": {"functions": 16}, "cms": {"functions": 8, "buckets": 64}, "hcms": {"functions": 8, "buckets": 64}}
 BUDGETS: tuple[Any, ...] = (math.nan, -1, 0, 0.0, math.inf, -math.inf, 16.1, 1e-12, "1", None, True, [1.0], 1j)

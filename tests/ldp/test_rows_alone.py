@@ -25,6 +25,8 @@ from tests.errors import fails
 from tests.examples import examples
 from tests.ldp.contract import ERROR, chi_square_p
 
+pytestmark = pytest.mark.turn(5)
+
 KEY = bytes(range(32))
 SECRETS = np.frombuffer(Randomness.from_seed(5).bytes(32 * 600), np.uint8).reshape(600, 32)
 SIZES = (2, 5, 64, 65, 300)

@@ -23,6 +23,8 @@ from tests.errors import fails
 from tests.examples import examples
 from tests.mining.joint.hybrid.hybrid_world import PARTIES, TASK, shuffled
 
+pytestmark = pytest.mark.turn(3)
+
 SIZES = dict(zip(PARTIES, (30_000, 30_000, 30_000), strict=True))
 TASKS = {
     "svim": shuffled(epsilon=1.0),

@@ -19,6 +19,8 @@ from anonymize.auditing.sums import SumAuditor
 from crypto.primitives.randomness import Randomness
 from tests.errors import fails
 
+pytestmark = pytest.mark.turn(3)
+
 Query = tuple[int, ...]
 PRIME = 10**40 + 121
 

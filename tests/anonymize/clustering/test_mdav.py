@@ -21,6 +21,8 @@ from anonymize.tables import Table
 from tests.errors import fails
 from tests.examples import slowly
 
+pytestmark = pytest.mark.turn(3)
+
 Floats = NDArray[np.float64]
 
 

@@ -29,6 +29,8 @@ from anonymize.models.diversity import entropies
 from anonymize.models.p_sensitive import max_groups
 from tests.anonymize.models.contract import COUNTS, TREE, fitted, histograms, met, table_of
 
+pytestmark = pytest.mark.turn(3)
+
 LEVELS = (("0", "1"), ("2", "3"), ("4", "5"))
 MODELS: list[Model] = [
     KAnonymity(5),

@@ -8,6 +8,8 @@ import pytest
 from anonymize.risk.population import pitman, zayatz
 from link.errors import ConfigurationError
 
+pytestmark = pytest.mark.turn(3)
+
 
 def restaurant(n: int, alpha: float, theta: float, rng: np.random.Generator) -> list[int]:
     """Class sizes by Pitman's sampling formula: a row begins a class with chance (θ + u α)/(θ + i)."""

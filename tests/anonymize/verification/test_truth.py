@@ -30,6 +30,8 @@ from anonymize.verification.rows import read_csv
 from anonymize.verifier import verify
 from tests.examples import crossed, examples
 
+pytestmark = pytest.mark.turn(3)
+
 JOBS = ("clerk", "teacher", "smith", "miner")
 GROUPS = {"clerk": "white", "teacher": "white", "smith": "blue", "miner": "blue"}
 THREE = Requirements((KAnonymity(3),))

@@ -29,6 +29,8 @@ from anonymize.tables import Table
 from anonymize.verification.rows import read_csv
 from anonymize.verifier import verify
 
+pytestmark = pytest.mark.turn(3)
+
 TWO = Requirements((KAnonymity(2),))
 
 

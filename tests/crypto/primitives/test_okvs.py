@@ -26,6 +26,8 @@ from crypto.primitives.okvs import (
 from crypto.primitives.randomness import Randomness
 from tests.errors import fails
 
+pytestmark = pytest.mark.turn(3)
+
 
 def keys_of(random: Randomness, number: int) -> Any:
     return random.uint64(2 * number).reshape(-1, 2)

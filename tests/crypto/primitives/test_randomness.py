@@ -19,6 +19,8 @@ from crypto.primitives.randomness import Randomness
 from link.errors import InternalError
 from link.randomness import RandomStream
 
+pytestmark = pytest.mark.turn(3)
+
 # Quantile of the standard normal at error probability 10^-6. Seeds are fixed, so a test that passes once passes always;
 # the figure says how likely a correct generator was to fail it.
 Z = 4.75

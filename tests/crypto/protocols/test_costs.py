@@ -45,6 +45,8 @@ from link.session import Session
 from link.traffic import Traffic
 from tests.traffic import Part, assert_planned, costs_of
 
+pytestmark = pytest.mark.turn(3)
+
 NAMES = ("north", "south", "east", "w")
 LABELS = ("counts", "bits", "sums", "maximum")
 SHORT: tuple[tuple[Any, str, int], ...] = (

@@ -37,6 +37,8 @@ from protos.v1.control_pb2 import SignedApproval
 from protos.v1.link_pb2 import Frame, Receipt, SignedReceipt
 from tests.jobs.audit.world import PARTIES, World, weekly
 
+pytestmark = pytest.mark.turn(3)
+
 
 @pytest.fixture(scope="module")
 def original(tmp_path_factory: pytest.TempPathFactory) -> tuple[World, bytes]:

@@ -25,6 +25,8 @@ from link.pki.identity import Identity
 from link.pki.trust import Trust, fingerprint
 from tests.errors import fails
 
+pytestmark = pytest.mark.turn(3)
+
 AUTHORITY = Authority.create()
 NORTH = AUTHORITY.issue("north")
 TRUST = Trust(AUTHORITY.certificate_pem)

@@ -26,6 +26,8 @@ from link.pki.trust import Trust
 from tests.jobs.audit.kinds import JOBS, RULES, agreed
 from tests.jobs.audit.world import PARTIES, World, weekly, with_result
 
+pytestmark = pytest.mark.turn(3)
+
 
 @pytest.fixture(scope="module")
 def original(tmp_path_factory: pytest.TempPathFactory) -> World:

@@ -24,6 +24,8 @@ from protos.v1.control_pb2 import SignedApproval
 from tests.errors import fails
 from tests.jobs.audit.world import PARTIES, World
 
+pytestmark = pytest.mark.turn(3)
+
 AUTHORITY = Authority.create()
 TRUST = Trust(AUTHORITY.certificate_pem)
 

@@ -21,6 +21,8 @@ from tests.errors import fails
 from tests.examples import examples
 from tests.mining.joint.model_jobs_world import TASKS, Task, job, people, pooled, table
 
+pytestmark = pytest.mark.turn(3)
+
 SCHEMA = json.loads(generate("model"))
 
 

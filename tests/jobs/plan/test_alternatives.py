@@ -21,6 +21,8 @@ from jobs.plan.plan import Alternative, Plan
 from jobs.statement import statement
 from tests.jobs.plan.answers import PARTIES, answer, answers, weekly
 
+pytestmark = pytest.mark.turn(3)
+
 LATENCY_S = 0.002
 
 JOBS: dict[str, dict[str, Any]] = {

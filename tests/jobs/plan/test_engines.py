@@ -32,6 +32,8 @@ from protos.v1.plan_pb2 import Speed
 from tests.errors import fails
 from tests.traffic import within
 
+pytestmark = pytest.mark.turn(3)
+
 SPEED = Speed(**{field.name: 1e-6 for field in Speed.DESCRIPTOR.fields})
 
 

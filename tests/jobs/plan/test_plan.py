@@ -22,6 +22,8 @@ from tests.errors import fails
 from tests.examples import slowly
 from tests.jobs.plan.answers import PARTIES, answer, answers, slower, weekly
 
+pytestmark = pytest.mark.turn(3)
+
 LATENCY_S = 0.002
 
 

@@ -27,6 +27,7 @@ from tests.mining.joint.hybrid.hybrid_world import PARTIES, baskets, job
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 pytestmark = [
     pytest.mark.slow,
+    pytest.mark.turn(3),
     pytest.mark.skipif(CHROMIUM is None, reason="Chromium is not installed; the page is not looked at"),
 ]
 

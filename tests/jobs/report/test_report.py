@@ -29,6 +29,8 @@ from jobs.statement import statement
 from tests.jobs.report.pages import Page, taken_apart
 from tests.jobs.results.made import consents, made, plan
 
+pytestmark = pytest.mark.turn(5)
+
 HOSTILE = [
     "</script><script>alert(1)</script>",
     "<!--<script>",

@@ -17,6 +17,8 @@ from ldp.registry import oracle
 from ldp.streams.composition import amplified
 from tests.errors import fails
 
+pytestmark = pytest.mark.turn(3)
+
 
 def theorem(k: int, epsilon: float, i: int) -> float:
     """δ of k-fold randomised response at (k − 2i)·ε, as Kairouz, Oh and Viswanath state it."""

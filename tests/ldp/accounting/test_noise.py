@@ -36,6 +36,8 @@ from ldp.budget import exp_below
 from tests.errors import fails
 from tests.ldp.contract import ERROR, chi_square_p
 
+pytestmark = pytest.mark.turn(3)
+
 DRAWS = 200_000
 
 

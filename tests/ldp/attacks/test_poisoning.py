@@ -26,6 +26,8 @@ from link.errors import InputDataError
 from tests.errors import fails
 from tests.ldp.contract import ERROR
 
+pytestmark = pytest.mark.turn(5)
+
 ATTACKS = (RandomPerturbedValue(), RandomItem(), MaximalGain(tries=50))
 FEW = {"functions": 64}
 SMALL = {"flh": FEW, "cms": FEW | {"buckets": 64}, "hcms": FEW | {"buckets": 64}, "hr": {"blocks": 1}}

@@ -27,6 +27,8 @@ from tests.ldp.contract import ERROR, check_estimates, check_privacy, check_repo
 from tests.ldp.sets.contract import check_moments
 from tests.ldp.test_blankets import bound, check_sums, shuffled
 
+pytestmark = pytest.mark.turn(5)
+
 SIZES = [(1, 1), (2, 1), (3, 1, 1), (2, 5, 1), (3, 3), (10, 2, 1)]
 
 

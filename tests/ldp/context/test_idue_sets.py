@@ -21,6 +21,8 @@ from link.errors import ConfigurationError, InputDataError
 from tests.examples import examples
 from tests.ldp.contract import ERROR, check_reports, chi_square_p
 
+pytestmark = pytest.mark.turn(3)
+
 
 def members(number: int) -> list[int]:
     return [v for v in range(number.bit_length()) if number >> v & 1]

@@ -32,6 +32,8 @@ from tests.examples import slowly
 from tests.ldp.attacks.test_poisoning import pure
 from tests.ldp.contract import ERROR
 
+pytestmark = pytest.mark.turn(3)
+
 ESTIMATES = hnp.arrays(np.float64, st.integers(2, 40), elements=st.floats(-2, 2, width=32))
 
 

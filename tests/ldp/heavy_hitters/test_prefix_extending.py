@@ -17,6 +17,8 @@ from tests.errors import fails
 from tests.examples import slowly
 from tests.ldp.contract import ERROR, check_estimates, check_privacy, check_reports, chi_square_p
 
+pytestmark = pytest.mark.turn(3)
+
 WORDS = ("bread", "é", "東京", "", "ten bytes!", "bread ", "😀", "zzz")
 
 

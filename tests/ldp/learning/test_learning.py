@@ -20,6 +20,8 @@ from ldp.learning.linear_models import LinearClassifier, LinearRegression, Linea
 from ldp.learning.losses import LOSSES
 from tests.errors import fails
 
+pytestmark = pytest.mark.turn(3)
+
 LOW, HIGH = [0, -1, -1, -1], [100, 1, 1, 3]
 
 

@@ -26,6 +26,8 @@ from ldp.reports import Reports
 from link.errors import ConfigurationError, InputDataError
 from tests.ldp.contract import ERROR, check_estimates, check_privacy, check_reports, check_sampler, chi_square_p
 
+pytestmark = pytest.mark.turn(5)
+
 TWO_ROUNDS = (LongitudinalDirectEncoding, LongitudinalUnaryEncoding)
 MEMOISED = (
     LongitudinalDirectEncoding(["a", "b", "c"], 1.0),

@@ -30,6 +30,8 @@ from link.errors import InputDataError
 from tests.errors import fails
 from tests.ldp.contract import ERROR, check_privacy, check_reports, chi_square_p
 
+pytestmark = pytest.mark.turn(5)
+
 EPSILONS = [0.01, 0.5, 1.0, 2.0, 5.0, 10.0, 16.0]
 VALUES = np.array([-1.0, 1.0, 0.0, 0.25, -0.7, 1 / 3, 0.999, *np.linspace(-1, 0.5, 33)])
 

@@ -27,6 +27,8 @@ from link.errors import InputDataError
 from tests.errors import fails
 from tests.ldp.contract import ERROR, check_privacy, check_reports, chi_square_p
 
+pytestmark = pytest.mark.turn(5)
+
 SCHEMA = (Numeric("age", 0, 120), Categorical("colour", ("red", "green", "blue")), Categorical("district", 40))
 
 

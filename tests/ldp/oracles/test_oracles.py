@@ -23,6 +23,8 @@ from tests.errors import fails
 from tests.examples import slowly
 from tests.ldp.contract import check_estimates, check_privacy, check_reports, check_sampler
 
+pytestmark = pytest.mark.turn(5)
+
 # What an oracle's guarantee leaves unused at a small domain, besides rounding.
 SLACK: dict[str, float] = {"the": 9.0}
 ENUMERATED = tuple(name for name in ORACLES if name not in {"she", "cms"})

@@ -16,6 +16,8 @@ from link.errors import ConfigurationError
 from tests.errors import fails
 from tests.ldp.contract import check_estimates
 
+pytestmark = pytest.mark.turn(3)
+
 SKETCHES = (FastLocalHashing, CountMeanSketch, HadamardCountMeanSketch)
 
 

@@ -29,6 +29,8 @@ from link.errors import ConfigurationError, InputDataError
 from tests.errors import fails
 from tests.ldp.contract import ERROR, check_reports, chi_square_p
 
+pytestmark = pytest.mark.turn(5)
+
 WORDS = [f"word {number}" for number in range(400)]
 
 

@@ -26,6 +26,8 @@ from link.errors import ConfigurationError, InputDataError
 from tests.errors import fails
 from tests.ldp.contract import ERROR, check_privacy, check_reports, chi_square_p
 
+pytestmark = pytest.mark.turn(5)
+
 SETS = [[0, 1, 2]] * 300 + [[0]] * 200 + [[3, 4]] * 100 + [[]] * 400
 COUNTS = np.array([500, 300, 300, 100, 100, 0])
 ITEMSETS: Candidates = ((0,), (0, 1), (0, 1, 2), (1, 3), (3,))

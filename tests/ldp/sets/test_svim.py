@@ -38,6 +38,8 @@ from tests.examples import in_turn
 from tests.ldp.contract import ERROR, chi_square_p
 from tests.ldp.sets.baskets import most_frequent_items, planted, reference
 
+pytestmark = pytest.mark.turn(3)
+
 PAGE = pathlib.Path(__file__).resolve().parents[3] / "docs" / "ldp" / "sets.md"
 SINGLES = [((item,), 0.5 - 0.05 * item) for item in range(5)]
 

@@ -24,6 +24,8 @@ from tests.ldp.contract import ERROR, check_reports, chi_square_p
 from tests.ldp.sets.contract import check_set_estimates
 from tests.ldp.test_blankets import bound, check_sums, shuffled
 
+pytestmark = pytest.mark.turn(3)
+
 
 @pytest.mark.parametrize("epsilon", [0.01, 0.5, 1.0, 3.0, 6.0])
 @pytest.mark.parametrize(("d", "m"), [(2, 1), (4, 2), (6, 3)])

@@ -39,6 +39,8 @@ from ldp.streams.ledger import UserLedgers, WindowLedger
 from link.errors import ConfigurationError, InputDataError, PolicyDenied
 from tests.errors import fails
 
+pytestmark = pytest.mark.turn(5)
+
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 NO_BUDGETS = (math.nan, math.inf, -1.0, "1", None, True)
 AMOUNTS = st.fractions(0, Fraction(1, 2), max_denominator=64)

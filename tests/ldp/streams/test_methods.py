@@ -26,6 +26,8 @@ from link.errors import InputDataError
 from tests.errors import fails
 from tests.ldp.contract import ERROR
 
+pytestmark = pytest.mark.turn(5)
+
 D = 5
 BUDGET = ("lbu", "lsp", "lbd", "lba")
 POPULATION = ("lpu", "lpd", "lpa")

@@ -25,6 +25,8 @@ from link.errors import InputDataError
 from tests.errors import fails
 from tests.examples import slowly
 
+pytestmark = pytest.mark.turn(3)
+
 FRESH = tuple(name for name in ORACLES if not name.startswith("l-"))
 QUARTER = Fraction(1, 4)
 ERROR = 1e-9  # the probability with which a test below fails by chance, over all that it looks at

@@ -23,6 +23,8 @@ from mining.data.transactions import Transactions
 from tests.errors import fails
 from tests.examples import examples
 
+pytestmark = pytest.mark.turn(3)
+
 WORD = st.text(
     st.characters(exclude_categories=["Cs", "Cc", "Zs"], exclude_characters="\ufeff"), min_size=1, max_size=5
 )

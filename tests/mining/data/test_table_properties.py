@@ -35,6 +35,8 @@ from mining.data.loading import load_table
 from mining.data.row_ids import IdNormalisation, RowIds
 from mining.data.tables import Table
 
+pytestmark = pytest.mark.turn(3)
+
 anything = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=6)
 awkward = st.sampled_from(
     ["007", "t", "true", "NULL", "nan", "?", " a ", '"', '""', 'a"b', ",", "a\r\nb", "\n", "\r", ""]

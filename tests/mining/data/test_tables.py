@@ -25,6 +25,8 @@ from mining.data.row_ids import AS_THEY_ARE, IdNormalisation, RowIds, checked_id
 from mining.limits import MAX_ITEM_BYTES
 from tests.errors import fails
 
+pytestmark = pytest.mark.turn(3)
+
 
 def written(folder: Path, text: str | bytes) -> Path:
     path = folder / "people.csv"

@@ -24,6 +24,8 @@ from mining.reference.rules import rules as reference_rules
 from mining.rules.association import association_rules
 from tests.errors import fails
 
+pytestmark = pytest.mark.turn(3)
+
 
 @pytest.fixture(scope="module", autouse=True)
 def search_here() -> Iterator[None]:

@@ -32,6 +32,8 @@ from tests.coordinator.simulation.whole_job import job, run_job
 from tests.examples import slowly
 from tests.mining.joint.oracle import Rows
 
+pytestmark = pytest.mark.turn(3)
+
 PARTIES = ("north", "south", "east")
 ALL_ITEMS: dict[str, Any] = {"universe": "all-items", "strategy": "level-wise", "max_length": 1, "min_support": 2}
 UNDER_PSEUDONYMS: dict[str, Any] = ALL_ITEMS | {"universe": "hidden-all"}

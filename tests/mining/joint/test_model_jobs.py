@@ -50,7 +50,10 @@ from tests.mining.joint.model_jobs_world import (
 )
 from tests.mining.joint.models import real_tables
 
-pytestmark = pytest.mark.filterwarnings("ignore::comine.api.DataWarning")  # some parties have no rows, and are to
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::comine.api.DataWarning"),  # some parties have no rows, and are to
+    pytest.mark.turn(3),
+]
 HOLDERS = {"class": "north", "smoker": "south", "weight": "south", "town": "north", "age": "east", "height": "north"}
 
 

@@ -36,6 +36,8 @@ from tests.mining.joint.oracle import Rows
 from tests.mining.partitioned.world import partitioned
 from tests.world import run_parties
 
+pytestmark = pytest.mark.turn(3)
+
 DATA: Final = {party: baskets(120, number) for number, party in enumerate(PARTIES)}
 
 

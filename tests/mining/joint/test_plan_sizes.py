@@ -37,6 +37,8 @@ from tests.coordinator.simulation.whole_job import DATA, STRATEGIES, identities,
 from tests.mining.joint.oracle import Rows
 from tests.traffic import assert_planned
 
+pytestmark = pytest.mark.turn(3)
+
 
 @dataclass
 class Seen:

@@ -22,6 +22,8 @@ from tests.coordinator.simulation.whole_job import job, run_job
 from tests.examples import crossed, slowly
 from tests.mining.joint.oracle import Rows
 
+pytestmark = pytest.mark.turn(3)
+
 PARTIES = ("north", "south", "east")
 HOLDERS = [*combinations(PARTIES, 2)]
 View = Counter[tuple[object, ...]]

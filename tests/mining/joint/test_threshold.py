@@ -28,6 +28,8 @@ from tests.mining.joint.oracle import Rows, pooled_supports
 from tests.mining.joint.test_horizontal import cases, task_for
 from tests.world import run_parties
 
+pytestmark = pytest.mark.turn(3)
+
 LEAST = 12
 CATALOGUE = tuple("abcdef")
 COMPUTE = ("north", "south")

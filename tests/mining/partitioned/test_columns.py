@@ -39,6 +39,8 @@ from tests.mining.partitioned.tables_world import CELL, partitioned
 from tests.mining.partitioned.world import PARTITIONS, evenly, ragged
 from tests.world import run_parties
 
+pytestmark = pytest.mark.turn(3)
+
 PEOPLE = 40
 
 

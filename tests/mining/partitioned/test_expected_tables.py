@@ -20,6 +20,8 @@ from mining.partitioned.encoding.source import TableSource
 from mining.partitioned.tables.expected import ExpectedTable, expected_table
 from tests.mining.partitioned import read_process
 
+pytestmark = pytest.mark.turn(3)
+
 FACTOR = 1.5
 ROWS = 40_000
 

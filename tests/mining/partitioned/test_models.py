@@ -21,6 +21,8 @@ from tests.mining.joint.model_jobs_world import PARTIES, TASKS, Rows, Task, job,
 from tests.mining.partitioned.tables_world import partitioned
 from tests.mining.partitioned.world import PARTITIONS, evenly, ragged
 
+pytestmark = pytest.mark.turn(3)
+
 
 def run(spec: JobSpec, data: Mapping[str, Data]) -> Result:
     return asyncio.run(simulate_job(spec, data, seed=1))

@@ -27,6 +27,8 @@ from tests.mining.joint.distributed.distributed_world import task_for
 from tests.mining.partitioned.world import PARTITIONS, evenly, partitioned, ragged
 from tests.world import run_parties
 
+pytestmark = pytest.mark.turn(3)
+
 ITEMS = tuple(sorted([*"abcdef", "bread, white", "ünï"]))
 given_rows = st.lists(st.lists(st.sampled_from(ITEMS), max_size=8), max_size=12)
 

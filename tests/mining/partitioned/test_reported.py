@@ -32,6 +32,8 @@ from tests.mining.joint.hybrid.hybrid_world import ITEMS, PARTIES, SEEN, TASK, b
 from tests.mining.partitioned.world import PARTITIONS, evenly, partitioned, ragged
 from tests.world import run_parties
 
+pytestmark = pytest.mark.turn(3)
+
 SEARCHES = ["svim", "svsm", "ldp-miner", "privset", "wheel"]
 KEY = bytes(range(32))
 

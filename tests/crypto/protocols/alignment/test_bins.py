@@ -16,6 +16,8 @@ from crypto.protocols.alignment.bins import THIRDS, bins_of, matched, points_in,
 from crypto.protocols.union.size_classes import LISTS
 from link.errors import InternalError
 
+pytestmark = pytest.mark.turn(3)
+
 KEY = bytes(16)
 
 

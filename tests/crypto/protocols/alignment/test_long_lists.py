@@ -31,6 +31,8 @@ from tests.coordinator.simulation.still_time import InlineExecutor
 from tests.examples import slowly
 from tests.world import run_parties
 
+pytestmark = pytest.mark.turn(3)
+
 TWO = ("north", "south")
 THREE = (*TWO, "east")
 KEY = bytes(16)

@@ -30,6 +30,8 @@ from tests.faulty_world import Rewrite, run_faulty_parties
 from tests.traffic import assert_planned
 from tests.world import run_parties
 
+pytestmark = pytest.mark.turn(3)
+
 Held = Mapping[str, Sequence[bytes]]
 TWO = ("north", "south")
 LABEL = "intersection"

@@ -39,6 +39,8 @@ from tests.faulty_world import Rewrite, run_faulty_parties
 from tests.traffic import assert_planned
 from tests.world import run_parties
 
+pytestmark = pytest.mark.turn(3)
+
 LABEL = "intersection"
 THREE = NAMES[:3]
 MERGER = THREE[0]

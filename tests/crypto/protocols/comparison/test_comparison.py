@@ -45,6 +45,8 @@ from tests.errors import fails
 from tests.examples import crossed, examples, in_turn
 from tests.world import run_parties
 
+pytestmark = pytest.mark.turn(5)
+
 THREE = ("a", "b", "c")
 
 

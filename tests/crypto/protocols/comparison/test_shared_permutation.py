@@ -26,6 +26,8 @@ from tests.crypto.protocols.two_party_world import A, B, run_two, shares_of
 from tests.examples import slowly
 from tests.mining.joint.models.models_world import shapes
 
+pytestmark = pytest.mark.turn(3)
+
 
 @given(st.integers(0, 7), st.integers(0, 1 << 16))
 @settings(max_examples=60, deadline=None)

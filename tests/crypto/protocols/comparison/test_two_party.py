@@ -35,6 +35,8 @@ from tests.crypto.protocols.two_party_world import HOLDERS, A, B, assert_uniform
 from tests.errors import fails
 from tests.world import run_parties
 
+pytestmark = pytest.mark.turn(3)
+
 ALL = (A, B, "c")
 
 
@@ -172,8 +174,8 @@ def test_several_blocks_and_batches(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_triples_are_uniform_and_a_holder_cannot_tell_the_others() -> None:
-    out = triples_of(1 << 19)
-    mine, theirs = out[A].take((1, 1 << 16)), out[B].take((1, 1 << 16))
+    out = triples_of(1 << 17)
+    mine, theirs = out[A].take((1, 1 << 14)), out[B].take((1, 1 << 14))
     for i, own in enumerate(mine):
         assert_uniform(own[0])
         for j, other in enumerate(theirs):
@@ -198,7 +200,7 @@ def test_what_is_taken_is_never_given_again() -> None:
 def test_memory_is_bounded_whatever_the_number() -> None:
     """Peaks of both parties and the queue between them: transfers add nothing, triples their stock.
 
-    What five million more add, eighteen times over, stays below the 500 MB that 10^8 may take.
+    What two million more add, 48 times over, stays below the 500 MB that 10^8 may take.
     """
 
     async def transfers(lane: Session, parties: TwoParty, number: int) -> None:
@@ -214,7 +216,7 @@ def test_memory_is_bounded_whatever_the_number() -> None:
         peaks = []
         for name, work in (("transfers", transfers), ("triples", make_triples)):
             peaks.append([])
-            for number in (5_000_000, 10_000_000):
+            for number in (2_000_000, 4_000_000):
                 tracemalloc.reset_peak()
                 await work(lane.lane(f"{name} {number}"), parties, number)
                 peaks[-1].append(tracemalloc.get_traced_memory()[1])
@@ -226,7 +228,7 @@ def test_memory_is_bounded_whatever_the_number() -> None:
     finally:
         tracemalloc.stop()
     for small, large in peaks:
-        assert large + 18 * max(0, large - small) < 500e6
+        assert large + 48 * max(0, large - small) < 500e6
 
 
 # -- ANDs and openings -------------------------------------------------------------------------------------------------
@@ -247,11 +249,11 @@ def test_a_conjunction_is_the_and(number: int, width: int) -> None:
 
 
 def test_what_a_conjunction_sends_is_uniform() -> None:
-    zeros = {h: XorShare(np.zeros((1, 1 << 15), np.uint8), 1 << 18, h, HOLDERS) for h in HOLDERS}
+    zeros = {h: XorShare(np.zeros((1, 1 << 13), np.uint8), 1 << 16, h, HOLDERS) for h in HOLDERS}
     frames: list[Frame] = []
 
     async def part(lane: Session, parties: TwoParty) -> XorShare:
-        triples = await make_triples(lane.lane("triples"), parties, 1 << 18)
+        triples = await make_triples(lane.lane("triples"), parties, 1 << 16)
         return await conjunction(lane, parties, triples, zeros[lane.me], zeros[lane.me])
 
     out = run_two(part, frames=frames)

@@ -20,6 +20,8 @@ from tests.crypto.protocols.two_party_world import A, B, assert_alike, assert_un
 from tests.examples import slowly
 from tests.paillier_world import select_sums
 
+pytestmark = pytest.mark.turn(3)
+
 
 def test_the_holder_sees_masks_where_it_has_not_asked() -> None:
     """Of 2 × 36 slots in 12 replies one pair is asked for. All others' low 40 bits are uniform to the key's holder,

@@ -43,6 +43,8 @@ from tests.examples import examples
 from tests.paillier_world import empty_pool, small_key
 from tests.world import below, run_parties
 
+pytestmark = pytest.mark.turn(3)
+
 
 @dataclass(frozen=True)
 class Call:

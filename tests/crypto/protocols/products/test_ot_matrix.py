@@ -39,6 +39,8 @@ from tests.crypto.protocols.products_world import (
 from tests.crypto.protocols.two_party_world import HOLDERS, A, B, assert_uniform, run_two
 from tests.errors import fails
 
+pytestmark = pytest.mark.turn(3)
+
 
 def counted(columns: Any, rows: int, pairs: Any, **options: Any) -> list[int]:
     own = packed(columns)

@@ -24,6 +24,8 @@ from tests.errors import fails
 from tests.examples import examples
 from tests.world import below, run_parties
 
+pytestmark = pytest.mark.turn(3)
+
 PARTIES = ("a", "b", "c", "d", "e")
 
 

@@ -31,6 +31,8 @@ from tests.crypto.protocols.sums.summing import (
     summing,
 )
 
+pytestmark = pytest.mark.turn(5)
+
 DIRECT = protocol.DIRECT_BYTES // 8  # the longest vector that is opened whole to every receiver
 WORD_TYPES = (np.uint8, np.uint16, np.uint32, np.uint64)
 WORDS = st.one_of(st.integers(0, 9), st.integers(2**64 - 9, 2**64 - 1), st.integers(0, 2**64 - 1))

@@ -33,6 +33,8 @@ from tests.crypto.protocols.sums.summing import (
 from tests.crypto.protocols.two_party_world import assert_alike, assert_uniform
 from tests.errors import fails
 
+pytestmark = pytest.mark.turn(3)
+
 OPENING = Opening.DESCRIPTOR.full_name
 MASKED = MaskedValues.DESCRIPTOR.full_name
 

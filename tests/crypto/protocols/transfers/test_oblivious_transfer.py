@@ -26,6 +26,8 @@ from protos.v1.oblivious_transfer_pb2 import BlindedPositions, ChoicePoints, Eva
 from tests.errors import fails
 from tests.world import run_parties
 
+pytestmark = pytest.mark.turn(3)
+
 SENDER, RECEIVER = "s", "r"
 
 

@@ -32,6 +32,8 @@ from tests.crypto.protocols.transfers.test_oprf import (
     with_data,
 )
 
+pytestmark = pytest.mark.turn(3)
+
 CHALLENGE = bytes(range(32))
 ROWS_SENT = rows_of(Layout.of(64))
 

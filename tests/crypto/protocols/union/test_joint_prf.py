@@ -38,6 +38,8 @@ from tests.faulty_world import Rewrite, run_faulty_parties
 from tests.traffic import assert_planned
 from tests.world import run_parties
 
+pytestmark = pytest.mark.turn(5)
+
 Held = Mapping[str, Sequence[bytes]]
 SUITE_NAME = STANDARD_128.suite.encode()
 

@@ -23,6 +23,8 @@ from tests.crypto.protocols.set_union_world import (
 )
 from tests.world import run_parties
 
+pytestmark = pytest.mark.turn(3)
+
 RING_SETS = pseudonyms_of("abcdefgh", "cdefgh1234", "efghxyz", "abxyz")
 
 

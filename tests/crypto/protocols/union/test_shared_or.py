@@ -22,6 +22,8 @@ from tests.crypto.protocols.set_union_world import NAMES
 from tests.examples import examples
 from tests.world import run_parties
 
+pytestmark = pytest.mark.turn(3)
+
 
 def shares_of(bits: dict[str, np.ndarray], seed: int = 0, frames: list[Frame] | None = None):
     async def role(session):

@@ -39,6 +39,8 @@ from tests.mining.joint.models.models_world import run
 from tests.mining.partitioned.tables_world import partitioned
 from tests.mining.partitioned.world import PARTITIONS, evenly, ragged
 
+pytestmark = pytest.mark.turn(3)
+
 MODELS = ((), (DistinctDiversity(2, "ill"),), (TCloseness("0.7", "ill"),))
 
 

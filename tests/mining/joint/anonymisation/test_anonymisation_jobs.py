@@ -27,6 +27,8 @@ from tests.examples import slowly
 from tests.mining.joint.anonymisation.anonymisation_jobs_world import certified, job
 from tests.mining.joint.anonymisation.anonymisation_world import ILLS, PARTIES, hierarchies, parted, people
 
+pytestmark = pytest.mark.turn(3)
+
 CELLS = people(60, 3)
 OWNERS = np.random.default_rng(1).integers(0, 3, 60)
 DATA = parted(CELLS, OWNERS, PARTIES[:3])

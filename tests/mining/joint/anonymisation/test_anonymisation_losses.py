@@ -43,6 +43,8 @@ from tests.mining.joint.anonymisation.vertical_anonymisation_world import job as
 from tests.mining.joint.anonymisation.vertical_anonymisation_world import joint as vertical
 from tests.mining.joint.models.models_world import run
 
+pytestmark = pytest.mark.turn(3)
+
 
 def losses_of(split: Split, wanted: JointAnonymisation, frames: list[Frame] | None = None) -> dict[str, Losses]:
     """Every party's outcome of the protocol alone."""

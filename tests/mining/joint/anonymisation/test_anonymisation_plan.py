@@ -30,6 +30,7 @@ def planned(spec: JobSpec, rows: list[int | None]) -> Plan:
 
 
 @pytest.mark.slow
+@pytest.mark.turn(4)
 @pytest.mark.parametrize(
     ("number", "changes"),
     [

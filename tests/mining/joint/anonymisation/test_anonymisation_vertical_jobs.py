@@ -15,6 +15,8 @@ from tests.mining.joint.anonymisation.anonymisation_jobs_world import certified
 from tests.mining.joint.anonymisation.anonymisation_world import PARTIES, people
 from tests.mining.joint.anonymisation.vertical_anonymisation_world import COLUMNS, columns_of, job
 
+pytestmark = pytest.mark.turn(3)
+
 CELLS = people(60, 3)
 TWO = dict(zip(COLUMNS, ("north", "south", "north", "south", "north"), strict=True))
 THREE = dict(zip(COLUMNS, ("north", "south", "north", "east", "south"), strict=True))

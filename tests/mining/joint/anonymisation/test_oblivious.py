@@ -52,6 +52,8 @@ from tests.mining.joint.anonymisation.test_anonymisation import SHARES, Split, c
 from tests.mining.joint.anonymisation.vertical_anonymisation_world import job as vertical_job
 from tests.mining.joint.models.models_world import shapes
 
+pytestmark = pytest.mark.turn(3)
+
 
 # -- equal to the pooled release --------------------------------------------------------------------------------------
 @given(divided(), SHARES, st.integers(2, 5))

@@ -37,6 +37,8 @@ from mining.joint.distributed.row_sizes import MOST_CLASSES
 from tests.errors import fails
 from tests.examples import examples
 
+pytestmark = pytest.mark.turn(3)
+
 TASK = DistributedMining(Decimal(2), Decimal("1e-6"), Decimal("0.01"), ("a", "b"), catalogue=("x", "y"))
 
 

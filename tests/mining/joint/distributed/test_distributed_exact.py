@@ -24,6 +24,8 @@ from mining.joint.distributed.budget import (
 )
 from mining.joint.distributed.parameters import DistributedMining, NoiseLaw
 
+pytestmark = pytest.mark.turn(3)
+
 GRID = 1e-4
 SIZE = 1 << 18  # losses up to 13 either way
 

@@ -30,6 +30,8 @@ from tests.coordinator.simulation.still_time import InlineExecutor, run_still
 from tests.coordinator.simulation.whole_job import run_job
 from tests.errors import fails
 
+pytestmark = pytest.mark.turn(3)
+
 PARTIES = ("north", "south", "east")
 
 

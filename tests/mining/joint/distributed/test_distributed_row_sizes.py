@@ -29,6 +29,8 @@ from tests.examples import slowly
 from tests.mining.joint.distributed.distributed_world import run, task_for
 from tests.mining.joint.oracle import Rows
 
+pytestmark = pytest.mark.turn(3)
+
 ERROR = 1e-6
 
 

@@ -51,6 +51,8 @@ from tests.mining.joint.hybrid.test_hybrid_sizes import answers as told_answers
 from tests.mining.joint.oracle import Rows
 from tests.world import run_parties
 
+pytestmark = pytest.mark.turn(5)
+
 TASK = Blending(epsilon=Decimal(2), delta=Decimal("1e-6"), k=3, opted_in=("south",), analyst="north", learners=PARTIES)
 DATA = {"north": baskets(900, 1), "south": baskets(1000, 2), "east": baskets(700, 3)}
 PRIVACY = {"model": "blended", "epsilon": "2", "delta": "1e-6", "opted_in": ["south"]}

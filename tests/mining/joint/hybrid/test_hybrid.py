@@ -39,6 +39,8 @@ from tests.mining.joint.hybrid.hybrid_world import PARTIES, TASK, baskets, job, 
 from tests.mining.joint.oracle import Rows
 from tests.world import run_parties
 
+pytestmark = pytest.mark.turn(3)
+
 MODELS = {"local": TASK, "shuffle": shuffled(), "two shufflers": shuffled(("south", "east"))}
 DATA = {"north": baskets(400, 1), "south": baskets(300, 2), "east": baskets(500, 3)}
 

@@ -34,6 +34,8 @@ from tests.errors import fails
 from tests.mining.joint.hybrid.hybrid_world import PARTIES, baskets, run, shuffled
 from tests.world import run_parties
 
+pytestmark = pytest.mark.turn(3)
+
 NAMES = ("north", "south", "east", "west")  # the first is the analyst
 SIZE = 3
 Part = Callable[[Session, Route, Phase, Rows], object]

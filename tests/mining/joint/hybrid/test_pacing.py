@@ -25,6 +25,8 @@ from tests.errors import fails
 from tests.mining.joint.hybrid.hybrid_world import PARTIES, TASK, shuffled
 from tests.world import run_parties
 
+pytestmark = pytest.mark.turn(3)
+
 CHUNK, MANY = 16, 400_000
 
 

@@ -34,6 +34,8 @@ from tests.mining.joint.models.test_model_costs import entered, sent
 from tests.mining.joint.models.test_naive_bayes import assert_same
 from tests.traffic import assert_planned
 
+pytestmark = pytest.mark.turn(3)
+
 TARGET = Categorical("class", ("yes", "no", "perhaps"))
 COLOUR = Categorical("colour", ("red", "green"))
 AGE = Intervals("age", (Decimal(20), Decimal(40)))

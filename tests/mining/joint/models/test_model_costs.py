@@ -27,6 +27,8 @@ from tests.mining.joint.models.models_world import PARTIES, aligned
 from tests.traffic import assert_planned, costs_below
 from tests.world import run_parties
 
+pytestmark = pytest.mark.turn(3)
+
 TARGET = Categorical("class", ("yes", "no", "perhaps"))
 COLOURS = Categorical("colour", ("red", "green", "blue", "black"))
 SHAPES = Categorical("shape", ("round", "square"))

@@ -21,6 +21,8 @@ from tests.errors import fails
 from tests.examples import examples
 from tests.world import run_parties
 
+pytestmark = pytest.mark.turn(3)
+
 MODES: tuple[Mode, ...] = ("intersection", "cardinality", "union")
 
 

@@ -30,6 +30,8 @@ from tests.mining.joint.vertical.test_vertical_resume import attempt, found
 from tests.mining.joint.vertical.vertical_world import ENGINES, Name, assert_mined, mine_all, quick_keys
 from tests.world import run_parties
 
+pytestmark = pytest.mark.turn(3)
+
 __all__ = ["quick_keys"]
 
 

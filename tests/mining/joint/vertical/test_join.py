@@ -24,7 +24,7 @@ from tests.world import run_parties
 
 __all__ = ["quick_keys"]
 
-pytestmark = pytest.mark.usefixtures("quick_keys")
+pytestmark = [pytest.mark.usefixtures("quick_keys"), pytest.mark.turn(3)]
 
 LANES: Mapping[Mode, str] = {"intersection": "intersection", "union": "row-union"}
 NAMED: Mapping[Mode, set[tuple[str, str]]] = {

@@ -37,7 +37,7 @@ from tests.world import run_parties
 
 __all__ = ["quick_keys"]
 
-pytestmark = pytest.mark.usefixtures("quick_keys")
+pytestmark = [pytest.mark.usefixtures("quick_keys"), pytest.mark.turn(3)]
 
 
 @pytest.mark.parametrize("engine", ENGINES)

@@ -30,6 +30,8 @@ from tests.mining.joint.vertical.test_vertical import columns_of, tables
 from tests.mining.joint.vertical.vertical_world import dealings_of, helper_of
 from tests.world import run_parties
 
+pytestmark = pytest.mark.turn(3)
+
 Kept = dict[str, tuple[Step, ...]]
 COMMON = 1  # the step before the first level
 

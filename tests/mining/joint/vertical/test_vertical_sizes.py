@@ -21,6 +21,8 @@ from mining.joint.vertical.sizes import engine_costs, pairs_of_items
 from tests.mining.joint.vertical.vertical_world import dealings_of, helper_of, quick_keys
 from tests.traffic import assert_planned, costs_of
 
+pytestmark = pytest.mark.turn(3)
+
 __all__ = ["quick_keys"]
 
 

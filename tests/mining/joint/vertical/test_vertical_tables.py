@@ -22,7 +22,7 @@ from tests.mining.joint.vertical.vertical_world import ENGINES, Name, helper_of,
 
 __all__ = ["quick_keys"]
 
-pytestmark = [pytest.mark.data, pytest.mark.usefixtures("quick_keys")]
+pytestmark = [pytest.mark.data, pytest.mark.usefixtures("quick_keys"), pytest.mark.turn(3)]
 
 ROWS = 300
 MIN_COUNT = 90
