@@ -7,7 +7,7 @@ from typing import Final
 
 from link.errors import ConfigurationError
 
-_NEEDED: Final = ("argon2", "authlib", "httpx2", "starlette", "uvicorn")
+_NEEDED: Final = ("argon2", "authlib", "httpx2", "starlette", "tomlkit", "uvicorn")
 
 
 def check_installed() -> None:

@@ -10,17 +10,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from jobs.audit.log import AuditLog
 from jobs.federation import Federation
 from link.errors import ComineError, PeerError, UsageError
-from party.config import AUDIT_LOG, RESULTS, PartyConfig
+from party.config import RESULTS, PartyConfig
 from party.data.shared_sources import alike
-from party.identity import check_identity
 from party.jobs.alignments import FOLDER, Alignments
 from party.jobs.estimate import local_plan
 from party.jobs.job import ENDS
 from party.jobs.queue_note import FILE as QUEUE_NOTE
 from party.jobs.queue_note import noted
+from party.own_log import own_log
 from party.peers import peers
 from party.policy.consent import POLICY, Consent, spec_of
 from party.policy.inbox import course, held_of, in_advance, line, listed, shown
@@ -201,13 +200,8 @@ class Desk:
         Raises:
             ComineError: They cannot be used.
         """
-        identity = self.config.tls.identity(Federation.load(self.config.party.federation).pins)
-        check_identity(identity, self.config)
-        audit = AuditLog.open(self.config.party.state_dir / AUDIT_LOG, identity)
-        try:
+        with own_log(self.config) as (audit, identity):
             yield Consent(self.judge, identity, self.store, audit)
-        finally:
-            audit.close()
 
     def _plan(self, record: Record) -> dict[str, Any] | None:
         """What the job would cost, as computed here; None where its data cannot be read now."""

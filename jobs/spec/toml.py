@@ -42,7 +42,7 @@ class TomlTable(BaseModel):
         for name, field in cls.model_fields.items():
             key = field.alias or name
             value = contents.get(key) if isinstance(contents, dict) else None
-            kinds = set() if value is None else _kinds(field.annotation) - {NoneType}
+            kinds = set() if value is None else types_of(field.annotation) - {NoneType}
             if kinds == {int} and isinstance(value, bool | str):
                 raise PydanticCustomError(_WRITTEN, "must be a whole number", {"key": key})
             if kinds == {bool} and not isinstance(value, bool):
@@ -57,15 +57,30 @@ def read_toml(path: Path) -> dict[str, Any]:
         ConfigurationError: The file is missing, unreadable or not TOML.
     """
     try:
-        text = path.read_bytes().decode("utf-8-sig")
+        data = path.read_bytes()
     except FileNotFoundError:
         raise ConfigurationError(f"{path} does not exist; {_like(path)}") from None
     except IsADirectoryError:
         raise ConfigurationError(f"{path} is a folder, not a TOML file") from None
-    except UnicodeDecodeError:
-        raise ConfigurationError(f"{path} is not UTF-8 text") from None
     except (OSError, ValueError) as error:
         raise ConfigurationError(f"{path} cannot be read: {why_not_read(error)}") from None
+    return parse_toml(data, str(path))
+
+
+def parse_toml(data: bytes, path: str) -> dict[str, Any]:
+    """The contents of a TOML file that has been read.
+
+    Args:
+        data: The file.
+        path: Where it is from, for sentences.
+
+    Raises:
+        ConfigurationError: It is not TOML.
+    """
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        raise ConfigurationError(f"{path} is not UTF-8 text") from None
     try:
         contents = tomllib.loads(text, parse_float=Decimal)
         _check_whole_numbers(contents)
@@ -125,6 +140,24 @@ def validate(model: type[Model], contents: Any, where: str) -> Model:
         raise ConfigurationError(f"{where}: {_other_file(contents, model) or _sentence(error, model)}") from None
 
 
+def faults_by_key(model: type[BaseModel], contents: Any) -> dict[str, str]:
+    """What is wrong with a table, in one sentence for each of its keys; under "" what is of no single key.
+
+    Args:
+        model: Of the table.
+        contents: What it holds.
+    """
+    try:
+        model.model_validate(contents)
+    except ValidationError as error:
+        found: dict[str, str] = {}
+        for fault in error.errors(include_url=False, include_input=False):
+            keys = _keys(fault)
+            found.setdefault(keys[0], _what(fault, keys, model))
+        return found
+    return {}
+
+
 def _other_file(contents: Any, model: type[BaseModel]) -> str:
     """Which of comine's files this is in the place of the one that a model is of; empty where it may be that one."""
     known = {field.alias or name for name, field in model.model_fields.items()}
@@ -141,34 +174,44 @@ def _sentence(error: ValidationError, model: type[BaseModel]) -> str:
     first = faults[0]
     if first["type"] == "missing":
         first = next((fault for fault in faults if fault["type"] == "extra_forbidden"), first)  # perhaps it is misspelt
-    keys = [str(part) for part in first["loc"] if part != "[key]"]  # which stands after a key that is wrong itself
-    *tables, key = [*keys, first["ctx"]["key"]] if first["type"] == _WRITTEN else keys or [""]
+    *tables, key = _keys(first)
     place = f"[{'.'.join(tables)}] {key}".strip() if tables else key
-    match first["type"]:
-        case "missing":
-            what = "is missing"
-            if _table_at(model, [*tables, key]) is not None:
-                place = f"[{'.'.join([*tables, key])}]"
-        case "extra_forbidden":
-            what = "is not a known key" + _meant(key, _table_at(model, tables))
-        case "model_type" | "dict_type":
-            what = "must be a table"
-        case "tuple_type" | "list_type":
-            what = "must be a list, in square brackets"
-        case "string_type":
-            what = "must be a text, in quotes"
-        case "bool_type" | "bool_parsing":
-            what = "must be true or false"
-        case "string_pattern_mismatch":
-            what = "is not a name: use 1 to 63 lower-case letters, digits and the characters . - _, no sign at the ends"
-        case "too_short":
-            what = f"needs at least {_entries(first['ctx']['min_length'])}"
-        case "too_long":
-            what = f"has at most {_entries(first['ctx']['max_length'])}"
-        case _:
-            what = first["msg"].removeprefix("Value error, ").removeprefix("Assertion failed, ")
+    if first["type"] == "missing" and _table_at(model, [*tables, key]) is not None:
+        place = f"[{'.'.join([*tables, key])}]"
+    what = _what(first, [*tables, key], model)
     more = f" (and {len(faults) - 1} more)" if len(faults) > 1 else ""
     return f"{place}: {what}{more}" if place else f"{what}{more}"
+
+
+def _keys(fault: Any) -> list[str]:
+    """Where a fault is, from the outermost key."""
+    keys = [str(part) for part in fault["loc"] if part != "[key]"]  # which stands after a key that is wrong itself
+    return [*keys, fault["ctx"]["key"]] if fault["type"] == _WRITTEN else keys or [""]
+
+
+def _what(fault: Any, keys: list[str], model: type[BaseModel]) -> str:
+    """What is wrong there."""
+    match fault["type"]:
+        case "missing":
+            return "is missing"
+        case "extra_forbidden":
+            return "is not a known key" + _meant(keys[-1], _table_at(model, keys[:-1]))
+        case "model_type" | "dict_type":
+            return "must be a table"
+        case "tuple_type" | "list_type":
+            return "must be a list, in square brackets"
+        case "string_type":
+            return "must be a text, in quotes"
+        case "bool_type" | "bool_parsing":
+            return "must be true or false"
+        case "string_pattern_mismatch":
+            return "is not a name: use 1 to 63 lower-case letters, digits and the characters . - _, no sign at the ends"
+        case "too_short":
+            return f"needs at least {_entries(fault['ctx']['min_length'])}"
+        case "too_long":
+            return f"has at most {_entries(fault['ctx']['max_length'])}"
+        case _:
+            return str(fault["msg"]).removeprefix("Value error, ").removeprefix("Assertion failed, ")
 
 
 def _entries(number: int) -> str:
@@ -187,16 +230,16 @@ def _table_at(model: type[BaseModel], path: list[str]) -> type[BaseModel] | None
     table: type[BaseModel] | None = model
     for key in path:
         fields = {} if table is None else {field.alias or name: field for name, field in table.model_fields.items()}
-        tables = _kinds(fields[key].annotation) - {NoneType} if key in fields else set()
+        tables = types_of(fields[key].annotation) - {NoneType} if key in fields else set()
         only = tables.pop() if len(tables) == 1 else None
         table = only if isinstance(only, type) and issubclass(only, BaseModel) else None
     return table
 
 
-def _kinds(annotation: Any) -> set[Any]:
-    """The types of which a value may be."""
+def types_of(annotation: Any) -> set[Any]:
+    """The types of which a value may be, as the annotation of a field names them."""
     if get_origin(annotation) is Annotated:
-        return _kinds(get_args(annotation)[0])
+        return types_of(get_args(annotation)[0])
     if get_origin(annotation) in (Union, UnionType):
-        return set().union(*map(_kinds, get_args(annotation)))
+        return set().union(*map(types_of, get_args(annotation)))
     return {annotation}

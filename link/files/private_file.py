@@ -6,6 +6,7 @@ import contextlib
 import errno
 import os
 import secrets
+import stat
 from collections.abc import Callable
 from pathlib import Path
 from typing import BinaryIO
@@ -37,12 +38,15 @@ def make_private(path: Path, *, folder: bool = False) -> None:
         path.chmod(0o600)
 
 
-def replace_private(path: Path, contents: bytes | memoryview | Callable[[BinaryIO], object]) -> None:
+def replace_private(
+    path: Path, contents: bytes | memoryview | Callable[[BinaryIO], object], *, like: os.stat_result | None = None
+) -> None:
     """Puts a file that only its owner may read in its place, in one step; it is on disk when this returns.
 
     Args:
         path: The file; its folder exists. Its draft lies beside it, under a hidden name that ends in `.new`.
         contents: What it holds, or what writes that.
+        like: The file that it replaces, where others may read that one, too.
 
     Raises:
         OSError: It cannot be written; what was there before is still there.
@@ -55,6 +59,9 @@ def replace_private(path: Path, contents: bytes | memoryview | Callable[[BinaryI
             else:
                 file.write(contents)
             file.flush()
+            if like is not None:
+                os.fchown(file.fileno(), like.st_uid, like.st_gid)
+                os.fchmod(file.fileno(), stat.S_IMODE(like.st_mode))
             os.fsync(file.fileno())
         draft.replace(path)
     except BaseException:

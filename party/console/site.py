@@ -10,7 +10,7 @@ from console.settings import ConsoleSection
 from console.site import Site
 from link.logs.structured import Log
 from party.config import PartyConfig
-from party.console import audit, budgets, collections, datasets, health, inbox, jobs, peers, releases, results
+from party.console import audit, budgets, collections, datasets, health, inbox, jobs, peers, policy, releases, results
 
 _TEMPLATES: Final = Path(__file__).parent / "templates"
 _PAGES: Final = (
@@ -18,6 +18,7 @@ _PAGES: Final = (
     jobs,
     results,
     datasets,
+    policy,
     budgets,
     releases,
     collections,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import json
 import time
@@ -10,6 +11,7 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
+import tomlkit
 from playwright.async_api import Browser, Page
 
 from comine.command import run
@@ -18,11 +20,13 @@ from jobs.audit.service_events import QueryDecided, QueryRefused, ReleaseRefused
 from jobs.federation import Federation
 from jobs.privacy_account import Charge
 from party.config import AUDIT_LOG, PartyConfig
+from party.node.reloader import Reloader
 from party.policy.inbox import clock
 from party.services.anonymization.releases import FILE as RELEASES
 from party.services.anonymization.releases import Releases
 from party.state.ledger import Entry, Ledger
 from party.state.node_database import FILE
+from party.state.reloads import Reloads
 from tests.console.chromium import TELEPHONE, Loop, log_in, look, visitor
 from tests.party.console.world import PASSWORD, World, world
 
@@ -192,3 +196,44 @@ def test_releases_and_queries_are_those_of_the_audit_log(
 
     for options in LOOKS:
         north.loop.run(test(**options))
+
+
+def test_an_administrator_changes_a_rule_and_the_node_takes_it_up(north: World, browser: Browser) -> None:
+    north.file.write_text(tomlkit.dumps(tomlkit.parse(north.file.read_text())))  # datasets one after the other
+    node = north.nodes.nodes["north"]
+    reloader = Reloader(node.reload, north.file, Reloads.beside(node.store), asyncio.Event(), north.site.log)
+
+    async def test(support: str, **options: Any) -> None:
+        async with reloader, visitor(browser, refused=(403,), **options) as page:
+            await log_in(page, f"{north.url}/datasets/baskets", "adam", PASSWORD)
+            await page.get_by_role("link", name="Change the rules of baskets").click()
+            await look(page)
+            await page.get_by_text("Rules that are not written").first.click()
+            await look(page)
+            field = page.get_by_label("min_support", exact=True)
+            await field.focus()
+            await page.keyboard.press("Control+A")
+            await page.keyboard.type("2")
+            await page.keyboard.press("Enter")
+            await page.get_by_text("must be a fraction").wait_for()
+            await look(page)
+            await field.focus()
+            await page.keyboard.press("Control+A")
+            await page.keyboard.type(support)
+            await page.keyboard.press("Enter")
+            await page.locator("#changed").wait_for()
+            marked = " looser" if support == "0.05" else ""
+            assert f"+ min_support = {support}{marked}" in await texts(page, "#lines li")
+            await look(page)
+            await page.get_by_role("button", name="Write it as adam").focus()
+            await page.keyboard.press("Enter")
+            await page.locator("#answer").wait_for()
+            assert await texts(page, "#main li") == ["dataset baskets changed"]
+            await look(page)
+            assert str(node.settings.config.policy_of("baskets").min_support) == support
+            await page.get_by_role("button", name="Log out").click()
+            await log_in(page, f"{north.url}/policy", "anna", PASSWORD)
+            await page.get_by_text("this needs an administrator").wait_for()
+
+    for support, options in zip(("0.15", "0.05"), LOOKS, strict=True):
+        north.loop.run(test(support, **options))

@@ -38,6 +38,7 @@ OTHERWISE = {
     "the log itself, node or operator": "log-began certificate-changed line-torn head-lost log-follows node-started "
     "history-restored node-stopped settings-reloaded "
     "standing-approved standing-revoked owner-cancelled hold-released hold-withheld approval-given "
+    "policy-changed policy-put-back "
     "collection-lost route-lost",
     "rule max_plans": "plan-asked",
     "once for each proposal": "approved refused standing-used",
