@@ -10,7 +10,7 @@ from jobs.report import text
 from jobs.report.page import page
 from link.version import software_version
 
-_SCRIPTS: Final = ("table", "theme", "estimates", "frontier")
+_SCRIPTS: Final = ("table", "theme", "estimates", "frontier-chart", "frontier")
 
 
 def report(exploration: FrontierDocument, *, written: datetime | None = None) -> str:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
@@ -41,13 +43,24 @@ def _show(party_toml: Path, visit: Visit) -> Shown:
 def _profile(party_toml: Path, visit: Visit) -> Shown:
     config = PartyConfig.load(party_toml)
     dataset = _named(config, visit)
+    with reading():
+        found = dataset_data(examine_dataset(config, dataset), show_items=False)
+    return Shown("dataset.html.j2", _told(config, dataset, found))
+
+
+@contextmanager
+def reading() -> Iterator[None]:
+    """While a page reads a dataset, no other one does.
+
+    Raises:
+        DeadlineExceeded: Another one does so.
+    """
     if not _READING.acquire(blocking=False):
         raise DeadlineExceeded("the console reads a dataset for somebody else just now; try again when that is done")
     try:
-        found = dataset_data(examine_dataset(config, dataset), show_items=False)
+        yield
     finally:
         _READING.release()
-    return Shown("dataset.html.j2", _told(config, dataset, found))
 
 
 def _told(config: PartyConfig, dataset: DatasetSection, profile: dict[str, Any] | None) -> dict[str, Any]:

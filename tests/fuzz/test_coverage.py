@@ -88,6 +88,7 @@ READ: Final[dict[str, tuple[str, ...]]] = {
         "mining.partitioned.processes:_part",
         "party.services.anonymization.runs:Runs._crashed",
         "party.services.anonymization.runs:Runs._read",
+        "party.services.anonymization.service:ReleaseService._keep",
         "party.services.anonymization.service:_parts",
         "party.services.anonymization.worker:_write_rows",
         "party.services.anonymization.worker:main",
@@ -332,6 +333,10 @@ READ: Final[dict[str, tuple[str, ...]]] = {
         "party.state.database:connect",
         "party.state.journals:Journals._journal",
         "party.policy.inbox:line",
+    ),
+    "state releases": (
+        "party.services.anonymization.kept:KeptReleases._read",
+        "party.services.anonymization.kept:KeptReleases.report",
     ),
     "state queries": (
         "party.services.queries.kept:KeptAuditors.read",

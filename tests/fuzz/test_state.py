@@ -23,6 +23,11 @@ from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
 from anonymize.auditing.sums import SumAuditor
+from anonymize.certifying import publish_folder
+from anonymize.models import KAnonymity, Requirements
+from anonymize.multidimensional.mondrian import mondrian
+from anonymize.roles import Roles
+from anonymize.tables import Table
 from client.budget import Budget
 from client.fleet import Fleet
 from client.fleet_state.record import FleetRecord, Leaving
@@ -32,6 +37,7 @@ from coordinator.jobs.runner import draft
 from coordinator.jobs.status import as_data, describe, job_list
 from coordinator.jobs.store import Store as JobStore
 from coordinator.shuffle.routes import CollectorFolder, read_state
+from crypto.primitives.randomness import Randomness
 from jobs.audit.key import AuditKey
 from jobs.collections.route import RouteSpec
 from jobs.consent import approve
@@ -39,7 +45,10 @@ from jobs.privacy_account import Charge
 from link.errors import ComineError
 from link.journal import Known, Step
 from link.pki.authority import Authority
+from party.console.release_pictures import lattice_of, points_of
+from party.services.anonymization.kept import KeptRelease, KeptReleases
 from party.services.anonymization.releases import Releases
+from party.services.anonymization.sample import sample_of
 from party.services.frequency.storage.reading import FrequencyRecords
 from party.services.frequency.storage.store import FrequencyStore
 from party.services.queries.kept import KeptAuditors
@@ -70,6 +79,7 @@ AUTHORITY = Authority.create()
 HUB, NORTH = AUTHORITY.issue("hub", "coordinator"), AUTHORITY.issue("north")
 ID = bytes(range(16))
 BUDGET = Budget(8)
+PEOPLE = Table.of({"age": ["1", "1", "2", "2"]}, Roles(quasi_identifiers=["age"]))
 ROUTE = '[route]\nname = "weekly"\nshufflers = ["north", "south"]\nsize = 8\nminimum = 5\nevery = "1h"\n'
 
 
@@ -221,6 +231,14 @@ def _make_releases(folder: Path) -> None:
     releases.fail("people", ID, "hub")
     releases.begin("people", ID, "hub", 5)
     releases.close()
+    models = Requirements((KAnonymity(2),))
+    release = mondrian(PEOPLE, models)
+    certificate = publish_folder(folder / "draft", release, PEOPLE, models)
+    shutil.rmtree(folder / "draft")
+    sample = sample_of(PEOPLE, 4, release, Randomness.from_seed(1))
+    asked = {"quasi_identifiers": ["age"], "algorithm": "mondrian", "model": {"k": 2}}
+    one = KeptRelease(dataset="people", coordinator="hub", at=1.0, asked=asked, certificate=certificate, sample=sample)
+    KeptReleases(folder).keep(one, b"<p>Report</p>")
 
 
 def _use_releases(folder: Path) -> None:
@@ -231,6 +249,14 @@ def _use_releases(folder: Path) -> None:
         releases.check("people", bytes(32), 5, 5)
     finally:
         releases.close()
+    kept = KeptReleases(folder)
+    for each in kept.all():
+        found = kept.find(each.certificate.digest)
+        kept.report(each.certificate.digest)
+        lattice_of(each.certificate)
+        list(points_of([each.certificate], each.certificate))
+        if found is not None and found.sample is not None:
+            found.sample.before(PEOPLE.data)
 
 
 def _make_queries(folder: Path) -> None:

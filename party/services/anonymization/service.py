@@ -4,21 +4,27 @@ from __future__ import annotations
 
 import asyncio
 import json
+import time
 from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
+from anonymize.certificate import Certificate
 from anonymize.verifier import CERTIFICATE, RELEASE_PARQUET
 from jobs.anonymization.folder import REPORT
 from jobs.audit.service_events import ReleaseRefused, TableReleased
 from link.errors import ComineError, PolicyDenied
 from party.config import DatasetSection
 from party.node.limits import Streams
+from party.services.anonymization.kept import KeptRelease, KeptReleases, asked_of
 from party.services.anonymization.policy import AnonymizationRules, may_ask
 from party.services.anonymization.releases import Releases
 from party.services.anonymization.request import as_json, digest_of, files_of, spec_of
 from party.services.anonymization.runs import FOLDER, Made, Runs, Unmet
+from party.services.anonymization.sample import FILE as SAMPLE
+from party.services.anonymization.sample import Sample
 from party.services.anonymization.strength import released
 from party.services.anonymization.worker import OUT, ROWS
 from party.state.node_audit import NodeAudit
@@ -66,6 +72,7 @@ class ReleaseService:
         self, datasets: Sequence[DatasetSection], state: Path, me: str, releases: Releases, audit: NodeAudit
     ) -> None:
         self._me, self._state, self._releases, self._audit = me, state, releases, audit
+        self._kept = KeptReleases(state)
         self._asking = Streams(MAX_REQUESTS, me)
         self.runs: Runs | None = None
         self._locks: dict[str, asyncio.Lock] = {}
@@ -146,6 +153,7 @@ class ReleaseService:
                         number=await asyncio.to_thread(self._count),
                     )
                 )
+                await asyncio.to_thread(self._keep, made, found.section, as_json(spec), coordinator)
                 async for part in _parts(made, report=found.rules.report):
                     yield part
 
@@ -169,6 +177,20 @@ class ReleaseService:
                 number=await asyncio.to_thread(self._count),
             )
         )
+
+    def _keep(self, made: Made, dataset: DatasetSection, spec: Mapping[str, Any], coordinator: str) -> None:
+        """Keeps what this node's people may see of a release; for want of room it leaves all the same."""
+        report, sample = made.folder / OUT / REPORT, made.folder / SAMPLE
+        with suppress(OSError):
+            kept = KeptRelease(
+                dataset=dataset.name,
+                coordinator=coordinator,
+                at=time.time(),
+                asked=asked_of(spec),
+                certificate=Certificate.read(made.folder / OUT / CERTIFICATE),
+                sample=Sample.model_validate_json(sample.read_bytes()) if sample.exists() else None,
+            )
+            self._kept.keep(kept, report.read_bytes() if report.exists() else None)
 
     def _count(self) -> int:
         return self._releases.head

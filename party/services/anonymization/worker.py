@@ -97,9 +97,12 @@ def _of_memory(spec: AnonymizeSection, folder: Path, of: str, persons: Sequence[
     from dataclasses import replace
 
     from anonymize.uniqueness import check_persons
+    from crypto.primitives.randomness import Randomness
     from jobs.anonymization.folder import write_folder
     from jobs.anonymization.inputs import Inputs, read_source, requirements_of, sensitive_levels, table_of
     from jobs.anonymization.running import run
+    from party.services.anonymization.sample import FILE as SAMPLE
+    from party.services.anonymization.sample import sample_of
 
     with _reported_as(_unreadable(of), of_rows=False):
         data = read_source(spec, folder)
@@ -114,7 +117,11 @@ def _of_memory(spec: AnonymizeSection, folder: Path, of: str, persons: Sequence[
         inputs = Inputs(spec, None, table, trees, sensitive_levels(spec), requirements_of(spec, trees), None)
         found = run(inputs)  # sorted: in the table's order, rows of two releases could be put side by side
     # A digest of the source would let anyone who knows all of it but one cell try what that cell holds: it has none.
-    return write_folder(folder / OUT, replace(inputs, hierarchy_files={}), found)
+    certificate = write_folder(folder / OUT, replace(inputs, hierarchy_files={}), found)
+    sample = sample_of(table, taken.num_rows, found, Randomness.from_os())
+    if sample is not None:
+        (folder / SAMPLE).write_text(sample.model_dump_json(), encoding="utf-8")
+    return certificate
 
 
 def _of_blocks(spec: AnonymizeSection, folder: Path, of: str, persons: Sequence[str]) -> Certificate:

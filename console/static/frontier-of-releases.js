@@ -1,0 +1,4 @@
+"use strict";
+// Releases of one dataset by their risk and their loss.
+
+frontierChart();
