@@ -46,7 +46,7 @@ class Lattice(NamedTuple):
 
     columns: list[str]
     dots: list[Dot]
-    lines: list[tuple[float, float, float, float]]
+    lines: Sequence[tuple[float, float, float, float]]
     width: float
     height: float
 
