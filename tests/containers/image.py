@@ -84,11 +84,11 @@ def _release() -> tuple[str, str]:
 
 
 def _fetch_wheels(folder: Path) -> None:
-    """The pinned packages, as the image's Python takes them."""
+    """The pinned packages, as the image's Python takes them: all that they need is among them."""
     machine = platform.machine()
     download = [
         *(sys.executable, "-m", "pip", "download", "--quiet", "--disable-pip-version-check", "--only-binary=:all:"),
-        *("--dest", str(folder), "--require-hashes"),
+        *("--dest", str(folder), "--require-hashes", "--no-deps"),
         *("--implementation", "cp", "--python-version", f"{sys.version_info.major}.{sys.version_info.minor}"),
         *(part for age in ("_2_28", "_2_17", "2014") for part in ("--platform", f"manylinux{age}_{machine}")),
     ]

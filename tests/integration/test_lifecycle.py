@@ -19,6 +19,7 @@ from typing import Any
 
 import pytest
 
+from tests.examples import in_turn
 from tests.integration.processes import Organisations, Process, Ran, comine, command
 from tests.party.nodes import DATA
 
@@ -222,7 +223,7 @@ def test_a_job_run_that_was_killed_is_found_by_the_list(world: Organisations) ->
     assert job("watch", job_id, world=world).code == 0
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
+@pytest.mark.parametrize("number", in_turn([signal.SIGTERM, signal.SIGKILL], 2))
 def test_a_node_that_is_restarted_between_approval_and_start(world: Organisations, number: signal.Signals) -> None:
     job_id = submit(world)
     north = world.nodes["north"]
@@ -245,7 +246,7 @@ def test_cancelling_while_people_think(world: Organisations) -> None:
     assert not (world.folder / "cancelled").exists()
 
 
-@pytest.mark.parametrize("driven", [True, False])
+@pytest.mark.parametrize("driven", in_turn([True, False], 2))
 def test_cancelling_while_the_job_runs(world: Organisations, driven: bool) -> None:
     seen = {name: len(node.lines) for name, node in world.nodes.items()}
     job_id = submit(world, "--out", "cancelled", dataset="long")

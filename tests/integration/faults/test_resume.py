@@ -40,6 +40,7 @@ from party.state.journals import Journals
 from protos.v1.control_pb2 import StartRequest
 from protos.v1.link_pb2 import Frame
 from tests.errors import fails
+from tests.examples import in_turn
 from tests.integration.faults.failing import Passing, unwrap, wrap
 from tests.integration.processes import Organisations, command
 from tests.jobs.results.made import supports
@@ -184,7 +185,7 @@ def everywhere(*lengths: int) -> dict[str, list[int]]:
     return {name: list(lengths) for name in COLUMNS}
 
 
-@pytest.mark.parametrize("level", [2, 3, 4])
+@pytest.mark.parametrize("level", in_turn([2, 3, 4], 3))
 def test_a_job_that_dies_in_a_level_goes_on_there(tmp_path: Path, level: int) -> None:
     assert max(map(len, EXPECTED)) >= 4
 
@@ -242,7 +243,7 @@ AFTER_ROWS: list[tuple[str, dict[str, Any], str]] = [
 ]
 
 
-@pytest.mark.parametrize(("task", "tables", "lane"), AFTER_ROWS)
+@pytest.mark.parametrize(("task", "tables", "lane"), in_turn(AFTER_ROWS, 3))
 def test_what_does_not_mine_goes_on_with_its_alignment_too(
     task: str, tables: dict[str, Any], lane: str, tmp_path: Path
 ) -> None:
@@ -261,7 +262,7 @@ def test_what_does_not_mine_goes_on_with_its_alignment_too(
     asyncio.run(test())
 
 
-@pytest.mark.parametrize("in_order", [False, True])
+@pytest.mark.parametrize("in_order", in_turn([False, True], 2))
 def test_a_node_that_was_started_again_goes_on_with_the_others(tmp_path: Path, in_order: bool) -> None:
     """After the death of its process, or once its operator has stopped it, as all others are told."""
 
@@ -525,7 +526,7 @@ OVER: dict[str, tuple[str, str, int, dict[frozenset[str], int]]] = {
 }
 
 
-@pytest.mark.parametrize("over", OVER)
+@pytest.mark.parametrize("over", in_turn(OVER, 2))
 def test_a_node_that_is_killed_and_the_command_that_goes_on(over: str, tmp_path: Path) -> None:
     dataset, partition, least, expected = OVER[over]
     made = Organisations.create(tmp_path, dict.fromkeys(COLUMNS, BASKETS))

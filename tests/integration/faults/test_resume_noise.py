@@ -25,6 +25,7 @@ from link.pki.trust import Trust
 from link.version import WIRE_VERSION, software_version
 from party.state.journals import Journals
 from tests.errors import fails
+from tests.examples import in_turn
 from tests.integration.faults.failing import unwrap
 from tests.integration.faults.test_resume import dies_at
 from tests.integration.processes import Organisations, command
@@ -60,11 +61,14 @@ def steps(nodes: Nodes, job_id: bytes) -> dict[str, list[bytes]]:
 
 @pytest.mark.parametrize(
     ("spec", "lanes"),
-    [
-        (NOISY, ("/task/rows", "/task/items", "/task/level-1", "/task/level-2")),
-        (SHUFFLED, ("/task/route", "/task/phase-0", "/task/phase-1", "/task/phase-3")),
-    ],
-    ids=["noisy", "shuffled"],
+    in_turn(
+        [
+            (NOISY, ("/task/rows", "/task/items", "/task/level-1", "/task/level-2")),
+            (SHUFFLED, ("/task/route", "/task/phase-0", "/task/phase-1", "/task/phase-3")),
+        ],
+        2,
+    ),
+    ids=lambda value: value.privacy.model if isinstance(value, JobSpec) else "lanes",
 )
 def test_a_job_that_is_broken_off_again_and_again_shows_nothing_new(
     tmp_path: Path, spec: JobSpec, lanes: tuple[str, ...]

@@ -23,6 +23,7 @@ from jobs.spec.job import JobSpec
 from link.pki.authority import Authority
 from link.transports.grpc_channel import dial
 from protos.v1 import control_pb2 as control
+from tests.examples import crossed
 from tests.party.nodes import Rows, running
 
 Partition = Literal["horizontal", "vertical"]
@@ -188,8 +189,10 @@ def run(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("partition", ["horizontal", "vertical"])
-@pytest.mark.parametrize(("disclose", "other"), [("supports", OTHER_HIDDEN), ("frequent", OTHER_SUPPORTS)])
+@pytest.mark.parametrize(
+    ("disclose", "other", "partition"),
+    crossed([("supports", OTHER_HIDDEN), ("frequent", OTHER_SUPPORTS)], ["horizontal", "vertical"]),
+)
 def test_counts_that_are_not_declared_change_nothing_that_the_coordinator_gets(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, partition: Partition, disclose: Disclose, other: World
 ) -> None:
