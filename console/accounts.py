@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
@@ -14,7 +14,9 @@ from argon2.exceptions import InvalidHashError, VerificationError
 from pydantic import TypeAdapter, ValidationError
 from pydantic.dataclasses import dataclass
 
-from console.roles import Person, Role, is_name
+from console.roles import OPERATOR, Person, Role, is_name
+from jobs.audit.console_events import AccountAdded, AccountChanged, AccountRemoved
+from jobs.audit.events import Event
 from link.errors import ConfigurationError, ResourceError, UsageError
 from link.files import locks
 from link.files.private_file import make_private, replace_private
@@ -47,10 +49,16 @@ class Accounts:
     Args:
         path: The file; where there is none, there is no account.
         command: The command by which people keep it, for sentences.
+        record: Writes a change into an audit log before it is made, where there is one.
     """
 
-    def __init__(self, path: Path, command: str = "comine party console user") -> None:
-        self._path, self._command = path, command
+    def __init__(
+        self,
+        path: Path,
+        command: str = "comine party console user",
+        record: Callable[[Event], None] = lambda event: None,
+    ) -> None:
+        self._path, self._command, self._record = path, command, record
 
     def people(self) -> list[Person]:
         """All who have an account, by name.
@@ -82,7 +90,7 @@ class Accounts:
             return None
         return None if account is None else Person(name, account.role)
 
-    def add(self, name: str, role: Role, password: str, *, replace: bool = False) -> None:
+    def add(self, name: str, role: Role, password: str, *, replace: bool = False, by: str = OPERATOR) -> None:
         """Makes an account.
 
         Args:
@@ -90,6 +98,7 @@ class Accounts:
             role: What they may do.
             password: Of 12 characters at least.
             replace: Whether it may take the place of one that is there.
+            by: Who makes it.
 
         Raises:
             UsageError: The name or the password will not do, or there is such an account.
@@ -108,10 +117,19 @@ class Accounts:
             alike = next((each for each in accounts if each.casefold() == name.casefold()), None)
             if alike is not None and not (replace and alike == name):
                 raise UsageError(f"there is an account {alike} already; give it another password or role with --force")
-            accounts[name] = Account(role, HASHER.hash(password))
+            account = Account(role, HASHER.hash(password))
+            if alike is None:
+                self._record(AccountAdded(by=by, account=name, role=role))
+            else:
+                self._record(AccountChanged(by=by, account=name, role=role, before=accounts[name].role))
+            accounts[name] = account
 
-    def remove(self, name: str) -> None:
+    def remove(self, name: str, *, by: str = OPERATOR) -> None:
         """Takes an account away; its sessions end at once.
+
+        Args:
+            name: Whose it is.
+            by: Who takes it away.
 
         Raises:
             UsageError: There is none of that name.
@@ -120,6 +138,7 @@ class Accounts:
         with self._changing() as accounts:
             if accounts.pop(name, None) is None:
                 raise UsageError(f"there is no account {name}; {self._command} list shows which there are")
+            self._record(AccountRemoved(by=by, account=name))
 
     @contextmanager
     def _changing(self) -> Iterator[dict[str, Account]]:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import re
+from collections.abc import AsyncIterator
 from http import HTTPStatus
 from typing import Any, Final
 from urllib.parse import parse_qsl, quote, urlsplit
@@ -20,15 +22,19 @@ from starlette.types import ASGIApp
 from console.guard import SANDBOXED, STATIC, Guard
 from console.oidc import Provider
 from console.pages import STATIC_FILES, templates
+from console.refusals import Refusals
 from console.roles import Person
 from console.sessions import Session, Sessions
 from console.site import Document, Page, Shown, Site, Visit
 from console.throttle import Throttle
+from jobs.audit.console_events import ConsoleEntered, ConsoleLeft
+from jobs.audit.events import Event
 from jobs.report.page import LIBRARIES, PALETTE
-from link.errors import ComineError, ConfigurationError, DeadlineExceeded, PolicyDenied, UsageError
+from link.errors import ComineError, ConfigurationError, DeadlineExceeded, IdentityError, PolicyDenied, UsageError
 
 MOST_FORM: Final = 65_536  # bytes
 MOST_FIELDS: Final = 100
+FORM_S: Final = 30.0  # for which one may take to come
 AT_ONCE: Final = 2  # passwords that are checked, each with 64 MiB
 _STATUS: Final = {UsageError: 400, PolicyDenied: 409, DeadlineExceeded: 409, ConfigurationError: 503}
 _WRONG: Final = "there is no such account, or the password is another one"
@@ -58,7 +64,7 @@ class _Console:
     def __init__(self, site: Site, origins: tuple[str, ...]) -> None:
         self._site, self._origin = site, origins[0]
         self._templates = templates(site.templates)
-        self._sessions, self._throttle = Sessions(), Throttle()
+        self._sessions, self._throttle, self._refusals = Sessions(), Throttle(), Refusals(self._record)
         self._checking = asyncio.Semaphore(AT_ONCE)
         oidc = site.settings.oidc
         self._provider = None if oidc is None else Provider(oidc, site.accounts.is_taken)
@@ -79,7 +85,27 @@ class _Console:
         ]
         if self._provider is not None:
             routes += [Route("/login/oidc", self._to_provider), Route("/login/oidc/back", self._from_provider)]
-        self.app = Starlette(routes=routes, exception_handlers={HTTPException: self._not_answered})  # type: ignore[dict-item]
+        self.app = Starlette(
+            routes=routes,
+            exception_handlers={HTTPException: self._not_answered},  # type: ignore[dict-item]
+            lifespan=self._lasting,
+        )
+
+    @contextlib.asynccontextmanager
+    async def _lasting(self, _: Starlette) -> AsyncIterator[None]:
+        """As long as the console runs."""
+        try:
+            yield
+        finally:
+            await self._refusals.close()
+
+    async def _record(self, event: Event) -> None:
+        """Into the audit log. Who cannot be recorded may look nevertheless, at what is the matter with the log."""
+        if self._site.record is not None:
+            try:
+                await run_in_threadpool(self._site.record, event)
+            except ComineError as error:
+                self._site.log.error("console fault", error=error)
 
     # -- pages -------------------------------------------------------------------------------------------------------
     def _route(self, page: Page) -> Route:
@@ -170,27 +196,31 @@ class _Console:
         form = await _form(request)
         name, password, onward = (form.get(field, "") for field in ("name", "password", "to"))
         if wait := self._throttle.take(name, request.client.host if request.client else ""):
+            self._refusals.count(waited=True)
             fault = f"too many attempts; try again in {wait // 60 + 1:.0f} minutes"
             return self._login_form(onward, fault, HTTPStatus.TOO_MANY_REQUESTS)
         async with self._checking:
             person = await run_in_threadpool(self._site.accounts.check, name, password)
         if person is None:
             self._site.log.warning("console refused")
+            self._refusals.count()
             return self._login_form(onward, _WRONG, HTTPStatus.FORBIDDEN)
         self._throttle.succeeded(name)
         onward = onward if _INSIDE.fullmatch(onward) else "/"
-        return self._entered(request, person, RedirectResponse(onward, HTTPStatus.SEE_OTHER), local=True)
+        return await self._entered(request, person, RedirectResponse(onward, HTTPStatus.SEE_OTHER), local=True)
 
-    def _entered(self, request: Request, person: Person, answer: Response, *, local: bool) -> Response:
+    async def _entered(self, request: Request, person: Person, answer: Response, *, local: bool) -> Response:
         self._sessions.end(request.cookies.get(self._cookie, ""))
         answer.set_cookie(self._cookie, self._sessions.begin(person, local=local), samesite="strict", **self._flags)
         self._site.log.info("console entered", person=person.name)
+        await self._record(ConsoleEntered(by=person.name, role=person.role, provider=not local))
         return answer
 
     async def _logout(self, request: Request) -> Response:
         session = await self._session(request)
         if session is not None:
             self._site.log.info("console left", person=session.person.name)
+            await self._record(ConsoleLeft(by=session.person.name))
         self._sessions.end(request.cookies.get(self._cookie, ""))
         answer = RedirectResponse("/login", HTTPStatus.SEE_OTHER)
         answer.delete_cookie(self._cookie, samesite="strict", **self._flags)
@@ -215,9 +245,11 @@ class _Console:
             person = await self._provider.finish(token, dict(request.query_params))
         except ComineError as error:
             self._site.log.warning("console refused")
+            if isinstance(error, IdentityError):
+                self._refusals.count()
             answer: Response = self._login_form("/", error.message, HTTPStatus.FORBIDDEN)
         else:
-            answer = self._entered(request, person, self._page("onward.html.j2", None, onward="/"), local=False)
+            answer = await self._entered(request, person, self._page("onward.html.j2", None, onward="/"), local=False)
         answer.delete_cookie(self._flow_cookie, samesite="lax", **self._flags)
         return answer
 
@@ -229,10 +261,14 @@ async def _form(request: Request) -> dict[str, str]:
         HTTPException: It is too long, or no form.
     """
     read = bytearray()
-    async for part in request.stream():
-        read += part
-        if len(read) > MOST_FORM:
-            raise HTTPException(HTTPStatus.REQUEST_ENTITY_TOO_LARGE)
+    try:
+        async with asyncio.timeout(FORM_S):
+            async for part in request.stream():
+                read += part
+                if len(read) > MOST_FORM:
+                    raise HTTPException(HTTPStatus.REQUEST_ENTITY_TOO_LARGE)
+    except TimeoutError:
+        raise HTTPException(HTTPStatus.REQUEST_TIMEOUT) from None
     try:
         return dict(parse_qsl(read.decode(), keep_blank_values=True, max_num_fields=MOST_FIELDS))
     except ValueError:

@@ -9,11 +9,13 @@ from pathlib import Path
 import typer
 
 from console.accounts import Accounts, read_password
-from console.roles import ROLES
+from console.roles import OPERATOR, ROLES
 from link.errors import UsageError
 
 
-def add_person(accounts: Accounts, name: str, role: str, password_file: Path | None, *, force: bool) -> None:
+def add_person(
+    accounts: Accounts, name: str, role: str, password_file: Path | None, *, force: bool, by: str = OPERATOR
+) -> None:
     """Makes an account, and says so.
 
     Args:
@@ -22,6 +24,7 @@ def add_person(accounts: Accounts, name: str, role: str, password_file: Path | N
         role: As it was typed.
         password_file: Whose first line is the password; without one, a person types it twice.
         force: Whether it may take the place of one that is there.
+        by: Who makes it.
 
     Raises:
         UsageError: There is no such role or no terminal; or as `Accounts.add` says.
@@ -29,7 +32,7 @@ def add_person(accounts: Accounts, name: str, role: str, password_file: Path | N
     """
     if role not in ROLES:
         raise UsageError(f"--role is one of {', '.join(ROLES)}")
-    accounts.add(name, role, _password(password_file), replace=force)
+    accounts.add(name, role, _password(password_file), replace=force, by=by)
     typer.echo(f"{name} can log in as {role}")
 
 
@@ -44,9 +47,9 @@ def list_people(accounts: Accounts, *, as_json: bool) -> None:
         typer.echo(f"{name}\t{role}")
 
 
-def remove_person(accounts: Accounts, name: str) -> None:
+def remove_person(accounts: Accounts, name: str, *, by: str = OPERATOR) -> None:
     """Takes an account away, and says so."""
-    accounts.remove(name)
+    accounts.remove(name, by=by)
     typer.echo(f"{name} can no longer log in")
 
 

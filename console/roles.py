@@ -10,7 +10,10 @@ ROLES: Final[tuple[Role, ...]] = ("viewer", "approver", "administrator")
 """Each may do what those before it may: look, decide on jobs, change what the node goes by."""
 
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9 _.@+-]{0,63}")
-_TAKEN: Final = frozenset({"policy", "operator"})  # who decides where no person with an account does
+OPERATOR: Final = "operator"
+"""Who acts by a command and does not say who they are."""
+
+_TAKEN: Final = frozenset({"policy", OPERATOR})  # who decides where no person with an account does
 
 
 class Person(NamedTuple):

@@ -13,10 +13,12 @@ from typing import Final
 import uvicorn
 
 from console.app import application
+from console.connections import Connection
 from console.site import Site
 from link.errors import ConfigurationError, ResourceError
 
 AT_ONCE: Final = 200  # connections; whoever comes then is told to come later
+MOST_HEAD: Final = 16_384  # bytes
 KEEP_S: Final = 15
 CLOSE_S: Final = 3
 
@@ -39,14 +41,15 @@ def running(site: Site) -> Iterator[str]:
         origins = site.settings.origins(bound.getsockname()[1])
         config = uvicorn.Config(
             application(site, origins),
-            lifespan="off",
-            http="h11",
+            lifespan="on",
+            http=Connection,
             ws="none",
             log_config=None,
             access_log=False,
             proxy_headers=False,
             server_header=False,
             limit_concurrency=AT_ONCE,
+            h11_max_incomplete_event_size=MOST_HEAD,
             timeout_keep_alive=KEEP_S,
             timeout_graceful_shutdown=CLOSE_S,
             ssl_certfile=site.settings.certificate,

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 from console.accounts import Accounts
 from console.roles import Person, Role
 from console.settings import ConsoleSection
+from jobs.audit.events import Event
 from link.logs.structured import Log
 
 
@@ -78,6 +79,7 @@ class Site:
         accounts: Who may enter by a password.
         settings: Where it answers.
         log: Where it reports who enters, and faults.
+        record: Writes what people do into the audit log of whose console it is, where that has one.
     """
 
     name: str
@@ -86,6 +88,7 @@ class Site:
     accounts: Accounts
     log: Log
     settings: ConsoleSection = field(default_factory=ConsoleSection)
+    record: Callable[[Event], None] | None = None
 
     def lets_anybody_in(self) -> bool:
         """Whether there is somebody who could log in."""

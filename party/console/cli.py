@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 import typer.core
 
+from party.inbox_cli import OPERATOR
+
 if TYPE_CHECKING:
     from console.accounts import Accounts
 
@@ -27,6 +29,7 @@ app.add_typer(user, name="user")
 
 File = Annotated[Path, typer.Argument(metavar="PARTY_TOML", help="The node's file, e.g. north.toml.")]
 Name = Annotated[str, typer.Argument(metavar="NAME", help="The person's name, as the audit log shows it.")]
+By = Annotated[str, typer.Option("--by", help="Who does it; for the audit log.", show_default=True)]
 
 
 @app.callback()
@@ -64,12 +67,14 @@ def add(
         Path | None, typer.Option("--password-file", metavar="FILE", help="The password is its first line.")
     ] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace the password and role of an account.")] = False,
+    by: By = OPERATOR,
 ) -> None:
     """Make an account; the password is asked for, and kept as a hash that only the node's user may read."""
     accounts = _accounts(party_toml)
     from console.people import add_person
+    from party.desk import person
 
-    add_person(accounts, name, role, password_file, force=force)
+    add_person(accounts, name, role, password_file, force=force, by=person(by))
 
 
 @user.command("list")
@@ -82,12 +87,13 @@ def list_users(party_toml: File, as_json: Annotated[bool, typer.Option("--json",
 
 
 @user.command()
-def remove(party_toml: File, name: Name) -> None:
+def remove(party_toml: File, name: Name, by: By = OPERATOR) -> None:
     """Take an account away; its sessions end at once."""
     accounts = _accounts(party_toml)
     from console.people import remove_person
+    from party.desk import person
 
-    remove_person(accounts, name)
+    remove_person(accounts, name, by=person(by))
 
 
 def _accounts(party_toml: Path) -> Accounts:

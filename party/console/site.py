@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Final
 
 from console.accounts import FILE, Accounts
 from console.settings import ConsoleSection
 from console.site import Site
+from jobs.audit.events import Event
 from link.logs.structured import Log
 from party.config import PartyConfig
 from party.console import audit, budgets, collections, datasets, health, inbox, jobs, peers, policy, releases, results
+from party.own_log import own_log
 
 _TEMPLATES: Final = Path(__file__).parent / "templates"
 _PAGES: Final = (
@@ -29,8 +32,18 @@ _PAGES: Final = (
 
 
 def accounts_of(config: PartyConfig) -> Accounts:
-    """The accounts of a node's console."""
-    return Accounts(config.party.state_dir / FILE)
+    """The accounts of a node's console; its audit log has every change of them."""
+    return Accounts(config.party.state_dir / FILE, record=partial(_record, config))
+
+
+def _record(config: PartyConfig, event: Event) -> None:
+    """Writes what people do into the node's audit log, whether or not it runs.
+
+    Raises:
+        ComineError: It cannot be written.
+    """
+    with own_log(config) as (audit, _):
+        audit.append(event)
 
 
 def site_of(config: PartyConfig, path: Path, log: Log) -> Site:
@@ -48,4 +61,5 @@ def site_of(config: PartyConfig, path: Path, log: Log) -> Site:
         accounts=accounts_of(config),
         log=log,
         settings=config.console or ConsoleSection(),
+        record=lambda event: _record(PartyConfig.load(path), event),
     )

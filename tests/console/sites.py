@@ -15,6 +15,7 @@ from console.app import application
 from console.roles import Role
 from console.settings import ConsoleSection
 from console.site import Document, GoOn, Page, Shown, Site, Visit
+from jobs.audit.events import Event
 from link.errors import ConfigurationError, PolicyDenied
 from party.node.logs import open_log
 
@@ -58,7 +59,14 @@ def _failing(error: Exception) -> Callable[[Visit], Shown]:
     return answer
 
 
-def small_site(folder: Path, board: Board, *, log: io.StringIO | None = None, **settings: object) -> Site:
+def small_site(
+    folder: Path,
+    board: Board,
+    *,
+    log: io.StringIO | None = None,
+    record: Callable[[Event], None] | None = None,
+    **settings: object,
+) -> Site:
     """A console with a page and an account for each role: vera views, anna approves, adam administers."""
     accounts = Accounts(folder / "console.json")
     people: tuple[tuple[str, Role], ...] = (("vera", "viewer"), ("anna", "approver"), ("adam", "administrator"))
@@ -71,6 +79,7 @@ def small_site(folder: Path, board: Board, *, log: io.StringIO | None = None, **
         accounts,
         open_log("north", log or io.StringIO()),
         ConsoleSection.model_validate(settings),
+        record,
     )
 
 

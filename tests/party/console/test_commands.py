@@ -18,6 +18,7 @@ from comine.command import run
 from party.config import PartyConfig
 from party.console.hosting import hosted
 from party.node.logs import open_log
+from party.server import Node
 from tests.errors import fails
 from tests.integration.processes import Process
 from tests.party.files import free_ports, write_federation
@@ -51,10 +52,22 @@ def test_accounts_are_made_listed_and_removed(north: Path, capsys: pytest.Captur
     told = capsys.readouterr().err
     for words in ("already", "--role is one of viewer, approver, administrator", "no terminal", "cannot be read"):
         assert words in told
+    assert user("add", north, "vera", "--role", "approver", "--password-file", file, "--force", "--by", "anna") == 0
     assert user("remove", north, "vera") == 0
+    assert user("remove", north, "vera", "--by", "policy") == 2
+    capsys.readouterr()
     assert user("list", north, "--json") == 0
-    listed = json.loads(capsys.readouterr().out.partition("\n")[2])
+    listed = json.loads(capsys.readouterr().out)
     assert listed == {"schema": "comine.accounts/1", "accounts": [{"name": "anna", "role": "approver"}]}
+    assert run(["audit", "show", str(north)]) == 0
+    told = [line.split("account-", 1)[1].split() for line in capsys.readouterr().out.splitlines() if "account-" in line]
+    assert [" ".join(words) for words in told] == [
+        "added anna as approver, by operator",
+        "added vera as viewer, by operator",
+        "changed vera, approver, before viewer, by anna",
+        "removed vera, by operator",
+    ]
+    asyncio.run(starts(north))  # with a log that was begun before it
     assert PASSWORD not in (north.parent / "state" / "north" / "console.json").read_text()
 
 
@@ -112,6 +125,12 @@ def test_the_console_beside_a_node_runs_until_it_is_told_to_stop(north: Path) ->
         assert process.end().code == 0
     finally:
         process.kill()
+
+
+async def starts(path: Path) -> None:
+    node = Node(PartyConfig.load(path), open_log("north", io.StringIO()))
+    await node.start()
+    await node.stop()
 
 
 def answered(address: str) -> bytes:

@@ -38,8 +38,9 @@ OTHERWISE = {
     "the log itself, node or operator": "log-began certificate-changed line-torn head-lost log-follows node-started "
     "history-restored node-stopped settings-reloaded "
     "standing-approved standing-revoked owner-cancelled hold-released hold-withheld approval-given "
-    "policy-changed policy-put-back "
+    "policy-changed policy-put-back console-entered console-left account-added account-changed account-removed "
     "collection-lost route-lost",
+    "one a minute": "console-refused",
     "rule max_plans": "plan-asked",
     "once for each proposal": "approved refused standing-used",
     "some for each start, which is counted": "charged rules-hidden session-began session-lost opened transcript "
