@@ -15,8 +15,8 @@ from link.errors import ComineError, PeerError, UsageError
 from party.config import RESULTS, PartyConfig
 from party.data.shared_sources import alike
 from party.jobs.alignments import FOLDER, Alignments
-from party.jobs.estimate import local_plan
 from party.jobs.job import ENDS
+from party.jobs.kept_plans import KeptPlans
 from party.jobs.queue_note import FILE as QUEUE_NOTE
 from party.jobs.queue_note import noted
 from party.own_log import own_log
@@ -49,11 +49,13 @@ class Desk:
         config: The file.
         store: The node's jobs.
         judge: Its policy.
+        plans: What jobs would cost, for visits to come.
     """
 
     config: PartyConfig
     store: Store
     judge: Judge
+    plans: KeptPlans
 
     def inbox(self, *, all_jobs: bool = False) -> dict[str, Any]:
         """The jobs that await a decision, or all, by the schema `comine.inbox/1`."""
@@ -206,14 +208,18 @@ class Desk:
     def _plan(self, record: Record) -> dict[str, Any] | None:
         """What the job would cost, as computed here; None where its data cannot be read now."""
         try:
-            return local_plan(self.config, spec_of(record)).as_data()
+            return self.plans.plan(self.config, spec_of(record)).as_data()
         except ComineError:
             return None
 
 
 @contextmanager
-def at_desk(party_toml: Path) -> Iterator[Desk]:
+def at_desk(party_toml: Path, plans: KeptPlans | None = None) -> Iterator[Desk]:
     """The node's file, its jobs and its policy.
+
+    Args:
+        party_toml: The node's file.
+        plans: Of visits before.
 
     Raises:
         ComineError: The file is wrong, or the node's state cannot be read.
@@ -229,7 +235,7 @@ def at_desk(party_toml: Path) -> Iterator[Desk]:
         companions.check(store, state, config.party.name)  # what follows makes a new one in the place of a lost one
         releases = Releases.open_beside(database, state / RELEASES, config.party.name, alike(config.dataset))
         stack.enter_context(contextlib.closing(releases))
-        yield Desk(config, store, Judge(config, members, store, ledger, releases))
+        yield Desk(config, store, Judge(config, members, store, ledger, releases), plans or KeptPlans())
 
 
 def person(by: str) -> str:

@@ -12,6 +12,7 @@ from console.site import GoOn, Page, Shown, Visit
 from jobs.spec.diff import Change
 from jobs.statement import openings
 from party.desk import at_desk
+from party.jobs.kept_plans import KeptPlans
 from party.policy.inbox import find, find_standing
 from party.policy.inbox_text import DECISIONS, heard, parameter_rows, plan_lines, privacy_lines, summary_entries, tables
 from party.policy.standing import Schedule
@@ -22,10 +23,10 @@ PATH: Final = "/inbox"
 
 def pages(party_toml: Path) -> tuple[Page, ...]:
     """The pages of a node's file, the list first."""
-    one = f"{PATH}/{{job}}"
+    one, plans = f"{PATH}/{{job}}", KeptPlans()
     return (
         Page(PATH, partial(_list, party_toml), title="Inbox"),
-        Page(one, partial(_show, party_toml)),
+        Page(one, partial(_show, party_toml, plans)),
         Page(f"{one}/approve", partial(_approve, party_toml), role="approver", acts=True),
         Page(f"{one}/deny", partial(_deny, party_toml), role="approver", acts=True),
         Page(f"{PATH}/standing/{{standing}}/revoke", partial(_revoke, party_toml), role="approver", acts=True),
@@ -41,8 +42,8 @@ def _list(party_toml: Path, visit: Visit) -> Shown:
     return Shown("inbox.html.j2", {"jobs": shown, "heard": heard, "all_jobs": all_jobs, "standing": standing})
 
 
-def _show(party_toml: Path, visit: Visit) -> Shown:
-    with at_desk(party_toml) as desk:
+def _show(party_toml: Path, plans: KeptPlans, visit: Visit) -> Shown:
+    with at_desk(party_toml, plans) as desk:
         contents = desk.shown(find(desk.store, visit.params["job"]))
     me = voice_of(visit.person.name)
     again = me in {voice_of(by) for by in contents["approvals"]["by"]}

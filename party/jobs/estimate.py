@@ -102,7 +102,7 @@ class Estimates:
             return self._speed[1]
 
 
-def local_plan(config: PartyConfig, spec: JobSpec) -> Plan:
+def local_plan(config: PartyConfig, spec: JobSpec, speed: Speed | None = None) -> Plan:
     """The plan that this party can make alone, for its own eyes: with the sizes of its own rows, and its own speed.
 
     Rows that do not lie in memory are not read for it.
@@ -110,23 +110,33 @@ def local_plan(config: PartyConfig, spec: JobSpec) -> Plan:
     Args:
         config: The node's file.
         spec: The job, which the policy has been asked about.
+        speed: Of this machine; None: it is measured.
 
     Raises:
         ComineError: The data cannot be read, or the job does not fit them.
     """
-    return asyncio.run(_local_plan(config, spec))
+    return asyncio.run(_local_plan(config, spec, speed))
 
 
-async def _local_plan(config: PartyConfig, spec: JobSpec) -> Plan:
+def own_speed() -> Speed:
+    """The speed of this machine as jobs would use it."""
+    executor = ThreadExecutor()
+    try:
+        return asyncio.run(measure(executor))
+    finally:
+        executor.close()
+
+
+async def _local_plan(config: PartyConfig, spec: JobSpec, speed: Speed | None) -> Plan:
     me, executor, dataset = config.party.name, ThreadExecutor(), config.datasets[spec.job.dataset]
     check_data_kind(spec, dataset.kind, me)
     try:
         (known,) = await executor.map(lambda each: _known(config, each, spec), [dataset])
-        speed = speed_message(await measure(executor))
+        found_speed = speed_message(await measure(executor) if speed is None else speed)
         certificate_bytes = config.tls.certificate.stat().st_size
     finally:
         executor.close()
-    likewise = PartyEstimate(sizes=sizes_message(known.sizes), speed=speed, certificate_bytes=certificate_bytes)
+    likewise = PartyEstimate(sizes=sizes_message(known.sizes), speed=found_speed, certificate_bytes=certificate_bytes)
     answers = dict.fromkeys(spec.job.parties, likewise)
     taken = f"The other parties are taken to be like {me}, in rows as in speed; nothing was asked of them."
     found = await asyncio.to_thread(forecast, spec, answers, LOCAL_LATENCY_S, taken, *known.grounds)

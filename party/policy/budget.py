@@ -18,7 +18,7 @@ from party.policy.inbox_text import SHORT, columns, harmless
 from party.policy.privacy_budget import NAMES, DatasetBudget, Totals, amounts, amounts_of, left, short, totals
 from party.state.ledger import Entry, Ledger, charges
 
-MOST_MOMENTS: Final = 60  # each is a sum over all starts that count
+MOST_MOMENTS: Final = 60  # each is a sum over all charges that count
 
 
 def budget(config: PartyConfig, ledger: Ledger, dataset: str | None, now: float) -> BudgetDocument:
@@ -71,12 +71,16 @@ def course(config: PartyConfig, ledger: Ledger, dataset: str, now: float) -> lis
     forgotten = Counter[Charge]()
     if period is None:
         forgotten = _of_all(ledger, together, None) - Counter(entry.charge for entry in known)
-
-    def spent(at: float) -> Totals:
-        counting = Counter(e.charge for e in known if e.time <= at and (period is None or e.time > at - period))
-        return totals(charges(counting + forgotten, composed=table.composition == "optimal"), table)
-
-    return [Moment(at, spent(at)) for at in (*(entry.time for entry in known[-MOST_MOMENTS:]), now)]
+    counting, begun, over, found = forgotten, 0, 0, []
+    for at in (*(entry.time for entry in known[-MOST_MOMENTS:]), now):
+        while begun < len(known) and known[begun].time <= at:
+            counting[known[begun].charge] += 1
+            begun += 1
+        while period is not None and over < begun and known[over].time <= at - period:
+            counting[known[over].charge] -= 1
+            over += 1
+        found.append(Moment(at, totals(charges(+counting, composed=table.composition == "optimal"), table)))
+    return found
 
 
 def _table(config: PartyConfig, name: str) -> DatasetBudget:

@@ -1,0 +1,44 @@
+"""Plans that are kept for whoever looks at a job again soon."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from jobs.plan.calibration import Speed
+from jobs.spec.job import JobSpec
+from party.config import PartyConfig
+from party.jobs import kept_plans
+from party.jobs.kept_plans import KEEP_S, MOST, KeptPlans
+from tests.party.files import write_federation
+from tests.party.nodes import weekly
+
+
+def test_a_job_is_planned_once_until_the_file_or_the_time_is_another(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_federation(tmp_path, {"north": [["milk"]], "south": [["milk"]]})
+    config = PartyConfig.load(tmp_path / "north.toml")
+    clock, planned, measured = [1000.0], list[str](), list[Any]()
+
+    def plan(_: PartyConfig, spec: JobSpec, speed: Speed) -> str:
+        assert speed is measured[-1]
+        planned.append(spec.job.name)
+        return f"plan {len(planned)}"
+
+    monkeypatch.setattr(kept_plans, "local_plan", plan)
+    monkeypatch.setattr(kept_plans, "own_speed", lambda: measured.append(object()) or measured[-1])  # type: ignore[func-returns-value]
+    monkeypatch.setattr(kept_plans.time, "monotonic", lambda: clock[0])
+    plans, spec, other = KeptPlans(), weekly(), weekly(name="other")
+    assert [plans.plan(config, each) for each in (spec, other, spec)] == ["plan 1", "plan 2", "plan 1"]
+    changed = config.model_copy(update={"dataset": ()})
+    assert plans.plan(changed, spec) == "plan 3"
+    assert len(measured) == 1
+    clock[0] += KEEP_S + 1
+    assert plans.plan(config, spec) == "plan 4"
+    assert len(measured) == 2
+    for number in range(MOST):
+        plans.plan(config, weekly(name=f"job{number}"))
+    assert plans.plan(config, spec) == f"plan {MOST + 5}"
