@@ -11,6 +11,7 @@ from pathlib import Path
 
 from rich.console import Console
 
+from benchmarks import console as console_pages
 from benchmarks import soak
 from benchmarks.anonymization import anonymize, anonymize_clustering, joint_anonymisation, rows_at_size
 from benchmarks.crypto import oblivious_transfer, paillier, psi, sums, union, wide_area
@@ -69,6 +70,7 @@ SECTIONS: dict[str, Callable[[Settings], list[Table]]] = {
     "joint-anonymisation": joint_anonymisation.run,
     "hiding": rule_hiding.run,
     "auditing": auditing.run,
+    "console": console_pages.run,
     "soak": soak.run,
 }
 

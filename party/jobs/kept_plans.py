@@ -1,4 +1,4 @@
-"""Plans of jobs at this node for whoever looks at one again soon: to make one reads the data and measures the machine."""
+"""Plans of jobs at this node, for whoever looks at one again soon: each reads the data and measures the machine."""
 
 from __future__ import annotations
 
