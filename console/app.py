@@ -25,7 +25,7 @@ from console.pages import STATIC_FILES, templates
 from console.refusals import Refusals
 from console.roles import Person
 from console.sessions import Session, Sessions
-from console.site import Document, Page, Shown, Site, Visit
+from console.site import Document, Page, Saved, Shown, Site, Visit
 from console.throttle import Throttle
 from jobs.audit.console_events import ConsoleEntered, ConsoleLeft
 from jobs.audit.events import Event
@@ -130,6 +130,9 @@ class _Console:
                 return self._page(answer.template, person, path=page.path, **answer.content)
             if isinstance(answer, Document):
                 return HTMLResponse(answer.html, headers=SANDBOXED)
+            if isinstance(answer, Saved):
+                headers = {"Content-Disposition": f'attachment; filename="{answer.name}"'}
+                return Response(answer.content, media_type="application/octet-stream", headers=headers)
             return RedirectResponse(answer.path, HTTPStatus.SEE_OTHER)
 
         try:
@@ -142,7 +145,7 @@ class _Console:
             return self._error(500, "something went wrong in comine itself; the log has the place", "E700", person)
 
     def _page(self, template: str, person: Person | None, status: int = 200, **content: Any) -> HTMLResponse:
-        pages = [page for page in self._site.pages if page.title]
+        pages = [page for page in self._site.pages if page.title and (person is None or person.may(page.role))]
         shared = {"site": self._site.name, "pages": pages, "person": person, "path": ""}
         return HTMLResponse(self._templates.get_template(template).render({**shared, **content}), status)
 

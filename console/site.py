@@ -43,6 +43,13 @@ class Document(NamedTuple):
     html: bytes
 
 
+class Saved(NamedTuple):
+    """A file for the browser to save."""
+
+    name: str
+    content: bytes
+
+
 class GoOn(NamedTuple):
     """The answer to an act: the path of the page that shows what has become of it."""
 
@@ -62,7 +69,7 @@ class Page:
     """
 
     path: str
-    answer: Callable[[Visit], Shown | Document | GoOn]
+    answer: Callable[[Visit], Shown | Document | Saved | GoOn]
     role: Role = "viewer"
     title: str = ""
     acts: bool = False

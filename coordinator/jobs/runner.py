@@ -105,6 +105,7 @@ async def submit_job(
     expires_s: float = SUBMIT_EXPIRES_S,
     out: Path | None = None,
     retries: int = 0,
+    by: str = "",
 ) -> JobFolder:
     """Proposes a job and returns its folder, still locked, once every party has answered.
 
@@ -118,6 +119,7 @@ async def submit_job(
         expires_s: Seconds for which people at the parties may think.
         out: Where the driver in the background writes the result.
         retries: In how many attempts more it may go on by itself after it has lost a party.
+        by: Who wants it at the coordinator's console.
 
     Raises:
         ComineError: A party cannot be reached or refuses; all parties have been told.
@@ -125,6 +127,8 @@ async def submit_job(
     record = draft(spec, identity, expires_s, out=out, plan=store.load_plan(spec.digest), retries=retries)
     folder = store.create(record)
     try:
+        if by:
+            folder.note("submitted", by)
         driver = Driver(record, identity, addresses, folder=folder)
         job = await driver.drive(until=_answered, ends_with_me=True)
         if job.over:

@@ -14,13 +14,15 @@ _FLOAT: Final = re.compile(r"-?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]+)?")
 _UNSEEN: Final = re.compile("[\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]")
 
 
-def job_file(spec: JobSpec) -> str:
+def job_file(spec: JobSpec, *, whole: bool = False) -> str:
     """The specification in TOML; read again it has the same digest.
 
-    A public catalogue is not in it: the file that `universe` names must lie beside the job file.
+    Args:
+        spec: The job.
+        whole: Whether a public catalogue is in it, too; otherwise the file that `universe` names must lie beside it.
     """
     contents = spec.model_dump(by_alias=True, exclude_none=True)
-    catalogue = contents.get("itemsets", {}).pop("catalogue", None)
+    catalogue = None if whole else contents.get("itemsets", {}).pop("catalogue", None)
     parts = []
     if catalogue is not None:
         parts.append(f"# `universe` is the file of the public catalogue: {len(catalogue):,} items, one a line.\n")

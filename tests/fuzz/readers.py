@@ -26,6 +26,7 @@ from coordinator.anonymisation.releases import ROWS as ROWS_OF_A_NODE
 from coordinator.anonymisation.releases import ReleasingNode
 from coordinator.anonymisation.rule_hiding import read_rules
 from coordinator.cli.terminal.completion import parties_of_job
+from coordinator.console.compose import read_job
 from coordinator.console.settings import ConsoleFile
 from coordinator.frequency.values import load_collection
 from coordinator.shuffle.routes import read_state
@@ -305,6 +306,7 @@ def _console_secret(path: Path) -> object:
 
 READERS: dict[str, Reader] = {
     "job": Reader(texts(JOB, PRIVATE, MODEL), load_job, "job.toml"),
+    "composed-job": Reader(texts(JOB, PRIVATE, MODEL), lambda path: read_job(path.read_text(errors="replace"))),
     "federation": Reader(texts(federation_toml([7101, 7102, 7103])), Federation.load, "federation.toml"),
     "relay": Reader(texts(relay_toml(8443, "idle = 60")), RelayConfig.load, "relay.toml"),
     "relay-authority": Reader(

@@ -64,6 +64,7 @@ READ: Final[dict[str, tuple[str, ...]]] = {
         "party.operations_cli:monitoring",
         "coordinator.anonymisation.releases:ReleasingNode._checked",
         "coordinator.cli.docs:docs",
+        "coordinator.console.form:_typed",
         "coordinator.cli.explain:_page",
         "coordinator.demo.story:households",
         "coordinator.demo.run:_make_room",
@@ -152,6 +153,7 @@ READ: Final[dict[str, tuple[str, ...]]] = {
         "coordinator.cli.pki:request",
         "link.pki.requests:make_request",
     ),
+    "files composed-job": ("jobs.spec.toml:parse_toml",),
     "files pki-key": ("link.pki.authority:Authority.signer",),
     "files pki-list": (
         "link.pki.authority:Authority.revoke",

@@ -7,7 +7,7 @@ import io
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager, redirect_stdout
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
@@ -50,6 +50,7 @@ class World:
         url: Of the console.
         site: The console.
         log: What it has written.
+        drivers: Those of jobs in the background.
     """
 
     loop: Loop
@@ -57,6 +58,7 @@ class World:
     url: str
     site: Site
     log: io.StringIO
+    drivers: set[asyncio.Task[Any]] = field(default_factory=set)
 
     @property
     def federation(self) -> Path:
@@ -81,6 +83,8 @@ class World:
         """A driver in the background, without a process of its own."""
 
         async def driven() -> None:
+            if (task := asyncio.current_task()) is not None:
+                self.drivers.add(task)
             _, identity, addresses = kept(federation, folder.id)
             try:
                 await drive_job(folder.record(), identity, addresses, folder)
@@ -88,6 +92,12 @@ class World:
                 folder.unlock()
 
         self.loop.begin(driven())
+
+    async def stop(self) -> None:
+        """Ends the drivers."""
+        for task in self.drivers:
+            task.cancel()
+        await asyncio.gather(*self.drivers, return_exceptions=True)
 
     async def approve(self, job: str) -> None:
         """Somebody at north approves a job."""
@@ -122,6 +132,9 @@ def world(loop: Loop, folder: Path) -> Iterator[World]:
                 found = World(loop, nodes, url, site, log)
                 for module in ("coordinator.console.desk", "coordinator.jobs.background"):
                     patch.setattr(f"{module}.start_driver", found.drive)
-                yield found
+                try:
+                    yield found
+                finally:
+                    loop.run(found.stop())
     finally:
         loop.run(entered.__aexit__(None, None, None))
