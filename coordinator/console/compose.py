@@ -171,7 +171,7 @@ def read_job(text: str) -> JobSpec:
     Raises:
         ConfigurationError: Something in it is missing, unknown or wrong.
     """
-    contents = parse_toml(text, _WHERE)
+    contents = parse_toml(text.encode(errors="replace"), _WHERE)
     _check_names_no_file(contents)
     return job_of(contents, _WHERE, _NOWHERE)
 

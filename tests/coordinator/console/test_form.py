@@ -28,7 +28,7 @@ def catalogue(tmp_path: Path) -> Path:
 
 @pytest.mark.parametrize("key", [key for key in BUILT_IN if key[::2] != ("rules", "blended")], ids=" ".join)
 def test_a_form_as_it_is_makes_the_job_of_the_command(key: Key, catalogue: Path) -> None:
-    contents = parse_toml(render(key, PARTIES, "baskets")[0], "job.toml")
+    contents = parse_toml(render(key, PARTIES, "baskets")[0].encode(), "job.toml")
     meant = job_of(contents, "job.toml", catalogue)
     form = {field.name: field.value for field in fields_of(key, PARTIES, "baskets")}
     if "universe" in contents.get("itemsets", {}):
