@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-ROWS = 1_000_000  # of four items
+ROWS = 500_000  # of four items
 LINES = [f"{n * 7 % 5000} {n * 11 % 5000 + 5000} {n % 97 + 10000} {n % 1013 + 11000}" for n in range(10_000)]
 SCRIPT = """
 import re, sys
@@ -22,6 +22,7 @@ print((peak() - before) // data.n_rows)
 """
 
 
+@pytest.mark.turn(2)
 @pytest.mark.skipif(sys.platform != "linux", reason="peaks are told by Linux")
 @pytest.mark.parametrize(
     ("form", "most"),  # bytes a row; it took 301 and 490 when whole files were taken apart at once, 101 and 96 now

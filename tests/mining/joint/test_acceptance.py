@@ -51,10 +51,10 @@ PARTIES = {
     "level-wise": {case: parties for case, (parties, _) in CASES.items()},
     "one-shot": {case: parties for case, (_, parties) in CASES.items() if parties is not None},
 }
-# A run takes half of the cases, and where both strategies have one, they take turns.
+# A run takes a quarter of the cases, and where both strategies have one, they take turns.
 BOTH = [case for case in CASES if case in PARTIES["one-shot"]]
 PAIRS = [(list(PARTIES)[(place + turn) % 2], case) for place, case in enumerate(BOTH) for turn in (0, 1)]
-RUNS = in_turn([("level-wise", case) for case in CASES if case not in BOTH], 2) + in_turn(PAIRS, 4)
+RUNS = in_turn([("level-wise", case) for case in CASES if case not in BOTH], 4) + in_turn(PAIRS, 8)
 
 
 @pytest.fixture(scope="module")

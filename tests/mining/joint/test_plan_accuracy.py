@@ -59,6 +59,7 @@ def check(spec: JobSpec, data: Mapping[str, Transactions]) -> Plan:
     return plan
 
 
+@pytest.mark.turn(3)
 @pytest.mark.parametrize(
     "settings",
     [

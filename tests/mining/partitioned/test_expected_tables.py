@@ -7,6 +7,7 @@ import json
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -18,6 +19,7 @@ import pytest
 from mining.data.loading import load_table
 from mining.partitioned.encoding.source import TableSource
 from mining.partitioned.tables.expected import ExpectedTable, expected_table
+from tests.examples import in_turn
 from tests.mining.partitioned import read_process
 
 pytestmark = pytest.mark.turn(3)
@@ -101,8 +103,9 @@ def test_what_it_takes_to_read_is_foreseen(tmp_path: Path) -> None:
     """The growth of a process's resident memory, whose buffers alone take some dozens of MiB."""
     paths = {
         f"{shape}, {form}": written(SHAPES[shape](10 * ROWS), tmp_path / f"{number}.{form}")
-        for number, shape in enumerate(("texts of few values", "texts of many values", "numbers"))
-        for form in ("parquet", "csv")
+        for number, (shape, form) in enumerate(
+            in_turn(product(("texts of few values", "texts of many values", "numbers"), ("parquet", "csv")), 2)
+        )
     }
     short = {path.suffix: written(_texts(10, 3, 1), tmp_path / f"short{path.suffix}") for path in paths.values()}
     for shape, path in paths.items():

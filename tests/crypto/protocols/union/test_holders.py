@@ -37,7 +37,7 @@ View = Counter[tuple[object, ...]]
 
 PARTIES = NAMES[:4]
 MANY = [b"%016d" % number for number in range(200)]
-some = examples(3, 6, suppress_health_check=[HealthCheck.too_slow])
+some = examples(2, 6, suppress_health_check=[HealthCheck.too_slow])
 
 
 def view(frames: Sequence[Frame], party: str) -> View:
@@ -131,6 +131,7 @@ def test_whoever_holds_more_than_the_bound(holders: tuple[str, str], excess: int
     assert end == alike([worlds[0], dict.fromkeys(PARTIES, MANY[:least])], (), protocol, bound=bound)
 
 
+@pytest.mark.turn(4)
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 def test_nothing_of_a_set_has_left_when_one_is_over_the_bound(protocol: str) -> None:
     """Beside keys and masked words."""

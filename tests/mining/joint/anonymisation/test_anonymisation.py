@@ -239,20 +239,6 @@ def test_eight_patients_as_worked_by_hand() -> None:
         assert joint(patients, owners, parties, wanted)["east"].node in nodes
 
 
-@pytest.mark.slow
-def test_over_grpc() -> None:
-    cells, parties = people(25, 4), PARTIES[:3]
-    owners = np.arange(25) % 3
-    wanted = task(parties, k=3, insider_k=2, max_suppression=Decimal("0.2"))
-    one = joint(cells, owners, parties, wanted, transport="grpc")["south"]
-    other = joint(cells, owners, parties, wanted)["south"]
-    assert one.node == other.node
-    assert one.rows is not None
-    assert other.rows is not None
-    assert (one.rows.cells == other.rows.cells).all()
-    assert one.rows.carried == other.rows.carried
-
-
 def test_only_learners_get_the_rows_and_whose_they_are_is_shown_where_that_was_asked_for() -> None:
     cells, parties = people(40, 6), PARTIES[:4]
     owners = np.arange(40) % 4

@@ -108,17 +108,6 @@ def test_a_party_without_rows() -> None:
     check_least_loss((cells, np.full(30, 2), parties), wanted)
 
 
-@pytest.mark.slow
-def test_over_grpc() -> None:
-    cells, parties = people(30, 3), PARTIES[:3]
-    wanted = task(parties, k=3, max_suppression=Decimal("0.1"), keys="union")
-    one = joint(cells, np.arange(30) % 3, parties, wanted, transport="grpc")["south"]
-    other = joint(cells, np.arange(30) % 3, parties, wanted)["south"]
-    assert one.node == other.node
-    assert one.statistics == other.statistics
-    assert one.statistics["unions"] > 0
-
-
 # -- what is opened ---------------------------------------------------------------------------------------------------
 @contextmanager
 def told_to(party: str) -> Iterator[dict[tuple[int, ...], set[int]]]:

@@ -30,7 +30,7 @@ from mining.joint.anonymisation.parameters import QuasiIdentifier
 from protos.v1.link_pb2 import Frame, Opening
 from protos.v1.plan_pb2 import Speed
 from tests.errors import fails
-from tests.examples import examples, in_turn
+from tests.examples import examples, slowly
 from tests.mining.joint.anonymisation.anonymisation_jobs_world import job
 from tests.mining.joint.anonymisation.anonymisation_world import (
     CARRIED,
@@ -278,15 +278,13 @@ def test_a_plan_says_what_is_examined(changes: dict[str, Any], says: str) -> Non
 
 
 # -- the Adult table --------------------------------------------------------------------------------------------------
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("changes", "node", "released_rows"),
-    in_turn(
+    slowly(
         [
             ({"max_suppression": Decimal("0.02"), "disclose": "node"}, (0, 3, 0, 2, 2, 1, 1, 0), 29_656),
             ({"insider_k": 2}, (0, 4, 1, 2, 3, 2, 0, 0), 30_162),  # nothing suppressed, and each verdict opened
-        ],
-        2,
+        ]
     ),
 )
 def test_the_adult_table(shared_data: Path, changes: dict[str, Any], node: tuple[int, ...], released_rows: int) -> None:
