@@ -14,7 +14,7 @@ from hypothesis import settings
 ALL = "COMINE_ALL_EXAMPLES" in os.environ
 """Whether properties that cost much take all their examples, as `make test-slow` lets them."""
 
-FEW = 12
+FEW = 8
 """Examples of a property that says nothing, and the most in `make test`. They are others at every run outside of CI."""
 
 TURN = int(os.environ.setdefault("COMINE_TURN", "0" if "CI" in os.environ else str(secrets.randbelow(1000))))

@@ -265,7 +265,7 @@ def sum_of_products(weights: list[Fraction], k: int) -> Fraction:
     return sums[k]
 
 
-@examples(10, 20)
+@examples(5, 20)
 @given(st.data())
 def test_atoms_put_on_few_points_bound_what_they_were(data: st.DataObject) -> None:
     number = MOST_ATOMS + 1

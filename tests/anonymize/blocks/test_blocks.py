@@ -69,7 +69,7 @@ def said(folder: Path, certificate: Certificate) -> tuple[Any, ...]:
     return contents, orders, (folder / RELEASE_CSV).read_bytes(), (folder / RELEASE_PARQUET).read_bytes()
 
 
-@examples(25, 75)
+@examples(13, 75)
 @given(data=st.data())
 def test_a_release_over_blocks_equals_that_of_memory(data: st.DataObject) -> None:
     partitions = data.draw(st.sampled_from([1, 3, 17]))

@@ -29,7 +29,7 @@ def width(referee: Referee, rows: list[int]) -> float:
     return len(rows) * float(spans + sum(tree[of[a]][:, of[a]].max() for a, tree in referee.trees.items()))
 
 
-@examples(5, 40)
+@examples(3, 40)
 @given(st.integers(0, 10_000), st.integers(60, 100), st.integers(3, 7), st.integers(1, 3), st.booleans())
 def test_every_step_costs_least(seed: int, n: int, k: int, p: int, generalising: bool) -> None:
     table = patients(n, seed)
@@ -53,7 +53,7 @@ def test_every_step_costs_least(seed: int, n: int, k: int, p: int, generalising:
     assert sorted(left) == rest.tolist()
 
 
-@examples(6, 30)
+@examples(3, 30)
 @given(st.integers(0, 10_000), st.integers(1, 3), st.integers(1, 5), st.sampled_from(["centroid", "generalisation"]))
 def test_releases_are_anonymous(seed: int, h: int, p: int, loss: str) -> None:
     table = patients(70, seed)

@@ -87,7 +87,7 @@ def grown(table: Table, k: int, p: int, h: int) -> tuple[Clustering, list[Growin
     return clustering, classes, rest.tolist()
 
 
-@examples(6, 20)
+@examples(3, 20)
 @given(st.integers(0, 10_000), st.integers(60, 110), st.integers(3, 7), st.integers(1, 3), st.integers(1, 3))
 def test_every_step_is_best(seed: int, n: int, k: int, p: int, h: int) -> None:
     table = patients(n, seed)
@@ -118,7 +118,7 @@ def test_every_step_is_best(seed: int, n: int, k: int, p: int, h: int) -> None:
     assert len(left) < k or len(values) < p or len(levels) < h
 
 
-@examples(6, 30)
+@examples(3, 30)
 @given(st.integers(0, 10_000), st.integers(40, 80), st.integers(3, 6))
 def test_each_leftover_joins_the_class_of_greatest_index(seed: int, n: int, k: int) -> None:
     table = patients(n, seed)
@@ -154,7 +154,7 @@ def meets(release: Release, table: Table, k: int, p: int, levels: SensitiveLevel
     return bool(enough and levels.fitted(table).satisfied(found).all())
 
 
-@examples(6, 30)
+@examples(3, 30)
 @given(
     st.integers(0, 10_000),
     st.integers(1, 3),

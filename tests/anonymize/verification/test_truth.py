@@ -120,7 +120,7 @@ def swapped(rows: Rows, first: int, second: int, names: tuple[str, ...]) -> Rows
     return changed
 
 
-@examples(6, 40, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@examples(3, 40, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.sampled_from(["full domain", "mondrian", "local recoding"]), st.data())
 def test_swapped_cells_are_found(tmp_path_factory: pytest.TempPathFactory, name: str, data: st.DataObject) -> None:
     """Any swap that makes two rows untrue is found: each row here has a number of its own, which does not change."""

@@ -138,7 +138,7 @@ def more(data: bytes, at: int, byte: int) -> bytes:
 
 
 @pytest.mark.parametrize("kind", [*JOBS, *OTHERS])
-@examples(4, 12, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
+@examples(2, 12, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(data=st.data())
 def test_any_change_of_any_byte_is_found(kind: str, folders: dict[str, Path], trust: Trust, data: st.DataObject):
     folder = folders[kind]

@@ -32,7 +32,7 @@ def made(task: Task, rows: int = 40, seed: int = 2) -> Model:
 
 @pytest.mark.parametrize("task", TASKS)
 @given(st.integers(3, 80), st.integers(0, 1 << 16))
-@examples(8, 20)
+@examples(4, 20)
 def test_what_is_packed_is_unpacked(task: Task, n_rows: int, seed: int) -> None:
     model, rows = made(task, n_rows, seed), table(people(30, seed + 1))
     packed = pack_model(model)

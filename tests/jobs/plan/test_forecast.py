@@ -198,7 +198,7 @@ def test_every_job_has_a_plan_with_a_range(name: str, hides: tuple[str, ...]) ->
     show_plan(plan, detail=True)
 
 
-@examples(5, 15)
+@examples(3, 15)
 @given(st.sampled_from(["level-wise", "one-shot", "hidden", "naive Bayes", "release"]), public(), public())
 def test_no_published_size_is_too_odd_for_a_plan(name: str, one: PublicSizes, other: PublicSizes) -> None:
     check_ranges(forecast(JOBS[name], publishing(one, east=other), LATENCY_S))

@@ -31,7 +31,7 @@ def contents(**itemsets: Any) -> dict[str, Any]:
     return {"job": job, "itemsets": {"min_support": 2, **itemsets}}
 
 
-@examples(5, 15)
+@examples(3, 15)
 @given(
     data=st.lists(ROWS, min_size=3, max_size=3),
     patterns=PATTERNS,

@@ -245,7 +245,7 @@ def test_one_report_hides_nothing() -> None:
 
 
 # -- monotone ---------------------------------------------------------------------------------------------------------
-@examples(10, 25)
+@examples(5, 25)
 @given(
     st.sampled_from(["clone", "grr", "sue", "hr"]),
     st.floats(0.05, 5),

@@ -34,7 +34,7 @@ def name(request: pytest.FixtureRequest) -> str:
 
 
 # -- budgets ----------------------------------------------------------------------------------------------------------
-@examples(6, 50)
+@examples(3, 50)
 @given(
     st.sampled_from(METHODS),
     st.integers(1, 6),

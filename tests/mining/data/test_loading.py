@@ -292,7 +292,7 @@ class TestSql:
         assert "hunter2" not in str(caught.value)
 
 
-@examples(25, 100, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@examples(13, 100, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(database=st.lists(st.lists(st.sampled_from(AWKWARD), max_size=5), min_size=1, max_size=12))
 def test_all_formats_agree_byte_for_byte(tmp_path, database):
     expected = [sorted(set(row)) for row in database]

@@ -93,7 +93,7 @@ def test_text(tmp_path: Path, rows: list[list[str]], size: int, end: str, mark: 
     assert [values[code] for code in table.columns[0].codes] == [item for _, item in pairs]
 
 
-@examples(8, 25, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@examples(4, 25, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(rows=ROWS, size=SIZES)
 def test_parquet_and_databases(tmp_path: Path, rows: list[list[str]], size: int) -> None:
     pairs = [(n, item) for n, row in enumerate(rows) for item in (row or [None])]

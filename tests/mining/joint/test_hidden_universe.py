@@ -69,7 +69,7 @@ def cases(draw: st.DrawFn) -> tuple[dict[str, Rows], HorizontalMining]:
 
 
 @given(cases())  # each of them a whole job
-@examples(3, 6, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+@examples(2, 6, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 def test_the_result_equals_the_pooled_one(case: tuple[dict[str, Rows], HorizontalMining]) -> None:
     data, task = case
     if task.strategy == "one-shot" and task.bound is not None:

@@ -69,7 +69,7 @@ def cases(draw: st.DrawFn) -> tuple[dict[str, Rows], HorizontalMining]:
 
 
 @given(cases())  # each of them a whole job
-@examples(3, 8, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+@examples(2, 8, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 def test_joint_result_equals_pooled(case: tuple[dict[str, Rows], HorizontalMining]) -> None:
     data, task = case
     expected = pooled_supports(data, task.min_support, task.max_length)

@@ -123,7 +123,7 @@ def cases(draw: st.DrawFn) -> tuple[dict[str, Rows], HorizontalMining, int]:
 
 
 @given(cases())
-@examples(6, 30)
+@examples(3, 30)
 def test_they_are_the_rules_of_the_pooled_rows(case: tuple[dict[str, Rows], HorizontalMining, int]) -> None:
     data, task, min_count = case
     right = expected(data, task, min_count)

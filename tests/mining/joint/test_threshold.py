@@ -174,7 +174,7 @@ def test_nothing_but_bits_is_opened_where_only_frequency_is_asked_for() -> None:
 
 
 @given(cases())  # each of them a whole job
-@examples(3, 6)
+@examples(2, 6)
 def test_which_itemsets_are_frequent_equals_the_pooled_result(
     case: tuple[dict[str, Rows], HorizontalMining],
 ) -> None:

@@ -28,7 +28,7 @@ def first(supports: dict[frozenset[str], int], k: int) -> dict[tuple[str, ...], 
     return {items: named[items] for items in order[:k]}
 
 
-@examples(5, 10, suppress_health_check=[HealthCheck.too_slow])
+@examples(3, 10, suppress_health_check=[HealthCheck.too_slow])
 @given(
     st.tuples(rows, rows, rows).filter(any), st.sampled_from(sorted(STRATEGIES)), st.integers(1, 3), st.integers(1, 12)
 )

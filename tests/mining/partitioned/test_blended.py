@@ -27,7 +27,7 @@ from tests.world import run_parties
 
 
 @given(st.integers(0, 60), st.integers(1, 8), st.integers(0, 1 << 30), st.data())
-@examples(20, 60)
+@examples(10, 60)
 def test_halves_are_all_records(n_rows: int, most: int, seed: int, draw: st.DataObject) -> None:
     data = Transactions.from_rows(baskets(n_rows, 1)).onto(ITEMS)
     one, other = halves(partitioned(data, draw.draw(ragged(n_rows))), Randomness.from_seed(seed))
@@ -43,7 +43,7 @@ def test_halves_are_all_records(n_rows: int, most: int, seed: int, draw: st.Data
 
 
 @given(st.lists(st.integers(0, 3), max_size=40), st.data())
-@examples(20, 60)
+@examples(10, 60)
 def test_every_record_is_asked_once(held: list[int], draw: st.DataObject) -> None:
     """With answers that are hardly ever wrong, all that hold everything say yes, and nobody else does."""
     head = ITEMS[:3]

@@ -187,7 +187,7 @@ IDS = st.lists(st.tuples(st.sampled_from(["p1", " P1", "p2", "é", "e\u0301", ""
 
 
 @given(IDS, st.data())
-@examples(12, 60)
+@examples(6, 60)
 def test_ids_in_blocks_are_those_in_memory_and_are_refused_alike(
     tmp_path_factory: pytest.TempPathFactory, records: list[tuple[str, str, str]], draw: st.DataObject
 ) -> None:
@@ -217,7 +217,7 @@ RECORDS = st.lists(st.tuples(CELL, st.sampled_from(["1", "2.5", "-7", "x", ""]))
 
 
 @given(RECORDS, st.data())
-@examples(12, 60)
+@examples(6, 60)
 def test_items_in_blocks_are_those_in_memory(
     tmp_path_factory: pytest.TempPathFactory, records: list[tuple[str, str]], draw: st.DataObject
 ) -> None:

@@ -36,7 +36,7 @@ def cuts(draw: st.DrawFn, n_rows: int) -> list[int]:
 
 @pytest.mark.parametrize("task", TASKS)
 @given(splits(), st.data())
-@examples(6, 10)
+@examples(3, 10)
 def test_a_model_of_rows_in_blocks_is_that_of_pooled_rows(
     tmp_path_factory: pytest.TempPathFactory,
     task: Task,

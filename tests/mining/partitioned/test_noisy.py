@@ -34,7 +34,7 @@ given_rows = st.lists(st.lists(st.sampled_from(ITEMS), max_size=8), max_size=12)
 
 
 @given(given_rows, st.integers(1, 8), st.integers(1, 3), st.data())
-@examples(25, 100)
+@examples(13, 100)
 def test_truncated_sums_are_those_of_all_rows(
     rows: list[list[str]], most: int, width: int, draw: st.DataObject
 ) -> None:
@@ -82,7 +82,7 @@ def assert_alike(data: Mapping[str, Rows], blocks: Mapping[str, Rows], task: Dis
 
 
 @given(st.lists(given_rows, min_size=2, max_size=3).filter(any), st.integers(0, 1 << 16), st.data())
-@examples(3, 10, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+@examples(2, 10, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 def test_whole_jobs_are_alike(parties: list[list[list[str]]], seed: int, draw: st.DataObject) -> None:
     given_data = {f"p{place}": rows for place, rows in enumerate(parties)}
     task = task_for(

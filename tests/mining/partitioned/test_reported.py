@@ -49,7 +49,7 @@ def certain(task: HybridMining) -> PaddingAndSampling:
 
 @pytest.mark.parametrize("search", SEARCHES)
 @given(st.integers(0, 60), st.data())
-@examples(4, 8)
+@examples(2, 8)
 def test_every_record_answers_in_its_phases(search: str, n_rows: int, draw: st.DataObject) -> None:
     task = replace(TASK, search=search)  # type: ignore[arg-type]
     plan = task.plan(task.epsilon)

@@ -71,7 +71,7 @@ def common_to(held: Held) -> set[bytes]:
     return set.intersection(*map(set, held.values()))
 
 
-many = examples(4, 10, suppress_health_check=[HealthCheck.too_slow])
+many = examples(2, 10, suppress_health_check=[HealthCheck.too_slow])
 worlds = {"held": parties_and_rows(), "place": st.integers(0, 4), "bound": st.sampled_from([None, 12, 19])}
 
 

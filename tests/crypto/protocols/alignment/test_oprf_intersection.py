@@ -85,7 +85,7 @@ def rows_of_two(draw: st.DrawFn) -> dict[str, Sequence[bytes]]:
     return two(*(list(dict.fromkeys([*draw(some), *everywhere])) for _ in TWO))
 
 
-many = examples(4, 15, suppress_health_check=[HealthCheck.too_slow])
+many = examples(2, 15, suppress_health_check=[HealthCheck.too_slow])
 
 
 # -- what comes out ----------------------------------------------------------------------------------------------------

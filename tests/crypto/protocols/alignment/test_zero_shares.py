@@ -77,7 +77,7 @@ def assert_aligned(held: Held, **options: Any) -> None:
     assert len(aligned) == len(common_to(held))
 
 
-many = examples(3, 5, suppress_health_check=[HealthCheck.too_slow])
+many = examples(2, 5, suppress_health_check=[HealthCheck.too_slow])
 
 
 # -- what comes out ----------------------------------------------------------------------------------------------------

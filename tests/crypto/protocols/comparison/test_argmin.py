@@ -42,7 +42,7 @@ def positions(numbers: Any, *, largest: int = LARGEST, seed: int = 0, transport:
 
 
 @given(st.data(), st.integers(0, 2**32))
-@examples(10, 25)
+@examples(5, 25)
 def test_positions_of_the_least(data: st.DataObject, seed: int) -> None:
     """Also of numbers below zero, and of equal ones the first."""
     rows, candidates = data.draw(st.integers(0, 30)), data.draw(st.integers(1, 9))

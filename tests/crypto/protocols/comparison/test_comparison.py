@@ -70,7 +70,7 @@ def bits_of(out: dict[str, XorShare]) -> list[int]:
 
 
 # -- correctness -------------------------------------------------------------------------------------------------------
-@examples(8, 15)
+@examples(4, 15)
 @given(data=st.data(), width=st.integers(2, 64), seed=st.integers(0, 2**32))
 def test_against_integers(data: st.DataObject, width: int, seed: int) -> None:
     threshold = data.draw(st.integers(-(2**63), 2**63 - 1))
@@ -118,7 +118,7 @@ def test_all_pairs_of_short_shares() -> None:
     assert bits_of(out) == (sums == 3).astype(int).tolist()
 
 
-@examples(8, 15)
+@examples(4, 15)
 @given(data=st.data(), word=st.sampled_from([np.uint8, np.uint16, np.uint32]), seed=st.integers(0, 2**32))
 def test_shares_in_short_words(data: st.DataObject, word: type[np.unsignedinteger[Any]], seed: int) -> None:
     width = data.draw(st.integers(2, 8 * np.dtype(word).itemsize))

@@ -27,7 +27,7 @@ def total(out: dict[str, Any]) -> list[int]:
     return reconstruct([out[A], out[B]]).tolist()
 
 
-@examples(8, 15)
+@examples(4, 15)
 @given(x=WORDS, data=st.data(), seed=st.integers(0, 2**32))
 def test_products_of_shared_numbers(x: list[int], data: st.DataObject, seed: int) -> None:
     y = data.draw(st.lists(st.integers(0, 2**64 - 1), min_size=len(x), max_size=len(x)))

@@ -41,7 +41,7 @@ from tests.examples import examples
 from tests.world import run_parties
 
 
-@examples(10, 25)
+@examples(5, 25)
 @given(
     result=st.sampled_from(["opened", "doubled"]),
     rows=st.sampled_from([0, 1, 7, 8, 9, 64, 200]) | st.integers(0, 300),
@@ -136,7 +136,7 @@ def test_doubled_shares_are_compared() -> None:
         assert (rows == (counts >= 90)).all()
 
 
-@examples(6, 12)
+@examples(3, 12)
 @given(
     rows=st.sampled_from([0, 1, 2, 63, 64, 127, 128]) | st.integers(0, 300),
     width=st.integers(1, 40),

@@ -88,7 +88,7 @@ def of_call(frames: Sequence[Frame], number: int) -> list[Frame]:
     return [frame for frame in frames if frame.lane == f"/dot{number}"]
 
 
-@examples(5, 10)
+@examples(3, 10)
 @given(
     rows=st.sampled_from([0, 1, 8, 9, 200]) | st.integers(0, 300),
     width=st.integers(1, 40),

@@ -64,7 +64,7 @@ def counted(*args: Any, **options: Any) -> list[int]:
     return reconstruct([out[A], out[B]]).tolist()
 
 
-@examples(8, 12)
+@examples(4, 12)
 @given(data=st.data(), rows=st.integers(0, 500), seed=st.integers(0, 2**32))
 def test_against_numpy(data: st.DataObject, rows: int, seed: int) -> None:
     numbers = [data.draw(st.integers(1, 20)) for _ in HOLDERS]

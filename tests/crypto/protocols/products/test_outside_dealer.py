@@ -60,7 +60,7 @@ def run(
     return run_parties(HOLDERS, role, observe=below("/work", frames), seed=seed), dealings
 
 
-@examples(8, 15)
+@examples(4, 15)
 @given(data=st.data(), rows=st.integers(0, 500), seed=st.integers(0, 2**32))
 def test_against_numpy(data: st.DataObject, rows: int, seed: int) -> None:
     numbers = [data.draw(st.integers(1, 20)) for _ in HOLDERS]

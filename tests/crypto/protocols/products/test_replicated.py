@@ -64,7 +64,7 @@ def counts(
     return run_parties(tuple(columns), role, observe=below("/work", frames), **options)
 
 
-@examples(8, 12)
+@examples(4, 12)
 @given(data=st.data(), rows=st.integers(0, 400), seed=st.integers(0, 2**32))
 def test_against_numpy(data: st.DataObject, rows: int, seed: int) -> None:
     parties = PARTIES[: data.draw(st.integers(3, 5))]

@@ -68,7 +68,7 @@ def run(parts: dict[str, Any], **options: Any) -> tuple[Any, Any]:
     return found[SENDER][0], found[RECEIVER][0]
 
 
-few = examples(4, 12, suppress_health_check=[HealthCheck.too_slow])
+few = examples(2, 12, suppress_health_check=[HealthCheck.too_slow])
 sets = st.sets(st.integers(0, 60), max_size=60)
 
 

@@ -152,7 +152,7 @@ def test_correlated_transfers_share_choice_times_correlation(
     assert (b - a == x * choices.astype(word)).all()
 
 
-@examples(8, 15)
+@examples(4, 15)
 @given(length=st.integers(1, 16), number=st.integers(0, 300), seed=st.integers(0, 2**32))
 def test_chosen_messages(length: int, number: int, seed: int) -> None:
     zero, one = np.random.default_rng(seed).integers(0, 256, (2, number, length), np.uint8)

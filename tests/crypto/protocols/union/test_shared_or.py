@@ -36,7 +36,7 @@ def shares_of(bits: dict[str, np.ndarray], seed: int = 0, frames: list[Frame] | 
     return {name: share for name, (share, _) in ends.items()}
 
 
-@examples(3, 6)
+@examples(2, 6)
 @given(n=st.integers(2, 7), number=st.integers(1, 300), seed=st.integers(0, 99), data=st.data())
 def test_the_or_of_all_bits(n, number, seed, data):
     density = data.draw(st.sampled_from([0.0, 0.1, 0.5, 1.0]))

@@ -61,7 +61,7 @@ def losses_of(split: Split, wanted: JointAnonymisation, frames: list[Frame] | No
 
 # -- against the pooled rows -------------------------------------------------------------------------------------------
 @given(divided(), st.integers(1, 6), st.integers(1, 3), st.none() | st.integers(2, 3))
-@examples(6, 12)
+@examples(3, 12)
 def test_levels_that_pass_and_shares_of_the_others(split: Split, k: int, insider_k: int, k_site: int | None) -> None:
     cells, owners, parties = split
     insiders = min(2, len(parties) - 1)

@@ -90,7 +90,7 @@ def test_noise_is_made_for_the_histograms_of_sizes_where_these_have_more_sums_th
     assert dimensions(replace(TASK, max_candidates=1)) == 2 * MOST_CLASSES
 
 
-@examples(10, 30)
+@examples(5, 30)
 @given(tasks("discrete-gaussian"), st.data())
 def test_gaussian_releases_keep_the_budget(case: tuple[DistributedMining, int], data: st.DataObject) -> None:
     task, parties = case

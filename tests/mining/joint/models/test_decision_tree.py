@@ -173,7 +173,7 @@ def test_rows_at_several_parties(data: st.DataObject) -> None:
 
 
 @given(st.data(), st.booleans())
-@examples(6, 12)
+@examples(3, 12)
 def test_columns_at_several_parties(data: st.DataObject, everywhere: bool) -> None:
     task = data.draw(tasks())
     rows = data.draw(rows_of(task))

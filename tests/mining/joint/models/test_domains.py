@@ -38,7 +38,7 @@ async def unite(session: Session, own: Table) -> tuple[Categorical, ...]:
 
 
 @given(st.data())
-@examples(4, 8)
+@examples(2, 8)
 def test_values_at_any_party(data: st.DataObject) -> None:
     parties = PARTIES[: data.draw(st.integers(2, 4))]
     cells = {party: rows(data.draw, data.draw(st.integers(0, 4))) for party in parties}

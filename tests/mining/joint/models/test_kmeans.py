@@ -105,7 +105,7 @@ def test_rows_at_several_parties(data: st.DataObject, seed: int) -> None:
 
 
 @given(st.data(), st.integers(0, 2**32))
-@examples(6, 10)
+@examples(3, 10)
 def test_columns_at_several_parties(data: st.DataObject, seed: int) -> None:
     task = data.draw(tasks())
     points = points_of(task, data.draw(st.integers(task.k, 40)), seed)
