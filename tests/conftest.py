@@ -11,6 +11,7 @@ from collections.abc import Iterator
 
 import hypothesis
 import pytest
+from hypothesis.internal.conjecture import providers
 
 from crypto.protocols.union import lists as union_lists
 from crypto.protocols.union import set_union
@@ -162,8 +163,14 @@ def pytest_report_header() -> str:
     return f"long matrices: turn {TURN}, which COMINE_TURN={TURN} repeats"
 
 
-def pytest_collection_finish() -> None:
-    """From here on what is left is collected again, except all that has been loaded."""
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """From here on what is left is collected again, except all that has been loaded.
+
+    Hypothesis looks through all that is loaded for constants and keeps them on the disk: where tests are collected
+    alone, as before a run with several workers, it does so at once, and not at each of them.
+    """
+    if session.config.option.collectonly:
+        providers._get_local_constants()
     gc.freeze()
     gc.enable()
 
