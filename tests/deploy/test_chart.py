@@ -17,6 +17,7 @@ from jobs.loading import load_job
 from party.config import PartyConfig
 from relay.config import RelayConfig
 from tests.deploy.tools import ROOT, helm, run, tool
+from tests.examples import crossed
 
 CHART = ROOT / "deploy" / "helm" / "comine"
 EXAMPLES = sorted((CHART / "examples").glob("*.yaml"))
@@ -77,8 +78,9 @@ def test_helm_has_nothing_to_complain_of(values: Path) -> None:
     assert "[WARNING]" not in ran.stdout
 
 
-@pytest.mark.parametrize("version", VERSIONS)
-@pytest.mark.parametrize("values", EXAMPLES, ids=lambda file: file.stem)
+@pytest.mark.parametrize(
+    ("values", "version"), crossed(EXAMPLES, VERSIONS), ids=lambda value: getattr(value, "stem", value)
+)
 def test_kubernetes_takes_what_comes_of_it(values: Path, version: str, tmp_path: Path) -> None:
     made = tmp_path / "made.yaml"
     made.write_text(render("--values", values))

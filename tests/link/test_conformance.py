@@ -55,7 +55,8 @@ def test_a_session_uses_more_lanes_than_may_be_open_at_once(kit, monkeypatch):
 @pytest.mark.slow
 def test_a_session_uses_thousands_of_lanes(kit, monkeypatch):
     monkeypatch.setitem(KITS, "faulty-grpc", ("grpc", replace(BENIGN, cut=0.0005)))  # each cut takes half a second
-    monkeypatch.setattr(transcript, "MAX_HEADS_BYTES", transcript.MAX_HEADS_BYTES // 4)
+    monkeypatch.setattr(core, "MAX_LANES", core.MAX_LANES // 4)
+    monkeypatch.setattr(transcript, "MAX_HEADS_BYTES", transcript.MAX_HEADS_BYTES // 16)
     authority, number = Authority.create(), core.MAX_LANES + 1000
 
     async def role(s: Session) -> list[tuple[str, int]]:

@@ -118,7 +118,7 @@ def test_what_is_spoilt_on_the_way_to_the_coordinator_does_not_end_a_job(
     async def test() -> None:
         async with running(tmp_path, policy="max_unions = 1000\n") as nodes:
             hub = nodes.authority.issue("analyst", "coordinator")
-            for way, kind in in_turn(FAULTS, 2):
+            for way, kind in in_turn(FAULTS, 3):
                 with subtests.test(way=way, kind=kind):
                     wire = Wire(nodes.addresses["south"])
                     addresses = {**nodes.addresses, "south": await wire.open()}
@@ -162,7 +162,7 @@ def test_what_is_spoilt_at_any_byte_is_nobodys_inner_fault(tmp_path: Path, subte
 
             found, wire = await job(None)
             assert isinstance(found, Result)
-            for part in in_turn(range(PARTS), 2):
+            for part in in_turn(range(PARTS), 4):
                 kind = "reset" if part // 2 % 2 else "a bit"
                 with subtests.test(kind=kind, part=part):
                     before = [node.store.all() for node in nodes.nodes.values()]
@@ -193,7 +193,7 @@ def by_wire(folder: Path, dialling: str, dialled: str, port: int) -> Callable[[A
 PAIRS = (("east", "north", 0), ("east", "south", 7), ("north", "south", 10))
 
 
-@pytest.mark.parametrize("place", range(len(PAIRS)))
+@pytest.mark.parametrize("place", in_turn(range(len(PAIRS)), len(PAIRS)))
 def test_what_is_spoilt_between_two_parties_does_not_end_a_job(
     tmp_path: Path, subtests: pytest.Subtests, place: int
 ) -> None:

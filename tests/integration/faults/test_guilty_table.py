@@ -18,6 +18,7 @@ import pytest
 from coordinator.jobs.runner import run_job
 from jobs.results.result import Result
 from link.errors import ComineError
+from tests.examples import in_turn
 from tests.integration.faults.test_guilty import CLOCKS, HUB, SHOWN, SPOILT, shift, showing
 from tests.integration.faults.test_guilty_network import KINDS, Wire, all_running, by_wire
 from tests.integration.faults.test_storage_faults import VICTIM, Disk, put_databases_on, put_on, settled
@@ -185,7 +186,7 @@ def test_each_fault_names_the_guilty_and_nobody_else(
             await settled(nodes)
             assert {write.split()[0] for write in disk.writes} == set(STORAGE)
             world = World(nodes, disk, line, port)
-            for name, fault in FAULTS.items():
+            for name, fault in in_turn(FAULTS.items(), 3):
                 with subtests.test(fault=name):
                     async with fault.inject(world) as addresses:
                         check(await job(addresses), fault)

@@ -38,6 +38,7 @@ from party.state.store import Record
 from protos.v1 import control_pb2 as control
 from protos.v1.control_pb2 import JobState
 from tests.errors import fails
+from tests.examples import in_turn
 from tests.party.nodes import crash, running, weekly
 
 pytestmark = pytest.mark.usefixtures("few_fakes")
@@ -126,7 +127,8 @@ def no_rows(state: Path) -> None:
     database.close()
 
 
-@pytest.mark.parametrize("lose", [empty, remove, lose_wal, older, no_rows, lambda state: None])
+@pytest.mark.costly
+@pytest.mark.parametrize("lose", in_turn([empty, remove, lose_wal, older, no_rows, lambda state: None], 2))
 def test_plans_that_the_database_lost_count_as_before(state: Path, lose: Callable[[Path], None]) -> None:
     """As often as they were asked for, no less and no more, however often the node starts."""
     node = started(state)
@@ -161,7 +163,8 @@ def uncounted(state: Path) -> None:
         connection.execute("PRAGMA user_version = 8")
 
 
-@pytest.mark.parametrize("lose", [empty, remove, lose_wal, older, no_rows, uncounted, lambda state: None])
+@pytest.mark.costly
+@pytest.mark.parametrize("lose", in_turn([empty, remove, lose_wal, older, no_rows, uncounted, lambda state: None], 2))
 def test_history_that_the_database_lost_comes_out_of_the_audit_log(state: Path, lose: Callable[[Path], None]) -> None:
     lose(state)
     for _ in range(2):  # and is there ever after

@@ -185,7 +185,7 @@ def test_a_disk_that_fails_at_any_write_is_told_and_accuses_nobody(
             await settled(nodes)
             usual = len(disk.writes)
             assert {"store", "ledger", "audit", "table", "result"} <= {write.split()[0] for write in disk.writes}
-            for turn, at in enumerate([*in_turn(range(usual), 6 if dies else 3), usual]):
+            for turn, at in enumerate([*in_turn(range(usual), 12 if dies else 6), usual]):
                 disk.plan(at, stays=turn % 2 == 1)
                 found = await job(nodes)
                 if not disk.refused:

@@ -24,6 +24,7 @@ from party.node.interceptors import Gate
 from party.node.logs import open_log
 from protos.v1 import anonymization_pb2, control_pb2, frequency_pb2, shuffle_pb2
 from tests.errors import fails
+from tests.examples import in_turn
 from tests.integration.processes import Organisations
 from tests.party.nodes import DATA, refused, running, weekly
 
@@ -67,16 +68,19 @@ async def _flood(identity: Identity, address: str, method: str, body: bytes) -> 
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("role", "method", "first", "again", "times"),
-    [
-        ("client", "/comine.v1.Control/Propose", b"\x0a", b"\x00", 15 << 20),
-        ("client", "/comine.v1.Control/Propose", b"\x0a", b"\x00", 7 << 20),
-        ("coordinator", "/comine.v1.Control/Propose", b"\x0a", b"\x00", 4_000_000),  # who may call it
-        ("coordinator", "/comine.v1.Control/Start", b"", b"\x1a\x00", 2_000_000),  # two million empty approvals
-        ("client", "/comine.v1.FrequencyEstimation/Describe", b"\x0a", b"\x00", 7 << 20),
-        ("client", "/comine.v1.Shuffler/Submit", b"", b"\x1a\x00", 2_000_000),
-        ("client", "/grpc.health.v1.Health/Check", b"\x0a", b"\x00", 7 << 20),
-        ("party", "/comine.v1.Link/Exchange", b"\x0a", b"\x00", 7 << 20),
-    ],
+    in_turn(
+        [
+            ("client", "/comine.v1.Control/Propose", b"\x0a", b"\x00", 15 << 20),
+            ("client", "/comine.v1.Control/Propose", b"\x0a", b"\x00", 7 << 20),
+            ("coordinator", "/comine.v1.Control/Propose", b"\x0a", b"\x00", 4_000_000),  # who may call it
+            ("coordinator", "/comine.v1.Control/Start", b"", b"\x1a\x00", 2_000_000),  # two million empty approvals
+            ("client", "/comine.v1.FrequencyEstimation/Describe", b"\x0a", b"\x00", 7 << 20),
+            ("client", "/comine.v1.Shuffler/Submit", b"", b"\x1a\x00", 2_000_000),
+            ("client", "/grpc.health.v1.Health/Check", b"\x0a", b"\x00", 7 << 20),
+            ("party", "/comine.v1.Link/Exchange", b"\x0a", b"\x00", 7 << 20),
+        ],
+        4,
+    ),
 )
 def test_no_certificate_exhausts_memory(
     tmp_path: Path, role: Role, method: str, first: bytes, again: bytes, times: int

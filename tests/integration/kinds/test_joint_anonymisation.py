@@ -11,6 +11,7 @@ import pytest
 from anonymize.hierarchies.files import rows_of
 from anonymize.verifier import verify
 from jobs.report.job_file import job_file
+from tests.examples import in_turn
 from tests.integration.processes import Organisations, command
 from tests.mining.joint.anonymisation.anonymisation_jobs_world import RELEASED, job
 from tests.mining.joint.anonymisation.anonymisation_world import PARTIES, Cells, hierarchies, people
@@ -37,7 +38,7 @@ def organisations(folder: Path, cells: Cells) -> Organisations:
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("algorithm", "recipients"),
-    [("optimal", ("coordinator", "south")), ("mondrian", ("all",)), ("samarati", ("south",))],
+    in_turn([("optimal", ("coordinator", "south")), ("mondrian", ("all",)), ("samarati", ("south",))], 3),
 )
 def test_a_release_among_nodes(tmp_path: Path, algorithm: str, recipients: tuple[str, ...]) -> None:
     more = {} if algorithm == "mondrian" else {"max_suppression": "0.1"}

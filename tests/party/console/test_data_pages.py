@@ -28,6 +28,7 @@ from party.state.ledger import Entry, Ledger
 from party.state.node_database import FILE
 from party.state.reloads import Reloads
 from tests.console.chromium import TELEPHONE, Loop, log_in, look, visitor
+from tests.examples import in_turn
 from tests.party.console.world import PASSWORD, World, world
 
 pytestmark = pytest.mark.slow
@@ -119,7 +120,7 @@ def test_budgets_show_what_the_command_prints(
             assert started is not None
             assert started[:16].replace("T", " ") in (await texts(page, "#ledger tbody td:first-child"))[-1]
 
-    for options in LOOKS:
+    for options in in_turn(LOOKS, 2):
         north.loop.run(test(**options))
 
 
@@ -149,7 +150,7 @@ def test_a_dataset_shows_its_rules_and_the_profile_of_the_command(
             await page.goto(f"{north.url}/datasets/elsewhere")
             await page.get_by_text("has no such dataset").wait_for()
 
-    for options in LOOKS:
+    for options in in_turn(LOOKS[::-1], 2):
         north.loop.run(test(**options))
 
 
@@ -194,7 +195,7 @@ def test_releases_and_queries_are_those_of_the_audit_log(
             assert await texts(page, "#entries td:nth-child(4)") == ["not asked of the auditor", "denied: size"]
             await look(page)
 
-    for options in LOOKS:
+    for options in in_turn(LOOKS, 2):
         north.loop.run(test(**options))
 
 

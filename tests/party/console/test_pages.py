@@ -14,6 +14,7 @@ from playwright.async_api import Browser
 from comine.command import run
 from tests.console.chromium import TELEPHONE, log_in, look, visitor
 from tests.console.provider import CLIENT, SECRET, Provider, provider
+from tests.examples import in_turn
 from tests.party.console.world import PASSWORD, World, texts, world
 from tests.party.files import free_ports
 
@@ -94,7 +95,7 @@ def test_pages_show_what_the_commands_print(north: World, browser: Browser, caps
             assert await page.locator("#metrics tbody tr").count() > 10
             await look(page)
 
-    for color_scheme, viewport in (("light", {}), ("dark", {"viewport": TELEPHONE})):
+    for color_scheme, viewport in in_turn([("dark", {"viewport": TELEPHONE}), ("light", {})], 2):
         north.loop.run(test(color_scheme, **viewport))
 
 

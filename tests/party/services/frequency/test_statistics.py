@@ -71,7 +71,7 @@ def test_releases_of_a_stream_are_off_by_as_much_as_stated(tmp_path: Path, metho
     assert (np.abs(errors.mean(axis=0)) < 6.8 / np.sqrt(len(errors))).all()
 
 
-@pytest.mark.parametrize("method", ["lbu", "lpa"])
+@pytest.mark.parametrize("method", slowly(["lbu", "lpa"], now=[0]))
 def test_what_is_told_again_is_told_in_counts_of_its_publication(tmp_path: Path, method: str) -> None:
     """Whether the round has no reports at all, or such that only tell whether to publish."""
     now = [1_800_000_000.0]

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from protos.v1.frequency_pb2 import COUNTED, DUPLICATE
+from tests.examples import in_turn
 from tests.party.services.frequency import killed
 from tests.party.services.frequency.forking import forking
 
@@ -22,7 +23,7 @@ def written(folder: Path) -> int:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seldom", [False, True], ids=["saved often", "saved seldom"])
+@pytest.mark.parametrize("seldom", in_turn([False, True], 2))
 def test_a_node_that_is_killed_loses_no_acknowledged_report_and_counts_none_twice(tmp_path: Path, seldom: bool) -> None:
     random.seed(int(seldom))
     again: list[int] = []

@@ -24,6 +24,7 @@ from ldp.aggregator import Aggregator
 from ldp.documents import mechanism_of
 from ldp.mechanism import Mechanism
 from protos.v1.frequency_pb2 import BatchReceipt, FrequencyRequest, ReportBatch
+from tests.examples import in_turn
 from tests.party.services.frequency.deployed import NODE, Deployed, deployed
 from tests.party.services.frequency.forking import forking
 from tests.party.services.frequency.served import run_node
@@ -154,6 +155,6 @@ def quick_retries(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("mechanism", "rounds"), [("grr", 3), ("olh", 7)])
+@pytest.mark.parametrize(("mechanism", "rounds"), in_turn([("grr", 3), ("olh", 7)], 2))
 def test_kills_lose_nothing_and_count_nothing_twice(tmp_path: Path, mechanism: str, rounds: int) -> None:
     check(tmp_path, mechanism, rounds, seed=rounds)
