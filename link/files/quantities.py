@@ -23,6 +23,12 @@ def seconds(duration: str) -> int:
     return int(found[1]) * _SECONDS[found[2]]
 
 
+def duration(seconds: int) -> str:
+    """The shortest way to write a time, as `seconds` reads it."""
+    unit = next(unit for unit, size in reversed(_SECONDS.items()) if seconds % size == 0)
+    return f"{seconds // _SECONDS[unit]}{unit}"
+
+
 def percent(share: Decimal) -> str:
     """An exact share in percent, with all its digits."""
     return f"{(100 * share).normalize():f} %"

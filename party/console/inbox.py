@@ -14,7 +14,16 @@ from jobs.statement import openings
 from party.desk import at_desk
 from party.jobs.kept_plans import KeptPlans
 from party.policy.inbox import find, find_standing
-from party.policy.inbox_text import DECISIONS, heard, parameter_rows, plan_lines, privacy_lines, summary_entries, tables
+from party.policy.inbox_text import (
+    DECISIONS,
+    HELD,
+    heard,
+    parameter_rows,
+    plan_lines,
+    privacy_lines,
+    summary_entries,
+    tables,
+)
 from party.policy.standing import Schedule
 from party.state.voices import person as voice_of
 
@@ -86,6 +95,7 @@ def _told(contents: dict[str, Any]) -> dict[str, Any]:
         "summary": summary,
         "warning": warning,
         "heard": heard(contents),
+        "hold": HELD,
         "says": DECISIONS[contents["policy"]["decision"]],
         "changes": None if changes is None else [Change(**each).text for each in changes["changes"]],
         "parameters": list(parameter_rows(tables(contents))),

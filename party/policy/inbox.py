@@ -18,6 +18,7 @@ from party.policy.consent import proposal_of, spec_of
 from party.policy.judge import Judge
 from party.policy.policy_input import Verdict
 from party.policy.privacy_budget import amounts, amounts_of
+from party.policy.standing import as_typed
 from party.state.standing import Standing
 from party.state.store import Record, Store
 from protos.v1.control_pb2 import APPROVED, AWAITING_APPROVAL, RUNNING, JobState
@@ -65,9 +66,10 @@ def listed(party: str, records: Sequence[Record], store: Store, judge: Judge, no
 
 
 def approvals_of(record: Record, store: Store, judge: Judge) -> dict[str, Any]:
-    """How many people have to approve a job, and who has where several do."""
+    """How many people have to approve a job, and where several do, who has, with which more runs of it in advance."""
     voices = store.voices(record.job_id)
-    return {"needed": judge.approvals(record.dataset), "by": [voice.by for voice in voices]}
+    runs = next((as_typed(voice.runs) for voice in voices if voice.runs), None)
+    return {"needed": judge.approvals(record.dataset), "by": [voice.by for voice in voices], "runs": runs}
 
 
 def in_advance(standings: Sequence[Standing], now: float) -> list[dict[str, Any]]:

@@ -79,7 +79,9 @@ def heard(job: dict[str, Any]) -> str:
     if job["state"] != "awaiting approval" or approvals["needed"] == 1:
         return ""
     names = f", by {', '.join(approvals['by'])}" if approvals["by"] else ""
-    return f"{len(approvals['by'])} of {approvals['needed']} approved{names}"
+    runs = approvals["runs"]
+    more = f", with {runs['times']} more runs, every {runs['every']} until {runs['until']}" if runs else ""
+    return f"{len(approvals['by'])} of {approvals['needed']} approved{names}{more}"
 
 
 def harmless(text: object) -> str:

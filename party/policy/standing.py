@@ -7,12 +7,12 @@ letter is not refused here: it awaits a person, as if there were no standing app
 from __future__ import annotations
 
 import datetime as dt
-from typing import Final
+from typing import Any, Final
 
 from jobs.audit.standing_events import StandingApproved, Terms
 from jobs.spec.job import JobSpec
 from link.errors import IdentityError, UsageError
-from link.files.quantities import seconds
+from link.files.quantities import duration, seconds
 from link.pki.certificates import read_certificate
 from link.pki.identity import Identity, verify
 from link.pki.trust import Trust, fingerprint
@@ -55,6 +55,13 @@ class Schedule:
     def runs(self) -> str:
         """It in the words of the audit log."""
         return f"{self.times} {self.every_s} {self.until}"
+
+
+def as_typed(runs: str) -> dict[str, Any]:
+    """A schedule in the words of the audit log, as a person asks for it: `times`, `every` and `until`."""
+    times, every_s, until = map(int, runs.split())
+    last = dt.datetime.fromtimestamp(until, dt.UTC) - _DAY
+    return {"times": times, "every": duration(every_s), "until": f"{last:%Y-%m-%d}"}
 
 
 def grant(

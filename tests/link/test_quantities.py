@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from link.files.quantities import seconds, size
+from link.files.quantities import duration, seconds, size
 
 
 @pytest.mark.parametrize(
@@ -11,6 +11,12 @@ from link.files.quantities import seconds, size
 )
 def test_durations(text: str, expected: int) -> None:
     assert seconds(text) == expected
+    assert seconds(duration(expected)) == expected
+
+
+@pytest.mark.parametrize(("number", "text"), [(1, "1s"), (90, "90s"), (5400, "90m"), (604_800, "7d"), (90_000, "25h")])
+def test_the_shortest_way_to_write_a_duration(number: int, text: str) -> None:
+    assert duration(number) == text
 
 
 @pytest.mark.parametrize("text", ["", "s", "7", "07s", "-1s", "1.5h", "1 h", "1w", "1s\n", "٣s", "999999999s"])

@@ -55,7 +55,10 @@ def test_a_job_starts_only_when_as_many_different_people_have_approved_it(
             assert await command("approve", file, job_id.hex(), "--by", " aNNA ") == 2
             assert await command("inbox", file, "--json") == 0
             (waits,) = json.loads(capsys.readouterr().out)["jobs"]
-            assert (waits["state"], waits["approvals"]) == ("awaiting approval", {"needed": 2, "by": ["Anna"]})
+            assert (waits["state"], waits["approvals"]) == (
+                "awaiting approval",
+                {"needed": 2, "by": ["Anna"], "runs": None},
+            )
             assert await command("show", file, job_id.hex()) == 0
             assert "1 of 2 approved, by Anna" in capsys.readouterr().out
             early = await refused(north.start(job_id, nodes.forged(job_id, spec)))
@@ -85,7 +88,7 @@ def test_a_job_starts_only_when_as_many_different_people_have_approved_it(
 
 
 def test_runs_are_approved_in_advance_by_as_many_and_who_asks_for_more_people_stops_what_fewer_have_approved(
-    tmp_path: Path,
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     file, day = tmp_path / "north.toml", f"{dt.datetime.now(dt.UTC) + dt.timedelta(days=9):%Y-%m-%d}"
     ahead = ("--standing", "--times", "2", "--every", "1s", "--until", day)
@@ -95,6 +98,8 @@ def test_runs_are_approved_in_advance_by_as_many_and_who_asks_for_more_people_st
             north, spec, expiry = nodes.clients["north"], weekly(), int(time.time()) + 600
             job_id = await north.propose(spec)
             assert await command("approve", str(file), job_id.hex(), "--by", "Anna", *ahead) == 0
+            assert await command("show", str(file), job_id.hex()) == 0
+            assert f"by Anna, with 2 more runs, every 1s until {day}" in " ".join(capsys.readouterr().out.split())
             assert await command("approve", str(file), job_id.hex(), "--by", "Bert") == 2  # who agrees to less
             assert await command("approve", str(file), job_id.hex(), "--by", "Bert", *ahead) == 0
             await until(north, job_id, control.APPROVED)

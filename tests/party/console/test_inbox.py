@@ -113,6 +113,44 @@ def test_the_list_stays_up_to_date_by_itself(north: World, browser: Browser) -> 
     north.loop.run(test())
 
 
+def test_a_job_may_need_several_people(north: World, browser: Browser) -> None:
+    written = north.file.read_text()
+    north.file.write_text(written.replace("[policy]", '[policy]\napprovals = 2\nrelease = "manual"'))  # read anew
+
+    async def test() -> None:
+        job = await north.propose(name="by two")
+        async with visitor(browser, refused=(400,)) as page:
+            await log_in(page, f"{north.url}/inbox/{job}", "anna", PASSWORD)
+            assert (await texts(page, "#hold"))[0].startswith("What the job finds is held until")
+            await page.evaluate("document.querySelector('details').open = true")
+            until = await page.evaluate("new Date(Date.now() + 4e9).toISOString().slice(0, 10)")
+            for field, text in (("times", "3"), ("every", "7d"), ("until", until)):
+                await page.locator(f"#{field}").fill(text)
+            await page.get_by_role("button", name="Approve").click()
+            told = f"1 of 2 approved, by anna, with 3 more runs, every 7d until {until}"
+            await page.locator("#heard").get_by_text(f"{told}.").wait_for()
+            # Who has approved is not asked again, and is not heard again by calling the address either.
+            assert await page.get_by_role("button", name="Approve").count() == 0
+            sent = f"fetch('/inbox/{job}/approve', {{method: 'POST', body: new URLSearchParams()}})"
+            assert await page.evaluate(f"{sent}.then(answer => answer.status)") == 400
+            await page.goto(f"{north.url}/inbox")
+            assert f"awaiting approval, {told}" in await texts(page, "td")
+            await page.get_by_role("button", name="Log out").click()
+            await log_in(page, f"{north.url}/inbox/{job}", "adam", PASSWORD)
+            await look(page)
+            assert await page.locator("#every").input_value() == "7d"  # as anna has it
+            await page.get_by_role("button", name="Approve").click()
+            await page.get_by_text("approved by adam, anna").wait_for()
+            await page.get_by_text("adam, anna has approved 3 more runs").wait_for()
+            await page.get_by_role("button", name="Take back").click()
+            await page.get_by_role("heading", name="Inbox").wait_for()
+
+    try:
+        north.loop.run(test())
+    finally:
+        north.file.write_text(written)
+
+
 def test_who_may_only_look_can_not_decide_by_calling_the_address(north: World, browser: Browser) -> None:
     async def test() -> None:
         job = await north.propose(name="kept")
