@@ -9,6 +9,7 @@ from typing import Final
 from crypto.params import STANDARD_128
 from crypto.protocols.comparison.comparison import BLOCK
 from crypto.protocols.comparison.costs import comparison_work
+from crypto.protocols.replicated.costs import kept_bytes, masked_bytes
 from crypto.protocols.sums.secure_sum import word_for
 from crypto.protocols.union.costs import union_work
 from crypto.protocols.union.joint_prf_costs import prf_work
@@ -70,7 +71,7 @@ def seconds(
     taken = steps(task, sizes)
     total = session_s(traffic, speeds, latency_s, bytes_per_s)
     total += sum(_step_s(step, task, sizes.n_rows, speeds) for step in taken)
-    if task.is_shared and any(isinstance(step, Vote) for step in taken):
+    if task.is_shared and task.helper is None and any(isinstance(step, Vote) for step in taken):
         total += AGREEMENT * max(speeds[name].multiply_s for name in task.compute)
     if task.unites_items or task.hides_names or any(isinstance(step, Union) for step in taken):
         total += (len(answers) - 1) * AGREEMENT / 2 * max(speed.multiply_s for speed in speeds.values())
@@ -87,11 +88,12 @@ def memory(task: HorizontalMining, answer: Answer, sizes: MiningSizes, n_parties
     vectors = batch * (8 + 4 * length + _COPIES_OF_SUMS * word_bytes)
     columns = packed_bytes(sizes.universe, answer.rows)
     blocks = 0
-    if answer.party in task.compute:
-        compared = max(
-            (number for step in taken for number, _ in _comparisons(step, task, n_parties, sizes.n_rows)), default=0
-        )
-        blocks = _BLOCK_BYTES * min(2 * BLOCK, compared) // BLOCK
+    if task.is_shared and answer.party in task.computing:
+        comparisons = [each for step in taken for each in _comparisons(step, task, n_parties, sizes.n_rows)]
+        if task.helper is None:
+            blocks = _BLOCK_BYTES * min(2 * BLOCK, max((number for number, _ in comparisons), default=0)) // BLOCK
+        else:
+            blocks = max((kept_bytes(*each) for each in comparisons), default=0)
     return NODE_BYTES + answer.rows * ROW_BYTES + columns + vectors + POINT_COPIES * lists + blocks
 
 
@@ -104,6 +106,8 @@ def _step_s(step: Step, task: HorizontalMining, n_rows: int, speeds: Speeds) -> 
         case _:
             compared_s = sum(
                 comparison_s(number, width, task.compute, speeds)
+                if task.helper is None
+                else _replicated_comparison_s(number, width, task.computing, speeds)
                 for number, width in _comparisons(step, task, len(speeds), n_rows)
             )
             return compared_s + _masks_s(step, task, n_rows, speeds)
@@ -114,6 +118,11 @@ def comparison_s(number: int, width: int, compute: Sequence[str], speeds: Speeds
     work = comparison_work(number, width, order=order)
     transfers = _STREAMS + _TABLES * (work.transfers + work.triples)
     return _TOGETHER * transfers * max(speeds[name].transfer_s for name in compute)
+
+
+def _replicated_comparison_s(number: int, width: int, computing: Sequence[str], speeds: Speeds) -> float:
+    """Seconds of a batched decision of three computing parties, all on one machine or each waiting for the others."""
+    return masked_bytes(number, width) * max(speeds[name].byte_s for name in computing)
 
 
 def _comparisons(step: Step, task: HorizontalMining, n_parties: int, n_rows: int) -> list[tuple[int, int]]:

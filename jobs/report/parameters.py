@@ -13,7 +13,6 @@ from jobs.spec.job import JobSpec
 
 _OF_COLUMNS: Final[Mapping[str, frozenset[str]]] = {
     "itemsets": frozenset({"engine", "cuts", "quantiles"}),
-    "trust": frozenset({"helper"}),
 }
 """By table what the specification lets stand at its default only, where the parties hold rows of their own."""
 
@@ -24,6 +23,8 @@ def parameters(spec: JobSpec) -> dict[str, dict[str, Any]]:
     if not spec.is_vertical:
         for name, meaningless in _OF_COLUMNS.items():
             tables[name] = {key: value for key, value in tables.get(name, {}).items() if key not in meaningless}
+        if kind_of(spec).helper(spec) is None:
+            del tables["trust"]["helper"]
     if kind_of(spec).shares(spec):
         tables["trust"]["compute"] = list(spec.compute)  # who together could learn the most: also where it is a default
     return tables

@@ -131,9 +131,11 @@ class TrustSection(Section):
     Attributes:
         compute: The two computing parties, which hold the shares of sums that stay hidden. Together they could learn
             the sums over the others; the first two parties of the job by default.
-        helper: Vertical: who may help the two computing parties with the engine `replicated`: nobody ("none"); with
-            two parties the "coordinator", which deals randomness, and with one of them could learn the other's columns;
-            with more a third party, which holds shares beside them: any two of the three could learn all columns.
+        helper: Who may help the two computing parties: nobody ("none"), or a third party, which holds shares beside
+            them. Over rows the three decide on replicated shares which sums are large enough, with a fraction of the
+            bytes: any two of the three could learn the sums over the others. Vertical, with the engine `replicated`:
+            any two of the three could learn all columns; with two parties the "coordinator" helps, which deals
+            randomness, and with one of them could learn the other's columns.
     """
 
     compute: tuple[Name, ...] | None = None

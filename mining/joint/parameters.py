@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import TYPE_CHECKING, Literal
 
+from crypto.primitives.shares.replicated import Holders3
 from crypto.protocols.union.size_classes import SETS
 
 if TYPE_CHECKING:
@@ -43,6 +44,7 @@ class HorizontalMining:
         min_support: A fraction of all transactions in (0, 1], or a count of at least 1. Inclusive.
         learners: The parties that learn the sums that are opened; the others learn only which candidates are frequent.
         compute: The two computing parties, who hold the shares of what stays hidden.
+        helper: Who computes beside these two, on replicated shares; None where they compute by themselves.
         merger: The party that merges the sets of a union.
         max_length: The most items of an itemset.
         disclose: Which sums are opened: those of all `candidates`, the `supports` of the frequent ones, or none, so
@@ -65,6 +67,7 @@ class HorizontalMining:
     learners: tuple[str, ...]
     merger: str
     compute: tuple[str, str]
+    helper: str | None = None
     max_length: int | None = None
     disclose: Disclose = "supports"
     strategy: Literal["auto", "level-wise", "one-shot"] = "auto"
@@ -93,6 +96,11 @@ class HorizontalMining:
     def is_shared(self) -> bool:
         """Whether sums stay shared between the computing parties until they have been compared."""
         return self.disclose != "candidates"
+
+    @property
+    def computing(self) -> tuple[str, str] | Holders3:
+        """All who hold shares of what stays hidden: two, or three with a helper."""
+        return self.compute if self.helper is None else (*self.compute, self.helper)
 
     def all_learn(self, parties: Collection[str]) -> bool:
         """Whether supports are opened to all of these parties."""

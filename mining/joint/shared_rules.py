@@ -1,14 +1,15 @@
-"""Association rules where no support is opened: two computing parties decide on shares which rules hold.
+"""Association rules where no support is opened: the computing parties decide on shares which rules hold.
 
 A rule X ⇒ Z∖X holds where s(Z) ≥ (num / den) · s(X), so where den·s(Z) − num·s(X) ≥ 0. The parties' counts of all
 frequent itemsets are summed once and stay shared; each computing party forms the differences on its own shares, and one
 batched comparison with 0 gives shared bits, which are opened. Consequents grow item by item as in
 `mining.rules.growth`: every size of consequent is one batch, up to `FRONTIER` rules at a time.
 
-Rounds:     1 for the sum, none with two parties; then per batch those of `at_least`, and 1 to open its bits.
+Rounds:     1 for the sum, none with two parties; then per batch those of `at_least`, and 1 to open its bits. Three
+            computing parties take those of `crypto.protocols.replicated`.
 Output:     exactly the rules that the pooled supports give, at the learners.
-Adversary:  semi-honest. Supports are private against any colluders but both computing parties together, who learn the
-            supports over the others, as they do of all that they hold shares of.
+Adversary:  semi-honest. Supports are private against any colluders but both computing parties together, or any two of
+            three, who learn the supports over the others, as they do of all that they hold shares of.
 Leakage:    which rules hold, to the learners and to the computing parties, who must know it to go on. Nothing else: the
             first batch follows from the frequent itemsets, and every later one from the rules that hold. In particular
             not how far a rule is from min_confidence. Where min_confidence is 0 nothing is summed, compared or opened.
@@ -29,9 +30,8 @@ from typing import Any, Protocol
 import numpy as np
 
 from crypto.primitives.shares.additive import AdditiveShare
-from crypto.protocols.comparison.comparison import at_least, width_for
+from crypto.protocols.comparison.comparison import width_for
 from crypto.protocols.comparison.shared_bits import open_bits
-from crypto.protocols.sums.secure_sum import shared_sum
 from link.disclosure import Declared, Learned
 from link.errors import ConfigurationError, shareable
 from link.journal import Known
@@ -153,7 +153,7 @@ async def decide_rules(
 
 def receivers(task: Tallying, parties: Sequence[str]) -> tuple[str, ...]:
     """Who learns which rules hold, in the order of the job: the learners and the computing parties."""
-    return tuple(party for party in parties if party in task.learners or party in task.compute)
+    return tuple(party for party in parties if party in task.learners or party in task.computing)
 
 
 def _check_number(examined: int) -> None:
@@ -171,7 +171,7 @@ async def _shared_supports(
 ) -> AdditiveShare | None:
     """The supports of all itemsets, one level after the other, shared between the computing parties."""
     words = np.concatenate([level.astype(test.word) for level in counts])
-    return await shared_sum(lane.lane("sum"), tally.secrets, words, tally.task.compute)
+    return await tally.shared(lane.lane("sum"), words, test.width)
 
 
 async def _decided(
@@ -191,12 +191,12 @@ async def _decide(
     lane: Session, tally: Tally, test: ConfidenceTest, supports: AdditiveShare | None, batch: Batch
 ) -> Mask:
     """Which rules of a batch hold, at the computing parties and the learners."""
-    task, bits = tally.task, None
-    if supports is not None and tally.two_party is not None:
+    task, difference = tally.task, None
+    if supports is not None:
         difference = supports[batch.whole].times_public(test.den) - supports[batch.antecedent].times_public(test.num)
-        bits = await at_least(lane.lane("comparison"), tally.two_party, difference, 0, test.width)
+    bits = await tally.compared(lane.lane("comparison"), difference, 0, test.width)
     learning = receivers(task, lane.parties)
-    opened = await open_bits(lane, bits, label="rules", holders=task.compute, number=len(batch), to=learning)
+    opened = await open_bits(lane, bits, label="rules", holders=task.computing, number=len(batch), to=learning)
     if opened is None:
         raise AssertionError("which rules hold is opened to all who go on")
     holds: Mask = opened != 0

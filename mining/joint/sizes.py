@@ -138,7 +138,7 @@ def _supports(task: HorizontalMining, frequent: int, most: int) -> list[Supports
 
 def mining_traffic(traffic: Traffic, task: HorizontalMining, sizes: MiningSizes) -> None:
     """Enters `horizontal.mine`."""
-    if task.is_shared:
+    if task.is_shared and task.helper is None:
         begun = traffic.rounds
         two_party_traffic(traffic, task.compute)
         traffic.rounds = begun  # it goes beside the keys and the number of rows, which take as many rounds
@@ -148,7 +148,7 @@ def mining_traffic(traffic: Traffic, task: HorizontalMining, sizes: MiningSizes)
         sum_traffic(traffic, _WORD_BYTES)  # whether enumerations are bounded
     taken = steps(task, sizes)
     if task.unites_items or any(_unites_by_prefixes(step) for step in taken):
-        pairs_traffic(traffic, task.compute if task.is_shared else ())
+        pairs_traffic(traffic, task.compute if task.is_shared and task.helper is None else ())
         if not task.unites_items:
             traffic.rounds += 2  # as the first union begins; that of items finds it done
     for step in taken:
@@ -159,7 +159,7 @@ def mining_traffic(traffic: Traffic, task: HorizontalMining, sizes: MiningSizes)
                 hidden_traffic(traffic, task.merger, hidden)
             case Vote(_, candidates, _, _) if task.is_shared:
                 sums = capped_sums(task, len(traffic.parties), sizes.n_rows)
-                compared_traffic(traffic, task.compute, candidates, sums)
+                compared_traffic(traffic, task.computing, candidates, sums)
             case Vote(_, candidates, _, most):
                 open_decision_traffic(traffic, task, candidates, most)
             case Supports(itemsets, most):

@@ -1,8 +1,9 @@
 """Deciding which sums reach c, and opening sums: the parties' common means, whatever the sums are of.
 
 With `disclose = "candidates"` the sums are opened to the learners, who compare them with c. Otherwise they stay shared
-between two computing parties, which compare them with c under oblivious transfer and open one bit a candidate;
-`supports` then opens the sums of the frequent ones, `frequent` opens no sum at all.
+between two computing parties, which compare them with c under oblivious transfer, or among three, which compare them on
+replicated shares. These open one bit a candidate; `supports` then opens the sums of the frequent ones, `frequent` opens
+no sum at all.
 
 Addends are counts, or shares modulo 2^64 of what is to be summed. Counts are capped at c before they are compared:
 Σ min(x_i, c) ≥ c exactly where Σ x_i ≥ c. Sums of at most n·c need fewer bits than those of up to N, and a comparison
@@ -17,10 +18,15 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from crypto.primitives.shares.additive import AdditiveShare
 from crypto.primitives.shares.masks import Words
+from crypto.primitives.shares.replicated import Holders3
+from crypto.primitives.shares.xor import XorShare
 from crypto.protocols.comparison.comparison import at_least
 from crypto.protocols.comparison.shared_bits import open_bits
 from crypto.protocols.comparison.two_party import TwoParty
+from crypto.protocols.replicated.comparison import at_least as at_least_of_three
+from crypto.protocols.replicated.comparison import masked_sum, sums_at_least
 from crypto.protocols.sums.pairwise import PairwiseSecrets
 from crypto.protocols.sums.secure_sum import secure_sum, shared_sum, word_for
 from link.errors import MalformedMessage, ProtocolViolation
@@ -45,6 +51,10 @@ class Tallying(Protocol):
     @property
     def compute(self) -> tuple[str, str]:
         """The two computing parties."""
+
+    @property
+    def computing(self) -> tuple[str, str] | Holders3:
+        """All who hold shares of sums that stay hidden."""
 
     @property
     def disclose(self) -> Disclose:
@@ -82,8 +92,8 @@ class Tally:
     Attributes:
         session: The lane of the mining run.
         secrets: Pairwise secrets of this session.
-        two_party: This party's half of what the computing parties agree upon; None at the others, and where no sum
-            stays shared.
+        two_party: This party's half of what two computing parties agree upon; None at the others, and where no sum
+            stays shared or three compute.
         task: The public parameters.
         n_rows: Transactions that any sum is of.
         min_count: c, the least support of a frequent itemset.
@@ -200,15 +210,41 @@ class Tally:
         Raises:
             MalformedMessage: A computing party sent messages of another size.
         """
-        holders, bits = self.task.compute, None
-        share = await shared_sum(lane.lane("sum"), self.secrets, words, holders)
-        if share is not None and self.two_party is not None:
-            bits = await at_least(lane.lane("comparison"), self.two_party, share, threshold, width)
+        holders = self.task.computing
+        if len(holders) == 3:
+            bits = await sums_at_least(lane.lane("decision"), self.secrets, words, holders, threshold, width)
+        else:
+            share = await self.shared(lane.lane("sum"), words, width)
+            bits = await self.compared(lane.lane("comparison"), share, threshold, width)
         opened = await open_bits(lane, bits, label="frequent", holders=holders, number=len(words))
         if opened is None:
             raise AssertionError("which candidates are frequent is opened to all")
         reached: Mask = opened != 0
         return reached
+
+    async def shared(self, lane: Session, words: NDArray[np.unsignedinteger[Any]], width: int) -> AdditiveShare | None:
+        """Leaves sums shared between the computing parties.
+
+        Args:
+            lane: Fresh for this call.
+            words: Shape (m,), this party's addends modulo the size of the word.
+            width: Bits of a comparison of what is computed of the sums.
+        """
+        holders = self.task.computing
+        if len(holders) == 3:
+            return await masked_sum(lane, self.secrets, words, holders, width)
+        return await shared_sum(lane, self.secrets, words, holders)
+
+    async def compared(self, lane: Session, share: AdditiveShare | None, threshold: int, width: int) -> XorShare | None:
+        """Shares of which numbers reach a threshold, at the computing parties; arguments as of `reaches`."""
+        holders = self.task.computing
+        if share is None:
+            return None
+        if len(holders) == 3:
+            return await at_least_of_three(lane, self.secrets, share, holders, threshold, width)
+        if self.two_party is None:
+            raise AssertionError("two computing parties agree before they compare")
+        return await at_least(lane, self.two_party, share, threshold, width)
 
     @property
     def _learns_supports(self) -> bool:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from crypto.primitives.shares.replicated import Holders3
 from crypto.protocols.comparison.comparison import blocks, ways
 from crypto.protocols.comparison.costs import comparison_traffic, opened_traffic, shared_sum_traffic
 from crypto.protocols.comparison.digit_tables import chain
+from crypto.protocols.replicated.costs import comparison_traffic as replicated_comparison_traffic
+from crypto.protocols.replicated.costs import masked_sum_traffic, sums_traffic
 from crypto.protocols.sums.costs import sum_traffic
 from crypto.protocols.sums.secure_sum import word_for
 from link.traffic import Traffic
@@ -26,7 +29,7 @@ def open_decision_traffic(traffic: Traffic, task: Tallying, candidates: int, mos
     traffic.rounds += bool(outsiders)
 
 
-def compared_traffic(traffic: Traffic, holders: tuple[str, str], candidates: int, sums: SumRange) -> None:
+def compared_traffic(traffic: Traffic, holders: tuple[str, str] | Holders3, candidates: int, sums: SumRange) -> None:
     """Enters a `Tally.decide` in which sums stay shared, but for the supports of what is frequent.
 
     Args:
@@ -35,11 +38,14 @@ def compared_traffic(traffic: Traffic, holders: tuple[str, str], candidates: int
         candidates: How many.
         sums: In what words they are.
     """
-    begun = traffic.rounds
-    shared_sum_traffic(traffic, candidates * sums.word.itemsize, holders)
-    if _begun_beside_the_sum(candidates, sums.width):
-        traffic.rounds = begun
-    comparison_traffic(traffic, holders, number=candidates, width=sums.width)
+    if len(holders) == 3:
+        sums_traffic(traffic, holders, number=candidates, width=sums.width)
+    else:
+        begun = traffic.rounds
+        shared_sum_traffic(traffic, candidates * sums.word.itemsize, holders)
+        if _begun_beside_the_sum(candidates, sums.width):
+            traffic.rounds = begun
+        comparison_traffic(traffic, holders, number=candidates, width=sums.width)
     opened_traffic(traffic, candidates // 8, holders)
 
 
@@ -57,9 +63,14 @@ def _begun_beside_the_sum(number: int, width: int) -> bool:
 
 def rules_traffic(traffic: Traffic, task: DecidingRules, rules: RuleSteps) -> None:
     """Enters a `decide_rules` whose batches are these."""
-    holders, learning = task.compute, receivers(task, traffic.parties)
-    if rules.sums:
+    holders, learning = task.computing, receivers(task, traffic.parties)
+    if rules.sums and len(holders) == 3:
+        masked_sum_traffic(traffic, holders, number=rules.sums, width=rules.width)
+    elif rules.sums:
         shared_sum_traffic(traffic, rules.sums * rules.word_bytes, holders)
     for number in rules.batches:
-        comparison_traffic(traffic, holders, number=number, width=rules.width)
+        if len(holders) == 3:
+            replicated_comparison_traffic(traffic, holders, number=number, width=rules.width)
+        else:
+            comparison_traffic(traffic, holders, number=number, width=rules.width)
         opened_traffic(traffic, number // 8, holders, learning)

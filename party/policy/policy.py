@@ -284,7 +284,10 @@ def _compute(policy: PolicySection, facts: PolicyInput) -> Verdict | None:
         return None
     if not kind_of(facts.spec).shares(facts.spec):
         return None
-    others, refusal = [name for name in facts.spec.compute if name not in policy.compute], None
+    computing: tuple[str, ...] = facts.spec.compute
+    if not facts.spec.is_vertical and (helper := kind_of(facts.spec).helper(facts.spec)) is not None:
+        computing = (*computing, helper)  # over rows it holds shares of the same sums
+    others, refusal = [name for name in computing if name not in policy.compute], None
     if others:
         refusal = (
             f"does not trust '{others[0]}' to be a computing party, only {listed(policy.compute)} (rule compute); "

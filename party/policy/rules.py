@@ -124,7 +124,8 @@ class Rules(TomlTable):
         compute: Parties that may be computing parties of a job in which sums stay hidden, or columns are shared.
         engines: How a vertical job may compute supports across parties: any of `ot`, `paillier` and `replicated`, and
             engines of other distributions; all but the latter, where absent.
-        helpers: Who may help the two computing parties of a vertical job: parties, or `coordinator`; perhaps nobody.
+        helpers: Who may help the two computing parties of a job: parties, or of columns `coordinator`; perhaps nobody.
+            Of a job over rows a helper has to be among `compute` too, where that is given.
         column_groups: Whether a vertical job may have groups of parties that hold the same columns of different rows;
             where absent, it may.
         models: Privacy models that a job may have; all, where absent.

@@ -77,6 +77,9 @@ def _jobs() -> dict[str, Made]:
         found[f"release of {n}"] = lambda n=n: release(PARTIES[:n], max_suppression="0.1")
         found[f"quantiles of {n}"] = lambda n=n: _columns(n, "itemsets", itemsets={"quantiles": {"age": 4, "stay": 9}})
     found |= {f"release, {changes}": lambda changes=changes: release(**changes) for changes in RELEASES}
+    for disclose in ("supports", "frequent"):
+        tables = {"itemsets": {"disclose": disclose}, "trust": {"helper": PARTIES[2]}}
+        found[f"rows, three compute, {disclose}"] = lambda tables=tables: kinds.basket_job("itemsets", **tables)
     found |= {
         "perturbed": hybrid_world.job,
         "shuffled": lambda: hybrid_world.job(privacy=SHUFFLE),

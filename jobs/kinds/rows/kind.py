@@ -9,7 +9,7 @@ from jobs.kinds.itemsets_finding import FoundItemsets
 from jobs.kinds.itemsets_kind import CATALOGUE, ITEMSETS, ROWS, ItemsetsKind, check_exact
 from jobs.kinds.key import Key
 from jobs.kinds.kind import ALL, EXACT, Disclosure, Unions
-from jobs.kinds.rows.parameters import horizontal_mining
+from jobs.kinds.rows.parameters import helper_of, horizontal_mining
 from jobs.kinds.rows.template import template
 from jobs.kinds.words import cut_to_top, exact_result, excluded, watched
 from jobs.privacy_account import Charge
@@ -45,7 +45,7 @@ class Rows(ItemsetsKind):
         return ROWS | {
             "itemsets": ITEMSETS | CATALOGUE | how,
             "union": ALL,
-            "trust": frozenset({"compute"}),
+            "trust": ALL,
             "privacy": frozenset({"model"}),
         }
 
@@ -53,6 +53,7 @@ class Rows(ItemsetsKind):
         check_exact(spec)
         if spec.is_hybrid and spec.privacy_ is None:
             raise ConfigurationError('partition = "hybrid" needs a [privacy] table with model; the table is missing')
+        _check_helper(spec)
         horizontal_mining(spec)
 
     def disclosure(self, spec: JobSpec) -> Disclosure:
@@ -75,6 +76,9 @@ class Rows(ItemsetsKind):
 
     def shares(self, spec: JobSpec) -> bool:
         return spec.itemsets.disclose != "candidates"
+
+    def helper(self, spec: JobSpec) -> str | None:
+        return helper_of(spec)
 
     def unions(self, spec: JobSpec) -> Unions:
         """Only pseudonyms are united under encryption; all other unions reveal nothing but themselves."""
@@ -101,6 +105,23 @@ def mining_watched(spec: JobSpec, of_unions: str) -> Learned:
     return watched(spec, "N", f"{reveals}{of_unions}", how="strategy")
 
 
+def _check_helper(spec: JobSpec) -> None:
+    """Refuses a helper that cannot compute beside the two computing parties, or has nothing to compute."""
+    helper, parties = helper_of(spec), spec.job.parties
+    if helper is None:
+        return
+    if helper not in parties or helper in spec.compute:
+        raise ConfigurationError(
+            f"[trust] helper: '{helper}' cannot compute beside {' and '.join(spec.compute)}; over rows, name a third "
+            "party of the job"
+        )
+    if spec.itemsets.disclose == "candidates":
+        raise ConfigurationError(
+            '[trust] helper computes on sums that stay hidden, and disclose = "candidates" opens them all; leave the '
+            "helper out"
+        )
+
+
 def _collusion(spec: JobSpec) -> str:
     parties = spec.job.parties
     if len(parties) == 2 and spec.itemsets.disclose != "candidates":
@@ -113,12 +134,18 @@ def _collusion(spec: JobSpec) -> str:
         union += "shares what"
     if spec.itemsets.disclose == "candidates":
         return f"{opened_sums(parties)}; {union}"
-    first, second = spec.compute
     together = "the third party's count" if len(parties) == 3 else "the sum over the others"
-    hidden = (
-        f"sums that stay hidden withstand all parties but {first} and {second}; these two together could learn "
-        f"{together} of every candidate"
-    )
+    first, second = spec.compute
+    if (helper := helper_of(spec)) is not None:
+        hidden = (
+            f"sums that stay hidden withstand each of {first}, {second} and {helper}, also with parties that do not "
+            f"compute; any two of these three together could learn {together} of every candidate"
+        )
+    else:
+        hidden = (
+            f"sums that stay hidden withstand all parties but {first} and {second}; these two together could learn "
+            f"{together} of every candidate"
+        )
     opened = "" if spec.itemsets.disclose == "frequent" else f"; {opened_sums(parties)}"
     return f"{hidden}{opened}; {union}"
 
@@ -131,10 +158,13 @@ def _worst(spec: JobSpec) -> str:
         return NOBODY_ELSE if disclose == "frequent" else opened_at_worst(parties, "count of every frequent itemset")
     first, second = spec.compute
     third = "the third's count" if len(parties) == 3 else "the others' sum"
-    if disclose == "frequent":
-        return f"{first} and {second} together could compute {third} of every candidate"
+    pair = f"{first} and {second}"
+    if (helper := helper_of(spec)) is not None:
+        pair = f"any two of {first}, {second} and {helper}"
+    if disclose == "frequent" or (helper is not None and len(parties) == 3):  # who know it of every candidate know it
+        return f"{pair} together could compute {third} of every candidate"
     known = opened_at_worst(parties, "count of every frequent itemset")
-    return f"{known}, {first} and {second} {'' if len(parties) == 3 else f'{third} '}of every candidate"
+    return f"{known}, {pair} {'' if len(parties) == 3 else f'{third} '}of every candidate"
 
 
 KIND: Final = Rows()

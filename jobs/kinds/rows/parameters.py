@@ -19,6 +19,7 @@ def horizontal_mining(spec: JobSpec) -> HorizontalMining:
         learners=spec.learners,
         merger=spec.job.parties[0],
         compute=spec.compute,
+        helper=helper_of(spec),
         max_length=given.max_length,
         disclose=given.disclose,
         strategy=given.strategy,
@@ -33,6 +34,11 @@ def horizontal_mining(spec: JobSpec) -> HorizontalMining:
         max_item_bytes=spec.union.max_item_bytes,
         rules=decided_rules(spec),
     )
+
+
+def helper_of(spec: JobSpec) -> str | None:
+    """The party that computes beside the two computing parties; None where the job names none."""
+    return None if spec.trust.helper == "none" else spec.trust.helper
 
 
 def _universe(spec: JobSpec) -> Universe:

@@ -4,7 +4,7 @@ Rounds:     constant for the one-shot strategy; one secure sum and one batched c
             one.
 Output:     all itemsets whose support over all parties is at least c, exactly as if the rows were pooled.
 Adversary:  semi-honest parties. Sums are private against any n − 2 colluders; sums that stay shared, against any
-            colluders but both computing parties together, who learn the sum over the others.
+            colluders but both computing parties together, or any two of three, who learn the sum over the others.
 Leakage:    `disclosure.openings` lists all that is opened, `disclosure.learned` what follows from it.
 Source:     Kantarcioglu & Clifton, Privacy-preserving distributed mining of association rules on horizontally
             partitioned data, IEEE TKDE 16(9), 2004; Agrawal & Srikant, Fast algorithms for mining association rules,
@@ -56,7 +56,7 @@ async def mine(
         ProtocolViolation: What was opened cannot be sums of counts.
     """
     pairs, two_party = pairs_of(session.lane("pairs")), None
-    if task.is_shared and session.me in task.compute:
+    if task.is_shared and task.helper is None and session.me in task.compute:
         two_party = TwoParty(session.lane("two-party"), task.compute)
         pairs[two_party.peer] = two_party
     # The parties agree upon what comparisons and the union of items need while the first steps wait for messages.

@@ -86,6 +86,11 @@ class VerticalMining:
         """How rows are aligned."""
         return RowAlignment(self.merger, self.mode, self.normalisation, self.bound)
 
+    @property
+    def computing(self) -> tuple[str, str]:
+        """All who hold shares of supports that stay hidden, whoever helps with products."""
+        return self.compute
+
     def holders(self, parties: Sequence[str]) -> tuple[str, ...]:
         """Who holds columns, by name: the groups, or where there are none the parties."""
         return column_holders(self.groups, parties)

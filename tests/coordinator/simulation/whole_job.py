@@ -46,6 +46,7 @@ def job(
     bound: int | None = 8,
     deadline: str = "30m",
     recipients: tuple[str, ...] = ("all",),
+    helper: str = "none",
     **itemsets: Any,
 ) -> JobSpec:
     """A job over these parties."""
@@ -60,6 +61,7 @@ def job(
         },
         "itemsets": {"min_support": min_support, **itemsets},
         "union": {} if bound is None else {"bound": bound},
+        "trust": {"helper": helper},
     }
     return job_of(contents, "the test", Path())
 

@@ -65,6 +65,9 @@ def cases(draw: st.DrawFn) -> tuple[dict[str, Rows], HorizontalMining]:
         merger=draw(st.sampled_from(parties)),
         learners=tuple(draw(st.lists(st.sampled_from(parties), min_size=1, unique=True))),
     )
+    others = [party for party in parties if party not in task.compute]
+    if task.is_shared and others and draw(st.booleans()):
+        task = replace(task, helper=draw(st.sampled_from(others)))
     return data, task
 
 

@@ -166,6 +166,8 @@ MODES: dict[str, dict[str, Any]] = {
     "frequent": {"disclose": "frequent"},
     "rules": {"disclose": "frequent", "rules": {"min_confidence": "0.7"}},
     "others compute": {"disclose": "supports", "compute": ("east", "north")},
+    "three compute": {"disclose": "supports", "helper": "east"},
+    "three decide on rules": {"disclose": "frequent", "rules": {"min_confidence": "0.7"}, "helper": "east"},
 }
 RECIPIENTS = [("north",), ("east", "south"), ("coordinator",)]  # all parties learn it where nothing is said
 
@@ -180,10 +182,11 @@ def test_whoever_learns_the_result_and_with_a_public_bound(recipients: tuple[str
     compare(DATA, 8, recipients=recipients, **STRATEGIES["level-wise"], **MODES[mode])
 
 
-def test_many_candidates_go_both_ways_and_in_slices() -> None:
+@pytest.mark.parametrize("helper", ["none", "east"])
+def test_many_candidates_go_both_ways_or_in_turn_and_in_slices(helper: str) -> None:
     items = [f"{number:03}" for number in range(380)]
     rows = [items, items[1:], items[2:]]
-    compare(dict.fromkeys(DATA, rows), None, max_length=2, min_support="0.7", **STRATEGIES["level-wise"])
+    compare(dict.fromkeys(DATA, rows), None, max_length=2, min_support="0.7", helper=helper, **STRATEGIES["level-wise"])
 
 
 @pytest.mark.parametrize("mode", ["candidates", "frequent"])

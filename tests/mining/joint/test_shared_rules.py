@@ -78,7 +78,8 @@ def run(
     parties, known = tuple(data), uncounted(pooled(data, min_count))
 
     async def role(session: Session) -> Rules | None:
-        two_party = TwoParty(session.lane("two-party"), task.compute) if session.me in task.compute else None
+        pair = session.me in task.compute and task.helper is None
+        two_party = TwoParty(session.lane("two-party"), task.compute) if pair else None
         rows = Transactions.from_rows(data[session.me])
         secrets = await agree(session.lane("keys"))
         tally = await HorizontalTally.open(session.lane("task"), secrets, two_party, {}, task, rows.n_rows, 1)
@@ -119,7 +120,8 @@ def cases(draw: st.DrawFn) -> tuple[dict[str, Rows], HorizontalMining, int]:
     parties = draw(st.permutations(list(data)))
     learners = tuple(draw(st.lists(st.sampled_from(parties), min_size=1, unique=True)))
     consequent: Literal["any", "single"] = draw(st.sampled_from(["any", "single"]))
-    return data, task_for(parties, confidence, consequent, learners=learners), min_count
+    helper = draw(st.none() | st.sampled_from(parties[2:])) if len(parties) > 2 else None
+    return data, task_for(parties, confidence, consequent, learners=learners, helper=helper), min_count
 
 
 @given(cases())

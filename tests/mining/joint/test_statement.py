@@ -42,6 +42,8 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "no sums": {"strategy": "level-wise", "disclose": "frequent"},
     "no sums, one-shot": {"strategy": "one-shot", "disclose": "frequent"},
     "one learner, all candidates' sums": {"strategy": "one-shot", "disclose": "candidates", "recipients": ("south",)},
+    "three compute": {"strategy": "level-wise", "helper": "east"},
+    "three compute, no sums": {"strategy": "one-shot", "disclose": "frequent", "helper": "east"},
     **STRATEGIES,
     "one-shot, all": {"strategy": "one-shot", "union": "all"},
     "all items": {"strategy": "level-wise", "universe": "all-items"},

@@ -28,7 +28,7 @@ def policy(**rules: Any) -> PolicySection:
 
 
 def job(*, itemsets: dict[str, Any] | None = None, **changes: Any) -> JobSpec:
-    tables = {name: changes.pop(name) for name in ("union", "rules", "privacy") if name in changes}
+    tables = {name: changes.pop(name) for name in ("union", "rules", "privacy", "trust") if name in changes}
     contents = {
         "job": {
             "name": "weekly",
@@ -149,6 +149,8 @@ REFUSED: list[tuple[dict[str, Any], JobSpec, dict[str, Any]]] = [
         {},
     ),
     ({"compute": ["north", "east"]}, job(), {}),
+    ({"compute": ["north", "south"]}, job(trust={"helper": "east"}), {}),
+    ({"helpers": []}, job(trust={"helper": "east"}), {}),
     ({"compute": ["north"]}, columns("south", "east", itemsets={"disclose": "candidates", "engine": "replicated"}), {}),
     ({"engines": ["paillier", "replicated"]}, columns("south"), {}),
     ({"engines": ["ot"]}, columns("south", trust={"helper": "coordinator"}), {}),

@@ -1,0 +1,1 @@
+"""Decisions on sums that stay hidden, on replicated shares of three computing parties."""
