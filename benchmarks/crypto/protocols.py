@@ -62,6 +62,7 @@ class Plan:
         repeats: How often; the first run warms up where there are several.
         data: For "joint": each party's basket file.
         min_support: For "joint": a count.
+        helper: For "joint": who computes beside the two computing parties.
     """
 
     protocol: str
@@ -70,6 +71,7 @@ class Plan:
     repeats: int = 1
     data: Mapping[str, str] | None = None
     min_support: int = 1
+    helper: str | None = None
 
 
 @dataclass(frozen=True)
@@ -97,7 +99,8 @@ async def take_part(
         transport = open_transport(job_id)
         task, rows = None, None
         if plan.protocol == "joint":
-            task, rows = HorizontalMining(plan.min_support, PARTIES, PARTIES[0], PARTIES[:2]), plan.data
+            task = HorizontalMining(plan.min_support, PARTIES, PARTIES[0], PARTIES[:2], helper=plan.helper)
+            rows = plan.data
         session = await Session.establish(
             Terms(job_id, attempt, job_id, PARTIES, STANDARD_128.suite),
             me,

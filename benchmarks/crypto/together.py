@@ -43,9 +43,9 @@ def in_memory(plan: Plan, wrap: Wrap = lambda transport: transport) -> Timing:
     return slowest(asyncio.run(run()))
 
 
-def wide_area(plan: Plan) -> Timing:
-    """All parties in this process, frames as slow as over 20 ms and 100 Mbit/s."""
-    return in_memory(plan, lambda transport: EmulatedLink(transport, LATENCY_S, BITS_PER_S))
+def wide_area(plan: Plan, latency_s: float = LATENCY_S, bits_per_s: float = BITS_PER_S) -> Timing:
+    """All parties in this process, frames as slow as over 20 ms and 100 Mbit/s, or another network."""
+    return in_memory(plan, lambda transport: EmulatedLink(transport, latency_s, bits_per_s))
 
 
 def over_tls(plan: Plan) -> Timing:

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 
 from benchmarks.crypto.protocols import Plan
 from benchmarks.crypto.together import BITS_PER_S, LATENCY_S, over_tls, wide_area
-from benchmarks.datasets import QUICK, available, deal, lines, minimum_count
+from benchmarks.datasets import CASES, QUICK, available, deal, lines, minimum_count
 from benchmarks.settings import PARTIES, Settings
 from benchmarks.table import Table
+
+_SLOW_S, _NARROW = 0.050, 20e6
+_HIDDEN = tuple(case for case in CASES if case.name in ("groceries 0.1%", "retail 0.5%", "retail 0.1%"))
 
 
 def run(settings: Settings) -> list[Table]:
@@ -36,4 +40,24 @@ def run(settings: Settings) -> list[Table]:
             settings.tell(f"wide area, {name}")
             near, far = over_tls(plan), wide_area(plan)
             table.add(name, near.seconds, far.seconds, far.rounds, far.bytes_sent / 1e6, far.rounds * LATENCY_S)
-    return [table]
+    return [table, _computing(settings)]
+
+
+def _computing(settings: Settings) -> Table:
+    """Two computing parties beside three, where bytes count most."""
+    table = Table(
+        f"Sums that stay hidden over {1000 * _SLOW_S:.0f} ms one way and {_NARROW / 1e6:.0f} Mbit/s uplink per party, "
+        "emulated",
+        ("job", "computing", "seconds", "rounds", "MB sent"),
+        notes=['`disclose = "supports"`, three parties in one process; the third computing party is the job\'s helper'],
+    )
+    with tempfile.TemporaryDirectory(prefix="comine-bench-") as folder:
+        for case in available(QUICK if settings.quick else _HIDDEN):
+            rows = lines(case)
+            files = {name: str(path) for name, path in deal(rows, PARTIES, Path(folder)).items()}
+            plan = Plan("joint", data=files, min_support=minimum_count(case, len(rows)))
+            for number, helper in ((2, None), (3, PARTIES[2])):
+                settings.tell(f"{case.name}, {number} computing parties")
+                cost = wide_area(replace(plan, helper=helper), _SLOW_S, _NARROW)
+                table.add(case.name, number, cost.seconds, cost.rounds, cost.bytes_sent / 1e6)
+    return table

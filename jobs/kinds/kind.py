@@ -192,7 +192,7 @@ class Kind(ABC):
 
     @abstractmethod
     def shares(self, spec: JobSpec) -> bool:
-        """Whether two computing parties hold shares of what the others bring."""
+        """Whether computing parties hold shares of what the others bring."""
 
     @abstractmethod
     def unions(self, spec: JobSpec) -> Unions:
@@ -290,7 +290,7 @@ class Kind(ABC):
         return None
 
     def helper(self, spec: JobSpec) -> str | None:
-        """Who helps the two computing parties: the coordinator as dealer, or a party; None where nobody does."""
+        """Who helps the two computing parties: the coordinator as dealer, or a third party; None where nobody does."""
         return None
 
     def shufflers(self, spec: JobSpec) -> tuple[str, ...]:

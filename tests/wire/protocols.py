@@ -33,6 +33,7 @@ from crypto.protocols.products.outside_dealer import Dealer
 from crypto.protocols.products.outside_products import OutsideProducts
 from crypto.protocols.products.replicated_counts import spanning_counts
 from crypto.protocols.products.shared_products import spanning_products
+from crypto.protocols.replicated.comparison import sums_at_least
 from crypto.protocols.sums.masked_maximum import masked_maximum
 from crypto.protocols.sums.pairwise import agree
 from crypto.protocols.sums.ring_sum import ring_sum
@@ -293,6 +294,10 @@ async def _replicated(session: Session) -> None:
     await spanning_counts(work, secrets, THREE, two, _columns(session), ROWS, itemsets)
 
 
+async def _sums_of_three(session: Session) -> None:
+    await sums_at_least(session.lane("work"), await agree(session), _numbers(session), THREE, 3, 18)
+
+
 async def _shared_products(session: Session) -> None:
     itemsets = [{NORTH: 0, SOUTH: 1}, {NORTH: 1, SOUTH: 1, EAST: 2}]
     secrets, pairs = await agree(session), pairs_of(session.lane("pairs"))
@@ -324,6 +329,7 @@ PROTOCOLS: Final = {
     "pseudorandom function": Run({NORTH: _prf_sender, SOUTH: _prf_receiver}, TWO),
     "programmable pseudorandom function": Run({NORTH: _programmed_sender, SOUTH: _programmed_receiver}, TWO),
     "comparison": Run(_at_least, TWO),
+    "comparison among three": Run(_sums_of_three),
     "AND triples": Run(_triples, TWO),
     "argmin": Run(_argmin, TWO),
     "conversion": Run(_conversion, TWO),

@@ -3,7 +3,7 @@
     1  sum        every party sends its numbers, under masks that cancel among all of them, to the first of the three;
                   the second also takes off z, which it draws in common with the third. So the first knows the sums
                   less z, and the two others know z: an additive share of the first with either of them (`masked_sum`)
-    2  digits     the first says which value each digit of 4 bits of its share has, as bits that are replicated: one
+    2  digits     the first says which value each digit of its share has, as bits that are replicated: one
                   component from a stream in common with the second, the other to the third. Both know z, so they
                   compute shares of whether the digit generates a carry or passes one on (`digits`)
     3  components they make replicated shares of these: two components from streams in common with the first, the
@@ -11,8 +11,9 @@
     4  tree       ANDs halve the number of digits: each of the three sends its part, under a sharing of zero, to the one
                   before it. Parts of the last AND stay: they are XOR shares of three holders, and can be opened
 
-Rounds: `masked_sum` 1. `at_least` of k bits, with D = ⌈(k − 1) / 4⌉ digits: 1 for one digit, else 1 + ⌈log2 D⌉.
-Bytes: `costs`; 9 bits among three parties: 55 bits a number beside what is opened.
+Rounds: `masked_sum` 1. `at_least` of k bits, with D = ⌈(k − 1) / 4⌉ digits: 1 for one digit, else 1 + ⌈log2 D⌉. Of many
+    numbers the digits are of 3 bits.
+Bytes: `costs`; 9 bits among three parties: 55 bits a number beside what is opened, 49 of many.
 
 Output: XOR shares of one bit a number, at the three.
 Adversary: semi-honest, one of the three, together with any parties that are none. What any of them sees is uniform, but
@@ -120,7 +121,7 @@ async def at_least(
         MalformedMessage: A holder's message has another size.
     """
     _check_width(values.word_bits, width)
-    number, cut = values.size, digits(width - 1)
+    number, cut = values.size, digits(width - 1, values.size)
     if not number:
         return XorShare(np.zeros((1, 0), np.uint8), 0, session.me, holders)
     own = _lowest(values.plus_public(-threshold).values, width)

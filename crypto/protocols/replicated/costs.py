@@ -25,7 +25,7 @@ def comparison_traffic(traffic: Traffic, holders: Holders3, *, number: int, widt
     if not number:
         return
     first, second, third = holders
-    cut, octets = digits(width - 1), _octets(number)
+    cut, octets = digits(width - 1, number), _octets(number)
     traffic.send(first, third, (selected_planes(cut) + 1) * octets)
     traffic.rounds += 1
     if len(cut) == 1:
@@ -57,7 +57,7 @@ def masked_bytes(number: int, width: int) -> int:
 def kept_bytes(number: int, width: int) -> int:
     """Bytes that one of the three has in memory at once, about: words, and what digits select."""
     at_once = min(number, 3 * BLOCK)
-    return _KEPT_BYTES * at_once + 2 * selected_planes(digits(width - 1)) * _octets(at_once)
+    return _KEPT_BYTES * at_once + 2 * selected_planes(digits(width - 1, at_once)) * _octets(at_once)
 
 
 def _octets(number: int) -> int:

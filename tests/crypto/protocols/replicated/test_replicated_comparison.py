@@ -19,6 +19,7 @@ from crypto.primitives.shares.xor import XorShare, planes_of, reconstruct_bits, 
 from crypto.protocols.comparison.costs import opened_traffic
 from crypto.protocols.comparison.shared_bits import open_bits
 from crypto.protocols.replicated import comparison
+from crypto.protocols.replicated import digits as replicated_digits
 from crypto.protocols.replicated.comparison import (
     BLOCK,
     IN_TURN,
@@ -29,7 +30,7 @@ from crypto.protocols.replicated.comparison import (
     sums_at_least,
 )
 from crypto.protocols.replicated.costs import comparison_traffic, masked_sum_traffic, sums_traffic
-from crypto.protocols.replicated.digits import carry_planes, digits, looked_up, selected, selected_planes
+from crypto.protocols.replicated.digits import MANY, carry_planes, digits, looked_up, selected, selected_planes
 from crypto.protocols.sums.pairwise import agree
 from link.disclosure import Declared
 from link.session import Session
@@ -68,20 +69,21 @@ def drawn(parties: int, number: int, below: int, word: Any, seed: int = 0) -> di
 
 
 # -- digits ------------------------------------------------------------------------------------------------------------
-def test_digits_cover_the_bits_alike_and_are_few() -> None:
+@pytest.mark.parametrize(("number", "most"), [(MANY, 4), (MANY + 1, 3)])
+def test_digits_cover_the_bits_alike_and_are_few(number: int, most: int) -> None:
     for bits in range(1, 64):
-        cut = digits(bits)
+        cut = digits(bits, number)
         assert sum(cut) == bits
-        assert len(cut) == -(-bits // 4)
+        assert len(cut) == -(-bits // most)
         assert max(cut) - min(cut) <= 1
 
 
-@pytest.mark.parametrize("bits", [1, 4, 5, 8])
-def test_all_pairs_of_numbers_generate_and_pass_on_carries(bits: int) -> None:
+@pytest.mark.parametrize(("bits", "number"), [(1, 9), (4, 9), (5, 9), (8, 9), (8, MANY + 1)])
+def test_all_pairs_of_numbers_generate_and_pass_on_carries(bits: int, number: int) -> None:
     """Any shares of which value a digit has; every digit against the definition."""
     values = np.arange(1 << bits, dtype=np.uint64)
     a, b = (each.reshape(-1) for each in np.meshgrid(values, values))
-    cut, number = digits(bits), len(a)
+    cut, number = digits(bits, number), len(a)
     chosen = selected(planes_of(a, bits), cut)
     assert len(chosen) == selected_planes(cut)
     part = np.frombuffer(Randomness.from_seed(bits).bytes(chosen.size), np.uint8).reshape(chosen.shape)
@@ -156,6 +158,7 @@ def test_all_pairs_of_short_shares() -> None:
 
 
 def test_in_turn_and_in_blocks_and_opened_to_all_over_grpc(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(replicated_digits, "MANY", 90)
     monkeypatch.setattr(comparison, "IN_TURN", 64)
     monkeypatch.setattr(comparison, "BLOCK", 100)
     vectors = drawn(4, 777, 150, np.uint16)
@@ -204,9 +207,12 @@ def test_nothing_is_decided_without_an_and() -> None:
 # -- costs -------------------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize(
     ("parties", "width", "number", "rounds"),
-    [(3, 5, 1000, 3), (3, 9, 4096, 4), (4, 9, 40_000, 4), (7, 18, 1003, 6), (3, 33, 2048, 6), (3, 64, 800, 7)],
+    [(3, 5, 1000, 3), (3, 9, 4096, 4), (4, 9, 40_000, 5), (7, 18, 1003, 6), (3, 33, 2048, 6), (3, 64, 800, 7)],
 )
-def test_bytes_and_rounds_are_as_planned(parties: int, width: int, number: int, rounds: int) -> None:
+def test_bytes_and_rounds_are_as_planned(
+    parties: int, width: int, number: int, rounds: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(replicated_digits, "MANY", 10_000)
     names, word = PARTIES[:parties], np.min_scalar_type((1 << width) - 1)
     values = np.zeros(number, word)
 
