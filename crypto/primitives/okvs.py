@@ -42,6 +42,8 @@ _RATE: Final = (13, 10)  # sparse rows for each key; peeling works from 1.222 on
 _TABLE_BITS: Final = 10  # dense rows are read by tables of the sums of ten
 _TABLES: Final = DENSE // _TABLE_BITS
 _AT_ONCE: Final = 1 << 13  # keys: what is read for them stays in the cache
+_SUM_BITS: Final = 40  # for the sum of the numbers of a row's readers: 2^16 of 2^24 keys
+_ONE: Final = 1 << _SUM_BITS
 
 Indices = NDArray[np.signedinteger[Any]]
 
@@ -171,28 +173,24 @@ def taken_off(number_of_rows: int, sparse: Indices) -> tuple[Sequence[tuple[Indi
         By round the keys that are settled in it, and the rows that settle them; and the keys that are left.
     """
     word, number = sparse.dtype, sparse.shape[1]
-    degree = np.zeros(number_of_rows, np.int32)
-    readers = np.zeros(number_of_rows, word)  # the XOR of a row's readers: the reader where there is one
-    keys = np.arange(number, dtype=word)
+    readers = np.zeros(number_of_rows, np.int64)  # how many a row has, above the sum of their numbers
     for third in sparse:
-        degree += np.bincount(third, minlength=number_of_rows)
-        np.bitwise_xor.at(readers, third, keys)
-    del keys
+        np.add.at(readers, third, np.arange(_ONE, _ONE + number))
     left, mark = np.ones(number, bool), np.empty(number, word)
     rounds: list[tuple[Indices, Indices]] = []
-    rows = np.flatnonzero(degree == 1).astype(word)
+    rows = np.flatnonzero(readers >> _SUM_BITS == 1).astype(word)
     while len(rows):
-        found = readers[rows]
+        found = (readers[rows] & (_ONE - 1)).astype(word)
         numbers = np.arange(len(rows), dtype=word)
         mark[found] = numbers
         once = mark[found] == numbers  # of a key's rows that it alone reads, one settles it
         taken, rows = found[once], rows[once]
         left[taken] = False
         rounds.append((taken, rows))
-        touched = sparse[:, taken].reshape(-1)
-        np.subtract.at(degree, touched, 1)
-        np.bitwise_xor.at(readers, touched, np.tile(taken, 3))
-        rows = touched[degree[touched] == 1]
+        touched, gone = [third[taken] for third in sparse], taken.astype(np.int64) + _ONE
+        for third in touched:
+            np.subtract.at(readers, third, gone)
+        rows = np.concatenate([third[readers[third] >> _SUM_BITS == 1] for third in touched])
     return rounds, np.flatnonzero(left)
 
 
@@ -217,9 +215,9 @@ def filled(solution: Solution, values: Words, random: RandomStream) -> Words:
     _add_dense(store[layout.sparse :], places.dense, rest)
     for keys, rows in reversed(solution.rounds):
         store[rows] = 0
-        value = rest[keys]
+        value = np.take(rest, keys, axis=0, mode="clip")
         for third in places.sparse:
-            value ^= store[third[keys]]
+            value ^= np.take(store, third[keys], axis=0, mode="clip")
         store[rows] = value
     return store
 
