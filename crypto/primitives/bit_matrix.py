@@ -30,11 +30,12 @@ Rows128 = NDArray[np.uint64]
 """Shape (n, 2): n rows of 128 bits."""
 
 
-def transpose(matrix: NDArray[np.uint8]) -> Rows128:
+def transpose(matrix: NDArray[np.uint8], out: Rows128 | None = None) -> Rows128:
     """The transpose of a matrix of 128 rows.
 
     Args:
         matrix: Shape (128, n / 8), C-contiguous, n a multiple of 128.
+        out: Where the result goes, as two neighbouring words of longer rows, shape (n, 2).
 
     Returns:
         Shape (n, 2): row j holds bit j of all 128 rows, that of row i as bit i.
@@ -47,12 +48,13 @@ def transpose(matrix: NDArray[np.uint8]) -> Rows128:
     if matrix.ndim != 2 or matrix.shape[0] != ROWS or matrix.shape[1] % _TILE_BYTES:
         raise ValueError(f"only matrices of 128 rows and a multiple of 128 columns, not {matrix.shape} bytes")
     tiles = matrix.shape[1] // _TILE_BYTES
-    out = np.empty((tiles, ROWS, 2), np.uint64)
+    rows = np.empty((tiles * ROWS, 2), np.uint64) if out is None else out
+    by_tile = rows.reshape(tiles, ROWS, 2, copy=False)
     source = matrix.view("<u8").reshape(ROWS, tiles, 2)
     for start in range(0, tiles, _TILES_AT_ONCE):
         stop = min(start + _TILES_AT_ONCE, tiles)
-        out[start:stop] = _transpose_tiles(source[:, start:stop]).transpose(2, 0, 1)
-    return out.reshape(-1, 2)
+        by_tile[start:stop] = _transpose_tiles(source[:, start:stop]).transpose(2, 0, 1)
+    return rows
 
 
 def transpose_back(rows: Rows128) -> NDArray[np.uint8]:

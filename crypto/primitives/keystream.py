@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Final, Never
 
 import numpy as np
@@ -105,3 +105,29 @@ class Keystream:
 
     def __repr__(self) -> str:
         return "<Keystream>"
+
+
+def next_rows(streams: Sequence[Keystream], size: int, onto: NDArray[np.uint8] | None = None) -> NDArray[np.uint8]:
+    """The next bytes of each stream, as rows of one array.
+
+    Args:
+        streams: n of them.
+        size: How many bytes of each.
+        onto: What they are added to, shape (n, size), C-contiguous; left as it is. Zeros where it is not given.
+
+    Returns:
+        Shape (n, size).
+    """
+    rows = np.empty(
+        len(streams) * size + _BLOCK, np.uint8
+    )  # what a cipher changes behind a row, the next one overwrites
+    target, source = rows.data, _zeros(size) if onto is None else onto.reshape(-1).data
+    step = 0 if onto is None else size
+    for number, stream in enumerate(streams):
+        start, place = number * step, number * size
+        stream.add_to(source[start : start + size], target[place : place + size + _BLOCK])
+    return rows[: len(streams) * size].reshape(len(streams), size)
+
+
+def _zeros(size: int) -> memoryview:
+    return _ZEROS[:size] if size <= _CHUNK else memoryview(bytes(size))

@@ -106,13 +106,13 @@ def generator() -> Words:
     """The words of the messages of a single bit, shape (128, 8)."""
     factor = generator_polynomial()
     checks = factor.bit_length() - 1
-    rows = bytearray()
-    for bit in range(MESSAGE_BITS):
-        place = _LENGTH - MESSAGE_BITS + bit
-        remainder = 1 << place
-        while (degree := remainder.bit_length() - 1) >= checks:
-            remainder ^= factor << (degree - checks)
-        rows += (1 << bit | remainder << MESSAGE_BITS).to_bytes(WORD_BITS // 8, "little")
+    rows, remainder, first = bytearray(), 1, _LENGTH - MESSAGE_BITS
+    for place in range(1, _LENGTH):  # of the power of x before it
+        remainder <<= 1
+        if remainder >> checks:
+            remainder ^= factor
+        if place >= first:
+            rows += (1 << (place - first) | remainder << MESSAGE_BITS).to_bytes(WORD_BITS // 8, "little")
     return np.frombuffer(bytes(rows), "<u8").reshape(-1, _WORDS).astype(np.uint64)
 
 
@@ -123,9 +123,13 @@ def generator_polynomial() -> int:
         double = powers[-1] << 1
         powers.append(double ^ _FIELD if double >> _DEGREE else double)
     logarithms = {value: exponent for exponent, value in enumerate(powers)}
-    conjugates = {exponent << times for exponent in range(_ZEROS) for times in range(_DEGREE)}
-    coefficients = [1]
-    for zero in sorted({exponent % _LENGTH for exponent in conjugates}):  # the product of all x − α^zero
-        multiples = [powers[(logarithms[value] + zero) % _LENGTH] if value else 0 for value in coefficients]
-        coefficients = [low ^ high for low, high in zip([*multiples, 0], [0, *coefficients], strict=True)]
-    return sum(value << exponent for exponent, value in enumerate(coefficients))
+    product = 1
+    for conjugates in {frozenset((zero << times) % _LENGTH for times in range(_DEGREE)) for zero in range(_ZEROS)}:
+        coefficients = [1]
+        for zero in conjugates:  # the product of all x − α^zero, whose coefficients are bits
+            multiples = [powers[(logarithms[value] + zero) % _LENGTH] if value else 0 for value in coefficients]
+            coefficients = [low ^ high for low, high in zip([*multiples, 0], [0, *coefficients], strict=True)]
+        before, product = product, 0
+        for exponent, bit in enumerate(coefficients):
+            product ^= before * bit << exponent
+    return product

@@ -22,7 +22,7 @@ Rosulek, Trieu and Yanai, "Oblivious Key-Value Stores and Amplification for Priv
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -212,7 +212,7 @@ def filled(solution: Solution, values: Words, random: RandomStream) -> Words:
     store = random.uint64(layout.rows * width).reshape(-1, width)
     _fill_core(solution, values, store)
     rest = np.ascontiguousarray(values).copy()
-    _add_dense(store[layout.sparse :], places.dense, rest)
+    _add_dense(_sums_of_dense(store[layout.sparse :]), places.dense, rest, np.empty_like(rest))
     for keys, rows in reversed(solution.rounds):
         store[rows] = 0
         value = np.take(rest, keys, axis=0, mode="clip")
@@ -234,30 +234,55 @@ def read(layout: Layout, store: Words, places: Places) -> Words:
         Shape (n, w).
     """
     values = np.empty((len(places), store.shape[1]), np.uint64)
-    more = np.empty((min(len(places), _AT_ONCE), store.shape[1]), np.uint64)
-    first, *others = places.sparse
-    for start in range(0, len(places), _AT_ONCE):
-        part = values[start : start + _AT_ONCE]
-        some = slice(start, start + len(part))
-        np.take(store, first[some], axis=0, out=part, mode="clip")
-        for third in others:
-            part ^= np.take(store, third[some], axis=0, out=more[: len(part)], mode="clip")
-    _add_dense(store[layout.sparse :], places.dense, values)
+    for _ in read_in_pieces(layout, store, places, values):
+        pass
     return values
 
 
-def _add_dense(rows: Words, bits: NDArray[np.uint64], values: Words) -> None:
-    """Adds to each key's value the dense rows that its bits name."""
-    more = np.empty((min(len(values), _AT_ONCE), values.shape[1]), np.uint64)
-    for table in range(_TABLES):
-        first = table * _TABLE_BITS
-        sums = np.zeros((1, rows.shape[1]), np.uint64)
-        for row in rows[first : first + _TABLE_BITS]:
-            sums = np.concatenate([sums, sums ^ row])
-        entries = ((bits >> np.uint64(first)) & np.uint64((1 << _TABLE_BITS) - 1)).astype(np.int64)
-        for start in range(0, len(values), _AT_ONCE):
-            part = values[start : start + _AT_ONCE]
-            part ^= np.take(sums, entries[start : start + len(part)], axis=0, out=more[: len(part)], mode="clip")
+def read_in_pieces(
+    layout: Layout, store: Words, places: Places, values: Words | None = None
+) -> Iterator[tuple[slice, Words]]:
+    """The same for some keys after the others, while what they read is in the cache.
+
+    Args:
+        layout: As for `read`.
+        store: As for `read`.
+        places: As for `read`.
+        values: Where what they read goes, shape (n, w); else it is there only until the next are asked for.
+
+    Yields:
+        Which keys, and what they read.
+    """
+    number, width = len(places), store.shape[1]
+    buffers = np.empty((2, min(number, _AT_ONCE), width), np.uint64)
+    tables = _sums_of_dense(store[layout.sparse : layout.rows])
+    first, *others = places.sparse
+    for start in range(0, number, _AT_ONCE):
+        some = slice(start, min(start + _AT_ONCE, number))
+        part, more = buffers[:, : some.stop - start]
+        if values is not None:
+            part = values[some]
+        np.take(store, first[some], axis=0, out=part, mode="clip")
+        for third in others:
+            part ^= np.take(store, third[some], axis=0, out=more, mode="clip")
+        _add_dense(tables, places.dense[some], part, more)
+        yield some, part
+
+
+def _sums_of_dense(rows: Words) -> Words:
+    """All sums of each ten dense rows, shape (4, 1024, w)."""
+    sums = np.zeros((_TABLES, 1 << _TABLE_BITS, rows.shape[1]), np.uint64)
+    for table, some in zip(sums, rows.reshape(_TABLES, _TABLE_BITS, -1), strict=True):
+        for bit, row in enumerate(some):
+            np.bitwise_xor(table[: 1 << bit], row, out=table[1 << bit : 2 << bit])
+    return sums
+
+
+def _add_dense(tables: Words, bits: NDArray[np.uint64], values: Words, more: Words) -> None:
+    """Adds to each key's value the dense rows that its bits name; `more` is for what is added."""
+    for number, table in enumerate(tables):
+        entries = (bits >> np.uint64(number * _TABLE_BITS)) & np.uint64((1 << _TABLE_BITS) - 1)
+        values ^= np.take(table, entries.view(np.int64), axis=0, out=more, mode="clip")
 
 
 # -- the core ----------------------------------------------------------------------------------------------------------

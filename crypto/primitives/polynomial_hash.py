@@ -44,6 +44,6 @@ def _values(strings: NDArray[np.uint8], key: bytes) -> Hashes:
     """The polynomials' values at one point; a tag is that and a constant, which the tag of zeros has too."""
     tag = AESGCM(key).encrypt
     constant = tag(_NONCE, b"", bytes(strings.shape[1]))
-    tags = b"".join([tag(_NONCE, b"", string.tobytes()) for string in strings])
+    tags = b"".join([tag(_NONCE, b"", string) for string in np.ascontiguousarray(strings)])
     found = np.frombuffer(tags, np.uint8).reshape(-1, _BLOCK_BYTES)
     return found ^ np.frombuffer(constant, np.uint8)

@@ -11,9 +11,10 @@ import numpy as np
 
 from crypto.primitives.buckets import Buckets, Records
 from crypto.primitives.groups.point_hash import Points, Words
+from crypto.primitives.row_hash import row_hashes
 from crypto.protocols.comparison.comparison import BLOCK as COMPARED
 from crypto.protocols.transfers.extension_seeds import ReceiverSeeds, prepare_receiving, prepare_sending
-from crypto.protocols.transfers.oprf import KeyHolder, PartKey, Parts, hashed, part_keys, received_by_part
+from crypto.protocols.transfers.oprf import KeyHolder, Packed, PartKey, Parts, part_keys, received_by_part
 from crypto.protocols.transfers.programmable_oprf import FUNCTION, Store, receive_store, send_store
 from link.session import Session
 from link.tasks import together
@@ -42,6 +43,21 @@ async def own_key(lane: Session, evaluator: str) -> tuple[Session, ReceiverSeeds
     hop = _of_key(lane, lane.me, evaluator)
     seeds = await prepare_receiving(hop.lane("seeds"), evaluator, field_bits=1, symbol_bits=1)
     return hop.lane("values"), seeds
+
+
+def both_values(key: PartKey, theirs: Words, points: Points, size: int) -> Packed:
+    """The sums of the values of two functions of a pair.
+
+    Args:
+        key: Of one function.
+        theirs: The points' rows in the other one, of which the peer has the key.
+        points: Shape (n, 2).
+        size: Bytes of a value.
+
+    Returns:
+        Shape (n, size).
+    """
+    return key.values(points, size) ^ row_hashes(theirs, points, size)
 
 
 async def collect(
@@ -74,7 +90,7 @@ async def collect(
         found = np.empty(len(some), record)
         found["point"], found["bin"] = some, asked.read(part)["bin"]
         for place, each in enumerate(rows):
-            found["values"][:, place] = hashed([each], some, words * WORD.itemsize).view(WORD)
+            found["values"][:, place] = row_hashes(each, some, words * WORD.itemsize).view(WORD)
         evaluated.add(stored.parts_of(some), found)
 
     async for some, rows in received_by_part(lane, functions, asked.counts.tolist(), points_of, own):

@@ -31,6 +31,7 @@ import numpy as np
 from crypto.primitives.buckets import Buckets, Room
 from crypto.primitives.groups.point_hash import KEY_BYTES, Points, points_of
 from crypto.primitives.hashing import encode_labels
+from crypto.primitives.row_hash import row_hashes
 from crypto.protocols.alignment.common_rows import open_common, opened_places, own_rows
 from crypto.protocols.alignment.long_lists import (
     AT_ONCE,
@@ -48,7 +49,7 @@ from crypto.protocols.alignment.long_lists import (
     with_numbers,
 )
 from crypto.protocols.transfers.extension_seeds import prepare_receiving, prepare_sending
-from crypto.protocols.transfers.oprf import KeyHolder, PartKey, Parts, hashed, part_keys, received_by_part
+from crypto.protocols.transfers.oprf import KeyHolder, PartKey, Parts, part_keys, received_by_part
 from link.session import Session
 from protos.v1.alignment_pb2 import EvaluatedIdentifiers
 
@@ -139,7 +140,7 @@ async def _merge(lane: Session, points: PartedPoints, parts: Parts, label: str, 
     ours, theirs = (Buckets(alike(length), valued(size), room) for _ in range(2))
     holder, number, place = KeyHolder(lane.lane("values"), other, seeds), 0, 0
     async for some, (rows,) in received_by_part(holder.session, [holder], points.sizes, points.points, parts):
-        found = await lane.compute(hashed, [rows], some, size)
+        found = await lane.compute(row_hashes, rows, some, size)
         await lane.compute(by_beginning, ours, with_numbers(found, points.rows_of(number)))
         number += 1
     points.close()

@@ -38,8 +38,9 @@ from numpy.typing import NDArray
 
 from crypto.primitives.buckets import Buckets, Room
 from crypto.primitives.groups.point_hash import POINT_BYTES, Points, Words
+from crypto.primitives.row_hash import row_hashes
 from crypto.protocols.alignment.common_rows import find, open_size, receive_size, strings
-from crypto.protocols.alignment.functions import Programmed, key_holders, mask, own_key, send_stores
+from crypto.protocols.alignment.functions import Programmed, both_values, key_holders, mask, own_key, send_stores
 from crypto.protocols.alignment.long_lists import (
     Flags,
     PartedPoints,
@@ -48,7 +49,7 @@ from crypto.protocols.alignment.long_lists import (
     by_first_byte,
 )
 from crypto.protocols.alignment.oprf_intersection import session_key
-from crypto.protocols.transfers.oprf import KeyHolder, PartKey, Parts, hashed, part_keys, received_by_part
+from crypto.protocols.transfers.oprf import KeyHolder, PartKey, Parts, part_keys, received_by_part
 from crypto.protocols.transfers.programmable_oprf import FUNCTION, Store, receive_store
 from link.session import Session
 from link.tasks import together
@@ -129,7 +130,7 @@ async def _values(
     values, number = Buckets(parts.number, _WORD, room), 0
 
     def summed(some: Points, rows: Sequence[Words], part: int) -> None:
-        found = [hashed([each], some, WORD_BYTES).view(_WORD)[:, 0] for each in rows]
+        found = [row_hashes(each, some, WORD_BYTES).view(_WORD)[:, 0] for each in rows]
         values.put(part, np.bitwise_xor.reduce(found))
 
     async for some, rows in received_by_part(lane, functions, points.sizes, points.points, parts):
@@ -154,9 +155,8 @@ async def _shares(lane: Session, peers: Sequence[str], points: PartedPoints, par
 
     def summed(number: int, some: Points, keys: Sequence[PartKey], theirs: Sequence[Words]) -> None:
         total = np.zeros(len(some), np.uint64)
-        for peer, key, row in zip(peers, keys, theirs, strict=True):
-            rows = [key.rows_at(some), row]
-            total ^= hashed(rows if lane.me < peer else rows[::-1], some, WORD_BYTES).view(_WORD)[:, 0]
+        for key, row in zip(keys, theirs, strict=True):
+            total ^= both_values(key, row, some, WORD_BYTES).view(_WORD)[:, 0]
         shares.put(number, total)
 
     shares, done = Buckets(parts.number, _WORD, room), 0

@@ -8,7 +8,7 @@ For points y_1 … y_n of the receiver and a linear code C of 512 bits a point (
     2  check    the receiver answers a challenge with hashes of T's and D's columns; the sender compares (`oprf_check`)
     Reading is linear, as is C: for any point x what the sender reads in Q, plus s·C(x), is what the receiver reads in
     T, plus s·C(D(x) ⊕ x). The last is 0 for the receiver's own points, and hides at least 112 bits of s at all others.
-    The value of x is the hash of that and of x.
+    The value of x is the hash of that and of x (`row_hash`).
 
 Points come in parts of up to 2^17, each with a store of its own, whose capacities are public.
 
@@ -28,7 +28,6 @@ points).
 
 from __future__ import annotations
 
-import hashlib
 import math
 from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass, replace
@@ -39,10 +38,11 @@ from numpy.typing import NDArray
 
 from crypto.primitives.bit_matrix import ROWS, transpose_back, unpack_bits
 from crypto.primitives.groups.point_hash import KEY_BYTES, Points, Words
-from crypto.primitives.keystream import Keystream
+from crypto.primitives.keystream import Keystream, next_rows
 from crypto.primitives.linear_code import WORD_BITS, Tables, encoded, encoded_columns, encoding
-from crypto.primitives.okvs import MOST_KEYS, Layout, Places, filled, read, solved
+from crypto.primitives.okvs import MOST_KEYS, Layout, Places, filled, read, read_in_pieces, solved
 from crypto.primitives.polynomial_hash import SEED_BYTES
+from crypto.primitives.row_hash import MOST_BYTES, row_hashes
 from crypto.protocols.transfers.extension_seeds import ReceiverSeeds, SenderSeeds
 from crypto.protocols.transfers.oprf_check import (
     Columns,
@@ -58,7 +58,7 @@ from link.session import Session
 from link.tasks import together
 from protos.v1.oblivious_prf_pb2 import CodeColumns, ColumnChallenge, StoreSeed
 
-MOST_VALUE_BYTES: Final = 32
+MOST_VALUE_BYTES: Final = MOST_BYTES
 _STATISTICAL_BITS: Final = 41  # with which parts may be full: half of the 2^-40 that stores leave
 
 Packed = NDArray[np.uint8]
@@ -180,7 +180,7 @@ async def receive_all_values(
     values = [np.empty((len(points), _checked_size(size)), np.uint8) for _ in holders]
     async for numbers, rows in received_rows(session, holders, points, capacity):
         for each, found in zip(values, rows, strict=True):
-            each[numbers] = await session.compute(hashed, [found], points[numbers], size)
+            each[numbers] = await session.compute(row_hashes, found, points[numbers], size)
     return values
 
 
@@ -200,7 +200,7 @@ async def received_rows(
 
     Yields:
         By part of `Parts.of(capacity)`, which points are in it, and for each sender their rows, shape (some, 8): secret
-        but for hashes, `hashed`, as those of `PartKey`.
+        but for hashes, `row_hashes`, as those of `PartKey`.
 
     Raises:
         InternalError: One part has more points than chance would put there, or a point is given twice.
@@ -293,11 +293,11 @@ class _Stored:
     def _masked(self, end: Words, streams: BothStreams) -> tuple[Columns, Sent]:
         last = transpose_back(end)
         messages = np.concatenate([self.messages, last], axis=1)
-        sent = Sent(_next(streams[0], 8 * messages.shape[1]), messages)
-        columns = np.concatenate([self.words, encoded_columns(last)], axis=1)
-        columns ^= sent.streams
-        columns ^= _next(streams[1], 8 * messages.shape[1])
-        return columns, sent
+        size, whole = messages.shape[1], self.messages.shape[1]
+        first, columns = next_rows(streams[0], size), np.empty((WORD_BITS, size), np.uint8)
+        np.bitwise_xor(self.words, first[:, :whole], out=columns[:, :whole])
+        np.bitwise_xor(encoded_columns(last), first[:, whole:], out=columns[:, whole:])
+        return next_rows(streams[1], size, columns), Sent(first, messages)
 
     def _rows_at(self, streams: Columns) -> Words:
         return read(self.layout, rows_from(streams), self.places)
@@ -328,13 +328,11 @@ class PartKey:
 
     def values(self, points: Points, size: int) -> Packed:
         """The function's values, shape (n, size)."""
-        return hashed([self.rows_at(points)], points, _checked_size(size))
-
-    def rows_at(self, points: Points) -> Words:
-        """What the values are hashes of, shape (n, 8)."""
-        words = encoded(points, self.tables)
-        words ^= read(self.layout, self.rows, self.layout.places(points, self.seed))
-        return words
+        values, places = np.empty((len(points), _checked_size(size)), np.uint8), self.layout.places(points, self.seed)
+        for some, rows in read_in_pieces(self.layout, self.rows, places):
+            rows ^= encoded(points[some], self.tables)
+            values[some] = row_hashes(rows, points[some], size)
+        return values
 
 
 async def part_keys(session: Session, peer: str, seeds: ReceiverSeeds, capacity: int) -> AsyncIterator[PartKey]:
@@ -359,8 +357,7 @@ async def part_keys(session: Session, peer: str, seeds: ReceiverSeeds, capacity:
 
     def corrected(columns: Columns) -> Columns:
         columns &= np.where(chosen, np.uint8(255), np.uint8(0))[:, None]
-        columns ^= _next(streams, 8 * shape[1])
-        return columns
+        return next_rows(streams, shape[1], columns)
 
     for _ in range(parts.number):
         seed = (await session.recv(peer, StoreSeed, check_seed)).seed  # <- 4
@@ -402,29 +399,6 @@ async def send_values(
 def _streams(keys: NDArray[np.uint64]) -> list[Keystream]:
     """A stream of each key, which serves for nothing else."""
     return Keystream.of_keys((key.tobytes() for key in keys), bytes(KEY_BYTES))
-
-
-def _next(streams: Sequence[Keystream], rows: int) -> Columns:
-    """So many more bits of each stream."""
-    taken = bytearray().join([stream.take(rows // 8) for stream in streams])
-    return np.frombuffer(taken, np.uint8).reshape(len(streams), -1)
-
-
-def hashed(rows: Sequence[Words], points: Points, size: int) -> Packed:
-    """Of the rows that each point has in one function or more, and of the point, a hash.
-
-    Args:
-        rows: Of each function, shape (n, 8).
-        points: Shape (n, 2).
-        size: Bytes of a hash.
-
-    Returns:
-        Shape (n, size).
-    """
-    digest, both = hashlib.blake2b, np.concatenate([*rows, points], axis=1)
-    each_row = both.view(f"V{both.shape[1] * both.itemsize}")[:, 0].tolist()
-    joined = bytearray().join([digest(each, digest_size=size).digest() for each in each_row])
-    return np.frombuffer(joined, np.uint8).reshape(-1, size)
 
 
 def _checked_size(size: int) -> int:

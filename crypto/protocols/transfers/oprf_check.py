@@ -115,7 +115,7 @@ def rows_from(columns: Columns) -> Words:
     """The rows, shape (n, 8)."""
     rows = np.empty((columns.shape[1] * 8, WORDS), np.uint64)
     for block in range(BLOCKS):
-        rows[:, 2 * block : 2 * block + 2] = transpose(columns[block * ROWS : (block + 1) * ROWS])
+        transpose(columns[block * ROWS : (block + 1) * ROWS], rows[:, 2 * block : 2 * block + 2])
     return rows
 
 

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crypto.primitives.keystream import Keystream
+from crypto.primitives.keystream import Keystream, next_rows
 from crypto.primitives.randomness import Randomness
 from link.errors import InternalError
 from link.randomness import RandomStream
@@ -58,6 +58,17 @@ def test_streams_of_many_keys_are_those_of_each() -> None:
     begun = [stream.take(40) for stream in streams]
     whole = [first + stream.take(40) for first, stream in zip(begun, streams, strict=True)]
     assert whole == [Keystream(key, counter).take(80) for key in keys]
+
+
+@pytest.mark.parametrize("size", [0, 16, 48, (1 << 18) + 16])
+def test_rows_of_many_streams_are_the_next_bytes_of_each(size: int) -> None:
+    keys = [bytes([number]) * 16 for number in range(3)]
+    streams, plain = (Keystream.of_keys(keys, bytes(16)) for _ in range(2))
+    onto = np.full((3, size), 7, np.uint8)
+    for source in (None, onto, None):
+        expected = np.frombuffer(b"".join(stream.take(size) for stream in plain), np.uint8).reshape(3, size)
+        assert np.array_equal(next_rows(streams, size, source), expected ^ (0 if source is None else 7))
+    assert (onto == 7).all()
 
 
 def test_long_draws_cross_chunks() -> None:

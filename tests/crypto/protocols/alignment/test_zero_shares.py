@@ -15,15 +15,17 @@ from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
 from crypto.primitives import okvs
+from crypto.primitives.row_hash import row_hashes
 from crypto.protocols.alignment import alignment, zero_shares
 from crypto.protocols.alignment.alignment import intersection
 from crypto.protocols.alignment.costs import AlignmentSizes, intersection_traffic, intersection_work
 from crypto.protocols.alignment.disclosure import declared
+from crypto.protocols.alignment.functions import both_values
 from crypto.protocols.sums.costs import agreement_traffic
 from crypto.protocols.sums.masked_maximum import LABEL as SIZES
 from crypto.protocols.sums.pairwise import agree
 from crypto.protocols.transfers import oprf
-from crypto.protocols.transfers.oprf import PartKey, Parts, hashed
+from crypto.protocols.transfers.oprf import PartKey, Parts
 from crypto.protocols.transfers.oprf_check import Sent, rows_from
 from crypto.protocols.transfers.programmable_oprf import Store
 from link.errors import ComineError, MalformedMessage, PeerError, ProtocolViolation
@@ -224,11 +226,10 @@ def collect(held: Held, seed: int) -> Run:
     frames: list[Frame] = []
     at, answer = Store.at, oprf.answer_check
 
-    def hashing(rows: Sequence[Any], some: Any, size: int) -> Any:
-        found = hashed(rows, some, size)
-        if len(rows) == 1:  # at the merger
-            points.append(some)
-            values.append(found.view("<u8"))
+    def hashing(rows: Any, some: Any, size: int) -> Any:
+        found = row_hashes(rows, some, size)
+        points.append(some)
+        values.append(found.view("<u8"))
         return found
 
     def reading(store: Store, some: Any) -> Any:
@@ -245,7 +246,7 @@ def collect(held: Held, seed: int) -> Run:
         await answer(session, peer, sent)
 
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(zero_shares, "hashed", hashing)
+        patched.setattr(zero_shares, "row_hashes", hashing)
         patched.setattr(Store, "at", reading)
         patched.setattr(zero_shares, "part_keys", part_keys)
         patched.setattr(oprf, "answer_check", answering)
@@ -260,8 +261,7 @@ def pad(name: str, peer: str, run: Run, points: Any) -> Any:
     (key,) = (key for path, key in run.keys.items() if f"/{name} for {peer}/" in path)
     ((path, sent),) = ((path, sent) for path, sent in run.sents.items() if f"/{peer} for {name}/" in path)
     evaluated = okvs.read(key.layout, rows_from(sent.streams), key.layout.places(points, run.seeds[path]))
-    rows = [evaluated, key.rows_at(points)] if peer < name else [key.rows_at(points), evaluated]
-    return hashed(rows, points, zero_shares.WORD_BYTES).view("<u8")
+    return both_values(key, evaluated, points, zero_shares.WORD_BYTES).view("<u8")
 
 
 @pytest.mark.parametrize("parties", slowly([3, 4], now=[0]))
