@@ -21,6 +21,8 @@ from tests.client.node import BEGIN, HOUR, LABELS, PARTY, Direct, Kept, Node, an
 from tests.errors import fails
 from tests.ldp.contract import ERROR, chi_square_p
 
+pytestmark = pytest.mark.turn(3)
+
 
 # -- a service that is not to be trusted ------------------------------------------------------------------------------
 def changed(kept: Kept, **fields: Any) -> None:

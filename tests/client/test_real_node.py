@@ -22,6 +22,8 @@ from tests.examples import slowly
 from tests.party.services.frequency.nodes import World, running
 from tests.party.services.frequency.specs import spec_of
 
+pytestmark = pytest.mark.turn(3)
+
 KEY = CollectionKey("north", "homepages")
 GATEWAYS = {"gateways": {"fleet": 1_000_000}}
 WINDOWS: dict[str, Any] = {"window": {"length": "1h", "grace": "1h"}, "access": GATEWAYS}

@@ -25,6 +25,8 @@ from tests.clock import Clock
 from tests.party.services.frequency.nodes import Estimated, running
 from tests.party.services.frequency.specs import spec_of
 
+pytestmark = pytest.mark.turn(3)
+
 FLEET = 2000
 HALVES = np.array(["south"] * 1500 + ["east"] * 500, dtype=object)
 TRUTH = np.array([0.0, 1501, 500, 0])  # north, south with the device, east, other

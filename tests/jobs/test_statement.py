@@ -20,6 +20,8 @@ from tests.mining.joint.anonymisation.anonymisation_jobs_world import job as rel
 from tests.mining.joint.anonymisation.vertical_anonymisation_world import job as release_of_columns
 from tests.mining.joint.hybrid import hybrid_world
 
+pytestmark = pytest.mark.turn(5)
+
 LONGEST: Final = 140
 UNPLAIN: Final = r"\btells?\b|whoever|stands? for"  # what no line says
 PARTIES: Final = ("north", "south", "east")

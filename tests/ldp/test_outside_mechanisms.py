@@ -27,6 +27,8 @@ from tests.brought import bring
 from tests.errors import fails
 from tests.ldp.contract import check_estimates, check_privacy, check_reports, check_sampler
 
+pytestmark = pytest.mark.turn(3)
+
 FLIP = '''
 """Randomised response on a coarse grid: each other value has a whole share of the words, the true one the rest."""
 

@@ -28,6 +28,8 @@ from ldp.sets.select_a_size import SelectASize
 from ldp.sets.wheel import Wheel
 from tests.pages import printed
 
+pytestmark = pytest.mark.turn(3)
+
 PAGES = pathlib.Path(__file__).resolve().parents[2] / "docs" / "ldp"
 SHUFFLING, NOISE = ((PAGES / f"{name}.md").read_text() for name in ("shuffling-accounting", "central-noise"))
 

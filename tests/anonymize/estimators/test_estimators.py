@@ -34,6 +34,8 @@ from anonymize.tables import Table
 from anonymize.uniqueness import DisclosureWarning
 from tests.errors import fails
 
+pytestmark = pytest.mark.turn(5)
+
 ROLES = Roles(identifiers=("name",), quasi_identifiers=("age", "sex"), sensitive=("disease",))
 NUMBERS = Roles(identifiers=("name",), quasi_identifiers=("age",), insensitive=("sex", "disease"))
 TREES = {"age": intervals(range(100), (10, 20, 40), name="age"), "sex": flat(("m", "f"), name="sex")}

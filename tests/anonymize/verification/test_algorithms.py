@@ -51,6 +51,8 @@ from anonymize.verifier import verify
 from crypto.primitives.randomness import Randomness
 from link.errors import ConfigurationError
 
+pytestmark = pytest.mark.turn(3)
+
 CITIES = Hierarchy.of("city", [(c, "north" if c in "pq" else "south", "*") for c in "pqrst"])
 AGES = Hierarchy.of(
     "age", [(str(a), f"{a // 3 * 3}-{a // 3 * 3 + 2}", "low" if a < 6 else "high", "*") for a in range(12)]

@@ -18,6 +18,8 @@ from jobs.statement import statement
 from mining.joint.vertical.grouped.groups import ColumnGroup
 from tests.errors import fails
 
+pytestmark = pytest.mark.turn(3)
+
 PARTIES = ("north", "a", "south", "b")
 GROUPS = {"labs": ["b", "a"], "clinics": ["south", "north"]}
 

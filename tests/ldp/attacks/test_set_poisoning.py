@@ -18,6 +18,8 @@ from link.errors import InputDataError
 from tests.errors import fails
 from tests.examples import slowly
 
+pytestmark = pytest.mark.turn(3)
+
 ATTACKS = (RandomPerturbedValue(), RandomItem(), MaximalGain(tries=400))
 
 

@@ -17,6 +17,8 @@ from link.errors import InputDataError
 from tests.errors import fails
 from tests.ldp.contract import ERROR, check_privacy, check_reports, check_sampler
 
+pytestmark = pytest.mark.turn(3)
+
 
 def test_check_values() -> None:
     assert optimal_half_width(1.0) == pytest.approx(0.2560829, abs=1e-7)

@@ -17,6 +17,8 @@ from link.errors import ConfigurationError
 from tests.ldp.contract import ERROR
 from tests.ldp.sets.baskets import planted
 
+pytestmark = pytest.mark.turn(3)
+
 
 def supports(frequencies: list[float], deviation: float) -> Supports:
     itemsets = ((0,), (0, 1), (0, 1, 2), (1,), (1, 2))

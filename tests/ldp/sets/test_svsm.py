@@ -26,6 +26,8 @@ from tests.errors import fails
 from tests.ldp.contract import ERROR, chi_square_p
 from tests.ldp.sets.baskets import most_frequent_itemsets, planted, reference
 
+pytestmark = pytest.mark.turn(3)
+
 ITEMSETS = [((0, 1, 2), 0.3), ((3, 4), 0.3), ((0,), 0.3), ((5,), 0.25)]
 
 

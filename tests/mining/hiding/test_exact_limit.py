@@ -15,6 +15,8 @@ from mining.hiding.exact import Found, searched
 from mining.hiding.sensitive import SensitiveRule, Thresholds
 from tests.errors import fails
 
+pytestmark = pytest.mark.turn(3)
+
 D = Transactions.from_rows(["abc", "abc", "ab", "ac", "bc", "a", "b", "abd", "bd", "cd"])
 AB = SensitiveRule(("a",), ("b",))
 THREE = Thresholds(3, Decimal("0.6"))

@@ -35,6 +35,7 @@ def rows(number: int, items: int, density: float, seed: int = 1) -> Transactions
     return Transactions.from_rows([[f"{i:03}" for i in range(items) if draw.random() < density] for _ in range(number)])
 
 
+@pytest.mark.turn(3)
 @pytest.mark.parametrize(
     ("number", "items", "density", "threshold"),
     [

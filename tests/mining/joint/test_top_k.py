@@ -18,6 +18,8 @@ from tests.coordinator.simulation.whole_job import STRATEGIES, job, run_job
 from tests.examples import examples
 from tests.mining.joint.oracle import Rows, pooled_supports
 
+pytestmark = pytest.mark.turn(3)
+
 rows = st.lists(st.sets(st.sampled_from("abcdef"), max_size=4).map(sorted), max_size=12)
 
 

@@ -25,6 +25,8 @@ from tests.mining.joint.hybrid.test_blended import TASK
 from tests.mining.partitioned.world import PARTITIONS, evenly, partitioned, ragged
 from tests.world import run_parties
 
+pytestmark = pytest.mark.turn(3)
+
 
 @given(st.integers(0, 60), st.integers(1, 8), st.integers(0, 1 << 30), st.data())
 @examples(10, 60)

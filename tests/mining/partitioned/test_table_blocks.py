@@ -23,6 +23,8 @@ from tests.errors import fails
 from tests.mining.partitioned.tables_world import CELL, between, cells, partitioned
 from tests.mining.partitioned.world import PARTITIONS, evenly, ragged
 
+pytestmark = pytest.mark.turn(3)
+
 NAMES = ("id", "a", "b")
 
 

@@ -32,6 +32,8 @@ from crypto.primitives.randomness import Randomness
 from tests.errors import fails
 from tests.paillier_world import full_key, quick_source
 
+pytestmark = pytest.mark.turn(3)
+
 NUMBERS = (
     st.integers(-(2**200), 2**200)
     | st.floats(allow_nan=False, allow_infinity=False, min_value=-1e100, max_value=1e100)

@@ -49,7 +49,7 @@ from tests.faulty_world import Rewrite, run_faulty_parties
 from tests.traffic import assert_planned
 from tests.world import run_parties
 
-pytestmark = pytest.mark.turn(3)
+pytestmark = pytest.mark.turn(5)
 
 LABEL = "cardinality"
 MERGER = NAMES[0]

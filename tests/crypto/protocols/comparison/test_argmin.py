@@ -23,6 +23,8 @@ from tests.crypto.protocols.two_party_world import HOLDERS, A, B, assert_uniform
 from tests.errors import fails
 from tests.examples import examples, slowly
 
+pytestmark = pytest.mark.turn(3)
+
 LABEL = [Declared("positions", frozenset((*HOLDERS, "c")), "positions", 1 << 20, "now")]
 LARGEST = 1 << 40
 

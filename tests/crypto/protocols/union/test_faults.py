@@ -14,6 +14,8 @@ from tests.crypto.protocols.set_union_world import message_of, pseudonyms_of, ru
 from tests.errors import fails
 from tests.examples import crossed, spread
 
+pytestmark = pytest.mark.turn(3)
+
 SETS = pseudonyms_of("abc", "bcd", "cde")
 TWO = pseudonyms_of("abc", "bcd")
 NO_POINT = b"\xff" * 32

@@ -94,6 +94,7 @@ def test_the_node_is_that_of_the_library() -> None:
     assert len(found["south"].rows.cells) == pooled.table.num_rows
 
 
+@pytest.mark.turn(2)
 @pytest.mark.parametrize(
     ("model", "share"),
     [

@@ -51,6 +51,8 @@ from tests.mining.joint.anonymisation.test_anonymisation import (
 )
 from tests.mining.joint.anonymisation.vertical_anonymisation_world import job as vertical_job
 
+pytestmark = pytest.mark.turn(3)
+
 
 @pytest.fixture(autouse=True)
 def _few_cells(monkeypatch: pytest.MonkeyPatch) -> None:

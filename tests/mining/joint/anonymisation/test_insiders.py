@@ -32,6 +32,8 @@ from tests.mining.joint.anonymisation.test_anonymisation import SHARES, Split, c
 from tests.mining.joint.anonymisation.test_mondrian import check
 from tests.mining.joint.anonymisation.vertical_anonymisation_world import job as vertical_job
 
+pytestmark = pytest.mark.turn(3)
+
 
 def coalitions_of(split: Split, insiders: int) -> int:
     """As many insiders as leave somebody else."""

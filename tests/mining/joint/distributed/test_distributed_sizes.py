@@ -19,6 +19,8 @@ from tests.mining.joint.oracle import Rows
 from tests.traffic import assert_planned
 from tests.world import run_parties
 
+pytestmark = pytest.mark.turn(3)
+
 
 def rows(seed: int, number: int, items: int) -> Rows:
     random = np.random.default_rng(seed)

@@ -19,6 +19,8 @@ from protos.v1.link_pb2 import Frame, Opening
 from tests.mining.joint.distributed.distributed_world import run, supports, task_for
 from tests.mining.joint.oracle import Rows
 
+pytestmark = pytest.mark.turn(3)
+
 DATA: dict[str, Rows] = {
     "north": [["a", "b", "c"], ["a", "b"], ["c"], ["d"]] * 150,
     "south": [["a", "b", "c"], ["b", "c"], ["e"]] * 140,

@@ -40,7 +40,7 @@ def came_out(filled: Spool, seed: int = 0) -> list[int]:
     return [int.from_bytes(row.tobytes(), "big") for piece in pieces for row in piece]
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(st.lists(st.tuples(st.integers(0, 2), st.lists(st.integers(0, 60), max_size=25)), max_size=12), st.booleans())
 def test_each_report_comes_out_once_for_the_first_sender_that_sent_it(
     added: list[tuple[int, list[int]]], short: bool
@@ -71,17 +71,17 @@ def test_what_fits_memory_never_touches_the_disk(tmp_path: Path) -> None:
 
 
 def test_orders_of_few_reports_are_uniform() -> None:
-    """All 24 orders of four reports that lie in up to eight buckets, 1,200 draws: χ² with 23 degrees of freedom stays
+    """All 24 orders of four reports that lie in up to eight buckets, 600 draws: χ² with 23 degrees of freedom stays
     below 70 but with a probability of 10⁻⁶."""
     seen = Counter[tuple[int, ...]]()
-    for seed in range(1_200):
+    for seed in range(600):
         filled = spool(SpoolLimits(memory=64), 4, seed)
         filled.add(0, rows([1, 2, 3, 4]))
         filled.kept(1)
         seen[tuple(came_out(filled, seed + 1))] += 1
         filled.close()
     assert set(seen) == set(permutations([1, 2, 3, 4]))
-    assert sum((count - 50) ** 2 / 50 for count in seen.values()) < 70
+    assert sum((count - 25) ** 2 / 25 for count in seen.values()) < 70
 
 
 @pytest.mark.parametrize(("n", "buckets"), [(3, 2), (4, 4), (5, 3)])

@@ -22,6 +22,8 @@ from protos.v1.link_pb2 import Frame
 from tests.mining.joint.vertical.vertical_world import quick_keys
 from tests.world import run_parties
 
+pytestmark = pytest.mark.turn(3)
+
 __all__ = ["quick_keys"]
 
 TASK = VerticalMining(4, ("a", "b"), ("a", "b"), "a")

@@ -35,6 +35,8 @@ from tests.examples import slowly
 from tests.mining.joint.vertical.vertical_world import quick_keys
 from tests.traffic import assert_planned
 
+pytestmark = pytest.mark.turn(3)
+
 __all__ = ["quick_keys"]
 
 
