@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import shutil
 import threading
 from collections.abc import AsyncIterator, Coroutine, Iterator
 from contextlib import asynccontextmanager, contextmanager
@@ -12,9 +11,10 @@ from typing import Any, Final, TypeVar
 from axe_playwright_python.async_playwright import Axe
 from playwright.async_api import Browser, BrowserContext, Page, async_playwright
 
+from tests.browser import CHROMIUM
+
 T = TypeVar("T")
 
-CHROMIUM: Final = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 TELEPHONE: Final = {"width": 390, "height": 844}
 _WAIT_S: Final = 60.0  # generous: machines are shared
 _SERIOUS: Final = ("serious", "critical")

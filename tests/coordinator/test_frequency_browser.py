@@ -11,7 +11,8 @@ from coordinator.frequency.report import report
 from coordinator.frequency.simulation import Request, simulate
 from coordinator.frequency.values import Collection
 from ldp.domain import Domain
-from tests.jobs.report.test_browser import CHROMIUM, seen
+from tests.browser import CHROMIUM
+from tests.jobs.report.test_browser import seen
 
 pytestmark = [
     pytest.mark.slow,

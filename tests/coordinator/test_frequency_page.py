@@ -18,8 +18,9 @@ from ldp.documents import document
 from ldp.domain import Domain
 from ldp.registry import oracle
 from protos.v1.frequency_pb2 import OPEN, Collection, Counters, EstimateHead, EstimatePart, Round
+from tests.browser import CHROMIUM
 from tests.jobs.report.pages import taken_apart
-from tests.jobs.report.test_browser import CHROMIUM, seen
+from tests.jobs.report.test_browser import seen
 
 LABELS = ("home", "search, all", "</script><script>alert(1)</script>", "cart", "help", "about", "blog", "jobs")
 WRITTEN = datetime(2026, 5, 1, tzinfo=UTC)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-import shutil
 import subprocess
 from decimal import Decimal
 from html import unescape
@@ -21,10 +20,10 @@ from jobs.report.page import report
 from jobs.results.result import Result
 from jobs.spec.job import JobSpec
 from mining.data.transactions import Transactions
+from tests.browser import CHROMIUM
 from tests.jobs.results.made import consents, made, plan
 from tests.mining.joint.hybrid.hybrid_world import PARTIES, baskets, job
 
-CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 pytestmark = [
     pytest.mark.slow,
     pytest.mark.turn(3),

@@ -7,7 +7,8 @@ from collections.abc import Iterator
 import pytest
 from playwright.async_api import Browser
 
-from tests.console.chromium import CHROMIUM, Loop, chromium
+from tests.browser import CHROMIUM
+from tests.console.chromium import Loop, chromium
 from tests.console.conftest import cheap_hashes  # noqa: F401 - a fixture of this folder, too
 from tests.party.console.world import World, world
 
