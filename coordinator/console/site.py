@@ -7,14 +7,14 @@ from typing import Final
 
 from console.settings import ConsoleSection
 from console.site import Site
-from coordinator.console import compose, jobs, results
+from coordinator.console import comparison, compose, jobs, results
 from coordinator.console.calls import Calls
 from coordinator.console.desk import Desk
 from coordinator.console.settings import accounts_of
 from link.logs.structured import Log
 
 _TEMPLATES: Final = Path(__file__).parent / "templates"
-_PAGES: Final = (jobs, compose, results)
+_PAGES: Final = (jobs, compose, results, comparison)
 
 
 def site_of(name: str, federation: Path, settings: ConsoleSection, calls: Calls, log: Log) -> Site:

@@ -9,8 +9,8 @@ import pytest
 from playwright.async_api import Browser, Page
 
 from tests.console.chromium import TELEPHONE, answered, log_in, look, texts, visitor
-from tests.coordinator.console.world import PASSWORD, World
-from tests.party.nodes import hold
+from tests.coordinator.console.world import PARTIES, PASSWORD, World
+from tests.party.nodes import hold, weekly
 
 pytestmark = pytest.mark.slow
 
@@ -101,5 +101,42 @@ def test_a_job_that_cannot_go_on_says_why(hub: World, browser: Browser) -> None:
             await stands(page, "cancelled")
             assert await page.locator("#hindrance").inner_text() == "It cannot be resumed: north had not approved it."
             assert await answered(page, f"/jobs/{job}/resume") == 400
+
+    hub.loop.run(test())
+
+
+def test_results_of_runs_are_compared(hub: World, browser: Browser) -> None:
+    few = {"universe": "items", "catalogue": [f"item{i}" for i in range(8)], "max_length": 1}
+    specs = [
+        weekly(parties=list(PARTIES), name=name, deadline="100s", itemsets={**few, "min_support": least})
+        for name, least in (("first", "0.2"), ("second", "0.7"))
+    ]
+
+    async def test() -> None:
+        jobs = [await hub.submit(spec) for spec in specs]
+        async with visitor(browser, refused=(400,), viewport=TELEPHONE, color_scheme="dark") as page:
+            await log_in(page, f"{hub.url}/results", "vera", PASSWORD)
+            for job in jobs:
+                await hub.approve(job)
+                await page.goto(f"{hub.url}/jobs/{job}")
+                await page.locator("#anew, iframe.report").first.wait_for()
+            await page.goto(f"{hub.url}/results")
+            await look(page)
+            for job in jobs:
+                await page.locator(f"input[name='{job}']").focus()
+                await page.keyboard.press("Space")
+            await page.get_by_role("button", name="Compare").focus()
+            await page.keyboard.press("Enter")
+            await page.locator("#runs").wait_for()
+            assert await texts(page, ".asked li") == ["name: first → second", "min_support: 20 % → 70 %"]
+            results = [(await asyncio.to_thread(hub.printed, "job", "result", job))["itemsets"] for job in jobs]
+            first, second = ({tuple(each["itemset"]) for each in result} for result in results)
+            gone = len(first - second)
+            told = f"{len(second)} in both with the same figures; 0 appeared, {gone} vanished, 0 changed."
+            assert await texts(page, ".same") == [told]
+            assert {*await texts(page, "details td:first-child")} == {", ".join(each) for each in first - second}
+            await look(page)
+            await page.goto(f"{hub.url}/results/compare?{jobs[0]}=on")
+            await page.get_by_text("Choose between 2 and 8 results to compare").wait_for()
 
     hub.loop.run(test())
