@@ -136,8 +136,9 @@ def test_the_command_line_understands_what_blocks_of_pages_call(page: Path) -> N
     """No command is gone, and no option, value or argument is missing, unknown or one too many."""
     for call in whole_calls(page.read_text()):
         command, given = called(first_command(call))
-        if given and hasattr(command, "commands"):  # some serve where no command is named
-            _, command, given = command.resolve_command(command.make_context("comine", given), given)
+        if hasattr(command, "commands"):  # some serve where no command is named
+            context = command.make_context("comine", given)
+            _, command, given = command.resolve_command(context, [*context._protected_args, *context.args])
         assert not hasattr(command, "commands"), call
         with command.make_context("comine", given):
             pass
