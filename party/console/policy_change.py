@@ -17,7 +17,7 @@ from pydantic import BaseModel
 from jobs.audit.console_events import PolicyChanged, PolicyPutBack
 from jobs.audit.log import AuditLog
 from jobs.spec.toml import faults_by_key, parse_toml
-from link.errors import ComineError, ConfigurationError, ResourceError, UsageError
+from link.errors import ComineError, ConfigurationError, PeerError, ResourceError, UsageError
 from link.files import locks
 from link.files.private_file import replace_private
 from party.config import PartyConfig
@@ -33,6 +33,10 @@ from party.state.reloads import Answer
 
 _KEY: Final = re.compile(r"\s*([a-z_]+)\s*=|\s*\[+(?:[a-z]+\.)+([a-z_]+)\]+\s*$")
 _LOOSER: Final = ("looser", "may be looser")
+_PEOPLE: Final = frozenset({"approve", "approval", "approvals"})
+_OF_SEVERAL: Final = (
+    "is loosened in the file alone while several people have to approve a job; one person could decide for them here"
+)
 
 
 class Part(NamedTuple):
@@ -78,6 +82,12 @@ class Opened:
     config: PartyConfig
     dataset: str | None
     parts: tuple[Part, ...]
+
+    @property
+    def needs_several(self) -> bool:
+        """Whether some job whose rules these are needs several people."""
+        names = self.config.datasets if self.dataset is None else (self.dataset,)
+        return any(self.config.policy_of(name).approvals > 1 for name in names)
 
     @property
     def digest(self) -> str:
@@ -151,11 +161,11 @@ def opened(path: Path, dataset: str | None) -> Opened:
         ConfigurationError: The file is wrong.
         UsageError: There is no such dataset.
     """
-    config = PartyConfig.load(path)
     try:
         data = path.read_bytes()
     except OSError as error:
         raise ConfigurationError(f"{path} cannot be read ({error.strerror}); check its rights") from None
+    config = PartyConfig.load(path)
     contents = parse_toml(data, str(path))
     if dataset is None:
         parts: tuple[Part, ...] = (Part("policy", "[policy]", ("policy",), PolicySection, contents.get("policy", {})),)
@@ -169,6 +179,7 @@ def opened(path: Path, dataset: str | None) -> Opened:
             Part(name, f"[dataset.{name}]", ("dataset", number, name), model, tables.get(name, {}))
             for name, model in (("policy", Rules), ("privacy", DatasetBudget))
         )
+    check_unchanged(path.read_bytes(), hashlib.sha256(data).hexdigest())
     return Opened(path, data, config, dataset, parts)
 
 
@@ -206,7 +217,11 @@ def edited(file: Opened, form: Mapping[str, str]) -> Edit:
         after = _checked(file.path, data)
     except ComineError as error:
         return Edit({"": error.message})
-    return Edit({}, data, tuple(_changed(file, after, *each) for each in rules))
+    changed = tuple(_changed(file, after, *each) for each in rules)
+    refused = {each.name: _OF_SEVERAL for each in changed if each.key in _PEOPLE and each.is_looser}
+    if refused and file.needs_several:
+        return Edit(refused)
+    return Edit({}, data, changed)
 
 
 def _changed(file: Opened, after: PartyConfig, part: Part, rule: Field, text: str) -> Changed:
@@ -270,7 +285,10 @@ def saved(file: Opened, edit: Edit, by: str) -> Answer | None:
         except ResourceError as error:
             audit.append(PolicyPutBack(by=by, file=_digest(file.data), code=error.code))
             raise
-        answer = reloaded(file.config, file.path)
+        try:
+            answer = reloaded(file.config, file.path)
+        except PeerError as error:
+            raise PeerError(f"{error.message}. The file stays as you have changed it", party=error.party) from None
         if answer is not None and answer.code:
             _put_back(file, edit, audit, by, answer.code)
     return answer

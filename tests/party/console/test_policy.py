@@ -186,6 +186,30 @@ def test_what_the_whole_file_does_not_allow_is_told_above_the_form(north: Path) 
         assert ".new" not in content["fault"]
 
 
+ALONE = [
+    ("baskets", "approvals", ""),
+    ("baskets", "approve", "auto"),
+    ("baskets", "approval", '[[approval]]\ndecide = "auto"'),
+    (None, "approve", "auto"),
+    (None, "approval", '[[approval]]\ndecide = "auto"'),
+]
+
+
+def test_one_person_does_not_decide_for_several(north: Path) -> None:
+    assert Form(north, None).save(policy__approve="manual") is None
+    assert Form(north).save(policy__approvals="2") is None
+    before = north.read_bytes()
+    for dataset, key, text in ALONE:
+        for step in ("/changes", "/save"):
+            form = Form(north, dataset)
+            template, content, _ = form.answer(step, {"digest": form.digest, f"policy.{key}": text})
+            assert template == "policy_form.html.j2"
+            faults = {each["rule"].key: each["fault"] for part in content["parts"] for each in part["fields"]}
+            assert "several people" in faults[key]
+    assert north.read_bytes() == before
+    assert Form(north).save(policy__approvals="3", policy__min_count="2") is None  # all else may be looser
+
+
 def test_nothing_but_rules_can_be_changed(north: Path) -> None:
     keys = {field.key for field in fields_of(PolicySection)}
     assert not keys & {"kinds", "engines"}
