@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import difflib
 import hashlib
-import os
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -14,6 +13,7 @@ from typing import Any, Final, NamedTuple
 
 from pydantic import BaseModel
 
+from crypto.primitives.randomness import Randomness
 from jobs.audit.console_events import PolicyChanged, PolicyPutBack
 from jobs.audit.log import AuditLog
 from jobs.spec.toml import faults_by_key, parse_toml
@@ -242,7 +242,7 @@ def _checked(path: Path, data: bytes) -> PartyConfig:
     Raises:
         ComineError: Something in it is wrong.
     """
-    draft = path.with_name(f".{path.name}.{os.urandom(4).hex()}.new")
+    draft = path.with_name(f".{path.name}.{Randomness.from_os().bytes(4).hex()}.new")
     try:
         replace_private(draft, data)
         return read_settings(draft)[0].config
