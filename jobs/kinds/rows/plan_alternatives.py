@@ -54,16 +54,18 @@ def variants(spec: JobSpec) -> list[Variant]:
         changes.append((f"{'not ' * written.thin}thinned", {"thin": not written.thin}))
     if task.allows(2):
         changes += [(f'strategy = "{name}"', {"strategy": name}) for name in ("level-wise", "one-shot")]
+    found = [_changed(spec, name, change) for name, change in changes]
+    if task.is_shared and len(spec.job.parties) > 2:
+        found.append(_helped(spec))
     free = {"strategy": "auto"} if written.catalogue is not None else {"strategy": "auto", "universe": "auto"}
-    changes.append(("least disclosure", {**free, "thin": False, "prefer": "disclosure", "disclose": "frequent"}))
-    changes.append(("most speed", {**free, "prefer": "speed"}))
-    found: dict[HorizontalMining, Variant] = {}
-    for name, change in changes:
-        variant = _changed(spec, name, change)
+    least = {**free, "thin": False, "prefer": "disclosure", "disclose": "frequent"}
+    found += [_changed(spec, "least disclosure", least), _changed(spec, "most speed", {**free, "prefer": "speed"})]
+    by_task: dict[HorizontalMining, Variant] = {}
+    for variant in found:
         if is_possible(variant.spec):
-            found.setdefault(horizontal_mining(variant.spec), variant)
-    found.pop(task, None)
-    return list(found.values())
+            by_task.setdefault(horizontal_mining(variant.spec), variant)
+    by_task.pop(task, None)
+    return list(by_task.values())
 
 
 def alternatives(spec: JobSpec, written: Figures, answers: Mapping[str, Answer], latency_s: float) -> list[Alternative]:
@@ -87,6 +89,15 @@ def alternatives(spec: JobSpec, written: Figures, answers: Mapping[str, Answer],
         known = figures if figures.found is not None else None
         found.append(alternative(variant.name, variant.change, spec, variant.spec, strategy, known))
     return found
+
+
+def _helped(spec: JobSpec) -> Variant:
+    """The job with a third computing party, or without the one that it has."""
+    helper = "none"
+    if spec.trust.helper == "none":
+        helper = next(party for party in spec.job.parties if party not in spec.compute)
+    trust = spec.trust.model_copy(update={"helper": helper})
+    return Variant(f'helper = "{helper}"', (f'[trust] helper = "{helper}"',), spec.model_copy(update={"trust": trust}))
 
 
 def _changed(spec: JobSpec, name: str, change: Mapping[str, Any]) -> Variant:

@@ -57,8 +57,7 @@ def test_a_variant_is_the_job_with_just_these_settings(job: str) -> None:
                 del contents["rules"]["measures"]
                 continue
             table, setting = line.split(" ", 1)
-            assert table == "[itemsets]"
-            contents["itemsets"].update(tomllib.loads(setting))
+            contents[table.strip("[]")].update(tomllib.loads(setting))
         assert job_of(contents, "the test", Path()) == variant.spec
         assert horizontal_mining(variant.spec) != horizontal_mining(spec)
 
@@ -98,9 +97,25 @@ def test_one_change_at_a_time_and_both_ends() -> None:
         "thinned",
         'strategy = "level-wise"',
         'strategy = "one-shot"',
+        'helper = "east"',
         "least disclosure",
         "most speed",
     ]
+    assert not any("helper" in variant.name for variant in variants(weekly(PARTIES[:2])))
+    helped = next(variant.spec for variant in variants(weekly()) if variant.name == 'helper = "east"')
+    names = [variant.name for variant in variants(helped)]
+    assert 'helper = "none"' in names
+    assert 'disclose = "candidates"' not in names  # nothing would be left to help with
+
+
+def test_a_third_computing_party_saves_bytes_and_the_collusion_is_said() -> None:
+    plan = estimate(weekly(disclose="frequent"), answers(), LATENCY_S)
+    found = named(plan, 'helper = "east"')
+    assert found.bytes_sent is not None
+    assert found.bytes_sent < plan.bytes_sent
+    assert found.seconds is not None
+    assert found.seconds < plan.seconds
+    assert "any two of these three together could learn the third party's count" in found.in_short
     assert {variant.name for variant in variants(weekly(**JOBS["catalogue"]))}.isdisjoint(
         {'universe = "hidden-all"', 'universe = "hidden"', 'universe = "frequent-items"'}
     )
