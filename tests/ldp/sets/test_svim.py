@@ -183,7 +183,7 @@ def test_phases() -> None:
 
 
 def test_planted_items_are_found_with_right_frequencies() -> None:
-    baskets, runs = planted(SINGLES, 200, 60_000, Randomness.from_seed(1)), 20
+    baskets, runs = planted(SINGLES, 200, 60_000, Randomness.from_seed(1)), 10
     true, z = most_frequent_items(baskets, 5), []
     for run in range(runs):
         found = ItemMining(200, 4.0, 5, "raw").find(baskets, Randomness.from_seed(run))
@@ -225,7 +225,7 @@ def test_intervals_cover_whatever_long_sets_hold(population: str, copies: int) -
 
 
 def test_deviations_are_no_smaller_than_errors_where_no_set_is_cut() -> None:
-    users, runs = planted([((0,), 0.6), ((1,), 0.3)], 40, 9_000, Randomness.from_seed(1)), 100
+    users, runs = planted([((0,), 0.6), ((1,), 0.3)], 40, 9_000, Randomness.from_seed(1)), 50
     true, z = most_frequent_items(users, 2), []
     for run in range(runs):
         found = ItemMining(40, 2.0, 2).find(users, Randomness.from_seed(run))

@@ -94,7 +94,7 @@ def run(
 def test_lists_on_the_disk_send_the_messages_of_those_in_memory(parties: tuple[str, ...], tmp_path: Path) -> None:
     frames: list[list[Frame]] = [[], []]
     found = [
-        run(parties, 1500, ScratchLimits(memory, tmp_path), each)
+        run(parties, 1100, ScratchLimits(memory, tmp_path), each)
         for memory, each in zip((1 << 30, 0), frames, strict=True)
     ]
     assert all(np.array_equal(found[0][name], found[1][name]) for name in parties)
@@ -161,7 +161,7 @@ def test_the_common_order_is_that_of_points() -> None:
 
 
 @pytest.mark.usefixtures("short_pieces")
-@pytest.mark.parametrize(("parties", "most"), slowly([(TWO, 6_000), (THREE, 3_600)], now=[0]))
+@pytest.mark.parametrize(("parties", "most"), slowly([(TWO, 3_600), (THREE, 3_600)], now=[0]))
 def test_memory_hardly_grows_with_rows_that_exceed_the_room(
     parties: tuple[str, ...], most: int, tmp_path: Path
 ) -> None:

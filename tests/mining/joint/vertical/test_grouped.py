@@ -225,13 +225,13 @@ def test_another_attempt_goes_on_from_every_level() -> None:
     task = task_of(grid, 6, engine="ot", learners=grid.parties[:2])
     first, kept = attempt(grid.data, task)
     assert len(kept["p00"]) >= 1 + 3
-    for steps in in_turn(range(4), 2):
+    for steps in in_turn(range(4), 4):
         again, _ = attempt(grid.data, task, {party: each[:steps] for party, each in kept.items()}, seed=steps)
         assert {party: found(each) for party, each in again.items()} == {p: found(each) for p, each in first.items()}
 
 
 # -- leakage -----------------------------------------------------------------------------------------------------------
-ROWS = 300
+ROWS = 160
 OF_THIS_RUN = ("size classes", "rows", "frequent", "supports", "repeated")  # masked, or shares
 PREFIXES = ("item_positions/", "item_names/")  # under pseudonyms of this run
 
