@@ -91,6 +91,7 @@ release: docs-tools  ## wheel and sdist in dist, with the documentation site, th
 
 screenshots: setup  ## the pictures of pages in the documentation, anew from a real run (needs Chromium)
 	$(BIN)/python scripts/screenshots.py
+	$(BIN)/python scripts/console_screenshots.py
 
 check: setup  ## format, lint, types, layers
 	$(BIN)/ruff format --check .

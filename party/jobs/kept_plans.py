@@ -32,7 +32,10 @@ class KeptPlans:
         Raises:
             ComineError: As `local_plan`.
         """
-        key, now = spec.digest + hashlib.sha256(config.model_dump_json().encode()).digest(), time.monotonic()
+        key, now = (
+            spec.digest + hashlib.sha256(config.model_dump_json(warnings=False).encode()).digest(),
+            time.monotonic(),
+        )
         with self._busy:
             at, kept = self._plans.get(key, (0.0, None))
             if kept is not None and now - at < KEEP_S:

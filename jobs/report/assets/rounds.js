@@ -59,8 +59,8 @@ function roundsChart() {
     xAxis: {
       ...plainAxis(),
       type: "value",
-      min: -0.5,
-      max: data.rounds.length - 0.5,
+      min: -1,
+      max: data.rounds.length,
       interval: 1,
       splitLine: { show: false },
       axisLabel: { color: colour("soft"), hideOverlap: true, formatter: (place) => data.rounds[place] ?? "" },

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -14,14 +12,13 @@ from playwright.async_api import Browser
 
 from link.files.quantities import size
 from party.desk import at_desk
-from party.policy.inbox import find
 from protos.v1 import control_pb2 as control
 from tests.console.chromium import TELEPHONE, Loop, answered, log_in, look, visitor
-from tests.party.console.world import PARTIES, PASSWORD, World, texts, world
-from tests.party.nodes import audited, hold, weekly
+from tests.party.console.going import begun, held, proposed, started
+from tests.party.console.world import PASSWORD, World, texts, world
+from tests.party.nodes import audited, hold
 
 pytestmark = pytest.mark.slow
-HELD = "held for release by its party"
 
 
 @pytest.fixture(scope="module")
@@ -29,39 +26,6 @@ def north(loop: Loop, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Worl
     folder = tmp_path_factory.mktemp("north")
     with world(loop, folder, policy='approvals = 2\nrelease = "manual"\n') as found:
         yield found
-
-
-async def proposed(north: World, **changes: Any) -> tuple[str, control.SignedApproval]:
-    """A job that both parties are asked for; its id, and the approval of south."""
-    spec = weekly(parties=list(PARTIES), recipients=["all"], **changes)
-    nonce, expiry = os.urandom(16), int(time.time()) + 600
-    decided = [await north.nodes.clients[name].decide(spec, nonce, expiry) for name in PARTIES]
-    assert decided[1][1] is not None
-    return decided[0][0].hex(), decided[1][1]
-
-
-async def begun(north: World, **changes: Any) -> str:
-    """A job that two people of north have approved, and that runs."""
-    job, approval = await proposed(north, **changes)
-    with at_desk(north.file) as desk:
-        for name in ("anna", "adam"):
-            desk.decide(find(desk.store, job), name)
-    await started(north, job, approval)
-    return job
-
-
-async def started(north: World, job: str, approval: control.SignedApproval) -> None:
-    own = (await north.comes(job, control.APPROVED)).approval
-    await north.nodes.all(lambda client: client.start(bytes.fromhex(job), [own, approval]))
-
-
-async def held(north: World, job: str) -> None:
-    """Returns once north holds the result of a job."""
-    watched = north.nodes.clients["north"].stub.Watch(control.WatchRequest(job_id=bytes.fromhex(job)))
-    async for event in watched:
-        assert event.state == control.RUNNING, event
-        if event.step == HELD:
-            return
 
 
 def desk_of(north: World, what: str) -> dict[str, Any]:
