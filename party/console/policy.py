@@ -10,7 +10,7 @@ from urllib.parse import quote
 from console.site import Page, Shown, Visit
 from party.console.policy_change import Edit, Opened, check_unchanged, edited, opened, saved
 from party.console.policy_fields import normal
-from party.policy.in_words import rules
+from party.policy.in_words import written
 
 PATH: Final = "/policy"
 OF_DATASET: Final = "/datasets/{dataset}/policy"
@@ -63,11 +63,7 @@ def _base(file: Opened) -> str:
 
 
 def _shown(file: Opened, visit: Visit, edit: Edit) -> Shown:
-    above = (
-        {rule.key: rule.value for rule in rules(file.config, file.dataset) if rule.table == "[policy]"}
-        if file.dataset
-        else {}
-    )
+    above = {} if file.dataset is None else written(file.config)
     parts = [
         {
             "title": part.title,

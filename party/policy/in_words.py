@@ -40,6 +40,12 @@ def rules(config: PartyConfig, dataset: str) -> list[Rule]:
     return found
 
 
+def written(config: PartyConfig) -> dict[str, str]:
+    """What `[policy]` itself says, by rule."""
+    table = config.policy
+    return {key: _text(getattr(table, key)) for key in PolicySection.model_fields if key in table.model_fields_set}
+
+
 def _of(table: TomlTable, model: type[TomlTable], written: Mapping[str, str]) -> Iterator[Rule]:
     told = meanings(model)
     for key in model.model_fields:

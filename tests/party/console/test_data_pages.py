@@ -208,7 +208,6 @@ def test_an_administrator_changes_a_rule_and_the_node_takes_it_up(north: World, 
         async with reloader, visitor(browser, refused=(403,), **options) as page:
             await log_in(page, f"{north.url}/datasets/baskets", "adam", PASSWORD)
             await page.get_by_role("link", name="Change the rules of baskets").click()
-            await look(page)
             await page.get_by_text("Rules that are not written").first.click()
             await look(page)
             field = page.get_by_label("min_support", exact=True)
