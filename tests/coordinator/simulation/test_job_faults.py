@@ -30,11 +30,12 @@ from tests.mining.joint.oracle import pooled_supports
 from tests.schedules import benign, harmful
 
 PARTIES = tuple(DATA)
+WAYS = STRATEGIES | {"three compute": {"strategy": "level-wise", "helper": "east"}}
 BOTH = ("level-wise", "one-shot")
 EXPECTED = pooled_supports(DATA, Decimal("0.2"))
 N_ROWS = sum(map(len, DATA.values()))
 SEEDED = settings(deadline=None, derandomize=True)
-CROSSED = [("north", "level-wise"), ("south", "one-shot"), ("east", "level-wise")]
+CROSSED = [("north", "level-wise"), ("south", "one-shot"), ("east", "three compute")]
 
 Ends = dict[str, PartyRun | BaseException]
 
@@ -52,7 +53,7 @@ class Loses(Schedule):
 
 @cache
 def spec_of(strategy: str) -> JobSpec:
-    return job(**STRATEGIES[strategy])
+    return job(**WAYS[strategy])
 
 
 def in_memory(strategy: str, schedules: Mapping[str, Schedule], seed: int = 0) -> Ends:
@@ -72,7 +73,7 @@ def over_grpc(
         executor = ThreadExecutor(2)
         try:
             async with asyncio.timeout(90):
-                spec = job(deadline=deadline, **STRATEGIES[strategy])
+                spec = job(deadline=deadline, **WAYS[strategy])
                 return await run_job(spec, DATA, executor, kind="grpc", wrap=wrap, patience_s=patience_s)
         finally:
             executor.close()

@@ -38,8 +38,8 @@ Kept = dict[str, tuple[Step, ...]]
 Made = tuple[JobSpec, Mapping[str, Data]]
 
 
-def _rows(**itemsets: Any) -> Callable[[], Made]:
-    return lambda: (examples.basket_job("itemsets", itemsets=itemsets), examples.baskets())
+def _rows(helper: str = "none", **itemsets: Any) -> Callable[[], Made]:
+    return lambda: (examples.basket_job("itemsets", itemsets=itemsets, trust={"helper": helper}), examples.baskets())
 
 
 def _model(task: models.Task, partition: str) -> Callable[[], Made]:
@@ -62,6 +62,7 @@ def _release(**changes: Any) -> Callable[[], Made]:
 JOBS: Final[Mapping[str, Callable[[], Made]]] = {
     "candidates, thinned": _rows(disclose="candidates", thin=True, strategy="level-wise"),
     "supports, hidden": _rows(disclose="supports", universe="hidden"),
+    "supports, three compute": _rows(helper=PARTIES[2], disclose="supports"),
     "one-shot": _rows(disclose="supports", strategy="one-shot"),
     "tree of rows": _model("decision-tree", "horizontal"),
     "k-means of rows": _model("k-means", "horizontal"),
