@@ -12,7 +12,7 @@ from tests.coordinator.console.world import World, world
 from tests.party.console.conftest import browser, loop  # noqa: F401 - the same
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def hub(loop: Loop, tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:  # noqa: F811
     with world(loop, tmp_path_factory.mktemp("hub")) as found:
         yield found

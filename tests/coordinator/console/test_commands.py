@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import json
-import signal
-import urllib.request
 from pathlib import Path
 
 import pytest
 
 from comine.command import run
+from console.site import Site
 from coordinator.console.settings import ConsoleFile
 from link.pki.authority import write_identity
 from tests.errors import fails
-from tests.integration.processes import Process
-from tests.party.files import COORDINATOR, free_ports, write_federation
+from tests.party.files import COORDINATOR, write_federation
 
 PASSWORD = "correct horse battery"
 
@@ -65,16 +63,16 @@ def test_its_settings_are_those_of_a_nodes_console_in_a_file_of_its_own(tmp_path
         ConsoleFile.load(file)
 
 
-def test_the_console_runs_until_it_is_told_to_stop(federation: Path) -> None:
+def test_the_console_of_a_coordinator_is_served_where_its_settings_say(
+    federation: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    served = list[tuple[Site, str]]()
+    monkeypatch.setattr("console.serving.serve_site", lambda *given: served.append(given))
     settings = federation.with_name("console.toml")
-    settings.write_text(f'[console]\nlisten = "127.0.0.1:{free_ports(1)[0]}"\n')
-    process = Process("console", "--settings", settings, cwd=federation.parent)
-    try:
-        address = process.until("the console of analyst is at ").rpartition(" ")[2]
-        assert "comine console user add" in process.until("nobody can log in yet")
-        with urllib.request.urlopen(address, timeout=60) as answer:
-            assert b"Log in" in answer.read()
-        process.send(signal.SIGTERM)
-        assert process.end().code == 0
-    finally:
-        process.kill()
+    settings.write_text('[console]\nlisten = "127.0.0.1:8471"\n')
+    assert run(["console", "--federation", str(federation), "--settings", str(settings)]) == 0
+    assert run(["console", "serve", "--federation", str(federation)]) == 0
+    (own, add), (plain, _) = served
+    assert (own.name, own.settings.port, plain.settings.listen) == ("analyst", 8471, "127.0.0.1:8470")
+    assert run([*add.split()[1:], "--password-file", str(federation.with_name("password"))]) == 0
+    assert own.lets_anybody_in()
