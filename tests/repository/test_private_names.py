@@ -12,6 +12,7 @@ TESTS = Path(__file__).resolve().parents[1]
 OF_LIBRARIES = {  # where these have no other name
     *("_asdict", "_fields", "_replace"),  # of named tuples
     "_hypothesis_internal_use_settings",
+    "_get_local_constants",  # of hypothesis, which looks through all that is loaded
     "_exit",  # of os
     *("_get_running_loop", "_set_running_loop", "_run", "_context", "_log_destroy_pending"),  # of asyncio, for loops
     "_repr_html_",  # by which notebooks show an object

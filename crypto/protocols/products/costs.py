@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import combinations, product
 from typing import Final
 
@@ -19,7 +20,7 @@ from crypto.protocols.comparison.lifting import blocks
 from crypto.protocols.products.chains import Chain, Itemset, chains
 from crypto.protocols.products.chunk_counts import number_of_chunks
 from crypto.protocols.products.dealer import columns_used
-from crypto.protocols.products.ot_matrix import Arrangement, Pairs
+from crypto.protocols.products.ot_matrix import WORD, Arrangement, Pairs
 from crypto.protocols.products.replicated_counts import STREAMS, Layout
 from crypto.protocols.products.shared_products import products_by_pair, widths_of, word_for
 from crypto.protocols.products.shared_products import row_blocks as blocks_of_rows
@@ -65,8 +66,9 @@ def pair_products_traffic(traffic: Traffic, holders: tuple[str, str], *, rows: i
     """Enters `ot_matrix.pair_products` of columns of so many rows."""
     plan, chain = Arrangement.of(rows, pairs), _Chain(holders)
     sender, receiver = holders if plan.second_chooses else holders[::-1]
-    vectors_traffic(traffic, sender, receiver, VectorSizes.of(plan.work), 1)
-    chain.at[sender], chain.at[receiver] = chain.transfers(sender, receiver, len(plan.work))
+    sizes = _pair_sizes(rows, plan.widths)
+    vectors_traffic(traffic, sender, receiver, sizes, 1)
+    chain.at[sender], chain.at[receiver] = chain.transfers(sender, receiver, sizes.batches)
     _enter_lifting(traffic, chain, holders, len(pairs), number_of_chunks(rows))
     traffic.rounds += chain.longest
 
@@ -86,11 +88,13 @@ class TransferWork:
 
 def pair_products_work(rows: int, pairs: Pairs) -> TransferWork:
     """The work of `ot_matrix.pair_products`."""
-    plan, lifted = Arrangement.of(rows, pairs), len(pairs) * number_of_chunks(rows)
-    return TransferWork(
-        sum(map(transfers_of, plan.work)) + lifted,
-        sum(map(corrections_of, plan.work)) + lifted,
-    )
+    sizes, lifted = _pair_sizes(rows, Arrangement.of(rows, pairs).widths), len(pairs) * number_of_chunks(rows)
+    return TransferWork(sizes.transfers + lifted, sizes.corrections + lifted)
+
+
+@lru_cache(maxsize=64)  # a plan asks for the same few again and again: many pairs of parties hold as many columns
+def _pair_sizes(rows: int, widths: tuple[int, ...]) -> VectorSizes:
+    return VectorSizes.of(batches(rows, widths, WORD))
 
 
 def _enter_lifting(traffic: Traffic, chain: _Chain, holders: tuple[str, str], sums: int, each: int) -> None:

@@ -63,7 +63,7 @@ class Arrangement:
         chosen: The chooser's columns, one for each group of pairs.
         partners: Of each group the other's columns.
         starts: Where each group begins in the order.
-        work: The transfers.
+        rows: Length of the columns.
     """
 
     second_chooses: bool
@@ -71,7 +71,17 @@ class Arrangement:
     chosen: list[int]
     partners: list[NDArray[np.int64]]
     starts: list[int]
-    work: list[Batch]
+    rows: int
+
+    @property
+    def widths(self) -> tuple[int, ...]:
+        """How many pairs each group has."""
+        return tuple(map(len, self.partners))
+
+    @property
+    def work(self) -> list[Batch]:
+        """The transfers."""
+        return batches(self.rows, self.widths, WORD)
 
     @classmethod
     def of(cls, rows: int, pairs: Pairs) -> Arrangement:
@@ -88,9 +98,8 @@ class Arrangement:
                 starts.append(first)
                 stops.append(min(first + MAX_WIDTH, stop))
         groups = [other[start:stop] for start, stop in zip(starts, stops, strict=True)]
-        work = batches(rows, [len(group) for group in groups], WORD)
         chosen = [int(column[start]) for start in starts]
-        return cls(second_chooses, order, chosen, groups, starts, work)
+        return cls(second_chooses, order, chosen, groups, starts, rows)
 
 
 def all_pairs(first: int, second: int) -> Pairs:
@@ -119,19 +128,20 @@ async def pair_products(
     """
     check_columns(columns, rows, pairs[:, 0 if parties.is_first else 1])
     plan = Arrangement.of(rows, pairs)
+    work = plan.work
     counts = ChunkCounts(rows, plan.starts, len(pairs))
     lane = session.lane("transfers")
-    if plan.work and plan.second_chooses == parties.is_first:
+    if work and plan.second_chooses == parties.is_first:
         sender = await parties.sending(lane)
-        await send_vectors(lane, parties.peer, sender, plan.work, WORD, _Correlations(plan, columns), counts.keep)
+        await send_vectors(lane, parties.peer, sender, work, WORD, _Correlations(plan, columns), counts.keep)
         np.negative(counts.words, out=counts.words)
-    elif plan.work:
+    elif work:
         receiver = await parties.receiving(lane)
 
         def choices(segment: Segment) -> Bits:
             return bits_of(columns[plan.chosen[segment.column]], segment.rows)
 
-        await receive_vectors(lane, parties.peer, receiver, plan.work, WORD, choices, counts.keep)
+        await receive_vectors(lane, parties.peer, receiver, work, WORD, choices, counts.keep)
     lifted = await lift_sums(session.lane("lift"), parties, counts.words)
     return lifted[np.argsort(plan.order)]
 

@@ -55,19 +55,21 @@ class VectorSizes(NamedTuple):
 
     Attributes:
         batches: Messages of either party.
+        transfers: Of all batches.
         rows_bytes: Of the receiver's rows.
         corrections: Words that the sender sends.
     """
 
     batches: int
+    transfers: int
     rows_bytes: int
     corrections: int
 
     @classmethod
     def of(cls, work: Sequence[Batch]) -> VectorSizes:
         """Those of all batches."""
-        rows = sum(rows_bytes(transfers_of(batch)) for batch in work)
-        return cls(len(work), rows, sum(map(corrections_of, work)))
+        transfers = [transfers_of(batch) for batch in work]
+        return cls(len(work), sum(transfers), sum(map(rows_bytes, transfers)), sum(map(corrections_of, work)))
 
 
 def vectors_traffic(traffic: Traffic, sender: str, receiver: str, sizes: VectorSizes, word_bytes: int) -> None:

@@ -92,9 +92,10 @@ def prefix_union_traffic(traffic: Traffic, asked: AskedBits) -> None:
     for question in asked.questions:
         parts = -(-question // MOST_BITS)
         taken = batches(question)
+        rows, choices = rows_bytes(question), sum(taken) // 8
         for sender, receiver in combinations(parties, 2):
-            traffic.send(receiver, sender, rows_bytes(question), len(taken))
-            traffic.send(sender, receiver, sum(taken) // 8, parts)
+            traffic.send(receiver, sender, rows, len(taken))
+            traffic.send(sender, receiver, choices, parts)
         for holder in parties:
             traffic.send(holder, parties, -(-question // 8), parts)
         traffic.rounds += parts * (2 if two else len(parties) + 1)
