@@ -65,7 +65,7 @@ function roundsChart() {
       splitLine: { show: false },
       axisLabel: { color: colour("soft"), hideOverlap: true, formatter: (place) => data.rounds[place] ?? "" },
     },
-    yAxis: countsAxis(data.mean ? "mean" : "% of the reports"),
+    yAxis: { ...countsAxis(data.mean ? "mean" : "% of the reports"), axisLine: { onZero: false, lineStyle: { color: colour("line") } } },
     series: data.courses.flatMap(({ estimates, low, high }, value) => {
       const key = COLOURS[value % COLOURS.length];
       const label = labels[value];

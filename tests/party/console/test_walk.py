@@ -68,6 +68,7 @@ def test_releases_are_looked_at_and_rows_before_and_after(north: World, browser:
             await page.locator("#pairs").wait_for()
             assert len(await texts(page, "#pairs tbody")) == 20
             await look(page)
+            await page.frame_locator("iframe.report").get_by_text("not for publication").wait_for()
             assert await page.locator(".wide").first.evaluate("each => each.tabIndex") == 0
 
     for k in (5, 20):
