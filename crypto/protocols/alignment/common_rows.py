@@ -93,28 +93,6 @@ async def receive_size(lane: Session, merger: str, label: str, rows: int) -> int
     return int(size)
 
 
-def find(lane: Session, common: NDArray[Any], hashed: NDArray[Any]) -> Rows:
-    """The rows that have these hashes, in their order.
-
-    Args:
-        lane: The alignment's.
-        common: Shape (m, …).
-        hashed: Of all of this party's rows, shape (n, …).
-
-    Raises:
-        ProtocolViolation: One of them is of no row of this party, or is given twice.
-    """
-    if len(common) > len(hashed):
-        raise no_intersection(lane)
-    known, wanted = strings(hashed), strings(common)
-    order = np.argsort(known)
-    places = np.searchsorted(known, wanted, sorter=order)
-    rows = order[np.minimum(places, len(known) - 1)]
-    if not (known[rows] == wanted).all() or len(np.unique(rows)) != len(rows):
-        raise no_intersection(lane)
-    return rows
-
-
 def strings(hashed: NDArray[Any]) -> NDArray[np.bytes_]:
     """Each of equally long rows as one value that can be compared and sorted; a zero at the end loses nothing.
 

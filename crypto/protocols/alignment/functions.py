@@ -45,19 +45,20 @@ async def own_key(lane: Session, evaluator: str) -> tuple[Session, ReceiverSeeds
     return hop.lane("values"), seeds
 
 
-def both_values(key: PartKey, theirs: Words, points: Points, size: int) -> Packed:
+def both_values(key: PartKey, theirs: Words, points: Points, words: Words, size: int) -> Packed:
     """The sums of the values of two functions of a pair.
 
     Args:
         key: Of one function.
         theirs: The points' rows in the other one, of which the peer has the key.
         points: Shape (n, 2).
+        words: Of the code, for these points, shape (n, 8).
         size: Bytes of a value.
 
     Returns:
         Shape (n, size).
     """
-    return key.values(points, size) ^ row_hashes(theirs, points, size)
+    return key.values(points, size, words) ^ row_hashes(theirs, points, size)
 
 
 async def collect(

@@ -225,17 +225,21 @@ def common_numbers(ours: Buckets, theirs: Buckets, rows: int, length: int) -> tu
 
 
 def in_common(ours: Values, theirs: Values) -> tuple[Flags, Flags]:
-    """Of each value whether the other list has it."""
-    heads = np.concatenate([_heads(ours), _heads(theirs)])
-    order = np.argsort(heads)
-    heads = heads[order]
-    equal = np.flatnonzero(heads[1:] == heads[:-1])
-    pairs = np.sort([order[equal], order[equal + 1]], axis=0)
-    pairs[1] -= len(ours)
-    if (pairs[0] >= len(ours)).any() or (pairs[1] < 0).any() or (np.diff(equal) == 1).any():
-        return _common_strings(ours, theirs)  # heads of one list are equal
-    one, other = pairs[:, (ours[pairs[0]] == theirs[pairs[1]]).all(axis=1)]
-    return _flags(len(ours), one), _flags(len(theirs), other)
+    """Of each value, of up to 16 bytes, whether the other list has it."""
+    number = len(ours)
+    low = np.uint64((number + len(theirs)).bit_length())
+    keys = np.concatenate([_heads(ours), _heads(theirs)])
+    keys >>= low  # what is left of a value's beginning, and below it the value's number: sorted at once
+    keys <<= low
+    keys |= np.arange(len(keys), dtype=np.uint64)
+    keys.sort()
+    equal = np.flatnonzero(keys[1:] >> low == keys[:-1] >> low)
+    numbers = (keys & np.uint64((1 << int(low)) - 1)).astype(np.int64)
+    one, other = numbers[equal], numbers[equal + 1] - number
+    if (one >= number).any() or (other < 0).any() or (np.diff(equal) == 1).any():
+        return _common_strings(ours, theirs)  # values of one list begin alike
+    same = (_heads(ours)[one] == _heads(theirs)[other]) & (_ends(ours)[one] == _ends(theirs)[other])
+    return _flags(number, one[same]), _flags(len(theirs), other[same])
 
 
 def _common_strings(ours: Values, theirs: Values) -> tuple[Flags, Flags]:
@@ -248,6 +252,11 @@ def _heads(values: Values) -> NDArray[np.uint64]:
     heads = np.zeros((len(values), 8), np.uint8)
     heads[:, : values.shape[1]] = values[:, :8]
     return heads.view(np.uint64)[:, 0]
+
+
+def _ends(values: Values) -> NDArray[np.uint64]:
+    """The last eight bytes of each value, and fewer where there are no more."""
+    return _heads(values[:, -8:])
 
 
 def _flags(number: int, places: Rows) -> Flags:

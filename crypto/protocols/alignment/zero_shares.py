@@ -38,8 +38,9 @@ from numpy.typing import NDArray
 
 from crypto.primitives.buckets import Buckets, Room
 from crypto.primitives.groups.point_hash import POINT_BYTES, Points, Words
+from crypto.primitives.linear_code import encoded, encoding
 from crypto.primitives.row_hash import row_hashes
-from crypto.protocols.alignment.common_rows import find, open_size, receive_size, strings
+from crypto.protocols.alignment.common_rows import no_intersection, open_size, receive_size, strings
 from crypto.protocols.alignment.functions import Programmed, both_values, key_holders, mask, own_key, send_stores
 from crypto.protocols.alignment.long_lists import (
     Flags,
@@ -47,6 +48,7 @@ from crypto.protocols.alignment.long_lists import (
     alike,
     ascending,
     by_first_byte,
+    in_common,
 )
 from crypto.protocols.alignment.oprf_intersection import session_key
 from crypto.protocols.transfers.oprf import KeyHolder, PartKey, Parts, part_keys, received_by_part
@@ -154,9 +156,9 @@ async def _shares(lane: Session, peers: Sequence[str], points: PartedPoints, par
             yield found
 
     def summed(number: int, some: Points, keys: Sequence[PartKey], theirs: Sequence[Words]) -> None:
-        total = np.zeros(len(some), np.uint64)
+        total, words = np.zeros(len(some), np.uint64), encoded(some, encoding())
         for key, row in zip(keys, theirs, strict=True):
-            total ^= both_values(key, row, some, WORD_BYTES).view(_WORD)[:, 0]
+            total ^= both_values(key, row, some, words, WORD_BYTES).view(_WORD)[:, 0]
         shares.put(number, total)
 
     shares, done = Buckets(parts.number, _WORD, room), 0
@@ -200,7 +202,11 @@ async def _opened(
         common.add(parts.parts_of(found), strings(found))
 
     def found_in(part: int) -> None:
-        flags[points.rows_of(part)[find(lane, common.read(part), points.points(part))]] = True
+        opened = common.read(part).view(np.uint8).reshape(-1, POINT_BYTES)
+        ours, theirs = in_common(points.points(part).view(np.uint8), opened)
+        if not theirs.all() or ours.sum() != len(opened):
+            raise no_intersection(lane)
+        flags[points.rows_of(part)[ours]] = True
 
     if size:
         async for some in lane.receive_opened_pieces(merger, label, size, POINT_BYTES):  # <- 4

@@ -39,7 +39,7 @@ from numpy.typing import NDArray
 from crypto.primitives.bit_matrix import ROWS, transpose_back, unpack_bits
 from crypto.primitives.groups.point_hash import KEY_BYTES, Points, Words
 from crypto.primitives.keystream import Keystream, next_rows
-from crypto.primitives.linear_code import WORD_BITS, Tables, encoded, encoded_columns, encoding
+from crypto.primitives.linear_code import WORD_BITS, encoded, encoded_columns, encoding
 from crypto.primitives.okvs import MOST_KEYS, Layout, Places, filled, read, read_in_pieces, solved
 from crypto.primitives.polynomial_hash import SEED_BYTES
 from crypto.primitives.row_hash import MOST_BYTES, row_hashes
@@ -317,20 +317,29 @@ class PartKey:
     Attributes:
         layout: Of the part's store.
         seed: Of the store.
-        tables: Of the code under s.
+        secret: s, shape (8,).
         rows: Q, shape (at least layout.rows, 8).
     """
 
     layout: Layout
     seed: bytes
-    tables: Tables
+    secret: Words
     rows: Words
 
-    def values(self, points: Points, size: int) -> Packed:
-        """The function's values, shape (n, size)."""
+    def values(self, points: Points, size: int, words: Words | None = None) -> Packed:
+        """The function's values.
+
+        Args:
+            points: Shape (n, 2).
+            size: Bytes of a value.
+            words: Of the code, for these points, where several functions need them: from `encoded`, shape (n, 8).
+
+        Returns:
+            Shape (n, size).
+        """
         values, places = np.empty((len(points), _checked_size(size)), np.uint8), self.layout.places(points, self.seed)
         for some, rows in read_in_pieces(self.layout, self.rows, places):
-            rows ^= encoded(points[some], self.tables)
+            rows ^= (encoded(points[some], encoding()) if words is None else words[some]) & self.secret
             values[some] = row_hashes(rows, points[some], size)
         return values
 
@@ -352,7 +361,7 @@ async def part_keys(session: Session, peer: str, seeds: ReceiverSeeds, capacity:
     choices = np.frombuffer(session.randomness("secret").bytes(WORD_BITS // 8), np.uint8)
     secret, chosen = choices.view("<u8"), unpack_bits(choices, WORD_BITS).astype(np.bool_)
     streams = _streams(await receive_checked(session.lane("keys"), peer, seeds, choices))  # -> 1 <- 2 -> 3
-    tables, challenges = encoding() & secret, session.randomness("challenges")
+    challenges = session.randomness("challenges")
     shape = (WORD_BITS, rows_of(parts.layout) // 8)
 
     def corrected(columns: Columns) -> Columns:
@@ -366,7 +375,7 @@ async def part_keys(session: Session, peer: str, seeds: ReceiverSeeds, capacity:
         await session.send(peer, ColumnChallenge(seed=challenge))  # -> 5
         columns = await session.compute(corrected, columns)
         await check(session, peer, challenge, secret, columns)  # <- 6
-        yield PartKey(parts.layout, seed, tables, await session.compute(rows_from, columns))
+        yield PartKey(parts.layout, seed, secret, await session.compute(rows_from, columns))
 
 
 async def send_values(

@@ -38,6 +38,7 @@ from protos.v1.oblivious_transfer_pb2 import CheckSeed, CheckSums, ExtensionRows
 EXTRA: Final = ROWS  # transfers that the check uses up: 64 hide the sums, and batches are multiples of 128
 SUMS: Final = 64  # a cheating receiver that guesses nothing is caught with probability 1 − 2⁻⁶⁴
 SEED_BYTES: Final = 32
+_AT_ONCE: Final = 1 << 9  # rows whose sums are taken: all of them stay in the cache
 
 
 async def send_checked(session: Session, peer: str, seeds: SenderSeeds, number: int) -> tuple[Rows128, Rows128]:
@@ -126,13 +127,12 @@ def _sums(seed: bytes, rows: Rows128) -> NDArray[np.uint64]:
     body, tail = rows[:-EXTRA], rows[-EXTRA:]
     sums = tail[:SUMS].copy()
     stream = Keystream.from_secret(seed)
-    step = 1 << 14
-    for start in range(0, len(body), step):
-        part = body[start : start + step]
-        coefficients = stream.words(len(part))  # bit s of word j is R[s, j]
-        for s in range(SUMS):
-            taken = np.negative((coefficients >> np.uint64(s)) & np.uint64(1))  # all ones or zeros
-            sums[s] ^= np.bitwise_xor.reduce(part & taken[:, None], axis=0)
+    bits = np.arange(SUMS, dtype=np.uint64)[:, None]
+    for start in range(0, len(body), _AT_ONCE):
+        part = np.ascontiguousarray(body[start : start + _AT_ONCE].T)
+        coefficients = stream.words(part.shape[1])  # bit s of word j is R[s, j]
+        taken = np.negative((coefficients >> bits) & np.uint64(1))  # all ones or zeros
+        sums ^= np.bitwise_xor.reduce(part & taken[:, None], axis=2)
     return sums
 
 

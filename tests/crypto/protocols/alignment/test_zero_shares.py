@@ -15,6 +15,7 @@ from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
 from crypto.primitives import okvs
+from crypto.primitives.linear_code import encoded, encoding
 from crypto.primitives.row_hash import row_hashes
 from crypto.protocols.alignment import alignment, zero_shares
 from crypto.protocols.alignment.alignment import intersection
@@ -261,7 +262,7 @@ def pad(name: str, peer: str, run: Run, points: Any) -> Any:
     (key,) = (key for path, key in run.keys.items() if f"/{name} for {peer}/" in path)
     ((path, sent),) = ((path, sent) for path, sent in run.sents.items() if f"/{peer} for {name}/" in path)
     evaluated = okvs.read(key.layout, rows_from(sent.streams), key.layout.places(points, run.seeds[path]))
-    return both_values(key, evaluated, points, zero_shares.WORD_BYTES).view("<u8")
+    return both_values(key, evaluated, points, encoded(points, encoding()), zero_shares.WORD_BYTES).view("<u8")
 
 
 @pytest.mark.parametrize("parties", slowly([3, 4], now=[0]))
