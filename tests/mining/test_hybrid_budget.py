@@ -90,6 +90,7 @@ def test_no_phase_spends_more_than_its_plan() -> None:
         TASKS["svim"].plan(2.0, (1.0, 2.5, 1.0))
 
 
+@pytest.mark.slow
 def test_the_page_has_what_reports_may_spend() -> None:
     page = (Path(__file__).parents[2] / "docs/protocols/hybrid.md").read_text("utf-8")
     told = []

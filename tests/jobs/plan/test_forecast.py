@@ -178,7 +178,7 @@ ONE_HIDES = {"level-wise", "hidden", "release", "naive Bayes"}
             name,
             hides,
             marks=[pytest.mark.slow]
-            if hides and (name in COSTLY or (hides != PARTIES and name not in ONE_HIDES))
+            if name == "shuffle" or (hides and (name in COSTLY or (hides != PARTIES and name not in ONE_HIDES)))
             else [],
         )
         for name, hides in product(JOBS, [(), ("east",), PARTIES])

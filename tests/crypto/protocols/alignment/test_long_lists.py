@@ -160,6 +160,7 @@ def test_the_common_order_is_that_of_points() -> None:
     assert found.tolist() == sorted(np.flatnonzero(common).tolist(), key=points.__getitem__)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("short_pieces")
 @pytest.mark.parametrize(("parties", "most"), slowly([(TWO, 3_600), (THREE, 3_600)], now=[0]))
 def test_memory_hardly_grows_with_rows_that_exceed_the_room(

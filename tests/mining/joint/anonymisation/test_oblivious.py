@@ -217,6 +217,7 @@ def test_a_node_that_there_is_not() -> None:
 
 
 # -- jobs -------------------------------------------------------------------------------------------------------------
+@pytest.mark.slow
 def test_the_folder_passes_the_independent_verifier(tmp_path: Path) -> None:
     cells, owners = people(60, 3), np.random.default_rng(1).integers(0, 3, 60)
     data = parted(cells, owners, PARTIES[:3])
