@@ -39,7 +39,7 @@ PROGRAMS: Final = ("comine", "make", "docker", "python", "cd", "id=$(comine", "c
 SHELL: Final = re.compile(r"[$|;&<>]")
 PARTIES: Final = ("north", "south", "east")
 TASKS: Final = '["itemsets", "rules", "align", "decision-tree", "anonymize"]'
-ROWS: Final = 2000
+ROWS: Final = 1000
 FORKED: Final = ROOT / "tests/integration/forked_command.py"
 VARYING: Final = r"…|(?<=valid until )[0-9-]+|[0-9a-f]{12}|\d{4}-\d\d-\d\d[T ][0-9:.]+Z?"
 
@@ -90,6 +90,7 @@ EXCEPTIONS: Final[Mapping[tuple[str, str], str]] = {
     ("docs/systemd.md", "# useradd"): "for root of a machine with systemd",
     ("docs/tasks/across-machines.md", "# python3 -m venv"): "for root of each machine",
     ("docs/tasks/certificates.md", "comine pki install"): "needs a node; tests/party/node/test_reload.py renews",
+    ("docs/tasks/console.md", "comine console user add"): "asks for a password, and serves; tests/coordinator/console",
     ("docs/tasks/frequency-clients.md", "pip install"): "needs a registry of packages",
     ("docs/tasks/frequency-service.md", "$ comine frequency estimate"): "the tutorial has the same command before it",
     ("docs/tasks/frequency-service.md", "$ comine shuffle create"): "tests/party/services/shuffler leads reports there",
