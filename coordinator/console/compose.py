@@ -13,7 +13,6 @@ from coordinator.cli.jobs.plan import costs, in_all, sections
 from coordinator.cli.terminal.duration import duration
 from coordinator.console.desk import Desk
 from coordinator.console.form import fields_of, written
-from coordinator.jobs.background import start_driver
 from coordinator.jobs.descriptions import Asked, ask, misfits
 from coordinator.jobs.planner import plan_job
 from coordinator.jobs.runner import submit_job
@@ -161,7 +160,7 @@ def _submit(desk: Desk, parties: _Parties, visit: Visit) -> Shown | GoOn:
     except ComineError as error:
         return _as_text(parties, text, error.message)
     desk.log.info("job submitted", job=folder.id, person=by)
-    start_driver(folder, desk.federation)
+    desk.drive(folder)
     return GoOn(f"/jobs/{folder.id}")
 
 

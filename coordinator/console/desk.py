@@ -44,4 +44,8 @@ class Desk:
         except BaseException:
             folder.unlock()
             raise
+        self.drive(folder)
+
+    def drive(self, folder: JobFolder) -> None:
+        """Leaves a job that is locked by this process to a driver in the background."""
         start_driver(folder, self.federation)
