@@ -127,6 +127,7 @@ def test_strangers_who_say_nothing_keep_no_member_out(world: Organisations) -> N
         assert asyncio.run(_served(world, 30)) <= 3
 
 
+@pytest.mark.slow
 def test_a_job_goes_on_amid_strangers(world: Organisations) -> None:
     long = "".join(f"item{i}\n" for i in range(3000))
     for name in world.data:
