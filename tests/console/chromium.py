@@ -81,8 +81,11 @@ async def visitor(browser: Browser, *, refused: tuple[int, ...] = (), **options:
 
 
 async def look(page: Page) -> None:
-    """Looks at a page as axe-core does, and at whether it fits into its window."""
-    found = await Axe().run(page)
+    """Looks at a page as axe-core does, and at whether it fits into its window.
+
+    The frame of a report has an origin of its own, so that axe-core cannot talk to it; reports are looked at elsewhere.
+    """
+    found = await Axe().run(page, options={"iframes": False})
     serious = [each for each in found.response["violations"] if each["impact"] in _SERIOUS]
     assert not serious, [(each["id"], [node["html"] for node in each["nodes"]]) for each in serious]
     wide, window = await page.evaluate("[document.documentElement.scrollWidth, window.innerWidth]")
