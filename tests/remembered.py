@@ -12,7 +12,7 @@ import sys
 import threading
 from collections.abc import Callable
 from functools import cache, lru_cache
-from multiprocessing import get_context
+from multiprocessing import get_context, util
 from typing import Any
 
 import numpy as np
@@ -78,6 +78,7 @@ def remember_what_workers_load(patch: pytest.MonkeyPatch) -> None:
     It is spawned, and holds no keys, streams or sockets, so its forks inherit as little as workers that are spawned.
     """
     if sys.platform == "linux":
+        util.get_temp_dir()  # before a test has another one, whose name may be too long for the socket that leads there
         context = get_context("forkserver")
         context.set_forkserver_preload([*LOADED_BY_WORKERS])
         for module in (process_executor, workers):
