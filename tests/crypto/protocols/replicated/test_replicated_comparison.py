@@ -56,7 +56,7 @@ def decided(
     lines = [Declared("bits", frozenset(vectors), "bits", number, "now")]
 
     async def role(session: Session) -> Any:
-        secrets, lane = await agree(session), session.lane("work")
+        secrets, lane = await agree(session), session.lane("sums")
         bits = await sums_at_least(lane.lane("decide"), secrets, vectors[session.me], three, threshold, width)
         return await open_bits(lane, bits, label="bits", holders=three, number=number) if opened else bits
 
@@ -151,7 +151,7 @@ def test_all_pairs_of_short_shares() -> None:
 
     async def role(session: Session) -> XorShare:
         secrets = await agree(session)
-        return await at_least(session.lane("work"), secrets, held[session.me], THREE, 0, 8)
+        return await at_least(session.lane("sums"), secrets, held[session.me], THREE, 0, 8)
 
     out = run_parties(THREE, role)
     assert (reconstruct_bits([out[name] for name in THREE]) == ((one + other).astype(np.int8) >= 0)).all()
@@ -200,7 +200,7 @@ def test_blocks_cover_all_and_are_as_many_for_each(number: int) -> None:
 
 def test_nothing_is_decided_without_an_and() -> None:
     frames: list[Frame] = []
-    out = decided(drawn(3, 0, 1, np.uint8), 3, 8, observe=below("/work", frames))
+    out = decided(drawn(3, 0, 1, np.uint8), 3, 8, observe=below("/sums", frames))
     assert {out[name].number for name in THREE} == {0}
 
 
@@ -238,7 +238,7 @@ def test_bits_sent_are_counted_exactly() -> None:
     for width, bits in known.items():
         frames: list[Frame] = []
         values = {name: np.zeros(1024, np.uint64) for name in THREE}
-        decided(values, 3, width, observe=below("/work", frames))
+        decided(values, 3, width, observe=below("/sums", frames))
         sizes: dict[str, int] = defaultdict(int)
         for frame in frames:
             sizes[frame.type] += len(MaskedPart.FromString(frame.body).data)
@@ -275,7 +275,7 @@ def test_every_view_is_uniform_and_alike_whatever_the_others_hold(width: int) ->
         vectors["a"], vectors["e"] = np.zeros(NUMBER, np.uint32), np.zeros(NUMBER, np.uint32)
         vectors["c"] = np.full(NUMBER, of_c, np.uint32)
         frames: list[Frame] = []
-        assert not decided(vectors, most, width, opened=True, seed=seed, observe=below("/work/decide", frames))[
+        assert not decided(vectors, most, width, opened=True, seed=seed, observe=below("/sums/decide", frames))[
             "d"
         ].any()
         runs.append(seen(frames))
@@ -294,7 +294,7 @@ def test_what_a_computing_party_and_others_see_together_is_independent(width: in
     most = 2 ** (width - 1) - 1
     vectors = {name: np.full(NUMBER, most // 4, np.uint32) for name in PARTIES[:4]}
     frames: list[Frame] = []
-    decided(vectors, most, width, opened=True, observe=below("/work", frames))
+    decided(vectors, most, width, opened=True, observe=below("/sums", frames))
     got = [octets[: NUMBER // 8] for (receiver, _, _), octets in seen(frames).items() if receiver in ("a", "d")]
     assert len(got) >= 3
     together = np.concatenate(got)
@@ -303,7 +303,7 @@ def test_what_a_computing_party_and_others_see_together_is_independent(width: in
     for one in range(len(of_first)):
         for other in range(one):
             assert_uniform(of_first[one] ^ of_first[other])
-    opened = {f.sender: f.body[-(NUMBER // 8) :] for f in frames if f.lane == "/work" and f.receiver == "d"}
+    opened = {f.sender: f.body[-(NUMBER // 8) :] for f in frames if f.lane == "/sums" and f.receiver == "d"}
     parts = [np.frombuffer(opened[name], np.uint8) for name in THREE]
     assert not np.bitwise_xor.reduce(parts).any()
     for part in parts:
@@ -314,7 +314,7 @@ def test_frames_are_the_same_whatever_the_outcome() -> None:
     shapes = []
     for value in (0, 90):
         frames: list[Frame] = []
-        out = decided({n: np.full(100, value, np.uint16) for n in THREE}, 89, 9, observe=below("/work", frames))
+        out = decided({n: np.full(100, value, np.uint16) for n in THREE}, 89, 9, observe=below("/sums", frames))
         assert (reconstruct_bits(list(out.values())) == (value > 0)).all()
         shapes.append(sorted((f.sender, f.receiver, f.lane, f.type, len(f.body)) for f in frames))
     assert shapes[0] == shapes[1]
