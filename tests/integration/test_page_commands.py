@@ -188,9 +188,9 @@ class Office:
         for word in words:
             if word.endswith((".csr", ".crt")) and (self.folder / "pki" / word).exists():  # which somebody brings there
                 shutil.copy(self.folder / "pki" / word, self.folder)
-        if words[2:3] == ["serve"]:
-            self.nodes["served"] = Process(*words[1:], cwd=self.folder)
-            return self.nodes["served"].until(" is ready at ")
+        if words[2:3] in (["serve"], ["console"]):
+            self.nodes[words[2]] = Process(*words[1:], cwd=self.folder)
+            return self.nodes[words[2]].until(" is ready at " if words[2] == "serve" else "the console of ")
         if line.startswith("id=$("):
             line = line.removeprefix("id=$(").removesuffix(")")
             self.words["$id"] = self.run(line)[:12]
@@ -245,6 +245,8 @@ def shops(office: Office) -> None:
 
 def readme(office: Office) -> None:
     inbox("3f2a")(office)
+    with (office.folder / "party.toml").open("a") as file:
+        file.write(f'[console]\nlisten = "127.0.0.1:{free_ports(1)[0]}"\n')
     for end in ("", ".head"):
         (office.folder / f"other-log.jsonl{end}").symlink_to(f"state/south/audit.log{end}")
 

@@ -65,17 +65,20 @@ class Failed:
 
 async def speak(identity, address, envelopes, server_name="b"):
     """Dials b and says `envelopes`; returns the status that b answers with, and what it said before."""
-    heard = []
-    async with dial(identity, server_name, address) as channel:
-        call = channel.stream_stream(EXCHANGE)()
-        try:
-            for envelope in envelopes:
-                await call.write(envelope if isinstance(envelope, bytes) else envelope.SerializeToString())
-            while (answer := await call.read()) is not grpc.aio.EOF:
-                heard.append(Envelope.FromString(answer))
-        except (grpc.aio.AioRpcError, asyncio.InvalidStateError):
-            pass
-        return await call.code(), heard
+    while True:
+        heard = []
+        async with dial(identity, server_name, address) as channel:
+            call = channel.stream_stream(EXCHANGE)()
+            try:
+                for envelope in envelopes:
+                    await call.write(envelope if isinstance(envelope, bytes) else envelope.SerializeToString())
+                while (answer := await call.read()) is not grpc.aio.EOF:
+                    heard.append(Envelope.FromString(answer))
+            except (grpc.aio.AioRpcError, asyncio.InvalidStateError):
+                pass
+            # A write that fails because the stream has ended takes the place of the status by which it ended.
+            if (status := await call.code()) is not grpc.StatusCode.INTERNAL:
+                return status, heard
 
 
 HELLO = Envelope(resume=Resume(job_id=TERMS.job_id, received=0))
