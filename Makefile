@@ -33,7 +33,7 @@ TESTS = not slow
 # What is installed apart is installed beside the rest: pip keeps one processor busy, and the checks another.
 test:  ## all checks, and all tests but those marked slow
 	$(MAKE) --no-print-directory --jobs=3 --output-sync check collected $(MORE)
-	$(PYTEST) -m "$(TESTS)"
+	$(PYTEST) -m "$(TESTS)" $(ARGS)
 
 # At first pytest compiles all tests: here once, beside the checks, and not at each worker.
 collected: setup
