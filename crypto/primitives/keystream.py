@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import Final, Never
 
 import numpy as np
-from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
+from cryptography.hazmat.primitives.ciphers import Cipher, CipherContext, algorithms, modes
 from numpy.typing import NDArray
 
 _BLOCK: Final = 16
@@ -105,6 +105,45 @@ class Keystream:
 
     def __repr__(self) -> str:
         return "<Keystream>"
+
+
+class CounterBlocks:
+    """The keystreams of several keys wherever they are asked for, at the same counter blocks: AES-128 of these.
+
+    Where little is taken of each of many streams, most of the time of a `Keystream` goes into setting where it is. As
+    there, two threads may not use one object at once.
+
+    Args:
+        keys: n of 16 bytes each; None where a key is not known.
+    """
+
+    __slots__ = ("_ciphers",)
+
+    def __init__(self, keys: Iterable[bytes | None]) -> None:
+        cipher = Cipher(algorithms.AES128(bytes(_BLOCK)), modes.ECB())  # noqa: S305 - counter mode is made of it
+        self._ciphers: list[CipherContext | None] = []
+        for key in keys:
+            if key is not None:
+                cipher.algorithm = algorithms.AES128(key)
+            self._ciphers.append(None if key is None else cipher.encryptor())
+
+    def write(self, counters: bytes, target: memoryview) -> None:
+        """Overwrite the first n · size bytes of `target` with each key's keystream, one after the other.
+
+        Args:
+            counters: Counter blocks, `size` bytes together.
+            target: n · size bytes and 16 more, which may change; what belongs to an unknown key means nothing.
+        """
+        size = len(counters)
+        for place, cipher in enumerate(self._ciphers):
+            if cipher is not None:
+                cipher.update_into(counters, target[place * size :])
+
+    def __reduce_ex__(self, protocol: object) -> Never:
+        raise TypeError("a keystream is never copied or pickled: two copies would yield the same bytes")
+
+    def __repr__(self) -> str:
+        return f"<CounterBlocks of {len(self._ciphers)} keys>"
 
 
 def next_rows(streams: Sequence[Keystream], size: int, onto: NDArray[np.uint8] | None = None) -> NDArray[np.uint8]:

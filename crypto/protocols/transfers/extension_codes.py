@@ -85,6 +85,18 @@ class Code:
             elif block in fold:
                 target ^= values
 
+    def folded(self, values: Bits) -> Bits:
+        """The sums of all groups at once.
+
+        Args:
+            values: By group and block, shape (groups, blocks of a group, …).
+
+        Returns:
+            Shape (groups, sums, …).
+        """
+        sums = [np.bitwise_xor.reduce(values[:, list(fold)], axis=1) for fold in self.folds]
+        return np.stack(sums, axis=1)  # type: ignore[return-value]
+
 
 BITS: Final = Code(1, (1,), ((0,),))
 SYMBOLS: Final = Code(3, (1, 2, 3, 4, 5, 6, 7), ((0, 1, 3), (1, 2, 4), (2, 3, 5), (0, 2, 6)))
@@ -109,8 +121,6 @@ def multiples(secret: NDArray[np.uint8], symbol_bits: int) -> NDArray[np.uint8]:
     """
     code, field_bits = CODES[symbol_bits], secret.shape[1]
     groups = secret[: code.blocks(field_bits)].reshape(-1, len(code.masks), field_bits)
-    products = np.zeros((1 << symbol_bits, len(groups), len(code.folds), field_bits), np.uint8)
-    for choice, product in enumerate(products):
-        for block, bit in enumerate(code.word(choice)):
-            code.fold(block, groups[:, block] * np.uint8(bit), product.transpose(1, 0, 2))
-    return products.reshape(1 << symbol_bits, -1)[:, :ROWS]
+    words = np.array([code.word(choice) for choice in range(1 << symbol_bits)], np.uint8)
+    chosen = groups * words[:, None, :, None]
+    return code.folded(chosen.reshape(-1, *groups.shape[1:])).reshape(1 << symbol_bits, -1)[:, :ROWS]

@@ -37,15 +37,16 @@ from numpy.typing import NDArray
 from crypto.primitives.bit_matrix import ROWS, Rows128, pack_bits, transpose, unpack_bits
 from crypto.primitives.keystream import Keystream
 from crypto.protocols.transfers.base_ot import KEY_BYTES, Keys, receive_keys, send_keys
-from crypto.protocols.transfers.extension_codes import CODES, SYMBOL_BITS, block_count, multiples
-from crypto.protocols.transfers.extension_streams import BLOCK_BYTES, Block, Ciphers, Streams
-from crypto.protocols.transfers.extension_sums import WeightedSums
+from crypto.protocols.transfers.extension_codes import CODES, SYMBOL_BITS, Code, block_count, multiples
+from crypto.protocols.transfers.extension_streams import BLOCK_BYTES, Ciphers, Streams
+from crypto.protocols.transfers.extension_sums import WeightedSums, Words, sums_of_rows
 from link.errors import InternalError
 from link.session import Session
 from protos.v1.oblivious_transfer_pb2 import TreeSums
 
 FIELD_BITS: Final = (1, 2, 3, 4, 8)  # values of k; larger ones would take too much keystream
 DEFAULT_FIELD_BITS: Final = 3
+SHORT_BYTES: Final = 1 << 11  # of a stream: all streams' parts stay in the second-level cache together
 _LABEL_BITS: Final = 48
 _START_BYTES: Final = (128 + _LABEL_BITS) // 8  # a counter block and a label's part of the domain
 
@@ -72,7 +73,7 @@ class ReceiverSeeds:
     def __init__(self, seeds: Seeds, start: bytes = bytes(_START_BYTES), streams: Streams | None = None) -> None:
         """`start` fixes where in the seeds' keystreams these streams begin, and their domain."""
         self._seeds = seeds
-        self._streams = streams or Streams(Ciphers(lambda block: [*_begun(seeds[block])]), start[:BLOCK_BYTES])
+        self._streams = streams or Streams(Ciphers(lambda block: _keys(seeds[block])), start[:BLOCK_BYTES])
         self.domain = _domain(start)
         self._domains = {self.domain}
         self.field_bits = _field_bits(seeds)
@@ -104,8 +105,19 @@ class ReceiverSeeds:
         """
         planes = np.ascontiguousarray(np.atleast_2d(choices)).view(np.uint64)
         code, words = CODES[len(planes)], planes.shape[1]
-        encoded, adder = code.encode(planes), WeightedSums(self.field_bits, words)
-        sums = np.empty((code.groups(self.field_bits), len(encoded), words), np.uint64)
+        sums, rows = (self._short if 8 * words <= SHORT_BYTES else self._long)(code, code.encode(planes))
+        self.used += words * 64
+        return sums.reshape(-1, words).view(np.uint8), _transposed(rows)
+
+    def _short(self, code: Code, encoded: Words) -> tuple[Words, Words]:
+        parts, totals = _short_sums(self._streams, code, self.field_bits, encoded.shape[1])
+        totals ^= encoded
+        return totals, code.folded(parts)
+
+    def _long(self, code: Code, encoded: Words) -> tuple[Words, Words]:
+        words = encoded.shape[1]
+        adder = WeightedSums(self.field_bits, words)
+        sums = np.empty((code.groups(self.field_bits), *encoded.shape), np.uint64)
         rows = np.empty((len(sums), len(code.folds), self.field_bits, words), np.uint64)
         with self._streams.going_on(code.blocks(self.field_bits), 8 * words) as blocks:
             streams = iter(blocks)
@@ -114,8 +126,7 @@ class ReceiverSeeds:
                     parts, total = adder.add_up(next(streams))
                     np.bitwise_xor(total, plane, out=corrected)
                     code.fold(block, parts, group_rows)
-        self.used += words * 64
-        return sums.reshape(-1, words).view(np.uint8), _transposed(rows)
+        return sums, rows
 
     def __reduce_ex__(self, protocol: object) -> Never:
         raise TypeError("seeds of an extension are never copied or pickled: a copy would repeat their streams")
@@ -182,19 +193,30 @@ class SenderSeeds:
         Returns:
             The sender's rows q, shape (n, 2).
         """
-        code, words = CODES[symbol_bits], corrections.shape[1] // 8
+        code, corrected = CODES[symbol_bits], corrections.view(np.uint64)
+        rows = (self._short if corrections.shape[1] <= SHORT_BYTES else self._long)(code, corrected)
+        self.used += corrected.shape[1] * 64
+        return _transposed(rows)
+
+    def _short(self, code: Code, corrections: Words) -> Words:
+        parts, _ = _short_sums(self._streams, code, self.field_bits, corrections.shape[1])
+        blocks = parts.reshape(-1, *parts.shape[2:])
+        blocks ^= corrections[:, None] & self._masks[: len(blocks), :, None]  # no branch on Δ
+        return code.folded(parts)
+
+    def _long(self, code: Code, corrections: Words) -> Words:
+        words = corrections.shape[1]
         adder = WeightedSums(self.field_bits, words)
         rows = np.empty((code.groups(self.field_bits), len(code.folds), self.field_bits, words), np.uint64)
         masked = np.empty((self.field_bits, words), np.uint64)
         with self._streams.going_on(len(corrections), 8 * words) as blocks:
-            by_block = zip(blocks, corrections.view(np.uint64), self._masks, strict=False)
+            by_block = zip(blocks, corrections, self._masks, strict=False)
             for group_rows in rows:
                 for block, (streams, correction, masks) in enumerate(itertools.islice(by_block, len(code.masks))):
                     parts, _ = adder.add_up(streams)
                     parts ^= np.bitwise_and(correction, masks[:, None], out=masked)  # no branch on Δ
                     code.fold(block, parts, group_rows)
-        self.used += words * 64
-        return _transposed(rows)
+        return rows
 
     def __reduce_ex__(self, protocol: object) -> Never:
         raise TypeError("seeds of an extension are never copied or pickled: a copy would repeat their streams")
@@ -278,7 +300,8 @@ def _punctured(keys: Keys, path: NDArray[np.uint8], sums: NDArray[np.uint8] | No
 def children(level: Seeds) -> Seeds:
     """Two seeds out of each, in order."""
     blocks, nodes, size = level.shape
-    joined = b"".join(stream.take(2 * size) for stream in _begun(level.reshape(-1, size)))
+    streams = Keystream.of_keys(_keys(level.reshape(-1, size)), bytes(BLOCK_BYTES))
+    joined = b"".join(stream.take(2 * size) for stream in streams)
     return np.frombuffer(joined, np.uint8).reshape(blocks, 2 * nodes, size).copy()
 
 
@@ -304,14 +327,26 @@ def _values(bits: NDArray[np.uint8]) -> list[int]:
     return values
 
 
-def _known(seeds: Seeds, secret: NDArray[np.uint8], number: int) -> Block:
-    """The sender's streams of a block by weight, all but the one that is not known."""
+def _known(seeds: Seeds, secret: NDArray[np.uint8], number: int) -> list[bytes | None]:
+    """The sender's keys of a block by weight, all but the one that is not known."""
     block, hole = seeds[number], _values(secret[number : number + 1])[0]
-    return [None, *_begun(block[weight ^ hole] for weight in range(1, len(block)))]
+    return [None, *_keys(block[weight ^ hole] for weight in range(1, len(block)))]
 
 
-def _begun(seeds: Iterable[NDArray[np.uint8]]) -> list[Keystream]:
-    return Keystream.of_keys((seed.tobytes() for seed in seeds), bytes(BLOCK_BYTES))
+def _keys(seeds: Iterable[NDArray[np.uint8]]) -> list[bytes]:
+    return [seed.tobytes() for seed in seeds]
+
+
+def _short_sums(streams: Streams, code: Code, field_bits: int, words: int) -> tuple[Words, Words]:
+    """The sums of the next words of all blocks' streams.
+
+    Returns:
+        Weighted, shape (groups, blocks of a group, k, words); and plain, (groups, blocks of a group, words).
+    """
+    rows = streams.next_rows(code.blocks(field_bits), 1 << field_bits, 8 * words)
+    parts, totals = sums_of_rows(rows.view(np.uint64))
+    by_group = code.groups(field_bits), len(code.masks)
+    return parts.reshape(*by_group, field_bits, words), totals.reshape(*by_group, words)
 
 
 def _start(label: bytes) -> bytes:

@@ -87,6 +87,23 @@ class WeightedSums:
         return self._rows[:3], seven
 
 
+def sums_of_rows(rows: Words) -> tuple[Words, Words]:
+    """The same of many blocks at once, all of whose streams lie in memory: for short parts.
+
+    Args:
+        rows: By block and weight, shape (blocks, 2^k, words).
+
+    Returns:
+        Shapes (blocks, k, words) and (blocks, words), as of `WeightedSums.add_up`.
+    """
+    parts = np.empty((len(rows), rows.shape[1].bit_length() - 1, rows.shape[2]), np.uint64)
+    for bit in range(parts.shape[1]):
+        odd = rows[:, 1::2]
+        np.bitwise_xor.reduce(odd, axis=1, out=parts[:, bit])
+        rows = rows[:, 0::2] ^ odd
+    return parts, rows[:, 0]
+
+
 def _add(stream: Keystream | None, source: memoryview, target: memoryview) -> None:
     if stream is not None:
         stream.add_to(source, target)

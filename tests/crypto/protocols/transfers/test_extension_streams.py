@@ -8,17 +8,22 @@ import numpy as np
 import pytest
 
 from crypto.primitives.keystream import Keystream
+from crypto.protocols.transfers import extension_seeds
+from crypto.protocols.transfers.extension_codes import SYMBOL_BITS, block_count
 from crypto.protocols.transfers.extension_seeds import ReceiverSeeds, SenderSeeds
 from crypto.protocols.transfers.extension_streams import Block, Ciphers, Streams
 
 KEYS = [[bytes([16 * block + weight]) * 16 for weight in range(4)] for block in range(3)]
 
 
-def begin(block: int) -> Block:
-    return [None, *Keystream.of_keys(KEYS[block][1:], bytes(16))]
+def keys(block: int) -> list[bytes | None]:
+    return [None, *KEYS[block][1:]]
 
 
 def taken(streams: Streams, number: int, size: int) -> list[list[bytes]]:
+    """Short parts all at once, long ones stream by stream."""
+    if size < 48:
+        return [[each.tobytes() for each in block[1:]] for block in streams.next_rows(number, 4, size)]
     with streams.going_on(number, size) as blocks:
         return [[stream.take(size) for stream in block if stream is not None] for block in blocks]
 
@@ -29,7 +34,7 @@ def whole(block: int, start: bytes, size: int) -> list[bytes]:
 
 @pytest.mark.parametrize("start", [bytes(16), b"\xff" * 16])  # the counter goes on from 0 after the highest
 def test_a_task_goes_on_where_it_was_whoever_else_used_the_ciphers(start: bytes) -> None:
-    one = Streams(Ciphers(begin), start)
+    one = Streams(Ciphers(keys), start)
     other = one.fork(bytes(range(16)))
     parts = [taken(one, 1, 32), taken(one, 3, 16)]
     assert taken(other, 2, 48) == [whole(block, bytes(range(16)), 48) for block in range(2)]
@@ -43,9 +48,9 @@ def test_a_task_goes_on_where_it_was_whoever_else_used_the_ciphers(start: bytes)
 def test_tasks_at_once_have_ciphers_of_their_own() -> None:
     begun = list[int]()
 
-    def counted(block: int) -> Block:
+    def counted(block: int) -> list[bytes | None]:
         begun.append(block)
-        return begin(block)
+        return keys(block)
 
     one = Streams(Ciphers(counted), bytes(16))
     other = one.fork(b"\1" * 16)
@@ -58,7 +63,7 @@ def test_tasks_at_once_have_ciphers_of_their_own() -> None:
 
 
 def test_ciphers_of_a_task_that_failed_serve_no_other() -> None:
-    streams, seen = Streams(Ciphers(begin), bytes(16)), list[Block]()
+    streams, seen = Streams(Ciphers(keys), bytes(16)), list[Block]()
 
     def failing() -> None:
         with streams.going_on(1, 16) as blocks:
@@ -88,3 +93,23 @@ def test_forks_meet_whatever_order_they_go_on_in() -> None:
             chosen = np.unpackbits(choices[task, turn], bitorder="little").astype(bool)
             found[chosen] ^= sender.delta
             assert np.array_equal(found, rows)
+
+
+@pytest.mark.parametrize("field_bits", [1, 2, 3, 4])
+@pytest.mark.parametrize("symbol_bits", [1, SYMBOL_BITS])
+def test_short_parts_are_those_that_long_ones_begin_with(
+    field_bits: int, symbol_bits: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    generator, blocks = np.random.default_rng(6), block_count(field_bits, SYMBOL_BITS)
+    seeds = generator.integers(0, 256, (blocks, 1 << field_bits, 16), np.uint8)
+    delta = generator.bytes(-(-blocks * field_bits // 8))
+    choices = generator.integers(0, 256, (2, symbol_bits, 48), np.uint8)
+    found = []
+    for longest in (0, 48):
+        monkeypatch.setattr(extension_seeds, "SHORT_BYTES", longest)
+        receiver, sender = ReceiverSeeds(seeds).fork(b"a"), SenderSeeds(seeds, delta).fork(b"a")
+        for part in choices:
+            corrections, rows = receiver.expand(part)
+            found.append((corrections, rows, sender.expand(corrections, symbol_bits)))
+    for one, other in zip(found[:2], found[2:], strict=True):
+        assert all(np.array_equal(*pair) for pair in zip(one, other, strict=True))
