@@ -1,14 +1,17 @@
 """Intersection of two parties' identifiers beside OpenMined PSI and SPU, of more parties', and the other alignments.
 
-As a module it is one run of ours, all parties in one process: `python -m benchmarks.crypto.psi ROWS PROTOCOL PARTIES`.
+As a module it is one run of ours, all parties in one process, which talk over TLS:
+`python -m benchmarks.crypto.psi ROWS PROTOCOL PARTIES`.
 """
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import resource
 import sys
+import tempfile
 import time
 from dataclasses import asdict, dataclass
 from itertools import product
@@ -17,9 +20,11 @@ from typing import Final, TypedDict
 
 import numpy as np
 
+from benchmarks.crypto.protocols import node
 from benchmarks.measure import cores, run_process
 from benchmarks.settings import PARTIES, ROOT, Settings
 from benchmarks.table import Table
+from coordinator.demo.loopback import LoopbackFederation
 from crypto.params import STANDARD_128
 from crypto.primitives.randomness import Randomness
 from crypto.protocols.alignment import alignment
@@ -30,7 +35,6 @@ from crypto.protocols.sums.pairwise import agree
 from link.core import Terms
 from link.executor import ThreadExecutor
 from link.session import Session
-from link.transports.memory import Hub
 
 PEERS: Final = {  # by name what it is in Python, and the script that runs it
     "OpenMined PSI": ("private_set_intersection.python", "openmined_intersection.py"),
@@ -78,7 +82,7 @@ def run(settings: Settings) -> list[Table]:
         f"Intersection of two parties' identifiers, half of them common, {cores()} cores",
         ("what", "rows each", "seconds", "× peer", "target ×", "CPU s, both", "bytes an identifier", "peak MB"),
         notes=[
-            "both parties are in one process and hand over messages; × peer: OpenMined PSI's seconds beside ours",
+            "both parties are in one process and talk over loopback TLS; × peer: OpenMined PSI's seconds beside ours",
             "OpenMined PSI tells one party what is common and works on one core; SPU and ours tell both",
             "SPU reads and writes files, and does not say how much it sends",
         ],
@@ -110,7 +114,7 @@ def _of_more(settings: Settings, rows: int) -> Table:
     table = Table(
         f"Intersection of several parties' identifiers, {rows} each, half of them common, {cores()} cores",
         ("what", "parties", "seconds", "CPU s, all", "MB sent, all", "peak MB"),
-        notes=["all parties are in one process and hand over messages"],
+        notes=["all parties are in one process and talk over loopback TLS"],
     )
     name = PROTOCOLS[0]
     for parties in MORE:
@@ -125,7 +129,7 @@ def _on_shares(settings: Settings, few: int, rows: int) -> Table:
     table = Table(
         f"Cardinality and union of several parties' identifiers, half of them common, {cores()} cores",
         ("what", "parties", "rows each", "seconds", "CPU s, all", "MB sent, all", "peak MB"),
-        notes=["all parties are in one process and hand over messages"],
+        notes=["all parties are in one process and talk over loopback TLS"],
     )
     for name, parties, size in product(ON_SHARES, (2, MORE[0]), (few, rows)):
         settings.tell(f"{name}, {parties} parties, {size}")
@@ -162,7 +166,7 @@ async def _align(rows: int, protocol: str, number: int) -> Cost:
     starts = {name: rows // 2 * place // (number - 1) for place, name in enumerate(holders)}
     if protocol == OVER_THE_GROUP:
         alignment.LONG_LISTS = sys.maxsize  # type: ignore[misc]
-    executor, hub = ThreadExecutor(), Hub()
+    executor = ThreadExecutor()
     terms = Terms(bytes(32), 1, bytes(32), holders, STANDARD_128.suite)
 
     async def part(party: str) -> tuple[Rows | int, int]:
@@ -170,7 +174,7 @@ async def _align(rows: int, protocol: str, number: int) -> Cost:
         session = await Session.establish(
             terms,
             party,
-            hub.endpoint(party),
+            links[party].open(terms.job_id, holders),
             random=Randomness.from_os(),
             executor=executor,
             declared=declared(mode, holders, holders[0], rows, LABEL),
@@ -180,9 +184,15 @@ async def _align(rows: int, protocol: str, number: int) -> Cost:
         found = await align(session, *agreed, identifiers, merger=holders[0], bound=rows, label=LABEL)
         return found, session.costs.bytes_sent
 
-    start, cpu = time.perf_counter(), time.process_time()
-    found = dict(zip(holders, await asyncio.gather(*map(part, holders)), strict=True))
-    seconds, cpu = time.perf_counter() - start, time.process_time() - cpu
+    async with contextlib.AsyncExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="comine-bench-")))
+        federation = LoopbackFederation.prepare(folder, "none", {name: Path("none") for name in holders})
+        links = {
+            name: await stack.enter_async_context(node(folder / name, name, federation.addresses)) for name in holders
+        }
+        start, cpu = time.perf_counter(), time.process_time()
+        found = dict(zip(holders, await asyncio.gather(*map(part, holders)), strict=True))
+        seconds, cpu = time.perf_counter() - start, time.process_time() - cpu
     executor.close()
     if not _is_right(mode, [np.asarray(each) for each, _ in found.values()], [*starts.values()], rows):
         raise RuntimeError(f"the {mode} is wrong")
