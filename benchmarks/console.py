@@ -70,6 +70,8 @@ def run(settings: Settings) -> list[Table]:
         party_toml, job = _node(Path(name), jobs, entries)
         site = site_of(PartyConfig.load(party_toml), party_toml, open_log("north"))
         found = {page.path: page for page in site.pages}
+        assert site.prepare is not None
+        site.prepare()  # as beside a console that has just begun
         environment = templates(site.templates)
         for path, query in PAGES.items():
             settings.progress.print(path)

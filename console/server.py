@@ -63,13 +63,17 @@ def running(site: Site) -> Iterator[str]:
                 "and key"
             ) from None
         server = uvicorn.Server(config)
-        thread = threading.Thread(target=lambda: asyncio.run(server.serve([bound])), name="console")
-        thread.start()
+        threads = [threading.Thread(target=lambda: asyncio.run(server.serve([bound])), name="console")]
+        if site.prepare is not None:
+            threads.append(threading.Thread(target=site.prepare, name="console-prepares"))
+        for thread in threads:
+            thread.start()
         try:
             yield origins[0]
         finally:
             server.should_exit = True
-            thread.join()
+            for thread in threads:
+                thread.join()
 
 
 def _bound(site: Site) -> socket.socket:

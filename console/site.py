@@ -87,6 +87,7 @@ class Site:
         settings: Where it answers.
         log: Where it reports who enters, and faults.
         record: Writes what people do into the audit log of whose console it is, where that has one.
+        prepare: What pages would otherwise make their first visitor wait for; called once the console runs, beside it.
     """
 
     name: str
@@ -96,6 +97,7 @@ class Site:
     log: Log
     settings: ConsoleSection = field(default_factory=ConsoleSection)
     record: Callable[[Event], None] | None = None
+    prepare: Callable[[], object] | None = None
 
     def lets_anybody_in(self) -> bool:
         """Whether there is somebody who could log in."""

@@ -15,6 +15,7 @@ from link.errors import ComineError, PeerError, UsageError
 from party.config import RESULTS, PartyConfig
 from party.data.shared_sources import alike
 from party.jobs.alignments import FOLDER, Alignments
+from party.jobs.holding import forget_shown
 from party.jobs.job import ENDS
 from party.jobs.kept_plans import KeptPlans
 from party.jobs.queue_note import FILE as QUEUE_NOTE
@@ -29,6 +30,7 @@ from party.services.anonymization.releases import FILE as RELEASES
 from party.services.anonymization.releases import Releases
 from party.state import companions
 from party.state.database import is_locked
+from party.state.journals import Journals
 from party.state.ledger import Ledger
 from party.state.node_database import FILE
 from party.state.past import Filter
@@ -158,13 +160,16 @@ class Desk:
             if time.monotonic() > until:
                 raise PeerError(f"{name} has not ended the job within {ANSWER_S:.0f} s; see its log", party=name)
             time.sleep(LOOK_S)
+        self._forget_lost(record.job_id)
         return present
 
     def results(self) -> dict[str, Any]:
         """What jobs have found that is held until people release it, by the schema `comine.held/1`."""
         now = time.time()
         found = [
-            line(record, now) | {"held": held} for record in self._running() if (held := held_of(record, self.store))
+            line(record, now) | {"held": held}
+            for record in filter(None, map(self.store.get, self.store.unreleased(now)))
+            if (held := held_of(record, self.store, now))
         ]
         return {"schema": "comine.held/1", "party": self.config.party.name, "runs": self.runs, "results": found}
 
@@ -176,6 +181,9 @@ class Desk:
         """
         with self.consent() as consent:
             consent.release(record, by)
+        present = self.store.get(record.job_id)
+        if present is not None and present.state != RUNNING:  # whose node would otherwise remove it
+            forget_shown(self.config.party.state_dir, record.job_id)
 
     def withhold(self, record: Record, by: str, reason: str) -> None:
         """Does not release what a job has found, which ends the job for good; the reason stays at this party.
@@ -187,13 +195,18 @@ class Desk:
         check_words("the reason", reason)
         with self.consent() as consent:
             consent.withhold(record, by, reason)
+        self._forget_lost(record.job_id)
 
     def _status(self, records: Sequence[Record], now: float) -> dict[str, Any]:
         queue = noted(self.config.party.state_dir / QUEUE_NOTE)
         return status(self.config.party.name, records, queue, now, runs=self.runs)
 
-    def _running(self) -> list[Record]:
-        return self.store.within([RUNNING])
+    def _forget_lost(self, job_id: bytes) -> None:
+        """Forgets what is shown of a job, and what was kept for another attempt, where its people have ended it."""
+        record = self.store.get(job_id)
+        if record is not None and record.state not in (RUNNING, RELEASING):
+            forget_shown(self.config.party.state_dir, job_id)
+            Journals.beside(self.store, self.config.party.name).forget(job_id)
 
     @contextmanager
     def consent(self) -> Iterator[Consent]:

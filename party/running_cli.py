@@ -81,7 +81,7 @@ def _decide(party_toml: Path, job: str, by: str, yes: bool, as_json: bool, reaso
     who, verb = person(by), "release" if reason is None else "withhold"
     with at_desk(party_toml) as desk:
         record = find(desk.store, job)
-        held = held_of(record, desk.store)
+        held = held_of(record, desk.store, time.time())
         if held is not None and not yes and is_terminal():
             typer.echo("".join(f"{each}\n" for each in held_text(held)), err=True, nl=False)
         confirm(f"{verb} the result of job {record.job_id.hex()[:SHORT]} of {record.coordinator}?", yes)

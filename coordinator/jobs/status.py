@@ -73,9 +73,9 @@ def describe(record: Record, *, driven: bool, answers: Mapping[str, JobEvent | C
         task=spec.job.task,
         spec_digest=spec.digest.hex(),
         state=job.state.value,
-        created=_when(record.created),
-        expires=_when(job.expires),
-        until=None if job.over else _when(job.until),
+        created=when(record.created),
+        expires=when(job.expires),
+        until=None if job.over else when(job.until),
         driven=driven and not job.over,
         waits_for=[] if job.over else list(job.waits_for),
         attempt=job.attempt,
@@ -83,7 +83,7 @@ def describe(record: Record, *, driven: bool, answers: Mapping[str, JobEvent | C
         error=_error(job),
         out=None if record.out is None else str(record.out),
         out_problem=record.out_problem,
-        acts=[JobAct.model_validate({"at": _when(act.at), "what": act.what, "by": act.by}) for act in record.acts],
+        acts=[JobAct.model_validate({"at": when(act.at), "what": act.what, "by": act.by}) for act in record.acts],
         parties={party: _party(record, party, answers.get(party)) for party in spec.job.parties},
     )
 
@@ -104,7 +104,7 @@ def job_list(store: Store) -> JobList:
                 name=record.name,
                 task=record.spec.job.task,
                 state=job.state.value,
-                created=_when(record.created),
+                created=when(record.created),
                 driven=not job.over and folder.driven,
                 waits_for=[] if job.over else list(job.waits_for),
                 turns={},
@@ -173,7 +173,7 @@ def _party(record: Record, party: str, answer: JobEvent | ComineError | None) ->
         state=at_party.state,
         asked=isinstance(answer, JobEvent),
         approved_by=None if approval is None else one_line(approval.by),
-        approved=None if approval is None else _when(approval.decided),
+        approved=None if approval is None else when(approval.decided),
         step=one_line(event.step),
         done=event.done,
         total=event.total,
@@ -226,5 +226,6 @@ def _error(job: Job) -> JobError | None:
     return JobError(code=code, exit_code=ended(job).exit_code, message=message, party=party)
 
 
-def _when(seconds: float) -> str:
+def when(seconds: float) -> str:
+    """A time as documents write it."""
     return dt.datetime.fromtimestamp(seconds, dt.UTC).isoformat(timespec="seconds").replace("+00:00", "Z")

@@ -100,6 +100,10 @@ class Finding(ABC):
         """The tables that are written as CSV and Parquet, by name."""
         return {}
 
+    def compared(self, spec: JobSpec) -> dict[str, pa.Table]:
+        """The tables by which two results are compared: columns of lists of texts name a row, others are figures."""
+        return self.tables(spec)
+
     def write(self, folder: Path, spec: JobSpec) -> None:
         """Writes its other files into a folder, which exists."""
 

@@ -13,15 +13,15 @@ from numpy.typing import NDArray
 from mining.data.arrow_arrays import text, truths
 
 MOST: Final = 100  # of what appeared, vanished or changed that are listed
-_FIGURES: Final = ("support", "confidence", "lift")
+_FIGURES: Final = ("support", "low", "high", "confidence", "lift", "value")
 _ITEM, _SIDE = "\0", "\0\0"  # between two items, and between the sides of a rule
 
 
 class Row(NamedTuple):
-    """An itemset or a rule.
+    """An itemset, a rule, or what else has figures.
 
     Attributes:
-        sides: Its items; of a rule those of both sides.
+        sides: Its items; of a rule those of both sides, of a number its name.
         before: Its figures in the earlier result, in the order of `Changes.figures`; None where they are not known.
         after: In the later one.
     """
@@ -47,7 +47,7 @@ class Changes(NamedTuple):
     """How a table of a result differs from that of an earlier one.
 
     Attributes:
-        table: Its name, "itemsets" or "rules".
+        table: Its name, such as "itemsets", "rules" or "numbers".
         figures: The columns of numbers that are compared: those that both have.
         same: How many rows are in both with equal figures.
         appeared: Rows that only the later one has.
@@ -67,7 +67,7 @@ def changes(before: Mapping[str, pa.Table], after: Mapping[str, pa.Table]) -> li
     """How the tables that both results have differ.
 
     Args:
-        before: Of the earlier result, by name, as `ResultRecord.tables`.
+        before: Of the earlier result, by name, as `Finding.compared`.
         after: Of the later one.
     """
     found = []

@@ -31,6 +31,7 @@ MODELS: Final[Mapping[str, tuple[str, str]]] = {  # module and class by name
     "anonymization-risk": ("jobs.anonymization.risk_document", "RiskDocument"),
     "anonymization-frontier": ("jobs.anonymization.frontier_document", "FrontierDocument"),
     "compare": ("jobs.documents.comparison", "CompareDocument"),
+    "run-comparison": ("jobs.documents.run_comparison", "RunComparison"),
     "hiding": ("jobs.documents.hiding", "HidingDocument"),
     "manifest": ("jobs.results.manifest", "ManifestDocument"),
 }

@@ -14,6 +14,7 @@ from tomlkit.items import Comment as CommentItem
 
 from jobs.spec.toml import parse_toml
 from link.errors import ConfigurationError
+from party.console.scattered_tables import gathered, pieces, scattered
 
 Place = tuple[str | int, ...]
 """A table of the file: its keys and numbers from the outermost one."""
@@ -35,7 +36,8 @@ def rewritten(data: bytes, path: str, changes: Mapping[Place, Mapping[str, Any]]
         ConfigurationError: The file is written in a way in which this cannot be done without touching something else.
     """
     text, expected = data.decode("utf-8-sig"), parse_toml(data, path)
-    text += "" if text.endswith("\n") else "\n"
+    before = pieces(text if text.endswith("\n") else f"{text}\n")
+    text = "".join(before[number].text for number in gathered(before))
     try:
         if tomlkit.dumps(tomlkit.parse(text)) != text:
             raise _unusual(path)
@@ -45,6 +47,7 @@ def rewritten(data: bytes, path: str, changes: Mapping[Place, Mapping[str, Any]]
                 _write(document, place, key, value)
                 text = tomlkit.dumps(document)
                 _set(expected, place, key, value)
+        text = scattered(before, pieces(text))
     except (TOMLKitError, AttributeError, LookupError, TypeError, ValueError):
         raise _unusual(path) from None
     found = (b"\xef\xbb\xbf" if data.startswith(b"\xef\xbb\xbf") else b"") + text.encode()
@@ -55,8 +58,9 @@ def rewritten(data: bytes, path: str, changes: Mapping[Place, Mapping[str, Any]]
 
 def _unusual(path: str) -> ConfigurationError:
     return ConfigurationError(
-        f"{path} has parts of a table, or of [[dataset]], in several places, so that the console cannot change it "
-        "without moving them; bring them together, or change it by hand and run comine party reload"
+        f"{path} is written in a way in which the console cannot change it without touching other lines, such as "
+        "[policy] behind [policy.columns]; put an outer table before its parts, or change the file by hand and run "
+        "comine party reload"
     )
 
 

@@ -22,10 +22,11 @@ class Forgetting:
         journals: Of this party.
         log: The node's.
         now: Unix seconds.
+        others: Forgets what else there is of jobs that cannot go on, as of a time.
     """
 
-    def __init__(self, journals: Journals, log: Log, now: Callable[[], float]) -> None:
-        self._journals, self._log, self._now = journals, log, now
+    def __init__(self, journals: Journals, log: Log, now: Callable[[], float], others: Callable[[float], None]) -> None:
+        self._journals, self._log, self._now, self._others = journals, log, now, others
         self._over: set[bytes] = set()  # jobs that have ended for good, of which something may be there yet
         self._next: asyncio.TimerHandle | None = None
         self._looking: asyncio.Task[None] | None = None
@@ -49,6 +50,7 @@ class Forgetting:
         try:
             stale = await asyncio.to_thread(forget_stale, self._journals, self._now(), over)
             self._over -= over
+            await asyncio.to_thread(self._others, self._now())
         except ComineError as error:
             self._log.error("journals not forgotten", error=error)
             stale = self._now() + AGAIN_S

@@ -1,4 +1,4 @@
-"""Plans of jobs at this node, for whoever looks at one again soon: each reads the data and measures the machine."""
+"""Plans of jobs at this node, for whoever looks at one again soon: each reads the data."""
 
 from __future__ import annotations
 
@@ -9,22 +9,25 @@ from collections import OrderedDict
 from typing import Final
 
 from jobs.plan import Plan
-from jobs.plan.calibration import Speed
 from jobs.spec.job import JobSpec
 from party.config import PartyConfig
-from party.jobs.estimate import local_plan, own_speed
+from party.jobs.estimate import local_plan
+from party.jobs.kept_speed import OF_THIS_MACHINE, KeptSpeed
 
 KEEP_S: Final = 600.0
 MOST: Final = 100
 
 
 class KeptPlans:
-    """Plans that were made within the last minutes, with the speed of the machine then; any thread may use it."""
+    """Plans that were made within the last minutes; any thread may use them.
 
-    def __init__(self) -> None:
-        self._busy = threading.Lock()
+    Args:
+        speed: Of the machine.
+    """
+
+    def __init__(self, speed: KeptSpeed = OF_THIS_MACHINE) -> None:
+        self._busy, self._speed = threading.Lock(), speed
         self._plans: OrderedDict[bytes, tuple[float, Plan]] = OrderedDict()
-        self._speed: tuple[float, Speed] | None = None
 
     def plan(self, config: PartyConfig, spec: JobSpec) -> Plan:
         """The plan of a job; made where there is none, or under another file of the node.
@@ -40,9 +43,7 @@ class KeptPlans:
             at, kept = self._plans.get(key, (0.0, None))
             if kept is not None and now - at < KEEP_S:
                 return kept
-            if self._speed is None or now - self._speed[0] > KEEP_S:
-                self._speed = (now, own_speed())
-            made = local_plan(config, spec, self._speed[1])
+            made = local_plan(config, spec, self._speed.speed())
             self._plans[key] = (now, made)
             self._plans.move_to_end(key)
             while len(self._plans) > MOST:

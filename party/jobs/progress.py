@@ -73,6 +73,31 @@ def journal_of(journals: Journals, job_id: bytes, spec: JobSpec, data_digest: by
     return journal
 
 
+def keep_found(journals: Journals, job_id: bytes, spec: JobSpec, packed: bytes) -> None:
+    """Keeps what a job has found, as long as another attempt of it may hand that over.
+
+    Args:
+        journals: Of this party.
+        job_id: The job.
+        spec: It.
+        packed: What was found.
+
+    Raises:
+        ComineError: It cannot be kept.
+    """
+    if goes_on(spec):
+        journals.keep_found(job_id, _version(), packed)
+
+
+def found_before(journals: Journals, job_id: bytes) -> bytes | None:
+    """What was kept of what a job has found; None where nothing was, or by another version of comine.
+
+    Raises:
+        ComineError: It cannot be read.
+    """
+    return journals.found(job_id, _version())
+
+
 def check_goes_on(record: Record, spec: JobSpec, attempt: int, me: str) -> None:
     """Whether a job may have an attempt here that is not its first.
 

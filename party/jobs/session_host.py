@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import time
 from collections.abc import AsyncGenerator, Callable, Coroutine, Sequence
+from functools import partial
 from typing import Any, Final
 
 from jobs.audit.events import Started
@@ -27,6 +28,7 @@ from party.jobs.dealing import CoordinatorDealings
 from party.jobs.execution import take_part
 from party.jobs.failure import end_record, present, public
 from party.jobs.forgetting import Forgetting
+from party.jobs.holding import forget_unheld, show_again
 from party.jobs.job import Job
 from party.jobs.job_transport import JobTransport
 from party.jobs.open_jobs import OpenJobs
@@ -83,7 +85,8 @@ class SessionHost:
         self._attending: asyncio.Task[None] | None = None
         self._tasks: set[asyncio.Task[None]] = set()
         self._turns = Turns(context.limits, self._me)
-        self._forgetting = Forgetting(context.journals, context.log, now)
+        unheld = partial(forget_unheld, context.results.parent, context.store)
+        self._forgetting = Forgetting(context.journals, context.log, now, unheld)
         self.transitions = Transitions(context, self.jobs, self._turns, self._forgetting, now)
         self._note = QueueNote(context.results.parent / FILE, self._turns, self._progress)
         self._closing = False
@@ -135,6 +138,7 @@ class SessionHost:
                 *charged(self.context.ledger, record.job_id, record.attempt),
             )
         await self._forgetting.look()
+        await show_again(self.context, self.now())
         for record in store.within((AWAITING_APPROVAL, APPROVED)):
             try:
                 spec = spec_of(record)

@@ -35,6 +35,7 @@ EVENTS: Final = frozenset(
         "job expired",
         "jobs unreadable",
         "journals not forgotten",
+        "held result not shown",
         "history restored",
         "old seeds removed",
         "old seeds not removed",

@@ -86,6 +86,20 @@ def spec_of(record: Record) -> JobSpec:
     return spec
 
 
+def goes_on(record: Record, now: float) -> bool:
+    """Whether another attempt of a job may follow the one that has ended.
+
+    Args:
+        record: The job.
+        now: Unix seconds.
+    """
+    return (
+        record.state in (FAILED, CANCELLED)
+        and record.expiry > now
+        and not hindrance(spec_of(record), record.error_code, record.attempt)
+    )
+
+
 class Consent:
     """The answers of one party.
 
@@ -298,7 +312,7 @@ class Consent:
         with self._store.alone():
             present = self._store.get(record.job_id) or record
             waits = present.state == APPROVED and present.expiry > self.now()
-            if not (waits or present.state in (RUNNING, RELEASING) or self._goes_on(present)):
+            if not (waits or present.state in (RUNNING, RELEASING) or goes_on(present, self.now())):
                 raise UsageError(
                     f"the job {record.job_id.hex()[:12]} {_state_text(present)}; only jobs that are approved, run or "
                     "could be resumed can be cancelled, and one that awaits approval can be denied"
@@ -339,7 +353,8 @@ class Consent:
 
     def _check_held(self, record: Record) -> None:
         present, held = self._store.get(record.job_id) or record, self._store.held(record.job_id)
-        if held is None or held.released_by or present.state != RUNNING:
+        may_leave = present.state == RUNNING or goes_on(present, self.now())
+        if held is None or held.released_by or not may_leave:
             raise UsageError(
                 f"nothing of the job {record.job_id.hex()[:12]} is held for release; comine party results lists what is"
             )
@@ -347,14 +362,6 @@ class Consent:
             raise UsageError(
                 f"the job {record.job_id.hex()[:12]} was ended by its party, and nothing of it is released"
             )
-
-    def _goes_on(self, record: Record) -> bool:
-        """Whether another attempt of a job may follow the one that has ended."""
-        return (
-            record.state in (FAILED, CANCELLED)
-            and record.expiry > self.now()
-            and not hindrance(spec_of(record), record.error_code, record.attempt)
-        )
 
     @contextmanager
     def _deciding(self, record: Record) -> Iterator[None]:

@@ -14,7 +14,7 @@ from jobs.spec.job import JobSpec
 from jobs.statement import statement
 from jobs.summary import summary
 from link.errors import ComineError, UsageError
-from party.policy.consent import proposal_of, spec_of
+from party.policy.consent import goes_on, proposal_of, spec_of
 from party.policy.judge import Judge
 from party.policy.policy_input import Verdict
 from party.policy.privacy_budget import amounts, amounts_of
@@ -144,7 +144,7 @@ def course(record: Record, store: Store, now: float) -> dict[str, Any]:
         "started": clock(record.started),
         "ended": clock(record.ended),
         "error": _error(record),
-        "held": held_of(record, store),
+        "held": held_of(record, store, now),
     }
 
 
@@ -208,12 +208,17 @@ def shown(
     }
 
 
-def held_of(record: Record, store: Store) -> dict[str, Any] | None:
-    """What is held of a job that runs, as people are shown it; None where nothing is, or it was released."""
+def held_of(record: Record, store: Store, now: float) -> dict[str, Any] | None:
+    """What is held of a job, as people are shown it; None where nothing is, or it was decided.
+
+    That a job has lost its session, as with a restart of its node, decides nothing while another attempt may follow.
+    """
     held = store.held(record.job_id)
-    if held is None or held.released_by or record.state != RUNNING or store.owner_end(record.job_id, "") is not None:
+    if held is None or held.released_by or store.owner_end(record.job_id, "") is not None:
         return None
-    return held.shown
+    if record.state == RUNNING:
+        return held.shown | {"lost": False}
+    return held.shown | {"lost": True, "until": clock(record.expiry)} if goes_on(record, now) else None
 
 
 def _error(record: Record) -> dict[str, str] | None:

@@ -128,7 +128,9 @@ def _show(contents: dict[str, Any], party_toml: str, *, detail: bool) -> Iterato
 
 def held_text(held: dict[str, Any]) -> Iterator[str]:
     """What is held of a job: what was found, where it is, and what was opened on the way."""
-    yield from wrapped(f"held for release since {_time(held['since'])} UTC, withheld at {_time(held['until'])} UTC")
+    until = f"{_time(held['until'])} UTC"
+    then = f"handed over by another attempt of the job, until {until}" if held["lost"] else f"withheld at {until}"
+    yield from wrapped(f"held for release since {_time(held['since'])} UTC, {then}")
     yield f"  found: {harmless(held['found'] or 'this party does not learn the result')}"
     if held["n_rows"] is not None:
         yield f"  rows: {held['n_rows']:,}"

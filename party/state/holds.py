@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import json
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from party.state.node_database import NodeTables
+from protos.v1.control_pb2 import CANCELLED, FAILED, RELEASING, RUNNING, JobState
+
+_RUNNING: Final = tuple(map(JobState.Name, (RUNNING, RELEASING)))
+_LOST: Final = tuple(map(JobState.Name, (FAILED, CANCELLED)))  # from which another attempt may begin
 
 
 class Held(NamedTuple):
@@ -47,6 +51,19 @@ class Holds(NodeTables):
                 "SELECT job, digest, shown, released_by FROM holds WHERE job = ?", (job_id,)
             ).fetchone()
         return None if row is None else Held(row[0], row[1], json.loads(row[2]), row[3])
+
+    def unreleased(self, now: float) -> list[bytes]:
+        """Jobs of which something is held that nobody has released: they run, or their proposals hold yet.
+
+        Args:
+            now: Unix seconds.
+        """
+        rows = (
+            "SELECT job FROM holds JOIN jobs ON job_id = job WHERE released_by = '' "
+            "AND (state IN (?, ?) OR (state IN (?, ?) AND expiry > ?)) ORDER BY received, job"
+        )
+        with self._using() as connection:
+            return [bytes(job) for (job,) in connection.execute(rows, (*_RUNNING, *_LOST, now))]
 
     def let_go(self, job_id: bytes, by: str) -> None:
         """Notes who has released the result of a job."""

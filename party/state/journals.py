@@ -7,6 +7,8 @@ of each step is, rounded up to a power of two of at least 1 KiB; and once a job 
 database that was made on the way can be read, nor what SQLite leaves in free pages and in its log. Whoever may read the
 whole state folder while the job can go on reads it, and whoever can bring back removed files from the disk.
 
+What a job has found that people of the party have yet to release is there, too, to be shown after a restart.
+
 A journal is made when a job starts for the first time, with the root of its coins. Under noise what has gone since is
 missed, never replaced.
 """
@@ -39,6 +41,7 @@ _LEAST_STEP: Final = 1 << 10
 _STEP: Final = "step {:06}"
 _ROOT: Final = f"secret {ROOT}"
 _COINS: Final = "secret /"  # of a step, whose name is a path
+_FOUND: Final = "found"
 
 
 class Journals(NodeTables):
@@ -112,6 +115,27 @@ class Journals(NodeTables):
             self._forget_key(self._file(job_id))
         finally:
             self._rows("DELETE FROM journal WHERE job_id = ?", job_id)
+
+    def keep_found(self, job_id: bytes, version: str, packed: bytes) -> None:
+        """Keeps what a job has found, for people who have yet to release it; nothing of more than a journal may hold.
+
+        Raises:
+            ComineError: It cannot be kept, or the job has no journal.
+        """
+        self.check_begun(job_id)
+        if 2 * len(packed) + _LEAST_STEP <= self.most:  # it is padded
+            sealed = self._journal(job_id, version).sealed_found(packed)
+            self._rows("INSERT OR REPLACE INTO journal VALUES (?, ?, ?, ?)", job_id, _FOUND, version, sealed)
+
+    def found(self, job_id: bytes, version: str) -> bytes | None:
+        """What was kept of it by this version; None where nothing was.
+
+        Raises:
+            ComineError: It cannot be read.
+        """
+        of_version = "SELECT sealed FROM journal WHERE job_id = ? AND what = ? AND version = ?"
+        rows = self._rows(of_version, job_id, _FOUND, version)
+        return None if not rows else self._journal(job_id, version).unsealed_found(rows[0][0])
 
     def keep_only(
         self,
@@ -289,6 +313,14 @@ class _JobJournal:
             raise _missing(self._job_id)
         version, sealed = kept
         return self._unsealed(version, what, sealed)
+
+    def sealed_found(self, packed: bytes) -> bytes:
+        """What was found, as the database may have it."""
+        return self._sealed(_FOUND, _padded(packed))
+
+    def unsealed_found(self, sealed: bytes) -> bytes:
+        """What `sealed_found` made it of."""
+        return _unpadded(self._unsealed(self._version, _FOUND, sealed))
 
     def _sealed(self, what: str, plain: bytes) -> bytes:
         nonce = Randomness.from_os().bytes(_NONCE_BYTES)

@@ -111,6 +111,8 @@ READ: Final[dict[str, tuple[str, ...]]] = {
         "party.console.policy_change:_put_back",
         "party.console.policy_change:opened",
         "party.console.policy_fields:_toml",
+        "party.console.scattered_tables:_is_whole",
+        "party.console.scattered_tables:_piece",
         "relay.metrics:RelayMetrics.show.ends",
         "coordinator.anonymisation.releases:ReleasingNode.datasets",
         "coordinator.anonymisation.releases:listing_as_data",

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from coordinator.cli.jobs import jobs_kept
+from coordinator.cli.jobs.compare_runs import compare_runs
 from coordinator.cli.jobs.job_new import new
 from coordinator.cli.jobs.plan import plan
 from coordinator.cli.jobs.resume import resume
@@ -132,4 +133,5 @@ def _prepared(
 
 
 app.command()(resume)
+app.command("compare")(compare_runs)
 jobs_kept.add_commands(app)

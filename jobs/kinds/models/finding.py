@@ -7,10 +7,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+
 from jobs.documents.written_json import json_text, write_json
+from jobs.kinds.compared import numbers
 from jobs.kinds.finding import Finding, SavedFinding
 from jobs.kinds.models.document import MODEL_FILE, model_document, pack_model, read_model, unpack_model
 from jobs.kinds.models.model import Model
+from jobs.kinds.models.numbers import numbers_of
 from jobs.kinds.models.parameters import model_parameters
 from jobs.kinds.models.report import model_section
 from jobs.kinds.packed_itemsets import digest
@@ -74,6 +78,9 @@ class FoundModel(Finding):
 
     def fits(self, spec: JobSpec) -> bool:
         return self.model.task == model_parameters(spec)
+
+    def compared(self, spec: JobSpec) -> dict[str, pa.Table]:
+        return numbers(dict(numbers_of(self.model)))
 
     def write(self, folder: Path, spec: JobSpec) -> None:
         write_json(folder / MODEL_FILE, model_document(self.model))

@@ -13,9 +13,11 @@ import pyarrow.parquet as pq
 from anonymize.certifying import write_cells
 from anonymize.release import plain
 from anonymize.verifier import CERTIFICATE, RELEASE_CSV, verify
+from jobs.kinds.compared import numbers
 from jobs.kinds.finding import Finding, SavedFinding
 from jobs.kinds.packed_itemsets import digest
 from jobs.kinds.release.certifying import publish
+from jobs.kinds.release.figures import class_sizes, metrics, scales
 from jobs.kinds.release.parameters import joint_anonymisation
 from jobs.kinds.release.release import Anonymized
 from jobs.report import text
@@ -83,6 +85,17 @@ class FoundRelease(Finding):
 
     def fits(self, spec: JobSpec) -> bool:
         return self.release.fits(joint_anonymisation(spec))
+
+    def compared(self, spec: JobSpec) -> dict[str, pa.Table]:
+        task = joint_anonymisation(spec)
+        sizes = class_sizes(self.release, task)
+        found = metrics(self.release, task, sizes, scales(self.release, task), task.k)
+        if smallest := found.get("smallest_class"):
+            found["highest_prosecutor_risk"] = 1 / smallest
+        published = self.release.table.num_rows
+        counts = {"released rows": published, "left out": self.release.n_rows - published, "classes": len(sizes)}
+        levels = {f"level of {name}": level for name, level in self.release.node.items()}
+        return numbers({**counts, **levels, **found})
 
     def write(self, folder: Path, spec: JobSpec) -> None:
         publish(folder, self.release, spec)

@@ -78,11 +78,18 @@ async def compare(page: Page, hub: World, *jobs: str) -> None:
     await page.keyboard.press("Enter")
     await page.locator("#runs").wait_for()
     assert await texts(page, ".asked li") == ["name: evil <b> → later", "min_support: 20 % → 70 %"]
+    (step,) = (await asyncio.to_thread(hub.printed, "job", "compare", *jobs))["steps"]
+    (table,) = step["tables"]
     results = [(await asyncio.to_thread(hub.printed, "job", "result", job))["itemsets"] for job in jobs]
     first, second = ({tuple(each["itemset"]) for each in result} for result in results)
     gone = len(first - second)
     told = f"{len(second)} in both with the same figures; 0 appeared, {gone} vanished, 0 changed."
     assert await texts(page, ".same") == [told]
+    assert (step["asked"], table["same"], table["vanished"]["number"]) == (
+        ["name: evil <b> → later", "min_support: 20 % → 70 %"],
+        len(second),
+        gone,
+    )
     assert {*await texts(page, "details td:first-child")} == {", ".join(each) for each in first - second}
 
 

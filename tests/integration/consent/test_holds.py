@@ -11,6 +11,7 @@ import pytest
 
 from comine.command import run
 from jobs.kinds.packed_itemsets import unpack
+from party.jobs.holding import forget_unheld
 from protos.v1 import control_pb2 as control
 from tests.integration.consent.people import command
 from tests.party.nodes import DATA, Nodes, audited, refused, running, weekly
@@ -114,33 +115,99 @@ def test_what_is_not_released_is_handed_over_by_nobody(tmp_path: Path, how: str)
                     found = (event.state, event.error_code, event.error_party, event.error_message)
                     assert found == (control.FAILED, "E301", "north", WITHHELD), name
             assert left(tmp_path) == []
-            assert await command("release", north, job_id.hex()) == 2
-            if how != "cancelled":
+            if how != "cancelled":  # which its coordinator may yet resume
+                assert await command("release", north, job_id.hex()) == 2
                 again = [await refused(client.start(job_id, approvals, 2)) for client in nodes.clients.values()]
                 assert [each.code for each in again] == ["E301", "E401", "E401"]
 
     asyncio.run(test())
-    assert not list(tmp_path.glob("state/north/held/*"))
+    assert bool(list(tmp_path.glob("state/north/held/*"))) == (how == "cancelled")
     withheld = [e["fields"] for e in audited(tmp_path, "north") if e["event"] == "hold-withheld"]
     assert [each["by"] for each in withheld] == {"withheld": ["Nora"], "in time": ["deadline"], "cancelled": []}[how]
 
 
-def test_what_was_released_before_its_node_died_is_handed_over_by_another_attempt_that_finds_the_same(
-    tmp_path: Path,
+def shown(capsys: pytest.CaptureFixture[str]) -> dict[str, Any] | None:
+    """What `comine party results --json` has just printed of the only job that is held."""
+    results = json.loads(capsys.readouterr().out)["results"]
+    assert len(results) < 2
+    return results[0]["held"] if results else None
+
+
+def contents(files: list[str]) -> dict[str, bytes]:
+    """What is in the files of a result that is held, by their names."""
+    return {Path(file).name: Path(file).read_bytes() for file in files}
+
+
+@pytest.mark.parametrize("what", ["released meanwhile", "released", "withheld"])
+def test_what_was_held_when_its_node_died_is_decided_on_after_a_restart(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], what: str
 ) -> None:
+    """And another attempt hands over what was released, which finds the same."""
+    north, state = str(tmp_path / "north.toml"), tmp_path / "state" / "north"
+
     async def test() -> None:
         async with running(tmp_path, prepare=holding(tmp_path, "north")) as nodes:
-            job_id, approvals = await nodes.agree(weekly(deadline="300s"))
+            job_id, approvals = await nodes.agree(weekly(deadline="300s", recipients=["all"]))
             await nodes.all(lambda client: client.start(job_id, approvals))
             await held(nodes, "north", job_id)
+            before = {path.name: path.read_bytes() for path in state.glob("held/*/*")}
+            assert before
             await nodes.crash("north")
-            assert await command("release", str(tmp_path / "north.toml"), job_id.hex()) == 0
+            assert not any(b"item0" in path.read_bytes() for path in state.glob("node.db*"))
+            if what == "released meanwhile":
+                assert await command("release", north, job_id.hex()) == 0
             await nodes.restart("north")
-            assert not (tmp_path / "state" / "north" / "held").exists()
             for name, event in (await nodes.ends(job_id)).items():
                 assert (event.state, event.error_code) == (control.FAILED, "E200"), name
+            capsys.readouterr()
+            assert await command("results", north, "--json") == 0
+            found = shown(capsys)
+            if what == "released meanwhile":
+                assert found is None
+                assert not (state / "held").exists()
+            else:
+                assert found is not None
+                assert found["lost"]
+                assert contents(found["files"]) == before
+                more = ("--reason", "too few rows") if what == "withheld" else ()
+                assert await command("withhold" if more else "release", north, job_id.hex(), *more) == 0
+                assert not list(state.glob("held/*"))
             assert left(tmp_path) == []
+            if what == "withheld":
+                assert not list(state.glob("journals/*"))
+                assert (await refused(nodes.clients["north"].start(job_id, approvals, 2))).code == "E301"
+                return
             await nodes.all(lambda client: client.start(job_id, approvals, 2))
             assert {event.state for event in (await nodes.ends(job_id)).values()} == {control.SUCCEEDED}
+            assert not list(state.glob("held/*"))
+            assert left(tmp_path)
+
+    asyncio.run(test())
+
+
+def test_what_is_held_and_lost_is_forgotten_with_its_proposal(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    north, state = str(tmp_path / "north.toml"), tmp_path / "state" / "north"
+
+    async def test() -> None:
+        async with running(tmp_path, prepare=holding(tmp_path, "north")) as nodes:
+            job_id, approvals = await nodes.agree(weekly(deadline="300s", recipients=["all"]))
+            await nodes.all(lambda client: client.start(job_id, approvals))
+            await held(nodes, "north", job_id)
+            await nodes.clients["south"].cancel(job_id, "our machine is needed")
+            await nodes.ends(job_id)
+            assert await command("results", north, "--json") == 0
+            found = shown(capsys)
+            assert found is not None
+            assert found["lost"]
+            assert contents(found["files"])
+            host = nodes.nodes["north"].host
+            record = host.context.store.get(job_id)
+            assert record is not None
+            forget_unheld(state, host.context.store, record.expiry - 1.0)
+            assert list(state.glob("held/*"))
+            forget_unheld(state, host.context.store, record.expiry)
+            assert not list(state.glob("held/*"))
 
     asyncio.run(test())

@@ -85,15 +85,70 @@ def test_a_byte_order_mark_and_a_last_line_without_an_end_are_no_matter() -> Non
     assert after == data + b"\nmin_count = 3\n"
 
 
+SCATTERED = """\
+[policy.columns]
+age = ["sensitive"]
+
+[[dataset]]
+name = "baskets"
+items = [
+    [2],
+[1],  # not a header
+]
+
+# who
+[party]
+name = "north"
+note = '''
+[[dataset]]
+'''
+
+# the shops' own
+[dataset.policy]  # of baskets
+min_count = 5
+
+[tls]
+ca = "ca.crt"
+
+# the second
+[[dataset]]
+name = "people"
+
+# the end
+[console]
+"""
+
+
 @pytest.mark.parametrize(
-    "text",
+    ("changes", "lines"),
     [
-        "[policy.columns]\na = []\n[tls]\n[policy]\n",
-        "[policy]\n[tls]\n[policy.columns]\na = []\n",
-        "[[dataset]]\n[policy]\n[[dataset]]\n",
+        ({OWN: {"min_count": 7}}, ["-min_count = 5", "+min_count = 7"]),
+        ({OTHER: {"min_count": 6}}, ["+[dataset.policy]", "+min_count = 6", "+"]),
+        ({BUDGET: {"epsilon": 2}}, ["+[dataset.privacy]", "+epsilon = 2", "+"]),
+        ({("policy", "columns"): {"age": None}}, ['-age = ["sensitive"]']),
+        (
+            {OWN: {"approval": [{"decide": "refuse"}]}},
+            ["+[[dataset.policy.approval]]", '+decide = "refuse"', "+"],
+        ),
     ],
 )
-def test_a_table_in_several_places_is_changed_by_hand(text: str) -> None:
-    tomllib.loads(text)
+def test_tables_that_stand_apart_stay_where_they_are(changes: dict[Place, dict[str, Any]], lines: list[str]) -> None:
+    after = rewritten(SCATTERED.encode(), "north.toml", changes).decode()
+    found = list(difflib.unified_diff(SCATTERED.splitlines(), after.splitlines(), n=0, lineterm=""))
+    assert sorted(line for line in found if not line.startswith(("---", "+++", "@@"))) == sorted(lines)
+    if OTHER in changes:
+        assert 'name = "people"\n\n[dataset.policy]\nmin_count = 6\n\n# the end' in after
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["[policy]\n[tls]\n[policy.columns]\na = []\n", "[[dataset]]\n[policy]\n[[dataset]]\n"],
+)
+def test_what_stands_apart_is_no_matter_where_the_rules_are_elsewhere(text: str) -> None:
+    after = rewritten(text.encode(), "north.toml", {POLICY: {"min_count": 3}}).decode()
+    assert after == text.replace("[policy]\n", "[policy]\nmin_count = 3\n")
+
+
+def test_a_table_behind_its_parts_is_changed_by_hand() -> None:
     with fails("E100"):
-        rewritten(text.encode(), "north.toml", {POLICY: {"min_count": 3}})
+        rewritten(b"[policy.columns]\na = []\n[tls]\n[policy]\n", "north.toml", {POLICY: {"min_count": 3}})

@@ -35,7 +35,7 @@ class World:
         self.errors = list[str]()
         monkeypatch.setattr(forgetting, "call_at", self.call_at)
         log: Any = SimpleNamespace(error=lambda event, **_: self.errors.append(event), info=lambda *_, **__: None)
-        self.log, self.forgetting = log, Forgetting(self.journals, log, lambda: self.now)
+        self.log, self.forgetting = log, Forgetting(self.journals, log, lambda: self.now, lambda now: None)
 
     def call_at(self, when: float, now: float, callback: Callable[[], None]) -> Any:
         assert now == self.now
