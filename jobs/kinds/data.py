@@ -87,15 +87,3 @@ def table_rows_of(spec: JobSpec, data: Data, me: str) -> Table | PartitionedTabl
     check_data_kind(spec, data_kind(data), me)
     assert isinstance(data, Table | PartitionedTable)
     return data
-
-
-def table_of(spec: JobSpec, data: Data, me: str) -> Table:
-    """The data of a job that needs a table in memory.
-
-    Raises:
-        ConfigurationError: The data are of another kind, or lie in blocks.
-    """
-    table = table_rows_of(spec, data, me)
-    if isinstance(table, PartitionedTable):
-        raise _in_blocks(spec, me)
-    return table

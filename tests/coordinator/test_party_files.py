@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import tempfile
+from collections.abc import Mapping
 from decimal import Decimal
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -20,7 +22,6 @@ from jobs.kinds.models.document import pack_model
 from jobs.loading import job_of
 from jobs.spec.job import JobSpec
 from link.errors import ResourceError
-from mining.data.tables import Table
 from mining.data.transactions import Transactions
 from mining.partitioned import counter
 from mining.partitioned.rows import PartitionedRows
@@ -95,37 +96,27 @@ def test_tables_in_blocks_give_the_model_of_memory(tmp_path: Path) -> None:
         pass
 
 
-def test_jobs_over_columns_take_blocks(tmp_path: Path) -> None:
-    contents = {
-        "job": {"name": "columns", "task": "itemsets", "partition": "vertical", "parties": ["a", "b"], "dataset": "d"},
-        "itemsets": {"min_support": "0.1"},
-    }
+RELEASE: Mapping[str, Any] = {
+    "quasi_identifiers": ["one"],
+    "model": {"k": 2},
+    "hierarchies": {"one": {"builder": "intervals", "widths": [10], "range": [0, 99]}},
+}
+
+
+@pytest.mark.parametrize(
+    ("task", "table"),
+    [("itemsets", {"itemsets": {"min_support": "0.1"}}), ("anonymize", {"anonymize": RELEASE})],
+    ids=["itemsets", "release"],
+)
+def test_jobs_over_columns_take_blocks(tmp_path: Path, task: str, table: dict[str, Any]) -> None:
+    named = {"name": "columns", "task": task, "partition": "vertical", "parties": ["a", "b"], "dataset": "d"}
     files = {name: tmp_path / f"{name}.csv" for name in "ab"}
     for file in files.values():
         file.write_text("id,one\n1,2\n")
-    columns = job_of(contents, "job.toml", Path())
+    columns = job_of({"job": named, **table}, "job.toml", Path())
     for engine in (Engine("auto", Decimal("1e-12")), BLOCKS):
         with party_files(columns, files, "csv", None, ["id"], engine) as data:
             assert {type(each) for each in data.values()} == {PartitionedTable}
-
-
-def test_releases_of_columns_take_no_blocks(tmp_path: Path) -> None:
-    contents = {
-        "job": {"name": "r", "task": "anonymize", "partition": "vertical", "parties": ["a", "b"], "dataset": "d"},
-        "anonymize": {
-            "quasi_identifiers": ["one"],
-            "model": {"k": 2},
-            "hierarchies": {"one": {"builder": "intervals", "widths": [10], "range": [0, 99]}},
-        },
-    }
-    files = {party: tmp_path / f"{party}.csv" for party in ("a", "b")}
-    for file in files.values():
-        file.write_text("id,one\n1,2\n")
-    release = job_of(contents, "job.toml", Path())
-    with party_files(release, files, "csv", None, ["id"], Engine("auto", Decimal("1e-12"))) as data:
-        assert {type(each) for each in data.values()} == {Table}
-    with fails("E100", party="a"), party_files(release, files, "csv", None, ["id"], BLOCKS):
-        pass
 
 
 @pytest.mark.parametrize(

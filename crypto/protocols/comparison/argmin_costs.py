@@ -1,4 +1,4 @@
-"""What `argmin` sends, and what it works on."""
+"""What `argmin` and `select` send, and what they work on."""
 
 from __future__ import annotations
 
@@ -44,11 +44,16 @@ def argmin_traffic(
     traffic: Traffic, holders: Sequence[str], *, rows: int, candidates: int, largest_difference: int
 ) -> None:
     """Enters `argmin`; the holders, in the order of the `TwoParty`, have agreed upon seeds before."""
-    first, second = holders
     for each in tournament(rows, candidates, largest_difference):
         comparison_traffic(traffic, holders, number=each.pairs, width=each.width)
-        for start in range(0, each.pairs, BLOCK):
-            number = min(BLOCK, each.pairs - start)
-            for sender, receiver in ((first, second), (second, first)):
-                correlated_traffic(traffic, sender, receiver, number, each.word_bytes)
-            traffic.rounds += 2
+        selection_traffic(traffic, holders, number=each.pairs, word_bytes=each.word_bytes)
+
+
+def selection_traffic(traffic: Traffic, holders: Sequence[str], *, number: int, word_bytes: int) -> None:
+    """Enters `argmin.select` among so many numbers in words of so many bytes; holders as for `argmin_traffic`."""
+    first, second = holders
+    for start in range(0, number, BLOCK):
+        some = min(BLOCK, number - start)
+        for sender, receiver in ((first, second), (second, first)):
+            correlated_traffic(traffic, sender, receiver, some, word_bytes)
+        traffic.rounds += 2

@@ -13,7 +13,7 @@ from jobs.privacy_account import Charge
 from jobs.spec.job import JobSpec
 from link.disclosure import Declared, Learned
 from link.errors import ConfigurationError
-from mining.joint.models import decision_tree, kmeans, naive_bayes
+from mining.joint.models import decision_tree, kmeans, naive_bayes, shared_kmeans
 from mining.models.decision_tree import TreeParameters
 from mining.models.kmeans import KMeansParameters
 from mining.models.naive_bayes import NaiveBayesParameters
@@ -101,13 +101,15 @@ def model_openings(spec: JobSpec, *, vertical: bool, everywhere: bool = True) ->
             return naive_bayes.openings(task, parties, spec.learners, vertical=vertical, everywhere=everywhere)
         case TreeParameters():
             return decision_tree.openings(task, parties, vertical=vertical, everywhere=everywhere)
+        case KMeansParameters() if vertical and not everywhere:
+            return shared_kmeans.openings(task, parties)
         case KMeansParameters():
             return kmeans.openings(task, parties, spec.learners, vertical=vertical)
         case _:
             assert_never(task)
 
 
-def model_learned(spec: JobSpec, *, vertical: bool) -> tuple[Learned, ...]:
+def model_learned(spec: JobSpec, *, vertical: bool, everywhere: bool = True) -> tuple[Learned, ...]:
     """Who learns what of a model, in words."""
     task, parties, holders = model_parameters(spec), spec.job.parties, "groups" if spec.groups else "parties"
     match task:
@@ -115,6 +117,8 @@ def model_learned(spec: JobSpec, *, vertical: bool) -> tuple[Learned, ...]:
             return naive_bayes.learned(task, parties, spec.learners, vertical=vertical, holders=holders)
         case TreeParameters():
             return decision_tree.learned(task, parties, vertical=vertical, holders=holders)
+        case KMeansParameters() if vertical and not everywhere:
+            return shared_kmeans.learned(parties, holders)
         case KMeansParameters():
             return kmeans.learned(parties, spec.learners, vertical=vertical)
         case _:

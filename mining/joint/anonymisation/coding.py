@@ -25,7 +25,8 @@ class CodedRows:
 
     Attributes:
         leaves: Leaf of each quasi-identifier in its hierarchy, shape (d, n).
-        carried: By column that is published as it is, its cells.
+        carried: By column that is published as it is, its cells; where parties hold columns, of those without public
+            values alone.
         codes: By such a column with public values, the place of each row's value, shape (n,).
     """
 
@@ -57,6 +58,11 @@ class Lookup:
     name: str
     texts: pa.Array
     numbers: Leaves
+
+    @classmethod
+    def of_texts(cls, name: str, texts: pa.Array) -> Lookup:
+        """By which a text has the number of its place, and an empty cell −1."""
+        return cls(name, texts, np.append(np.arange(len(texts), dtype=np.int32), np.int32(-1)))
 
     def of(self, column: Column) -> Leaves:
         """The number of each cell of some of the rows, shape (n,)."""

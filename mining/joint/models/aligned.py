@@ -297,6 +297,7 @@ async def begin(
     columns: Sequence[Attribute],
     conditions: Sequence[Condition],
     groups: Groups = (),
+    compute: tuple[str, str] | None = None,
 ) -> Begun:
     """Agrees on keys, finds out who holds which column, and counts the rows that all have.
 
@@ -307,6 +308,7 @@ async def begin(
         columns: All columns of the model.
         conditions: Public, in order.
         groups: As for `find_holders`; rows are aligned by union then.
+        compute: The two parties that compare whether some id is at two parties of a group; the first two by default.
 
     Raises:
         ConfigurationError: As for `one_holder_each`.
@@ -320,9 +322,9 @@ async def begin(
 
     async def count() -> Known:
         if isinstance(engine, GroupedProducts):
-            lane, compute = session.lane("repeated"), in_job_order(session.parties, None)
+            lane, computing = session.lane("repeated"), in_job_order(session.parties, compute)
             presence = numbered.conjunctions.nothing
-            await check_repeated(lane, secrets, pairs, compute, engine, presence, numbered.n_positions)
+            await check_repeated(lane, secrets, pairs, computing, engine, presence, numbered.n_positions)
         rows = await numbered.rows(session.lane("common"), engine)
         return Known(rows if isinstance(rows, int) else await total_rows(session.lane("rows"), secrets, rows))
 

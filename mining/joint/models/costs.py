@@ -10,21 +10,23 @@ from itertools import combinations
 import numpy as np
 
 from crypto.protocols.comparison.argmin import position_word
-from crypto.protocols.comparison.argmin_costs import argmin_traffic
+from crypto.protocols.comparison.argmin_costs import argmin_traffic, selection_traffic
 from crypto.protocols.comparison.costs import agreement_traffic as two_party_traffic
-from crypto.protocols.comparison.costs import opened_traffic, shared_sum_traffic
+from crypto.protocols.comparison.costs import comparison_traffic, opened_traffic, shared_sum_traffic
 from crypto.protocols.products.chains import Itemset
 from crypto.protocols.sums.costs import agreement_traffic, sum_traffic
 from crypto.protocols.sums.secure_sum import word_for
 from link.traffic import Traffic
 from mining.joint.models.decision_tree import Numbers
 from mining.joint.models.naive_bayes import Digits
+from mining.joint.models.shared_kmeans import sums_word
 from mining.joint.vertical.engines.engine import EngineCosts, EngineSpeed
 from mining.joint.vertical.engines.grouped import GroupedCosts
 from mining.joint.vertical.engines.transfers.engine import TransferCosts
 from mining.joint.vertical.grouped.groups import Groups, column_holder, column_holders
 from mining.joint.vertical.grouped.sizes import repeated_traffic
 from mining.joint.vertical.names import PREFIX_BYTES
+from mining.joint.vertical.parameters import in_job_order
 from mining.joint.vertical.run_sizes import batch_sizes
 from mining.joint.vertical.split import Split
 from mining.lattice import Sets
@@ -70,13 +72,18 @@ class Learning:
             names = [len(name.encode()) for name, holder in self.holders.items() if holder == own]
             traffic.send(party, self.parties, sum(names) + len(names) * PREFIX_BYTES, 2)
         traffic.rounds += 1
-        match self.task:
-            case KMeansParameters():
-                self._distances_traffic(traffic, self.task)
-            case _:
-                repeated_traffic(traffic, self.groups, self.compute, TransferCosts(self.parties), self.positions)
-                self._products_traffic(traffic)
-                self._sums_traffic(traffic)
+        if isinstance(self.task, KMeansParameters) and self.everywhere:
+            self._distances_traffic(traffic, self.task)
+            return
+        repeated_traffic(traffic, self.groups, self._compute, TransferCosts(self.parties), self.positions)
+        self._products_traffic(traffic)
+        self._sums_traffic(traffic)
+        if isinstance(self.task, KMeansParameters):
+            self._points_traffic(traffic, self.task)
+
+    @property
+    def _compute(self) -> tuple[str, str]:
+        return in_job_order(self.parties, self.compute)
 
     def seconds(self, speed: EngineSpeed) -> float:
         """Processor time of products, all parties together."""
@@ -160,6 +167,24 @@ class Learning:
             if coordinates:
                 traffic.send(party, self.learners, task.k * coordinates * _WORD_BYTES)
         traffic.rounds += 1
+
+    def _points_traffic(self, traffic: Traffic, task: KMeansParameters) -> None:
+        """Of `shared_kmeans`."""
+        compute, rows, n_holders = self._compute, self.positions, len(column_holders(self.groups, self.parties))
+        begun, columns, word = traffic.rounds, 1 + len(task.attributes), sums_word(task, self.common).itemsize
+        shared_sum_traffic(traffic, rows * word_for(n_holders).itemsize, compute)
+        for _ in task.attributes:
+            shared_sum_traffic(traffic, rows * _WORD_BYTES, compute)
+        traffic.rounds = min(traffic.rounds, begun + 1)  # nobody waits for an answer
+        comparison_traffic(traffic, compute, number=rows, width=n_holders.bit_length(), order=False)
+        selection_traffic(traffic, compute, number=rows * columns, word_bytes=_WORD_BYTES)
+        width = 8 * np.dtype(position_word(task.k)).itemsize
+        for _ in range(task.max_iterations):
+            argmin_traffic(traffic, compute, rows=rows, candidates=task.k, largest_difference=task.largest_distance)
+            for _ in range(task.k - 1):
+                comparison_traffic(traffic, compute, number=rows, width=width, order=False)
+                selection_traffic(traffic, compute, number=rows * columns, word_bytes=word)
+            sum_traffic(traffic, task.k * columns * word)
 
 
 def dealt(target: Attribute | None, attributes: Sequence[Attribute], parties: Sequence[str]) -> dict[str, str]:

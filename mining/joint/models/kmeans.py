@@ -9,8 +9,8 @@ Vertical, every party holds columns of common rows, and those coordinates of the
     2. the parts are summed up into shares of the two computing parties, who find the least of every row (`argmin`)
        without learning any distance;
     3. all learn the cluster of every row, and each party updates its own coordinates.
-    At the end every party opens its coordinates of the centroids to the learners. To hide the clusters of rows as well,
-    coordinates would have to be updated on shares: k products a row and coordinate, and a division, in every iteration.
+    At the end every party opens its coordinates of the centroids to the learners. `shared_kmeans` hides the clusters of
+    rows as well, by k products a row and coordinate in every iteration.
 
 Rounds:     horizontal that of a secure sum an iteration; vertical 1, those of `argmin`, and 1.
 Output:     exactly the centroids, sizes and assignments of the pooled rows. Horizontal, to all parties, with the
@@ -34,6 +34,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crypto.primitives.shares.additive import AdditiveShare
+from crypto.primitives.shares.masks import Words
 from crypto.protocols.comparison.argmin import argmin, open_positions
 from crypto.protocols.comparison.two_party import TwoParty
 from crypto.protocols.sums.pairwise import PairwiseSecrets, agree
@@ -86,12 +87,9 @@ def openings(
         learners: Vertical only: those that get all coordinates of the centroids.
         vertical: Whether parties hold columns; rows otherwise.
     """
-    everyone, size = frozenset(parties), task.k * len(task.attributes)
     if not vertical:
-        what = "by cluster, the number of its rows and their sum"
-        sums = Declared("clusters", everyone, what, task.max_iterations * (size + task.k), "once per iteration")
-        return rows_opening(parties), sums
-    rows = task.max_iterations * MAX_POSITIONS
+        return rows_opening(parties), clusters_opening(task, parties)
+    everyone, size, rows = frozenset(parties), task.k * len(task.attributes), task.max_iterations * MAX_POSITIONS
     return (
         columns_opening(parties, task.attributes),
         Declared("assignments", everyone, "the cluster of each common row", rows, "once per iteration"),
@@ -99,20 +97,36 @@ def openings(
     )
 
 
+def clusters_opening(task: KMeansParameters, parties: tuple[str, ...]) -> Declared:
+    """The statement's line for `open_clusters`."""
+    what, most = "by cluster, the number of its rows and their sum", task.k * (len(task.attributes) + 1)
+    return Declared("clusters", frozenset(parties), what, task.max_iterations * most, "once per iteration")
+
+
+def clusters_learned(parties: tuple[str, ...], more: tuple[str, str] = ("", "")) -> tuple[Learned, ...]:
+    """What all learn by `open_clusters`, in words.
+
+    Args:
+        parties: Of the job.
+        more: What follows besides, in brief and exactly.
+    """
+    short = "in every iteration, number and mean of each cluster's rows, even of a single row" + more[0]
+    what = (
+        "in every iteration, of each cluster the number of its rows and their mean; of a cluster with a single row "
+        "this is the row itself" + more[1]
+    )
+    return (
+        Learned(parties, "result", "the centroids, and the number of rows of each cluster").main(),
+        Learned(parties, "count", short, what).main(),
+    )
+
+
 def learned(parties: tuple[str, ...], learners: tuple[str, ...], *, vertical: bool) -> tuple[Learned, ...]:
     """Who learns what, in words; arguments as for `openings`."""
     if not vertical:
-        short = "in every iteration, number and mean of each cluster's rows, even of a single row"
-        what = (
-            "in every iteration, of each cluster the number of its rows and their mean; of a cluster with a single row "
-            "this is the row itself"
-        )
-        if len(parties) == 2:
-            short += "; so also of the other's rows"
-            what += "; so number and mean of the other's rows in each cluster"
+        more = ("; so also of the other's rows", "; so number and mean of the other's rows in each cluster")
         return (
-            Learned(parties, "result", "the centroids, and the number of rows of each cluster").main(),
-            Learned(parties, "count", short, what).main(),
+            *clusters_learned(parties, more if len(parties) == 2 else ("", "")),
             Learned(parties, "size", "the number of all rows").main(),
             Learned(parties, "membership", "the cluster of one's own rows, and of no other"),
         )
@@ -174,18 +188,38 @@ async def _total_clusters(
     session: Session, secrets: PairwiseSecrets, task: KMeansParameters, n_rows: int, own: NDArray[np.int64]
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Opens sizes and sums of all clusters."""
+    totals = await step(session, "clusters", lambda: open_clusters(session, secrets, own.reshape(-1).astype(np.uint64)))
+    return checked_clusters(session, task, n_rows, totals.public)
 
-    async def take() -> Known:
-        total = await secure_sum(session, secrets, own.reshape(-1).astype(np.uint64), label="clusters")
-        if total is None:
-            raise AssertionError("clusters are opened to all")
-        return Known(total)
 
-    totals = (await step(session, "clusters", take)).public.reshape(own.shape)
+async def open_clusters(session: Session, secrets: PairwiseSecrets, own: Words) -> Known:
+    """Opens sizes and sums of all clusters to all, label `clusters`.
+
+    Args:
+        session: A lane of its own.
+        secrets: Pairwise secrets of this session.
+        own: Shape (k · (1 + attributes),): this party's addends, cluster by cluster the size and then the sums; in a
+            word of which all totals are below the size.
+    """
+    total = await secure_sum(session, secrets, own, label="clusters")
+    if total is None:
+        raise AssertionError("clusters are opened to all")
+    return Known(total)
+
+
+def checked_clusters(
+    session: Session, task: KMeansParameters, n_rows: int, totals: Words
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Sizes of all clusters, shape (k,), and sums, shape (k, attributes), of totals that `open_clusters` has opened.
+
+    Raises:
+        ProtocolViolation: They cannot be those of N rows.
+    """
+    found = totals.astype(np.uint64).reshape(task.k, -1)
     steps = np.array([each.steps for each in task.attributes], np.uint64)
-    if (totals[:, 0] > n_rows).any() or totals[:, 0].sum() != n_rows or (totals[:, 1:] > totals[:, :1] * steps).any():
+    if (found[:, 0] > n_rows).any() or found[:, 0].sum() != n_rows or (found[:, 1:] > found[:, :1] * steps).any():
         raise no_sum(session)
-    return totals[:, 0].astype(np.int64), totals[:, 1:].astype(np.int64)
+    return found[:, 0].astype(np.int64), found[:, 1:].astype(np.int64)
 
 
 async def cluster_vertical(

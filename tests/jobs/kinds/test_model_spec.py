@@ -106,7 +106,6 @@ def test_a_job_crosses_the_wire_and_is_written_down_again(task: Task, partition:
         changed(TREE, "union", bound=4),
         changed(TREE, "trust", compute=["south", "north"]),
         changed(TREE, "align", trim=True),
-        changed(changed(GROUPS, "job", partition="vertical"), "align", mode="union"),
         changed(changed(TREE, "job", partition="vertical"), "align", mode="cardinality"),
         changed(changed(TREE, "job", partition="vertical"), "trust", compute=["south", "north"]),
         {**GROUPS, "job": {**GROUPS["job"], "task": "align", "partition": "vertical"}},

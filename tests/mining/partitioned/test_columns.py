@@ -244,8 +244,6 @@ def test_items_in_blocks_are_those_in_memory(
 @pytest.mark.parametrize("task", models.TASKS)
 @pytest.mark.parametrize("mode", ["intersection", "union"])
 def test_models_of_columns_in_blocks_are_those_in_memory(tmp_path: Path, task: models.Task, mode: str) -> None:
-    if task == "k-means" and mode == "union":
-        return
     rows, parties = models.people(PEOPLE, 1), models.PARTIES[:2]
     spec = models.job(task, parties, partition="vertical", align={"mode": mode})
     holders = {"class": "north", "smoker": "south", "town": "north", "age": "south", "weight": "north"}

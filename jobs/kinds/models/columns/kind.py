@@ -23,7 +23,6 @@ from jobs.kinds.models.tables import MODEL_TABLES
 from jobs.kinds.models.template import template
 from jobs.kinds.templates import ALIGN
 from jobs.spec.job import JobSpec
-from link.errors import ConfigurationError
 from mining.joint import align
 from mining.joint.collusion import NOBODY_ELSE
 from mining.joint.collusion import collusion as collusion_of_sums
@@ -42,27 +41,24 @@ class ModelsOfColumns(ModelsKind):
         return ALIGN + template(key.task)
 
     def tables(self, spec: JobSpec) -> Mapping[str, frozenset[str]]:
-        own = {MODEL_TABLES[spec.job.task]: ALL, "columns": ALL, "align": ALL, "plan": ALL}
-        return own | ({"trust": frozenset({"compute"})} if spec.k_means is not None else {"groups": ALL})
+        own = {MODEL_TABLES[spec.job.task]: ALL, "columns": ALL, "align": ALL, "groups": ALL, "plan": ALL}
+        return own | ({"trust": frozenset({"compute"})} if spec.k_means is not None else {})
 
     def check(self, spec: JobSpec) -> None:
         check_table(spec)
         check_alignment(spec)
         check_groups(spec)
-        if spec.alignment.mode == "union" and spec.k_means is not None:
-            raise ConfigurationError(
-                'task = "k-means" shows all parties the cluster of every common row, so [align] mode = "union" would '
-                'hide nothing; use "intersection"'
-            )
         check_model(spec)
 
     def disclosure(self, spec: JobSpec) -> Disclosure:
         common, parties, groups = row_alignment(spec), spec.job.parties, column_groups(spec)
-        own = model_openings(spec, vertical=True, everywhere=common.mode == "intersection")
+        everywhere = common.mode == "intersection"
+        own = model_openings(spec, vertical=True, everywhere=everywhere)
+        followed = model_learned(spec, vertical=True, everywhere=everywhere)
         return disclosed(
             spec,
             (*align.openings(common, parties), *repeated_openings(groups, parties), *own),
-            (*align.learned(common, parties), *repeated_learned(groups, parties), *model_learned(spec, vertical=True)),
+            (*align.learned(common, parties), *repeated_learned(groups, parties), *followed),
             _collusion(spec),
             _worst(spec),
         )
@@ -100,6 +96,12 @@ def _collusion(spec: JobSpec) -> str:
     rows = align.collusion(parties)
     if spec.k_means is not None:
         first, second = spec.compute
+        if spec.alignment.mode == "union":
+            hidden = (
+                f"what is not opened withstands all parties but {first} and {second}; these two together could read "
+                "the others' coordinates of every row, its cluster and whether it is common, not whose row it is"
+            )
+            return f"{hidden}; {collusion_of_sums(parties)}; of the alignment, {rows}"
         hidden = (
             f"distances withstand all parties but {first} and {second}; these two together could learn the sum over "
             "the others of each distance's parts"
@@ -121,6 +123,8 @@ def _worst(spec: JobSpec) -> str:
         return NOBODY_ELSE
     if spec.k_means is not None:
         first, second = spec.compute
+        if spec.alignment.mode == "union":
+            return f"{first} and {second} together could read the others' coordinates of every row, not whose it is"
         return f"{first} and {second} together could compute the others' part of every row's distances"
     first, second = parties[:2]
     return f"{first} and {second} together could compute the count of every combination of values"

@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
+import numpy as np
+
+from crypto.protocols.comparison.argmin import position_word
 from crypto.protocols.comparison.argmin_costs import tournament
 from jobs.kinds.alignment.groups import column_groups
 from jobs.kinds.columns.plan import estimate as estimate_columns
@@ -64,12 +67,19 @@ def _learn(spec: JobSpec, traffic: Traffic, sizes: RunSizes, speeds: Speeds) -> 
     )
     learning.traffic(traffic)
     transfer_s = max(each.transfer_s for each in speeds.values())
+    products_s = learning.seconds(EngineSpeed.by_transfer(transfer_s)) / len(parties)
     if not isinstance(task, KMeansParameters):
-        return learning.seconds(EngineSpeed.by_transfer(transfer_s)) / len(parties)
-    rounds = tournament(sizes.common, task.k, task.largest_distance)
-    return task.max_iterations * sum(
+        return products_s
+    rows = sizes.common if learning.everywhere else sizes.positions
+    rounds = tournament(rows, task.k, task.largest_distance)
+    iteration_s = sum(
         comparison_s(each.pairs, each.width, spec.compute, speeds) + each.pairs * transfer_s for each in rounds
     )
+    if learning.everywhere:
+        return task.max_iterations * iteration_s
+    width, columns = 8 * np.dtype(position_word(task.k)).itemsize, 1 + len(task.attributes)
+    inside_s = comparison_s(rows, width, spec.compute, speeds, order=False) + 2 * rows * columns * transfer_s
+    return products_s + task.max_iterations * (iteration_s + (task.k - 1) * inside_s)
 
 
 def _learning_sentences(spec: JobSpec) -> list[str]:

@@ -16,7 +16,7 @@ from jobs.results.outcome import Outcome
 from jobs.spec.job import JobSpec
 from link.session import Session
 from mining.joint import align
-from mining.joint.models import decision_tree, kmeans, naive_bayes
+from mining.joint.models import decision_tree, kmeans, naive_bayes, shared_kmeans
 from mining.joint.models.aligned import AlignedAttributes, held_attributes
 from mining.joint.models.totals import Learnt
 from mining.models.decision_tree import TreeParameters
@@ -41,6 +41,8 @@ async def run(session: Session, spec: JobSpec, data: Data, resources: Resources)
             found = await naive_bayes.learn_vertical(session, pairs, aligned, task, spec.learners, groups)
         case TreeParameters():
             found = await decision_tree.learn_vertical(session, pairs, aligned, task, groups)
+        case KMeansParameters() if not everywhere:
+            found = await shared_kmeans.cluster(session, pairs, aligned, task, spec.compute, groups)
         case KMeansParameters():
             found = await kmeans.cluster_vertical(session, aligned, task, spec.learners, spec.compute)
         case _:

@@ -19,8 +19,9 @@ from mining.joint.anonymisation.vertical.disclosure import collusion, learned, o
 
 
 class ReleaseOfColumns(ReleaseKind):
-    """One anonymised release of the columns of several parties, which are in memory."""
+    """One anonymised release of the columns of several parties."""
 
+    in_blocks = True
     computation = "jobs.kinds.release.columns.run"
     planning = "jobs.kinds.release.columns.plan"
 

@@ -33,7 +33,7 @@ from crypto.protocols.comparison.two_party import pairs_of
 from crypto.protocols.sums.pairwise import agree
 from link.errors import ConfigurationError, shareable
 from link.session import Session
-from mining.data.tables import Table
+from mining.data.table_rows import TableRows
 from mining.joint.align import RowAlignment, align
 from mining.joint.anonymisation.anonymise import JointRelease
 from mining.joint.anonymisation.conditions.models import SensitiveTests, compared_columns, offered
@@ -56,7 +56,7 @@ _FEW: Final = 2  # quasi-identifiers
 
 async def anonymise_columns(
     session: Session,
-    table: Table,
+    table: TableRows,
     task: JointAnonymisation,
     alignment: RowAlignment,
     limits: ScratchLimits = IN_MEMORY,

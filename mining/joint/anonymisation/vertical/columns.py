@@ -11,8 +11,9 @@ from numpy.typing import NDArray
 from anonymize.hierarchies.hierarchy import TOP, Hierarchy
 from link.errors import ConfigurationError, shareable
 from link.session import Session
+from mining.data.table_rows import TableRows
 from mining.data.tables import Column, Table
-from mining.joint.anonymisation.coding import CodedRows, Leaves
+from mining.joint.anonymisation.coding import CodedRows, Coding, Leaves, Lookup
 from mining.joint.anonymisation.parameters import JointAnonymisation
 from mining.joint.anonymisation.rows import Cells, Counter
 from mining.joint.vertical.names import open_names
@@ -45,6 +46,22 @@ class Axis:
         return self.hierarchy.maps[above][first]
 
 
+@dataclass(frozen=True, eq=False, slots=True)
+class _Coded:
+    """The numbers of a block's cells: leaves, places among public values, and places among all texts."""
+
+    coding: Coding
+    texts: tuple[Lookup, ...]
+
+    def __call__(self, table: Table, _first: int) -> tuple[Leaves, Leaves, Leaves]:
+        rows = self.coding.code(table)
+        codes, cells = (
+            np.array(each, np.int32).reshape(len(each), table.n_rows)
+            for each in (list(rows.codes.values()), [each.of(rows.carried[each.name]) for each in self.texts])
+        )
+        return rows.leaves, codes, cells
+
+
 @dataclass(frozen=True, eq=False)
 class HeldColumns:
     """What one party has of the common rows.
@@ -63,9 +80,9 @@ class HeldColumns:
 
     @classmethod
     def of(
-        cls, table: Table, task: JointAnonymisation, holders: Mapping[str, str], placed: NDArray[np.int64], me: str
+        cls, table: TableRows, task: JointAnonymisation, holders: Mapping[str, str], placed: NDArray[np.int64], me: str
     ) -> HeldColumns:
-        """Codes this party's columns, and brings its rows in common order.
+        """Codes this party's columns, block by block where they lie in blocks, and brings its rows in common order.
 
         Args:
             table: This party's.
@@ -78,10 +95,24 @@ class HeldColumns:
             InputDataError: A cell is empty where it may not be, too long, or no value that the job names.
         """
         own = part_of(task, holders, me)
-        rows = CodedRows.of(table, own, me)
-        carried = {name: Column(name, each.values, each.codes[placed]) for name, each in rows.carried.items()}
-        codes = {name: each[placed] for name, each in rows.codes.items()}
-        return cls(task, holders, own, CodedRows(rows.leaves[:, placed], carried, codes))
+        coding = Coding.of(table, own, me)
+        free = [each.name for each in own.carried if each.values is None]
+        texts = tuple(Lookup.of_texts(name, table.value_counts(name)[0]) for name in free)
+        at = np.full(table.n_rows, -1, np.int32)
+        at[placed] = np.arange(len(placed))
+        leaves, codes, cells = (
+            np.zeros((number, len(placed)), np.int32)
+            for number in (len(own.quasi_identifiers), len(coding.valued), len(texts))
+        )
+        first = 0
+        for block in table.only(coding.columns).parts(_Coded(coding, texts)) if coding.columns else ():
+            there = at[first : first + block[0].shape[1]]
+            for whole, part in zip((leaves, codes, cells), block, strict=True):
+                whole[:, there[there >= 0]] = part[:, there >= 0]
+            first += len(there)
+        carried = {each.name: Column(each.name, each.texts, own) for each, own in zip(texts, cells, strict=True)}
+        valued = {each.name: own for each, own in zip(coding.valued, codes, strict=True)}
+        return cls(task, holders, own, CodedRows(leaves, carried, valued))
 
     @property
     def n_rows(self) -> int:
@@ -131,7 +162,7 @@ class HeldColumns:
         return Hierarchy(name, values, (every, np.zeros_like(every)), (values, (TOP,)))
 
 
-async def find_holders(session: Session, table: Table, task: JointAnonymisation) -> dict[str, str]:
+async def find_holders(session: Session, table: TableRows, task: JointAnonymisation) -> dict[str, str]:
     """Every party opens to all which columns of the job it has, label `columns`; returns by column its party.
 
     Args:

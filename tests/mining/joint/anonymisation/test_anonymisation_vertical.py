@@ -17,7 +17,9 @@ from anonymize.fulldomain.optimal import optimal
 from anonymize.models import DistinctDiversity, Model, SensitiveLevels
 from link.errors import ConfigurationError
 from mining.data.formats.table_readers import table_from_arrow
+from mining.data.table_rows import TableRows
 from mining.joint.anonymisation.parameters import Carried, JointAnonymisation, QuasiIdentifier
+from protos.v1.link_pb2 import Frame
 from tests.anonymize.fulldomain.cases import ADULT, adult_hierarchy
 from tests.examples import examples
 from tests.mining.joint.anonymisation.anonymisation_world import (
@@ -29,7 +31,15 @@ from tests.mining.joint.anonymisation.anonymisation_world import (
     task,
     whole,
 )
-from tests.mining.joint.anonymisation.vertical_anonymisation_world import COLUMNS, joint, released, shared_people
+from tests.mining.joint.anonymisation.vertical_anonymisation_world import (
+    COLUMNS,
+    columns_of,
+    joint,
+    released,
+    shared_people,
+)
+from tests.mining.partitioned.tables_world import partitioned
+from tests.mining.partitioned.world import evenly
 
 QUICK = examples(1, 3, suppress_health_check=[HealthCheck.too_slow])
 
@@ -79,6 +89,24 @@ def test_node_and_rows_are_those_of_the_joined_table(shared, k: int) -> None:  #
 @QUICK
 def test_suppression_is_that_of_the_joined_table(shared, k: int, share: str) -> None:  # type: ignore[no-untyped-def]
     check(*shared, task(shared[2], k=k, max_suppression=Decimal(share)))
+
+
+def test_tables_in_blocks_give_the_release_of_memory_by_the_same_frames(tmp_path: pathlib.Path) -> None:
+    cells, parties = people(40, 3), PARTIES[:2]
+    holders = dict(zip(COLUMNS, ("north", "south", "north", "south", "north"), strict=True))
+    wanted = task(parties, k=2, models=[DistinctDiversity(2, "ill")], max_suppression=Decimal("0.1"))
+    tables, found = columns_of(cells, holders, parties), []
+    for parts in (0, 1, 3):
+        own: dict[str, TableRows] = dict(tables)
+        for party, whole_table in tables.items() if parts else ():
+            (folder := tmp_path / f"{parts}-{party}").mkdir()
+            own[party] = partitioned(whole_table, evenly(whole_table.n_rows, parts), folder)
+        frames = list[Frame]()
+        outcome = joint(cells, holders, parties, wanted, frames=frames, tables=own)
+        sent = sorted((each.sender, each.lane, each.seq, each.body) for each in frames)
+        found.append((released(outcome["south"]), outcome["south"].node, sent))
+    assert found[0][0]
+    assert found[0] == found[1] == found[2]
 
 
 def test_the_node_is_that_of_the_library() -> None:

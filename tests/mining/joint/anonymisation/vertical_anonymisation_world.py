@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from jobs.loading import job_of
 from jobs.spec.job import JobSpec
 from mining.data.formats.table_readers import table_from_arrow
+from mining.data.table_rows import TableRows
 from mining.data.tables import Table
 from mining.joint.align import RowAlignment
 from mining.joint.anonymisation.anonymise import JointRelease
@@ -53,7 +54,7 @@ def joint(
     frames: list[Frame] | None = None,
     seed: int = 0,
     transport: Literal["memory", "grpc"] = "memory",
-    tables: Mapping[str, Table] | None = None,
+    tables: Mapping[str, TableRows] | None = None,
 ) -> dict[str, JointRelease]:
     """Every party's outcome."""
     alignment = RowAlignment(parties[0])
