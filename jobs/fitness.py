@@ -38,7 +38,7 @@ REASONS: Final = (
         "source",
         "its source cannot be read, lacks a column that the job takes, or has one without a proper name",
     ),
-    Reason("new rows", "its rows have changed by too few since an earlier job (its own rule min_new_rows)"),
+    Reason("new rows", "its rows have changed by too few since an earlier job (its own rules min_new_rows, min_group)"),
     Reason("attempt", "its rows have changed since an earlier attempt of this job"),
     Reason("ids", "ids of its rows are empty, or two are equal in the form that [align] asks for"),
     Reason(

@@ -83,6 +83,8 @@ party_sets = "fixed"            # the same parties in every job: the difference 
 max_jobs = 20                   # jobs on a dataset within max_jobs_period: many answers together reveal more than each,
 max_jobs_period = "30d"         # and a job that fails reveals something, too
 min_new_rows = 100              # rows that must have come or gone between two jobs, else their difference shows few
+min_group = 10                  # the same between any two jobs, however far apart; and with sums of other sets of
+                                # parties, should party_sets go, none of fewer parties than min_parties follows
 max_candidates = 5000000        # the most candidates that a job may ask for: peers may send so many numbers ahead
 # coordinators = ["analyst"]    # who may propose jobs; all coordinators of the federation otherwise
 # peers = ["south", "east"]     # who may take part; all of the federation file otherwise

@@ -10,6 +10,7 @@ from jobs.union_limit import blurred_merges
 from party.jobs.context import JobContext
 from party.jobs.job import Job
 from party.jobs.progress import open_journal
+from party.policy.joint_result import joint_result
 from party.services.anonymization.releases import Releases
 from party.state.ledger import Entry, Ledger
 
@@ -33,6 +34,8 @@ def charge_start(context: JobContext, job: Job, attempt: int, now: float) -> Non
     cost, merges = charge(job.spec), blurred_merges(job.spec)
     before = [entry for entry in context.ledger.of_job(job.id) if entry.attempt != attempt]
     open_journal(context.journals, job.id, job.spec, before)
+    if context.consent.judge.looks_at_rows(job.spec):
+        context.ledger.note_result(named.dataset, joint_result(job.spec))
     context.ledger.record(Entry(job.id, attempt, now, named.dataset, named.name, job.coordinator, cost, merges))
     if opens(job.spec, "release"):  # last: a start that is not charged uses up no release
         most = context.consent.judge.policy_of(job.spec).max_releases

@@ -20,6 +20,7 @@ from party.jobs.holding import hold
 from party.jobs.job import Job
 from party.jobs.job_transport import JobTransport
 from party.jobs.progress import check_same_rows, journal_of
+from party.policy.policy_input import Version
 from party.services.metrics.steps import StepTimes
 from protos.v1.control_pb2 import SignedApproval
 
@@ -106,6 +107,8 @@ async def _check_data(context: JobContext, job: Job, data: Data, attempt: int) -
     async with context.noting:
         await judge.check_data(job.spec, rows, sources.rows, job.id)
         if await asyncio.to_thread(judge.looks_at_rows, job.spec):
+            named, forgive = job.spec.job.dataset, judge.policy_of(job.spec).min_group is None
+            await asyncio.to_thread(context.ledger.note_version, named, Version(*rows), forgive=forgive)
             await asyncio.to_thread(context.store.note_data, job.id, *rows)
     return rows.digest
 

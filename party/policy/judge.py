@@ -20,10 +20,11 @@ from party.config import DatasetSection, PartyConfig
 from party.data.shared_sources import alike
 from party.data.sources import Rows
 from party.policy.job_memory import expected_memory
-from party.policy.policy import Approval, check_fit, check_new_rows, decide, recent_starts, verdicts
+from party.policy.policy import Approval, check_fit, decide, recent_starts, verdicts
 from party.policy.policy_input import Earlier, PolicyInput, Verdict
 from party.policy.privacy_budget import DatasetBudget, left, totals
 from party.policy.rules import PolicySection
+from party.policy.several_jobs import check_new_rows, check_version
 from party.services.anonymization.releases import NOTHING, Releases
 from party.state.ledger import Ledger, charges
 from party.state.store import Store
@@ -152,8 +153,8 @@ class Judge:
     ) -> None:
         """The rules that need the rows of the dataset.
 
-        Each dataset of the source is compared with its own last job: as another reads the rows, they may be other rows,
-        or more of them.
+        Each dataset of the source is compared with its own last job, or with all of them: as another reads the rows,
+        they may be other rows, or more of them.
 
         Args:
             spec: The job.
@@ -165,17 +166,24 @@ class Judge:
             PolicyDenied: A rule refuses the job.
         """
         own, policy, me = spec.job.dataset, self.policy_of(spec), self._config.party.name
-        if policy.min_new_rows is None or not await asyncio.to_thread(self.looks_at_rows, spec):
+        if policy.min_new_rows is None and policy.min_group is None:
+            return
+        if not await asyncio.to_thread(self.looks_at_rows, spec):
             return
         before = await asyncio.to_thread(self._store.last_counted, own, job_id)
         if before and before[0].data_digest == rows.digest:
             # What ran under another name since then was compared with these rows.
             return
         for name in self._same_rows(own):
-            for last in await asyncio.to_thread(self._store.last_counted, name, job_id):
-                # A dataset that the node has no longer had this one's source.
-                there = rows if name == own or name not in self._config.datasets else await others(name)
+            lasts = await asyncio.to_thread(self._store.last_counted, name, job_id)
+            versions = [] if policy.min_group is None else await asyncio.to_thread(self._ledger.versions, name)
+            if not lasts and not versions:
+                continue
+            # A dataset that the node has no longer had this one's source.
+            there = rows if name == own or name not in self._config.datasets else await others(name)
+            for last in lasts:
                 check_new_rows(policy, me=me, n_rows=there.number, data_digest=there.digest, last=last)
+            check_version(policy, me=me, n_rows=there.number, data_digest=there.digest, before=versions)
 
     def left(self, spec: JobSpec, job_id: bytes = b"") -> dict[str, Decimal]:
         """What is left of the totals of a job's dataset for this job and later ones; nothing where none is set."""
@@ -241,6 +249,9 @@ class Judge:
             published_rows=None if dataset is None else dataset.public_sizes.coarse().rows,
             made=self._releases.counted(spec.job.dataset, job_id) if opens(spec, "release") else NOTHING,
             unions=self._unions(spec.job.dataset, job_id, attempt),
+            results=()
+            if self.policy_of(spec).min_group is None
+            else self._ledger.results(self._same_rows(spec.job.dataset)),
             charged=()
             if budget is None
             else self._charged(budget, spec.job.dataset, job_id, attempt, _since(budget, now)),

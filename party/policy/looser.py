@@ -116,7 +116,7 @@ def _of_exceptions(was: tuple[ApprovalRule, ...], now: tuple[ApprovalRule, ...])
 _FLOORS: Final = {"min_support": "min_count", "min_count": "min_support"}
 _ORDERS: Final[Mapping[str, Callable[[Any, Any], Direction]]] = {
     **dict.fromkeys(
-        ("approvals", "min_parties", "min_support", "min_count", "min_insider_k", "min_new_rows"),
+        ("approvals", "min_parties", "min_support", "min_count", "min_insider_k", "min_new_rows", "min_group"),
         _least,
     ),
     **dict.fromkeys(

@@ -3,8 +3,8 @@
 `verdicts` judges a job rule by rule, for people; `decide` is what follows from it. A refusal names the rule and what
 would be allowed. The decision is a function of the policy, the specification and the jobs that were started before, so
 that proposals cannot be used to probe the data. Two rules need the number of rows and are checked once a job that was
-allowed has started: `check_rows` and `check_new_rows`. What `min_count` says to a fraction is decided in the session,
-once the number of all transactions is open.
+allowed has started: `check_new_rows` and `check_version` of `several_jobs`. What `min_count` says to a fraction is
+decided in the session, once the number of all transactions is open.
 """
 
 from __future__ import annotations
@@ -19,17 +19,18 @@ from crypto.protocols.union import disclosure as union_disclosure
 from jobs.kinds.kind import Facet
 from jobs.kinds.registry import kind_of
 from jobs.spec.job import JobSpec
-from link.errors import ConfigurationError, PolicyDenied
+from link.errors import ConfigurationError
 from link.files.quantities import seconds
 from mining.joint.hybrid.parameters import DEFAULT_K
 from mining.joint.vertical.engines.names import OWN_NAMES
 from party.policy.model_rules import min_count_of_model
 from party.policy.plugin_rules import added_kinds, can_judge
-from party.policy.policy_input import Earlier, PolicyInput, Verdict, listed
+from party.policy.policy_input import Earlier, PolicyInput, Verdict, denied, listed
 from party.policy.privacy_budget import MOST_WITHOUT_FLOORS
 from party.policy.privacy_rules import PRIVACY_RULES, budget_verdicts
 from party.policy.release_rules import RELEASE_RULES, may_hold, min_count_of_release, withheld_columns
 from party.policy.rules import ApprovalRule, PolicySection
+from party.policy.several_jobs import min_group, min_new_rows, party_sets
 
 Approval = Literal["auto", "manual"]
 
@@ -55,7 +56,7 @@ def decide(policy: PolicySection, facts: PolicyInput) -> Approval:
     check_fit(facts)
     for verdict in verdicts(policy, facts):
         if verdict.refusal is not None:
-            raise _denied(facts.me, verdict.refusal)
+            raise denied(facts.me, verdict.refusal)
     return "manual" if _approval(policy, facts) == "manual" else "auto"
 
 
@@ -87,38 +88,6 @@ def check_fit(facts: PolicyInput) -> None:
     if spec.job.dataset not in facts.datasets:
         raise ConfigurationError(
             f"{me} has no dataset '{spec.job.dataset}'; use a name that all parties of the job have in common", party=me
-        )
-
-
-def check_new_rows(policy: PolicySection, *, me: str, n_rows: int, data_digest: bytes, last: Earlier | None) -> None:
-    """What `min_new_rows` says: two results on data that differ in a few rows reveal something about those rows.
-
-    The same content as at the last job is allowed. A refusal reveals that the dataset has changed since then and by
-    fewer rows than the rule asks for, and no more.
-
-    Args:
-        policy: This party's rules for the dataset.
-        me: This party.
-        n_rows: Rows of the dataset now.
-        data_digest: Of its content now.
-        last: The last job on it whose rows were counted.
-
-    Raises:
-        PolicyDenied: The dataset has changed by too few rows.
-    """
-    if policy.min_new_rows is None or last is None or last.data_digest == data_digest:
-        return
-    if last.n_rows is None:
-        raise _denied(
-            me,
-            "asks how many rows are new (rule min_new_rows), and on what rows the last job on the dataset ran was lost "
-            "with the job database of this party; its owner can bring that back, or leave the rule out for one job",
-        )
-    if abs(n_rows - last.n_rows) < policy.min_new_rows:
-        raise _denied(
-            me,
-            f"asks for at least {policy.min_new_rows} new rows in a dataset that has changed since the last job on it "
-            "(rule min_new_rows), and it has fewer",
         )
 
 
@@ -369,20 +338,6 @@ def _max_expiry(policy: PolicySection, facts: PolicyInput) -> Verdict | None:
     return Verdict("max_expiry", f"within {policy.max_expiry}", refusal if late else None)
 
 
-def _party_sets(policy: PolicySection, facts: PolicyInput) -> Verdict | None:
-    if policy.party_sets is None:
-        return None
-    if not facts.earlier:
-        return Verdict("party_sets", "any parties, since no job was started on the dataset yet")
-    first, refusal = facts.earlier[0].parties, None
-    if set(first) != set(facts.spec.job.parties):
-        refusal = (
-            f"asks for the parties {', '.join(sorted(first))} in every job on '{facts.spec.job.dataset}', as in the "
-            'first one (rule party_sets = "fixed")'
-        )
-    return Verdict("party_sets", ", ".join(sorted(first)), refusal)
-
-
 def _max_jobs(policy: PolicySection, facts: PolicyInput) -> Verdict | None:
     if policy.max_jobs is None:
         return None
@@ -395,13 +350,6 @@ def _max_jobs(policy: PolicySection, facts: PolicyInput) -> Verdict | None:
             f"may start after {free:%Y-%m-%d %H:%M} UTC"
         )
     return Verdict("max_jobs", f"{policy.max_jobs} within {period}, {len(recent)} started", refusal)
-
-
-def _min_new_rows(policy: PolicySection, facts: PolicyInput) -> Verdict | None:
-    if policy.min_new_rows is None or facts.noise_protects:
-        return None
-    allows = f"the rows of the last job, or at least {policy.min_new_rows} more or fewer"
-    return Verdict("min_new_rows", allows, later=True)
 
 
 def _approve(policy: PolicySection, facts: PolicyInput) -> Verdict:
@@ -442,9 +390,10 @@ _RULES: Final[tuple[Callable[[PolicySection, PolicyInput], Verdict | None], ...]
     _max_union_bound,
     _max_unions,
     _max_expiry,
-    _party_sets,
+    party_sets,
     _max_jobs,
-    _min_new_rows,
+    min_new_rows,
+    min_group,
     _approve,
 )
 _ITEMSETS: Final = frozenset(
@@ -494,7 +443,3 @@ def _at_most(rule: str, most: int | None, asked: int | None, shown: str, what: s
     if asked is None or asked > most:
         refusal = f"asks for {what or rule} of at most {most} (rule {rule}), and the job has {shown}"
     return Verdict(rule, f"at most {most}", refusal)
-
-
-def _denied(me: str, what: str) -> PolicyDenied:
-    return PolicyDenied(f"the policy of {me} {what}", party=me)

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from jobs.kinds.registry import kind_of
 from jobs.privacy_account import Charge
 from jobs.spec.job import JobSpec
+from link.errors import PolicyDenied
+from party.policy.joint_result import JointResult
 from party.policy.privacy_budget import DatasetBudget
 from party.services.anonymization.releases import NOTHING, Counted
 
@@ -35,6 +38,18 @@ class Earlier:
     data_digest: bytes | None = None
 
 
+class Version(NamedTuple):
+    """On what rows jobs ran.
+
+    Attributes:
+        n_rows: Rows that the dataset had here; None where nobody knows any more.
+        digest: Of its content.
+    """
+
+    n_rows: int | None
+    digest: bytes
+
+
 @dataclass(frozen=True, slots=True)
 class PolicyInput:
     """What is judged.
@@ -54,6 +69,7 @@ class PolicyInput:
         published_rows: How many rows its owner says that it has; None where nothing is published.
         made: Releases that were made of its rows before.
         unions: How often jobs on its rows before have shown a merger how much two others have in common, with noise.
+        results: What counts of the exact jobs that were started on its rows, where a rule asks for it.
     """
 
     spec: JobSpec
@@ -70,6 +86,7 @@ class PolicyInput:
     published_rows: int | None = None
     made: Counted = NOTHING
     unions: int = 0
+    results: Collection[JointResult] = ()
 
     @property
     def noise_protects(self) -> bool:
@@ -106,3 +123,8 @@ def noise_protects(spec: JobSpec, budget: DatasetBudget | None) -> bool:
 def listed(names: Collection[str]) -> str:
     """Names within a sentence."""
     return " and ".join(f"'{name}'" for name in names)
+
+
+def denied(me: str, what: str) -> PolicyDenied:
+    """The refusal of a policy, from the end of its sentence."""
+    return PolicyDenied(f"the policy of {me} {what}", party=me)

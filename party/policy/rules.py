@@ -116,6 +116,10 @@ class Rules(TomlTable):
         max_jobs: Jobs on a dataset that may be started within `max_jobs_period`.
         max_jobs_period: The period that `max_jobs` is for; 30 days, where absent.
         min_new_rows: By how many rows a dataset that has changed must have grown or shrunk since the last job on it.
+        min_group: The fewest rows that the difference of any two exact jobs on a dataset may be about: its rows at each
+            are those of another, or so many more or fewer. Their sums together give no number of fewer than
+            `min_parties` parties, or of one where that is absent. Where `disclose` allows only `frequent`, the
+            thresholds of any two are equal, or so many transactions apart.
         max_candidates: The most candidates that a job may ask for.
         disclose: What a job may disclose: any of `candidates`, `supports` and `frequent`; where
             absent, all, but no `candidates` beside a floor of `min_count` or `min_support`, and no quantiles.
@@ -161,6 +165,7 @@ class Rules(TomlTable):
     max_jobs: Count | None = None
     max_jobs_period: Duration | None = None
     min_new_rows: Count | None = None
+    min_group: Count | None = None
     max_candidates: Count | None = None
     disclose: Annotated[tuple[Disclose, ...] | None, Some] = None
     keys: Literal["none", "union"] | None = None

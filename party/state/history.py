@@ -10,11 +10,11 @@ what cannot be so, or cannot be made whole again, keeps the node from starting.
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
 from itertools import takewhile
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -47,6 +47,8 @@ from jobs.spec.job import JobSpec
 from link.errors import ComineError, ConfigurationError, PolicyDenied, placeless
 from party.jobs.job import ENDS
 from party.policy.consent import POLICY, proposal_of
+from party.policy.joint_result import JointResult
+from party.policy.policy_input import Version
 from party.state import companions
 from party.state.audit_count import Sizes, first_hour
 from party.state.heads import follow
@@ -193,9 +195,14 @@ def reconcile(
     lost = (SessionLost(job=job_id, session=each) for job_id, life in lives.items() for each in sorted(life.sessions))
     audit.append(*lost)
     plans.restore(asked, float("-inf") if known is None else entry_at(audit.path, known).time.timestamp())
-    starts = sum(_recharge(ledger, records[job_id], life) for job_id, life in lives.items() if job_id in records)
+    for job_id in records:
+        if (kept := store.get(job_id)) is not None and kept.data_digest == UNKNOWN:
+            ledger.note_version(kept.dataset, Version(None, UNKNOWN))
+    starts = sum(_recharge(ledger, records[job_id], life, noted) for job_id, life in lives.items() if job_id in records)
     if not ledger.has_all_unions:
         ledger.recount_unions(_merges(entries_after(audit.path, None)))
+    if not ledger.has_all_results:
+        ledger.recount_results(_results(entries_after(audit.path, None), noted))
     with store.alone():
         if known is None:
             store.drop_bins()
@@ -401,40 +408,43 @@ def _error(ended: Ended) -> dict[str, object]:
 
 def _merges(entries: Iterable[LoggedEvent]) -> Counter[str]:
     """By dataset, how often all starts that the log has have merged; see `Remembered.merges`."""
-    proposals: dict[bytes, bytes] = {}
     found: Counter[str] = Counter()
+    for job in _started(entries):
+        found[job.dataset] += job.merges
+    return found
+
+
+def _results(entries: Iterable[LoggedEvent], noted: Callable[[JobSpec], bool]) -> set[tuple[str, JointResult]]:
+    """What of all starts that the log has counts for what several jobs reveal together, by dataset."""
+    return {(job.dataset, job.result) for job in _started(entries) if job.spec is None or noted(job.spec)}
+
+
+def _started(entries: Iterable[LoggedEvent]) -> Iterator[Remembered]:
+    """The job of each start, but for those that nobody can read any more."""
+    proposals: dict[bytes, bytes] = {}
     for logged in entries:
         match logged.event:
             case Proposed(job=job_id):
                 proposals[job_id] = logged.event.proposal
             case Started(job=job_id) if job_id in proposals:
-                dataset, merges = _merges_of(proposals[job_id])
-                found[dataset] += merges
-    return found
-
-
-@lru_cache(1024)
-def _merges_of(proposal: bytes) -> tuple[str, int]:
-    """The dataset of a proposed job, and how often it merges; of one that nobody can read any more, nothing."""
-    signed = control.SignedProposal.FromString(proposal)
-    try:
-        job = remembered(control.Proposal.FromString(signed.proposal).spec)
-    except ConfigurationError:
-        return "", 0
-    return job.dataset, job.merges
+                signed = control.SignedProposal.FromString(proposals[job_id])
+                with contextlib.suppress(ConfigurationError):
+                    yield remembered(control.Proposal.FromString(signed.proposal).spec)
 
 
 def _rank(state: control.JobState.ValueType) -> int:
     return _ORDER.get(state, len(_ORDER))
 
 
-def _recharge(ledger: Ledger, record: Record, life: _Life) -> int:
+def _recharge(ledger: Ledger, record: Record, life: _Life, noted: Callable[[JobSpec], bool]) -> int:
     """Charges the starts that the ledger does not know; how many those were."""
     charged = {entry.attempt for entry in ledger.of_job(record.job_id)}
     lost = sorted(life.starts.keys() - charged)
     if not lost:  # so a job of which nothing can be read any more keeps no node from starting
         return 0
     job, whose = _remembered(record), record.coordinator
+    if job.spec is None or noted(job.spec):
+        ledger.note_result(job.dataset, job.result)
     return sum(
         ledger.record(
             Entry(record.job_id, attempt, life.starts[attempt], job.dataset, job.name, whose, job.charge, job.merges)

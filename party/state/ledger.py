@@ -15,7 +15,7 @@ from decimal import Context, Decimal, localcontext
 from typing import Any
 
 from jobs.privacy_account import Charge
-from party.state.node_database import NodeTables
+from party.state.joint_results import JointResults
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +45,7 @@ class Entry:
     state: str = ""
 
 
-class Ledger(NodeTables):
+class Ledger(JointResults):
     """The charges of one party. Calls are short, and may be made from any thread."""
 
     def record(self, entry: Entry) -> bool:

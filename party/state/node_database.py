@@ -15,6 +15,7 @@
     holds     what jobs have found that people have to release, as they are shown it, and who has
     voices    which people have approved jobs that need several
     reloads   for what people have asked the running node to read its files anew, and what it answered
+    joint_results, row_versions  of exact jobs, what counts for what several reveal together: parties, thresholds, rows
     asked     how many bytes of the audit log each coordinator has brought about lately, by hours, up to that entry
 
 The node and the command line use the file at the same time. Of nodes one alone may: it holds the lock beside the file,
@@ -215,13 +216,29 @@ CREATE TABLE voices (
     PRIMARY KEY (job, person)
 ) WITHOUT ROWID;
 """
+_EIGHTEENTH: Final = """
+CREATE TABLE joint_results (
+    dataset TEXT NOT NULL,
+    parties TEXT NOT NULL,
+    sums INTEGER NOT NULL,
+    threshold TEXT NOT NULL,
+    PRIMARY KEY (dataset, parties, sums, threshold)
+) WITHOUT ROWID;
+CREATE TABLE row_versions (
+    dataset TEXT NOT NULL,
+    digest BLOB NOT NULL,
+    n_rows INTEGER,
+    PRIMARY KEY (dataset, digest)
+) WITHOUT ROWID;
+INSERT INTO row_versions SELECT DISTINCT dataset, data_digest, n_rows FROM jobs WHERE data_digest IS NOT NULL;
+"""
 KIND: Final = Kind(
     "job",
     "move it away, and the node makes it again out of its audit log, or bring it back from a copy",
     0x636F6D69,  # "comi"
     (
         *(_FIRST, _SECOND, _THIRD, _FOURTH, _FIFTH, _SIXTH, _SEVENTH, _EIGHTH, _NINTH, _TENTH, _ELEVENTH, _TWELFTH),
-        *(_THIRTEENTH, _FOURTEENTH, _FIFTEENTH, _SIXTEENTH, _SEVENTEENTH),
+        *(_THIRTEENTH, _FOURTEENTH, _FIFTEENTH, _SIXTEENTH, _SEVENTEENTH, _EIGHTEENTH),
     ),
 )
 

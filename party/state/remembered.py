@@ -21,6 +21,7 @@ from jobs.union_limit import blurred_merges
 from link.errors import ConfigurationError
 from link.files.json_text import read_json
 from party.policy.consent import support_asked
+from party.policy.joint_result import UNKNOWN_THRESHOLD, JointResult, joint_result
 
 _KNOWN_PARTIES: Final = 2  # that a union shows nobody else's common items
 _MOST_MERGES: Final = 2  # of a job, but for releases with keys = "union"
@@ -37,6 +38,7 @@ class Remembered(NamedTuple):
         charge: What a start may cost a record.
         merges: As how many unions a start counts.
         spec: The specification, where this version reads it.
+        result: What it counts as for what several jobs reveal together; at the worst, where only that much is read.
     """
 
     dataset: str
@@ -46,6 +48,7 @@ class Remembered(NamedTuple):
     charge: Charge
     merges: int
     spec: JobSpec | None
+    result: JointResult
 
 
 def remembered(written: bytes) -> Remembered:
@@ -63,7 +66,16 @@ def remembered(written: bytes) -> Remembered:
     except ConfigurationError as error:
         return _as_written(contents, error)
     job = spec.job
-    return Remembered(job.dataset, job.name, job.parties, support_asked(spec), charge(spec), blurred_merges(spec), spec)
+    return Remembered(
+        job.dataset,
+        job.name,
+        job.parties,
+        support_asked(spec),
+        charge(spec),
+        blurred_merges(spec),
+        spec,
+        joint_result(spec),
+    )
 
 
 def _as_written(contents: Any, why: ConfigurationError) -> Remembered:
@@ -76,7 +88,8 @@ def _as_written(contents: Any, why: ConfigurationError) -> Remembered:
     except (KeyError, TypeError, AttributeError, ValueError, InvalidOperation):
         raise why from None
     merges = _MOST_MERGES if len(parties) > _KNOWN_PARTIES else 0
-    return Remembered(dataset, name, tuple(parties), "", cost, merges, None)
+    result = JointResult(tuple(sorted(parties)), sums=False, threshold=UNKNOWN_THRESHOLD)
+    return Remembered(dataset, name, tuple(parties), "", cost, merges, None, result)
 
 
 @dataclass(frozen=True, slots=True)

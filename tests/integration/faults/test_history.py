@@ -122,7 +122,7 @@ def older(state: Path) -> None:
 def no_rows(state: Path) -> None:
     """As somebody with an editor would lose it."""
     with sqlite3.connect(state / "node.db") as database:
-        for table in ("jobs", "charges", "spent", "unions", "reached", "companions"):
+        for table in ("jobs", "charges", "spent", "unions", "reached", "companions", "joint_results", "row_versions"):
             database.execute(f"DELETE FROM {table}")
     database.close()
 
@@ -156,6 +156,7 @@ def uncounted(state: Path) -> None:
         connection.executescript(
             "DROP TABLE standing; DROP TABLE standing_uses; DROP TABLE clock; DROP TABLE notices;"
             "DROP TABLE owner_ends; DROP TABLE holds; DROP TABLE voices;"
+            "DROP TABLE joint_results; DROP TABLE row_versions;"
             "DROP TABLE reloads; DROP TABLE recounted; DROP TABLE asked; DROP TABLE journal; DELETE FROM unions;"
             "CREATE TABLE levels (job_id BLOB, length INTEGER, version TEXT, level BLOB);"
             "UPDATE charges SET unites = 0;"

@@ -14,10 +14,11 @@ from jobs.loading import job_of
 from jobs.spec.job import JobSpec
 from jobs.union_limit import blurred_merges
 from link.errors import PolicyDenied
-from party.policy.policy import check_new_rows, decide, verdicts
+from party.policy.policy import decide, verdicts
 from party.policy.policy_input import Earlier, PolicyInput
 from party.policy.privacy_budget import DatasetBudget
 from party.policy.rules import PolicySection
+from party.policy.several_jobs import check_new_rows
 from tests.errors import fails
 
 NOW, DAY = 1_000_000_000, 86_400
