@@ -207,11 +207,12 @@ def test_every_rule_can_refuse() -> None:
 
     Some are about releases alone: `test_policy_releases`, `test_releases`; `max_plans` is about plans:
     `test_plan_estimate`, `max_failed_jobs` about what became of jobs: `test_failed_jobs`; `kinds` is about plug-ins:
-    `tests/extensions/test_kind.py`; others bound how much of the node a coordinator may take: `test_open_jobs`; and by
-    others people decide: `test_holds`, `test_several_people`.
+    `tests/extensions/test_kind.py`, `min_group` about what jobs reveal together: `test_min_group`; others bound how
+    much of the node a coordinator may take: `test_open_jobs`; and by others people decide: `test_holds`,
+    `test_several_people`.
     """
     of_releases = {"columns", "keys", "min_insider_k", "max_releases", "max_failed_releases"}
-    of_releases |= {"max_plans", "max_failed_jobs", "kinds"}
+    of_releases |= {"max_plans", "max_failed_jobs", "kinds", "min_group"}
     of_load = {"max_open_jobs", "max_running_jobs", "max_proposals"}
     of_people = {"approvals", "release"}
     tried = {key for rules, *_ in REFUSED for key in rules} | {"approve", "max_expiry", "min_new_rows"}
