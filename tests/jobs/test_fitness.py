@@ -94,6 +94,7 @@ PLACES: Final[dict[str, str]] = {
         ),
         "source",
     ),
+    "party.policy.policy": PROPOSED,
     "party.policy.policy_input": PROPOSED,
     "party.policy.judge": PROPOSED,
     "party.jobs.session_host": "how many jobs run",

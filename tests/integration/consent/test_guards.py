@@ -157,6 +157,33 @@ def test_data_that_changed_by_a_few_rows_are_not_mined_again(tmp_path: Path) -> 
     asyncio.run(test())
 
 
+def test_jobs_that_would_tell_of_few_parties_or_rows_together_are_refused(tmp_path: Path) -> None:
+    """The second set of parties by every node that has had the first; rows, by their own party."""
+
+    async def test() -> None:
+        async with running(tmp_path, policy="min_group = 5") as nodes:
+
+            async def mined() -> set[tuple[int, str]]:
+                _, ends = await nodes.run(brief())
+                return {(event.state, event.error_code) for event in ends.values()}
+
+            good, bad = {(control.SUCCEEDED, "")}, {(control.FAILED, "E101")}
+            file = tmp_path / "south.dat"
+            rows = file.read_text()
+            assert await mined() == good
+            refusal = await refused(nodes.clients["north"].propose(weekly(parties=["north", "south"])))
+            assert (refusal.code, "rule min_group" in refusal.sentence) == ("E300", True)
+            file.write_text(rows + "item0 item1\n" * 30)
+            assert await mined() == good
+            file.write_text(rows + "item0 item1\n")
+            assert await mined() == bad
+            assert "rule min_group" in nodes.logs["south"].getvalue()
+            file.write_text(rows)
+            assert await mined() == good
+
+    asyncio.run(test())
+
+
 @pytest.mark.parametrize(("universe", "strategy"), [("frequent-items", "level-wise"), ("all-items", "one-shot")])
 def test_excluded_items_are_as_if_they_were_nowhere(tmp_path: Path, strategy: str, universe: str) -> None:
     pooled = [[item for item in row if item not in ("item0", "item3")] for rows in DATA.values() for row in rows]

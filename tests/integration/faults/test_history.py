@@ -31,6 +31,8 @@ from party.config import PartyConfig
 from party.data.sources import Rows
 from party.node.logs import open_log
 from party.policy.consent import proposal_of
+from party.policy.joint_result import joint_result
+from party.policy.policy_input import Version
 from party.server import Node
 from party.state import history
 from party.state.remembered import Remembered, remembered
@@ -172,6 +174,7 @@ def test_history_that_the_database_lost_comes_out_of_the_audit_log(state: Path, 
         node = started(state)
         assert left_behind(node) == (3, Decimal("1.0"))
         assert node.ledger.unions(["baskets"]) == 1  # the jobs with noise have none
+        assert node.ledger.results(["baskets"]) == {joint_result(weekly())}
         for spec in (weekly(), NORTH_AND_SOUTH):
             with fails("E300"):
                 node.host.context.consent.judge.decide(spec, "analyst")
@@ -189,6 +192,7 @@ def test_rows_that_nobody_knows_any_more_count_as_changed_by_too_few(state: Path
     node = started(state)
     with fails("E300"):
         asyncio.run(compared(node, Rows(10**6, b"new")))
+    assert Version(None, history.UNKNOWN) in node.ledger.versions("baskets")  # for min_group
     asyncio.run(node.stop())
 
 
