@@ -66,15 +66,15 @@ def by_turns(items: Iterable[pytest.Item]) -> list[pytest.Item]:
     """All tests, but of the cases of one that is marked `turn(n)` every n-th alone, at least one, others at every run.
 
     `make test-slow` takes all. The mark, of a test or of a whole file, is for matrices, of whatever fixtures and
-    parameters, in which a case proves little beside its neighbours.
+    parameters, in which a case proves little beside its neighbours. Tests of a file that are marked `turn(n, NAME)`
+    are cases of one family.
     """
     every = list(items)
     families = dict[tuple[object, ...], list[pytest.Item]]()
     for item in every:
-        if item.get_closest_marker("turn"):
-            families.setdefault((item.path, getattr(item, "cls", None), getattr(item, "originalname", "")), []).append(
-                item
-            )
+        if mark := item.get_closest_marker("turn"):
+            test = (getattr(item, "cls", None), getattr(item, "originalname", ""))
+            families.setdefault((item.path, *(mark.args[1:] or test)), []).append(item)
     left: set[pytest.Item] = set()
     for place, cases in enumerate(families.values()):  # as in `slowly`, turns that come together are spread
         if len(cases) > 1:

@@ -423,6 +423,7 @@ WORLDS: Final[Mapping[str, Callable[[Office], None]]] = {
 
 
 @pytest.mark.slow
+@pytest.mark.turn(2)
 @pytest.mark.parametrize("page", WORLDS)
 def test_commands_of_a_page_do_what_it_says(tmp_path: Path, page: str) -> None:
     office = Office(ROOT / page, tmp_path)

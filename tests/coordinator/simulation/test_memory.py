@@ -60,6 +60,7 @@ async def mined(federation: LoopbackFederation, min_support: str, jobs: int) -> 
 @pytest.mark.slow
 @pytest.mark.data
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="the peak is read from /proc")
+@pytest.mark.turn(2)
 @pytest.mark.parametrize(("name", "min_support", "jobs"), [("T10I4D100K", "0.002", 2), ("retail", "0.001", 1)])
 def test_a_node_stays_small(name: str, min_support: str, jobs: int, shared_data: Path, tmp_path: Path) -> None:
     files = dealt(shared_data / "transactions" / f"{name}.dat.gz", tmp_path)

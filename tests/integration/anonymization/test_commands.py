@@ -46,6 +46,8 @@ from tests.integration.preloaded import Preloaded
 from tests.integration.processes import Organisations, Process, Ran, command
 from tests.party.nodes import refused
 
+pytestmark = pytest.mark.turn(3)
+
 
 def run_at(at: Organisations, *more: str, out: str = "out") -> Ran:
     return command("anonymize", "run", "anonymize.toml", "--out", out, "--node", "north", *more, cwd=at.folder)

@@ -25,7 +25,7 @@ from tests.integration.faults.failing import STRATEGIES, all_is_well, at, expect
 from tests.jobs.results.made import supports
 from tests.party.nodes import DATA, Rows, brief, random_rows, running, weekly
 
-pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("few_fakes")]
+pytestmark = [pytest.mark.turn(3), pytest.mark.slow, pytest.mark.usefixtures("few_fakes")]
 
 
 def put(**fields: Any) -> Callable[[Frame], None]:
@@ -65,7 +65,7 @@ def test_a_party_that_breaks_the_rules_is_named(tmp_path: Path, subtests: pytest
 
     async def test() -> None:
         async with running(tmp_path, policy=f"max_unions = {4 * len(BROKEN)}\n") as nodes:
-            for number, (lane, change, exit_code, words) in enumerate(in_turn(BROKEN, 3)):
+            for number, (lane, change, exit_code, words) in enumerate(in_turn(BROKEN, 4)):
                 with subtests.test(lane=lane, words=words):
                     wrap(nodes.nodes["south"], at(lane, change))
                     try:

@@ -29,7 +29,7 @@ from tests.integration.processes import START_S, Organisations, Process, Ran, co
 from tests.party.files import free_ports
 from tests.party.nodes import DATA, Client
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.turn(3)]
 
 DEADLINES_S = (8, 25)  # in which a long job reaches its midst, and does so on a busy machine
 LONG = 6_000  # items of each party; their union keeps three nodes busy for far longer than a test takes to act

@@ -47,6 +47,7 @@ from tests.jobs.results.made import supports
 from tests.party.nodes import Nodes, crash, hold, refused, running, weekly
 
 pytestmark = pytest.mark.slow
+like_others = pytest.mark.turn(3, "what a job goes on from")
 
 COLUMNS = {"north": ("n1", "n2"), "south": ("s1", "s2"), "east": ("e1",)}
 LEAST = 20
@@ -185,6 +186,7 @@ def everywhere(*lengths: int) -> dict[str, list[int]]:
     return {name: list(lengths) for name in COLUMNS}
 
 
+@like_others
 @pytest.mark.parametrize("level", in_turn([2, 3, 4], 3))
 def test_a_job_that_dies_in_a_level_goes_on_there(tmp_path: Path, level: int) -> None:
     assert max(map(len, EXPECTED)) >= 4
@@ -216,6 +218,7 @@ def test_a_job_that_dies_in_a_level_goes_on_there(tmp_path: Path, level: int) ->
     asyncio.run(test())
 
 
+@like_others
 def test_a_job_that_dies_after_its_alignment_goes_on_with_it(tmp_path: Path) -> None:
     async def test() -> None:
         async with federation(tmp_path) as nodes:
@@ -243,6 +246,7 @@ AFTER_ROWS: list[tuple[str, dict[str, Any], str]] = [
 ]
 
 
+@like_others
 @pytest.mark.parametrize(("task", "tables", "lane"), in_turn(AFTER_ROWS, 3))
 def test_what_does_not_mine_goes_on_with_its_alignment_too(
     task: str, tables: dict[str, Any], lane: str, tmp_path: Path
@@ -293,6 +297,7 @@ def test_a_node_that_was_started_again_goes_on_with_the_others(tmp_path: Path, i
     asyncio.run(test())
 
 
+@like_others
 def test_rules_without_supports_follow_in_another_attempt(tmp_path: Path) -> None:
     spec = job_of(
         {
@@ -322,6 +327,7 @@ def test_rules_without_supports_follow_in_another_attempt(tmp_path: Path) -> Non
     asyncio.run(test())
 
 
+@like_others
 def test_randomness_is_dealt_anew(tmp_path: Path) -> None:
     spec = spec_of(engine="replicated")
     two = spec.model_copy(update={"job": spec.job.model_copy(update={"parties": ("north", "south")})})
@@ -335,6 +341,7 @@ def test_randomness_is_dealt_anew(tmp_path: Path) -> None:
     asyncio.run(test())
 
 
+@like_others
 def test_an_attempt_that_dies_too_is_followed_by_another(tmp_path: Path) -> None:
     async def test() -> None:
         async with federation(tmp_path) as nodes:
@@ -374,6 +381,7 @@ def test_an_attempt_is_begun_once(tmp_path: Path) -> None:
     asyncio.run(test())
 
 
+@like_others
 def test_an_attempt_that_still_runs_somewhere_is_ended_before_the_next(tmp_path: Path) -> None:
     """The coordinator died, and holds the job to be lost; the parties know nothing of that."""
 
@@ -404,6 +412,7 @@ def test_an_attempt_that_still_runs_somewhere_is_ended_before_the_next(tmp_path:
     asyncio.run(test())
 
 
+@like_others
 def test_a_job_that_is_cancelled_while_it_ends_is_told_as_ended_by_the_log(tmp_path: Path) -> None:
     async def test() -> None:
         async with federation(tmp_path) as nodes:
@@ -469,6 +478,7 @@ def test_a_party_that_kept_something_else_is_named(tmp_path: Path) -> None:
     asyncio.run(test())
 
 
+@like_others
 def test_a_job_over_rows_goes_on_and_one_that_nobody_lost_does_not(tmp_path: Path) -> None:
     async def test() -> None:
         async with federation(tmp_path) as nodes:
@@ -490,6 +500,7 @@ def test_a_job_over_rows_goes_on_and_one_that_nobody_lost_does_not(tmp_path: Pat
     asyncio.run(test())
 
 
+@like_others
 def test_a_proposal_that_has_expired_leaves_nothing_behind(tmp_path: Path) -> None:
     async def test() -> None:
         async with federation(tmp_path) as nodes:

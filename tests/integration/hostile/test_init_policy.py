@@ -27,6 +27,8 @@ from protos.v1.plan_pb2 import EstimateRequest
 from tests.examples import crossed
 from tests.integration.processes import command
 
+pytestmark = [pytest.mark.slow, pytest.mark.turn(3)]
+
 PARTIES = ("north", "south", "east")
 MADE = {"bread": 0.5, "milk": 0.4, "tea": 0.2}
 JOB = """
@@ -114,7 +116,6 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
 TOP = 'top_k = 2\nmax_length = 1\nuniverse = "rare.txt"\nexclude = ["hiv*"]'
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("epsilon", "delta", "more", "code"),
     [
@@ -137,7 +138,6 @@ def test_noise_that_hides_nothing_is_refused_and_spends_nothing(
     assert [world.spent(name) for name in PARTIES] == before
 
 
-@pytest.mark.slow
 def test_many_noisy_jobs_end_at_the_totals(world: World) -> None:
     codes = [world.run(TOP, NOISY.format(epsilon="0.6", delta="2e-6", more="")).code for _ in range(5)]
     assert codes == [0, 0, 0, 30, 30]  # of 2.0
@@ -149,7 +149,6 @@ def test_many_noisy_jobs_end_at_the_totals(world: World) -> None:
 HIV = '"[!bh]*", "h", "h[!i]*", "hi", "hi[!v]*", "hiv?*"'  # all but the item itself
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("itemsets", "verb"),
     crossed(
@@ -175,7 +174,6 @@ def test_a_job_or_plan_that_does_not_exclude_what_is_withheld_is_refused_by_what
     assert "items that" not in ran.err
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("universe", ["catalogue.txt", "withheld.txt", "frequent-items", "hidden-all"])
 def test_a_job_that_excludes_it_succeeds_as_if_nobody_had_it(world: World, universe: str) -> None:
     """Nor does an item that a catalogue does not name end the job: that would name who has it."""
@@ -187,13 +185,11 @@ def test_a_job_that_excludes_it_succeeds_as_if_nobody_had_it(world: World, unive
     assert "zz" not in found
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("support", ["1", "9", "0.0009"])
 def test_floors_hold_for_exact_jobs(world: World, support: str) -> None:
     assert world.run(f'min_support = {support}\nexclude = ["hiv*"]').code == 30
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("itemsets", "verb"),
     crossed(
@@ -212,7 +208,6 @@ def test_floors_hold_towards_parties_too(world: World, itemsets: str, verb: str)
     assert (ran.code, "has a floor (rule min_support)" in " ".join(ran.err.split())) == (30, True), ran.err
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("more", ["", 'universe = "rare.txt"', 'universe = "hidden-all"', 'disclose = "frequent"'])
 def test_the_most_frequent_of_few_items_are_no_way_below_the_floors(world: World, more: str) -> None:
     """Seven rows hold one of the two items of the catalogue, and nobody the other: `top_k` would tell both numbers."""
@@ -220,14 +215,12 @@ def test_the_most_frequent_of_few_items_are_no_way_below_the_floors(world: World
     assert ran.code != 0 or "seven" not in (ran.out / "itemsets.csv").read_text(), ran.err
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("pair", [("north", "south"), ("south", "east")])
 def test_two_parties_are_too_few(world: World, pair: tuple[str, str]) -> None:
     ran = world.run('min_support = 100\nexclude = ["hiv*"]', parties=pair)
     assert (ran.code, "rule min_parties" in ran.err) == (30, True), ran.err
 
 
-@pytest.mark.slow
 def test_a_row_more_or_less_between_two_jobs_is_too_little(world: World) -> None:
     """Jobs on other days: the difference would be the row of one person."""
     job = 'min_support = 100\nexclude = ["hiv*"]'
@@ -243,7 +236,6 @@ def test_a_row_more_or_less_between_two_jobs_is_too_little(world: World) -> None
     assert world.run(job).code == 0
 
 
-@pytest.mark.slow
 def test_plans_that_close_in_on_a_number_say_the_same_and_come_to_an_end(world: World) -> None:
     """Of an item that seven rows hold, one that nobody holds, a common one, and pairs; until no plan is answered."""
     one = {"seven": '"[!s]*", "s[!e]*"', "absent": '"[!a]*"', "bread": '"[!b]*"', "pair": '"[!bm]*"'}

@@ -29,6 +29,8 @@ from tests.mining.joint import model_jobs_world
 from tests.mining.joint.anonymisation import anonymisation_jobs_world, vertical_anonymisation_world
 from tests.party.nodes import Client, Nodes, random_rows, running, weekly
 
+pytestmark = pytest.mark.turn(2)
+
 PARTIES: Final = ("north", "south", "east")
 JOBS: Final = 20
 PUBLISH: Final = '[dataset.publish]\nrows = 500\nitems = 100\n[dataset.publish.frequent]\n"0.1" = [100]\n'

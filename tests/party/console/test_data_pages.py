@@ -32,6 +32,7 @@ from tests.examples import in_turn
 from tests.party.console.world import PASSWORD, World, world
 
 pytestmark = pytest.mark.slow
+like_others = pytest.mark.turn(2, "pages")
 
 BUDGET = '[dataset.privacy]\nepsilon = 4\ndelta = 1e-6\nexact = "refuse"\n'
 PEOPLE = """
@@ -79,6 +80,7 @@ async def texts(page: Page, where: str) -> list[str]:
     return [" ".join(text.split()) for text in await page.locator(where).all_inner_texts()]
 
 
+@like_others
 def test_budgets_show_what_the_command_prints(
     north: World, browser: Browser, printed: Callable[..., dict[str, Any]]
 ) -> None:
@@ -124,6 +126,7 @@ def test_budgets_show_what_the_command_prints(
         north.loop.run(test(**options))
 
 
+@like_others
 def test_a_dataset_shows_its_rules_and_the_profile_of_the_command(
     north: World, browser: Browser, printed: Callable[..., dict[str, Any]]
 ) -> None:
@@ -154,6 +157,7 @@ def test_a_dataset_shows_its_rules_and_the_profile_of_the_command(
         north.loop.run(test(**options))
 
 
+@like_others
 def test_releases_and_queries_are_those_of_the_audit_log(
     north: World, browser: Browser, printed: Callable[..., dict[str, Any]]
 ) -> None:
@@ -199,6 +203,7 @@ def test_releases_and_queries_are_those_of_the_audit_log(
         north.loop.run(test(**options))
 
 
+@like_others
 def test_an_administrator_changes_a_rule_and_the_node_takes_it_up(north: World, browser: Browser) -> None:
     north.file.write_text(tomlkit.dumps(tomlkit.parse(north.file.read_text())))  # datasets one after the other
     node = north.nodes.nodes["north"]

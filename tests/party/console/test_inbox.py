@@ -19,6 +19,7 @@ from tests.party.console.world import PASSWORD, World, texts
 from tests.party.nodes import audited
 
 pytestmark = pytest.mark.slow
+like_others = pytest.mark.turn(2, "pages")
 
 
 def test_a_job_is_shown_as_the_command_shows_it_and_approved(north: World, browser: Browser) -> None:
@@ -53,6 +54,7 @@ def test_a_job_is_shown_as_the_command_shows_it_and_approved(north: World, brows
     assert approved[-1]["fields"]["by"] == "anna"
 
 
+@like_others
 def test_a_job_is_denied_with_the_keyboard_alone_on_a_telephone_by_night(north: World, browser: Browser) -> None:
     async def test() -> None:
         job = await north.propose(name="nightly")
@@ -74,6 +76,7 @@ def test_a_job_is_denied_with_the_keyboard_alone_on_a_telephone_by_night(north: 
     north.loop.run(test())
 
 
+@like_others
 def test_more_runs_are_approved_in_advance_and_taken_back(north: World, browser: Browser) -> None:
     async def test() -> None:
         job = await north.propose(name="monthly")
@@ -101,6 +104,7 @@ def test_more_runs_are_approved_in_advance_and_taken_back(north: World, browser:
     assert audited(north.nodes.folder, "north")[-1]["fields"]["by"] == "anna"
 
 
+@like_others
 def test_the_list_stays_up_to_date_by_itself(north: World, browser: Browser) -> None:
     async def test() -> None:
         async with visitor(browser) as page:
@@ -113,6 +117,7 @@ def test_the_list_stays_up_to_date_by_itself(north: World, browser: Browser) -> 
     north.loop.run(test())
 
 
+@like_others
 def test_a_job_may_need_several_people(north: World, browser: Browser) -> None:
     written = north.file.read_text()
     north.file.write_text(written.replace("[policy]", '[policy]\napprovals = 2\nrelease = "manual"'))  # read anew
@@ -151,6 +156,7 @@ def test_a_job_may_need_several_people(north: World, browser: Browser) -> None:
         north.file.write_text(written)
 
 
+@like_others
 def test_who_may_only_look_can_not_decide_by_calling_the_address(north: World, browser: Browser) -> None:
     async def test() -> None:
         job = await north.propose(name="kept")
@@ -185,6 +191,7 @@ class _Elsewhere(BaseHTTPRequestHandler):
         """Nothing."""
 
 
+@like_others
 def test_another_site_in_the_same_browser_decides_nothing(north: World, browser: Browser) -> None:
     async def test() -> None:
         job = await north.propose(name="wanted")
@@ -208,6 +215,7 @@ def test_another_site_in_the_same_browser_decides_nothing(north: World, browser:
     north.loop.run(test())
 
 
+@like_others
 def test_a_session_that_was_stolen_ends_when_its_owner_logs_out(north: World, browser: Browser) -> None:
     async def test() -> None:
         async with visitor(browser) as page, visitor(browser) as thief:

@@ -15,6 +15,7 @@ from tests.party.console.going import begun, held
 from tests.party.console.world import PASSWORD, World, texts, world
 
 pytestmark = pytest.mark.slow
+like_others = pytest.mark.turn(2, "pages")
 LOOK: dict[str, Any] = {"color_scheme": "dark", "viewport": TELEPHONE}
 
 
@@ -32,6 +33,7 @@ async def press(page: Page, where: str) -> None:
     await page.keyboard.press("Enter")
 
 
+@like_others
 def test_collections_are_looked_at(north: World, browser: Browser) -> None:
     async def test() -> None:
         async with visitor(browser, **LOOK) as page:
@@ -55,6 +57,7 @@ def test_collections_are_looked_at(north: World, browser: Browser) -> None:
     north.loop.run(test())
 
 
+@like_others
 @pytest.mark.usefixtures("here")
 def test_releases_are_looked_at_and_rows_before_and_after(north: World, browser: Browser) -> None:
     async def test() -> None:
@@ -76,6 +79,7 @@ def test_releases_are_looked_at_and_rows_before_and_after(north: World, browser:
     north.loop.run(test())
 
 
+@like_others
 def test_a_result_that_is_held_is_looked_at(north: World, browser: Browser) -> None:
     async def test(job: str) -> None:
         async with visitor(browser, **LOOK) as page:
