@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -15,15 +16,16 @@ from pydantic import TypeAdapter, ValidationError
 from pydantic.dataclasses import dataclass
 
 from console.roles import OPERATOR, Person, Role, is_name
+from console.turns import taking_turns
 from jobs.audit.console_events import AccountAdded, AccountChanged, AccountRemoved
 from jobs.audit.events import Event
-from link.errors import ConfigurationError, ResourceError, UsageError
-from link.files import locks
-from link.files.private_file import make_private, replace_private
+from link.errors import ConfigurationError, UsageError
+from link.files.private_file import replace_private
 
 FILE: Final = "console.json"
 LEAST_PASSWORD: Final = 12
 MOST_PASSWORD: Final = 1000  # bytes; what is longer would cost time at every attempt
+_MARK: Final = 32  # digits
 HASHER: Final = PasswordHasher()  # argon2id, with the parameters of RFC 9106 for little memory
 
 
@@ -76,6 +78,13 @@ class Accounts:
     def is_taken(self, name: str) -> bool:
         """Whether somebody has an account of that name, however it is written: the audit log shows no other by it."""
         return name.casefold() in {each.casefold() for each in self._read()}
+
+    def marks(self) -> dict[str, str]:
+        """What tells by name whether an account is still as it was: another one after any change of it."""
+        return {
+            name: hashlib.sha256(account.password.encode()).hexdigest()[:_MARK]
+            for name, account in self._read().items()
+        }
 
     def check(self, name: str, password: str) -> Person | None:
         """Who has this account and password; None where nobody has, after as much work as if somebody had.
@@ -143,16 +152,10 @@ class Accounts:
     @contextmanager
     def _changing(self) -> Iterator[dict[str, Account]]:
         """The accounts, to be written again; two commands do it one after the other."""
-        guard = self._path.with_name(f"{self._path.name}.lock")
-        try:
-            make_private(guard)
-            with guard.open("rb+") as held:
-                locks.lock(held.fileno(), wait=True)
-                accounts = self._read()
-                yield accounts
-                replace_private(self._path, _Accounts.dump_json(accounts, indent=2))
-        except OSError as error:
-            raise ResourceError(f"{self._path} cannot be written ({error.strerror}); see to its folder") from None
+        with taking_turns(self._path):
+            accounts = self._read()
+            yield accounts
+            replace_private(self._path, _Accounts.dump_json(accounts, indent=2))
 
     def _read(self) -> dict[str, Account]:
         try:

@@ -79,6 +79,7 @@ class _Console:
             Route("/login", self._login, methods=["POST"]),
             Route("/logout", self._logout, methods=["POST"]),
             Route(f"{STATIC}palette.css", self._palette),
+            Route("/sw.js", self._worker),
             *(Mount(f"{STATIC}{folder.name}", StaticFiles(directory=folder)) for folder in (LIBRARIES, PALETTE.parent)),
             Mount(STATIC.rstrip("/"), StaticFiles(directory=STATIC_FILES)),
             *(self._route(page) for page in site.pages),
@@ -162,6 +163,9 @@ class _Console:
 
     async def _palette(self, _: Request) -> Response:
         return FileResponse(PALETTE)  # of reports, too
+
+    async def _worker(self, _: Request) -> Response:
+        return FileResponse(STATIC_FILES / "sw.js")  # at the root, whose pages a notification leads to
 
     async def _begin(self, _: Request) -> Response:
         return RedirectResponse(self._site.pages[0].path, HTTPStatus.SEE_OTHER)

@@ -16,6 +16,9 @@ from jobs.spec.toml import TomlTable
 LISTEN: Final = "127.0.0.1:8470"
 _PORTS: Final = {"http": 80, "https": 443}
 
+_CONTACT: Final = r"^(mailto:[!-~]{1,200}@[!-~]{1,200}|https://[!-~]{1,400})$"
+_HOST: Final = r"^[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?(:[1-9][0-9]{0,4})?$"
+
 Text = Annotated[str, Field(min_length=1)]
 
 
@@ -75,6 +78,11 @@ class ConsoleSection(TomlTable):
         origin: What people type, as in "https://console.north.example"; by default what `listen` says.
         certificate: PEM file of the console's certificate and its chain, for browsers.
         key: PEM file of its key.
+        push: Whether people may have their browsers tell them what awaits them, through the push services of the
+            browsers' makers.
+        push_contact: With `push`: whom a push service can reach, "mailto:…" or "https://…"; it goes with each
+            notification.
+        push_services: Hosts of push services beside the known ones, HOST or HOST:PORT.
         oidc: Where people log in who have no account here.
     """
 
@@ -82,6 +90,9 @@ class ConsoleSection(TomlTable):
     origin: str | None = None
     certificate: Path | None = None
     key: Path | None = None
+    push: bool = False
+    push_contact: Annotated[str, Field(pattern=_CONTACT)] | None = None
+    push_services: Annotated[tuple[Annotated[str, Field(pattern=_HOST)], ...], Field(max_length=16)] = ()
     oidc: OidcSection | None = None
     _address = field_validator("listen")(check_address)
 
@@ -98,6 +109,10 @@ class ConsoleSection(TomlTable):
             raise ValueError(
                 f"a console at {self.listen} needs TLS: write certificate and key beside listen, or listen at 127.0.0.1"
             )
+        if self.push and self.push_contact is None:
+            raise ValueError('push needs a push_contact, as in "mailto:it@north.example", for push services')
+        if not self.push and (self.push_contact is not None or self.push_services):
+            raise ValueError("push_contact and push_services mean nothing without push = true")
         if self.origin is None and self.host in ("0.0.0.0", "[::]"):  # noqa: S104 - where it is refused
             raise ValueError(f'a console at {self.listen} needs an origin, as in "https://console.north.example"')
         if self.origin is not None and self.certificate is not None and not self.origin.startswith("https://"):

@@ -41,7 +41,7 @@ from link.version import software_version
 from mining.data.copies import COPIES
 from mining.joint.hybrid.spool_limits import SpoolLimits
 from party.config import AUDIT_KEY, AUDIT_LOG, RESULTS, DatasetSection, PartyConfig
-from party.console.hosting import hosted
+from party.console.hosting import hosted, pushes_of
 from party.data.shared_sources import alike
 from party.data.sources import BLOCKS, SCRATCH, Sources
 from party.identity import check_identity
@@ -198,8 +198,10 @@ class Node:
         self.releases = Releases.open(state / RELEASES, self.name, alike(config.dataset))
         undo.callback(self.releases.close)
         judge = Judge(config, members, self.store, self.ledger, self.releases)
-        self.notices = Notices(config.notify, identity, self.store, judge, KeptNotices.beside(self.store), log)
         self.metrics = Metrics()
+        pushes = pushes_of(config, log, self.metrics.pushed)
+        kept = KeptNotices.beside(self.store)
+        self.notices = Notices(config.notify, identity, self.store, judge, kept, log, pushes)
         self.host = SessionHost(
             JobContext(
                 identity=identity,

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from pydantic import field_validator
+
 from console.accounts import FILE, Accounts
 from console.settings import ConsoleSection
 from coordinator.jobs.store import Store
@@ -20,6 +22,13 @@ class ConsoleFile(TomlTable):
     """
 
     console: ConsoleSection = ConsoleSection()
+
+    @field_validator("console")
+    @classmethod
+    def _tells_nobody(cls, console: ConsoleSection) -> ConsoleSection:
+        if console.push:
+            raise ValueError("push is for nodes: nothing awaits people at a coordinator's console; leave it out")
+        return console
 
     @classmethod
     def load(cls, path: Path) -> ConsoleSection:

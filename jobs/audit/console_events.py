@@ -1,4 +1,4 @@
-"""What an audit log records of the people at a node's console: who comes, who may, what they change of the policy."""
+"""What an audit log records of people at a node's console: who comes, who may, what they change, who is told."""
 
 from __future__ import annotations
 
@@ -103,3 +103,25 @@ class AccountRemoved(Event):
 
     def __str__(self) -> str:
         return f"{self.account}, by {self.by}"
+
+
+class NotificationsBegun(Event):
+    """A browser of a person is told what awaits them."""
+
+    event = "notifications-begun"
+    by: str = Field(description="Who has asked for it.")
+    service: str = Field(description="Host of the push service.")
+
+    def __str__(self) -> str:
+        return f"by {self.by}, through {self.service}"
+
+
+class NotificationsEnded(Event):
+    """A person wants a browser to be told no more; what ends by itself is not recorded."""
+
+    event = "notifications-ended"
+    by: str = Field(description="Who.")
+    service: str = Field(description="Host of the push service.")
+
+    def __str__(self) -> str:
+        return f"by {self.by}, through {self.service}"

@@ -1,15 +1,16 @@
-"""The console that a node runs itself, where its file has a table `[console]`."""
+"""The console that a node runs itself, where its file has a table `[console]`, and what it tells browsers."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
 from console.extra import check_installed
 from link.logs.structured import Log
 from party.config import PartyConfig
+from party.services.notices.pushes import Pushes
 
 
 @contextlib.asynccontextmanager
@@ -41,3 +42,22 @@ async def hosted(config: PartyConfig, path: Path, log: Log) -> AsyncIterator[Non
             yield
         finally:
             await asyncio.to_thread(stack.close)
+
+
+def pushes_of(config: PartyConfig, log: Log, count: Callable[[str, int], None]) -> Pushes | None:
+    """What tells people's browsers; None where they may not ask for it.
+
+    Args:
+        config: The node's file.
+        log: Where the node reports what it does.
+        count: Counts by outcome what has become of notifications.
+
+    Raises:
+        ConfigurationError: The packages of the console are not installed.
+    """
+    if config.console is None or not config.console.push or config.console.push_contact is None:
+        return None
+    check_installed()
+    from party.console.site import subscriptions_of
+
+    return Pushes(subscriptions_of(config), config.console.push_contact, log, count)

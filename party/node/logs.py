@@ -20,6 +20,7 @@ EVENTS: Final = frozenset(
         "settings kept",
         "notice failed",
         "notices lost",
+        "push failed",
         "requests unreadable",
         "proposal accepted",
         "proposal refused",

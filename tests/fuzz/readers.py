@@ -21,6 +21,8 @@ from anonymize.verification.rows import read_csv, read_parquet
 from client.budget import Budget
 from console.accounts import Accounts, read_password
 from console.oidc import client_secret
+from console.push.base64url import written
+from console.push.subscriptions import Subscriptions
 from console.settings import OidcSection
 from coordinator.anonymisation.releases import ROWS as ROWS_OF_A_NODE
 from coordinator.anonymisation.releases import ReleasingNode
@@ -30,6 +32,7 @@ from coordinator.console.compose import read_job
 from coordinator.console.settings import ConsoleFile
 from coordinator.frequency.values import load_collection
 from coordinator.shuffle.routes import read_state
+from crypto.primitives.push_encryption import point_of
 from jobs.anonymization.inputs import load as load_anonymization
 from jobs.anonymization.verifying import verify as verify_folder
 from jobs.audit.place import of_party as audited
@@ -299,6 +302,17 @@ def _accounts(path: Path) -> object:
     return Accounts(path).people()
 
 
+def _people(path: Path) -> Subscriptions:
+    return Subscriptions(path, Accounts(path.with_name("console.json")))
+
+
+def _subscriptions(folder: Path) -> list[bytes]:
+    path = folder / "push.json"
+    key = written(point_of(_people(path).key()))
+    _people(path).add("anna", "https://fcm.googleapis.com/wp/1", key, written(bytes(16)))
+    return [path.read_bytes()]
+
+
 def _console_secret(path: Path) -> object:
     settings = {"issuer": "https://login.example", "client_id": "comine", "roles": {"all": "viewer"}}
     return client_secret(OidcSection.model_validate({**settings, "client_secret_file": path}))
@@ -359,6 +373,7 @@ READERS: dict[str, Reader] = {
     "completion": Reader(texts(JOB), _completed),
     "audited-party": Reader(texts(party_toml("north")), audited, "party.toml"),
     "console-accounts": Reader(texts('{"anna": {"role": "viewer", "password": "$argon2id$v=19$"}}'), _accounts),
+    "console-push": Reader(_subscriptions, lambda path: _people(path).all()),
     "console-password": Reader(texts("correct horse battery\n"), read_password),
     "console-settings": Reader(texts('[console]\nlisten = "127.0.0.1:8470"\n'), ConsoleFile.load, "console.toml"),
     "console-secret": Reader(texts("correct horse battery\n"), _console_secret),

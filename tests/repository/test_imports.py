@@ -53,6 +53,7 @@ LATE = {  # what brings one of the libraries, or numpy to a coordinator that onl
     "party/console/hosting.py",
     "party/services/anonymization/worker.py",
     "party/services/frequency/estimates.py",
+    "party/services/notices/pushes.py",
 }
 COORDINATOR = (  # what `comine job run` loads for a job over rows
     *(

@@ -98,6 +98,10 @@ class Metrics:
             "comine_peer_last_call_timestamp_seconds", "When a member last called.", ("peer",), registry=registry
         )
 
+        self._pushed = Counter(
+            "comine_push", "Notifications of browsers, by what has become of them.", ("code",), registry=registry
+        )
+
     def show(self, state: State) -> None:
         """Shows the node's state from now on."""
         for name, help_, read in (
@@ -114,6 +118,10 @@ class Metrics:
     def called(self, role: Role, name: str) -> None:
         """A member with a good certificate has called."""
         self._called.labels(CLIENTS if role == "client" else name).set(time.time())
+
+    def pushed(self, code: str, number: int) -> None:
+        """So many notifications of browsers have this outcome."""
+        self._pushed.labels(code).inc(number)
 
     def answered(self, role: Role | None, name: str, method: str, code: str, seconds: float) -> None:
         """A call is over.

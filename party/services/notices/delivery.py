@@ -39,13 +39,20 @@ class Delivery:
         settings: The `[notify]` table.
         kept: What is yet to be delivered.
         log: The node's log.
+        also: Takes each notice once it is written, and does not wait.
 
     Attributes:
         waiting: Notices that are yet to be delivered, or have failed for now.
     """
 
-    def __init__(self, settings: NotifySection | None, kept: KeptNotices, log: Log) -> None:
-        self.settings, self._kept, self._log = settings, kept, log
+    def __init__(
+        self,
+        settings: NotifySection | None,
+        kept: KeptNotices,
+        log: Log,
+        also: Callable[[Notice], None] = lambda notice: None,
+    ) -> None:
+        self.settings, self._kept, self._log, self._also = settings, kept, log, also
         self.waiting: asyncio.Queue[Write] = asyncio.Queue(WAITING)
         self._written: asyncio.Queue[list[Kept]] = asyncio.Queue(WAITING)
         self._lost = 0
@@ -80,6 +87,7 @@ class Delivery:
                 if self._due is None:
                     self._due = max((each.number for each in await asyncio.to_thread(self._kept.all)), default=0)
                 for notice in notices:
+                    self._also(notice)
                     new.append(await asyncio.to_thread(self._kept.add, json.dumps(notice)))
             except ComineError as error:
                 self._log.error("notice failed", error=error)

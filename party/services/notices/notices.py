@@ -17,7 +17,8 @@ from link.pki.identity import Identity
 from party.policy.inbox import clock, line
 from party.policy.judge import Judge
 from party.services.notices.delivery import Delivery, Notice, nothing
-from party.services.notices.settings import NotifySection, Occasion
+from party.services.notices.pushes import Pushes
+from party.services.notices.settings import NotifySection, Occasion, Occasions
 from party.state.kept_notices import KeptNotices
 from party.state.store import Record, Store
 from protos.v1.control_pb2 import EXPIRED, JobState
@@ -26,18 +27,20 @@ SCHEMA: Final = "comine.notice/1"
 MOST_OF_ONE: Final = 60  # notices about one coordinator's jobs within an hour
 HOUR_S: Final = 3600.0
 LOOK_S: Final = 24 * HOUR_S  # between two looks at the certificate
+_ALL: Final = Occasions()
 
 
 class Notices:
     """Tells people. To be used on the event loop only; no method waits.
 
     Args:
-        settings: The `[notify]` table; nobody is told anything without.
+        settings: The `[notify]` table; browsers alone are told anything without.
         identity: This party.
         store: Its jobs.
         judge: Its policy.
         kept: What is yet to be delivered.
         log: The node's log.
+        pushes: Tells people's browsers, where they may ask for it.
         now: Unix seconds.
     """
 
@@ -49,11 +52,13 @@ class Notices:
         judge: Judge,
         kept: KeptNotices,
         log: Log,
+        pushes: Pushes | None = None,
         *,
         now: Callable[[], float] = time.time,
     ) -> None:
         self._identity, self._store, self._judge, self.now = identity, store, judge, now
-        self._delivery = Delivery(settings, kept, log)
+        self._pushes = pushes
+        self._delivery = Delivery(settings, kept, log) if pushes is None else Delivery(settings, kept, log, pushes.put)
         self._told: dict[str, deque[float]] = {}
         self._used: set[tuple[str, str]] = set()  # limits of datasets that are used up so far that people know
         self._looking: asyncio.Task[None] | None = None
@@ -73,6 +78,8 @@ class Notices:
             self._looking.cancel()
             await asyncio.gather(self._looking, return_exceptions=True)
         await self._delivery.close()
+        if self._pushes is not None:
+            await self._pushes.close()
 
     def awaits(self, record: Record) -> None:
         """A proposal awaits a decision."""
@@ -97,9 +104,15 @@ class Notices:
             self._delivery.put(self._expiring)
 
     # -- what is told ------------------------------------------------------------------------------------------------
-    def _wants(self, occasion: Occasion) -> bool:
+    @property
+    def _occasions(self) -> Occasions | None:
+        """What somebody is told of; None where nobody is told anything."""
         settings = self._delivery.settings
-        return settings is not None and occasion in settings.events
+        return _ALL if settings is None and self._pushes is not None else settings
+
+    def _wants(self, occasion: Occasion) -> bool:
+        occasions = self._occasions
+        return occasions is not None and occasion in occasions.events
 
     def _about(self, occasion: Occasion, coordinator: str, job_id: bytes, state: JobState.ValueType) -> None:
         if not self._wants(occasion):
@@ -118,10 +131,10 @@ class Notices:
         return (self._notice(occasion, job=line(replace(record, state=state), self.now())),)
 
     async def _budget(self, spec: JobSpec) -> Sequence[Notice]:
-        settings, dataset = self._delivery.settings, spec.job.dataset
-        if settings is None:
+        occasions, dataset = self._occasions, spec.job.dataset
+        if occasions is None:
             return ()
-        share = settings.budget_share
+        share = occasions.budget_share
         used = await asyncio.to_thread(self._judge.used, dataset)
         far = {(dataset, limit) for limit, part in used.items() if part >= share}
         new = sorted(far - self._used)
@@ -129,10 +142,10 @@ class Notices:
         return [self._notice("budget", dataset=dataset, limit=limit, share=str(share)) for _, limit in new]
 
     async def _expiring(self) -> Sequence[Notice]:
-        settings = self._delivery.settings
+        occasions = self._occasions
         until = read_certificate(self._identity.certificate_pem).not_valid_after_utc
         left = until - dt.datetime.fromtimestamp(self.now(), dt.UTC)
-        if settings is None or left.days >= settings.certificate_days:
+        if occasions is None or left.days >= occasions.certificate_days:
             return ()
         about = {"valid_until": clock(until.timestamp()), "days_left": left.days}
         return (self._notice("expiry", certificate=about),)

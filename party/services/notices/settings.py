@@ -19,25 +19,33 @@ OCCASIONS: Final[tuple[Occasion, ...]] = ("inbox", "held", "end", "expiry", "bud
 MOST_S: Final = 60
 
 
-class NotifySection(TomlTable):
+class Occasions(TomlTable):
+    """What people are told of, however they are told.
+
+    Attributes:
+        events: On which occasions.
+        certificate_days: How many days before its end the party's certificate is an occasion.
+        budget_share: From which share of a limit on it is an occasion that the limit is used up.
+    """
+
+    events: tuple[Occasion, ...] = OCCASIONS
+    certificate_days: int = Field(default=30, ge=1, le=365)
+    budget_share: Fraction = Field(default=Decimal("0.8"), gt=0, le=1)
+
+
+class NotifySection(Occasions):
     """The `[notify]` table.
 
     Attributes:
         command: A program and its arguments; it gets the notice on its standard input. No shell looks at it.
         webhook: An https URL, to which the notice is posted.
         webhook_ca: The authorities that the webhook's certificate may be of; those of the system, where absent.
-        events: On which occasions.
-        certificate_days: How many days before its end the party's certificate is an occasion.
-        budget_share: From which share of a limit on it is an occasion that the limit is used up.
         timeout: For which the command or the webhook may take.
     """
 
     command: Annotated[tuple[str, ...], Field(min_length=1, max_length=64)] | None = None
     webhook: str | None = None
     webhook_ca: Path | None = None
-    events: tuple[Occasion, ...] = OCCASIONS
-    certificate_days: int = Field(default=30, ge=1, le=365)
-    budget_share: Fraction = Field(default=Decimal("0.8"), gt=0, le=1)
     timeout: Duration = "10s"
 
     @field_validator("command")

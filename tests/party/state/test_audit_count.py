@@ -39,6 +39,7 @@ OTHERWISE = {
     "history-restored node-stopped settings-reloaded "
     "standing-approved standing-revoked owner-cancelled hold-released hold-withheld approval-given "
     "policy-changed policy-put-back console-entered console-left account-added account-changed account-removed "
+    "notifications-begun notifications-ended "
     "collection-lost route-lost",
     "one a minute": "console-refused",
     "rule max_plans": "plan-asked",
