@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final, Never
 
 import numpy as np
@@ -49,12 +49,10 @@ class Keystream:
             keys: Of 16 bytes each.
             counter: First counter block, 16 bytes.
         """
-        cipher = Cipher(algorithms.AES128(bytes(_BLOCK)), modes.CTR(counter))  # looks at its arguments once for all
         streams = []
-        for key in keys:
-            cipher.algorithm = algorithms.AES128(key)
+        for cipher in _begun(keys, modes.CTR(counter)):
             stream = cls.__new__(cls)
-            stream._cipher = cipher.encryptor()
+            stream._cipher = cipher
             streams.append(stream)
         return streams
 
@@ -120,12 +118,9 @@ class CounterBlocks:
     __slots__ = ("_ciphers",)
 
     def __init__(self, keys: Iterable[bytes | None]) -> None:
-        cipher = Cipher(algorithms.AES128(bytes(_BLOCK)), modes.ECB())  # noqa: S305 - counter mode is made of it
-        self._ciphers: list[CipherContext | None] = []
-        for key in keys:
-            if key is not None:
-                cipher.algorithm = algorithms.AES128(key)
-            self._ciphers.append(None if key is None else cipher.encryptor())
+        every = list(keys)
+        begun = _begun((key for key in every if key is not None), modes.ECB())  # noqa: S305 - counter mode is made of it
+        self._ciphers = [None if key is None else next(begun) for key in every]
 
     def write(self, counters: bytes, target: memoryview) -> None:
         """Overwrite the first n · size bytes of `target` with each key's keystream, one after the other.
@@ -166,6 +161,17 @@ def next_rows(streams: Sequence[Keystream], size: int, onto: NDArray[np.uint8] |
         start, place = number * step, number * size
         stream.add_to(source[start : start + size], target[place : place + size + _BLOCK])
     return rows[: len(streams) * size].reshape(len(streams), size)
+
+
+def _begun(keys: Iterable[bytes], mode: modes.Mode) -> Iterator[CipherContext]:
+    """A cipher of each key. The library looks at what it is given once for all."""
+    algorithm = algorithms.AES128(bytes(_BLOCK))
+    cipher = Cipher(algorithm, mode)
+    for key in keys:
+        if len(key) != _BLOCK:
+            raise ValueError(f"an AES-128 key has 16 bytes, not {len(key)}")
+        algorithm.key = key
+        yield cipher.encryptor()
 
 
 def _zeros(size: int) -> memoryview:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
 from client.budget import Budget
@@ -28,6 +28,9 @@ from link.transports.grpc_errors import ConnectionBroken
 from tests.client.devices import DAY, KEY, Crash, device, grr
 from tests.client.node import BEGIN, HOUR, LABELS, PARTY, Direct, Node, homepages
 from tests.errors import fails
+from tests.examples import examples, spread
+
+pytestmark = pytest.mark.turn(3)
 
 
 # -- crashes ----------------------------------------------------------------------------------------------------------
@@ -62,6 +65,7 @@ def statements(work: Callable[[FrequencyClient], object], client: FrequencyClien
     return count
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
 def test_a_crash_at_every_step_of_a_report(tmp_path: Path, after: bool) -> None:
     """Either nothing is there, or the report with its charge, and then it is the only one."""
@@ -72,7 +76,7 @@ def test_a_crash_at_every_step_of_a_report(tmp_path: Path, after: bool) -> None:
     client = device(tmp_path / "counted", node)
     steps = statements(lambda each: each.report(KEY, "south"), client)
     assert steps > 10
-    for step in range(1, steps + 1):
+    for step in (1 + place for place in spread(steps, 8, steps)):
         folder = tmp_path / f"crash-{step}"
         shutil.copytree(template, folder)
         client = FrequencyClient.open(folder, clock=lambda: node.now)
@@ -88,6 +92,7 @@ def test_a_crash_at_every_step_of_a_report(tmp_path: Path, after: bool) -> None:
         client.close()
 
 
+@pytest.mark.costly
 def test_a_crash_at_every_step_of_a_delivery(tmp_path: Path) -> None:
     kept = homepages(grr())
     node = Node(kept)
@@ -98,7 +103,7 @@ def test_a_crash_at_every_step_of_a_delivery(tmp_path: Path) -> None:
     shutil.copytree(template, tmp_path / "counted")
     client = FrequencyClient.open(tmp_path / "counted", clock=lambda: node.now)
     steps = statements(lambda each: each.deliver(Direct(node)), client)
-    for step in range(1, steps + 1):
+    for step in (1 + place for place in spread(steps, 8, steps)):
         kept.received.clear()
         kept.counted.clear()
         folder = tmp_path / f"crash-{step}"
@@ -124,7 +129,7 @@ ACTIONS = st.one_of(
 )
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@examples(4, 40, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(actions=st.lists(ACTIONS, max_size=30), epsilons=st.tuples(*[st.sampled_from(["0.3", "0.5", "1"])] * 2))
 def test_whatever_happens(
     tmp_path_factory: pytest.TempPathFactory, actions: list[tuple[Any, ...]], epsilons: tuple[str, str]

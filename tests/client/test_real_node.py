@@ -22,7 +22,7 @@ from tests.examples import slowly
 from tests.party.services.frequency.nodes import World, running
 from tests.party.services.frequency.specs import spec_of
 
-pytestmark = pytest.mark.turn(3)
+pytestmark = pytest.mark.turn(6)
 
 KEY = CollectionKey("north", "homepages")
 GATEWAYS = {"gateways": {"fleet": 1_000_000}}

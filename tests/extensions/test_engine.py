@@ -32,7 +32,7 @@ from tests.errors import fails
 from tests.jobs.audit.kinds import JOBS, PARTIES
 from tests.jobs.plan.answers import SPEED
 
-pytestmark = pytest.mark.turn(3)
+pytestmark = pytest.mark.turn(6)
 
 HOME: Final = "tests.extensions.pooled_engine:Pooled"
 

@@ -46,7 +46,7 @@ from tests.fuzz.mutations import changed, mutated
 from tests.fuzz.test_calls import REQUESTS, Stack
 from tests.party.nodes import weekly
 
-pytestmark = pytest.mark.turn(3)
+pytestmark = pytest.mark.turn(6)
 
 EXAMPLES: Final = int(os.environ.get("COMINE_FUZZ_EXAMPLES", "0"))
 SOON_S: Final = 2.0  # for calls that may go on: what watches the clock is tried elsewhere

@@ -46,7 +46,7 @@ from tests.party.services.frequency.specs import spec_of
 from tests.party.services.queries.staff import DATASET as STAFF_DATASET
 from tests.party.services.queries.staff import STAFF
 
-pytestmark = pytest.mark.turn(5)
+pytestmark = pytest.mark.turn(8)
 
 EXAMPLES = int(os.environ.get("COMINE_FUZZ_EXAMPLES", "0"))
 ANSWER_S = 60.0  # for a call, on a busy machine

@@ -19,6 +19,8 @@ from jobs.statement import statement
 from tests.mining.joint.anonymisation import anonymisation_jobs_world
 from tests.repository.test_told_errors import ROOT, marked
 
+pytestmark = pytest.mark.turn(3)
+
 KINDS_OF_ERRORS: Final = {"InputDataError", "PolicyDenied", "OverLimit", "ConfigurationError", "ResourceError"}
 JOB: Final = "the job, or what is installed, alone"
 PROPOSED: Final = "judged before rows are looked at, but for `new rows`"

@@ -31,7 +31,7 @@ from ldp.rappor.mechanism import Rappor
 from ldp.registry import oracle
 from tests.examples import examples
 
-pytestmark = pytest.mark.turn(5)
+pytestmark = pytest.mark.turn(8)
 
 Grouped = dict[tuple[Fraction, Fraction], Fraction]
 """Probabilities under a blanket of the outputs with the same two ratios."""
@@ -171,6 +171,7 @@ def bound(blanket: Blanket, n: int, grown: float) -> float:
     return total / gamma / n
 
 
+@pytest.mark.turn(9)
 @pytest.mark.parametrize("name", SMALL)
 def test_shuffled_reports_are_as_private_as_the_blanket_says(name: str) -> None:
     mechanism = SMALL[name]

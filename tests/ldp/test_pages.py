@@ -26,9 +26,10 @@ from ldp.sets.padding import PaddingAndSampling
 from ldp.sets.privset import PrivSet
 from ldp.sets.select_a_size import SelectASize
 from ldp.sets.wheel import Wheel
+from tests.examples import in_turn
 from tests.pages import printed
 
-pytestmark = pytest.mark.turn(3)
+pytestmark = pytest.mark.turn(6)
 
 PAGES = pathlib.Path(__file__).resolve().parents[2] / "docs" / "ldp"
 SHUFFLING, NOISE = ((PAGES / f"{name}.md").read_text() for name in ("shuffling-accounting", "central-noise"))
@@ -41,15 +42,17 @@ EXAMPLES = """
 """
 
 
+@pytest.mark.turn(5)
 @pytest.mark.parametrize("page", EXAMPLES.split())
 def test_examples_run(page: str) -> None:
     assert all(printed(PAGES / f"{page}.md"))
 
 
+@pytest.mark.costly
 def test_the_table_of_mechanisms_is_true() -> None:
     rows = re.findall(r"^\| (.*?) \| ([\d.]+) \| ([\d.]+) \| ([\d.]+) \|$", SHUFFLING, re.MULTILINE)
     assert len(rows) == 9
-    for title, *told in rows:
+    for title, *told in in_turn(rows, 3):
         name, *size = re.findall(r"`(\w+)`|(\d+) values", title)
         d = int(size[0][1]) if size else 1000
         settings = ((1.0, 10_000, 1e-6), (2.0, 10_000, 1e-6), (1.0, 1_000_000, 1e-8))

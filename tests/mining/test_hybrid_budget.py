@@ -20,10 +20,10 @@ from ldp.sets.size_histogram import SetSizes, size_classes
 from mining.joint.hybrid.budget import central, hidden, is_kept, phase_budgets, search_plan
 from mining.joint.hybrid.groups import check_sizes, drawn
 from tests.errors import fails
-from tests.examples import examples
+from tests.examples import examples, in_turn
 from tests.mining.joint.hybrid.hybrid_world import PARTIES, TASK, shuffled
 
-pytestmark = pytest.mark.turn(3)
+pytestmark = pytest.mark.turn(6)
 
 SIZES = dict(zip(PARTIES, (30_000, 30_000, 30_000), strict=True))
 TASKS = {
@@ -85,22 +85,23 @@ def test_twice_the_epsilon_or_the_records_add_some_0_7_to_what_a_report_may_spen
     assert 0.5 < more - few < 1.0
 
 
+COLUMNS = [(*each, column) for column, each in enumerate(product(("svim", "svsm"), (10_000, 100_000)), start=1)]
+
+
 def test_no_phase_spends_more_than_its_plan() -> None:
     with fails("E100"):
         TASKS["svim"].plan(2.0, (1.0, 2.5, 1.0))
 
 
 @pytest.mark.slow
-def test_the_page_has_what_reports_may_spend() -> None:
+@pytest.mark.parametrize(("search", "records", "column"), in_turn(COLUMNS, 4))
+def test_the_page_has_what_reports_may_spend(search: str, records: int, column: int) -> None:
     page = (Path(__file__).parents[2] / "docs/protocols/hybrid.md").read_text("utf-8")
-    told = []
-    for search, records in product(("svim", "svsm"), (10_000, 100_000)):
-        task = shuffled(
-            epsilon=1.0, search=search, k=64, colluding=1, catalogue=tuple(f"{item:03}" for item in range(169))
-        )
-        plan = search_plan(task, dict.fromkeys(PARTIES, records))
-        told.append(", ".join(f"{plan.epsilon_of(number):.1f}" for number in range(len(plan.shares))))
-    assert f"| 1 | {' | '.join(told)} |" in page
+    catalogue = tuple(f"{item:03}" for item in range(169))
+    task = shuffled(epsilon=1.0, search=search, k=64, colluding=1, catalogue=catalogue)
+    plan = search_plan(task, dict.fromkeys(PARTIES, records))
+    (row,) = (line.strip("| ").split(" | ") for line in page.splitlines() if line.startswith("| 1 | "))
+    assert row[column] == ", ".join(f"{plan.epsilon_of(number):.1f}" for number in range(len(plan.shares)))
 
 
 def test_a_large_delta_is_enough_alone() -> None:
@@ -109,7 +110,7 @@ def test_a_large_delta_is_enough_alone() -> None:
 
 
 @given(st.lists(st.integers(0, 5000), min_size=3, max_size=3), st.integers(0, 1))
-@examples(2, 8)
+@examples(1, 8)
 def test_more_records_never_cost_more_and_colluders_never_less(sizes: list[int], colluding: int) -> None:
     task = shuffled(epsilon=1.0, colluding=colluding)
     spent = central(task, dict(zip(PARTIES, sizes, strict=True)))

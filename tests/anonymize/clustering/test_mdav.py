@@ -21,7 +21,7 @@ from anonymize.tables import Table
 from tests.errors import fails
 from tests.examples import slowly
 
-pytestmark = pytest.mark.turn(3)
+pytestmark = pytest.mark.turn(6)
 
 Floats = NDArray[np.float64]
 

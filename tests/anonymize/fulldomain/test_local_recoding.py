@@ -11,6 +11,8 @@ from link.errors import ConfigurationError
 from tests.anonymize.fulldomain.cases import adult, brute_force_nodes, check_published, problems, requirements, toy
 from tests.examples import slowly
 
+pytestmark = pytest.mark.turn(3)
+
 
 @settings(max_examples=100)
 @given(problems(), requirements(), st.sampled_from([0.0, 0.1, 0.34]))

@@ -29,7 +29,7 @@ from anonymize.tables import Table
 from anonymize.verification.rows import read_csv
 from anonymize.verifier import verify
 
-pytestmark = pytest.mark.turn(3)
+pytestmark = pytest.mark.turn(6)
 
 TWO = Requirements((KAnonymity(2),))
 

@@ -37,7 +37,7 @@ from protos.v1.control_pb2 import SignedApproval
 from protos.v1.link_pb2 import Frame, Receipt, SignedReceipt
 from tests.jobs.audit.world import PARTIES, World, weekly
 
-pytestmark = pytest.mark.turn(3)
+pytestmark = pytest.mark.turn(6)
 
 
 @pytest.fixture(scope="module")

@@ -31,7 +31,7 @@ from tests.examples import examples
 from tests.jobs.anonymization.released import release_here
 from tests.jobs.audit.kinds import JOBS, agreed
 
-pytestmark = pytest.mark.turn(3)
+pytestmark = pytest.mark.turn(6)
 
 ORDER = 0xFFFFFFFF00000000FFFFFFFFFFFFFFFFBCE6FAADA7179E84F3B9CAC2FC632551
 OTHERS = (  # of whom no party signs anything

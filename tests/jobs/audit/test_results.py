@@ -26,7 +26,7 @@ from link.pki.trust import Trust
 from tests.jobs.audit.kinds import JOBS, RULES, agreed
 from tests.jobs.audit.world import PARTIES, World, weekly, with_result
 
-pytestmark = pytest.mark.turn(3)
+pytestmark = pytest.mark.turn(6)
 
 
 @pytest.fixture(scope="module")
@@ -227,6 +227,7 @@ def test_a_coordinators_result_is_no_nodes_own_copy(original: World, copy: Path)
 
 
 # -- other jobs ------------------------------------------------------------------------------------------------------
+@pytest.mark.turn(8)
 @pytest.mark.parametrize("kind", JOBS)
 def test_results_of_all_kinds(kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     """An honest one passes; with another name, without its statement and with another table it does not."""

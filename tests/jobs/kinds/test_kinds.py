@@ -28,7 +28,7 @@ from tests.mining.joint import model_jobs_world
 from tests.mining.joint.anonymisation import anonymisation_world, vertical_anonymisation_world
 from tests.mining.joint.hybrid import hybrid_world
 
-pytestmark = pytest.mark.turn(7)
+pytestmark = pytest.mark.turn(12)
 
 LOCAL: Final = {"model": "local", "epsilon": "2"}
 BLENDED: Final = {"model": "blended", "epsilon": "2", "delta": "1e-6", "opted_in": ["north"]}

@@ -32,7 +32,7 @@ from tests.jobs.audit.world import PARTIES
 from tests.mining.joint import model_jobs_world as models
 from tests.mining.joint.anonymisation import anonymisation_jobs_world as releases
 
-pytestmark = pytest.mark.turn(3)
+pytestmark = pytest.mark.turn(6)
 
 Kept = dict[str, tuple[Step, ...]]
 Made = tuple[JobSpec, Mapping[str, Data]]

@@ -21,7 +21,7 @@ from jobs.plan.plan import Alternative, Plan
 from jobs.statement import statement
 from tests.jobs.plan.answers import PARTIES, answer, answers, weekly
 
-pytestmark = pytest.mark.turn(3)
+pytestmark = pytest.mark.turn(6)
 
 LATENCY_S = 0.002
 

@@ -33,7 +33,7 @@ from tests.jobs.plan.answers import PARTIES, told, weekly
 from tests.mining.joint import model_jobs_world
 from tests.mining.joint.anonymisation import anonymisation_jobs_world, vertical_anonymisation_world
 
-pytestmark = pytest.mark.turn(5)
+pytestmark = pytest.mark.turn(8)
 
 LATENCY_S = 0.002
 SIZES = PublicSizes(20_000, 2_000, ((500, ()), (100, (100,)), (50, (200, 200)), (20, (500, 1000, 500))))

@@ -18,7 +18,7 @@ from protos.v1.plan_pb2 import Speed
 from tests.mining.joint.model_jobs_world import PARTIES, TASKS, Task, columns, job, parted, people
 from tests.traffic import within
 
-pytestmark = pytest.mark.turn(3)
+pytestmark = pytest.mark.turn(6)
 
 ROWS = 60
 

@@ -25,7 +25,7 @@ from mining.data.tables import Table
 from protos.v1.plan_pb2 import Speed
 from tests.traffic import within
 
-pytestmark = pytest.mark.turn(3)
+pytestmark = pytest.mark.turn(6)
 
 PARTIES = ("north", "south", "east")
 SPEED = Speed(**{field.name: 1e-6 for field in Speed.DESCRIPTOR.fields})

@@ -30,7 +30,7 @@ from ldp.registry import oracle
 from tests.errors import fails
 from tests.examples import examples, slowly
 
-pytestmark = pytest.mark.turn(3)
+pytestmark = pytest.mark.turn(6)
 
 N, DELTA = 10_000, 1e-6
 CLOSE = 5e-6

@@ -18,7 +18,7 @@ from link.errors import InputDataError
 from tests.errors import fails
 from tests.examples import slowly
 
-pytestmark = pytest.mark.turn(3)
+pytestmark = pytest.mark.turn(6)
 
 ATTACKS = (RandomPerturbedValue(), RandomItem(), MaximalGain(tries=400))
 

@@ -23,11 +23,12 @@ from ldp.certify import satisfies
 from ldp.oracles.direct_encoding import DirectEncoding
 from link.errors import ConfigurationError, InputDataError
 from tests.errors import fails
+from tests.examples import in_turn
 from tests.ldp.contract import ERROR, check_estimates, check_privacy, check_reports, check_sampler
 from tests.ldp.sets.contract import check_moments
 from tests.ldp.test_blankets import bound, check_sums, shuffled
 
-pytestmark = pytest.mark.turn(5)
+pytestmark = pytest.mark.turn(8)
 
 SIZES = [(1, 1), (2, 1), (3, 1, 1), (2, 5, 1), (3, 3), (10, 2, 1)]
 
@@ -59,8 +60,9 @@ def test_what_the_exact_account_gains() -> None:
     assert found.url[2].epsilon == pytest.approx(2.327, abs=1e-3)
 
 
+@pytest.mark.costly
 def test_the_sampler_draws_from_the_channel() -> None:
-    for seed, sizes in enumerate(SIZES):
+    for seed, sizes in in_turn(enumerate(SIZES), 3):
         check_sampler(TwoStageEncoding(sum(sizes), 2.0, sizes), sum(sizes), Randomness.from_seed(seed), 20_000)
 
 
@@ -90,7 +92,7 @@ def test_one_stage_is_direct_encoding() -> None:
 
 def test_variances_over_users_and_noise() -> None:
     """Users drawn from a population: estimates of frequencies and of their variances, over repeated runs."""
-    found, rng, n, runs = TwoStageEncoding(7, 3.0, (4, 2, 1)), Randomness.from_seed(4), 1_000, 400
+    found, rng, n, runs = TwoStageEncoding(7, 3.0, (4, 2, 1)), Randomness.from_seed(4), 1_000, 200
     population = np.array([0.4, 0.1, 0.05, 0.05, 0.2, 0.1, 0.1])
     bounds = np.cumsum(population)[:-1]
     tallies = []
@@ -183,7 +185,7 @@ def test_the_most_frequent_are_told_in_their_order() -> None:
 
 def test_the_curators_frequencies() -> None:
     """Over users drawn from a population and noise: means and variances of frequencies, and of sums."""
-    found, rng, n, runs = Curator(0.5, 1e-5), Randomness.from_seed(7), 400, 1_000
+    found, rng, n, runs = Curator(0.5, 1e-5), Randomness.from_seed(7), 400, 300
     head = HeadList({"a": ["x", "y"], "b": []})
     pool = [("a", "x")] * 50 + [("a", "y")] * 20 + [("a", "q")] * 10 + [("b", "x")] * 15 + [("c", "x")] * 5
     population = np.bincount(head.codes(pool), minlength=5) / 100
@@ -253,9 +255,9 @@ def log(n: int, rng: Randomness, queries: int = 12, urls: int = 4) -> list[Recor
 
 
 def test_the_blend_beats_both() -> None:
-    """60,000 users, 5 % opted in, ε = 4: L1 over queries and over records, the mean of six runs."""
+    """60,000 users, 5 % opted in, ε = 4: L1 over queries and over records, the mean of three runs."""
     blender, errors, ranks = Blender(4.0, 1e-5, most=40), [], []
-    for seed in range(6):
+    for seed in range(3):
         rng = Randomness.from_seed(seed)
         opted_in, clients = log(3_000, rng), log(57_000, rng)
         found = blender.simulate(opted_in, clients, rng)

@@ -35,7 +35,7 @@ from link.errors import ConfigurationError, InputDataError
 from tests.errors import fails
 from tests.ldp.contract import check_estimates, check_reports, check_sampler
 
-pytestmark = pytest.mark.turn(3)
+pytestmark = pytest.mark.turn(6)
 
 SKEWED = (0.5, 0.3, 0.2)
 PRIORS = st.lists(st.floats(0.01, 1), min_size=2, max_size=5).map(lambda each: tuple(np.array(each) / sum(each)))

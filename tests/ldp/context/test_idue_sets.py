@@ -21,7 +21,7 @@ from link.errors import ConfigurationError, InputDataError
 from tests.examples import examples
 from tests.ldp.contract import ERROR, check_reports, chi_square_p
 
-pytestmark = pytest.mark.turn(3)
+pytestmark = pytest.mark.turn(6)
 
 
 def members(number: int) -> list[int]:

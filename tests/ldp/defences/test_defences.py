@@ -32,7 +32,7 @@ from tests.examples import slowly
 from tests.ldp.attacks.test_poisoning import pure
 from tests.ldp.contract import ERROR
 
-pytestmark = pytest.mark.turn(3)
+pytestmark = pytest.mark.turn(6)
 
 ESTIMATES = hnp.arrays(np.float64, st.integers(2, 40), elements=st.floats(-2, 2, width=32))
 
@@ -128,6 +128,7 @@ def test_regular_itemsets_are_hashed_together_more_often_than_chance() -> None:
     assert null(spread, 0.01)[0] == pytest.approx(independent, rel=0.5)
 
 
+@pytest.mark.turn(5)
 @pytest.mark.parametrize("name", ["oue", "sue", "olh", "blh", "ss"])
 def test_without_an_attack_nothing_is_abnormal(name: str) -> None:
     attacked, rng = pure(name, 64, 1.0), Randomness.from_seed(2)
@@ -137,6 +138,7 @@ def test_without_an_attack_nothing_is_abnormal(name: str) -> None:
         assert not found.fake.any()
 
 
+@pytest.mark.turn(6)
 @pytest.mark.parametrize("name", ["oue", "ss"])
 @pytest.mark.parametrize("r", [4, 10, 14])
 def test_fake_users_are_found_and_the_gain_goes(name: str, r: int) -> None:

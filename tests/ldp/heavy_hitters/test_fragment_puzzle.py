@@ -24,7 +24,7 @@ from tests.errors import fails
 from tests.ldp.contract import ERROR, check_reports, chi_square_p
 from tests.ldp.heavy_hitters.test_prefix_extending import WORDS, planted
 
-pytestmark = pytest.mark.turn(3)
+pytestmark = pytest.mark.turn(6)
 
 SMALL = {"functions": 16, "buckets": 64}
 

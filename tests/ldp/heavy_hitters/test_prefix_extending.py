@@ -17,7 +17,7 @@ from tests.errors import fails
 from tests.examples import slowly
 from tests.ldp.contract import ERROR, check_estimates, check_privacy, check_reports, chi_square_p
 
-pytestmark = pytest.mark.turn(3)
+pytestmark = pytest.mark.turn(6)
 
 WORDS = ("bread", "é", "東京", "", "ten bytes!", "bread ", "😀", "zzz")
 
@@ -49,7 +49,7 @@ def test_a_report_supports_what_the_tally_counts() -> None:
 
 
 def test_users_of_other_prefixes_do_not_bias() -> None:
-    oracle, runs = PrefixHashing(Texts(6), 1.0, 8, 16, tuple(b"bm")), 300
+    oracle, runs = PrefixHashing(Texts(6), 1.0, 8, 16, tuple(b"bm")), 100
     values, rng = np.array(["ba"] * 300 + ["b"] * 100 + ["xa"] * 500 + ["mil"] * 100), Randomness.from_seed(4)
     counts = np.zeros(oracle.domain.size)
     counts[[ord("a"), 0, 256 + ord("i")]] = 300, 100, 100
@@ -93,7 +93,7 @@ def test_planted_values_are_found() -> None:
 
 
 def test_deviations_are_right() -> None:
-    plan, runs, z = PrefixExtending(Integers(16), 2.0, 2, groups=3), 200, []
+    plan, runs, z = PrefixExtending(Integers(16), 2.0, 2, groups=3), 100, []
     for run in range(runs):
         rng = Randomness.from_seed(run)
         values = np.where(rng.uint64(4000) >> np.uint64(63), 40_000, 17)
@@ -106,7 +106,7 @@ def test_deviations_are_right() -> None:
     assert stats.chi2.ppf(ERROR, runs) < np.square(z).sum() * widened**2 < stats.chi2.isf(ERROR, runs)
 
 
-@pytest.mark.parametrize("epsilon", slowly([0.5, 1.0, 2.0, 4.0], now=[0, 2]))
+@pytest.mark.parametrize("epsilon", slowly([0.5, 1.0, 2.0, 4.0], now=[0]))
 def test_intervals_of_what_was_told_for_its_estimate_cover(epsilon: float) -> None:
     """A search that covers .95 fails with a probability of `ERROR`."""
     plan, covered, n = PrefixExtending(Integers(12), epsilon, 8), [], 4_000

@@ -20,7 +20,7 @@ from ldp.learning.linear_models import LinearClassifier, LinearRegression, Linea
 from ldp.learning.losses import LOSSES
 from tests.errors import fails
 
-pytestmark = pytest.mark.turn(3)
+pytestmark = pytest.mark.turn(6)
 
 LOW, HIGH = [0, -1, -1, -1], [100, 1, 1, 3]
 

@@ -23,7 +23,7 @@ from tests.errors import fails
 from tests.examples import slowly
 from tests.ldp.contract import check_estimates, check_privacy, check_reports, check_sampler
 
-pytestmark = pytest.mark.turn(5)
+pytestmark = pytest.mark.turn(8)
 
 # What an oracle's guarantee leaves unused at a small domain, besides rounding.
 SLACK: dict[str, float] = {"the": 9.0}

@@ -26,6 +26,8 @@ from tests.errors import fails
 from tests.examples import slowly
 from tests.ldp.reconstruction.agrawal import RANGES, groups, people
 
+pytestmark = pytest.mark.turn(3)
+
 Floats = NDArray[np.float64]
 KINDS = (GaussianNoise, UniformNoise)
 

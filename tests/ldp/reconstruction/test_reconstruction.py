@@ -22,7 +22,7 @@ from link.errors import ConfigurationError, InputDataError
 from tests.errors import fails
 from tests.ldp.contract import ERROR
 
-pytestmark = pytest.mark.turn(5)
+pytestmark = pytest.mark.turn(8)
 
 Floats = NDArray[np.float64]
 NOISES = (UniformNoise(0.5), GaussianNoise(0.25), LaplaceNoise(0.2))

@@ -24,7 +24,7 @@ from tests.errors import fails
 from tests.ldp.contract import ERROR, chi_square_p
 from tests.ldp.sets.contract import check_moments
 
-pytestmark = pytest.mark.turn(3)
+pytestmark = pytest.mark.turn(6)
 
 OPERATORS: list[BasketOperator] = [
     Mask(8, 0.9),

@@ -26,7 +26,7 @@ from link.errors import ConfigurationError, InputDataError
 from tests.errors import fails
 from tests.ldp.contract import ERROR, check_privacy, check_reports, chi_square_p
 
-pytestmark = pytest.mark.turn(5)
+pytestmark = pytest.mark.turn(8)
 
 SETS = [[0, 1, 2]] * 300 + [[0]] * 200 + [[3, 4]] * 100 + [[]] * 400
 COUNTS = np.array([500, 300, 300, 100, 100, 0])

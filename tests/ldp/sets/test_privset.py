@@ -27,7 +27,7 @@ from tests.ldp.contract import ERROR, check_reports, chi_square_p
 from tests.ldp.sets.contract import check_set_estimates, check_set_sampler
 from tests.ldp.test_blankets import bound, check_sums, shuffled
 
-pytestmark = pytest.mark.turn(5)
+pytestmark = pytest.mark.turn(8)
 
 
 @pytest.mark.parametrize("epsilon", [0.01, 0.5, 1.0, 3.0, 10.0])

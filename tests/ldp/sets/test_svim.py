@@ -6,6 +6,7 @@ import math
 import pathlib
 import re
 from fractions import Fraction
+from functools import cache
 from itertools import product
 
 import numpy as np
@@ -38,7 +39,7 @@ from tests.examples import in_turn
 from tests.ldp.contract import ERROR, chi_square_p
 from tests.ldp.sets.baskets import most_frequent_items, planted, reference
 
-pytestmark = pytest.mark.turn(3)
+pytestmark = pytest.mark.turn(6)
 
 PAGE = pathlib.Path(__file__).resolve().parents[3] / "docs" / "ldp" / "sets.md"
 SINGLES = [((item,), 0.5 - 0.05 * item) for item in range(5)]
@@ -183,7 +184,7 @@ def test_phases() -> None:
 
 
 def test_planted_items_are_found_with_right_frequencies() -> None:
-    baskets, runs = planted(SINGLES, 200, 60_000, Randomness.from_seed(1)), 10
+    baskets, runs = planted(SINGLES, 200, 60_000, Randomness.from_seed(1)), 4
     true, z = most_frequent_items(baskets, 5), []
     for run in range(runs):
         found = ItemMining(200, 4.0, 5, "raw").find(baskets, Randomness.from_seed(run))
@@ -194,6 +195,7 @@ def test_planted_items_are_found_with_right_frequencies() -> None:
     assert np.abs(z).max() < 5
 
 
+@cache
 def populations(n: int) -> dict[str, Baskets]:
     """Sets whose long ones are made of the same items as short ones, of rare ones, or of one frequent one besides."""
     rng, d = np.random.default_rng(1), 60
@@ -210,7 +212,7 @@ def populations(n: int) -> dict[str, Baskets]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("population", "copies"), in_turn([("alike", 1), ("apart", 1), ("held", 1), ("held", 10)], 2))
+@pytest.mark.parametrize(("population", "copies"), in_turn([("alike", 1), ("apart", 1), ("held", 1), ("held", 10)], 4))
 def test_intervals_cover_whatever_long_sets_hold(population: str, copies: int) -> None:
     """At least .93 of them at each n and ε: one that covers .93 fails each with a probability of `ERROR`."""
     users, seeds, k = populations(20_000)[population], 3, 12

@@ -35,7 +35,7 @@ from tests.s3_server import S3Server, s3_server
 from tests.site import TOKEN, Site, trusted_site
 from tests.site import site as site_of_files
 
-pytestmark = pytest.mark.turn(3)
+pytestmark = pytest.mark.turn(6)
 
 BOOK = Path(__file__).parent / "sales.xlsx"
 

@@ -22,7 +22,7 @@ from tests.errors import fails
 from tests.mysql_server import PASSWORD, MySqlServer, mysql_server
 from tests.remembered import spawn_workers
 
-pytestmark = pytest.mark.turn(3)
+pytestmark = pytest.mark.turn(6)
 
 BASKETS = "SELECT receipt AS id, article AS item FROM sales ORDER BY receipt, article"
 PEOPLE = "SELECT * FROM people ORDER BY id"

@@ -51,10 +51,10 @@ PARTIES = {
     "level-wise": {case: parties for case, (parties, _) in CASES.items()},
     "one-shot": {case: parties for case, (_, parties) in CASES.items() if parties is not None},
 }
-# A run takes a quarter of the cases, and where both strategies have one, they take turns.
+# A run takes a sixth of the cases, and where both strategies have one, they take turns.
 BOTH = [case for case in CASES if case in PARTIES["one-shot"]]
 PAIRS = [(list(PARTIES)[(place + turn) % 2], case) for place, case in enumerate(BOTH) for turn in (0, 1)]
-RUNS = in_turn([("level-wise", case) for case in CASES if case not in BOTH], 4) + in_turn(PAIRS, 8)
+RUNS = in_turn([("level-wise", case) for case in CASES if case not in BOTH], 6) + in_turn(PAIRS, 12)
 
 
 @pytest.fixture(scope="module")
@@ -147,7 +147,8 @@ def test_skewed_splits(
 
 
 @pytest.mark.parametrize(
-    "options", [{"strategy": "level-wise"}, {"strategy": "level-wise", "thin": True}, {"strategy": "one-shot"}]
+    "options",
+    in_turn([{"strategy": "level-wise"}, {"strategy": "level-wise", "thin": True}, {"strategy": "one-shot"}], 3),
 )
 def test_a_party_with_items_that_nobody_else_has(options: dict[str, Any], load: Callable[[str], Transactions]) -> None:
     """Against textbook FP-growth on the pooled rows, for there is no published result of such data."""

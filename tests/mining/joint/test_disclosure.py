@@ -26,7 +26,7 @@ from tests.mining.joint.oracle import Rows
 from tests.mining.joint.test_horizontal import task_for
 from tests.world import run_parties
 
-pytestmark = pytest.mark.turn(3)
+pytestmark = pytest.mark.turn(6)
 
 DATA: dict[str, Rows] = {
     "north": [["a", "b", "c"], ["a", "b"], ["c"], ["d"]] * 6,

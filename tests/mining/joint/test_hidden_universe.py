@@ -29,7 +29,7 @@ from tests.mining.joint.itemsets_world import datasets, supports
 from tests.mining.joint.oracle import Rows, least_count, pooled_supports
 from tests.world import run_parties
 
-pytestmark = [pytest.mark.usefixtures("few_fakes"), pytest.mark.turn(3)]
+pytestmark = [pytest.mark.usefixtures("few_fakes"), pytest.mark.turn(6)]
 
 ITEMS = ["a", "b", "c", "bread, white", 'quo"te', "[x]", "ünï", "ミルク", " lead", "e" * 40, "\0", "é", "é"]
 
@@ -69,7 +69,7 @@ def cases(draw: st.DrawFn) -> tuple[dict[str, Rows], HorizontalMining]:
 
 
 @given(cases())  # each of them a whole job
-@examples(2, 6, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+@examples(1, 6, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 def test_the_result_equals_the_pooled_one(case: tuple[dict[str, Rows], HorizontalMining]) -> None:
     data, task = case
     if task.strategy == "one-shot" and task.bound is not None:

@@ -24,7 +24,7 @@ from tests.mining.joint.itemsets_world import datasets, supports
 from tests.mining.joint.oracle import Rows, least_count, pooled_supports
 from tests.world import run_parties
 
-pytestmark = [pytest.mark.usefixtures("few_fakes"), pytest.mark.turn(3)]
+pytestmark = [pytest.mark.usefixtures("few_fakes"), pytest.mark.turn(6)]
 
 ITEMS = ["a", "b", "c", "bread, white", 'quo"te', "[x]", "ünï", "ミルク", " lead", "e" * 40]
 
@@ -72,7 +72,7 @@ def cases(draw: st.DrawFn) -> tuple[dict[str, Rows], HorizontalMining]:
 
 
 @given(cases())  # each of them a whole job
-@examples(2, 8, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+@examples(1, 8, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 def test_joint_result_equals_pooled(case: tuple[dict[str, Rows], HorizontalMining]) -> None:
     data, task = case
     expected = pooled_supports(data, task.min_support, task.max_length)

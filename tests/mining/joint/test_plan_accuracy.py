@@ -25,6 +25,8 @@ from mining.public_sizes import measured
 from tests.examples import in_turn
 from tests.jobs.plan.answers import PARTIES, told, weekly
 
+pytestmark = pytest.mark.turn(3)
+
 Split = Callable[[list[list[str]]], list[list[list[str]]]]
 
 

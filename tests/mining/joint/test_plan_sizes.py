@@ -37,7 +37,7 @@ from tests.coordinator.simulation.whole_job import DATA, STRATEGIES, identities,
 from tests.mining.joint.oracle import Rows
 from tests.traffic import assert_planned
 
-pytestmark = pytest.mark.turn(3)
+pytestmark = pytest.mark.turn(6)
 
 
 @dataclass

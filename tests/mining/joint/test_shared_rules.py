@@ -42,6 +42,8 @@ from tests.examples import examples
 from tests.mining.joint.itemsets_world import datasets
 from tests.world import run_parties
 
+pytestmark = pytest.mark.turn(3)
+
 Rows = Sequence[Sequence[str]]
 ITEMS = ["a", "b", "c", "d", "two words", "ミルク"]
 CONFIDENCES = [Decimal(text) for text in ("0", "1", "0.5", "0.6", "0.3333", "0.6667", "0.75", "1E-9", "0.999999")]
@@ -125,7 +127,7 @@ def cases(draw: st.DrawFn) -> tuple[dict[str, Rows], HorizontalMining, int]:
 
 
 @given(cases())
-@examples(3, 30)
+@examples(2, 30)
 def test_they_are_the_rules_of_the_pooled_rows(case: tuple[dict[str, Rows], HorizontalMining, int]) -> None:
     data, task, min_count = case
     right = expected(data, task, min_count)

@@ -33,7 +33,7 @@ from tests.coordinator.simulation.whole_job import DATA, STRATEGIES, job, run_jo
 from tests.mining.joint.oracle import Rows, pooled_supports
 from tests.party import nodes
 
-pytestmark = pytest.mark.turn(5)
+pytestmark = pytest.mark.turn(8)
 
 VARIANTS: dict[str, dict[str, Any]] = {
     "all candidates' sums": {"strategy": "level-wise", "disclose": "candidates"},

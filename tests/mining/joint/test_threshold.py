@@ -28,7 +28,7 @@ from tests.mining.joint.oracle import Rows, pooled_supports
 from tests.mining.joint.test_horizontal import cases, task_for
 from tests.world import run_parties
 
-pytestmark = pytest.mark.turn(3)
+pytestmark = pytest.mark.turn(6)
 
 LEAST = 12
 CATALOGUE = tuple("abcdef")
@@ -174,7 +174,7 @@ def test_nothing_but_bits_is_opened_where_only_frequency_is_asked_for() -> None:
 
 
 @given(cases())  # each of them a whole job
-@examples(2, 6)
+@examples(1, 6)
 def test_which_itemsets_are_frequent_equals_the_pooled_result(
     case: tuple[dict[str, Rows], HorizontalMining],
 ) -> None:

@@ -39,7 +39,7 @@ from tests.mining.partitioned.tables_world import CELL, partitioned
 from tests.mining.partitioned.world import PARTITIONS, evenly, ragged
 from tests.world import run_parties
 
-pytestmark = pytest.mark.turn(3)
+pytestmark = pytest.mark.turn(6)
 
 PEOPLE = 40
 
@@ -141,6 +141,7 @@ def test_itemsets_of_column_groups_in_blocks_are_those_in_memory_by_the_same_fra
 
 
 @pytest.mark.costly
+@pytest.mark.turn(6)
 @pytest.mark.parametrize("parties", [2, 3])
 @pytest.mark.parametrize("mode", ["intersection", "cardinality", "union"])
 @pytest.mark.parametrize("long", [False, True])
@@ -187,7 +188,7 @@ IDS = st.lists(st.tuples(st.sampled_from(["p1", " P1", "p2", "é", "e\u0301", ""
 
 
 @given(IDS, st.data())
-@examples(6, 60)
+@examples(4, 60)
 def test_ids_in_blocks_are_those_in_memory_and_are_refused_alike(
     tmp_path_factory: pytest.TempPathFactory, records: list[tuple[str, str, str]], draw: st.DataObject
 ) -> None:
@@ -217,7 +218,7 @@ RECORDS = st.lists(st.tuples(CELL, st.sampled_from(["1", "2.5", "-7", "x", ""]))
 
 
 @given(RECORDS, st.data())
-@examples(6, 60)
+@examples(4, 60)
 def test_items_in_blocks_are_those_in_memory(
     tmp_path_factory: pytest.TempPathFactory, records: list[tuple[str, str]], draw: st.DataObject
 ) -> None:
@@ -241,6 +242,7 @@ def test_items_in_blocks_are_those_in_memory(
 
 
 @pytest.mark.costly
+@pytest.mark.turn(6)
 @pytest.mark.parametrize("task", models.TASKS)
 @pytest.mark.parametrize("mode", ["intersection", "union"])
 def test_models_of_columns_in_blocks_are_those_in_memory(tmp_path: Path, task: models.Task, mode: str) -> None:

@@ -32,7 +32,7 @@ from mining.partitioned.in_process import InProcess
 from mining.partitioned.stored import DICTIONARY, MANIFEST, StoredRows
 from tests.errors import fails
 
-pytestmark = pytest.mark.turn(3)
+pytestmark = pytest.mark.turn(6)
 
 ITEM = st.sampled_from(["a", "b", "ä", "🥖", "c,d", 'q"', "e f", "two\nlines", "007", "zz"])
 ROWS = st.lists(st.lists(ITEM, max_size=5), max_size=30)

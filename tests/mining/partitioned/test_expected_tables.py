@@ -23,7 +23,7 @@ from mining.partitioned.tables.expected import ExpectedTable, expected_table
 from tests.examples import in_turn
 from tests.mining.partitioned import read_process
 
-pytestmark = pytest.mark.turn(3)
+pytestmark = pytest.mark.turn(6)
 
 FACTOR = 1.5
 ROWS = 40_000
@@ -91,6 +91,7 @@ def expected(path: Path, ids: Sequence[str] = ("id",)) -> ExpectedTable:
     return expected_table(TableSource(str(path), path.suffix[1:], id_columns=tuple(ids)))
 
 
+@pytest.mark.turn(7)
 @pytest.mark.parametrize("form", ["parquet", "csv"])
 @pytest.mark.parametrize("shape", SHAPES)
 def test_what_is_kept_is_foreseen(shape: str, form: str, tmp_path: Path) -> None:
@@ -109,7 +110,7 @@ def test_what_it_takes_to_read_is_foreseen(tmp_path: Path) -> None:
     paths = {
         f"{shape}, {form}": written(SHAPES[shape](10 * ROWS), tmp_path / f"{number}.{form}")
         for number, (shape, form) in enumerate(
-            in_turn(product(("texts of few values", "texts of many values", "numbers"), ("parquet", "csv")), 3)
+            in_turn(product(("texts of few values", "texts of many values", "numbers"), ("parquet", "csv")), 6)
         )
     }
     short = {path.suffix: written(_texts(10, 3, 1), tmp_path / f"short{path.suffix}") for path in paths.values()}

@@ -70,7 +70,7 @@ def assert_alike(data: Mapping[str, Transactions], blocks: Mapping[str, Rows], t
 
 
 @given(datasets, st.data())
-@examples(2, 7, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+@examples(1, 7, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 def test_whole_jobs_are_alike(given_rows: list[list[list[str]]], draw: st.DataObject) -> None:
     data = {f"p{place}": Transactions.from_rows(party) for place, party in enumerate(given_rows)}
     parties = tuple(data)

@@ -32,12 +32,12 @@ def counted(folder: Path, groups: int) -> list[int]:
     """Blocks, the most frequent pair's count, and the peaks of the node and of its worker."""
     source = folder / f"{groups}.parquet"
     items = pa.array([f"item {number:04}" for number in range(500)])
-    generator = np.random.default_rng(1)
+    codes = np.random.default_rng(1).integers(0, len(items), GROUP_ROWS * ROW_ITEMS)
     offsets = pa.array(np.arange(GROUP_ROWS + 1, dtype=np.int32) * ROW_ITEMS)
-    with pq.ParquetWriter(source, pa.schema({"items": pa.list_(pa.string())})) as writer:
+    group = pa.table({"items": pa.ListArray.from_arrays(offsets, items.take(pa.array(codes)))})
+    with pq.ParquetWriter(source, group.schema) as writer:
         for _ in range(groups):
-            codes = generator.integers(0, len(items), GROUP_ROWS * ROW_ITEMS)
-            writer.write_table(pa.table({"items": pa.ListArray.from_arrays(offsets, items.take(pa.array(codes)))}))
+            writer.write_table(group)
     script = [sys.executable, counted_process.__file__, str(source), str(folder / f"{groups}")]
     found = subprocess.run(script, capture_output=True, text=True, check=True)
     peaks: list[int] = json.loads(found.stdout)

@@ -82,7 +82,7 @@ def assert_alike(data: Mapping[str, Rows], blocks: Mapping[str, Rows], task: Dis
 
 
 @given(st.lists(given_rows, min_size=2, max_size=3).filter(any), st.integers(0, 1 << 16), st.data())
-@examples(2, 10, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+@examples(1, 10, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 def test_whole_jobs_are_alike(parties: list[list[list[str]]], seed: int, draw: st.DataObject) -> None:
     given_data = {f"p{place}": rows for place, rows in enumerate(parties)}
     task = task_for(

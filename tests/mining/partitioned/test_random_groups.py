@@ -16,6 +16,8 @@ from mining.partitioned import random_groups
 from mining.partitioned.random_groups import RandomGroups
 from tests.mining.partitioned.world import ragged
 
+pytestmark = pytest.mark.turn(3)
+
 
 @given(st.lists(st.integers(0, 40), min_size=1, max_size=6), st.integers(0, 1 << 30), st.data())
 def test_sizes_are_those_asked_for_however_rows_are_cut(sizes: list[int], seed: int, draw: st.DataObject) -> None:

@@ -32,7 +32,7 @@ from tests.mining.joint.hybrid.hybrid_world import ITEMS, PARTIES, SEEN, TASK, b
 from tests.mining.partitioned.world import PARTITIONS, evenly, partitioned, ragged
 from tests.world import run_parties
 
-pytestmark = pytest.mark.turn(3)
+pytestmark = pytest.mark.turn(6)
 
 SEARCHES = ["svim", "svsm", "ldp-miner", "privset", "wheel"]
 KEY = bytes(range(32))
@@ -49,7 +49,7 @@ def certain(task: HybridMining) -> PaddingAndSampling:
 
 @pytest.mark.parametrize("search", SEARCHES)
 @given(st.integers(0, 60), st.data())
-@examples(2, 8)
+@examples(1, 8)
 def test_every_record_answers_in_its_phases(search: str, n_rows: int, draw: st.DataObject) -> None:
     task = replace(TASK, search=search)  # type: ignore[arg-type]
     plan = task.plan(task.epsilon)

@@ -17,7 +17,7 @@ from crypto.primitives.randomness import Randomness
 from tests.examples import slowly
 from tests.paillier_world import TINY, full_key, small_key, tiny_key
 
-pytestmark = pytest.mark.turn(3)
+pytestmark = pytest.mark.turn(6)
 
 KNOWN = 470_986
 

@@ -39,7 +39,7 @@ from tests.crypto.protocols.two_party_world import ERROR, chi_square_bound
 from tests.errors import fails
 from tests.paillier_world import empty_pool, full_key, quick_source, small_key, tiny_key, tiny_residues
 
-pytestmark = pytest.mark.turn(3)
+pytestmark = pytest.mark.turn(6)
 
 SOURCES: dict[str, Callable[[Randomness], ZeroSource]] = {
     "full": lambda random: OwnerZeros.of(full_key(), random),

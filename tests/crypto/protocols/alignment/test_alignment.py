@@ -38,7 +38,7 @@ from tests.faulty_world import Rewrite, run_faulty_parties
 from tests.traffic import assert_planned
 from tests.world import run_parties
 
-pytestmark = pytest.mark.turn(5)
+pytestmark = pytest.mark.turn(8)
 
 MODES = {"intersection": intersection, "cardinality": cardinality, "union": union}
 LABELS = {"intersection": "intersection", "cardinality": "cardinality", "union": "positions"}
@@ -71,7 +71,7 @@ def common_to(held: Held) -> set[bytes]:
     return set.intersection(*map(set, held.values()))
 
 
-many = examples(2, 10, suppress_health_check=[HealthCheck.too_slow])
+many = examples(1, 10, suppress_health_check=[HealthCheck.too_slow])
 worlds = {"held": parties_and_rows(), "place": st.integers(0, 4), "bound": st.sampled_from([None, 12, 19])}
 
 

@@ -31,7 +31,7 @@ from tests.coordinator.simulation.still_time import InlineExecutor
 from tests.examples import slowly
 from tests.world import run_parties
 
-pytestmark = pytest.mark.turn(3)
+pytestmark = pytest.mark.turn(6)
 
 TWO = ("north", "south")
 THREE = (*TWO, "east")

@@ -30,7 +30,7 @@ from tests.faulty_world import Rewrite, run_faulty_parties
 from tests.traffic import assert_planned
 from tests.world import run_parties
 
-pytestmark = pytest.mark.turn(3)
+pytestmark = pytest.mark.turn(6)
 
 Held = Mapping[str, Sequence[bytes]]
 TWO = ("north", "south")
@@ -85,7 +85,7 @@ def rows_of_two(draw: st.DrawFn) -> dict[str, Sequence[bytes]]:
     return two(*(list(dict.fromkeys([*draw(some), *everywhere])) for _ in TWO))
 
 
-many = examples(2, 15, suppress_health_check=[HealthCheck.too_slow])
+many = examples(1, 15, suppress_health_check=[HealthCheck.too_slow])
 
 
 # -- what comes out ----------------------------------------------------------------------------------------------------
@@ -99,7 +99,7 @@ def test_it_is_the_intersection_in_one_order(held, merger, bound, seed):
     assert len(aligned) == len(common)
 
 
-@examples(2, 6, suppress_health_check=[HealthCheck.too_slow])
+@examples(1, 6, suppress_health_check=[HealthCheck.too_slow])
 @given(held=rows_of_two(), merger=st.sampled_from(TWO))
 def test_it_finds_the_rows_that_the_protocol_over_a_group_finds(held, merger):
     ours = run(held, merger=merger)

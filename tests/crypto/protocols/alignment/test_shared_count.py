@@ -49,7 +49,7 @@ from tests.faulty_world import Rewrite, run_faulty_parties
 from tests.traffic import assert_planned
 from tests.world import run_parties
 
-pytestmark = pytest.mark.turn(5)
+pytestmark = pytest.mark.turn(8)
 
 LABEL = "cardinality"
 MERGER = NAMES[0]
@@ -85,7 +85,7 @@ def assert_counted(held: Held, **options: Any) -> None:
 
 
 # -- what comes out ----------------------------------------------------------------------------------------------------
-@examples(2, 6, suppress_health_check=[HealthCheck.too_slow])
+@examples(1, 6, suppress_health_check=[HealthCheck.too_slow])
 @given(held=parties_and_rows(most=4), place=st.integers(0, 4), bound=st.sampled_from([None, 12, 19]))
 def test_it_is_the_number_of_what_all_hold(held, place, bound):
     assert_counted(held, merger=tuple(held)[place % len(held)], bound=bound)

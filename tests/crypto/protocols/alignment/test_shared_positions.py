@@ -45,7 +45,7 @@ from tests.faulty_world import Rewrite, run_faulty_parties
 from tests.traffic import assert_planned
 from tests.world import run_parties
 
-pytestmark = pytest.mark.turn(5)
+pytestmark = pytest.mark.turn(8)
 
 LABEL = "positions"
 MERGER = NAMES[0]
@@ -95,7 +95,7 @@ def joined(held: Held, found: Mapping[str, Any], bound: int | None = None) -> di
 
 
 # -- what comes out ----------------------------------------------------------------------------------------------------
-@examples(2, 8, suppress_health_check=[HealthCheck.too_slow])
+@examples(1, 8, suppress_health_check=[HealthCheck.too_slow])
 @given(held=parties_and_rows(most=4), place=st.integers(0, 4), bound=st.sampled_from([None, 12, 19]))
 def test_every_identifier_has_one_position(held, place, bound):
     placed(held, merger=tuple(held)[place % len(held)], bound=bound)

@@ -42,7 +42,7 @@ from tests.faulty_world import Rewrite, run_faulty_parties
 from tests.traffic import assert_planned
 from tests.world import run_parties
 
-pytestmark = pytest.mark.turn(5)
+pytestmark = pytest.mark.turn(8)
 
 LABEL = "intersection"
 THREE = NAMES[:3]
@@ -80,7 +80,7 @@ def assert_aligned(held: Held, **options: Any) -> None:
     assert len(aligned) == len(common_to(held))
 
 
-many = examples(2, 5, suppress_health_check=[HealthCheck.too_slow])
+many = examples(1, 5, suppress_health_check=[HealthCheck.too_slow])
 
 
 # -- what comes out ----------------------------------------------------------------------------------------------------

@@ -45,7 +45,7 @@ from tests.errors import fails
 from tests.examples import crossed, examples, in_turn
 from tests.world import run_parties
 
-pytestmark = pytest.mark.turn(5)
+pytestmark = pytest.mark.turn(8)
 
 THREE = ("a", "b", "c")
 

@@ -35,7 +35,7 @@ from tests.crypto.protocols.two_party_world import HOLDERS, A, B, assert_uniform
 from tests.errors import fails
 from tests.world import run_parties
 
-pytestmark = pytest.mark.turn(3)
+pytestmark = pytest.mark.turn(6)
 
 ALL = (A, B, "c")
 

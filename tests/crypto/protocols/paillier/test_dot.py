@@ -40,8 +40,10 @@ from tests.crypto.protocols.two_party_world import A, B, assert_alike, assert_un
 from tests.examples import examples
 from tests.world import run_parties
 
+pytestmark = pytest.mark.turn(3)
 
-@examples(5, 25)
+
+@examples(4, 25)
 @given(
     result=st.sampled_from(["opened", "doubled"]),
     rows=st.sampled_from([0, 1, 7, 8, 9, 64, 200]) | st.integers(0, 300),
@@ -136,7 +138,7 @@ def test_doubled_shares_are_compared() -> None:
         assert (rows == (counts >= 90)).all()
 
 
-@examples(3, 12)
+@examples(2, 12)
 @given(
     rows=st.sampled_from([0, 1, 2, 63, 64, 127, 128]) | st.integers(0, 300),
     width=st.integers(1, 40),

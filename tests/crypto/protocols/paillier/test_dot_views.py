@@ -20,7 +20,7 @@ from tests.crypto.protocols.two_party_world import A, B, assert_alike, assert_un
 from tests.examples import slowly
 from tests.paillier_world import select_sums
 
-pytestmark = pytest.mark.turn(3)
+pytestmark = pytest.mark.turn(6)
 
 
 def test_the_holder_sees_masks_where_it_has_not_asked() -> None:

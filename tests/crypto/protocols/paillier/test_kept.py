@@ -43,7 +43,7 @@ from tests.examples import examples
 from tests.paillier_world import empty_pool, small_key
 from tests.world import below, run_parties
 
-pytestmark = pytest.mark.turn(3)
+pytestmark = pytest.mark.turn(6)
 
 
 @dataclass(frozen=True)
@@ -88,7 +88,7 @@ def of_call(frames: Sequence[Frame], number: int) -> list[Frame]:
     return [frame for frame in frames if frame.lane == f"/dot{number}"]
 
 
-@examples(3, 10)
+@examples(2, 10)
 @given(
     rows=st.sampled_from([0, 1, 8, 9, 200]) | st.integers(0, 300),
     width=st.integers(1, 40),

@@ -24,7 +24,7 @@ from tests.errors import fails
 from tests.examples import examples
 from tests.world import below, run_parties
 
-pytestmark = pytest.mark.turn(3)
+pytestmark = pytest.mark.turn(6)
 
 PARTIES = ("a", "b", "c", "d", "e")
 
@@ -50,7 +50,7 @@ def run(
     return run_parties(tuple(columns), role, observe=below("/work", frames), **options)
 
 
-@examples(3, 12)
+@examples(2, 12)
 @given(data=st.data(), rows=st.integers(0, 400), seed=st.integers(0, 2**32))
 def test_against_numpy(data: st.DataObject, rows: int, seed: int) -> None:
     parties = PARTIES[: data.draw(st.integers(2, 5))]
@@ -93,7 +93,7 @@ def test_several_stretches_groups_and_windows(monkeypatch: pytest.MonkeyPatch) -
     assert reconstruct([out["a"], out["b"]]).tolist() == itemset_counts(columns, itemsets)
 
 
-@examples(3, 12)
+@examples(2, 12)
 @given(rows=st.integers(0, 300), least=st.integers(1, 100), kept=st.integers(1, 1 << 12), seed=st.integers(0, 2**32))
 def test_blocks_of_rows_add_up(rows: int, least: int, kept: int, seed: int) -> None:
     columns = table(PARTIES[:3], (2, 2, 2), rows, 0.8, seed)

@@ -119,7 +119,7 @@ def test_local_ands_are_shares_of_the_ands() -> None:
 
 
 # -- results -----------------------------------------------------------------------------------------------------------
-@examples(8, 40)
+@examples(4, 40)
 @given(data=st.data(), seed=st.integers(0, 2**32))
 def test_against_integers(data: st.DataObject, seed: int) -> None:
     parties = data.draw(st.sampled_from([3, 4, 7]))

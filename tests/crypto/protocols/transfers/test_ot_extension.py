@@ -38,7 +38,7 @@ from tests.errors import fails
 from tests.examples import crossed, examples
 from tests.world import run_parties
 
-pytestmark = [pytest.mark.usefixtures("real_groups"), pytest.mark.turn(3)]
+pytestmark = [pytest.mark.usefixtures("real_groups"), pytest.mark.turn(6)]
 
 SENDER, RECEIVER = "s", "r"
 WORD_TYPES = (np.uint8, np.uint16, np.uint32, np.uint64)

@@ -31,13 +31,15 @@ from tests.crypto.protocols.set_union_world import FEW, NAMES
 from tests.examples import examples
 from tests.world import run_parties
 
+pytestmark = pytest.mark.turn(3)
+
 Held = Mapping[str, Collection[bytes]]
 Role = Callable[[Session], Any]
 View = Counter[tuple[object, ...]]
 
 PARTIES = NAMES[:4]
 MANY = [b"%016d" % number for number in range(200)]
-some = examples(2, 6, suppress_health_check=[HealthCheck.too_slow])
+some = examples(1, 6, suppress_health_check=[HealthCheck.too_slow])
 
 
 def view(frames: Sequence[Frame], party: str) -> View:

@@ -38,7 +38,7 @@ from tests.faulty_world import Rewrite, run_faulty_parties
 from tests.traffic import assert_planned
 from tests.world import run_parties
 
-pytestmark = pytest.mark.turn(5)
+pytestmark = pytest.mark.turn(8)
 
 Held = Mapping[str, Sequence[bytes]]
 SUITE_NAME = STANDARD_128.suite.encode()
@@ -94,7 +94,7 @@ def parties_and_elements(draw: st.DrawFn) -> dict[str, list[bytes]]:
     return {name: draw(some) for name in NAMES[: draw(st.integers(2, 5))]}
 
 
-@examples(6, 24, suppress_health_check=[HealthCheck.too_slow])
+@examples(4, 24, suppress_health_check=[HealthCheck.too_slow])
 @given(
     held=parties_and_elements(), bound=st.sampled_from([None, 14, 25]), fewer=st.integers(1, 2), seed=st.integers(0, 99)
 )

@@ -23,7 +23,7 @@ from tests.crypto.protocols.set_union_world import (
 )
 from tests.world import run_parties
 
-pytestmark = pytest.mark.turn(3)
+pytestmark = pytest.mark.turn(6)
 
 RING_SETS = pseudonyms_of("abcdefgh", "cdefgh1234", "efghxyz", "abxyz")
 

@@ -25,6 +25,8 @@ from tests.examples import ALL, examples, slowly
 from tests.faulty_world import run_faulty_parties
 from tests.world import run_parties
 
+pytestmark = pytest.mark.turn(3)
+
 LONGEST = 300
 elements = st.one_of(
     st.text(max_size=40).map(str.encode),
@@ -64,7 +66,7 @@ def run(sets, *, seed: int = 0, frames: list[Frame] | None = None, **options):
     return run_parties(tuple(sets), role_of(sets, **options), declared=lines, seed=seed, observe=observe)
 
 
-@examples(2, 8, suppress_health_check=[HealthCheck.too_slow])
+@examples(1, 8, suppress_health_check=[HealthCheck.too_slow])
 @given(sets=parties_and_sets(), bound=st.sampled_from([None, 15, 40]), seed=st.integers(0, 99))
 def test_every_party_gets_the_pooled_union_within_the_statement(sets, bound, seed):
     assert run(sets, bound=bound, seed=seed) == dict.fromkeys(sets, pooled(sets))

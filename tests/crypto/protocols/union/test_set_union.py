@@ -36,7 +36,7 @@ from tests.crypto.protocols.set_union_world import (
 from tests.errors import fails
 from tests.examples import crossed, examples, slowly
 
-pytestmark = pytest.mark.turn(3)
+pytestmark = pytest.mark.turn(6)
 
 letters = st.text("abcdefghij", max_size=10)
 cases = st.lists(letters, min_size=2, max_size=7).map(lambda drawn: pseudonyms_of(*drawn))
@@ -54,7 +54,7 @@ def check(run: Run, sets: Sets, bound: int | None = None) -> None:
 
 
 @given(sets=cases, place=st.integers(0, 6), bound=st.sampled_from([None, 10, 13]), seed=st.integers(0, 99))
-@examples(2, 10, suppress_health_check=[HealthCheck.too_slow])
+@examples(1, 10, suppress_health_check=[HealthCheck.too_slow])
 def test_every_party_gets_the_pooled_union_among_random_elements(sets, place, bound, seed):
     check(run_union(sets, merger=tuple(sets)[place % len(sets)], bound=bound, seed=seed), sets, bound)
 

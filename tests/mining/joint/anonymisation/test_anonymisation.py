@@ -56,7 +56,7 @@ from tests.mining.joint.anonymisation.anonymisation_world import (
 )
 from tests.mining.joint.models.models_world import shapes
 
-pytestmark = pytest.mark.turn(5)
+pytestmark = pytest.mark.turn(8)
 
 Split = tuple[Cells, NDArray[np.int64], tuple[str, ...]]
 SHARES = st.sampled_from(("0", "0.05", "0.2", "1"))

@@ -47,7 +47,7 @@ from tests.mining.joint.anonymisation.test_anonymisation import MODELS, SHARES, 
 from tests.mining.joint.anonymisation.vertical_anonymisation_world import COLUMNS
 from tests.mining.joint.anonymisation.vertical_anonymisation_world import joint as vertical
 
-pytestmark = pytest.mark.turn(3)
+pytestmark = pytest.mark.turn(6)
 
 Rows = NDArray[np.uint8]
 

@@ -27,7 +27,7 @@ from tests.examples import slowly
 from tests.mining.joint.anonymisation.anonymisation_jobs_world import certified, job
 from tests.mining.joint.anonymisation.anonymisation_world import ILLS, PARTIES, hierarchies, parted, people
 
-pytestmark = pytest.mark.turn(3)
+pytestmark = pytest.mark.turn(6)
 
 CELLS = people(60, 3)
 OWNERS = np.random.default_rng(1).integers(0, 3, 60)

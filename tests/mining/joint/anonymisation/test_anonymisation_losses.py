@@ -43,7 +43,7 @@ from tests.mining.joint.anonymisation.vertical_anonymisation_world import job as
 from tests.mining.joint.anonymisation.vertical_anonymisation_world import joint as vertical
 from tests.mining.joint.models.models_world import run
 
-pytestmark = pytest.mark.turn(3)
+pytestmark = pytest.mark.turn(6)
 
 
 def losses_of(split: Split, wanted: JointAnonymisation, frames: list[Frame] | None = None) -> dict[str, Losses]:
@@ -61,7 +61,7 @@ def losses_of(split: Split, wanted: JointAnonymisation, frames: list[Frame] | No
 
 # -- against the pooled rows -------------------------------------------------------------------------------------------
 @given(divided(), st.integers(1, 6), st.integers(1, 3), st.none() | st.integers(2, 3))
-@examples(3, 12)
+@examples(2, 12)
 def test_levels_that_pass_and_shares_of_the_others(split: Split, k: int, insider_k: int, k_site: int | None) -> None:
     cells, owners, parties = split
     insiders = min(2, len(parties) - 1)

@@ -66,7 +66,7 @@ from tests.mining.joint.anonymisation.test_anonymisation import check_declared
 from tests.mining.joint.anonymisation.vertical_anonymisation_world import COLUMNS
 from tests.world import run_parties
 
-pytestmark = pytest.mark.turn(5)
+pytestmark = pytest.mark.turn(8)
 
 Split = tuple[Cells, NDArray[np.int64], tuple[str, ...]]
 Counts = NDArray[np.int64]

@@ -18,6 +18,8 @@ from tests.mining.joint.anonymisation.anonymisation_jobs_world import job
 from tests.mining.joint.anonymisation.anonymisation_world import PARTIES, parted, people
 from tests.mining.joint.anonymisation.vertical_anonymisation_world import job as vertical_job
 
+pytestmark = pytest.mark.turn(3)
+
 SPEED = Speed(
     multiply_s=3e-5, embed_s=3e-5, byte_s=1e-9, frame_byte_s=1e-9, frame_s=1e-5, transfer_s=2e-7, candidate_s=1e-6
 )
@@ -30,7 +32,7 @@ def planned(spec: JobSpec, rows: list[int | None]) -> Plan:
 
 
 @pytest.mark.slow
-@pytest.mark.turn(4)
+@pytest.mark.turn(7)
 @pytest.mark.parametrize(
     ("number", "changes"),
     [

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import pathlib
-from dataclasses import replace
 from decimal import Decimal
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.csv as arrow_csv
 import pytest
 from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
@@ -16,11 +13,9 @@ from hypothesis import strategies as st
 from anonymize.fulldomain.optimal import optimal
 from anonymize.models import DistinctDiversity, Model, SensitiveLevels
 from link.errors import ConfigurationError
-from mining.data.formats.table_readers import table_from_arrow
 from mining.data.table_rows import TableRows
-from mining.joint.anonymisation.parameters import Carried, JointAnonymisation, QuasiIdentifier
+from mining.joint.anonymisation.parameters import JointAnonymisation
 from protos.v1.link_pb2 import Frame
-from tests.anonymize.fulldomain.cases import ADULT, adult_hierarchy
 from tests.examples import examples
 from tests.mining.joint.anonymisation.anonymisation_world import (
     PARTIES,
@@ -40,6 +35,8 @@ from tests.mining.joint.anonymisation.vertical_anonymisation_world import (
 )
 from tests.mining.partitioned.tables_world import partitioned
 from tests.mining.partitioned.world import evenly
+
+pytestmark = pytest.mark.turn(3)
 
 QUICK = examples(1, 3, suppress_health_check=[HealthCheck.too_slow])
 
@@ -134,37 +131,6 @@ def test_models_are_those_of_the_joined_table(model: Model, share: str) -> None:
     holders = dict(zip(COLUMNS, ("north", "south", "north", "east", "south"), strict=True))
     wanted = task(PARTIES[:3], k=3, models=[model], max_suppression=Decimal(share))
     check(people(60, 5), holders, PARTIES[:3], wanted)
-
-
-@pytest.mark.slow
-def test_adult_divided_between_two_parties(shared_data: pathlib.Path) -> None:
-    """30,162 rows, k = 5, nothing suppressed: the node and the loss of 0.6250 of the joined table."""
-    folder = shared_data / "adult"
-    rows = arrow_csv.read_csv(folder / "adult.csv", parse_options=arrow_csv.ParseOptions(delimiter=";"))
-    names = (*ADULT, "occupation")
-    texts = {name: rows.column(name).cast(pa.string()) for name in names}
-    ids = pa.array([str(row) for row in range(rows.num_rows)])
-    held = {"north": names[:4], "south": names[4:]}
-    tables = {
-        party: table_from_arrow(pa.table({"id": ids, **{name: texts[name] for name in own}}), ("id",), "the test")
-        for party, own in held.items()
-    }
-    quasi = tuple(QuasiIdentifier(name, "tree", adult_hierarchy(folder, name)) for name in ADULT)
-    wanted = replace(
-        task(PARTIES[:2], k=5),
-        quasi_identifiers=quasi,
-        carried=(Carried("occupation", "sensitive", "tree", None, 20),),
-    )
-    found = joint({}, {}, PARTIES[:2], wanted, tables=tables)
-    for release in found.values():
-        assert release.node == (0, 4, 1, 2, 3, 2, 0, 0)
-        assert release.rows is not None
-        assert len(release.rows.cells) == 30_162
-        left, lost = release.rows.cells, 0.0
-        for each, level in reversed(list(zip(quasi, release.node, strict=True))):
-            left, labels = np.divmod(left, len(each.hierarchy.labels[level]))
-            lost += float(each.hierarchy.loss(level)[labels].mean()) / len(quasi)
-        assert lost == pytest.approx(0.6250, abs=5e-5)
 
 
 def test_learners_may_hold_no_shares_and_few_rows_may_be_released() -> None:

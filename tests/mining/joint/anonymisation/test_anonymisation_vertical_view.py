@@ -27,6 +27,8 @@ from tests.mining.joint.anonymisation.anonymisation_world import AGES, PARTIES, 
 from tests.mining.joint.anonymisation.vertical_anonymisation_world import COLUMNS, columns_of, joint
 from tests.mining.joint.models.models_world import assert_declared, opened, run, shapes
 
+pytestmark = pytest.mark.turn(3)
+
 TWO = PARTIES[:2]
 HOLDERS = dict(zip(COLUMNS, ("north", "south", "north", "south", "north"), strict=True))
 

@@ -51,7 +51,7 @@ from tests.mining.joint.anonymisation.test_anonymisation import (
 )
 from tests.mining.joint.anonymisation.vertical_anonymisation_world import job as vertical_job
 
-pytestmark = pytest.mark.turn(3)
+pytestmark = pytest.mark.turn(6)
 
 
 @pytest.fixture(autouse=True)

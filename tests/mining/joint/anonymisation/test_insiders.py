@@ -32,7 +32,7 @@ from tests.mining.joint.anonymisation.test_anonymisation import SHARES, Split, c
 from tests.mining.joint.anonymisation.test_mondrian import check
 from tests.mining.joint.anonymisation.vertical_anonymisation_world import job as vertical_job
 
-pytestmark = pytest.mark.turn(3)
+pytestmark = pytest.mark.turn(6)
 
 
 def coalitions_of(split: Split, insiders: int) -> int:

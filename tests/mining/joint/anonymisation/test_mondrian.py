@@ -196,7 +196,7 @@ def test_axes_are_those_of_the_library() -> None:
 @pytest.mark.slow
 def test_many_rows() -> None:
     parties = PARTIES[:3]
-    split = people(8_000, 4), np.arange(8_000) % 3, parties
+    split = people(2_000, 4), np.arange(2_000) % 3, parties
     found = check(split, task(parties, k=5, insider_k=2, algorithm="mondrian"))
     assert found is not None
     assert found.statistics["regions"] > 20

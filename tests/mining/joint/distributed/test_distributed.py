@@ -41,7 +41,7 @@ from tests.mining.joint.distributed.distributed_world import (
 from tests.mining.joint.oracle import Rows, pooled_supports
 from tests.world import run_parties
 
-pytestmark = pytest.mark.turn(3)
+pytestmark = pytest.mark.turn(6)
 
 ITEMS = ["a", "b", "c", "bread, white", "ünï", "ミルク", "e" * 40]
 PARTIES = ("north", "south", "east", "west", "middle")

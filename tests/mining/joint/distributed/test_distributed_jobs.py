@@ -30,7 +30,7 @@ from tests.coordinator.simulation.still_time import InlineExecutor, run_still
 from tests.coordinator.simulation.whole_job import run_job
 from tests.errors import fails
 
-pytestmark = pytest.mark.turn(3)
+pytestmark = pytest.mark.turn(6)
 
 PARTIES = ("north", "south", "east")
 
@@ -168,10 +168,10 @@ def test_parameters_follow_the_job() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("public", [True, False])
 def test_retail_with_one_of_three_colluding(shared_data: pathlib.Path, public: bool) -> None:
-    """F1 against the exact result, the mean of three seeds.
+    """F1 against the exact result.
 
     It is 0.950 with public items and 0.942 without, with standard deviations of 0.0065 and 0.0050 for one seed
-    (measured over 10): 0.92 is more than seven standard errors below. The seeds are fixed besides.
+    (measured over 10): 0.92 is more than four of them below. The seed is fixed besides.
     """
     with gzip.open(shared_data / "transactions" / "retail.dat.gz", "rt") as file:
         rows = [line.split() for line in file]
@@ -180,13 +180,10 @@ def test_retail_with_one_of_three_colluding(shared_data: pathlib.Path, public: b
     assert len(true) == 580
     items = {"min_support": "0.005"} | ({"universe": "items", "catalogue": list(whole.items)} if public else {})
     given: dict[str, Data] = {p: Transactions.from_rows(rows[at::3]) for at, p in enumerate(PARTIES)}
-    scores = []
-    for seed in range(3):
-        table = simulated(job("horizontal", itemsets=items), given, seed).tables.get("itemsets")
-        assert table is not None
-        found = {frozenset(itemset) for itemset in table["itemset"].to_pylist()}
-        scores.append(2 * len(found & true) / (len(found) + len(true)))
-    assert np.mean(scores) >= 0.92
+    table = simulated(job("horizontal", itemsets=items), given, 0).tables.get("itemsets")
+    assert table is not None
+    found = {frozenset(itemset) for itemset in table["itemset"].to_pylist()}
+    assert 2 * len(found & true) / (len(found) + len(true)) >= 0.92
 
 
 @pytest.mark.parametrize("victim", PARTIES)

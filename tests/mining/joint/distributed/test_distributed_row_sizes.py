@@ -29,7 +29,7 @@ from tests.examples import slowly
 from tests.mining.joint.distributed.distributed_world import run, task_for
 from tests.mining.joint.oracle import Rows
 
-pytestmark = pytest.mark.turn(3)
+pytestmark = pytest.mark.turn(6)
 
 ERROR = 1e-6
 

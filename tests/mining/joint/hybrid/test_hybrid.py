@@ -11,7 +11,7 @@ from decimal import Decimal
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
 from jobs.kinds.charge import charge
@@ -35,11 +35,12 @@ from protos.v1.link_pb2 import Frame, Opening
 from tests.coordinator.simulation.still_time import InlineExecutor, run_still
 from tests.coordinator.simulation.whole_job import run_job
 from tests.errors import fails
+from tests.examples import examples, spread
 from tests.mining.joint.hybrid.hybrid_world import PARTIES, TASK, baskets, job, run, shuffled
 from tests.mining.joint.oracle import Rows
 from tests.world import run_parties
 
-pytestmark = pytest.mark.turn(3)
+pytestmark = pytest.mark.turn(6)
 
 MODELS = {"local": TASK, "shuffle": shuffled(), "two shufflers": shuffled(("south", "east"))}
 DATA = {"north": baskets(400, 1), "south": baskets(300, 2), "east": baskets(500, 3)}
@@ -103,7 +104,7 @@ def test_a_least_support_and_a_greatest_length() -> None:
 ragged = st.tuples(*(st.integers(0, 60) for _ in range(4))).filter(lambda sizes: sum(sizes) > 0)
 
 
-@settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@examples(2, 12, suppress_health_check=[HealthCheck.too_slow])
 @given(
     ragged,
     st.sampled_from(sorted(MODELS)),
@@ -290,6 +291,7 @@ def test_wrong_estimates_name_the_analyst(kind: str, code: str, monkeypatch: pyt
     assert error.value.party == "north"
 
 
+@pytest.mark.turn(6)
 @pytest.mark.parametrize("dying", PARTIES)
 @pytest.mark.parametrize("model", ["local", "shuffle"])
 def test_a_crash_of_a_party_ends_the_job_at_all(dying: str, model: str) -> None:
@@ -298,7 +300,7 @@ def test_a_crash_of_a_party_ends_the_job_at_all(dying: str, model: str) -> None:
     small = {party: rows[:60] for party, rows in DATA.items()}
     sent: list[str] = []
     run_still(run_job(spec, small, InlineExecutor(), observe=lambda frame: sent.append(frame.sender)))
-    for crash_at in range(0, sent.count(dying), 5):
+    for crash_at in spread(sent.count(dying), 4, sent.count(dying) // 5):
 
         def wrap(party: str, transport: Transport, at: int = crash_at) -> Transport:
             return FaultyTransport(transport, Schedule(crash_at=at if party == dying else None))

@@ -22,6 +22,8 @@ from mining.joint.hybrid.spool import Spool
 from mining.joint.hybrid.spool_limits import SpoolLimits
 from tests.errors import fails
 
+pytestmark = pytest.mark.turn(3)
+
 SIZE = 6
 SHORT = SpoolLimits(memory=1 << 10)  # 128 bytes of reports at a time
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 from sklearn.cluster import KMeans
@@ -25,6 +25,8 @@ from tests.errors import fails
 from tests.examples import examples
 from tests.mining.joint.models.models_world import PARTIES, assert_declared, bounds, opened, run, shapes
 from tests.mining.joint.models.real_tables import table
+
+pytestmark = pytest.mark.turn(3)
 
 
 @st.composite
@@ -86,7 +88,7 @@ def columns(points: NDArray[np.int64], task: KMeansParameters, holders: list[str
 
 
 @given(st.data(), st.integers(0, 2**32))
-@settings(max_examples=30)
+@examples(2, 30)
 def test_rows_at_several_parties(data: st.DataObject, seed: int) -> None:
     task = data.draw(tasks())
     points = points_of(task, data.draw(st.integers(task.k, 40)), seed)
@@ -105,7 +107,7 @@ def test_rows_at_several_parties(data: st.DataObject, seed: int) -> None:
 
 
 @given(st.data(), st.integers(0, 2**32))
-@examples(3, 10)
+@examples(2, 10)
 def test_columns_at_several_parties(data: st.DataObject, seed: int) -> None:
     task = data.draw(tasks())
     points = points_of(task, data.draw(st.integers(task.k, 40)), seed)

@@ -30,7 +30,7 @@ from tests.mining.joint.vertical.test_vertical_resume import attempt, found
 from tests.mining.joint.vertical.vertical_world import ENGINES, Name, assert_mined, mine_all, quick_keys
 from tests.world import run_parties
 
-pytestmark = pytest.mark.turn(3)
+pytestmark = pytest.mark.turn(6)
 
 __all__ = ["quick_keys"]
 

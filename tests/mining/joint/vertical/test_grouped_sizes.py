@@ -35,7 +35,7 @@ from tests.mining.joint.vertical.test_vertical_run_sizes import cells_of, job, n
 from tests.mining.joint.vertical.vertical_world import quick_keys
 from tests.traffic import assert_planned
 
-pytestmark = pytest.mark.turn(3)
+pytestmark = pytest.mark.turn(6)
 
 __all__ = ["quick_keys"]
 

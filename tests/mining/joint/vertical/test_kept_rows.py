@@ -22,7 +22,7 @@ from protos.v1.link_pb2 import Frame
 from tests.mining.joint.vertical.vertical_world import quick_keys
 from tests.world import run_parties
 
-pytestmark = pytest.mark.turn(3)
+pytestmark = pytest.mark.turn(6)
 
 __all__ = ["quick_keys"]
 

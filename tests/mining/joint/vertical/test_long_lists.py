@@ -26,7 +26,9 @@ from protos.v1.link_pb2 import Frame, Opening
 from tests.examples import examples
 from tests.mining.joint.vertical.test_align import MODES, places, run
 
-few = examples(2, 10, suppress_health_check=[HealthCheck.too_slow])
+pytestmark = pytest.mark.turn(3)
+
+few = examples(1, 10, suppress_health_check=[HealthCheck.too_slow])
 LONG = RowAlignment("a", bound=LONG_LISTS)
 held = st.lists(st.integers(0, 300), max_size=300, unique=True) | st.just([]) | st.just(list(range(300)))
 

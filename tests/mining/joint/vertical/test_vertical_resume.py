@@ -30,7 +30,7 @@ from tests.mining.joint.vertical.test_vertical import columns_of, tables
 from tests.mining.joint.vertical.vertical_world import dealings_of, helper_of
 from tests.world import run_parties
 
-pytestmark = pytest.mark.turn(3)
+pytestmark = pytest.mark.turn(6)
 
 Kept = dict[str, tuple[Step, ...]]
 COMMON = 1  # the step before the first level
