@@ -32,6 +32,7 @@ _DECIMALS: Final = Context(prec=40)
 _SLACK: Final = 1 - Fraction(1, 10**15)  # far more than the error of a weight in decimals, that of ζ included
 _PLACES: Final = 30
 _DIRECT: Final = 20  # terms of ζ that are added up one by one
+_NOTHING: Final = Decimal("1e-80")
 _BERNOULLI: Final = tuple(map(Fraction, ("1/6", "-1/30", "1/42", "-1/30", "5/66", "-691/2730", "7/6", "-3617/510")))
 
 
@@ -209,8 +210,13 @@ def _decimal(number: float) -> Decimal:
 def zeta(p: float) -> Fraction:
     """ζ(p) to 20 digits: the first terms, and the Euler–Maclaurin formula for the rest."""
     exponent, power = Fraction(p), _decimal(-p)
-    total = sum(Fraction(_DECIMALS.power(Decimal(i), power)) for i in range(1, _DIRECT))
-    last = Fraction(_DECIMALS.power(Decimal(_DIRECT), power))
+    total, last = Fraction(0), Fraction(1)
+    for i in range(2, _DIRECT + 1):
+        total += last
+        term = _DECIMALS.power(Decimal(i), power)
+        if term < _NOTHING:  # as are all that follow; in fractions they would take seconds
+            return total
+        last = Fraction(term)
     total += last * (_DIRECT / (exponent - 1) + Fraction(1, 2))
     factor = last * exponent / _DIRECT
     for k, number in enumerate(_BERNOULLI, start=1):

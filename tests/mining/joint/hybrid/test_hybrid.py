@@ -35,7 +35,7 @@ from protos.v1.link_pb2 import Frame, Opening
 from tests.coordinator.simulation.still_time import InlineExecutor, run_still
 from tests.coordinator.simulation.whole_job import run_job
 from tests.errors import fails
-from tests.examples import examples, spread
+from tests.examples import examples, in_turn, spread
 from tests.mining.joint.hybrid.hybrid_world import PARTIES, TASK, baskets, job, run, shuffled
 from tests.mining.joint.oracle import Rows
 from tests.world import run_parties
@@ -62,11 +62,12 @@ def test_all_learners_get_the_same_estimates(model: str, transport: str) -> None
     assert None not in learnt.values()
 
 
+@pytest.mark.costly
 def test_frequent_items_are_found_and_their_intervals_hold() -> None:
     """Items of 80, 65 and 50 % are told from one of 10 % with a few hundred reports of ε = 6 nearly always: the third's
     estimate misses by 4 deviations or more with a probability below 10⁻³; intervals are asked to hold within 5."""
     data = {party: baskets(3000, 10 + place) for place, party in enumerate(PARTIES)}
-    for task in (TASK, shuffled(epsilon=2.0)):
+    for task in in_turn((TASK, shuffled(epsilon=2.0)), 2):
         outcome = run(data, task)["north"]
         assert names(outcome) == [("a",), ("b",), ("c",)]
         assert outcome.estimated is not None
