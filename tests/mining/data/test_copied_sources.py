@@ -31,6 +31,7 @@ from mining.partitioned.sources import encoding_of
 from party.config import DatasetSection
 from party.data.dataset_check import check_dataset
 from tests.errors import fails
+from tests.mining.partitioned.world import encode_here
 from tests.s3_server import S3Server, s3_server
 from tests.site import TOKEN, Site, trusted_site
 from tests.site import site as site_of_files
@@ -179,6 +180,12 @@ def test_what_is_none_of_workbooks(tmp_path: Path) -> None:
     with fails("E101") as caught:
         load_transactions(tmp_path / "text.xlsx", "long")
     assert str(tmp_path / "text.xlsx") in caught.value.message
+
+
+@pytest.fixture(autouse=True)
+def encoded_here(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Copies are made, and read whole, before workers start."""
+    encode_here(monkeypatch)
 
 
 @pytest.fixture

@@ -17,6 +17,7 @@ from mining.partitioned.expected_source import expected_source
 from mining.partitioned.in_process import InProcess
 from mining.partitioned.sources import encoding_of
 from tests.errors import fails
+from tests.mining.partitioned.world import encode_here
 from tests.postgres_server import PASSWORD, PostgresServer, postgres_server
 from tests.remembered import spawn_workers
 
@@ -61,7 +62,8 @@ def test_transactions(server: PostgresServer, tmp_path: Path) -> None:
     assert stored.digest == rows.digest()
 
 
-def test_a_table(server: PostgresServer, tmp_path: Path) -> None:
+def test_a_table(server: PostgresServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    encode_here(monkeypatch)  # as processes encode transactions
     table = load_table(server.url, "sql", query=PEOPLE, options=ENV)
     cells = {column.name: column.values.to_pylist() for column in table.columns}
     assert cells == {

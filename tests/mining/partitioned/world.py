@@ -8,14 +8,18 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import pytest
 from hypothesis import strategies as st
 
 from link.errors import ResourceError
 from mining.data.rows import Rows
 from mining.data.transactions import Transactions
 from mining.partitioned.blocks import Block
+from mining.partitioned.cores import Cores
+from mining.partitioned.encoding import encode
 from mining.partitioned.in_process import InProcess
 from mining.partitioned.rows import PartitionedRows
 from mining.partitioned.runner import Runner, Source, View
@@ -37,6 +41,24 @@ def partitioned(data: Transactions, cuts: Sequence[int], engine: Engine = InProc
     sources = [partial(Block.from_bytes, block, f"block {place}") for place, block in enumerate(blocks)]
     lengths = [stop - start for start, stop in pairwise(cuts)]
     return PartitionedRows(engine(sources, lengths), data.items, data.item_counts(), b"")
+
+
+class Here:
+    """In the place of `Workers`: the same calls in this process, for tests of what is read and not of who reads it."""
+
+    def __init__(self, number: int, _cores: Cores) -> None:
+        self.number = number
+
+    def run(self, function: Callable[..., Any], calls: Sequence[tuple[Any, ...]]) -> list[Any]:
+        return [function(*arguments) for arguments in calls]
+
+    def close(self) -> None:
+        pass
+
+
+def encode_here(patch: pytest.MonkeyPatch) -> None:
+    """Lets sources be encoded without processes from now on."""
+    patch.setattr(encode, "Workers", Here)
 
 
 @st.composite

@@ -63,7 +63,7 @@ def by_columns(folder: pathlib.Path) -> None:
         assert lost == pytest.approx(0.6250, abs=5e-5)
 
 
-CASES = {
+CASES: dict[str, Callable[[pathlib.Path], None]] = {
     "columns": by_columns,
     "the node alone": partial(
         by_rows,
@@ -79,5 +79,4 @@ CASES = {
 @pytest.mark.slow
 @pytest.mark.parametrize("case", in_turn(CASES, 3))
 def test_the_node_is_that_of_the_whole_table(shared_data: pathlib.Path, case: str) -> None:
-    check: Callable[[pathlib.Path], None] = CASES[case]
-    check(shared_data)
+    CASES[case](shared_data)
