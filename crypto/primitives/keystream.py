@@ -163,7 +163,7 @@ def next_rows(streams: Sequence[Keystream], size: int, onto: NDArray[np.uint8] |
     return rows[: len(streams) * size].reshape(len(streams), size)
 
 
-def _begun(keys: Iterable[bytes], mode: modes.Mode) -> Iterator[CipherContext]:
+def _begun(keys: Iterable[bytes], mode: modes.CTR | modes.ECB) -> Iterator[CipherContext]:
     """A cipher of each key. The library looks at what it is given once for all."""
     algorithm = algorithms.AES128(bytes(_BLOCK))
     cipher = Cipher(algorithm, mode)
