@@ -212,6 +212,7 @@ def populations(n: int) -> dict[str, Baskets]:
 
 
 @pytest.mark.slow
+@pytest.mark.turn(2, "whole searches")
 @pytest.mark.parametrize(("population", "copies"), in_turn([("alike", 1), ("apart", 1), ("held", 1), ("held", 10)], 4))
 def test_intervals_cover_whatever_long_sets_hold(population: str, copies: int) -> None:
     """At least .93 of them at each n and ε: one that covers .93 fails each with a probability of `ERROR`."""
@@ -337,6 +338,7 @@ def test_metrics() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.turn(2, "whole searches")
 def test_as_good_as_before_on_the_reference_baskets(shared_data: pathlib.Path) -> None:
     """Kosarak, ten times; the least F1 and NCR are means of six seeds, from which this one may differ by chance."""
     users, k, seeds, epsilon = reference(shared_data, "kosarak100k", 10), 32, 1, 2.0

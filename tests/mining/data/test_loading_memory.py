@@ -10,7 +10,7 @@ import pytest
 
 pytestmark = pytest.mark.turn(3)
 
-ROWS = 500_000  # of four items
+ROWS = 1_000_000  # of four items
 LINES = [f"{n * 7 % 5000} {n * 11 % 5000 + 5000} {n % 97 + 10000} {n % 1013 + 11000}" for n in range(10_000)]
 SCRIPT = """
 import re, sys
