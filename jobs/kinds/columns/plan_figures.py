@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from itertools import combinations
+from typing import NamedTuple
 
 from crypto.params import STANDARD_128
 from crypto.protocols.alignment.costs import (
@@ -50,8 +51,21 @@ from mining.joint.vertical.engines.engine import EngineSpeed
 from mining.joint.vertical.parameters import VerticalMining
 from mining.joint.vertical.run_sizes import RunSizes, comparisons, mining_traffic, products_seconds
 
-After = Callable[[JobSpec, Traffic, RunSizes, Speeds], float]
-"""Enters what a job does once rows are aligned; returns the seconds that it takes."""
+
+class Following(NamedTuple):
+    """What a job that does not mine takes once rows are aligned.
+
+    Attributes:
+        seconds: Of all parties' machines together.
+        memory_bytes: By party, beside what the alignment takes.
+    """
+
+    seconds: float
+    memory_bytes: Mapping[str, int]
+
+
+After = Callable[[JobSpec, Traffic, RunSizes, Speeds], Following]
+"""Enters what a job does once rows are aligned."""
 
 
 @dataclass(frozen=True)
@@ -76,7 +90,7 @@ class VerticalFigures(SessionFigures):
         found = ExpectedColumns.of(spec, answers)
         speeds = {name: answer.speed for name, answer in answers.items()}
         traffic = Traffic(tuple(answers))
-        seconds = _alignment_s(spec, found.sizes, speeds)
+        seconds, following = _alignment_s(spec, found.sizes, speeds), Following(0.0, dict.fromkeys(answers, 0))
         if mines(spec):
             task = vertical_mining(spec)
             mining_traffic(traffic, task, found.sizes)
@@ -84,10 +98,12 @@ class VerticalFigures(SessionFigures):
         else:
             agreement_traffic(traffic)
             _alignment_traffic(traffic, spec, found.sizes)
-            seconds += after(spec, traffic, found.sizes, speeds) if after is not None else 0.0
+            if after is not None:
+                following = after(spec, traffic, found.sizes, speeds)
+            seconds += following.seconds
         traffic.session({name: answer.certificate_bytes for name, answer in answers.items()})
         seconds += session_s(traffic, speeds, latency_s, spec.plan.bytes_per_s)
-        beside = {name: _memory(spec, found.sizes, traffic, name) for name in answers}
+        beside = {name: _memory(spec, found.sizes, traffic, name) + following.memory_bytes[name] for name in answers}
         memory = {name: number + _table_bytes(found.sizes, name) for name, number in beside.items()}
         blocks = {name: number + BLOCK_BYTES + PLACE_BYTES * found.sizes.rows[name] for name, number in beside.items()}
         return cls(traffic, seconds, found, memory, blocks)

@@ -74,7 +74,7 @@ def test_a_plan_says_what_it_does_not_reckon(task: Task, partition: str, told: i
     assert plan.prose
     assert (plan.n_rows is None) == (told is None)
     names = [each.name for each in plan.alternatives]
-    assert names == (["union of rows"] if partition == "vertical" and task != "k-means" else [])
+    assert names == (["union of rows"] if partition == "vertical" else [])
 
 
 def test_a_model_of_columns_takes_their_codes(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -84,3 +84,12 @@ def test_a_model_of_columns_takes_their_codes(monkeypatch: pytest.MonkeyPatch) -
     without = estimate(spec, answers(900, 10**7), 0.001).parties[PARTIES[0]].memory_bytes
     assert few < without < many
     assert (many - without) % 10**7 == 0
+
+
+@pytest.mark.parametrize("mode", ["intersection", "union"])
+def test_who_computes_clusters_holds_shares_of_all_rows(mode: str) -> None:
+    spec, rows = job("k-means", partition="vertical", align={"mode": mode}), 10**6
+    plan = estimate(spec, answers(900, rows), 0.001)
+    first, second, third = (plan.parties[name].memory_bytes for name in PARTIES)
+    assert first == second
+    assert first - third > rows * 8 * 3  # a word for each centroid at least

@@ -11,6 +11,7 @@ from crypto.protocols.comparison.argmin import position_word
 from crypto.protocols.comparison.argmin_costs import tournament
 from jobs.kinds.alignment.groups import column_groups
 from jobs.kinds.columns.plan import estimate as estimate_columns
+from jobs.kinds.columns.plan_figures import Following
 from jobs.kinds.models.columns.run import strategy_of
 from jobs.kinds.models.parameters import columns_of, model_parameters
 from jobs.plan.answer import Answer
@@ -36,21 +37,15 @@ def estimate(
     rests_on = [*others, *_learning_sentences(spec)]
     aligned = estimate_columns(spec, answers, latency_s, *rests_on, compare=compare, after=_learn)
     columns = (aligned.n_rows or 0) * code_bytes(columns_of(model_parameters(spec)))
-    parties = {
-        name: party.model_copy(update={"memory_bytes": party.memory_bytes + columns})
-        for name, party in aligned.parties.items()
-    }
     said = list(aligned.assumptions)
     if columns >= _NOTABLE_BYTES:
         said.append(f"Codes of the model's columns take up to {columns / 1e9:.1f} GB of memory, in blocks as well.")
     strategy = f"{strategy_of(spec)}, {spec.alignment.mode}"
     is_least = aligned.is_least or spec.decision_tree is not None
-    return aligned.model_copy(
-        update={"strategy": strategy, "is_least": is_least, "parties": parties, "assumptions": said}
-    )
+    return aligned.model_copy(update={"strategy": strategy, "is_least": is_least, "assumptions": said})
 
 
-def _learn(spec: JobSpec, traffic: Traffic, sizes: RunSizes, speeds: Speeds) -> float:
+def _learn(spec: JobSpec, traffic: Traffic, sizes: RunSizes, speeds: Speeds) -> Following:
     """What follows the alignment, as `jobs.kinds.columns.plan_figures.After`."""
     task, parties, groups = model_parameters(spec), spec.job.parties, column_groups(spec)
     target = None if isinstance(task, KMeansParameters) else task.target
@@ -66,11 +61,17 @@ def _learn(spec: JobSpec, traffic: Traffic, sizes: RunSizes, speeds: Speeds) -> 
         groups,
     )
     learning.traffic(traffic)
+    memory = {name: sizes.positions * code_bytes(columns_of(task)) + learning.shares_bytes(name) for name in speeds}
+    return Following(_seconds(spec, learning, speeds), memory)
+
+
+def _seconds(spec: JobSpec, learning: Learning, speeds: Speeds) -> float:
+    task, parties = learning.task, learning.parties
     transfer_s = max(each.transfer_s for each in speeds.values())
     products_s = learning.seconds(EngineSpeed.by_transfer(transfer_s)) / len(parties)
     if not isinstance(task, KMeansParameters):
         return products_s
-    rows = sizes.common if learning.everywhere else sizes.positions
+    rows = learning.positions
     rounds = tournament(rows, task.k, task.largest_distance)
     iteration_s = sum(
         comparison_s(each.pairs, each.width, spec.compute, speeds) + each.pairs * transfer_s for each in rounds
