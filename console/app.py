@@ -17,7 +17,6 @@ from starlette.requests import Request
 from starlette.responses import FileResponse, HTMLResponse, RedirectResponse, Response
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
-from starlette.types import ASGIApp
 
 from console.guard import SANDBOXED, STATIC, Guard
 from console.oidc import Provider
@@ -37,11 +36,16 @@ MOST_FIELDS: Final = 100
 FORM_S: Final = 30.0  # for which one may take to come
 AT_ONCE: Final = 2  # passwords that are checked, each with 64 MiB
 _STATUS: Final = {UsageError: 400, PolicyDenied: 409, DeadlineExceeded: 409, ConfigurationError: 503}
+_NOT_READ: Final = {
+    400: f"the form cannot be read: it is no text, or has more than {MOST_FIELDS} fields",
+    408: f"the form did not come within {FORM_S:.0f} seconds; send it again",
+    413: "the form is too long; write less",
+}
 _WRONG: Final = "there is no such account, or the password is another one"
 _INSIDE: Final = re.compile(r"/[A-Za-z0-9_-][A-Za-z0-9_/-]*|/")
 
 
-def application(site: Site, origins: tuple[str, ...]) -> ASGIApp:
+def application(site: Site, origins: tuple[str, ...]) -> Guard:
     """The console as an ASGI application.
 
     Args:
@@ -157,9 +161,8 @@ class _Console:
         """What is not there, and what is asked in a way that nothing answers; the same to whoever asks."""
         session = await self._session(request)
         person = None if session is None else session.person
-        if error.status_code == HTTPStatus.REQUEST_ENTITY_TOO_LARGE:
-            return self._error(error.status_code, "the form is too long; write less", "E001", person)
-        return self._error(error.status_code, "there is no such page here", "E001", person)
+        sentence = _NOT_READ.get(error.status_code, "there is no such page here")
+        return self._error(error.status_code, sentence, "E001", person)
 
     async def _palette(self, _: Request) -> Response:
         return FileResponse(PALETTE)  # of reports, too

@@ -47,17 +47,20 @@ class Guard:
     Args:
         app: The application.
         origins: The console's own, as browsers write them.
+
+    Attributes:
+        app: The application behind it.
     """
 
     def __init__(self, app: ASGIApp, origins: Sequence[str]) -> None:
-        self._app, self._origins = app, frozenset(origins)
+        self.app, self._origins = app, frozenset(origins)
         self._hosts = frozenset(urlsplit(origin).netloc for origin in origins)
         self._secure = all(origin.startswith("https:") for origin in origins)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answers a request, or lets it through."""
         if scope["type"] == "lifespan":
-            await self._app(scope, receive, send)
+            await self.app(scope, receive, send)
         if scope["type"] != "http":
             return
 
@@ -74,7 +77,7 @@ class Guard:
 
         refusal = self._refusal(scope["method"], Headers(scope=scope))
         if refusal is None:
-            await self._app(scope, receive, told)
+            await self.app(scope, receive, told)
         else:
             await refusal(scope, receive, told)
 

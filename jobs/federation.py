@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 
 from pydantic import BeforeValidator, Field, field_validator, model_validator
 
@@ -16,7 +17,13 @@ from link.relay.address import RelayAddress
 FINGERPRINT_DIGITS = 64
 MAX_PORT = 65535
 
-Name = Annotated[str, Field(pattern=r"^[a-z0-9]([a-z0-9_.-]{0,61}[a-z0-9])?$")]
+_NAME: Final = r"^[a-z0-9]([a-z0-9_.-]{0,61}[a-z0-9])?$"
+Name = Annotated[str, Field(pattern=_NAME)]
+
+
+def is_party_name(text: str) -> bool:
+    """Whether a party can be called so."""
+    return re.fullmatch(_NAME, text) is not None
 
 
 def check_address(address: str) -> str:

@@ -17,6 +17,7 @@ from coordinator.jobs.descriptions import Asked, ask, misfits
 from coordinator.jobs.planner import plan_job
 from coordinator.jobs.runner import submit_job
 from coordinator.member import load_federation, read_federation
+from jobs.federation import is_party_name
 from jobs.kinds.key import Key
 from jobs.kinds.packages import BUILT_IN, added
 from jobs.kinds.registry import kind_of
@@ -237,7 +238,10 @@ def _key(form: Any) -> Key:
 
 def _named(form: Any) -> list[str]:
     """The parties that were chosen."""
-    return [name.removeprefix(_PARTY) for name in form if name.startswith(_PARTY)]
+    found = [name.removeprefix(_PARTY) for name in form if name.startswith(_PARTY)]
+    if not all(map(is_party_name, found)):
+        raise UsageError("choose the parties on the page for new jobs")
+    return found
 
 
 def _planned(plan: Plan) -> dict[str, Any]:

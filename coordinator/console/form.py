@@ -15,6 +15,7 @@ _TABLE: Final = re.compile(r"(?P<off># )?\[(?P<name>[a-z_.-]+)\](?:\s+# (?P<mean
 _ENTRY: Final = re.compile(r"(?P<off># )?(?P<key>[A-Za-z_][\w-]*) = (?P<value>.*?)(?:\s+# (?P<meaning>.*))?")
 _MORE: Final = re.compile(r"\s*# (?P<meaning>.*)")
 _GIVEN: Final = ("task", "parties", "partition")  # which the form says by itself
+_DATASET: Final = "dataset"  # as long as the file is read for its fields: a party may call its own like nothing in TOML
 _CATALOGUE: Final = "items.txt"  # what the list of items is called, which is in the job and in no file
 _ITEMS: Final = "a public catalogue, one item a line; where it may be left out, the parties then find the items"
 
@@ -58,7 +59,7 @@ def fields_of(key: Key, parties: Sequence[str], dataset: str) -> list[Field]:
         ConfigurationError: The kind is another distribution's and writes no file.
         UsageError: There are fewer than two parties.
     """
-    text, _ = render(key, parties, dataset)
+    text, _ = render(key, parties, _DATASET)
     found = list[Field]()
     for entries in _tables(text):
         filled = [each for each in entries if each.value]
@@ -71,6 +72,8 @@ def fields_of(key: Key, parties: Sequence[str], dataset: str) -> list[Field]:
                 found.append(
                     each._replace(key="catalogue", value="", example="bread\nmilk", meaning=_ITEMS, how="lines")
                 )
+            elif each.table == "job" and each.key == "dataset":
+                found.append(_typed(each)._replace(value=dataset))
             elif each.table != "job" or each.key not in _GIVEN:
                 found.append(_typed(each))
     return found

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
+from typing import Final
 
 from coordinator.jobs.client import PartyClient, check_versions
 from jobs.data import DataKind
@@ -13,6 +14,8 @@ from link.errors import ComineError
 from link.files.printable import enumeration, one_line
 from link.pki.identity import Identity
 from protos.v1.control_pb2 import Description
+
+_MOST_NAMES: Final = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,4 +91,6 @@ def misfits(
 
 
 def _listed(names: Sequence[str]) -> str:
-    return enumeration([one_line(name[:64]) for name in names])
+    """Some of the names that a party gives, which may be as many and as long as it likes."""
+    more = [f"{len(names) - _MOST_NAMES:,} more"] if len(names) > _MOST_NAMES else []
+    return enumeration([*(one_line(name[:64]) for name in names[:_MOST_NAMES]), *more])

@@ -20,6 +20,7 @@ Model = TypeVar("Model", bound=BaseModel)
 
 _WRITTEN: Final = "as_written"  # of errors that name the key themselves
 _LEAST_WHOLE: Final = -(1 << 63)
+_MOST_EXPONENT: Final = 400  # that of the largest floating-point number is 308
 _FILES: Final = {
     "tls": "the file of a node, such as party.toml",
     "federation": "a federation file",
@@ -82,7 +83,7 @@ def parse_toml(data: bytes, path: str) -> dict[str, Any]:
     except UnicodeDecodeError:
         raise ConfigurationError(f"{path} is not UTF-8 text") from None
     try:
-        contents = tomllib.loads(text, parse_float=Decimal)
+        contents = tomllib.loads(text, parse_float=read_decimal)
         _check_whole_numbers(contents)
     except tomllib.TOMLDecodeError as error:
         advice = _cure(text, str(error)) or "correct it there, or name another file"
@@ -92,6 +93,19 @@ def parse_toml(data: bytes, path: str) -> dict[str, Any]:
     except (ValueError, ArithmeticError):
         raise ConfigurationError(f"{path} is not valid TOML: a number is too long") from None
     return contents
+
+
+def read_decimal(text: str) -> Decimal:
+    """A number of a file exactly as it is written.
+
+    Raises:
+        ValueError: It has an exponent that no number here needs; as a whole number it would fill the memory.
+        ArithmeticError: It is none.
+    """
+    found = Decimal(text)
+    if found.is_finite() and abs(found.adjusted()) > _MOST_EXPONENT:
+        raise ValueError("a number is too long")
+    return found
 
 
 def _cure(text: str, error: str) -> str:

@@ -12,7 +12,7 @@ import tomlkit
 from pydantic import BaseModel
 
 from jobs.spec.meanings import meanings
-from jobs.spec.toml import types_of
+from jobs.spec.toml import read_decimal, types_of
 from link.errors import UsageError
 
 Kind = Literal["choice", "number", "text", "list", "toml"]
@@ -106,12 +106,15 @@ def normal(text: str) -> str:
 def _number(text: str) -> int | Decimal:
     if len(text) > _MOST_DIGITS or _NUMBER.fullmatch(text) is None:
         raise UsageError("is no number; write it as in 20 or 0.05")
-    return int(text) if re.fullmatch(r"[+-]?[0-9]+", text) else Decimal(text)
+    try:
+        return int(text) if re.fullmatch(r"[+-]?[0-9]+", text) else read_decimal(text)
+    except (ValueError, ArithmeticError):
+        raise UsageError("is too long for a number; write it as in 20 or 0.05") from None
 
 
 def _toml(field: Field, text: str) -> Any:
     try:
-        contents = tomllib.loads(text, parse_float=Decimal)
+        contents = tomllib.loads(text, parse_float=read_decimal)
     except (ValueError, RecursionError, ArithmeticError) as error:
         raise UsageError(f"is not valid TOML: {error}") from None
     tables = contents.get(field.key)

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
 import io
 import re
+from collections.abc import AsyncIterator
 from functools import partial
 from pathlib import Path
+from urllib.parse import quote
 
+import httpx2
 import pytest
 
 from console.roles import ROLES
 from console.sessions import Sessions
-from tests.console.sites import OWN, PASSWORD, Board, browser_of, log_in, small_site
+from tests.console.sites import ORIGIN, OWN, PASSWORD, Board, browser_of, log_in, small_site
 from tests.looped import looped
 
 
@@ -228,6 +232,52 @@ async def test_a_form_that_is_too_long_is_not_read(tmp_path: Path) -> None:
         for data in ({"what": "x" * 70_000}, {str(number): "" for number in range(200)}):
             assert (await client.post("/board/act", data=data)).status_code in (400, 413)
     assert board.acts == []
+
+
+@looped
+async def test_a_form_that_is_none_or_does_not_come_is_told_as_such(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def slowly() -> AsyncIterator[bytes]:
+        yield b"what="
+        await asyncio.Event().wait()
+
+    monkeypatch.setattr("console.app.FORM_S", 0.01)
+    async with browser_of(small_site(tmp_path, board := Board())) as client:
+        await log_in(client, "anna")
+        for content, status, words in (
+            (b"what=\xff", 400, "cannot be read"),
+            ("&".join(f"{number}=" for number in range(200)).encode(), 400, "more than 100 fields"),
+            (slowly(), 408, "did not come within"),
+        ):
+            answer = await client.post("/board/act", content=content)
+            assert (answer.status_code, words in answer.text) == (status, True)
+    assert board.acts == []
+
+
+@pytest.mark.parametrize(
+    "path", ["/static/../accounts.py", "/static/..%2faccounts.py", "/static/%2e%2e/accounts.py", "/static//etc/passwd"]
+)
+@looped
+async def test_files_beside_those_for_browsers_are_not_handed_out(tmp_path: Path, path: str) -> None:
+    async with browser_of(small_site(tmp_path, Board())) as client:
+        assert (await client.get(httpx2.URL(ORIGIN, raw_path=path.encode()))).status_code in (303, 404)
+
+
+@pytest.mark.parametrize(
+    "path", ["//evil.example/x", "/board\r\nSet-Cookie: a=b", '/board/"><b>', "/board;url=https://evil.example"]
+)
+@looped
+async def test_no_path_leads_elsewhere_or_writes_headers_and_markup(tmp_path: Path, path: str) -> None:
+    async with browser_of(small_site(tmp_path, Board())) as client:
+        raw = quote(path, safe="/;=:").encode()
+        for site in ("same-origin", "cross-site"):
+            answer = await client.get(httpx2.URL(ORIGIN, raw_path=raw), headers={"Sec-Fetch-Site": site})
+            assert answer.status_code == 404
+            assert "set-cookie" not in answer.headers
+            assert "<b>" not in answer.text
+        entered = await log_in(client, "vera", to=path)
+        assert entered.headers["location"] == "/"
 
 
 @looped
