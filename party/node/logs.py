@@ -37,6 +37,8 @@ EVENTS: Final = frozenset(
         "jobs unreadable",
         "journals not forgotten",
         "held result not shown",
+        "result held",
+        "result released",
         "history restored",
         "old seeds removed",
         "old seeds not removed",
