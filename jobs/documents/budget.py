@@ -41,6 +41,17 @@ class ChargedStart(Part):
     counts: bool = Field(description="Whether it was started within the period that counts.")
 
 
+class TakenTogether(Part):
+    """What the policy's rule `min_group` takes together of exact jobs, on all datasets of the same source."""
+
+    sums: list[list[str]] = Field(description="Sets of parties of whose own numbers jobs have opened sums.")
+    more: list[list[str]] = Field(description="Sets of parties of jobs that have opened more than such sums.")
+    thresholds: list[str] = Field(
+        description="Thresholds of jobs that opened no supports: counts, fractions with a point, ? where none is known."
+    )
+    versions: int = Field(ge=0, description="On how many versions of its rows they ran.")
+
+
 class DatasetSpent(Part):
     """The ledger of one dataset."""
 
@@ -52,6 +63,7 @@ class DatasetSpent(Part):
     spent: Amounts = Field(description="What the jobs that count may have cost together.")
     left: Amounts = Field(description="What is left of the totals.")
     models: dict[ModelName, ModelSpent] = Field(description="Of all jobs, whether they count or not.")
+    together: TakenTogether
     jobs: list[ChargedStart] = Field(description="The first first.")
 
 

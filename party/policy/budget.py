@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from decimal import Decimal
 from typing import Final, NamedTuple
 
-from jobs.documents.budget import Amounts, BudgetDocument, ChargedStart, DatasetSpent, ModelSpent
+from jobs.documents.budget import Amounts, BudgetDocument, ChargedStart, DatasetSpent, ModelSpent, TakenTogether
 from jobs.privacy_account import Charge
 from link.errors import UsageError
 from link.files.quantities import seconds
@@ -108,7 +108,18 @@ def _dataset(name: str, together: Iterable[str], table: DatasetBudget, ledger: L
         spent=amounts_of(spent),
         left=amounts(left(table, spent)),
         models={model: _under(Counter({c: n for c, n in ever.items() if c.model == model})) for model in models},
+        together=_together(ledger, tuple(together)),
         jobs=[_start(entry, counts=since is None or entry.time > since) for entry in ledger.entries(name)],
+    )
+
+
+def _together(ledger: Ledger, datasets: Sequence[str]) -> TakenTogether:
+    results = sorted(ledger.results(datasets))
+    return TakenTogether(
+        sums=[list(parties) for parties in dict.fromkeys(each.parties for each in results if each.sums)],
+        more=[list(parties) for parties in dict.fromkeys(each.parties for each in results if not each.sums)],
+        thresholds=sorted({each.threshold for each in results if each.threshold}),
+        versions=sum(len(ledger.versions(dataset)) for dataset in datasets),
     )
 
 
@@ -155,6 +166,7 @@ def _shown(dataset: DatasetSpent, *, first: bool) -> Iterator[str]:
     models = [(model, str(each.starts), *_cells(each.spent)) for model, each in dataset.models.items()]
     model = "model" if dataset.period is None else "model, at any time"
     yield from (f"  {line}" for line in columns([(model, "starts", *NAMES.values()), *models]))
+    yield from _of_exact_jobs(dataset.together)
     jobs = [
         (
             job.started[:16].replace("T", " "),
@@ -167,6 +179,18 @@ def _shown(dataset: DatasetSpent, *, first: bool) -> Iterator[str]:
         for job in dataset.jobs
     ]
     yield from (f"  {line}" for line in columns([("started", "job", "model", *NAMES.values(), "state", "name"), *jobs]))
+
+
+def _of_exact_jobs(given: TakenTogether) -> Iterator[str]:
+    told = [
+        ("sums of", "; ".join(map(", ".join, given.sums))),
+        ("more than sums of", "; ".join(map(", ".join, given.more))),
+        ("hidden supports at", ", ".join(given.thresholds)),
+    ]
+    if given.sums or given.more:
+        rows = "one version" if given.versions == 1 else f"{given.versions} versions"
+        yield f"  what min_group takes together of exact jobs, on {rows} of the rows"
+        yield from (f"    {what} {which}" for what, which in told if which)
 
 
 def _limit(dataset: DatasetSpent, key: str) -> str:

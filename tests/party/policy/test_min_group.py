@@ -18,10 +18,12 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from jobs.kinds.charge import charge
 from jobs.spec.job import JobSpec
 from link.errors import PolicyDenied
 from party.config import PartyConfig
 from party.data.sources import Rows
+from party.policy.budget import budget, budget_text
 from party.policy.joint_result import UNKNOWN_THRESHOLD, joint_result, tells_of_few, too_close
 from party.policy.judge import Judge
 from party.policy.policy import verdicts
@@ -29,7 +31,7 @@ from party.policy.policy_input import Version
 from party.policy.privacy_budget import DatasetBudget
 from party.policy.several_jobs import check_version
 from party.services.anonymization.releases import Releases
-from party.state.ledger import Ledger
+from party.state.ledger import Entry, Ledger
 from party.state.store import Store
 from protos.v1.control_pb2 import JobState
 from tests.errors import fails
@@ -350,3 +352,25 @@ def test_rows_that_nobody_knows_refuse_until_a_job_ran_without_the_rule(tmp_path
         check(200, b"b")
         with pytest.raises(PolicyDenied):
             check(104, b"c")
+
+
+def test_the_ledger_shows_what_is_taken_together(tmp_path: Path) -> None:
+    path = tmp_path / "north.toml"
+    path.write_text(party_toml("north").replace("[policy]", f"{TWIN.format('north')}[policy]"))
+    with closing(Ledger.open(tmp_path / "node.db")) as ledger:
+        ledger.record(Entry(bytes(32), 1, 0.0, "baskets", "weekly", "analyst", charge(job())))
+        ledger.note_result("baskets", joint_result(hidden(50)))
+        ledger.note_result("twin", joint_result(columns("south")))
+        ledger.note_version("twin", Version(10, b"a"))
+        (found, _) = budget(PartyConfig.load(path), ledger, None, 1.0).datasets
+        text = budget_text(budget(PartyConfig.load(path), ledger, "baskets", 1.0))
+    assert found.together.model_dump() == {
+        "sums": [["east", "north", "south"]],
+        "more": [["north", "south"]],
+        "thresholds": ["50"],
+        "versions": 1,
+    }
+    assert (
+        "  what min_group takes together of exact jobs, on one version of the rows\n    sums of east, north, south\n"
+        "    more than sums of north, south\n    hidden supports at 50\n"
+    ) in text
