@@ -130,24 +130,26 @@ def test_the_worker_shows_what_the_node_tells(north: World, browser: Browser) ->
 
 
 def test_a_browser_that_cannot_says_so_and_names_the_hook(north: World, browser: Browser) -> None:
-    async def test(script: str, words: str) -> None:
-        async with visitor(browser) as page:
-            await page.add_init_script(script)
-            await log_in(page, f"{north.url}/notifications", "vera", PASSWORD)
-            await says(page, words)
-            assert not await page.locator("#subscribe").is_visible()
-            await look(page)
-
-    north.loop.run(test("delete window.PushManager", "by a command or a webhook"))
-    north.loop.run(test(permission("denied"), "You have refused notifications of this site"))
-
-
-def test_a_push_service_that_is_not_reached_changes_nothing(north: World, browser: Browser) -> None:
     async def test() -> None:
         async with visitor(browser) as page:
+            await page.add_init_script("delete window.PushManager")
+            await log_in(page, f"{north.url}/notifications", "vera", PASSWORD)
+            await says(page, "by a command or a webhook")
+            assert not await page.locator("#subscribe").is_visible()
+
+    north.loop.run(test())
+
+
+def test_who_has_refused_is_told_and_so_is_whoever_reaches_no_push_service(north: World, browser: Browser) -> None:
+    async def test() -> None:
+        async with visitor(browser) as page:
+            await log_in(page, f"{north.url}/notifications", "vera", PASSWORD)
+            await says(page, "You have refused notifications of this site")
+            assert not await page.locator("#subscribe").is_visible()
+            await look(page)
             await page.add_init_script("PushManager.prototype.subscribe = async () => { throw new Error('network'); }")
             await page.add_init_script(permission("granted"))
-            await log_in(page, f"{north.url}/notifications", "vera", PASSWORD)
+            await page.reload()
             await page.get_by_role("button", name="Tell me in this browser").click()
             await says(page, "could not reach its push service")
             assert await page.locator("#browsers").count() == 0

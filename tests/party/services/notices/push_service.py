@@ -22,12 +22,14 @@ class PushService:
         ca: The authority of its certificate.
         answers: By path, what it answers; 201 elsewhere.
         got: Path, headers and body of each request.
+        hangs: Paths that get no answer before the end.
     """
 
     host: str
     ca: Path
     answers: dict[str, int] = field(default_factory=dict)
     got: list[tuple[str, Mapping[str, str], bytes]] = field(default_factory=list)
+    hangs: set[str] = field(default_factory=set)
 
     def endpoint(self, name: str, answer: int = 201) -> str:
         """The endpoint of a browser."""
@@ -46,6 +48,8 @@ def push_service(folder: Path) -> Iterator[PushService]:
         def do_POST(self) -> None:
             body = self.rfile.read(int(self.headers["Content-Length"]))
             found.got.append((self.path, dict(self.headers), body))
+            if self.path in found.hangs:
+                over.wait()
             self.send_response(found.answers.get(self.path, 201))
             self.send_header("Location", f"https://{found.host}/elsewhere")
             self.send_header("Content-Length", "0")
@@ -54,6 +58,7 @@ def push_service(folder: Path) -> Iterator[PushService]:
         def log_message(self, *_: object) -> None:
             """Silent."""
 
+    over = threading.Event()
     server = ThreadingHTTPServer(("localhost", 0), Handler)
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(folder / "push/push.crt", folder / "push/push.key")
@@ -64,6 +69,7 @@ def push_service(folder: Path) -> Iterator[PushService]:
     try:
         yield found
     finally:
+        over.set()
         server.shutdown()
         thread.join()
         server.server_close()

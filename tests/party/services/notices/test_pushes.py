@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from console.accounts import Accounts
+from console.push import sending
 from console.push.sending import SIZE
 from console.push.subscriptions import Subscriptions
 from party.config import PartyConfig
@@ -27,6 +28,7 @@ from tests.console.sites import PASSWORD
 from tests.looped import looped
 from tests.party.nodes import running, weekly
 from tests.party.services.notices.push_service import PushService, push_service
+from tests.web_proxy import web_proxy
 
 CONTACT = "mailto:it@north.example"
 JOB = {"event": "inbox", "job": {"job_id": "5f0c12ab" + "0" * 56, "name": "secret", "coordinator": "analyst"}}
@@ -124,6 +126,34 @@ async def test_a_service_that_nobody_can_vouch_for_gets_nothing(
     await counted.pushes.close()
     assert service.got == []
     assert counted.counts["failed"] == 1
+
+
+@looped
+async def test_a_service_that_does_not_answer_is_not_waited_for(
+    ours: Subscriptions, service: PushService, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sending, "WITHIN_S", 0.1)
+    ours.add("anna", **Receiver.new().form(service.endpoint("hangs")))
+    service.hangs.add("/hangs")
+    counted = Counted(ours)
+    await counted.tell(JOB)
+    await counted.pushes.close()
+    assert counted.counts == Counter(failed=1)
+
+
+@looped
+async def test_a_proxy_is_used_that_passes_on_what_it_cannot_read(
+    ours: Subscriptions, service: PushService, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with web_proxy() as (url, asked):
+        monkeypatch.setenv("https_proxy", url)
+        monkeypatch.setenv("no_proxy", "")
+        ours.add("anna", **Receiver.new().form(service.endpoint("a")))
+        counted = Counted(ours)
+        await counted.tell(JOB)
+        await counted.pushes.close()
+    assert asked == [f"CONNECT {service.host}"]
+    assert [path for path, _, _ in service.got] == ["/a"]
 
 
 @looped
