@@ -26,6 +26,8 @@ from tests.coordinator.nodes import Script
 from tests.errors import fails
 from tests.party.nodes import running, weekly
 
+pytestmark = pytest.mark.turn(3)
+
 JOB = {
     "job": {"name": "weekly", "task": "rules", "parties": list(ROWS), "dataset": "baskets"},
     "itemsets": {"min_support": 0.2},

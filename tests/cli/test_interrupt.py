@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.turn(2)
+
 INTERRUPTED = (50, "", "comine: interrupted (E500; comine explain E500)\n")
 
 # What the script does that pip makes, with a Ctrl-C when a module is looked for; without one it lists them.

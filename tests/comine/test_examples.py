@@ -20,6 +20,8 @@ from tests.cli.conftest import ANONYMIZE
 from tests.cli.test_api import from_python
 from tests.party.nodes import weekly
 
+pytestmark = pytest.mark.turn(3)
+
 AT_NODES = {"Federation", "JobHandle", "Plan"}
 JOB = {
     "job": {"name": "weekly", "task": "rules", "parties": ["north", "south"], "dataset": "baskets"},

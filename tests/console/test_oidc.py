@@ -17,6 +17,8 @@ from tests.console.sites import ORIGIN, Board, browser_of, small_site
 from tests.errors import fails
 from tests.looped import looped
 
+pytestmark = pytest.mark.turn(5)
+
 ROLES = {"lookers": "viewer", "deciders": "approver"}
 ANNA = {"email": "anna@north.example", "email_verified": True, "groups": ["others", "lookers", "deciders"]}
 

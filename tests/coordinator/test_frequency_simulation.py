@@ -20,6 +20,8 @@ from link.errors import ConfigurationError
 from tests.errors import fails
 from tests.jobs.report.pages import taken_apart
 
+pytestmark = pytest.mark.turn(3)
+
 ERROR = 1e-7  # probability that a statistical test of a right simulation fails
 COUNTS = np.array([900, 500, 300, 150, 80, 40, 20, 5, 3, 2, 0, 0])
 

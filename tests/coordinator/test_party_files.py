@@ -32,6 +32,8 @@ from tests.mining.joint.model_jobs_world import job as model_job
 from tests.mining.joint.model_jobs_world import people, pooled
 from tests.mining.partitioned.deadly_kernels import Deadly, Endless, lives
 
+pytestmark = pytest.mark.turn(3)
+
 BLOCKS = Engine("processes")
 
 

@@ -23,6 +23,8 @@ from protos.v1.control_pb2 import Release, ResultHeader
 from tests.coordinator.nodes import SPEC
 from tests.errors import fails
 
+pytestmark = pytest.mark.turn(3)
+
 AUTHORITY = Authority.create()
 HUB, NORTH = AUTHORITY.issue("hub", "coordinator"), AUTHORITY.issue("north")
 

@@ -24,7 +24,7 @@ EXAMPLES = sorted((CHART / "examples").glob("*.yaml"))
 VERSIONS = ("1.29", "1.37")  # of Kubernetes: the oldest that the chart takes, and the newest with schemas here
 SECRETS = {"shop-store", "north-tls", "relay-tls", "analyst-tls"}
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.turn(2)]
 
 Manifest = dict[str, Any]
 

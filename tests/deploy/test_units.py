@@ -21,6 +21,8 @@ from tests.party.files import free_ports, write_federation
 from tests.party.nodes import DATA
 from tests.relay.relays import by_relay
 
+pytestmark = pytest.mark.turn(2)
+
 UNITS = Path(__file__).resolve().parents[2] / "deploy" / "systemd"
 FILES = sorted(UNITS.glob("*.service"))
 MOST_EXPOSED = 20  # tenths, of what `systemd-analyze security` calls exposure: 0 to 100

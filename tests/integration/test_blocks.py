@@ -22,6 +22,8 @@ from tests.examples import slowly
 from tests.mining.partitioned.deadly_kernels import Deadly, Endless, lives
 from tests.party.nodes import DATA, Nodes, running, weekly
 
+pytestmark = pytest.mark.turn(2)
+
 NORTH = "north"
 ITEMS = [f"item{number}" for number in range(8)]  # a union of names has lists of random lengths, and takes longer
 

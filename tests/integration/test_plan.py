@@ -26,6 +26,8 @@ from tests.examples import slowly
 from tests.party.files import free_ports
 from tests.party.nodes import Nodes, random_rows, running, weekly
 
+pytestmark = pytest.mark.turn(2)
+
 DATA = {name: random_rows(seed, 400) for seed, name in enumerate(("north", "south", "east"))}
 
 

@@ -21,7 +21,7 @@ from tests.errors import fails
 from tests.link.kits import BENIGN, KITS, carriers, run, sessions
 from tests.world import run_parties
 
-pytestmark = pytest.mark.parametrize("kit", KITS)
+pytestmark = [pytest.mark.parametrize("kit", KITS), pytest.mark.turn(2)]
 
 
 @pytest.mark.parametrize("check", CHECKS)

@@ -33,6 +33,8 @@ from tests.errors import fails
 from tests.link.kits import Wire, greet, run
 from tests.world import terms
 
+pytestmark = pytest.mark.turn(3)
+
 
 @pytest.mark.parametrize(
     ("change", "what"),

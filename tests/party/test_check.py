@@ -30,6 +30,8 @@ from party.server import Node
 from tests.errors import fails
 from tests.party.files import write_federation
 
+pytestmark = pytest.mark.turn(3)
+
 GOODS = ["bread", "butter", "milk", "tea", "jam", "cheese", "apples", "wine"]
 ROWS = [["bread", "milk"], ["bread", "tea"], ["milk"]]
 DATA: dict[str, Sequence[Sequence[str]]] = dict.fromkeys(("north", "south", "east"), ROWS)

@@ -28,6 +28,8 @@ from tests.cli.anonymize.patients import (
 )
 from tests.cli.conftest import Comine, Ran
 
+pytestmark = pytest.mark.turn(3)
+
 
 def tabled(out: str) -> dict[str, str]:
     return dict(line.split("\t", 1) for line in out.splitlines()[1:])

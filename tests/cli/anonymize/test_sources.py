@@ -19,6 +19,8 @@ from tests.mysql_server import mysql_server
 from tests.postgres_server import PASSWORD as POSTGRES_PASSWORD
 from tests.postgres_server import postgres_server
 
+pytestmark = pytest.mark.turn(3)
+
 PLAIN = 'source = "patients.csv"'
 
 

@@ -13,6 +13,8 @@ from anonymize.certificate import Certificate
 from tests.cli.conftest import Comine
 from tests.errors import fails
 
+pytestmark = pytest.mark.turn(3)
+
 N = 120
 CONFIG = """[anonymize]
 source = "t.csv"

@@ -27,6 +27,8 @@ from tests.jobs.report.pages import taken_apart
 from tests.party.files import free_ports
 from tests.party.services.frequency.deployed import GATEWAYS, NODE, Deployed, deployed
 
+pytestmark = pytest.mark.turn(5)
+
 EXAMPLES = Path(__file__).parents[3] / "examples"
 LABELS = ["milk", "bread", "tea, green", "jam"]
 COUNTS = [3000, 1500, 400, 100]

@@ -17,6 +17,8 @@ from tests.integration.processes import END_S
 from tests.party.files import free_ports
 from tests.party.services.frequency.deployed import GATEWAYS, NODE, Deployed, deployed
 
+pytestmark = pytest.mark.turn(5)
+
 FLEET = ("--certificate", "pki/fleet.crt")
 ENDLESS = ("loadtest", "loaded", *FLEET, "--reports", "3000000", "--batch", "16", "--connections", "3")
 

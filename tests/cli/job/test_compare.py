@@ -15,6 +15,8 @@ from tests.cli.conftest import Comine
 from tests.mining.joint.hybrid.hybrid_world import ITEMS, PARTIES, baskets
 from tests.mining.joint.oracle import pooled_supports
 
+pytestmark = pytest.mark.turn(3)
+
 JOB = """[job]
 name = "four <models>"
 task = "{task}"

@@ -33,6 +33,8 @@ from tests.cli.conftest import Comine
 from tests.coordinator.nodes import Script, World, world
 from tests.jobs.results.made import uncounted
 
+pytestmark = pytest.mark.turn(3)
+
 JOB = '[job]\nname = "w"\ntask = "itemsets"\nparties = ["north", "south"]\ndataset = "d"\n[itemsets]\nmin_support = 2\n'
 LISTED = "import sys, comine.command as c; code = c.run(sys.argv[1:]); print(*sys.modules); sys.exit(code)"
 HEAVY = {"pandas", "scipy", "sklearn", "duckdb", "polars", "party", "ldp"}

@@ -15,6 +15,8 @@ from jobs.schema import generate
 from tests.cli.conftest import Comine
 from tests.errors import fails
 
+pytestmark = pytest.mark.turn(2)
+
 IDS = {"north": ["p1", "p2", "p3"], "south": ["p3", "p2", "p9"], "east": ["p7", "p3", "p2", "p1"]}
 
 

@@ -14,6 +14,8 @@ from jobs.schema import generate
 from tests.cli.conftest import Comine
 from tests.mining.joint.hybrid.hybrid_world import ITEMS, PARTIES, baskets
 
+pytestmark = pytest.mark.turn(3)
+
 MODELS = {"local": 'model = "local"\nepsilon = 6', "shuffle": 'model = "shuffle"\nepsilon = 2.0\ndelta = 1e-6'}
 COLUMNS = ["itemset", "length", "count", "support", "deviation", "low", "high"]
 RULES = '[rules]\nmin_confidence = 0.3\nmeasures = ["confidence", "lift"]\n'

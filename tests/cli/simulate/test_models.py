@@ -16,6 +16,8 @@ from jobs.schema import generate
 from tests.cli.conftest import Comine
 from tests.mining.joint.model_jobs_world import PARTIES, TASKS, Rows, Task, job, people
 
+pytestmark = pytest.mark.turn(2)
+
 SHARE = 20  # rows of a party
 
 

@@ -21,6 +21,8 @@ import pytest
 from mining.reference.pooled import brute_force
 from tests.cli.conftest import ROWS, Comine, write_job
 
+pytestmark = pytest.mark.turn(3)
+
 POOLED = [row for rows in ROWS.values() for row in rows]
 
 

@@ -20,6 +20,8 @@ from tests.coordinator.simulation.still_time import InlineExecutor, run_still
 from tests.coordinator.simulation.whole_job import DATA, STRATEGIES, job, run_job
 from tests.examples import examples
 
+pytestmark = pytest.mark.turn(2)
+
 PARTIES: Final = tuple(DATA)
 LANES = ("/task", "/task/elsewhere", "", "hello", "/receipts", "/task/level-1", "abort", "/\N{SNOWMAN}")
 

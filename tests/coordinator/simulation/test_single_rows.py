@@ -32,6 +32,8 @@ from tests.coordinator.simulation.still_time import InlineExecutor, run_still
 from tests.coordinator.simulation.whole_job import run_job
 from tests.examples import crossed
 
+pytestmark = pytest.mark.turn(3)
+
 PARTIES: Final = ("north", "south", "east")
 ROWS: Final = 12
 NOISY: Final = {"model": "distributed", "epsilon": "2", "delta": "0.00001"}

@@ -30,6 +30,8 @@ from tests.integration.anonymization.patients import (
 from tests.integration.processes import Organisations
 from tests.party.nodes import refused
 
+pytestmark = pytest.mark.turn(3)
+
 
 @pytest.mark.usefixtures("here")
 def test_who_may_not_ask_is_told_so_and_nothing_else(tmp_path: Path) -> None:

@@ -17,6 +17,8 @@ from tests.party.nodes import refused
 from tests.postgres_server import PASSWORD as POSTGRES_PASSWORD
 from tests.postgres_server import postgres_server
 
+pytestmark = pytest.mark.turn(2)
+
 
 @pytest.mark.slow
 @pytest.mark.parametrize(

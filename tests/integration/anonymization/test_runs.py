@@ -53,7 +53,7 @@ def test_all_algorithms_and_models_arrive_and_are_what_was_asked(tmp_path: Path)
         async with running(tmp_path, dataset) as world:
             (listed,) = listing_as_data("north", await world.hub.datasets())["datasets"]
             assert listed["levels"] == LEVELS
-            for keys in in_turn(ALGORITHMS, 3):
+            for keys in in_turn(ALGORITHMS, 5):
                 certificate = await world.hub.fetch(world.request(**keys), tmp_path / "out")
                 assert certificate.algorithm == keys.get("algorithm", "optimal")
                 assert certificate.hashes.input is None

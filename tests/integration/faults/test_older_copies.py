@@ -22,6 +22,8 @@ from tests.party.services.frequency import nodes as frequency
 from tests.party.services.frequency.specs import spec_of
 from tests.party.services.shuffler import nodes as shuffler
 
+pytestmark = pytest.mark.turn(3)
+
 FILES = {"frequency": "frequency.db", "shuffler": "shuffler.db"}
 WEEKLY = {"length": "1h", "grace": "0s", "start": "2020-01-01T00:00:00+00:00"}
 T0 = 1_577_836_800.0

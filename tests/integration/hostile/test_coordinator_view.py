@@ -26,6 +26,8 @@ from protos.v1 import control_pb2 as control
 from tests.examples import crossed
 from tests.party.nodes import Rows, running
 
+pytestmark = pytest.mark.turn(2)
+
 Partition = Literal["horizontal", "vertical"]
 Disclose = Literal["supports", "frequent"]
 World = dict[str, tuple[int, int]]

@@ -26,6 +26,8 @@ from tests.examples import slowly
 from tests.integration.processes import END_S, START_S, Organisations
 from tests.party.nodes import DATA
 
+pytestmark = pytest.mark.turn(2)
+
 
 @pytest.fixture
 def world(tmp_path: Path) -> Iterator[Organisations]:

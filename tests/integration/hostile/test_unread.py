@@ -19,6 +19,8 @@ from link.pki.identity import Identity
 from protos.v1 import control_pb2
 from tests.party.nodes import running
 
+pytestmark = pytest.mark.turn(3)
+
 MOST = 1 << 30  # bytes that are sent at the most
 SENDERS = 6
 BUSY = 64  # pieces of long work for others: more than asyncio has threads

@@ -10,6 +10,8 @@ import pytest
 
 from tests.integration.processes import Organisations, command
 
+pytestmark = pytest.mark.turn(2)
+
 IDS = {"north": ["p1", "p2", "p3"], "south": ["p3", "p2", "p9"], "east": ["p7", "p3", "p2", "p1"]}
 
 

@@ -19,6 +19,8 @@ from mining.reference.rules import Rule
 from mining.reference.rules import rules as every_rule
 from tests.integration.kinds.joined_tables import joined
 
+pytestmark = pytest.mark.turn(2)
+
 EXAMPLES = Path(__file__).resolve().parents[3] / "examples"
 
 

@@ -29,6 +29,8 @@ from protos.v1.plan_pb2 import EstimateRequest, PartyEstimate, PublicSizes
 from tests.errors import fails
 from tests.party.nodes import DATA, Client, Nodes, random_rows, refused, running, weekly
 
+pytestmark = pytest.mark.turn(3)
+
 NOTHING = PublicSizes()
 SECTION = '[dataset.publish]\nrows = 1_234\nitems = 250\n[dataset.publish.frequent]\n"0.2" = [400, 99, 7]\n"0.5" = []\n'
 

@@ -25,6 +25,8 @@ from tests.errors import fails
 from tests.looped import looped
 from tests.party.nodes import Client, Nodes, audited, refused, running, weekly
 
+pytestmark = pytest.mark.turn(3)
+
 DAY = 86_400
 NOW = time.time()
 UNTIL = f"{dt.datetime.fromtimestamp(NOW + 60 * DAY, dt.UTC):%Y-%m-%d}"

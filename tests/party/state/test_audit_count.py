@@ -30,6 +30,8 @@ from party.state.node_database import FILE
 from tests.errors import fails
 from tests.party.nodes import Client, refused, running, weekly
 
+pytestmark = pytest.mark.turn(3)
+
 IDENTITY = Authority.create().issue("north")
 NOW = 1_800_000_000.0
 SMALL = 400_000  # bytes, in the place of `MOST_BYTES`

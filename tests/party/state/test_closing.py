@@ -13,6 +13,8 @@ from link.errors import ComineError
 from party.state.database import translated
 from tests.errors import fails
 
+pytestmark = pytest.mark.turn(3)
+
 SCRIPT = """
 import sys, threading
 from pathlib import Path

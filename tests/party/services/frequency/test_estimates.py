@@ -21,6 +21,8 @@ from tests.party.nodes import refused
 from tests.party.services.frequency.nodes import batch, running
 from tests.party.services.frequency.specs import spec_of
 
+pytestmark = pytest.mark.turn(5)
+
 
 @pytest.mark.parametrize("size", [0, 1, PIECE_VALUES, PIECE_VALUES + 1, 3 * PIECE_VALUES])
 @pytest.mark.parametrize("largest", [False, True])

@@ -18,6 +18,8 @@ from tests.party.nodes import refused
 from tests.party.services.frequency.nodes import Caller, World, batch, running
 from tests.party.services.frequency.specs import spec_of
 
+pytestmark = pytest.mark.turn(3)
+
 T0 = 1_800_000_000.0
 ACCESS = {"read": ["reader"], "gateways": {"fleet": 100_000}}
 HOURLY = {"length": "1h", "grace": "30m"}

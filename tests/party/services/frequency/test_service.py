@@ -24,6 +24,8 @@ from tests.party.nodes import refused
 from tests.party.services.frequency.nodes import batch, mechanism, running
 from tests.party.services.frequency.specs import spec_of
 
+pytestmark = pytest.mark.turn(3)
+
 FLEET = {"gateways": {"fleet": 1_000_000}}
 
 

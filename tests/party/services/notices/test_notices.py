@@ -29,6 +29,8 @@ from protos.v1.control_pb2 import SUCCEEDED
 from tests.looped import looped
 from tests.party.nodes import running, weekly
 
+pytestmark = pytest.mark.turn(5)
+
 KEEP = "import sys; open(sys.argv[1], 'a').write(sys.stdin.read() + '\\n')"
 LINE = {
     "job_id", "name", "state", "coordinator", "task", "dataset", "parties", "min_support", "received", "expiry",

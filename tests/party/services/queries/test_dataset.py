@@ -29,6 +29,8 @@ from party.services.queries.policy import QueriesSection, check_query
 from tests.errors import fails
 from tests.examples import examples
 
+pytestmark = pytest.mark.turn(3)
+
 POLICY: dict[str, Any] = {
     "public": ("age", "city"),
     "columns": {"salary": ("sum", "max", "min"), "bonus": ("max", "min")},

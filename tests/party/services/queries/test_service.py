@@ -36,6 +36,8 @@ from tests.party.files import write_federation
 from tests.party.nodes import refused
 from tests.party.services.queries.staff import DATASET, STAFF
 
+pytestmark = pytest.mark.turn(3)
+
 
 @dataclass
 class World:

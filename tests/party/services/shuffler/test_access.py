@@ -24,6 +24,8 @@ from tests.looped import looped
 from tests.party.nodes import refused
 from tests.party.services.shuffler.nodes import COLLECTOR_KEY, Caller, World, numbers, route_for, running
 
+pytestmark = pytest.mark.turn(3)
+
 
 def test_a_retired_route_takes_nothing_and_has_no_keys(tmp_path: Path) -> None:
     async def test() -> None:

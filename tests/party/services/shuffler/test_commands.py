@@ -24,6 +24,8 @@ from protos.v1.shuffle_pb2 import SealedReports
 from tests.errors import fails
 from tests.integration.processes import Organisations, Ran, command
 
+pytestmark = pytest.mark.turn(5)
+
 LABELS = ["milk", "bread", "jam"]
 COUNTS = [600, 300, 100]
 TABLES = '[frequency]\nmax_epsilon = 8.0\n[shuffler]\nmin_batch = 2\ngateways = ["client/fleet"]\n'
