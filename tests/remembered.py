@@ -21,7 +21,7 @@ import pytest
 from comine import command
 from crypto.primitives.groups import commutative, embedding
 from crypto.primitives.groups.ristretto255 import POINT_BYTES, Points, multiply, multiply_valid
-from crypto.protocols.transfers import base_ot, extension_seeds
+from crypto.protocols.transfers import base_ot, seed_trees
 from jobs.plan.calibration import Speed, measure
 from link import process_executor
 from link.executor import Executor
@@ -36,7 +36,7 @@ FUNCTIONS = (
     (base_ot, "point_hash"),
     (base_ot, "receivers_keys"),
     (base_ot, "senders_keys"),
-    (extension_seeds, "children"),
+    (seed_trees, "children"),
 )
 LOADED_BY_WORKERS = (
     "mining.partitioned.encoding.encode",

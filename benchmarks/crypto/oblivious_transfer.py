@@ -90,7 +90,7 @@ def _seeds(k: int) -> tuple[ReceiverSeeds, SenderSeeds]:
     """Both halves as a trusted dealer would hand them out."""
     random, blocks = Randomness.from_os(), block_count(k, SYMBOL_BITS)
     leaves = np.frombuffer(random.bytes(blocks * 2**k * 16), np.uint8).reshape(blocks, 2**k, 16)
-    return ReceiverSeeds(leaves), SenderSeeds(leaves, random.bytes(-(-blocks * k // 8)))
+    return ReceiverSeeds(leaves), SenderSeeds(leaves, random.bytes(-(-blocks * k // 8)), "receiver")
 
 
 def _transfers(k: int, keep: Keep = whole) -> Callable[[], object]:

@@ -3,7 +3,8 @@
 A string's 128-bit blocks are the coefficients of a polynomial. The hash is linear over GF(2). For a random seed it is 0
 for a string of b blocks that is not 0 with probability at most ((b + 1) / 2^128)^2: a polynomial has no more zeros than
 its degree. If the last two blocks are random, the hash is uniform whatever the others are (for all seeds but a share of
-2^-126, where the two points are equal or one is 0; then it still tells no more than one uniform value).
+2^-126, where the two points are equal or one is 0; then it still tells no more than one uniform value). Where half as
+much is enough, one point is taken: `PolynomialHash`.
 
 The value at a point is GHASH, which processors compute in an instruction; the point is AES of 0 under half of the seed.
 
@@ -19,6 +20,7 @@ import numpy as np
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from numpy.typing import NDArray
 
+POINTS: Final = 2
 SEED_BYTES: Final = 32
 HASH_BYTES: Final = 32
 MASK_BLOCKS: Final = 2  # random blocks at a string's end that make its hash uniform
@@ -27,7 +29,51 @@ _BLOCK_BYTES: Final = 16
 _NONCE: Final = bytes(12)
 
 Hashes = NDArray[np.uint8]
-"""Shape (n, 32)."""
+"""Shape (n, 32), or (n, 16) at one point."""
+
+
+class PolynomialHash:
+    """The hash of strings of one length, one after another.
+
+    Args:
+        seed: 32 bytes, public, chosen after the strings.
+        size: Bytes of a string, whole blocks of 16.
+        points: At how many of the two points; with one a string of b blocks has hash 0 with probability at most
+            (b + 1) / 2^128, and one random block at its end makes its hash uniform.
+    """
+
+    __slots__ = ("_tags", "_zero", "size_bytes")
+
+    def __init__(self, seed: bytes, size: int, points: int = POINTS) -> None:
+        keys = [seed[_KEY_BYTES * point : _KEY_BYTES * (point + 1)] for point in range(points)]
+        self._tags = [AESGCM(key).encrypt for key in keys]
+        self._zero = np.frombuffer(b"".join([tag(_NONCE, b"", bytes(size)) for tag in self._tags]), np.uint8)
+        self.size_bytes = points * _BLOCK_BYTES
+
+    def shifted(self, string: NDArray[np.uint8]) -> bytes:
+        """A string's hash and a constant, the same for all strings of the length: where hashes are only compared."""
+        return b"".join([tag(_NONCE, b"", string) for tag in self._tags])
+
+    def of_each(self, strings: NDArray[np.uint8]) -> Hashes:
+        """Hashes of strings of shape (n, bytes)."""
+        found = b"".join([self.shifted(string) for string in np.ascontiguousarray(strings)])
+        return np.frombuffer(found, np.uint8).reshape(-1, self.size_bytes) ^ self._zero
+
+    def followed(self, value: NDArray[np.uint8], blocks: int) -> NDArray[np.uint8]:
+        """The hash of a string and so many zero blocks behind it, of the string's hash, shape (16 · points,).
+
+        Args:
+            value: The string's hash.
+            blocks: 0, or 2 and more.
+        """
+        if not blocks:
+            return value
+        # A tag multiplies the first of m blocks by H^(m + 1).
+        zeros, found = bytes(_BLOCK_BYTES * (blocks - 2)), []
+        for part, tag in zip(value.reshape(-1, _BLOCK_BYTES), self._tags, strict=True):
+            product, constant = (tag(_NONCE, b"", first + zeros) for first in (part.tobytes(), bytes(_BLOCK_BYTES)))
+            found.append(np.frombuffer(product, np.uint8) ^ np.frombuffer(constant, np.uint8))
+        return np.concatenate(found)
 
 
 def polynomial_hashes(strings: NDArray[np.uint8], seed: bytes) -> Hashes:
@@ -37,13 +83,4 @@ def polynomial_hashes(strings: NDArray[np.uint8], seed: bytes) -> Hashes:
         strings: Shape (n, bytes), whole blocks of 16.
         seed: 32 bytes, public, chosen after the strings.
     """
-    return np.concatenate([_values(strings, seed[:_KEY_BYTES]), _values(strings, seed[_KEY_BYTES:])], axis=1)
-
-
-def _values(strings: NDArray[np.uint8], key: bytes) -> Hashes:
-    """The polynomials' values at one point; a tag is that and a constant, which the tag of zeros has too."""
-    tag = AESGCM(key).encrypt
-    constant = tag(_NONCE, b"", bytes(strings.shape[1]))
-    tags = b"".join([tag(_NONCE, b"", string) for string in np.ascontiguousarray(strings)])
-    found = np.frombuffer(tags, np.uint8).reshape(-1, _BLOCK_BYTES)
-    return found ^ np.frombuffer(constant, np.uint8)
+    return PolynomialHash(seed, strings.shape[1]).of_each(strings)

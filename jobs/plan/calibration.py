@@ -120,7 +120,7 @@ def transfer_s() -> float:
     random = Randomness.from_os()
     blocks, leaves = block_count(DEFAULT_FIELD_BITS), 1 << DEFAULT_FIELD_BITS
     seeds = np.frombuffer(random.bytes(blocks * leaves * KEY_BYTES), np.uint8).reshape(blocks, leaves, KEY_BYTES)
-    sender, receiver = SenderSeeds(seeds, bytes(ROWS // 8)), ReceiverSeeds(seeds)
+    sender, receiver = SenderSeeds(seeds, bytes(ROWS // 8), "receiver"), ReceiverSeeds(seeds)
     choices = np.frombuffer(random.bytes(BATCH // 8), np.uint8)
 
     def both_halves() -> None:

@@ -25,7 +25,7 @@ _sym_db = _symbol_database.Default()
 from protos.v1 import common_pb2 as protos_dot_v1_dot_common__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\"protos/v1/oblivious_transfer.proto\x12\tcomine.v1\x1a\x16protos/v1/common.proto\"\"\n\x0bTransferKey\x12\x13\n\x05point\x18\x01 \x01(\x0c\x42\x04\xa8\xdb\x18\x04\"\"\n\x0c\x43hoicePoints\x12\x12\n\x04\x64\x61ta\x18\x01 \x01(\x0c\x42\x04\xa8\xdb\x18\x01\"&\n\x10\x42lindedPositions\x12\x12\n\x04\x64\x61ta\x18\x01 \x01(\x0c\x42\x04\xa8\xdb\x18\x01\"(\n\x12\x45valuatedPositions\x12\x12\n\x04\x64\x61ta\x18\x01 \x01(\x0c\x42\x04\xa8\xdb\x18\x01\"=\n\x11\x45ncryptedMessages\x12\x14\n\x06length\x18\x01 \x01(\rB\x04\xa8\xdb\x18\x04\x12\x12\n\x04\x64\x61ta\x18\x02 \x01(\x0c\x42\x04\xa8\xdb\x18\x02\"\x1e\n\x08TreeSums\x12\x12\n\x04\x64\x61ta\x18\x01 \x01(\x0c\x42\x04\xa8\xdb\x18\x02\"#\n\rExtensionRows\x12\x12\n\x04\x64\x61ta\x18\x01 \x01(\x0c\x42\x04\xa8\xdb\x18\x01\"\x1f\n\tCheckSeed\x12\x12\n\x04seed\x18\x01 \x01(\x0c\x42\x04\xa8\xdb\x18\x04\"6\n\tCheckSums\x12\x15\n\x07\x63hoices\x18\x01 \x01(\x0c\x42\x04\xa8\xdb\x18\x01\x12\x12\n\x04rows\x18\x02 \x01(\x0c\x42\x04\xa8\xdb\x18\x01\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\"protos/v1/oblivious_transfer.proto\x12\tcomine.v1\x1a\x16protos/v1/common.proto\"\"\n\x0bTransferKey\x12\x13\n\x05point\x18\x01 \x01(\x0c\x42\x04\xa8\xdb\x18\x04\"\"\n\x0c\x43hoicePoints\x12\x12\n\x04\x64\x61ta\x18\x01 \x01(\x0c\x42\x04\xa8\xdb\x18\x01\"&\n\x10\x42lindedPositions\x12\x12\n\x04\x64\x61ta\x18\x01 \x01(\x0c\x42\x04\xa8\xdb\x18\x01\"(\n\x12\x45valuatedPositions\x12\x12\n\x04\x64\x61ta\x18\x01 \x01(\x0c\x42\x04\xa8\xdb\x18\x01\"=\n\x11\x45ncryptedMessages\x12\x14\n\x06length\x18\x01 \x01(\rB\x04\xa8\xdb\x18\x04\x12\x12\n\x04\x64\x61ta\x18\x02 \x01(\x0c\x42\x04\xa8\xdb\x18\x02\"\x1e\n\x08TreeSums\x12\x12\n\x04\x64\x61ta\x18\x01 \x01(\x0c\x42\x04\xa8\xdb\x18\x02\"5\n\tTreeCheck\x12\x12\n\x04sums\x18\x01 \x01(\x0c\x42\x04\xa8\xdb\x18\x01\x12\x14\n\x06\x64igest\x18\x02 \x01(\x0c\x42\x04\xa8\xdb\x18\x01\"#\n\rExtensionRows\x12\x12\n\x04\x64\x61ta\x18\x01 \x01(\x0c\x42\x04\xa8\xdb\x18\x01\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -46,14 +46,12 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_ENCRYPTEDMESSAGES'].fields_by_name['data']._serialized_options = b'\250\333\030\002'
   _globals['_TREESUMS'].fields_by_name['data']._loaded_options = None
   _globals['_TREESUMS'].fields_by_name['data']._serialized_options = b'\250\333\030\002'
+  _globals['_TREECHECK'].fields_by_name['sums']._loaded_options = None
+  _globals['_TREECHECK'].fields_by_name['sums']._serialized_options = b'\250\333\030\001'
+  _globals['_TREECHECK'].fields_by_name['digest']._loaded_options = None
+  _globals['_TREECHECK'].fields_by_name['digest']._serialized_options = b'\250\333\030\001'
   _globals['_EXTENSIONROWS'].fields_by_name['data']._loaded_options = None
   _globals['_EXTENSIONROWS'].fields_by_name['data']._serialized_options = b'\250\333\030\001'
-  _globals['_CHECKSEED'].fields_by_name['seed']._loaded_options = None
-  _globals['_CHECKSEED'].fields_by_name['seed']._serialized_options = b'\250\333\030\004'
-  _globals['_CHECKSUMS'].fields_by_name['choices']._loaded_options = None
-  _globals['_CHECKSUMS'].fields_by_name['choices']._serialized_options = b'\250\333\030\001'
-  _globals['_CHECKSUMS'].fields_by_name['rows']._loaded_options = None
-  _globals['_CHECKSUMS'].fields_by_name['rows']._serialized_options = b'\250\333\030\001'
   _globals['_TRANSFERKEY']._serialized_start=73
   _globals['_TRANSFERKEY']._serialized_end=107
   _globals['_CHOICEPOINTS']._serialized_start=109
@@ -66,10 +64,8 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_ENCRYPTEDMESSAGES']._serialized_end=288
   _globals['_TREESUMS']._serialized_start=290
   _globals['_TREESUMS']._serialized_end=320
-  _globals['_EXTENSIONROWS']._serialized_start=322
-  _globals['_EXTENSIONROWS']._serialized_end=357
-  _globals['_CHECKSEED']._serialized_start=359
-  _globals['_CHECKSEED']._serialized_end=390
-  _globals['_CHECKSUMS']._serialized_start=392
-  _globals['_CHECKSUMS']._serialized_end=446
+  _globals['_TREECHECK']._serialized_start=322
+  _globals['_TREECHECK']._serialized_end=375
+  _globals['_EXTENSIONROWS']._serialized_start=377
+  _globals['_EXTENSIONROWS']._serialized_end=412
 # @@protoc_insertion_point(module_scope)

@@ -148,8 +148,34 @@ class TreeSums(_message.Message):
 Global___TreeSums: _TypeAlias = TreeSums  # noqa: Y015
 
 @_typing.final
+class TreeCheck(_message.Message):
+    """Their check: of every tree the sum of its leaves' hashes, and a hash over all leaves' hashes."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SUMS_FIELD_NUMBER: _builtins.int
+    DIGEST_FIELD_NUMBER: _builtins.int
+    sums: _builtins.bytes
+    """32 bytes a tree"""
+    digest: _builtins.bytes
+    """32 bytes"""
+    def __init__(
+        self,
+        *,
+        sums: _builtins.bytes = ...,
+        digest: _builtins.bytes = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["digest", b"digest", "sums", b"sums"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___TreeCheck: _TypeAlias = TreeCheck  # noqa: Y015
+
+@_typing.final
 class ExtensionRows(_message.Message):
-    """A chunk of the extension: the choice bits under the sums of all seeds' streams, a row per tree."""
+    """A batch of the extension: the choice bits under the sums of all seeds' streams, a row per tree, and its check."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -167,47 +193,3 @@ class ExtensionRows(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___ExtensionRows: _TypeAlias = ExtensionRows  # noqa: Y015
-
-@_typing.final
-class CheckSeed(_message.Message):
-    """The consistency check of the extension: the sender's random coefficients, the receiver's combined rows."""
-
-    DESCRIPTOR: _descriptor.Descriptor
-
-    SEED_FIELD_NUMBER: _builtins.int
-    seed: _builtins.bytes
-    """32 fresh random bytes"""
-    def __init__(
-        self,
-        *,
-        seed: _builtins.bytes = ...,
-    ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
-    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["seed", b"seed"]  # noqa: Y015
-    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
-
-Global___CheckSeed: _TypeAlias = CheckSeed  # noqa: Y015
-
-@_typing.final
-class CheckSums(_message.Message):
-    DESCRIPTOR: _descriptor.Descriptor
-
-    CHOICES_FIELD_NUMBER: _builtins.int
-    ROWS_FIELD_NUMBER: _builtins.int
-    choices: _builtins.bytes
-    rows: _builtins.bytes
-    def __init__(
-        self,
-        *,
-        choices: _builtins.bytes = ...,
-        rows: _builtins.bytes = ...,
-    ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
-    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["choices", b"choices", "rows", b"rows"]  # noqa: Y015
-    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
-
-Global___CheckSums: _TypeAlias = CheckSums  # noqa: Y015

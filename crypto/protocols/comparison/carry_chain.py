@@ -41,8 +41,8 @@ from crypto.protocols.transfers.table_transfers import (
     INDEX_BITS,
     Table,
     choose,
+    chosen_bytes,
     chunks,
-    corrections_shape,
     filled,
     octets,
     pads_of,
@@ -153,7 +153,7 @@ async def carried(
 
     async def take_choices(chunk: _Chunk) -> None:
         if sending:
-            shape = corrections_shape(sending.tables, len(chunk.numbers), sending.seeds.field_bits)
+            shape = (chosen_bytes(sending.tables, len(chunk.numbers), sending.seeds.field_bits),)
             corrections = await offering.recv_array(peer, ExtensionRows, np.uint8, shape)  # <- 1
             await session.compute(sending.prepare, chunk, corrections)
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from math import prod
 
 import numpy as np
 
@@ -17,7 +16,7 @@ from crypto.protocols.comparison.shared_permutation import switch_work
 from crypto.protocols.transfers.costs import VectorSizes, rows_bytes, seeds_traffic, vectors_traffic
 from crypto.protocols.transfers.extension_seeds import DEFAULT_FIELD_BITS
 from crypto.protocols.transfers.ot_extension import batches
-from crypto.protocols.transfers.table_transfers import Table, chunks, corrections_shape, filled_up, symbol_count
+from crypto.protocols.transfers.table_transfers import Table, chosen_bytes, chunks, filled_up, symbol_count
 from crypto.protocols.transfers.vector_transfers import rounds as vector_rounds
 from link.traffic import Traffic
 
@@ -148,8 +147,10 @@ def _tables_traffic(traffic: Traffic, sender: str, receiver: str, tables: Sequen
     """Enters transfers of one bit out of each of these tables, for so many indices."""
     if not tables:
         return
-    taken, messages = filled_up(number), len(chunks(number, symbol_count(tables)))
-    traffic.send(receiver, sender, prod(corrections_shape(tables, taken, DEFAULT_FIELD_BITS)), messages)
+    parts = [filled_up(part.stop - part.start) for part in chunks(number, symbol_count(tables))]
+    taken, messages = sum(parts), len(parts)
+    chosen = sum(chosen_bytes(tables, part, DEFAULT_FIELD_BITS) for part in parts)
+    traffic.send(receiver, sender, chosen, messages)
     traffic.send(sender, receiver, taken * sum(table.size_bytes for table in tables), messages * len(tables))
 
 

@@ -30,8 +30,8 @@ from crypto.protocols.transfers.table_transfers import (
     Packed,
     Table,
     choose,
+    chosen_bytes,
     chunks,
-    corrections_shape,
     filled,
     octets,
     pads_of,
@@ -106,7 +106,7 @@ async def send_digit_tables(
     async def send(chunk: _Chunk) -> None:
         number = len(chunk.numbers)
         shares = np.frombuffer(random.bytes(2 * len(digits) * number // 8), np.uint8).reshape(2, len(digits), -1)
-        shape = corrections_shape(tables, number, seeds.field_bits)
+        shape = (chosen_bytes(tables, number, seeds.field_bits),)
         corrections = await choosing.recv_array(peer, ExtensionRows, np.uint8, shape)  # <- 1
         if not writing:
             writing.append(session.lane("tables"))  # made after the first choices have come, whose round it counts

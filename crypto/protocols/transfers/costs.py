@@ -5,20 +5,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from crypto.primitives.bit_matrix import ROWS
 from crypto.primitives.groups.point_hash import KEY_BYTES as STORE_SEED_BYTES
 from crypto.primitives.groups.ristretto255 import POINT_BYTES
 from crypto.primitives.linear_code import MESSAGE_BITS, WORD_BITS
-from crypto.primitives.polynomial_hash import HASH_BYTES
+from crypto.primitives.polynomial_hash import HASH_BYTES as COLUMN_HASH_BYTES
 from crypto.primitives.polynomial_hash import SEED_BYTES as CHALLENGE_BYTES
 from crypto.protocols.transfers.base_ot import KEY_BYTES
+from crypto.protocols.transfers.extension_check import corrections_bytes
 from crypto.protocols.transfers.extension_codes import SYMBOL_BITS, block_count
 from crypto.protocols.transfers.extension_seeds import DEFAULT_FIELD_BITS
 from crypto.protocols.transfers.oprf import Parts
 from crypto.protocols.transfers.oprf_check import rows_of
-from crypto.protocols.transfers.ot_checked import EXTRA, SUMS
-from crypto.protocols.transfers.ot_checked import SEED_BYTES as CHECK_SEED_BYTES
 from crypto.protocols.transfers.ot_extension import BATCH, batches
+from crypto.protocols.transfers.seed_trees import HASH_BYTES
 from crypto.protocols.transfers.vector_transfers import Batch, corrections_of, transfers_of
 from link.traffic import Traffic
 
@@ -36,11 +35,12 @@ def seeds_traffic(
     traffic.send(sender, receiver, 2 * number * field_bits * POINT_BYTES)
     if field_bits > 1:
         traffic.send(receiver, sender, 2 * number * (field_bits - 1) * KEY_BYTES)
+        traffic.send(receiver, sender, (number + 1) * HASH_BYTES)
 
 
-def rows_bytes(transfers: int) -> int:
+def rows_bytes(transfers: int, field_bits: int = DEFAULT_FIELD_BITS) -> int:
     """What the receiver sends for so many transfers of one of two."""
-    return sum(batches(transfers)) // 8 * block_count(DEFAULT_FIELD_BITS)
+    return sum(corrections_bytes(field_bits, size) for size in batches(transfers))
 
 
 def correlated_traffic(traffic: Traffic, sender: str, receiver: str, number: int, word_bytes: int) -> None:
@@ -78,29 +78,21 @@ def vectors_traffic(traffic: Traffic, sender: str, receiver: str, sizes: VectorS
     traffic.send(sender, receiver, sizes.corrections * word_bytes, sizes.batches)
 
 
-def checked_traffic(traffic: Traffic, sender: str, receiver: str, number: int) -> None:
-    """Enters `send_checked`: 3 rounds, which the caller counts."""
-    sizes = batches(number + EXTRA)
-    traffic.send(receiver, sender, sum(sizes) // 8 * ROWS, len(sizes))
-    traffic.send(sender, receiver, CHECK_SEED_BYTES)
-    traffic.send(receiver, sender, SUMS * (1 + ROWS) // 8)
-
-
 def oprf_traffic(traffic: Traffic, sender: str, receiver: str, capacity: int) -> None:
     """Enters `oprf.receive_values`, with seeds of its own: rounds as `oprf_rounds`, which the caller counts."""
     parts = Parts.of(capacity)
     rows = rows_of(parts.layout)
     seeds_traffic(traffic, receiver, sender, 1, 1)
-    checked_traffic(traffic, receiver, sender, WORD_BITS)
+    traffic.send(sender, receiver, rows_bytes(WORD_BITS, 1))
     traffic.send(receiver, sender, parts.number * STORE_SEED_BYTES, parts.number)
     traffic.send(receiver, sender, parts.number * rows * WORD_BITS // 8, parts.number)
     traffic.send(sender, receiver, parts.number * CHALLENGE_BYTES, parts.number)
-    traffic.send(receiver, sender, parts.number * (MESSAGE_BITS + WORD_BITS) * HASH_BYTES, parts.number)
+    traffic.send(receiver, sender, parts.number * (MESSAGE_BITS + WORD_BITS) * COLUMN_HASH_BYTES, parts.number)
 
 
 def oprf_rounds(capacity: int) -> int:
-    """Rounds of `oprf_traffic`: seeds, three of the checked transfers, and rows, challenge and answer of each part."""
-    return 4 + 3 * Parts.of(capacity).number
+    """Rounds of `oprf_traffic`: seeds, the transfers, and rows, challenge and answer of each part."""
+    return 2 + 3 * Parts.of(capacity).number
 
 
 def programming_traffic(traffic: Traffic, sender: str, receiver: str, capacity: int, words: int) -> None:

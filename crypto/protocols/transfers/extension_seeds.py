@@ -10,9 +10,12 @@ A choice is a bit, or a symbol of s = 3 bits, encoded by a code word with a bit 
 is then Δ wherever the code word has ones. The row of any other choice x lies (x ⊕ c)·Δ away from t, and the code leaves
 128 secret bits in that: one row makes a transfer of one of 2^s.
 
+The sender checks the seeds (`seed_trees`), and every batch of corrections before it gives its rows (`extension_check`).
+
 Rounds: `prepare_sending`/`prepare_receiving` 2 (1 with k = 1), once per pair of parties, direction and session.
 
-Adversary: semi-honest (the trees' sums are not checked).
+Adversary: malicious, in the random oracle and ideal cipher model. A receiver that deviates is caught unless it guesses
+    bits of Δ, and then knows those it has guessed. A sender says nothing after the base transfers.
 Costs: 7·k·⌈32/k⌉ base transfers, k·⌈128/k⌉ where all choices are bits; ⌈128/k⌉ bits a transfer of one of 2, 7·⌈32/k⌉
     one of 8, and 2^k times as much keystream at the receiver. k = 1 is the classic extension, k = 2 halves the traffic
     at equal work, larger k trade work for traffic.
@@ -35,27 +38,27 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crypto.primitives.bit_matrix import ROWS, Rows128, pack_bits, transpose, unpack_bits
-from crypto.primitives.keystream import Keystream
-from crypto.protocols.transfers.base_ot import KEY_BYTES, Keys, receive_keys, send_keys
+from crypto.primitives.hashing import encode_labels
+from crypto.protocols.transfers.base_ot import KEY_BYTES, receive_keys, send_keys
+from crypto.protocols.transfers.extension_check import BatchCheck, corrections_bytes, extra, transfers_in
 from crypto.protocols.transfers.extension_codes import CODES, SYMBOL_BITS, Code, block_count, multiples
 from crypto.protocols.transfers.extension_streams import BLOCK_BYTES, Ciphers, Streams
 from crypto.protocols.transfers.extension_sums import WeightedSums, Words, sums_of_rows
-from link.errors import InternalError
+from crypto.protocols.transfers.seed_trees import HASH_BYTES, Seeds, agrees, checked_by, grown, punctured, sums_shape
+from link.errors import InternalError, ProtocolViolation
 from link.session import Session
-from protos.v1.oblivious_transfer_pb2 import TreeSums
+from protos.v1.oblivious_transfer_pb2 import TreeCheck, TreeSums
 
 FIELD_BITS: Final = (1, 2, 3, 4, 8)  # values of k; larger ones would take too much keystream
 DEFAULT_FIELD_BITS: Final = 3
 SHORT_BYTES: Final = 1 << 11  # of a stream: all streams' parts stay in the second-level cache together
+AGREED_BYTES: Final = 32
 _LABEL_BITS: Final = 48
 _START_BYTES: Final = (128 + _LABEL_BITS) // 8  # a counter block and a label's part of the domain
 
 # An extension takes and frees some megabytes a batch. The C library of Linux gives each back to the system, and half of
 # the time would go into page faults, until an array this large has once been freed; it touches no memory.
 np.empty(31 << 20, np.uint8)
-
-Seeds = NDArray[np.uint8]
-"""Shape (blocks, nodes, 16): a level of every block's tree; as many as the choices take."""
 
 Packed = NDArray[np.uint8]
 
@@ -68,13 +71,17 @@ class ReceiverSeeds:
         domain: Separates the tweaks of these streams from those of others under the same Δ.
     """
 
-    __slots__ = ("_domains", "_seeds", "_streams", "domain", "field_bits", "used")
+    __slots__ = ("_agreed", "_domains", "_masks_key", "_seeds", "_start", "_streams", "domain", "field_bits", "used")
 
-    def __init__(self, seeds: Seeds, start: bytes = bytes(_START_BYTES), streams: Streams | None = None) -> None:
-        """`start` fixes where in the seeds' keystreams these streams begin, and their domain."""
-        self._seeds = seeds
-        self._streams = streams or Streams(Ciphers(lambda block: _keys(seeds[block])), start[:BLOCK_BYTES])
-        self.domain = _domain(start)
+    def __init__(
+        self, seeds: Seeds, agreed: bytes = bytes(AGREED_BYTES), label: bytes = b"", streams: Streams | None = None
+    ) -> None:
+        """`agreed` names the agreement on these seeds, from `_agreed`; it and the label fix where the streams begin."""
+        self._seeds, self._agreed, self._start = seeds, agreed, _start(agreed, label)
+        # The sender lacks a seed of each block.
+        self._masks_key = hashlib.sha256(b"comine extension masks 1" + seeds.tobytes()).digest()
+        self._streams = streams or Streams(Ciphers(lambda block: _keys(seeds[block])), self._start[:BLOCK_BYTES])
+        self.domain = _domain(self._start)
         self._domains = {self.domain}
         self.field_bits = _field_bits(seeds)
         self.used = 0
@@ -83,13 +90,13 @@ class ReceiverSeeds:
         """Independent streams of the same seeds for a task of its own; the sender forks under the same label.
 
         Args:
-            label: Never used before with these seeds.
+            label: Never used before with these seeds, not empty.
 
         Raises:
             InternalError: The label was used before.
         """
-        start = _start(label)
-        forked = ReceiverSeeds(self._seeds, start, self._streams.fork(start[:BLOCK_BYTES]))
+        streams = self._streams.fork(_start(self._agreed, label)[:BLOCK_BYTES])
+        forked = ReceiverSeeds(self._seeds, self._agreed, label, streams)
         forked._domains = _claimed(self._domains, forked.domain)
         return forked
 
@@ -101,32 +108,50 @@ class ReceiverSeeds:
                 lowest bits first, shape (s, n / 8).
 
         Returns:
-            What the sender needs, shape (b, n / 8), b = `block_count(k, s)`; and the receiver's rows t, shape (n, 2).
+            What the sender needs, `corrections_bytes(k, n, s)` bytes; and the receiver's rows t, shape (n, 2).
         """
-        planes = np.ascontiguousarray(np.atleast_2d(choices)).view(np.uint64)
+        planes = self._with_extra(np.atleast_2d(choices))
         code, words = CODES[len(planes)], planes.shape[1]
-        sums, rows = (self._short if 8 * words <= SHORT_BYTES else self._long)(code, code.encode(planes))
-        self.used += words * 64
-        return sums.reshape(-1, words).view(np.uint8), _transposed(rows)
+        number, blocks = 64 * words - extra(self.field_bits), code.blocks(self.field_bits)
+        told = np.empty(corrections_bytes(self.field_bits, number, len(planes)), np.uint8)
+        corrections = told[: 8 * words * blocks].reshape(blocks, -1)
+        sums = corrections.view(np.uint64).reshape(-1, len(code.masks), words)
+        strips, rows = (self._short if 8 * words <= SHORT_BYTES else self._long)(code, code.encode(planes), sums)
+        check = BatchCheck(self._batch(), corrections, self.field_bits, code)
+        hashes = b"".join([check.hash_of(strip) for strip in strips.reshape(blocks, self.field_bits, words)])
+        told[corrections.size :] = np.frombuffer(check.told(planes, hashes), np.uint8)
+        self.used += number
+        return told, _transposed(rows)[:number]
 
-    def _short(self, code: Code, encoded: Words) -> tuple[Words, Words]:
-        parts, totals = _short_sums(self._streams, code, self.field_bits, encoded.shape[1])
-        totals ^= encoded
-        return totals, code.folded(parts)
+    def _short(self, code: Code, encoded: Words, corrected: Words) -> tuple[Words, Words]:
+        strips, totals = _short_sums(self._streams, code, self.field_bits, encoded.shape[1])
+        np.bitwise_xor(totals, encoded, out=corrected)
+        return strips, code.folded(strips)
 
-    def _long(self, code: Code, encoded: Words) -> tuple[Words, Words]:
+    def _long(self, code: Code, encoded: Words, corrected: Words) -> tuple[Words, Words]:
         words = encoded.shape[1]
         adder = WeightedSums(self.field_bits, words)
-        sums = np.empty((code.groups(self.field_bits), *encoded.shape), np.uint64)
-        rows = np.empty((len(sums), len(code.folds), self.field_bits, words), np.uint64)
+        strips = np.empty((*corrected.shape[:2], self.field_bits, words), np.uint64)
+        alone = len(code.masks) == 1  # then nothing is to be folded
+        rows = strips if alone else np.empty((len(strips), len(code.folds), self.field_bits, words), np.uint64)
         with self._streams.going_on(code.blocks(self.field_bits), 8 * words) as blocks:
             streams = iter(blocks)
-            for group_sums, group_rows in zip(sums, rows, strict=True):
-                for block, (corrected, plane) in enumerate(zip(group_sums, encoded, strict=True)):
-                    parts, total = adder.add_up(next(streams))
-                    np.bitwise_xor(total, plane, out=corrected)
-                    code.fold(block, parts, group_rows)
-        return sums, rows
+            for group, group_strips, group_rows in zip(corrected, strips, rows, strict=True):
+                for block, (target, strip, plane) in enumerate(zip(group, group_strips, encoded, strict=True)):
+                    strip[...], total = adder.add_up(next(streams))
+                    np.bitwise_xor(total, plane, out=target)
+                    if not alone:
+                        code.fold(block, strip, group_rows)
+        return strips, rows
+
+    def _with_extra(self, choices: Packed) -> NDArray[np.uint64]:
+        """The choices with random ones behind them, which the sender cannot foresee."""
+        size = extra(self.field_bits) // 8
+        drawn = hashlib.shake_256(self._masks_key + self._batch()).digest(len(choices) * size)
+        return np.hstack([choices, np.frombuffer(drawn, np.uint8).reshape(-1, size)]).view(np.uint64)
+
+    def _batch(self) -> bytes:
+        return _batch(self._agreed, self._start, self.used)
 
     def __reduce_ex__(self, protocol: object) -> Never:
         raise TypeError("seeds of an extension are never copied or pickled: a copy would repeat their streams")
@@ -145,10 +170,13 @@ class SenderSeeds:
     """
 
     __slots__ = (
+        "_agreed",
         "_domains",
         "_masks",
+        "_peer",
         "_secret",
         "_seeds",
+        "_start",
         "_streams",
         "delta",
         "domain",
@@ -157,25 +185,31 @@ class SenderSeeds:
     )
 
     def __init__(
-        self, seeds: Seeds, delta: bytes, start: bytes = bytes(_START_BYTES), streams: Streams | None = None
+        self,
+        seeds: Seeds,
+        delta: bytes,
+        peer: str,
+        agreed: bytes = bytes(AGREED_BYTES),
+        label: bytes = b"",
+        streams: Streams | None = None,
     ) -> None:
-        """`seeds` as from `_punctured`: what is at the punctured position is never used; the rest as above."""
-        self._seeds = seeds
-        self.domain = _domain(start)
+        """`seeds` as from `punctured`: what is at the hole is never used; `peer` is the receiver; the rest as above."""
+        self._seeds, self._peer, self._agreed, self._start = seeds, peer, agreed, _start(agreed, label)
+        self.domain = _domain(self._start)
         self._domains = {self.domain}
         self.field_bits = _field_bits(seeds)
         number = len(seeds) * self.field_bits
         self._secret = unpack_bits(np.frombuffer(delta, np.uint8), number).reshape(len(seeds), -1)
         self.delta: NDArray[np.uint64] = self.offsets(1)[1]
         self._masks = np.where(self._secret == 1, np.uint64(2**64 - 1), np.uint64(0))
-        self._streams = streams or Streams(Ciphers(partial(_known, seeds, self._secret)), start[:BLOCK_BYTES])
+        self._streams = streams or Streams(Ciphers(partial(_known, seeds, self._secret)), self._start[:BLOCK_BYTES])
         self.used = 0
 
     def fork(self, label: bytes) -> SenderSeeds:
         """Independent streams of the same seeds under the same Δ for a task of its own, as `ReceiverSeeds.fork`."""
         delta = pack_bits(self._secret.reshape(-1)).tobytes()
-        start = _start(label)
-        forked = SenderSeeds(self._seeds, delta, start, self._streams.fork(start[:BLOCK_BYTES]))
+        streams = self._streams.fork(_start(self._agreed, label)[:BLOCK_BYTES])
+        forked = SenderSeeds(self._seeds, delta, self._peer, self._agreed, label, streams)
         forked._domains = _claimed(self._domains, forked.domain)
         return forked
 
@@ -183,40 +217,53 @@ class SenderSeeds:
         """x·Δ for each symbol x: what the row of choice x differs by from q. Shape (2^s, 2)."""
         return pack_bits(multiples(self._secret, symbol_bits)).view("<u8").astype(np.uint64)
 
-    def expand(self, corrections: Packed, symbol_bits: int = 1) -> Rows128:
+    def expand(self, told: Packed, symbol_bits: int = 1) -> Rows128:
         """The next transfers.
 
         Args:
-            corrections: From `ReceiverSeeds.expand`, shape (b, n / 8).
+            told: From `ReceiverSeeds.expand`, `corrections_bytes(k, n, s)` bytes.
             symbol_bits: s of the receiver's choices.
 
         Returns:
             The sender's rows q, shape (n, 2).
+
+        Raises:
+            ProtocolViolation: The corrections are not those of one choice a transfer; nothing of them may be used.
         """
-        code, corrected = CODES[symbol_bits], corrections.view(np.uint64)
-        rows = (self._short if corrections.shape[1] <= SHORT_BYTES else self._long)(code, corrected)
-        self.used += corrected.shape[1] * 64
-        return _transposed(rows)
+        code, number = CODES[symbol_bits], transfers_in(self.field_bits, len(told), symbol_bits)
+        count = code.blocks(self.field_bits)
+        corrections = told[: count * number // 8].reshape(count, -1)
+        check = BatchCheck(_batch(self._agreed, self._start, self.used), corrections, self.field_bits, code)
+        expanded = self._short if corrections.shape[1] <= SHORT_BYTES else self._long
+        rows, hashes = expanded(code, corrections.view(np.uint64), check)
+        self.used += number - extra(self.field_bits)
+        if not check.agrees(told[corrections.size :].tobytes(), b"".join(hashes), self._masks[:count]):
+            raise ProtocolViolation(
+                f"the choices of {self._peer} in oblivious transfers contradict each other; its node must be checked",
+                party=self._peer,
+            )
+        return _transposed(rows)[: number - extra(self.field_bits)]
 
-    def _short(self, code: Code, corrections: Words) -> Words:
-        parts, _ = _short_sums(self._streams, code, self.field_bits, corrections.shape[1])
-        blocks = parts.reshape(-1, *parts.shape[2:])
+    def _short(self, code: Code, corrections: Words, check: BatchCheck) -> tuple[Words, list[bytes]]:
+        strips, _ = _short_sums(self._streams, code, self.field_bits, corrections.shape[1])
+        blocks = strips.reshape(-1, *strips.shape[2:])
         blocks ^= corrections[:, None] & self._masks[: len(blocks), :, None]  # no branch on Δ
-        return code.folded(parts)
+        return code.folded(strips), [check.hash_of(strip) for strip in blocks]
 
-    def _long(self, code: Code, corrections: Words) -> Words:
+    def _long(self, code: Code, corrections: Words, check: BatchCheck) -> tuple[Words, list[bytes]]:
         words = corrections.shape[1]
-        adder = WeightedSums(self.field_bits, words)
+        adder, hashes = WeightedSums(self.field_bits, words), []
         rows = np.empty((code.groups(self.field_bits), len(code.folds), self.field_bits, words), np.uint64)
-        masked = np.empty((self.field_bits, words), np.uint64)
+        strip = np.empty((self.field_bits, words), np.uint64)
         with self._streams.going_on(len(corrections), 8 * words) as blocks:
             by_block = zip(blocks, corrections, self._masks, strict=False)
             for group_rows in rows:
                 for block, (streams, correction, masks) in enumerate(itertools.islice(by_block, len(code.masks))):
-                    parts, _ = adder.add_up(streams)
-                    parts ^= np.bitwise_and(correction, masks[:, None], out=masked)  # no branch on Δ
-                    code.fold(block, parts, group_rows)
-        return rows
+                    np.bitwise_and(correction, masks[:, None], out=strip)  # no branch on Δ
+                    strip ^= adder.add_up(streams)[0]
+                    hashes.append(check.hash_of(strip))
+                    code.fold(block, strip, group_rows)
+        return rows, hashes
 
     def __reduce_ex__(self, protocol: object) -> Never:
         raise TypeError("seeds of an extension are never copied or pickled: a copy would repeat their streams")
@@ -240,15 +287,14 @@ async def prepare_receiving(
     blocks = block_count(field_bits, symbol_bits)
     zero, one = await send_keys(session.lane("base"), peer, blocks * field_bits)  # -> 1  <- 1
     by_block = (blocks, field_bits, KEY_BYTES)
-    keys = np.stack([zero.reshape(by_block), one.reshape(by_block)], axis=2)
-    level = keys[:, 0]
-    sums = np.empty((blocks, field_bits - 1, 2, KEY_BYTES), np.uint8)
-    for depth in range(1, field_bits):
-        level = children(level)
-        sums[:, depth - 1] = _side_sums(level) ^ keys[:, depth]
-    if field_bits > 1:
-        await session.send_array(peer, TreeSums, sums)  # -> 2
-    return ReceiverSeeds(level)
+    leaves, sums = grown(np.stack([zero.reshape(by_block), one.reshape(by_block)], axis=2))
+    if field_bits == 1:
+        return ReceiverSeeds(leaves, _agreed(session, session.me, peer))
+    check = TreeCheck()
+    check.sums, check.digest = checked_by(leaves)
+    await session.send_array(peer, TreeSums, sums)  # -> 2
+    await session.send(peer, check)  # -> 2
+    return ReceiverSeeds(leaves, _agreed(session, session.me, peer, sums.tobytes(), check.sums, check.digest))
 
 
 async def prepare_sending(
@@ -264,51 +310,31 @@ async def prepare_sending(
 
     Raises:
         MalformedMessage: The receiver's messages are not as they must be.
+        ProtocolViolation: The receiver's seeds are not those of one tree a block.
     """
     _check_field_bits(field_bits)
-    number = block_count(field_bits, symbol_bits) * field_bits
+    blocks = block_count(field_bits, symbol_bits)
+    number = blocks * field_bits
     delta = session.randomness("delta").bytes(-(-number // 8))
     bits = unpack_bits(np.frombuffer(delta, np.uint8), number).reshape(-1, field_bits)
     # The hole's path from the root goes along its bits from the highest down; the sender takes the other side's sums.
     path = bits[:, ::-1]
     keys = await receive_keys(session.lane("base"), peer, (1 - path).reshape(-1))  # -> 1  <- 1
     keys = keys.reshape(*path.shape, KEY_BYTES)
-    sums = None
-    if field_bits > 1:
-        shape = (len(path), field_bits - 1, 2, KEY_BYTES)
-        sums = await session.recv_array(peer, TreeSums, np.uint8, shape)  # <- 2
-    return SenderSeeds(_punctured(keys, path, sums), delta)
-
-
-def _punctured(keys: Keys, path: NDArray[np.uint8], sums: NDArray[np.uint8] | None) -> Seeds:
-    """All leaves but those at the ends of the paths, which hold nothing of use."""
-    blocks = np.arange(len(path))
-    level = np.zeros((len(path), 2, KEY_BYTES), np.uint8)
-    level[blocks, 1 - path[:, 0]] = keys[:, 0]
-    hole = path[:, 0].astype(np.int64)
-    for depth in range(1, path.shape[1]):
-        assert sums is not None
-        level = children(level)
-        level[blocks, 2 * hole] = level[blocks, 2 * hole + 1] = 0
-        side = 1 - path[:, depth]
-        known = sums[blocks, depth - 1, side] ^ keys[:, depth] ^ _side_sums(level)[blocks, side]
-        level[blocks, 2 * hole + side] = known
-        hole = 2 * hole + path[:, depth]
-    return level
-
-
-def children(level: Seeds) -> Seeds:
-    """Two seeds out of each, in order."""
-    blocks, nodes, size = level.shape
-    streams = Keystream.of_keys(_keys(level.reshape(-1, size)), bytes(BLOCK_BYTES))
-    joined = b"".join(stream.take(2 * size) for stream in streams)
-    return np.frombuffer(joined, np.uint8).reshape(blocks, 2 * nodes, size).copy()
-
-
-def _side_sums(level: Seeds) -> NDArray[np.uint8]:
-    """Per block the sums of the left and of the right children, shape (blocks, 2, 16)."""
-    sums: NDArray[np.uint8] = np.bitwise_xor.reduce(level.reshape(len(level), -1, 2, KEY_BYTES), axis=1)
-    return sums
+    shape = sums_shape(blocks, field_bits)
+    if field_bits == 1:
+        leaves, _ = punctured(keys, path, np.empty(shape, np.uint8))
+        return SenderSeeds(leaves, delta, peer, _agreed(session, peer, session.me))
+    sums = await session.recv_array(peer, TreeSums, np.uint8, shape)  # <- 2
+    check = await session.recv(peer, TreeCheck, partial(_check_tree_check, blocks))  # <- 2
+    leaves, holes = punctured(keys, path, sums)
+    if not agrees(leaves, holes, check.sums, check.digest):
+        raise ProtocolViolation(
+            f"the seeds of {peer} for oblivious transfers contradict each other; its node must be checked", party=peer
+        )
+    return SenderSeeds(
+        leaves, delta, peer, _agreed(session, peer, session.me, sums.tobytes(), check.sums, check.digest)
+    )
 
 
 def _transposed(rows: NDArray[np.uint64]) -> Rows128:
@@ -349,9 +375,25 @@ def _short_sums(streams: Streams, code: Code, field_bits: int, words: int) -> tu
     return parts.reshape(*by_group, field_bits, words), totals.reshape(*by_group, words)
 
 
-def _start(label: bytes) -> bytes:
+def _agreed(session: Session, receiver: str, sender: str, *told: bytes) -> bytes:
+    """Names an agreement: whoever changes a seed after the others, or in another session, gets other streams of all."""
+    labels = encode_labels("extension", session.id, session.path, receiver, sender, *told)
+    return hashlib.sha256(labels).digest()
+
+
+def _start(agreed: bytes, label: bytes) -> bytes:
     """A first counter block and a domain. Counters of 2^20 labels lie 2^30 blocks apart but with chance 2^-57."""
-    return hashlib.sha256(b"comine extension streams 1" + label).digest()[:_START_BYTES]
+    return hashlib.sha256(b"comine extension streams 2" + agreed + label).digest()[:_START_BYTES]
+
+
+def _batch(agreed: bytes, start: bytes, used: int) -> bytes:
+    """Names a batch among all."""
+    return b"comine extension check 1" + agreed + start + used.to_bytes(8, "little")
+
+
+def _check_tree_check(blocks: int, message: TreeCheck) -> None:
+    if len(message.sums) != blocks * HASH_BYTES or len(message.digest) != HASH_BYTES:
+        raise ValueError("the sums of a check have another size")
 
 
 def _domain(start: bytes) -> int:

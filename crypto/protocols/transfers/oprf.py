@@ -12,7 +12,7 @@ For points y_1 … y_n of the receiver and a linear code C of 512 bits a point (
 
 Points come in parts of up to 2^17, each with a store of its own, whose capacities are public.
 
-Rounds: after seeds with field_bits = 1 those of `ot_checked`, then 3 for each part; a part's values are known before
+Rounds: after seeds with field_bits = 1, 1 and then 3 for each part; a part's values are known before
     its rows are checked, and the sender gives no key before.
 Bytes: 64 for each row of the stores, at 1.3 rows a point and 40, and about 40 KB a part.
 
@@ -52,7 +52,7 @@ from crypto.protocols.transfers.oprf_check import (
     rows_from,
     rows_of,
 )
-from crypto.protocols.transfers.ot_checked import receive_checked, send_checked
+from crypto.protocols.transfers.ot_extension import receive_random, send_random
 from link.errors import InternalError
 from link.session import Session
 from link.tasks import together
@@ -235,7 +235,7 @@ async def received_by_part(
         By part its points, and for each sender their rows.
     """
     parts.check(sizes)
-    streams = await together(_both_streams(holder) for holder in holders)  # <- 1 -> 2 <- 3
+    streams = await together(_both_streams(holder) for holder in holders)  # <- 1
     random, rows = session.randomness("store"), rows_of(parts.layout)
 
     def stored(number: int) -> tuple[Points, _Stored, Sequence[Words]]:
@@ -283,11 +283,11 @@ class _Stored:
         """
         lane = holder.session
         columns, sent = await lane.compute(self._masked, end, streams)
-        await lane.send(holder.name, StoreSeed(seed=self.seed))  # -> 4
-        await lane.send_array(holder.name, CodeColumns, columns)  # -> 4
+        await lane.send(holder.name, StoreSeed(seed=self.seed))  # -> 2
+        await lane.send_array(holder.name, CodeColumns, columns)  # -> 2
         del columns
         found = await lane.compute(self._rows_at, sent.streams)
-        await answer_check(lane, holder.name, sent)  # <- 5 -> 6
+        await answer_check(lane, holder.name, sent)  # <- 3 -> 4
         return found
 
     def _masked(self, end: Words, streams: BothStreams) -> tuple[Columns, Sent]:
@@ -305,8 +305,9 @@ class _Stored:
 
 async def _both_streams(holder: KeyHolder) -> BothStreams:
     """T and T', as the sender's transfers choose among them."""
-    keys = await send_checked(holder.session.lane("keys"), holder.name, holder.seeds, WORD_BITS)
-    return _streams(keys[0]), _streams(keys[1])
+    batches = send_random(holder.session.lane("keys"), holder.name, holder.seeds, WORD_BITS)
+    ((zero, one),) = [keys async for keys in batches]
+    return _streams(zero), _streams(one)
 
 
 # -- the sender --------------------------------------------------------------------------------------------------------
@@ -360,7 +361,9 @@ async def part_keys(session: Session, peer: str, seeds: ReceiverSeeds, capacity:
     parts = Parts.of(capacity)
     choices = np.frombuffer(session.randomness("secret").bytes(WORD_BITS // 8), np.uint8)
     secret, chosen = choices.view("<u8"), unpack_bits(choices, WORD_BITS).astype(np.bool_)
-    streams = _streams(await receive_checked(session.lane("keys"), peer, seeds, choices))  # -> 1 <- 2 -> 3
+    batches = receive_random(session.lane("keys"), peer, seeds, choices)  # -> 1
+    (keys,) = [rows async for rows in batches]
+    streams = _streams(keys)
     challenges = session.randomness("challenges")
     shape = (WORD_BITS, rows_of(parts.layout) // 8)
 
@@ -369,12 +372,12 @@ async def part_keys(session: Session, peer: str, seeds: ReceiverSeeds, capacity:
         return next_rows(streams, shape[1], columns)
 
     for _ in range(parts.number):
-        seed = (await session.recv(peer, StoreSeed, check_seed)).seed  # <- 4
-        columns = await session.recv_array(peer, CodeColumns, np.uint8, shape)  # <- 4
+        seed = (await session.recv(peer, StoreSeed, check_seed)).seed  # <- 2
+        columns = await session.recv_array(peer, CodeColumns, np.uint8, shape)  # <- 2
         challenge = challenges.bytes(SEED_BYTES)
-        await session.send(peer, ColumnChallenge(seed=challenge))  # -> 5
+        await session.send(peer, ColumnChallenge(seed=challenge))  # -> 3
         columns = await session.compute(corrected, columns)
-        await check(session, peer, challenge, secret, columns)  # <- 6
+        await check(session, peer, challenge, secret, columns)  # <- 4
         yield PartKey(parts.layout, seed, secret, await session.compute(rows_from, columns))
 
 

@@ -8,9 +8,11 @@ the correlation. Variants, each as a stream of batches, so that memory stays bou
 
 Rounds: 1 for random, 2 for correlated and chosen transfers, after `prepare_…`; from 2·`WINDOW` batches (8 million
     transfers) on, the receiver waits for the sender once a window.
-Bytes: ⌈128/k⌉/8 a transfer from the receiver; with correlations w/8, with chosen messages 2·length from the sender.
+Bytes: ⌈128/k⌉/8 a transfer from the receiver, and `corrections_bytes` of none a batch; with correlations w/8, with
+    chosen messages 2·length from the sender.
 
-Adversary: semi-honest parties; a receiver that deviates can learn Δ bit by bit.
+Adversary: malicious, for random transfers (`extension_check`): a batch is checked before any of it is used. A sender
+    that deviates can send other corrections or messages, which are its own to choose.
 Leakage: the number of transfers.
 
 Source: Ishai, Kilian, Nissim and Petrank, CRYPTO 2003; correlated transfers as Asharov, Lindell, Schneider and Zohner,
@@ -28,7 +30,7 @@ from numpy.typing import NDArray
 from crypto.primitives.bit_matrix import ROWS, Rows128, pack_bits
 from crypto.primitives.correlation_robust import hash_blocks, hash_words
 from crypto.primitives.shares.masks import Words
-from crypto.protocols.transfers.extension_codes import block_count
+from crypto.protocols.transfers.extension_check import corrections_bytes
 from crypto.protocols.transfers.extension_seeds import ReceiverSeeds, SenderSeeds
 from link.session import Session
 from protos.v1.oblivious_transfer_pb2 import EncryptedMessages, ExtensionRows
@@ -86,6 +88,7 @@ async def send_random(
 
     Raises:
         MalformedMessage: The receiver's rows have another size.
+        ProtocolViolation: The receiver's choices contradict each other; nothing of the batch has been used.
     """
     offsets = seeds.offsets(1)
 
@@ -96,8 +99,8 @@ async def send_random(
 
     sizes, taken = batches(number), session.lane("taken")
     for index, size in enumerate(sizes):
-        shape = (block_count(seeds.field_bits), size // 8)
-        corrections = await session.recv_array(peer, ExtensionRows, np.uint8, shape)  # <- 1
+        told = corrections_bytes(seeds.field_bits, size)
+        corrections = await session.recv_array(peer, ExtensionRows, np.uint8, (told,))  # <- 1
         yield await session.compute(hashed, corrections)
         if (index + 1) % WINDOW == 0 and index + 1 + WINDOW < len(sizes):
             await taken.send(peer, BatchesTaken())

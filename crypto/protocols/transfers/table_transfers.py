@@ -26,7 +26,8 @@ from numpy.typing import NDArray
 from crypto.primitives.bit_matrix import ROWS, pack_bits
 from crypto.primitives.correlation_robust import hash_words
 from crypto.primitives.shares.masks import Words
-from crypto.protocols.transfers.extension_codes import SYMBOL_BITS, block_count
+from crypto.protocols.transfers.extension_check import corrections_bytes
+from crypto.protocols.transfers.extension_codes import SYMBOL_BITS
 from crypto.protocols.transfers.extension_seeds import ReceiverSeeds, SenderSeeds
 
 INDEX_BITS: Final = 6  # a table of 64 bits is one word
@@ -98,9 +99,9 @@ def chunks(number: int, symbols: int) -> list[slice]:
     return [slice(start, min(start + size, number)) for start in range(0, number, size)]
 
 
-def corrections_shape(tables: Sequence[Table], number: int, field_bits: int) -> tuple[int, int]:
-    """Shape of what the receiver sends for so many indices into each table."""
-    return block_count(field_bits, SYMBOL_BITS), symbol_count(tables) * number // 8
+def chosen_bytes(tables: Sequence[Table], number: int, field_bits: int) -> int:
+    """Bytes that the receiver sends for so many indices into each table."""
+    return corrections_bytes(field_bits, symbol_count(tables) * number, SYMBOL_BITS)
 
 
 def choose(seeds: ReceiverSeeds, tables: Sequence[Table], indices: Sequence[Words]) -> tuple[Packed, list[Words]]:
@@ -145,6 +146,9 @@ def pads_of(seeds: SenderSeeds, tables: Sequence[Table], corrections: Packed, nu
 
     Returns:
         By table shape (columns, n).
+
+    Raises:
+        ProtocolViolation: The receiver's choices contradict each other; nothing of the batch may be used.
     """
     first, offsets = seeds.used, seeds.offsets(SYMBOL_BITS)
     rows = seeds.expand(corrections, SYMBOL_BITS)

@@ -11,7 +11,7 @@ Rows are expanded 16 bytes at a time: block l for transfer i is H(i + 2^48·l, q
 
 Rounds: 2, and 2 more for every further `WINDOW` batches, since the receiver runs no further ahead.
 Bytes: ⌈128/k⌉/8 a transfer from the receiver, w/8 for each of its correlations from the sender.
-Adversary: semi-honest, as in `ot_extension`. Leakage: numbers of rows, columns and correlations.
+Adversary: as in `ot_extension`. Leakage: numbers of rows, columns and correlations.
 
 Source: Asharov, Lindell, Schneider and Zohner, CCS 2013, section 5 (correlated transfers); Mohassel and Zhang,
 "SecureML", IEEE S&P 2017, section IV-B.2 (one transfer for a row of a matrix). Hash as in `ot_extension`.
@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 from crypto.primitives.bit_matrix import ROWS, Rows128, xor_each
 from crypto.primitives.correlation_robust import hash_rows
 from crypto.primitives.shares.masks import Words
-from crypto.protocols.transfers.extension_codes import block_count
+from crypto.protocols.transfers.extension_check import corrections_bytes
 from crypto.protocols.transfers.extension_seeds import ReceiverSeeds, SenderSeeds
 from crypto.protocols.transfers.ot_extension import BATCH, fill_up
 from link.session import Session
@@ -160,6 +160,7 @@ async def send_vectors(
 
     Raises:
         MalformedMessage: The receiver's rows have another size.
+        ProtocolViolation: The receiver's choices contradict each other; nothing of the batch has been used.
     """
 
     def masked(batch: Batch, packed: Bits) -> Words:
@@ -179,7 +180,7 @@ async def send_vectors(
         return out
 
     for batch in work:
-        shape = (block_count(seeds.field_bits), transfers_of(batch) // 8)
+        shape = (corrections_bytes(seeds.field_bits, transfers_of(batch)),)
         packed = await session.recv_array(peer, ExtensionRows, np.uint8, shape)  # <- 1
         corrections = await session.compute(masked, batch, packed)
         await session.send_array(peer, EncryptedMessages, corrections)  # -> 2

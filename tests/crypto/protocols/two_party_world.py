@@ -43,7 +43,7 @@ def _dealt(field_bits: int, receiver: str) -> tuple[SenderSeeds, ReceiverSeeds]:
     bits = np.unpackbits(np.frombuffer(delta, np.uint8), count=blocks * field_bits, bitorder="little")
     known = seeds.copy()
     known[np.arange(blocks), bits.reshape(blocks, field_bits) @ (1 << np.arange(field_bits))] = 0
-    return SenderSeeds(known, delta), ReceiverSeeds(seeds)
+    return SenderSeeds(known, delta, receiver), ReceiverSeeds(seeds)
 
 
 def pairing(field_bits: int = DEFAULT_FIELD_BITS) -> Callable[[Session], TwoParty]:

@@ -81,7 +81,7 @@ def test_forks_meet_whatever_order_they_go_on_in() -> None:
     generator = np.random.default_rng(5)
     seeds = generator.integers(0, 256, (43, 8, 16), np.uint8)
     delta = generator.bytes(17)
-    receiver, sender = ReceiverSeeds(seeds), SenderSeeds(seeds, delta)
+    receiver, sender = ReceiverSeeds(seeds), SenderSeeds(seeds, delta, "r")
     receivers = [receiver, *(receiver.fork(label) for label in (b"a", b"b"))]
     senders = [sender, *(sender.fork(label) for label in (b"a", b"b"))]
     choices = generator.integers(0, 256, (3, 2, 16), np.uint8)

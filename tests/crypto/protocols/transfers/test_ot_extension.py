@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from crypto.protocols.transfers import ot_extension
+from crypto.protocols.transfers.extension_check import corrections_bytes
 from crypto.protocols.transfers.extension_codes import SYMBOL_BITS
 from crypto.protocols.transfers.extension_seeds import (
     FIELD_BITS,
@@ -19,7 +20,6 @@ from crypto.protocols.transfers.extension_seeds import (
     prepare_receiving,
     prepare_sending,
 )
-from crypto.protocols.transfers.ot_checked import receive_checked, send_checked
 from crypto.protocols.transfers.ot_extension import (
     batches,
     fill_up,
@@ -186,7 +186,8 @@ def test_bytes_follow_the_field(k: int) -> None:
     frames: list[Frame] = []
     random_transfers(bits(4096), k=k, frames=frames)
     rows = [ExtensionRows.FromString(f.body).data for f in frames if f.lane == "/ot"]
-    assert sum(map(len, rows)) == 4096 * -(-128 // k) // 8
+    assert sum(map(len, rows)) == corrections_bytes(k, 4096)
+    assert sum(map(len, rows)) - 4096 * -(-128 // k) // 8 < 128 // 8 * 256 + 64
     trees = [f for f in frames if f.type == TreeSums.DESCRIPTOR.full_name]
     assert sum(len(TreeSums.FromString(f.body).data) for f in trees) == 7 * -(-32 // k) * (k - 1) * 32
 
@@ -268,7 +269,7 @@ def test_seeds_are_never_copied() -> None:
 # -- misuse and malice -------------------------------------------------------------------------------------------------
 def test_a_label_serves_once() -> None:
     seeds = np.zeros((128, 2, 16), np.uint8)
-    for half in (ReceiverSeeds(seeds), SenderSeeds(seeds, bytes(16))):
+    for half in (ReceiverSeeds(seeds), SenderSeeds(seeds, bytes(16), RECEIVER)):
         forked = half.fork(b"label")
         assert half.fork(b"another").domain != forked.domain
         for family in (half, forked):
@@ -304,74 +305,3 @@ def test_messages_fit_a_row(length: int) -> None:
 
     with pytest.raises(ValueError, match="1 to 16 bytes"):
         run(lambda s, seeds: send_chosen(s, RECEIVER, seeds, zero, zero), waiting)
-
-
-# -- the checked variant -----------------------------------------------------------------------------------------------
-@pytest.mark.parametrize("number", [0, 128, 1280])
-def test_checked_transfers_are_right(number: int) -> None:
-    choices = np.random.default_rng(number).integers(0, 256, number // 8, np.uint8)
-    (_, (zero, one)), (_, got) = run(
-        lambda s, seeds: send_checked(s, RECEIVER, seeds, number),
-        lambda s, seeds: receive_checked(s, SENDER, seeds, choices),
-        k=1,
-    )
-    picked = np.unpackbits(choices, bitorder="little")[:, None] == 1
-    assert got.shape == (number, 2)
-    assert (got == np.where(picked, one, zero)).all()
-
-
-@pytest.mark.parametrize("rows", [list(range(0, 128, 2)), list(range(40))])
-def test_a_receiver_whose_choices_contradict_each_other_is_caught(
-    rows: list[int], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """It takes another choice in some rows of its corrections: that transfer would tell Δ at those rows."""
-    honest = ReceiverSeeds.expand
-
-    def expand(self: ReceiverSeeds, choices: np.ndarray) -> Any:
-        corrections, t = honest(self, choices)
-        corrections = corrections.copy()
-        corrections[rows, 0] ^= 1
-        return corrections, t
-
-    monkeypatch.setattr(ReceiverSeeds, "expand", expand)
-    with fails("E400") as caught:
-        run(
-            lambda s, seeds: send_checked(s, RECEIVER, seeds, 128),
-            lambda s, seeds: receive_checked(s, SENDER, seeds, np.zeros(16, np.uint8)),
-            k=1,
-        )
-    assert caught.value.party == RECEIVER
-
-
-def test_a_replayed_check_of_other_transfers_is_caught() -> None:
-    async def sender(session: Session, seeds: SenderSeeds) -> Any:
-        await send_checked(session.lane("1"), RECEIVER, seeds, 128)
-        return await send_checked(session.lane("2"), RECEIVER, seeds, 128)
-
-    kept: list[Any] = []
-
-    async def cheating(session: Session, seeds: ReceiverSeeds) -> Any:
-        await receive_checked(session.lane("1"), SENDER, seeds, np.zeros(16, np.uint8))
-        lane = session.lane("2")
-        real = lane.send
-
-        async def send(to: str, message: Any) -> None:
-            if type(message).__name__ == "CheckSums":
-                message.rows = bytes(len(message.rows))
-                kept.append(message)
-            await real(to, message)
-
-        lane.send = send  # type: ignore[method-assign]
-        return await receive_checked(lane, SENDER, seeds, np.zeros(16, np.uint8))
-
-    with fails("E400"):
-        run(sender, cheating, k=1)
-    assert len(kept) == 1
-
-
-def test_checked_transfers_need_seeds_without_trees() -> None:
-    async def receiver(session: Session, seeds: ReceiverSeeds) -> Any:
-        return await receive_checked(session, SENDER, seeds, np.zeros(16, np.uint8))
-
-    with pytest.raises(ValueError, match="field_bits = 1"):
-        run(lambda s, seeds: send_checked(s, RECEIVER, seeds, 128), receiver, k=2)

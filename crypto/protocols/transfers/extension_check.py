@@ -1,0 +1,133 @@
+"""The check of an oblivious-transfer extension: that a receiver's corrections are those of one choice a transfer.
+
+For block b of Δ the sender's strips are q_b = v_b ⊕ Δ_b·d_b, k strings of bits for k bits of Δ_b, where v_b are the
+receiver's own and d_b is what it corrected to; honest corrections make the d of all blocks a word of the code for every
+transfer. A receiver that corrects to other words could read Δ off the transfers. So with each batch it also sends
+
+    x      h of the choices, plane by plane;
+    y      a hash over h of the strips v_b of every block, one after another as one string;
+
+where h is a linear hash (`polynomial_hash`) under a challenge that is drawn from the corrections. The sender takes h of
+q_b, adds Δ_b's multiples of the code word of x, and compares, before anything else becomes of the batch.
+
+`extra` transfers more are made in a batch, with random choices, and serve nothing else: they make x uniform. Then y is
+what the sender computes by itself, so both reveal nothing.
+
+What is left to a receiver that deviates: if it is not caught, then it has guessed Δ in all blocks where its corrections
+are not those of one choice a transfer, but for a chance of 2^-103 for each set of corrections that it tries.
+`docs/protocols/ot-extension.md` derives it. An honest receiver always passes.
+
+Rounds: none, the check goes with the corrections. Bytes: `corrections_bytes`.
+Adversary: malicious receiver, in the random oracle and ideal cipher model; the sender sends nothing here.
+
+Source: Roy, "SoftSpokenOT", CRYPTO 2022, sections 4 and 5 (the check by a universal hash, for linear codes); Fiat and
+Shamir, CRYPTO 1986 (a challenge drawn from what it is about).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from crypto.primitives.bit_matrix import ROWS
+from crypto.primitives.polynomial_hash import POINTS, PolynomialHash
+from crypto.protocols.transfers.extension_codes import Code, block_count
+
+DIGEST_BYTES: Final = 32
+_BLOCK_BYTES: Final = ROWS // 8
+
+Packed = NDArray[np.uint8]
+Words = NDArray[np.uint64]
+
+
+def _points(field_bits: int) -> int:
+    """Points of the hash: the smaller the field, the more sets of blocks may be guessed, and two are needed."""
+    return 1 if field_bits >= 3 else POINTS
+
+
+def extra(field_bits: int) -> int:
+    """Transfers of a batch that mask its check."""
+    return _points(field_bits) * ROWS
+
+
+def corrections_bytes(field_bits: int, number: int, symbol_bits: int = 1) -> int:
+    """Bytes that a receiver sends for so many transfers of one of 2^s in one batch, the check among them."""
+    rows = block_count(field_bits, symbol_bits) * (number + extra(field_bits)) // 8
+    return rows + _tail(field_bits, symbol_bits)
+
+
+def transfers_in(field_bits: int, size: int, symbol_bits: int = 1) -> int:
+    """The transfers, extra ones among them, of `corrections_bytes` of this size."""
+    return (size - _tail(field_bits, symbol_bits)) * 8 // block_count(field_bits, symbol_bits)
+
+
+def _tail(field_bits: int, symbol_bits: int) -> int:
+    return symbol_bits * _points(field_bits) * _BLOCK_BYTES + DIGEST_BYTES
+
+
+class BatchCheck:
+    """The check of one batch, after its corrections are known.
+
+    Args:
+        context: Of the batch: no two have the same.
+        corrections: All rows of bits, shape (b, bytes).
+        field_bits: k.
+        code: Of the choices.
+    """
+
+    __slots__ = ("_code", "_field_bits", "_points", "_seed", "_strip_bytes", "_strips")
+
+    def __init__(self, context: bytes, corrections: Packed, field_bits: int, code: Code) -> None:
+        digest = hashlib.sha256(context)
+        digest.update(corrections)
+        self._seed = digest.digest()
+        self._code, self._field_bits, self._points = code, field_bits, _points(field_bits)
+        self._strip_bytes = corrections.shape[1]
+        self._strips = PolynomialHash(self._seed, field_bits * self._strip_bytes, self._points)
+
+    def hash_of(self, strips: Words) -> bytes:
+        """What a block's strips add to the comparison, shape (k, words), C-contiguous."""
+        return self._strips.shifted(strips.reshape(-1).view(np.uint8))
+
+    def told(self, planes: Words, hashes: bytes) -> bytes:
+        """What the receiver sends behind the corrections.
+
+        Args:
+            planes: The choices, extra ones at their end, shape (s, words).
+            hashes: `hash_of` its strips, of all blocks in order.
+        """
+        choices = PolynomialHash(self._seed, self._strip_bytes, self._points).of_each(planes.view(np.uint8))
+        return choices.tobytes() + self._over(hashes)
+
+    def agrees(self, told: bytes, hashes: bytes, masks: Words) -> bool:
+        """Whether what the receiver sent fits the sender's strips.
+
+        Args:
+            told: Its words.
+            hashes: `hash_of` the sender's strips, of all blocks in order.
+            masks: Δ by bit, all ones or zeros, shape (blocks, k).
+        """
+        size = self._points * _BLOCK_BYTES
+        claimed, digest = told[:-DIGEST_BYTES], told[-DIGEST_BYTES:]
+        choices = np.frombuffer(claimed, np.uint8).reshape(self._code.symbol_bits, size)
+        blocks = self._strip_bytes // _BLOCK_BYTES
+        # Strip i of a string of k is followed by the k − 1 − i others.
+        multiples = np.stack(
+            [
+                np.concatenate([self._strips.followed(plane, (self._field_bits - 1 - i) * blocks) for plane in choices])
+                for i in range(self._field_bits)
+            ]
+        )
+        by_plane = multiples.reshape(self._field_bits, len(choices), size).transpose(1, 0, 2)
+        words = self._code.encode(np.ascontiguousarray(by_plane).view(np.uint64))  # blocks of a group, k, size / 8
+        grouped = masks.reshape(-1, len(words), self._field_bits, 1)
+        differences = np.bitwise_xor.reduce(words & grouped, axis=2).reshape(-1)
+        differences ^= np.frombuffer(hashes, np.uint64)
+        return hmac.compare_digest(self._over(differences.tobytes()), digest)
+
+    def _over(self, hashes: bytes) -> bytes:
+        return hashlib.sha256(self._seed + hashes).digest()
