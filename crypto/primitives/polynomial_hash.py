@@ -52,7 +52,7 @@ class PolynomialHash:
 
     def shifted(self, string: NDArray[np.uint8]) -> bytes:
         """A string's hash and a constant, the same for all strings of the length: where hashes are only compared."""
-        return b"".join([tag(_NONCE, b"", string) for tag in self._tags])
+        return b"".join([tag(_NONCE, b"", string.data) for tag in self._tags])
 
     def of_each(self, strings: NDArray[np.uint8]) -> Hashes:
         """Hashes of strings of shape (n, bytes)."""

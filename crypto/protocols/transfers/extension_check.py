@@ -83,7 +83,7 @@ class BatchCheck:
 
     def __init__(self, context: bytes, corrections: Packed, field_bits: int, code: Code) -> None:
         digest = hashlib.sha256(context)
-        digest.update(corrections)
+        digest.update(corrections.data)
         self._seed = digest.digest()
         self._code, self._field_bits, self._points = code, field_bits, _points(field_bits)
         self._strip_bytes = corrections.shape[1]

@@ -1,0 +1,256 @@
+"""A receiver of an extension that deviates is caught, but where it has guessed Δ; one that does not, never."""
+
+from __future__ import annotations
+
+from math import log2
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from crypto.primitives.bit_matrix import ROWS
+from crypto.primitives.polynomial_hash import PolynomialHash
+from crypto.primitives.randomness import Randomness
+from crypto.protocols.transfers import extension_seeds
+from crypto.protocols.transfers.extension_check import BatchCheck, corrections_bytes, extra
+from crypto.protocols.transfers.extension_codes import SYMBOL_BITS, block_count
+from crypto.protocols.transfers.extension_seeds import (
+    FIELD_BITS,
+    ReceiverSeeds,
+    SenderSeeds,
+    prepare_receiving,
+    prepare_sending,
+)
+from crypto.protocols.transfers.ot_extension import BATCH, receive_random, send_random
+from crypto.protocols.transfers.table_transfers import BATCH as TABLES_BATCH
+from link.errors import MalformedMessage, ProtocolViolation
+from link.session import Session
+from protos.v1 import oblivious_transfer_pb2
+from protos.v1.link_pb2 import Frame
+from tests.errors import fails
+from tests.faulty_world import run_faulty_parties
+
+SENDER, RECEIVER = "s", "r"
+NUMBER = 256
+
+Bytes = NDArray[np.uint8]
+
+
+def drawn(shape: tuple[int, ...], seed: int) -> Bytes:
+    return np.random.default_rng(seed).integers(0, 256, shape, np.uint8)
+
+
+def halves(k: int, seed: int = 0, delta: Any = None) -> tuple[ReceiverSeeds, SenderSeeds]:
+    """As a trusted dealer would hand them out; Δ is given as k bits a block."""
+    blocks = block_count(k, SYMBOL_BITS)
+    bits = np.random.default_rng(seed).integers(0, 2, (blocks, k), np.uint8) if delta is None else delta
+    seeds = drawn((blocks, 1 << k, 16), seed)
+    return ReceiverSeeds(seeds), SenderSeeds(seeds, np.packbits(bits, bitorder="little").tobytes(), RECEIVER)
+
+
+def choices_of(symbol_bits: int, seed: int = 1) -> Bytes:
+    return drawn((symbol_bits, NUMBER // 8) if symbol_bits > 1 else (NUMBER // 8,), seed)
+
+
+class Deviating(BatchCheck):
+    """The check of a receiver that corrects block `BLOCK` to other choices, and answers as if Δ were `guess` there."""
+
+    BLOCK = 2
+    guess: Bytes
+    errors: Bytes
+
+    def __init__(self, context: bytes, corrections: Bytes, field_bits: int, code: Any) -> None:
+        self.errors = np.zeros(corrections.shape[1], np.uint8)
+        self.errors[3] = 16
+        corrections[self.BLOCK] ^= self.errors
+        super().__init__(context, corrections, field_bits, code)
+
+    def told(self, planes: Any, hashes: bytes) -> bytes:
+        turned = np.concatenate([self.errors * bit for bit in self.guess])
+        whole = np.frombuffer(hashes, np.uint8).reshape(-1, self._strips.size_bytes).copy()
+        whole[self.BLOCK] ^= self._strips.of_each(turned[None])[0]
+        return super().told(planes, whole.tobytes())
+
+
+@pytest.mark.parametrize("symbol_bits", [1, SYMBOL_BITS])
+@pytest.mark.parametrize("k", [1, 2, 3])
+def test_who_deviates_in_a_block_passes_only_with_all_bits_of_delta_there(
+    k: int, symbol_bits: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    delta = np.random.default_rng(k).integers(0, 2, (block_count(k, SYMBOL_BITS), k), np.uint8)
+    passed = []
+    for value in range(1 << k):
+        guess = np.array([value >> bit & 1 for bit in range(k)], np.uint8)
+        receiver, sender = halves(k, k, delta)
+        with monkeypatch.context() as patch:
+            patch.setattr(extension_seeds, "BatchCheck", Deviating)
+            patch.setattr(Deviating, "guess", guess, raising=False)
+            told, _ = receiver.expand(choices_of(symbol_bits))
+        try:
+            sender.expand(told, symbol_bits)
+            passed.append(guess.tolist())
+        except ProtocolViolation as error:
+            assert error.party == RECEIVER
+    assert passed == [delta[Deviating.BLOCK].tolist()]
+
+
+@pytest.mark.parametrize(("k", "symbol_bits"), [(1, 1), (2, 1), (2, SYMBOL_BITS), (3, 1), (3, SYMBOL_BITS)])
+def test_no_message_with_a_bit_turned_passes(k: int, symbol_bits: int) -> None:
+    receiver, _ = halves(k)
+    told, _ = receiver.expand(choices_of(symbol_bits))
+    random = np.random.default_rng(k)
+    for place in [*random.integers(0, 8 * len(told), 30), *8 * len(told) - 1 - random.integers(0, 8 * 64, 10)]:
+        wrong = told.copy()
+        wrong[place // 8] ^= 1 << place % 8
+        with fails("E400") as caught:
+            halves(k)[1].expand(wrong, symbol_bits)
+        assert caught.value.party == RECEIVER
+
+
+def test_no_rows_of_another_order_batch_stream_or_agreement_pass() -> None:
+    receiver, sender = halves(3)
+    choices, blocks = choices_of(1), block_count(3)
+    told, _ = receiver.expand(choices)
+    size = (NUMBER + extra(3)) // 8
+    rows, rest = told[: blocks * size].reshape(blocks, size), told[blocks * size :]
+    swapped = rows[[1, 0, *range(2, blocks)]]
+    repeated = rows[[0, 0, *range(2, blocks)]]
+    for wrong in (swapped, repeated, np.roll(rows, 1, axis=1)):
+        with fails("E400"):
+            halves(3)[1].expand(np.concatenate([wrong.reshape(-1), rest]))
+    sender.expand(told)
+    with fails("E400"):
+        sender.expand(told)  # a replay
+    with fails("E400"):
+        halves(3)[1].fork(b"label").expand(told)
+    with fails("E400"):
+        halves(3, seed=1)[1].expand(told)
+
+
+def test_a_batch_that_was_refused_serves_no_other() -> None:
+    """Streams go on behind it, so that no second try is made of the same bits."""
+    receiver, sender = halves(3)
+    first, _ = receiver.expand(choices_of(1))
+    second, rows = receiver.expand(choices_of(1))
+    with fails("E400"):
+        sender.expand(second)
+    with fails("E400"):
+        sender.expand(first)
+    assert sender.used == receiver.used == 2 * NUMBER
+    assert len(rows) == NUMBER
+
+
+@pytest.mark.parametrize("k", FIELD_BITS)
+def test_what_the_check_sends_does_not_depend_on_the_choices(k: int) -> None:
+    """The hash of the choices has their last bits as a mask, which differ from batch to batch and from fork to fork."""
+    receiver, _ = halves(k)
+    forks = [receiver, receiver.fork(b"a"), receiver.fork(b"b")]
+    same = np.zeros(NUMBER // 8, np.uint8)
+    tails = [half.expand(same)[0][-extra(k) // 8 - 32 :].tobytes() for half in forks for _ in range(2)]
+    assert len(set(tails)) == len(tails)
+    seed = drawn((32,), 9).tobytes()
+    basis = np.zeros((extra(k), (ROWS + extra(k)) // 8), np.uint8)
+    basis[:, ROWS // 8 :] = np.packbits(np.eye(extra(k), dtype=np.uint8), axis=1)
+    hashes = PolynomialHash(seed, basis.shape[1], extra(k) // ROWS).of_each(basis)
+    assert rank_of(hashes) == extra(k)  # so uniform masks make the hash uniform
+
+
+def rank_of(rows: Bytes) -> int:
+    left, rank = [int.from_bytes(row.tobytes(), "big") for row in rows], 0
+    while left:
+        pivot = left.pop()
+        if pivot:
+            rank += 1
+            left = [row ^ pivot if row & pivot & -pivot else row for row in left]
+    return rank
+
+
+@pytest.mark.parametrize(("k", "most"), [(1, -102), (2, -197), (3, -103), (4, -112), (8, -116)])
+def test_the_chance_of_a_collision_is_as_the_page_says(k: int, most: float) -> None:
+    """ε·(1 + 2^-k)^blocks over batches of the greatest size, as in docs/protocols/ot-extension.md."""
+    points = extra(k) // ROWS
+    found = []
+    for symbol_bits, batch in ((1, BATCH), (SYMBOL_BITS, TABLES_BATCH)):
+        blocks_hashed = (batch + extra(k)) // ROWS
+        hashed = points * (log2(blocks_hashed + 1) - 128)
+        found.append(hashed + block_count(k, symbol_bits) * log2(1 + 2.0**-k))
+    assert max(found) <= most
+
+
+# -- in sessions -------------------------------------------------------------------------------------------------------
+def transfers(k: int, rewrite: Any = lambda frame: frame) -> dict[str, Any]:
+    """Seeds, then two batches of random transfers; what either party gets, or its error."""
+    choices = drawn((2, NUMBER // 8), k)
+
+    async def sending(session: Session) -> Any:
+        seeds = await prepare_sending(session.lane("seeds"), RECEIVER, field_bits=k)
+        return [both for i in "01" async for both in send_random(session.lane(i), RECEIVER, seeds, NUMBER)]
+
+    async def receiving(session: Session) -> Any:
+        seeds = await prepare_receiving(session.lane("seeds"), SENDER, field_bits=k)
+        lanes = zip((session.lane(i) for i in "01"), choices, strict=True)
+        return [rows for lane, some in lanes async for rows in receive_random(lane, SENDER, seeds, some)]
+
+    async def role(session: Session) -> Any:
+        return await (sending if session.me == SENDER else receiving)(session)
+
+    return run_faulty_parties((SENDER, RECEIVER), role, [], rewrite)[0]
+
+
+def altering(number: int, random: Randomness) -> tuple[Any, list[str]]:
+    """Turns a bit of the receiver's frame of this number, or sends the one before of its kind again; and which."""
+    seen, kinds, before = [0], list[str](), dict[str, bytes]()
+
+    def rewrite(frame: Frame) -> Frame:
+        kind = frame.type.split(".")[-1]
+        if frame.sender != RECEIVER or not hasattr(oblivious_transfer_pb2, kind):
+            return frame
+        seen[0] += 1
+        if seen[0] != number + 1:
+            before[kind] = frame.body
+            return frame
+        kinds.append(kind)
+        copy = Frame()
+        copy.CopyFrom(frame)
+        if kind in before and random.below(2):
+            copy.body = before[kind]
+        else:
+            body = bytearray(frame.body)
+            place = random.below(8 * min(len(body), 4096)) if random.below(2) else 8 * len(body) - 1 - random.below(256)
+            body[place // 8] ^= 1 << place % 8
+            copy.body = bytes(body)
+        return copy
+
+    return rewrite, kinds
+
+
+@pytest.mark.parametrize(("k", "frames"), [(1, 3), (2, 5), (3, 5)])
+def test_a_receiver_that_alters_any_message_is_named(k: int, frames: int) -> None:
+    for seed in range(4 * frames):
+        rewrite, kinds = altering(seed % frames, Randomness.from_seed(b"%d %d" % (k, seed)))
+        ends = transfers(k, rewrite)
+        assert kinds, "no frame was altered"
+        error = ends[SENDER]
+        assert isinstance(error, ProtocolViolation), (kinds, error)
+        assert error.party == RECEIVER
+
+
+def test_without_alterations_all_is_well() -> None:
+    ends = transfers(3)
+    zero, one = (np.concatenate([both[i] for both in ends[SENDER]]) for i in (0, 1))
+    picked = np.unpackbits(drawn((2, NUMBER // 8), 3).reshape(-1), bitorder="little")[:, None] == 1
+    assert (np.concatenate(ends[RECEIVER]) == np.where(picked, one, zero)).all()
+
+
+def test_messages_of_another_size_are_refused_before_anything_is_computed() -> None:
+    def longer(frame: Frame) -> Frame:
+        if not frame.type.endswith("ExtensionRows"):
+            return frame
+        copy = Frame()
+        copy.CopyFrom(frame)
+        too_many = bytes(corrections_bytes(3, NUMBER) + 1)
+        copy.body = oblivious_transfer_pb2.ExtensionRows(data=too_many).SerializeToString()
+        return copy
+
+    assert isinstance(transfers(3, longer)[SENDER], MalformedMessage)
