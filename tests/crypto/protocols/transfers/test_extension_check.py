@@ -79,7 +79,7 @@ def test_who_deviates_in_a_block_passes_only_with_all_bits_of_delta_there(
     k: int, symbol_bits: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     delta = np.random.default_rng(k).integers(0, 2, (block_count(k, SYMBOL_BITS), k), np.uint8)
-    passed = []
+    passed, caught = [], []
     for value in range(1 << k):
         guess = np.array([value >> bit & 1 for bit in range(k)], np.uint8)
         receiver, sender = halves(k, k, delta)
@@ -91,7 +91,8 @@ def test_who_deviates_in_a_block_passes_only_with_all_bits_of_delta_there(
             sender.expand(told, symbol_bits)
             passed.append(guess.tolist())
         except ProtocolViolation as error:
-            assert error.party == RECEIVER
+            caught.append(error.party)
+    assert caught == [RECEIVER] * ((1 << k) - 1)
     assert passed == [delta[Deviating.BLOCK].tolist()]
 
 
