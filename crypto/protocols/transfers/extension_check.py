@@ -77,9 +77,12 @@ class BatchCheck:
         corrections: All rows of bits, shape (b, bytes).
         field_bits: k.
         code: Of the choices.
+
+    Attributes:
+        strips: h of a block's strips as one string.
     """
 
-    __slots__ = ("_code", "_field_bits", "_points", "_seed", "_strip_bytes", "_strips")
+    __slots__ = ("_code", "_field_bits", "_points", "_seed", "_strip_bytes", "strips")
 
     def __init__(self, context: bytes, corrections: Packed, field_bits: int, code: Code) -> None:
         digest = hashlib.sha256(context)
@@ -87,11 +90,11 @@ class BatchCheck:
         self._seed = digest.digest()
         self._code, self._field_bits, self._points = code, field_bits, _points(field_bits)
         self._strip_bytes = corrections.shape[1]
-        self._strips = PolynomialHash(self._seed, field_bits * self._strip_bytes, self._points)
+        self.strips = PolynomialHash(self._seed, field_bits * self._strip_bytes, self._points)
 
     def hash_of(self, strips: Words) -> bytes:
         """What a block's strips add to the comparison, shape (k, words), C-contiguous."""
-        return self._strips.shifted(strips.reshape(-1).view(np.uint8))
+        return self.strips.shifted(strips.reshape(-1).view(np.uint8))
 
     def told(self, planes: Words, hashes: bytes) -> bytes:
         """What the receiver sends behind the corrections.
@@ -118,7 +121,7 @@ class BatchCheck:
         # Strip i of a string of k is followed by the k − 1 − i others.
         multiples = np.stack(
             [
-                np.concatenate([self._strips.followed(plane, (self._field_bits - 1 - i) * blocks) for plane in choices])
+                np.concatenate([self.strips.followed(plane, (self._field_bits - 1 - i) * blocks) for plane in choices])
                 for i in range(self._field_bits)
             ]
         )

@@ -68,8 +68,8 @@ class Deviating(BatchCheck):
 
     def told(self, planes: Any, hashes: bytes) -> bytes:
         turned = np.concatenate([self.errors * bit for bit in self.guess])
-        whole = np.frombuffer(hashes, np.uint8).reshape(-1, self._strips.size_bytes).copy()
-        whole[self.BLOCK] ^= self._strips.of_each(turned[None])[0]
+        whole = np.frombuffer(hashes, np.uint8).reshape(-1, self.strips.size_bytes).copy()
+        whole[self.BLOCK] ^= self.strips.of_each(turned[None])[0]
         return super().told(planes, whole.tobytes())
 
 
