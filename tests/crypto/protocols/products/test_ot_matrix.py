@@ -178,15 +178,18 @@ def test_each_share_is_uniform() -> None:
 
 
 # -- costs -------------------------------------------------------------------------------------------------------------
+CHECK = 64 * 256 // 8 + 32 + 32
+
+
 def test_traffic_is_as_it_was() -> None:
-    """Known answers for 1,000 rows, 6 × 10 columns and k = 2: the chooser has 6."""
+    """Known answers for 1,000 rows, 6 × 10 columns and k = 2: the chooser has 6; and the checks of a batch each way."""
     frames: list[Frame] = []
     counted(table(HOLDERS, (6, 10), 1000, 0.5, 0), 1000, all_pairs(6, 10), frames=frames, field_bits=2)
     sizes = {key: len(octets) for key, octets in payloads(frames).items()}
     assert sizes == {
-        (A, B, "ExtensionRows"): 8 * 6016,
+        (A, B, "ExtensionRows"): 8 * 6016 + CHECK,
         (B, A, "EncryptedMessages"): 1000 * 60,
-        (B, A, "ExtensionRows"): 8 * 512,
+        (B, A, "ExtensionRows"): 8 * 512 + CHECK,
         (A, B, "EncryptedMessages"): 8 * 60 * 8,
     }
 
