@@ -42,7 +42,7 @@ def _rows(helper: str = "none", **itemsets: Any) -> Callable[[], Made]:
     return lambda: (examples.basket_job("itemsets", itemsets=itemsets, trust={"helper": helper}), examples.baskets())
 
 
-def _model(task: models.Task, partition: str) -> Callable[[], Made]:
+def _model(task: models.Task, partition: str, mode: str = "intersection") -> Callable[[], Made]:
     def made() -> Made:
         rows = models.people(40, 1)
         if partition == "horizontal":
@@ -50,7 +50,7 @@ def _model(task: models.Task, partition: str) -> Callable[[], Made]:
         attributes = ["weight", "height"] if task == "k-means" else ["smoker", "town"]
         holder = dict(zip(["class", *attributes], PARTIES, strict=False))
         tables = models.columns(rows, holder, {"north": {3}, "south": set(), "east": set()})
-        return models.job(task, partition="vertical", attributes=attributes), dict(tables)
+        return models.job(task, partition="vertical", align={"mode": mode}, attributes=attributes), dict(tables)
 
     return made
 
@@ -67,6 +67,7 @@ JOBS: Final[Mapping[str, Callable[[], Made]]] = {
     "tree of rows": _model("decision-tree", "horizontal"),
     "k-means of rows": _model("k-means", "horizontal"),
     "tree of columns": _model("decision-tree", "vertical"),
+    "hidden clusters of columns": _model("k-means", "vertical", "union"),
     "release by regions": _release(algorithm="mondrian"),
     "release of a hidden node": _release(disclose="node", max_suppression="0.1"),
     "release with suppression": _release(max_suppression="0.1"),
