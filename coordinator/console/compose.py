@@ -12,7 +12,7 @@ from console.site import GoOn, Page, Saved, Shown, Visit
 from coordinator.cli.jobs.plan import costs, in_all, sections
 from coordinator.cli.terminal.duration import duration
 from coordinator.console.desk import Desk
-from coordinator.console.form import fields_of, written
+from coordinator.console.form import fields_of, values_of, written
 from coordinator.jobs.descriptions import Asked, ask, misfits
 from coordinator.jobs.planner import plan_job
 from coordinator.jobs.runner import submit_job
@@ -35,6 +35,8 @@ EXPIRES: Final = "7d"
 _WHERE: Final = "the job"
 _PARTY: Final = "party."
 _NOWHERE: Final = Path(os.devnull)  # where a job that comes from a browser finds no file
+_LOOKED_AT: Final = 50  # jobs, the newest
+_OFFERED: Final = 8  # values of one field
 _FRESH_S: Final = 60.0  # for which what parties say of themselves is good while somebody types
 
 
@@ -73,7 +75,7 @@ def pages(desk: Desk) -> tuple[Page, ...]:
     parties = _Parties(desk)
     return (
         Page(PATH, partial(_begin, desk, parties), role="approver", title="New job"),
-        Page(f"{PATH}/job", partial(_form, parties), role="approver"),
+        Page(f"{PATH}/job", partial(_form, desk, parties), role="approver"),
         Page(f"{PATH}/like/{{job}}", partial(_like, desk, parties), role="approver"),
         Page(f"{PATH}/text", partial(_text, parties), role="approver", acts=True),
         Page(f"{PATH}/check", partial(_check, parties), role="approver", acts=True),
@@ -101,13 +103,38 @@ def _begin(desk: Desk, parties: _Parties, _: Visit) -> Shown:
     return Shown("compose.html.j2", {"said": said, "datasets": datasets, "tasks": tasks})
 
 
-def _form(parties: _Parties, visit: Visit) -> Shown:
+def _form(desk: Desk, parties: _Parties, visit: Visit) -> Shown:
     key, names, dataset = _key(visit.query), _named(visit.query), visit.query.get("dataset", "")
     fields = fields_of(key, names, dataset)
     filled = {field.name: field.value for field in fields}
     judged = _judged(parties, written(key, names, filled))
-    content = {"key": key, "parties": names, "fields": fields, "expires": EXPIRES}
+    content = {
+        "key": key,
+        "parties": names,
+        "fields": fields,
+        "expires": EXPIRES,
+        "earlier": _earlier(desk, key, dataset),
+    }
     return Shown("form.html.j2", {**content, **_told(judged, has_fields=True)})
+
+
+def _earlier(desk: Desk, key: Key, dataset: str) -> dict[str, list[str]]:
+    """By field, what earlier jobs of this coordinator had there that were of the same task and dataset.
+
+    Parties tell nobody which columns and items they have; who has asked for some before, may be offered them again.
+    """
+    found = dict[str, dict[str, None]]()
+    for folder in desk.store().jobs()[:_LOOKED_AT]:
+        try:
+            spec = folder.record().spec
+            if (spec.job.task, spec.job.dataset) != (key.task, dataset):
+                continue
+            values = values_of(job_file(spec))
+        except (ComineError, ValueError):  # of another version, or written in another way than by lines
+            continue
+        for name, value in values.items():
+            found.setdefault(name, {})[value] = None
+    return {name: list(values)[:_OFFERED] for name, values in found.items()}
 
 
 def _like(desk: Desk, parties: _Parties, visit: Visit) -> Shown:

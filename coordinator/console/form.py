@@ -79,6 +79,15 @@ def fields_of(key: Key, parties: Sequence[str], dataset: str) -> list[Field]:
     return found
 
 
+def values_of(text: str) -> dict[str, str]:
+    """What the fields of a form would hold that is filled in like a job file, by their names.
+
+    Args:
+        text: The file, with a line for each key.
+    """
+    return {field.name: field.value for entries in _tables(text) for field in map(_typed, entries) if field.value}
+
+
 def written(key: Key, parties: Sequence[str], form: Mapping[str, str]) -> str:
     """The job file that a form makes, whether or not its values are good.
 

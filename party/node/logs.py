@@ -37,6 +37,8 @@ EVENTS: Final = frozenset(
         "jobs unreadable",
         "journals not forgotten",
         "held result not shown",
+        "auditor not kept",
+        "query not decided",
         "result held",
         "result released",
         "history restored",

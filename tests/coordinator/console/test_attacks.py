@@ -30,6 +30,7 @@ from tests.party.files import COORDINATOR, write_federation
 from tests.party.nodes import weekly
 
 KIND: Final = "itemsets horizontal exact"
+BOTH: Final = {"party.north": "on", "party.south": "on"}
 FILE: Final = '[job]\nname = "w"\ntask = "itemsets"\nparties = ["north", "south"]\ndataset = "b"\n[itemsets]\n'
 ROWS: Final = [[HOSTILE, "milk"], [HOSTILE], ["milk", "</script>"], ["milk"]]
 
@@ -99,6 +100,10 @@ async def test_what_others_write_is_text_on_every_page(site: Site) -> None:
         for name in (HOSTILE, "a\nb", 'a"]'):
             form = {"kind": KIND, "dataset": "b", "party.north": "on", f"party.{name}": "on"}
             assert (await client.get("/compose/job", params=form)).status_code == 400
+        offered = await client.get("/compose/job", params={"kind": KIND, "dataset": "baskets", **BOTH})
+        assert '<option value="0.2">' in offered.text
+        other = await client.get("/compose/job", params={"kind": KIND, "dataset": "others", **BOTH})
+        assert "<datalist" not in other.text
         report = await client.get(f"/jobs/{first}/report")
     assert len({*shown}) >= 7
     assert "sandbox" in report.headers["content-security-policy"]

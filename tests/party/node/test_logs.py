@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import console.log
 from jobs.audit.events import Event
 from jobs.audit.service_events import CollectionLost, RouteLost
 from link.errors import PolicyDenied
@@ -131,9 +132,9 @@ def test_a_log_that_nobody_reads_any_more_stops_no_job() -> None:
     open_log("north", Broken()).info("ready")
 
 
-def test_every_key_that_comine_logs_has_a_kind() -> None:
+def test_every_event_and_key_that_comine_logs_is_known() -> None:
     """A line that names what it withheld is a mistake of the code that wrote it."""
-    keys = set()
+    keys, events = set(), set[Any]()
     for path in (Path(__file__).parents[3] / "party").rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text())):
             if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)):
@@ -141,7 +142,9 @@ def test_every_key_that_comine_logs_has_a_kind() -> None:
             logs = ast.unparse(node.func.value).lower().endswith(("log", "lines"))
             if logs and node.func.attr in ("info", "warning", "error"):
                 keys |= {keyword.arg for keyword in node.keywords if keyword.arg is not None}
+                events |= {each.value for each in node.args[:1] if isinstance(each, ast.Constant)}
     assert len(keys) > 15
+    assert {"job started", "result held"} <= events <= EVENTS | console.log.EVENTS
     assert keys <= KINDS.keys() | {"error"}
 
 
