@@ -122,19 +122,17 @@ def first_command(line: str) -> list[str]:
     return [word for word in takewhile(lambda word: not re.fullmatch(r"[();<>|&]+", word), shell) if word != "…"]
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda path: str(path.relative_to(ROOT)))
-def test_sentences_of_pages_call_commands_with_options_that_they_have(page: Path) -> None:
-    for call in calls(page.read_text()):
+def test_sentences_of_pages_call_commands_with_options_that_they_have() -> None:
+    for call in (call for page in PAGES for call in calls(page.read_text())):
         command, given = called(re.split(r"[]|[\s]+", call))
         if not hasattr(command, "commands"):
             wanted = {word.partition("=")[0] for word in given if NAMED.fullmatch(word.partition("=")[0])}
             assert wanted <= options_of(command), call
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda path: str(path.relative_to(ROOT)))
-def test_the_command_line_understands_what_blocks_of_pages_call(page: Path) -> None:
+def test_the_command_line_understands_what_blocks_of_pages_call() -> None:
     """No command is gone, and no option, value or argument is missing, unknown or one too many."""
-    for call in whole_calls(page.read_text()):
+    for call in (call for page in PAGES for call in whole_calls(page.read_text())):
         command, given = called(first_command(call))
         if hasattr(command, "commands") and (given or not command.no_args_is_help):
             context = command.make_context("comine", given)
@@ -144,8 +142,8 @@ def test_the_command_line_understands_what_blocks_of_pages_call(page: Path) -> N
             pass
 
 
-@pytest.mark.parametrize("path", sorted(COMMANDS), ids=" ".join)
-def test_every_command_with_a_federation_takes_it_from_the_environment(path: tuple[str, ...]) -> None:
-    for each in COMMANDS[path].params:
-        if "--federation" in each.opts:
-            assert each.envvar == "COMINE_FEDERATION"
+def test_every_command_with_a_federation_takes_it_from_the_environment() -> None:
+    for path, command in COMMANDS.items():
+        for each in command.params:
+            if "--federation" in each.opts:
+                assert each.envvar == "COMINE_FEDERATION", path
