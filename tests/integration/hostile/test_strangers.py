@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import resource
+import select
 import signal
 import socket
 import subprocess
@@ -36,22 +37,26 @@ def strangers(address: str, number: int, words: bytes = b"") -> Iterator[None]:
     over, full = threading.Event(), threading.Event()
 
     def flood() -> None:
-        open_: list[socket.socket] = []
-        while not over.wait(0.05):
-            open_ = [each for each in open_ if _is_open(each)]
-            while len(open_) < number and not over.is_set():
-                new = socket.socket()
-                new.settimeout(1)
-                try:
-                    new.connect((host, int(port)))
-                    new.sendall(words)
-                except OSError:
-                    new.close()
-                    break
-                new.setblocking(False)
-                open_.append(new)
-            full.set()
-        for each in open_:
+        open_: dict[int, socket.socket] = {}
+        with select.epoll() as heard:
+            while not over.wait(0.05):
+                for place, _ in heard.poll(0):
+                    if not _is_open(open_[place]):
+                        del open_[place]
+                while len(open_) < number and not over.is_set():
+                    new = socket.socket()
+                    new.settimeout(1)
+                    try:
+                        new.connect((host, int(port)))
+                        new.sendall(words)
+                    except OSError:
+                        new.close()
+                        break
+                    new.setblocking(False)
+                    open_[new.fileno()] = new
+                    heard.register(new, select.EPOLLIN)
+                full.set()
+        for each in open_.values():
             each.close()
 
     thread = threading.Thread(target=flood)
