@@ -16,6 +16,7 @@ def run(script: str, out: pathlib.Path, monkeypatch: pytest.MonkeyPatch, *option
     monkeypatch.setattr(sys, "argv", [script, "--out", str(out), *options])
 
 
+@pytest.mark.turn(2, "experiments")
 @pytest.mark.slow
 def test_identity_replacement(
     tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
@@ -30,6 +31,7 @@ def test_identity_replacement(
     assert pictures == ["anonymize-ppir-large.svg", "anonymize-ppir-small.svg", "anonymize-ppir-time.svg"]
 
 
+@pytest.mark.turn(2, "experiments")
 @pytest.mark.slow
 def test_sensitive_levels(
     tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]

@@ -82,6 +82,7 @@ def test_the_node_and_the_rows_are_those_of_the_pooled_rows(split: Split, share:
         assert found.statistics["left_out"] == 0
 
 
+@pytest.mark.turn(2, "long searches")
 @pytest.mark.slow
 @given(divided(12, 30), SHARES, st.none() | st.just(2))
 @settings(max_examples=2, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -137,6 +138,7 @@ def keys_of(cells: Cells, wanted: JointAnonymisation, node: tuple[int, ...]) -> 
     return set(keys.tolist())
 
 
+@pytest.mark.turn(2, "long searches")
 @pytest.mark.slow
 def test_keys_of_few_nodes_are_opened_the_coarsest_first_whoever_has_the_rows() -> None:
     cells, parties = people(36, 8), PARTIES[:3]

@@ -73,6 +73,7 @@ def test_the_node_is_that_of_the_pooled_rows(split: Split, share: str, k: int) -
         assert found.statistics == {"nodes": 24, "checked": 24, "left_out": 0}
 
 
+@pytest.mark.turn(2, "long jobs")
 @pytest.mark.slow
 @given(divided(12), SHARES, st.integers(1, 3), st.sampled_from((1, 7, 12, 60)), st.sampled_from(("", "l", "t")))
 @examples(1, 8)
@@ -216,6 +217,7 @@ def test_a_node_that_there_is_not() -> None:
 
 
 # -- jobs -------------------------------------------------------------------------------------------------------------
+@pytest.mark.turn(2, "long jobs")
 @pytest.mark.slow
 def test_the_folder_passes_the_independent_verifier(tmp_path: Path) -> None:
     cells, owners = people(60, 3), np.random.default_rng(1).integers(0, 3, 60)

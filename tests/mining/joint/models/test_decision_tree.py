@@ -288,6 +288,7 @@ def test_the_statement_tells_of_small_counts_and_of_two_parties() -> None:
 
 
 # -- real tables -------------------------------------------------------------------------------------------------------
+@pytest.mark.turn(3, "real tables")
 @pytest.mark.data
 def test_mushrooms_at_three_parties(shared_data) -> None:
     found = table(shared_data / "tables" / "mushroom_table.csv", ids=["id"])
@@ -303,6 +304,7 @@ def test_mushrooms_at_three_parties(shared_data) -> None:
     assert (tree.predict(rows.cells) == rows.classes).all()
 
 
+@pytest.mark.turn(3, "real tables")
 @pytest.mark.data
 @pytest.mark.slow
 def test_mushrooms_with_columns_at_three_parties(shared_data) -> None:
@@ -317,6 +319,7 @@ def test_mushrooms_with_columns_at_three_parties(shared_data) -> None:
     check(run(data, lambda s, own: learn_vertical(s, pairs_of(s), own, task), declared), rows, task)
 
 
+@pytest.mark.turn(3, "real tables")
 @pytest.mark.data
 def test_bank_customers_as_accurate_as_cart(shared_data) -> None:
     """scikit-learn's CART splits otherwise, so the trees differ; they are about equally right."""

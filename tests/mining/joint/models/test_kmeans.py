@@ -313,6 +313,7 @@ def adult_points(folder: Any, step: int) -> tuple[KMeansParameters, NDArray[np.i
     return task, np.stack(coded_columns(found, attributes), axis=1)[::step]
 
 
+@pytest.mark.turn(2, "real tables")
 @pytest.mark.data
 def test_real_rows_equal_scikit_learn(shared_data) -> None:
     task, points = adult_points(shared_data, 1)
@@ -323,6 +324,7 @@ def test_real_rows_equal_scikit_learn(shared_data) -> None:
     assert_equals_sklearn(out["south"], points, task)
 
 
+@pytest.mark.turn(2, "real tables")
 @pytest.mark.data
 @pytest.mark.slow
 def test_real_columns_equal_scikit_learn(shared_data) -> None:

@@ -262,6 +262,7 @@ def test_the_statement_speaks_of_two_parties() -> None:
     assert "the other's rows" not in three
 
 
+@pytest.mark.turn(2, "real tables")
 @pytest.mark.data
 def test_real_rows_equal_scikit_learn(shared_data) -> None:
     task, rows = adult(shared_data, "adult_45222.csv.gz")
@@ -274,6 +275,7 @@ def test_real_rows_equal_scikit_learn(shared_data) -> None:
     assert accuracy > 0.79  # the larger class alone: 0.75
 
 
+@pytest.mark.turn(2, "real tables")
 @pytest.mark.data
 @pytest.mark.slow
 def test_real_columns_equal_scikit_learn(shared_data) -> None:
