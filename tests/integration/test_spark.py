@@ -41,11 +41,12 @@ from tests.mining.partitioned.test_joint import assert_alike, task_for
 from tests.mining.partitioned.world import evenly, partitioned, waiting
 from tests.party.nodes import DATA, Nodes, running, weekly
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800), pytest.mark.usefixtures("few_fakes")]
+pytestmark = [pytest.mark.slow, pytest.mark.turn(2), pytest.mark.timeout(1800), pytest.mark.usefixtures("few_fakes")]
 
 NORTH, SOUTH = "north", "south"
 POOLED = [row for rows in DATA.values() for row in rows]
 LEAST = 36  # a fifth of them
+FEW: dict[str, Any] = {"strategy": "level-wise", "max_length": 2}  # times that rows are counted
 ITEM = "quince"  # the beginning of all names of items, which no log may have
 
 
@@ -56,7 +57,6 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkServer]:
     server.kill()
 
 
-# -- at nodes ---------------------------------------------------------------------------------------------------------
 def write_lists(folder: Path, party: str) -> Path:
     path = folder / f"{party}.parquet"
     table = pa.table({"items": pa.array(DATA[party], pa.list_(pa.string()))})
@@ -92,8 +92,7 @@ def events_of(server: SparkServer) -> bytes:
 
 def pairs(name: str) -> JobSpec:
     """A job that counts rows a few times only: each time takes a cluster longer than all that is around it."""
-    few = {"strategy": "level-wise", "universe": "items", "catalogue": [f"item{i}" for i in range(8)], "max_length": 2}
-    return weekly(name=name, itemsets=few)
+    return weekly(name=name, itemsets={**FEW, "universe": "items", "catalogue": [f"item{i}" for i in range(8)]})
 
 
 async def finds_what_pooled_rows_hold(nodes: Nodes, name: str) -> bytes:
@@ -105,70 +104,15 @@ async def finds_what_pooled_rows_hold(nodes: Nodes, name: str) -> bytes:
     return job_id
 
 
-def test_three_engines_in_one_job(server: SparkServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """One federation goes through it all, since a session on a cluster takes longer to begin than a job."""
-    begun, total = tmp_path / "begun", OnSpark.total
-
-    async def test() -> None:
-        async with running(tmp_path, prepare=three_engines(tmp_path, server.url)) as nodes:
-            await one_is_cancelled(nodes)
-            await one_loses_an_executor(nodes)
-            await one_loses_the_cluster(nodes)
-            server.start()
-            job_id = await finds_what_pooled_rows_hold(nodes, "again")
-            while f"comine-{job_id.hex()}".encode() not in events_of(server):  # noqa: ASYNC110 - it writes them later
-                await asyncio.sleep(0.1)
-
-    async def one_is_cancelled(nodes: Nodes) -> None:
-        with monkeypatch.context() as patch:
-            patch.setattr(OnSpark, "total", lambda self, view, _: total(self, view, Anywhere(Endless(begun))))
-            job_id = await nodes.begin(pairs("cancelled"))
-            while not (begun.exists() and (process := begun.read_text())):  # noqa: ASYNC110
-                await asyncio.sleep(0.01)
-            await nodes.clients[NORTH].cancel(job_id, "enough")
-            ends = await nodes.ends(job_id)
-            assert {end.state for end in ends.values()} <= {control.CANCELLED, control.FAILED}
-            while lives(int(process)):  # noqa: ASYNC110
-                await asyncio.sleep(0.01)
-
-    async def one_loses_an_executor(nodes: Nodes) -> None:
-        killed = list[int]()
-
-        def bereft(self: OnSpark, *those: Any) -> Any:
-            if not killed:
-                killed.append(1)
-                server.kill_executor()
-            return total(self, *those)
-
-        with monkeypatch.context() as patch:
-            patch.setattr(OnSpark, "total", bereft)
-            await finds_what_pooled_rows_hold(nodes, "bereft")
-            assert killed
-
-    async def one_loses_the_cluster(nodes: Nodes) -> None:
-        def lost(self: OnSpark, *those: Any) -> Any:
-            server.kill()
-            return total(self, *those)
-
-        with monkeypatch.context() as patch:
-            patch.setattr(OnSpark, "total", lost)
-            _, ends = await nodes.run(pairs("lost"))
-        for end in ends.values():
-            assert (end.state, end.error_code, end.error_party) == (control.FAILED, ResourceError.code, NORTH)
-        assert "the engine spark at 127.0.0.1:" in nodes.logs[NORTH].getvalue()
-
-    asyncio.run(test())
-
-
 def test_a_simulation_counts_on_a_cluster(server: SparkServer, tmp_path: Path) -> None:
     files = {party: write_lists(tmp_path, party) for party in DATA}
     contents = {
         "job": {"name": "weekly", "task": "itemsets", "parties": list(DATA), "dataset": "baskets"},
-        "itemsets": {"min_support": LEAST},
+        "itemsets": {"min_support": LEAST, **FEW},
     }
     found = comine.simulate(contents, files, format="parquet", engine="spark", spark=server.url).finding
     assert found is not None
-    assert {frozenset(items): count for items, count in found.itemsets} == brute_force(POOLED, LEAST)  # type: ignore[attr-defined]
+    assert {frozenset(items): count for items, count in found.itemsets} == brute_force(POOLED, LEAST, 2)  # type: ignore[attr-defined]
 
 
 # -- by themselves ----------------------------------------------------------------------------------------------------
@@ -312,12 +256,71 @@ def _wrong(rows: Transactions) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
     raise ValueError(f"{ITEM} {rows.n_rows}")
 
 
-def test_a_lost_cluster_ends_the_work_with_one_sentence(kept: ClusterRows, server: SparkServer, tmp_path: Path) -> None:
-    """The last test: the cluster is gone afterwards."""
-    rows = kept.rows("lost")
-    thread, found = waiting(rows, tmp_path / "begun")
-    server.kill()
-    thread.join()
-    assert "the engine spark at 127.0.0.1:" in str(found[0])
-    with fails("E103"):
-        rows.total(Transactions.item_counts)
+# -- at nodes ---------------------------------------------------------------------------------------------------------
+def test_three_engines_in_one_job_until_the_cluster_is_lost(
+    server: SparkServer, kept: ClusterRows, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One federation goes through it all, since a session on a cluster takes longer to begin than a job.
+
+    The last test: the cluster is gone afterwards, and its start takes longest.
+    """
+    begun, total = tmp_path / "begun", OnSpark.total
+
+    async def test() -> None:
+        async with running(tmp_path, prepare=three_engines(tmp_path, server.url)) as nodes:
+            await one_is_cancelled(nodes)
+            job_id = await one_loses_an_executor(nodes)
+            while f"comine-{job_id.hex()}".encode() not in events_of(server):  # noqa: ASYNC110 - it writes them later
+                await asyncio.sleep(0.1)
+            await one_loses_the_cluster(nodes)
+
+    async def one_is_cancelled(nodes: Nodes) -> None:
+        with monkeypatch.context() as patch:
+            patch.setattr(OnSpark, "total", lambda self, view, _: total(self, view, Anywhere(Endless(begun))))
+            job_id = await nodes.begin(pairs("cancelled"))
+            while not (begun.exists() and (process := begun.read_text())):  # noqa: ASYNC110
+                await asyncio.sleep(0.01)
+            await nodes.clients[NORTH].cancel(job_id, "enough")
+            ends = await nodes.ends(job_id)
+            assert {end.state for end in ends.values()} <= {control.CANCELLED, control.FAILED}
+            while lives(int(process)):  # noqa: ASYNC110
+                await asyncio.sleep(0.01)
+
+    async def one_loses_an_executor(nodes: Nodes) -> bytes:
+        killed = list[int]()
+
+        def bereft(self: OnSpark, *those: Any) -> Any:
+            if not killed:
+                killed.append(1)
+                server.kill_executor()
+            return total(self, *those)
+
+        with monkeypatch.context() as patch:
+            patch.setattr(OnSpark, "total", bereft)
+            job_id = await finds_what_pooled_rows_hold(nodes, "bereft")
+        assert killed
+        return job_id
+
+    async def one_loses_the_cluster(nodes: Nodes) -> None:
+        rows, ended = kept.rows("lost"), list[Exception]()
+
+        def lost(self: OnSpark, *those: Any) -> Any:
+            with monkeypatch.context() as patch:
+                patch.setattr(OnSpark, "total", total)
+                thread, found = waiting(rows, tmp_path / "lost")
+                server.kill()
+                thread.join()
+                ended.extend(found)
+            return total(self, *those)
+
+        with monkeypatch.context() as patch:
+            patch.setattr(OnSpark, "total", lost)
+            _, ends = await nodes.run(pairs("lost"))
+        for end in ends.values():
+            assert (end.state, end.error_code, end.error_party) == (control.FAILED, ResourceError.code, NORTH)
+        assert "the engine spark at 127.0.0.1:" in nodes.logs[NORTH].getvalue()
+        assert "the engine spark at 127.0.0.1:" in str(ended[0])
+        with fails("E103"):
+            rows.total(Transactions.item_counts)
+
+    asyncio.run(test())
