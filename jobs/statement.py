@@ -100,7 +100,7 @@ def statement(spec: JobSpec) -> Statement:
     noise: steps.Noise = "repeated" if kind.estimates else "drawn anew" if draws_anew(spec) else "none"
     known = (*own.learned, *([steps.learned(parties, noise)] if again else []))
     return Statement(
-        adversary="semi-honest: every party follows the protocol and may study all it sees",
+        adversary=adversary(spec),
         collusion=own.collusion,
         worst=own.worst,
         declared=(*own.declared, *([steps.openings(parties)] if again else [])),
@@ -111,11 +111,23 @@ def statement(spec: JobSpec) -> Statement:
             *fitness.learned(spec, own.declared),
         ),
         beyond=(
-            "what a modified node sends, or an invented input",
+            "an invented input" if spec.is_verified else "what a modified node sends, or an invented input",
             "the sizes and times of messages",
             "what several jobs on overlapping data reveal together",
             *own.beyond,
         ),
+    )
+
+
+def adversary(spec: JobSpec) -> str:
+    """Against whom the statement holds."""
+    if not spec.is_verified:
+        return "semi-honest: every party follows the protocol and may study all it sees"
+    first, second, third = (*spec.compute, kind_of(spec).helper(spec))
+    return (
+        f"malicious: one of {first}, {second} and {third}, and any parties that do not compute, may do what they like; "
+        "they can end the job, also when they have learned its result and others have not, and choose their own "
+        "counts, between 0 and the rows that they say they have; a wrong result passes with probability 2^-40 a batch"
     )
 
 

@@ -105,6 +105,7 @@ max_candidates = 5000000        # the most candidates that a job may ask for: pe
 # compute = ["south", "east"]   # who may hold the shares of sums that stay hidden
 # engines = ["ot", "paillier"]  # how jobs on columns may compute: "replicated" needs a helper
 # helpers = []                  # who may help (parties, "coordinator"), and with one more could read columns or counts
+# security = "malicious"        # only jobs that a node which deviates cannot harm: over rows, with a helper
 # column_groups = "refuse"      # no jobs in which several parties hold the same columns of different rows
 # models = ["distributed", "shuffle"]  # how results are protected; also "exact", "local", "blended"
 # max_epsilon = 2.0             # the most that a job may cost a row, towards anyone who sees its result,

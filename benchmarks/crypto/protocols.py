@@ -12,7 +12,7 @@ import json
 import sys
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -40,7 +40,7 @@ from link.transports.serving import Serving
 from mining.data.loading import load_transactions
 from mining.joint.disclosure import openings
 from mining.joint.horizontal.mine import mine
-from mining.joint.parameters import HorizontalMining
+from mining.joint.parameters import HorizontalMining, Security
 from protos.v1.secure_sum_pb2 import AgreementKey
 
 DECLARED = tuple(
@@ -63,6 +63,8 @@ class Plan:
         data: For "joint": each party's basket file.
         min_support: For "joint": a count.
         helper: For "joint": who computes beside the two computing parties.
+        catalogue: For "joint": the items of a public catalogue, in order; none, where the parties find the items.
+        security: For "joint": against whom it holds.
     """
 
     protocol: str
@@ -72,6 +74,8 @@ class Plan:
     data: Mapping[str, str] | None = None
     min_support: int = 1
     helper: str | None = None
+    catalogue: tuple[str, ...] = ()
+    security: Security = "semi-honest"
 
 
 @dataclass(frozen=True)
@@ -100,6 +104,11 @@ async def take_part(
         task, rows = None, None
         if plan.protocol == "joint":
             task = HorizontalMining(plan.min_support, PARTIES, PARTIES[0], PARTIES[:2], helper=plan.helper)
+            if plan.catalogue:
+                public = tuple(plan.catalogue)
+                task = replace(
+                    task, universe="catalogue", catalogue=public, strategy="level-wise", security=plan.security
+                )
             rows = plan.data
         session = await Session.establish(
             Terms(job_id, attempt, job_id, PARTIES, STANDARD_128.suite),

@@ -5,14 +5,18 @@ from __future__ import annotations
 import tempfile
 from dataclasses import replace
 from pathlib import Path
+from typing import Final
 
-from benchmarks.crypto.protocols import Plan
+from benchmarks.crypto.protocols import Plan, Timing
 from benchmarks.crypto.together import BITS_PER_S, LATENCY_S, over_tls, wide_area
 from benchmarks.datasets import CASES, QUICK, available, deal, lines, minimum_count
 from benchmarks.settings import PARTIES, Settings
 from benchmarks.table import Table
+from mining.data.loading import load_transactions
+from mining.joint.parameters import Security
 
 _SLOW_S, _NARROW = 0.050, 20e6
+_SECURITY: Final[tuple[Security, ...]] = ("semi-honest", "malicious")
 _HIDDEN = tuple(case for case in CASES if case.name in ("groceries 0.1%", "retail 0.5%", "retail 0.1%"))
 
 
@@ -40,7 +44,38 @@ def run(settings: Settings) -> list[Table]:
             settings.tell(f"wide area, {name}")
             near, far = over_tls(plan), wide_area(plan)
             table.add(name, near.seconds, far.seconds, far.rounds, far.bytes_sent / 1e6, far.rounds * LATENCY_S)
-    return [table, _computing(settings)]
+    return [table, _computing(settings), _verified(settings)]
+
+
+def _verified(settings: Settings) -> Table:
+    """Three computing parties that follow the protocol beside three of whom one may not; items are public in both."""
+    table = Table(
+        f"Three computing parties over {1000 * _SLOW_S:.0f} ms one way and {_NARROW / 1e6:.0f} Mbit/s uplink of each, "
+        "emulated",
+        ("job", "security", "seconds", "rounds", "MB sent", "loopback TLS s"),
+        notes=['`disclose = "supports"` and a public catalogue of all items, three parties in one process'],
+    )
+    with tempfile.TemporaryDirectory(prefix="comine-bench-") as folder:
+        for case in available(QUICK if settings.quick else _HIDDEN[:2]):
+            rows = lines(case)
+            files = {name: str(path) for name, path in deal(rows, PARTIES, Path(folder)).items()}
+            items = {item for path in files.values() for item in load_transactions(Path(path), "basket").items}
+            plan = Plan(
+                "joint",
+                data=files,
+                min_support=minimum_count(case, len(rows)),
+                helper=PARTIES[2],
+                catalogue=tuple(sorted(items, key=str.encode)),
+            )
+            for security in _SECURITY:
+                settings.tell(f"{case.name}, {security}")
+                cost, near = (measure(replace(plan, security=security)) for measure in (_far, over_tls))
+                table.add(case.name, security, cost.seconds, cost.rounds, cost.bytes_sent / 1e6, near.seconds)
+    return table
+
+
+def _far(plan: Plan) -> Timing:
+    return wide_area(plan, _SLOW_S, _NARROW)
 
 
 def _computing(settings: Settings) -> Table:

@@ -10,6 +10,7 @@ from crypto.params import STANDARD_128
 from crypto.protocols.comparison.comparison import BLOCK
 from crypto.protocols.comparison.costs import comparison_work
 from crypto.protocols.replicated.costs import kept_bytes, masked_bytes
+from crypto.protocols.replicated.verified_costs import kept_bytes as verified_bytes
 from crypto.protocols.sums.secure_sum import word_for
 from crypto.protocols.union.costs import union_work
 from crypto.protocols.union.joint_prf_costs import prf_work
@@ -20,6 +21,7 @@ from jobs.plan.calibration import MEASURED_ROWS
 from link.traffic import Traffic
 from mining.data.items.bitmaps import packed_bytes
 from mining.joint.horizontal.hidden_sizes import HiddenSizes
+from mining.joint.horizontal.verified_tally import bits_of
 from mining.joint.parameters import HorizontalMining
 from mining.joint.shared_rules import RuleSteps
 from mining.joint.sizes import (
@@ -41,6 +43,7 @@ AGREEMENT: Final = 1500  # group multiplications, about, of the agreement betwee
 VALUE_TRANSFERS: Final = 14  # random transfers, about, that cost as much as a value of a pseudorandom function
 _STREAMS: Final = 150_000  # random transfers that the streams of a comparison cost at both ends, before the first one
 _TABLES: Final = 3  # random transfers that one of a comparison costs with its tables, and an AND triple
+_CHECKED: Final = 20  # times as long as the same comparison among semi-honest parties; measured
 _TOGETHER: Final = 0.5  # of both ends' work: they work at the same time, but for waiting
 NODE_BYTES: Final = 160 << 20  # of a node that runs no job
 ROW_BYTES: Final = 100  # of a row of ten items, twice, as it is while the frequent ones are selected
@@ -92,6 +95,8 @@ def memory(task: HorizontalMining, answer: Answer, sizes: MiningSizes, n_parties
         comparisons = [each for step in taken for each in _comparisons(step, task, n_parties, sizes.n_rows)]
         if task.helper is None:
             blocks = _BLOCK_BYTES * min(2 * BLOCK, max((number for number, _ in comparisons), default=0)) // BLOCK
+        elif task.is_verified:
+            blocks = max((verified_bytes(number, n_parties, width) for number, width in comparisons), default=0)
         else:
             blocks = max((kept_bytes(*each) for each in comparisons), default=0)
     return NODE_BYTES + answer.rows * ROW_BYTES + columns + vectors + POINT_COPIES * lists + blocks
@@ -108,6 +113,7 @@ def _step_s(step: Step, task: HorizontalMining, n_rows: int, speeds: Speeds) -> 
                 comparison_s(number, width, task.compute, speeds)
                 if task.helper is None
                 else _replicated_comparison_s(number, width, task.computing, speeds)
+                * (_CHECKED if task.is_verified else 1)
                 for number, width in _comparisons(step, task, len(speeds), n_rows)
             )
             return compared_s + _masks_s(step, task, n_rows, speeds)
@@ -129,7 +135,7 @@ def _comparisons(step: Step, task: HorizontalMining, n_parties: int, n_rows: int
     """The batches that are compared, each with its width."""
     match step:
         case Vote(candidates=candidates) if task.is_shared:
-            return [(candidates, capped_sums(task, n_parties, n_rows).width)]
+            return [(candidates, bits_of(n_rows) if task.is_verified else capped_sums(task, n_parties, n_rows).width)]
         case RuleSteps() as rules:
             return [(number, rules.width) for number in rules.batches]
         case _:

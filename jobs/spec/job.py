@@ -136,10 +136,14 @@ class TrustSection(Section):
             bytes: any two of the three could learn the sums over the others. Vertical, with the engine `replicated`:
             any two of the three could learn all columns; with two parties the "coordinator" helps, which deals
             randomness, and with one of them could learn the other's columns.
+        security: Against which parties the job is safe: `semi-honest`, which follow the protocol and study what they
+            see, or also `malicious`, of which one of three computing parties may deviate from it, and any others: they
+            can end the job, and no more. Over rows, with a helper and a public catalogue.
     """
 
     compute: tuple[Name, ...] | None = None
     helper: str = "none"
+    security: Literal["semi-honest", "malicious"] = "semi-honest"
 
     @field_validator("compute")
     @classmethod
@@ -218,8 +222,10 @@ class JobSpec(Section):
 
     @model_serializer(mode="wrap")
     def _said(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        """A job without column groups says nothing of them: its bytes are those of jobs before there were any."""
+        """What jobs had no word for once goes without saying: the bytes of those that do not use it are as before."""
         plain: dict[str, Any] = dump(self)
+        if not self.is_verified and isinstance(plain.get("trust"), dict):
+            plain["trust"].pop("security", None)
         if self.groups_ is None:
             for name in ("groups", "groups_"):
                 plain.pop(name, None)
@@ -311,6 +317,11 @@ class JobSpec(Section):
         """The two computing parties."""
         first, second, *_ = self.trust.compute or self.job.parties
         return first, second
+
+    @property
+    def is_verified(self) -> bool:
+        """Whether the job holds against parties that deviate from the protocol."""
+        return self.trust.security == "malicious"
 
     @property
     def to_coordinator(self) -> bool:

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 Disclose = Literal["candidates", "supports", "frequent"]
 Prefer = Literal["balanced", "disclosure", "speed"]
+Security = Literal["semi-honest", "malicious"]
 Universe = Literal["frequent-items", "hidden", "hidden-all", "all-items", "catalogue"]
 
 USUAL_ITEM_BYTES = 128  # of a name in a union, where the job does not say: eight blocks, which all lists may come to
@@ -45,6 +46,7 @@ class HorizontalMining:
         learners: The parties that learn the sums that are opened; the others learn only which candidates are frequent.
         compute: The two computing parties, who hold the shares of what stays hidden.
         helper: Who computes beside these two, on replicated shares; None where they compute by themselves.
+        security: Against whom it holds; `malicious` takes a helper, a catalogue and the level-wise strategy.
         merger: The party that merges the sets of a union.
         max_length: The most items of an itemset.
         disclose: Which sums are opened: those of all `candidates`, the `supports` of the frequent ones, or none, so
@@ -68,6 +70,7 @@ class HorizontalMining:
     merger: str
     compute: tuple[str, str]
     helper: str | None = None
+    security: Security = "semi-honest"
     max_length: int | None = None
     disclose: Disclose = "supports"
     strategy: Literal["auto", "level-wise", "one-shot"] = "auto"
@@ -101,6 +104,18 @@ class HorizontalMining:
     def computing(self) -> tuple[str, str] | Holders3:
         """All who hold shares of what stays hidden: two, or three with a helper."""
         return self.compute if self.helper is None else (*self.compute, self.helper)
+
+    @property
+    def is_verified(self) -> bool:
+        """Whether one of three computing parties, and any others, may deviate."""
+        return self.security == "malicious"
+
+    @property
+    def three(self) -> Holders3:
+        """The three computing parties of a job with a helper."""
+        if self.helper is None:
+            raise AssertionError("only a job with a helper has three computing parties")
+        return (*self.compute, self.helper)
 
     def all_learn(self, parties: Collection[str]) -> bool:
         """Whether supports are opened to all of these parties."""

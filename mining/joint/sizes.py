@@ -10,6 +10,7 @@ from crypto.protocols.union.prefix_costs import AskedBits, pairs_traffic, prefix
 from link.traffic import Traffic
 from mining.joint.horizontal.hidden_sizes import HiddenSizes, hidden_traffic
 from mining.joint.horizontal.hidden_universe import VOTE
+from mining.joint.horizontal.verified_costs import verified_rows_traffic, verified_supports_traffic, verified_traffic
 from mining.joint.parameters import HorizontalMining
 from mining.joint.shared_rules import RuleSteps, rule_steps
 from mining.joint.tally import SumRange
@@ -143,7 +144,10 @@ def mining_traffic(traffic: Traffic, task: HorizontalMining, sizes: MiningSizes)
         two_party_traffic(traffic, task.compute)
         traffic.rounds = begun  # it goes beside the keys and the number of rows, which take as many rounds
     agreement_traffic(traffic)
-    sum_traffic(traffic, _WORD_BYTES)  # of rows
+    if task.is_verified:
+        verified_rows_traffic(traffic, task)
+    else:
+        sum_traffic(traffic, _WORD_BYTES)  # of rows
     if sizes.tried:
         sum_traffic(traffic, _WORD_BYTES)  # whether enumerations are bounded
     taken = steps(task, sizes)
@@ -157,6 +161,10 @@ def mining_traffic(traffic: Traffic, task: HorizontalMining, sizes: MiningSizes)
                 prefix_union_traffic(traffic, asked)
             case Hidden(hidden):
                 hidden_traffic(traffic, task.merger, hidden)
+            case Vote(_, candidates, _, _) if task.is_verified:
+                verified_traffic(traffic, task, candidates, sizes.n_rows)
+            case Supports(itemsets, _) if task.is_verified:
+                verified_supports_traffic(traffic, task, itemsets, sizes.n_rows)
             case Vote(_, candidates, _, _) if task.is_shared:
                 sums = capped_sums(task, len(traffic.parties), sizes.n_rows)
                 compared_traffic(traffic, task.computing, candidates, sums)

@@ -165,6 +165,7 @@ _ORDERS: Final[Mapping[str, Callable[[Any, Any], Direction]]] = {
     "release": _ranked("manual", "auto"),
     "party_sets": _ranked("fixed", None),
     "keys": lambda was, now: _ranked("none", "union")(was or "none", now or "none"),
+    "security": lambda was, now: _ranked("malicious", "semi-honest")(was or "semi-honest", now or "semi-honest"),
     "column_groups": lambda was, now: _ranked("refuse", "allow")(was or "allow", now or "allow"),
     "composition": _ranked("basic", "optimal"),
     "exact": _ranked("refuse", "allow"),

@@ -285,6 +285,18 @@ def _helpers(policy: PolicySection, facts: PolicyInput) -> Verdict | None:
     return Verdict("helpers", ", ".join(policy.helpers) or "nobody", refusal)
 
 
+def _security(policy: PolicySection, facts: PolicyInput) -> Verdict | None:
+    refusal = None
+    if policy.security is None:
+        return None
+    if policy.security == "malicious" and not facts.spec.is_verified:
+        refusal = (
+            'takes part only in jobs that hold where parties deviate (rule security); set security = "malicious" in '
+            "[trust] of a job over rows"
+        )
+    return Verdict("security", policy.security, refusal)
+
+
 def _column_groups(policy: PolicySection, facts: PolicyInput) -> Verdict | None:
     if policy.column_groups is None or not facts.spec.groups:
         return None
@@ -384,6 +396,7 @@ _RULES: Final[tuple[Callable[[PolicySection, PolicyInput], Verdict | None], ...]
     _compute,
     _engines,
     _helpers,
+    _security,
     _column_groups,
     *PRIVACY_RULES,
     _max_deadline,

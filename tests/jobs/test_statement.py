@@ -82,6 +82,11 @@ def _jobs() -> dict[str, Made]:
     for disclose in ("supports", "frequent"):
         tables = {"itemsets": {"disclose": disclose}, "trust": {"helper": PARTIES[2]}}
         found[f"rows, three compute, {disclose}"] = lambda tables=tables: kinds.basket_job("itemsets", **tables)
+    found["rows, three compute, one may deviate"] = lambda: kinds.basket_job(
+        "itemsets",
+        itemsets={"universe": "the catalogue", "catalogue": ["a", "b"]},
+        trust={"helper": PARTIES[2], "security": "malicious"},
+    )
     found |= {
         "perturbed": hybrid_world.job,
         "shuffled": lambda: hybrid_world.job(privacy=SHUFFLE),

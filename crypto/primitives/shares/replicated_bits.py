@@ -15,6 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from crypto.primitives.bit_matrix import pack_bits, unpack_bits
 from crypto.primitives.shares.additive import Share, check_complete, check_same_holders, read_only
 
 Planes = NDArray[np.uint8]
@@ -61,6 +62,42 @@ class ReplicatedBits(Share):
         """The share of some of the planes."""
         return self._with(self.own[selection], self.following[selection])
 
+    def inverted(self) -> ReplicatedBits:
+        """The share of all bits turned over."""
+        return self.plus_public(np.full_like(self.own, 0xFF))
+
+    def constant(self, bit: int) -> ReplicatedBits:
+        """The share of one plane that holds a public bit everywhere."""
+        plane = np.zeros((1, self.own.shape[1]), np.uint8)
+        share = self._with(plane, plane)
+        return share.inverted() if bit else share
+
+    def plus_public(self, planes: Planes) -> ReplicatedBits:
+        """The share of the XOR with public planes, which the first component takes up."""
+        number = self.holders.index(self.holder)
+        own = self.own ^ planes if number == 0 else self.own
+        return self._with(own, self.following ^ planes if number == 2 else self.following)
+
+    def and_public(self, planes: Planes) -> ReplicatedBits:
+        """The share of the AND with public planes."""
+        return self._with(self.own & planes, self.following & planes)
+
+    def words(self, which: NDArray[np.bool_]) -> ReplicatedBits:
+        """The share of some of the words, shape (number,): the flags say of which."""
+        own, following = (pack_bits(unpack_bits(part, len(which))[:, which]) for part in (self.own, self.following))
+        return self._with(own, following)
+
+    def spread(self, size: int) -> ReplicatedBits:
+        """The share of planes of `size` bytes, which hold the first bit of each of these everywhere."""
+        own, following = (
+            np.repeat((part[:, :1] & 1) * np.uint8(0xFF), size, axis=1) for part in (self.own, self.following)
+        )
+        return self._with(own, following)
+
+    def reshaped(self, width: int) -> ReplicatedBits:
+        """The share of the same bytes, one after the other, in so many planes."""
+        return self._with(self.own.reshape(width, -1), self.following.reshape(width, -1))
+
     @staticmethod
     def stacked(shares: Sequence[ReplicatedBits]) -> ReplicatedBits:
         """The share of one share's planes followed by another's, of equal length.
@@ -71,6 +108,35 @@ class ReplicatedBits(Share):
         for share in shares[1:]:
             check_same_holders(shares[0], share)
         own, following = (np.concatenate(parts) for parts in zip(*((s.own, s.following) for s in shares), strict=True))
+        return shares[0]._with(own, following)
+
+    def octets(self, places: NDArray[np.int64], unit: int) -> ReplicatedBits:
+        """The share of some of the bytes of all planes, in this order: `unit` of them, 1, 2, 4 or 8, make one place."""
+        word = np.dtype(f"u{unit}")
+        own, following = (
+            np.ascontiguousarray(part).view(word).take(places, axis=1).view(np.uint8)
+            for part in (self.own, self.following)
+        )
+        return self._with(own, following)
+
+    def split(self, size: int) -> tuple[ReplicatedBits, ReplicatedBits]:
+        """The shares of the first bytes of all planes, so many, and of the others."""
+        return (
+            self._with(self.own[:, :size], self.following[:, :size]),
+            self._with(self.own[:, size:], self.following[:, size:]),
+        )
+
+    def repeated(self, times: int) -> ReplicatedBits:
+        """The share of the planes, so many times one after the other."""
+        return self._with(np.tile(self.own, (times, 1)), np.tile(self.following, (times, 1)))
+
+    @staticmethod
+    def joined(shares: Sequence[ReplicatedBits]) -> ReplicatedBits:
+        """The share of planes that hold one share's bytes, then another's."""
+        for share in shares[1:]:
+            check_same_holders(shares[0], share)
+        parts = zip(*((share.own, share.following) for share in shares), strict=True)
+        own, following = (np.concatenate(each, axis=1) for each in parts)
         return shares[0]._with(own, following)
 
     def local_and(self, other: ReplicatedBits) -> Planes:

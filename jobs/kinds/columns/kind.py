@@ -44,7 +44,14 @@ class Columns(ItemsetsKind):
 
     def tables(self, spec: JobSpec) -> Mapping[str, frozenset[str]]:
         how = {"disclose", "max_candidates", "engine", "cuts", "quantiles"}
-        return {"itemsets": ITEMSETS | how, "rules": ALL, "align": ALL, "groups": ALL, "trust": ALL, "plan": ALL}
+        return {
+            "itemsets": ITEMSETS | how,
+            "rules": ALL,
+            "align": ALL,
+            "groups": ALL,
+            "trust": frozenset({"compute", "helper"}),
+            "plan": ALL,
+        }
 
     def check(self, spec: JobSpec) -> None:
         check_exact(spec)

@@ -54,6 +54,8 @@ class Rows(ItemsetsKind):
         if spec.is_hybrid and spec.privacy_ is None:
             raise ConfigurationError('partition = "hybrid" needs a [privacy] table with model; the table is missing')
         _check_helper(spec)
+        if spec.is_verified:
+            _check_verified(spec)
         horizontal_mining(spec)
 
     def disclosure(self, spec: JobSpec) -> Disclosure:
@@ -73,6 +75,10 @@ class Rows(ItemsetsKind):
 
     def charge(self, spec: JobSpec) -> Charge:
         return EXACT
+
+    def resumes(self, spec: JobSpec) -> bool:
+        """Where parties may deviate none is believed what it has kept: one could have another batch decided anew."""
+        return not spec.is_verified
 
     def shares(self, spec: JobSpec) -> bool:
         return spec.itemsets.disclose != "candidates"
@@ -119,6 +125,27 @@ def _check_helper(spec: JobSpec) -> None:
         raise ConfigurationError(
             '[trust] helper computes on sums that stay hidden, and disclose = "candidates" opens them all; leave the '
             "helper out"
+        )
+
+
+def _check_verified(spec: JobSpec) -> None:
+    """Refuses what is not checked against parties that deviate."""
+    given = spec.itemsets
+    needs = 'security = "malicious" in [trust] needs'
+    if helper_of(spec) is None:
+        raise ConfigurationError(f"{needs} three computing parties; name the third as [trust] helper")
+    if given.catalogue is None:
+        raise ConfigurationError(
+            f"{needs} a public catalogue, since no union is checked; set [itemsets] universe to a file of items"
+        )
+    if given.strategy == "one-shot" or given.thin:
+        raise ConfigurationError(
+            f'{needs} strategy = "level-wise", not thinned, since no union is checked; leave strategy and '
+            "thin out of [itemsets]"
+        )
+    if given.disclose == "frequent" and spec.rules is not None:
+        raise ConfigurationError(
+            f'{needs} the supports of itemsets for rules, since no confidence is checked; set disclose = "supports"'
         )
 
 

@@ -57,6 +57,8 @@ def variants(spec: JobSpec) -> list[Variant]:
     found = [_changed(spec, name, change) for name, change in changes]
     if task.is_shared and len(spec.job.parties) > 2:
         found.append(_helped(spec))
+    if task.helper is not None:
+        found.append(_secured(spec))
     free = {"strategy": "auto"} if written.catalogue is not None else {"strategy": "auto", "universe": "auto"}
     least = {**free, "thin": False, "prefer": "disclosure", "disclose": "frequent"}
     found += [_changed(spec, "least disclosure", least), _changed(spec, "most speed", {**free, "prefer": "speed"})]
@@ -98,6 +100,14 @@ def _helped(spec: JobSpec) -> Variant:
         helper = next(party for party in spec.job.parties if party not in spec.compute)
     trust = spec.trust.model_copy(update={"helper": helper})
     return Variant(f'helper = "{helper}"', (f'[trust] helper = "{helper}"',), spec.model_copy(update={"trust": trust}))
+
+
+def _secured(spec: JobSpec) -> Variant:
+    """The job that holds against parties that deviate, too, or against semi-honest ones alone."""
+    security = "semi-honest" if spec.is_verified else "malicious"
+    line = f'security = "{security}"'
+    trust = spec.trust.model_copy(update={"security": security})
+    return Variant(line, (f"[trust] {line}",), spec.model_copy(update={"trust": trust}))
 
 
 def _changed(spec: JobSpec, name: str, change: Mapping[str, Any]) -> Variant:

@@ -17,6 +17,7 @@ _MORE = """
 
 # [trust]
 # compute = {compute}  # who holds the shares of hidden sums; these two together could learn them
+# security = "malicious"        # nodes that deviate are caught: needs a helper and a catalogue
 """
 _EXACT = """
 [privacy]

@@ -3,8 +3,9 @@
 Rounds:     constant for the one-shot strategy; one secure sum and one batched comparison per level for the level-wise
             one.
 Output:     all itemsets whose support over all parties is at least c, exactly as if the rows were pooled.
-Adversary:  semi-honest parties. Sums are private against any n − 2 colluders; sums that stay shared, against any
-            colluders but both computing parties together, or any two of three, who learn the sum over the others.
+Adversary:  semi-honest parties; where the job asks for more, as of `verified_tally`. Sums are private against any n − 2
+            colluders; sums that stay shared, against any colluders but both computing parties together, or any two of
+            three, who learn the sum over the others.
 Leakage:    `disclosure.openings` lists all that is opened, `disclosure.learned` what follows from it.
 Source:     Kantarcioglu & Clifton, Privacy-preserving distributed mining of association rules on horizontally
             partitioned data, IEEE TKDE 16(9), 2004; Agrawal & Srikant, Fast algorithms for mining association rules,
@@ -30,6 +31,7 @@ from mining.joint.horizontal.one_shot import one_shot
 from mining.joint.horizontal.strategy import choose
 from mining.joint.horizontal.tally import HorizontalTally
 from mining.joint.horizontal.universe import FrequentItems, frequent_items
+from mining.joint.horizontal.verified_tally import VerifiedTally
 from mining.joint.parameters import HorizontalMining, JointItemsets
 from mining.joint.shared_rules import decide_rules
 
@@ -85,7 +87,8 @@ async def _mine(
     pairs: Mapping[str, TwoParty],
 ) -> JointItemsets:
     secrets = await agree(session.lane("keys"))
-    tally = await HorizontalTally.open(session, secrets, two_party, pairs, task, data.n_rows, least_count)
+    opened = VerifiedTally if task.is_verified else HorizontalTally
+    tally = await opened.open(session, secrets, two_party, pairs, task, data.n_rows, least_count)
     items = await frequent_items(tally, data)
     strategy = choose(task, items.data.n_items, len(session.parties), tally.min_count)
     longer: list[Level] | None = None

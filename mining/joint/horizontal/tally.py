@@ -78,6 +78,22 @@ class HorizontalTally(Tally):
             return Known(int(total[0]))
 
         n_rows = int((await step(session, "number of rows", count)).public)
+        least, threshold = cls.thresholds(session, task, rows, n_rows, least_count)
+        return cls(session, secrets, two_party, task, n_rows, least, threshold, pairs)
+
+    @staticmethod
+    def thresholds(
+        session: Session, task: HorizontalMining, rows: int, n_rows: int, least_count: int
+    ) -> tuple[int, int]:
+        """c, and this party's local threshold, from the number of all transactions; arguments and errors as of `open`.
+
+        Args:
+            session: The lane of the mining run.
+            task: The public parameters.
+            rows: Transactions of this party.
+            n_rows: Of all parties, as it was opened.
+            least_count: This party's own floor for c.
+        """
         if not rows <= n_rows <= MAX_ROWS:
             raise no_sum(session)
         if n_rows == 0:
@@ -87,7 +103,7 @@ class HorizontalTally(Tally):
         if least_count > 1 and of_own_items and tells_of_rows(min_count, len(session.parties)):
             raise shareable(shows_rows(session.me, least_count))
         threshold = local_threshold(task.min_support, rows, min_count, len(session.parties), task.lambda_, n_rows)
-        return cls(session, secrets, two_party, task, n_rows, min_count, threshold, pairs)
+        return min_count, threshold
 
     async def decision(
         self,

@@ -37,6 +37,7 @@ STRATEGIES: dict[str, dict[str, Any]] = {
     "thinned": {"strategy": "level-wise", "thin": True},
     "catalogue": {"strategy": "level-wise", "universe": "the catalogue", "catalogue": list("abcdef")},
 }
+VERIFIED: dict[str, Any] = {**STRATEGIES["catalogue"], "helper": "east", "security": "malicious"}
 
 
 def job(
@@ -47,6 +48,7 @@ def job(
     deadline: str = "30m",
     recipients: tuple[str, ...] = ("all",),
     helper: str = "none",
+    security: str = "semi-honest",
     **itemsets: Any,
 ) -> JobSpec:
     """A job over these parties."""
@@ -61,7 +63,7 @@ def job(
         },
         "itemsets": {"min_support": min_support, **itemsets},
         "union": {} if bound is None else {"bound": bound},
-        "trust": {"helper": helper},
+        "trust": {"helper": helper, "security": security},
     }
     return job_of(contents, "the test", Path())
 

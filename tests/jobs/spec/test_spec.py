@@ -14,6 +14,7 @@ from jobs.kinds.registry import kind_of
 from jobs.loading import job_of
 from jobs.proposed import job_from_canonical
 from jobs.spec.job import JobSpec
+from jobs.statement import statement
 from mining.data.items.item_columns import Itemisation
 from mining.data.row_ids import AS_THEY_ARE, IdNormalisation
 from tests.errors import fails
@@ -104,6 +105,41 @@ def test_rows_are_aligned_without_mining() -> None:
     assert isinstance(kind_of(spec), Alignment)
 
 
+def verified(**sections: Any) -> JobSpec:
+    """A job over rows that holds where parties deviate."""
+    job = {"name": "rows", "task": "itemsets", "parties": ["north", "south", "east"], "dataset": "baskets"}
+    itemsets = {"min_support": 2, "universe": "a file", "catalogue": ["a", "b"], **sections.pop("itemsets", {})}
+    trust = {"helper": "east", "security": "malicious", **sections.pop("trust", {})}
+    job |= sections.pop("job", {})
+    return job_of({"job": job, "itemsets": itemsets, "trust": trust, **sections}, "job.toml", Path())
+
+
+def test_the_bytes_of_a_semi_honest_job_are_those_of_before_there_were_others() -> None:
+    assert b"security" not in read().canonical()
+    plain = verified(trust={"security": "semi-honest"})
+    assert b"security" not in plain.canonical()
+    assert b'"security":"malicious"' in verified().canonical()
+    assert "malicious: one of north, south and east" in statement(verified()).adversary
+    assert statement(plain).adversary.startswith("semi-honest")
+
+
+@pytest.mark.parametrize(
+    "sections",
+    [
+        {"trust": {"helper": "none"}},
+        {"itemsets": {"universe": "hidden-all", "catalogue": None}},
+        {"itemsets": {"strategy": "one-shot"}},
+        {"itemsets": {"thin": True}},
+        {"itemsets": {"disclose": "candidates"}},
+        {"job": {"task": "rules"}, "itemsets": {"disclose": "frequent"}, "rules": {"min_confidence": "0.5"}},
+        {"job": {"parties": ["north", "south"]}, "trust": {"helper": "none"}},
+    ],
+)
+def test_what_is_not_checked_is_refused_where_parties_may_deviate(sections: dict[str, Any]) -> None:
+    with fails("E100"):
+        verified(**sections)
+
+
 @pytest.mark.parametrize(
     "sections",
     [
@@ -126,6 +162,7 @@ def test_rows_are_aligned_without_mining() -> None:
         {"align": {"case": "lower"}},
         {"align": {"mode": "cardinality"}},
         {"trust": {"helper": "west"}},
+        {"trust": {"security": "malicious"}},
         {"trust": {"helper": "south"}},
         {"trust": {"helper": "coordinator"}, "itemsets": {"engine": "ot"}},
         {"job": {"task": "align"}, "itemsets": {"min_support": 2}},

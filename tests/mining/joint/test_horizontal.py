@@ -85,6 +85,35 @@ def test_joint_result_equals_pooled(case: tuple[dict[str, Rows], HorizontalMinin
             assert result.itemsets is None
 
 
+@pytest.mark.parametrize("disclose", ["supports", "frequent"])
+@pytest.mark.parametrize("parties", [3, 4])
+def test_where_one_of_three_may_deviate(parties: int, disclose: str) -> None:
+    """Parties without a row, and without one of the catalogue's items, take part as others do."""
+    data: dict[str, Rows] = {"x": [["a", "b", "e"], ["a", "b"], ["b"]] * 3, "y": [["a", "b", "c"]] * 2, "z": []}
+    data |= {"w": [["d", "b", "a"]]} if parties == 4 else {}
+    task = task_for(
+        data,
+        4,
+        universe="catalogue",
+        catalogue=("a", "b", "c", "d"),
+        strategy="level-wise",
+        disclose=disclose,
+        helper="z",
+        security="malicious",
+        learners=("y", *tuple(data)[3:]),
+    )
+    results = run(data, task)
+    expected = {itemset: n for itemset, n in pooled_supports(data, 4).items() if "e" not in itemset}
+    assert {result.n_rows for result in results.values()} == {sum(map(len, data.values()))}
+    for name, result in results.items():
+        if name not in task.learners:
+            assert result.itemsets is None
+        elif disclose == "supports":
+            assert supports(result) == expected
+        else:
+            assert set(supports(result)) == set(expected)
+
+
 @pytest.mark.parametrize("strategy", ["level-wise", "one-shot"])
 def test_threshold_so_low_that_a_small_party_counts_everything(strategy: str) -> None:
     """τ falls to 1 at the party with one long basket: its 2^30 subsets must neither be enumerated nor missed."""

@@ -33,7 +33,7 @@ from mining.joint.horizontal.hidden_sizes import HiddenSizes
 from mining.joint.horizontal.hidden_universe import withstood
 from mining.joint.sizes import MiningSizes, mining_traffic
 from protos.v1.link_pb2 import Frame, Opening
-from tests.coordinator.simulation.whole_job import DATA, STRATEGIES, identities, job, run_job
+from tests.coordinator.simulation.whole_job import DATA, STRATEGIES, VERIFIED, identities, job, run_job
 from tests.mining.joint.oracle import Rows
 from tests.traffic import assert_planned
 
@@ -180,6 +180,11 @@ def test_every_strategy(strategy: str, mode: str) -> None:
 @pytest.mark.parametrize(("recipients", "mode"), list(product(RECIPIENTS, MODES))[::4])
 def test_whoever_learns_the_result_and_with_a_public_bound(recipients: tuple[str, ...], mode: str) -> None:
     compare(DATA, 8, recipients=recipients, **STRATEGIES["level-wise"], **MODES[mode])
+
+
+@pytest.mark.parametrize("settings", [{}, {"disclose": "frequent"}, {"recipients": ("east",)}])
+def test_where_one_of_three_may_deviate(settings: dict[str, Any]) -> None:
+    compare(DATA, None, **VERIFIED, **settings)
 
 
 @pytest.mark.parametrize("helper", ["none", "east"])

@@ -35,6 +35,7 @@ ORDERED: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
     ("max_jobs_period", {"max_jobs_period": "29d"}, {}),
     ("coordinators", {"coordinators": ["a", "b"]}, {"coordinators": ["a"]}),
     ("helpers", {}, {"helpers": []}),
+    ("security", {}, {"security": "malicious"}),
     ("withhold", {"withhold": ["a"]}, {"withhold": ["a", "b"]}),
     ("columns", {}, {"columns": {"age": ["sensitive"]}}),
     ("columns", {"columns": {"age": ["sensitive", "insensitive"]}}, {"columns": {"age": ["sensitive"]}}),

@@ -152,6 +152,8 @@ REFUSED: list[tuple[dict[str, Any], JobSpec, dict[str, Any]]] = [
     ({"compute": ["north", "east"]}, job(), {}),
     ({"compute": ["north", "south"]}, job(trust={"helper": "east"}), {}),
     ({"helpers": []}, job(trust={"helper": "east"}), {}),
+    ({"security": "malicious"}, job(trust={"helper": "east"}), {}),
+    ({"security": "malicious"}, columns("south"), {}),
     ({"compute": ["north"]}, columns("south", "east", itemsets={"disclose": "candidates", "engine": "replicated"}), {}),
     ({"engines": ["paillier", "replicated"]}, columns("south"), {}),
     ({"engines": ["ot"]}, columns("south", trust={"helper": "coordinator"}), {}),
@@ -248,6 +250,8 @@ ALLOWED: list[tuple[dict[str, Any], JobSpec, dict[str, Any]]] = [
     ({"max_union_bound": 64}, job(itemsets=CATALOGUE | {"strategy": "level-wise"}), {}),  # no union at all
     ({"max_union_bound": 64}, columns("south", align={"bound": 64}), {}),
     ({"engines": ["ot"], "helpers": []}, columns("south"), {}),
+    ({"security": "malicious"}, job(itemsets=CATALOGUE, trust={"helper": "east", "security": "malicious"}), {}),
+    ({"security": "semi-honest"}, job(), {}),
     ({"engines": ["replicated"], "helpers": ["coordinator"]}, columns("south", trust={"helper": "coordinator"}), {}),
     ({"helpers": ["south"], "compute": ["north", "east"]}, columns("east", "south", trust={"helper": "south"}), {}),
     ({"column_groups": "refuse"}, columns("south", "east"), {}),

@@ -1,0 +1,174 @@
+"""What two holders of one component say of it: opened, or checked to be of zeros, so that one that deviates is noticed.
+
+Every component of a replicated share lies at two of the three holders, so whoever lacks it hears of it from two, and
+one of them is honest: a wrong value ends the job before it is used. Which of the two was wrong the receiver cannot
+know; it names both. Nothing is ever opened by summing up what holders send without this comparison: a check that did
+so would itself be open to whom it is to catch.
+
+Rounds: 1 each. Bytes: `opened_to`, of a component its size and 32; `zeros`, 64 a share; `opened`, to each receiver two
+    or, if it holds none, six components.
+Adversary: malicious, one of the three holders, together with any parties that are none: what is opened is what the
+    honest holders' shares say, or the honest receiver ends the job.
+Leakage: `zeros` tells a holder whether the bits are all zero, and no more where they are.
+
+Source: Furukawa, Lindell, Nof and Weinstein, "High-Throughput Secure Three-Party Computation for Malicious Adversaries
+and an Honest Majority", EUROCRYPT 2017, section 2.3 (opening and comparing views).
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Sequence
+from typing import Final
+
+import numpy as np
+
+from crypto.primitives.shares.replicated import Holders3
+from crypto.primitives.shares.replicated_bits import Planes, ReplicatedBits
+from link.errors import ProtocolViolation
+from link.session import Session
+from protos.v1.verified_pb2 import CheckDigests, MaskedOperandParts
+
+DIGEST_BYTES: Final = 32
+
+
+def neighbours(session: Session, holders: Holders3) -> tuple[str, str]:
+    """The holder before this one, who has its own component too, and the one after it, who has the following one."""
+    number = holders.index(session.me)
+    return holders[number - 1], holders[(number + 1) % 3]
+
+
+def digest(planes: Planes) -> bytes:
+    """SHA-256 of a component's bytes."""
+    return hashlib.sha256(np.ascontiguousarray(planes).data).digest()
+
+
+def contradiction(one: str, other: str, what: str) -> ProtocolViolation:
+    """Two parties say different things of what both know."""
+    return ProtocolViolation(f"{one} and {other} contradict each other on {what}; one of these two nodes deviates")
+
+
+async def opened_to(session: Session, share: ReplicatedBits, what: str) -> Planes:
+    """Opens bits to the three holders, who call this; for bits under masks, which tell nothing.
+
+    Args:
+        session: The lane to use, fresh for this call.
+        share: This holder's.
+        what: Of what the bits are, for an error.
+
+    Raises:
+        ProtocolViolation: The two that have the component which this holder lacks contradict each other.
+        MalformedMessage: A holder's message has another size.
+    """
+    before, after = neighbours(session, _three(share))
+    await session.send_array(after, MaskedOperandParts, share.own)
+    await session.send(before, CheckDigests(digests=digest(share.following)))
+    lacking = await session.recv_array(before, MaskedOperandParts, np.uint8, share.own.shape)
+    told = await session.recv(after, CheckDigests, _checks_size(1))
+    if told.digests != digest(lacking):
+        raise contradiction(before, after, what)
+    planes: Planes = lacking ^ share.own ^ share.following
+    return planes
+
+
+async def zeros(session: Session, shares: Sequence[ReplicatedBits], what: str) -> list[bool]:
+    """Whether each of some shares is of zeros alone; the three holders call this.
+
+    Of zeros the component that a holder lacks is the XOR of those that it has, so it knows their digest.
+
+    Args:
+        session: The lane to use, fresh for this call.
+        shares: This holder's.
+        what: Of what the bits are, for an error.
+
+    Raises:
+        ProtocolViolation: The two others contradict each other.
+        MalformedMessage: A holder's message has another size.
+    """
+    before, after = neighbours(session, _three(shares[0]))
+    await session.send(after, CheckDigests(digests=b"".join(digest(share.own) for share in shares)))
+    await session.send(before, CheckDigests(digests=b"".join(digest(share.following) for share in shares)))
+    check = _checks_size(len(shares))
+    told = [(await session.recv(peer, CheckDigests, check)).digests for peer in (before, after)]
+    if told[0] != told[1]:
+        raise contradiction(before, after, what)
+    expected = [digest(share.own ^ share.following) for share in shares]
+    return [told[0][place * DIGEST_BYTES : (place + 1) * DIGEST_BYTES] == each for place, each in enumerate(expected)]
+
+
+async def opened(
+    session: Session,
+    share: ReplicatedBits | None,
+    *,
+    label: str,
+    holders: Holders3,
+    number: int,
+    width: int,
+    to: Sequence[str],
+) -> Planes | None:
+    """Opens words under a label of the statement; holders and receivers call this.
+
+    Args:
+        session: The lane to use, fresh for this call.
+        share: This party's share of `number` words; None where it holds none.
+        label: A label of the job's statement, for at least `number` values per receiver.
+        holders: The three holders.
+        number: How many words; public.
+        width: Bits of a word; public.
+        to: The receivers.
+
+    Returns:
+        Planes, shape (width, ⌈number / 8⌉); None to a party that is no receiver.
+
+    Raises:
+        UndeclaredDisclosure: The statement does not name the label, a receiver or enough values; nothing has left.
+        ProtocolViolation: Two holders of a component contradict each other.
+        MalformedMessage: A holder opens something of another size.
+    """
+    shape, outsiders = (width, -(-number // 8)), [name for name in to if name not in holders]
+    components: dict[int, Planes] = {}
+    if share is not None:
+        own, following = (_cleared(part, number) for part in (share.own, share.following))
+        before, after = neighbours(session, holders)
+        place = holders.index(session.me)
+        components = {place: own, (place + 1) % 3: following}
+        for values, receivers in ((own, [after]), (following, [before]), (np.stack([own, following]), outsiders)):
+            await session.open(label, values, [name for name in receivers if name in to], number=number)
+    if session.me not in to:
+        return None
+    for place, holder in enumerate(holders):
+        if holder == session.me:
+            continue
+        if share is None:
+            both = await session.receive_opened(holder, label, np.uint8, (2, *shape), number=number)
+            told = {place: both[0], (place + 1) % 3: both[1]}
+        else:  # either has the one component that this holder lacks
+            planes = await session.receive_opened(holder, label, np.uint8, shape, number=number)
+            told = {(holders.index(session.me) - 1) % 3: planes}
+        for component, planes in told.items():
+            known = components.setdefault(component, planes)
+            if not np.array_equal(known, planes):
+                raise contradiction(holders[component - 1], holders[component], "what is opened")
+    found: Planes = components[0] ^ components[1] ^ components[2]
+    return found
+
+
+def _cleared(planes: Planes, number: int) -> Planes:
+    """With zeros where the last byte holds no word."""
+    cleared = planes.copy()
+    if number % 8:
+        cleared[:, -1] &= np.uint8((1 << number % 8) - 1)
+    return cleared
+
+
+def _three(share: ReplicatedBits) -> Holders3:
+    first, second, third = share.holders
+    return first, second, third
+
+
+def _checks_size(number: int) -> Callable[[CheckDigests], None]:
+    def check(message: CheckDigests) -> None:
+        if len(message.digests) != number * DIGEST_BYTES:
+            raise ValueError(f"{number} digests have {number * DIGEST_BYTES} bytes, not {len(message.digests)}")
+
+    return check

@@ -1,0 +1,232 @@
+"""Which sums of all parties' numbers reach a public threshold, decided among three of whom one may deviate.
+
+    1  deal      every party deals its numbers to the three, bit by bit (`dealing`)
+    2  circuits  the three take the sums of the dealt numbers, compare them with the threshold, and each number with its
+                 dealer's limit, such as its number of rows (`circuits`). Meanwhile they compare what was dealt, and
+                 commit to coins
+    3  ANDs      coins are opened, and all ANDs checked (`verified_ands`)
+    4  limits    no number may be above its limit: only now is that opened, since wrong ANDs could make it tell more
+    5  open      sums, or whether they reach the threshold: every component comes from two holders (`crosschecks`)
+
+Steps 1 to 4 are `decided` and, of numbers without limits, `summed`; their outputs are right, and may be opened at any
+time after. All of a call is dealt and checked before any of its outputs can be opened.
+
+Rounds: 1, one a step of the circuits, and 3; of numbers with limits 1 more. Bytes: `verified_costs`.
+
+Output: replicated shares at the three.
+Adversary: malicious with abort, one of the three together with any parties that are none. Honest parties get the sums
+    of the numbers that were dealt, or an error, but with probability 2^-40 a block. The adversary chooses its own
+    parties' numbers, within their limits, without knowing those of others; it gets what is opened first, and may then
+    end the job at any honest party. It can learn nothing by ending it earlier.
+Collusion: any two of the three can compute all parties' numbers.
+Leakage: sizes.
+
+Source: Furukawa, Lindell, Nof and Weinstein, EUROCRYPT 2017, Protocol 3.2, with the checks of Araki et al., S&P 2017.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from crypto.primitives.shares.replicated import Holders3
+from crypto.primitives.shares.replicated_bits import Planes, ReplicatedBits
+from crypto.primitives.shares.xor import planes_of
+from crypto.protocols.replicated import circuits
+from crypto.protocols.replicated.circuits import Circuit, planes_by_step
+from crypto.protocols.replicated.coins import committed, tossed
+from crypto.protocols.replicated.crosschecks import zeros
+from crypto.protocols.replicated.dealing import compared, dealt
+from crypto.protocols.replicated.verified_ands import check, evaluated
+from crypto.protocols.sums.pairwise import PairwiseSecrets
+from link.errors import ProtocolViolation
+from link.session import Session
+from link.tasks import together
+
+FEW: Final = 1 << 11  # numbers, up to which rounds are dearer than ANDs
+BLOCK: Final = 1 << 17  # numbers at once; what a block keeps stays below 100 MB
+_BLOCKS_AT_ONCE: Final = 2
+
+Shares = Sequence[ReplicatedBits]
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Decided:
+    """What the three hold of a batch of numbers.
+
+    Attributes:
+        sums: Of each number, its width in planes.
+        reached: One plane: whether the sum reaches the threshold.
+    """
+
+    sums: ReplicatedBits
+    reached: ReplicatedBits
+
+
+async def summed(
+    session: Session, secrets: PairwiseSecrets, values: NDArray[np.uint64], holders: Holders3, width: int
+) -> tuple[ReplicatedBits, list[ReplicatedBits]] | None:
+    """The sums of all parties' numbers, and the numbers; every party of the job calls this.
+
+    Args:
+        session: The lane to use, fresh for this call.
+        secrets: From `pairwise.agree` in this session.
+        values: Shape (m,), this party's, below 2^width; m is public, equal at all parties, and small.
+        holders: The three computing parties, in the same order at all parties.
+        width: Bits of a number; public.
+
+    Returns:
+        Shares of the sums, of `sum_width` bits, and of each party's numbers in the order of the job; None to a party
+        that does not compute.
+
+    Raises:
+        ProtocolViolation: A party deviates.
+        MalformedMessage: A party's message has another size.
+    """
+    found = await _checked(session, secrets, planes_of(values, width), holders, [], total)
+    if found is None:
+        return None
+    (of_all,), numbers = found
+    return of_all, numbers
+
+
+async def decided(
+    session: Session,
+    secrets: PairwiseSecrets,
+    values: NDArray[np.uint64],
+    holders: Holders3,
+    limits: list[ReplicatedBits] | None,
+    threshold: int,
+    width: int,
+) -> Decided | None:
+    """Whether the sums of all parties' numbers reach a threshold; every party of the job calls this.
+
+    Args:
+        session: The lane to use, fresh for this call.
+        secrets: As of `summed`.
+        values: Shape (m,), this party's, m ≥ 1; no number above this party's limit.
+        holders: As of `summed`.
+        limits: At one of the three, shares of one number for each party in the order of the job. They add up to less
+            than 2^width, so that no sum of numbers within them is too large.
+        threshold: From 0 to 2^width − 1, public.
+        width: Two or more, public.
+
+    Returns:
+        None to a party that does not compute.
+
+    Raises:
+        ProtocolViolation: A party deviates, or its number is above its limit.
+        MalformedMessage: A party's message has another size.
+    """
+    planes = await session.compute(planes_of, values, width)
+    slots = asyncio.Semaphore(_BLOCKS_AT_ONCE)
+
+    async def decide(lane: Session, part: slice) -> Decided | None:
+        number = part.stop - part.start
+
+        def build(numbers: Shares, limits: Shares) -> list[Circuit[Any]]:
+            return decision(numbers, limits, threshold, few=number <= FEW)
+
+        own = planes[:, part.start // 8 : -(-part.stop // 8)]
+        async with slots:
+            spread = [] if limits is None else [each.bits(slice(0, width)).spread(own.shape[1]) for each in limits]
+            found = await _checked(lane, secrets, own, holders, spread, build)
+            if found is None:
+                return None
+            (sums_and_reached, beyond), _ = found
+            await _within(lane.lane("limits"), beyond)
+            return Decided(*sums_and_reached)
+
+    lanes = [(session.lane(f"block {place}"), part) for place, part in enumerate(blocks(len(values)))]
+    parts = [each for each in await together(decide(*each) for each in lanes) if each is not None]
+    if not parts:
+        return None
+    return Decided(
+        ReplicatedBits.joined([part.sums for part in parts]), ReplicatedBits.joined([part.reached for part in parts])
+    )
+
+
+def sum_width(parties: int, width: int) -> int:
+    """Bits that hold the sum of a number of each party, whatever they deal."""
+    return width + (parties - 1).bit_length()
+
+
+def total(numbers: Shares, _: Shares) -> list[Circuit[Any]]:
+    """The circuit of `summed`."""
+    longer = sum_width(len(numbers), numbers[0].width) - numbers[0].width
+    padding = [numbers[0].constant(0)] * longer
+    return [circuits.sums([ReplicatedBits.stacked([each, *padding]) for each in numbers])]
+
+
+def decision(numbers: Shares, limits: Shares, threshold: int, *, few: bool) -> list[Circuit[Any]]:
+    """The circuits of `decided`."""
+    return [
+        circuits.reaching_sums(numbers, threshold, few=few),
+        circuits.above(numbers, limits, few=few),
+    ]
+
+
+def blocks(number: int) -> list[slice]:
+    """The numbers of each block; each but the last a multiple of eight."""
+    stops = [*range(0, number, BLOCK), number]
+    return [slice(start, stop) for start, stop in pairwise(stops)]
+
+
+def gate_planes(parties: int, width: int, build: Callable[[Shares, Shares], list[Circuit[Any]]]) -> list[int]:
+    """Planes of ANDs of all circuits together, step by step.
+
+    Args:
+        parties: How many deal.
+        width: Bits of a number.
+        build: Makes the circuits from numbers and limits.
+    """
+    nothing = np.zeros((width, 0), np.uint8)
+    numbers = [ReplicatedBits(nothing, nothing, "0", ("0", "1", "2"))] * parties
+    found: list[int] = []
+    for circuit in build(numbers, numbers):
+        for step, planes in enumerate(planes_by_step(circuit, numbers[0])):
+            found += [0] * (step == len(found))
+            found[step] += planes
+    return found
+
+
+async def _checked(
+    session: Session,
+    secrets: PairwiseSecrets,
+    planes: Planes,
+    holders: Holders3,
+    limits: Shares,
+    build: Callable[[Shares, Shares], list[Circuit[Any]]],
+) -> tuple[list[Any], list[ReplicatedBits]] | None:
+    """Deals numbers, evaluates circuits of them and checks all ANDs: the outputs, and the numbers."""
+    numbers = await dealt(session.lane("deal"), planes, holders)
+    if numbers is None:
+        return None
+    size = planes.shape[1] * sum(gate_planes(len(numbers), len(planes), build))
+    # What was dealt is compared before a coin is opened: with inputs that differ at two honest holders, ANDs are wrong
+    # in a way that depends on others' numbers, and the check would tell of them.
+    beside: list[Coroutine[Any, Any, Any]] = [
+        compared(session.lane("compare"), numbers, holders),
+        committed(session.lane("commit"), holders),
+        evaluated(session.lane("ands"), secrets, holders, build(numbers, limits), size),
+    ]
+    _, commitments, done = await together(beside)
+    coins = await tossed(session.lane("toss"), holders, commitments)
+    await check(session.lane("verify"), holders, done, coins)
+    return done.outputs, numbers
+
+
+async def _within(session: Session, beyond: ReplicatedBits) -> None:
+    """Refuses numbers above their dealers' limits; one plane of `beyond` for each party."""
+    each = [beyond.bits(slice(place, place + 1)) for place in range(beyond.width)]
+    for dealer, within in zip(session.parties, await zeros(session, each, "whose counts are too high"), strict=True):
+        if not within:
+            raise ProtocolViolation(
+                f"{dealer} has dealt a count that is above its number of rows; its node must be checked", party=dealer
+            )

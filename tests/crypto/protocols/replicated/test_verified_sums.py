@@ -1,0 +1,494 @@
+"""Sums against a threshold, decided among three of whom one may deviate: results, attacks, costs, views."""
+
+from __future__ import annotations
+
+import random
+from collections import defaultdict
+from collections.abc import Sequence
+from math import comb
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from crypto.primitives.shares.replicated_bits import ReplicatedBits, reconstruct_replicated_bits
+from crypto.primitives.shares.xor import planes_of, words_of
+from crypto.protocols.replicated import circuits, verified_ands, verified_sums
+from crypto.protocols.replicated.crosschecks import opened
+from crypto.protocols.replicated.verified_ands import Evaluated, bucket_size, unit_size
+from crypto.protocols.replicated.verified_costs import ands, decided_traffic, opened_traffic, summed_traffic
+from crypto.protocols.replicated.verified_sums import decided, decision, gate_planes, sum_width, summed, total
+from crypto.protocols.sums.pairwise import agree
+from link.disclosure import Declared
+from link.session import Session
+from link.traffic import Traffic
+from protos.v1.link_pb2 import Frame, Opening
+from tests.crypto.protocols.replicated.deviating_world import Ends, OneAltered, run_deviating
+from tests.crypto.protocols.two_party_world import assert_alike, assert_uniform
+from tests.examples import examples
+from tests.traffic import assert_planned, costs_of
+from tests.world import below, run_parties
+
+PARTIES = ("north", "south", "east", "west", "upper", "lower", "middle")
+THREE = PARTIES[:3]
+Vectors = dict[str, NDArray[np.uint64]]
+
+
+class Job:
+    """Rows and counts of some parties, and what each does: it opens the number of rows, verdicts and frequent sums."""
+
+    def __init__(self, rows: Sequence[int], counts: Sequence[Sequence[int]], threshold: int, three: Any) -> None:
+        self.parties, self.threshold, self.three = PARTIES[: len(rows)], threshold, three
+        self.rows = dict(zip(self.parties, rows, strict=True))
+        self.counts: Vectors = {
+            name: np.array(each, np.uint64) for name, each in zip(self.parties, counts, strict=True)
+        }
+        self.declared = [
+            Declared(label, frozenset(self.parties), "", 10**6, "") for label in ("rows", "frequent", "supports")
+        ]
+
+    async def role(self, session: Session) -> tuple[int, list[int], list[int]]:
+        secrets, number, everyone = await agree(session), len(self.counts[session.me]), session.parties
+        ours = np.array([self.rows[session.me]], np.uint64)
+        found = await summed(session.lane("rows"), secrets, ours, self.three, 20)
+        planes = await opened(
+            session.lane("n"),
+            found and found[0],
+            label="rows",
+            holders=self.three,
+            number=1,
+            width=sum_width(len(everyone), 20),
+            to=everyone,
+        )
+        assert planes is not None
+        n_rows = int(words_of(planes, 1)[0])
+        width = max(2, n_rows.bit_length())
+        if self.threshold >= 1 << width:
+            return n_rows, [], []
+        lane = session.lane("decide")
+        limits = None if found is None else found[1]
+        values = self.counts[session.me]
+        shares = await decided(lane, secrets, values, self.three, limits, self.threshold, width)
+        verdicts = await opened(
+            lane,
+            None if shares is None else shares.reached,
+            label="frequent",
+            holders=self.three,
+            number=number,
+            width=1,
+            to=everyone,
+        )
+        assert verdicts is not None
+        frequent = words_of(verdicts, number) != 0
+        sums = await opened(
+            lane.lane("supports"),
+            None if shares is None else shares.sums.words(frequent),
+            label="supports",
+            holders=self.three,
+            number=int(frequent.sum()),
+            width=width,
+            to=everyone,
+        )
+        assert sums is not None
+        return n_rows, np.flatnonzero(frequent).tolist(), words_of(sums, int(frequent.sum())).tolist()
+
+    @property
+    def expected(self) -> tuple[int, list[int], list[int]]:
+        totals = np.add.reduce(list(self.counts.values()))
+        frequent = np.flatnonzero(totals >= self.threshold)
+        return sum(self.rows.values()), frequent.tolist(), totals[frequent].tolist()
+
+    def run(self, **options: Any) -> dict[str, Any]:
+        return run_parties(self.parties, self.role, declared=self.declared, **options)
+
+    def attacked(self, deviating: Sequence[str], alter: Any, seed: int) -> Ends:
+        return run_deviating(self.parties, self.role, deviating, alter, declared=self.declared, seed=seed)
+
+
+def drawn(parties: int, number: int, rows: int, threshold: int, seed: int = 0, three: Any = THREE) -> Job:
+    generator = np.random.default_rng(seed)
+    of_rows = generator.integers(0, rows + 1, parties).tolist()
+    counts = [generator.integers(0, most + 1, number).tolist() for most in of_rows]
+    return Job(of_rows, counts, threshold, three)
+
+
+# -- results -----------------------------------------------------------------------------------------------------------
+@examples(3, 20)
+@given(data=st.data())
+def test_against_integers(data: st.DataObject) -> None:
+    parties = data.draw(st.sampled_from([3, 4, 7]))
+    rows = data.draw(st.lists(st.integers(0, 90), min_size=parties, max_size=parties).filter(any))
+    number = data.draw(st.integers(1, 21))
+    counts = [data.draw(st.lists(st.integers(0, most), min_size=number, max_size=number)) for most in rows]
+    threshold = data.draw(st.integers(0, sum(rows)))
+    job = Job(rows, counts, threshold, tuple(data.draw(st.permutations(PARTIES[:parties]))[:3]))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(verified_sums, "FEW", data.draw(st.sampled_from([0, 100])))
+        patch.setattr(verified_sums, "BLOCK", data.draw(st.sampled_from([8, 16, 100])))
+        assert set(map(repr, job.run().values())) == {repr(job.expected)}
+
+
+def test_over_grpc() -> None:
+    job = drawn(4, 77, 900, 1200, three=("west", "north", "east"))
+    assert set(map(repr, job.run(transport="grpc").values())) == {repr(job.expected)}
+
+
+@pytest.mark.parametrize("few", [True, False])
+@pytest.mark.parametrize("parties", [3, 4, 7])
+def test_circuits_on_all_sums_against_all_thresholds(parties: int, few: bool) -> None:
+    """Evaluated in the clear: components of zero beside the values."""
+    width, number = 4, 400
+    values = np.random.default_rng(parties).integers(0, 15 // parties + 1, (parties, number)).astype(np.uint64)
+
+    def plain(planes: Any) -> ReplicatedBits:
+        return ReplicatedBits(planes, np.zeros_like(planes), "0", ("0", "1", "2"))
+
+    def clear(circuit: Any) -> Any:
+        try:
+            x, y = next(circuit)
+            while True:
+                x, y = circuit.send(plain(x.own & y.own))
+        except StopIteration as end:
+            return end.value
+
+    numbers = [plain(planes_of(each, width)) for each in values]
+    sums = values.sum(axis=0)
+    for threshold in range(16):
+        found, reached = clear(circuits.reaching_sums(numbers, threshold, few=few))
+        assert (words_of(found.own, number) == sums).all()
+        assert (words_of(reached.own, number) == (sums >= threshold)).all()
+    beyond = clear(circuits.above(numbers, numbers[::-1], few=few))
+    for place in range(parties):
+        expected = values[place] > values[parties - 1 - place]
+        assert (words_of(beyond.own[place : place + 1], number) == expected).all()
+
+
+# -- parties that deviate ----------------------------------------------------------------------------------------------
+ATTACKED = {3: drawn(3, 11, 30, 40, 7), 4: drawn(4, 11, 30, 50, 8)}
+DEVIATING: dict[int, list[tuple[str, ...]]] = {
+    3: [("north",), ("south",), ("east",)],
+    4: [("north",), ("south", "west"), ("east",), ("west",)],
+}
+
+
+def assert_caught_or_right(ends: Ends, deviating: Sequence[str], *expected: object) -> bool:
+    """Whether somebody noticed. No honest party is named alone, and whoever has a result has the right one."""
+    for found in ends.results.values():
+        assert found in expected
+    for name, error in ends.errors.items():
+        assert error.code in ("E400", "E401", "E402", "E403"), error
+        assert error.party is None or error.party in deviating, (name, error)
+        assert any(each in error.message for each in deviating), (name, error)
+    return bool(ends.errors)
+
+
+def frames_of(job: Job, deviating: Sequence[str]) -> int:
+    counter = OneAltered(-1, 0)
+    ends = job.attacked(deviating, counter, 0)
+    assert not ends.errors
+    assert len(ends.results) == len(job.parties) - len(deviating)
+    return counter.sent
+
+
+def one_attack(parties: int, seed: int, sent: dict[Any, int]) -> bool:
+    """One frame altered, of one coalition: which, and how, follows from the seed."""
+    chance, job = random.Random(seed), ATTACKED[parties]
+    deviating = chance.choice(DEVIATING[parties])
+    if (parties, deviating) not in sent:
+        sent[parties, deviating] = frames_of(job, deviating)
+    alter = OneAltered(chance.randrange(sent[parties, deviating]), seed)
+    ends = job.attacked(deviating, alter, seed)
+    found = assert_caught_or_right(ends, deviating, job.expected)
+    waiting = len(job.parties) - len(deviating) - len(ends.results) - len(ends.errors)
+    assert found or not waiting
+    return found
+
+
+@pytest.mark.parametrize("parties", [3, 4])
+def test_one_altered_message_is_noticed_or_changes_nothing(parties: int) -> None:
+    """Whichever message, of whichever party; no honest one is ever blamed. By hand: `attacks(…)` with more seeds."""
+    assert attacks(parties, range(14)) > 10
+
+
+def attacks(parties: int, seeds: range) -> int:
+    """How many of these attacks were noticed."""
+    sent: dict[Any, int] = {}
+    return sum(one_attack(parties, seed, sent) for seed in seeds)
+
+
+def unaltered(frame: Frame) -> list[Frame]:
+    return [frame]
+
+
+@pytest.mark.parametrize("cheat", THREE)
+@pytest.mark.parametrize("seed", range(4))
+def test_an_and_that_is_wrong_from_the_start_is_noticed(cheat: str, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The party adds a bit to its part and goes on with it, so that no two views differ."""
+    real, calls, chance = ReplicatedBits.local_and, [0], random.Random(seed)
+    step = chance.randrange(8)
+
+    def adding(self: ReplicatedBits, other: ReplicatedBits) -> Any:
+        part = real(self, other)
+        if self.holder == cheat:
+            calls[0] += 1
+            if calls[0] == step + 1:
+                part[0, chance.randrange(part.size)] ^= 1 << chance.randrange(8)
+        return part
+
+    monkeypatch.setattr(ReplicatedBits, "local_and", adding)
+    job = ATTACKED[3]
+    ends = job.attacked([cheat], unaltered, seed)
+    assert assert_caught_or_right(ends, [cheat], job.expected)
+    assert all("an AND" in error.message for error in ends.errors.values())
+    assert not ends.results
+
+
+@pytest.mark.parametrize(("cheat", "deviating"), [("west", ["west"]), ("south", ["south"]), ("west", ["east", "west"])])
+@pytest.mark.parametrize("kind", ["too many", "all ones"])
+def test_counts_out_of_range_are_refused_by_name(cheat: str, deviating: list[str], kind: str) -> None:
+    """−1 is the largest number of so many bits."""
+    job, honest = drawn(4, 5, 9, 7, 3), drawn(4, 5, 9, 7, 3)
+    job.counts[cheat] = job.counts[cheat].copy()
+    job.counts[cheat][3] = job.rows[cheat] + 1 if kind == "too many" else 15
+    ends = job.attacked(deviating, unaltered, 1)
+    assert not ends.results
+    caught = [error for name, error in ends.errors.items() if name in job.three]
+    assert len(caught) == 3 - len({*deviating} & {*job.three})
+    assert {error.party for error in caught} == {cheat}
+    assert honest.run(seed=1)["north"] == honest.expected
+
+
+@pytest.mark.parametrize("how", ["key", "bits"])
+def test_a_dealer_that_gives_two_holders_different_counts_is_noticed_before_a_coin_is_opened(how: str) -> None:
+    seen: list[str] = []
+
+    def alter(frame: Frame) -> list[Frame]:
+        changed = Frame()
+        changed.CopyFrom(frame)
+        kind = "comine.v1.DealtKeys" if how == "key" else "comine.v1.DealtBits"
+        if frame.type == kind and "/decide" in frame.lane and frame.sender == "west" and not seen:
+            seen.append(frame.receiver)
+            changed.body = frame.body[:-1] + bytes([frame.body[-1] ^ 1])
+        return [changed]
+
+    job = ATTACKED[4]
+    ends = job.attacked(["west"], alter, 5)
+    assert seen
+    assert not ends.results
+    assert assert_caught_or_right(ends, ["west"], None)
+    assert len(ends.errors) >= 2
+    assert all("west" in error.message and "contradict" in error.message for error in ends.errors.values())
+
+
+@pytest.mark.parametrize("cheat", THREE)
+def test_two_commitments_to_coins_are_noticed(cheat: str) -> None:
+    """The coin fits the one that each got, so only what the honest ones tell each other shows it."""
+    lies: dict[str, bytes] = {}
+
+    def alter(frame: Frame) -> list[Frame]:
+        changed = Frame()
+        changed.CopyFrom(frame)
+        if frame.type == "comine.v1.CoinCommitment" and "/decide" in frame.lane and not lies:
+            lies[frame.receiver] = frame.body
+            changed.body = frame.body[:-1] + bytes([frame.body[-1] ^ 1])
+        return [changed]
+
+    job = ATTACKED[3]
+    ends = job.attacked([cheat], alter, 5)
+    assert not ends.results
+    assert assert_caught_or_right(ends, [cheat], None)
+
+
+@pytest.mark.parametrize("cheat", THREE)
+def test_a_flipped_share_of_a_verdict_names_both_who_have_it(cheat: str) -> None:
+    flipped: list[str] = []
+
+    def alter(frame: Frame) -> list[Frame]:
+        changed = Frame()
+        changed.CopyFrom(frame)
+        if frame.type == Opening.DESCRIPTOR.full_name and frame.lane == "/decide":
+            opening = Opening.FromString(frame.body)
+            opening.values = bytes([opening.values[0] ^ 1]) + opening.values[1:]
+            changed.body = opening.SerializeToString(deterministic=True)
+            flipped.append(frame.receiver)
+        return [changed]
+
+    job = ATTACKED[4]
+    ends = job.attacked([cheat], alter, 5)
+    assert len(flipped) == 3
+    assert not ends.results
+    assert all("contradict" in error.message and cheat in error.message for error in ends.errors.values())
+
+
+# -- soundness ---------------------------------------------------------------------------------------------------------
+@given(st.integers(1, 10**8))
+def test_buckets_keep_the_error_below_2_to_the_minus_40(size: int) -> None:
+    """Whatever number of units of gates is wrong; no smaller bucket would do."""
+    bucket, number = bucket_size(size), -(-size // unit_size(size))
+    for wrong in {1, min(2, number), max(1, number - 1), number}:
+        if wrong * bucket < 60 or (number - wrong) * bucket < 60:
+            assert comb(bucket * number + bucket, wrong * bucket) >= 1 << 40
+    assert bucket == 2 or comb((bucket - 1) * (number + 1), bucket - 1) < 1 << 40
+
+
+def test_buckets_by_size() -> None:
+    sizes = (1, 133, 566, 6_251, 50_000, 50_001, 8 * 741_454, 8 * 741_455)
+    assert [bucket_size(size) for size in sizes] == [22, 5, 4, 3, 3, 3, 3, 2]
+    assert [unit_size(size) for size in sizes] == [1, 1, 1, 1, 1, 8, 8, 8]
+
+
+@pytest.mark.parametrize("unit", [1, 8])
+def test_an_attack_succeeds_as_often_as_the_formula_says(unit: int) -> None:
+    """With buckets of 2 and three gates: one wrong gate and two wrong triples pass once in C(8, 2) = 28 orders."""
+    size, bucket = 3, 2
+
+    def share(octets: list[int]) -> ReplicatedBits:
+        plane = np.repeat(np.array([octets], np.uint8), unit, axis=1)
+        return ReplicatedBits(plane, np.zeros_like(plane), "0", ("0", "1", "2"))
+
+    nothing = [0] * (bucket * (size + 1))
+    gates = verified_ands.Products(share([0] * 3), share([0] * 3), share([0, 8, 0]))
+    triples = verified_ands.Products(share(nothing), share(nothing), share([8, 8, *nothing[2:]]))
+    passed, runs, under = 0, 2000, 2 * bucket * size * unit
+    for seed in range(runs):
+        of = Evaluated([], gates, triples, bucket, unit)
+        masked, kept = verified_ands.operands(gates, of, seed.to_bytes(32, "big"))
+        differs = verified_ands.differences(gates, kept, masked.own[0, :under].reshape(2, bucket, size * unit))
+        passed += not differs.own.any() and not masked.own[0, under:].any()
+    expected = runs / comb(8, 2)
+    assert abs(passed - expected) < 6 * expected**0.5
+
+
+# -- costs -------------------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize(("parties", "width", "number"), [(3, 14, 10_000), (3, 17, 900), (4, 9, 3_000), (7, 12, 2_100)])
+def test_bytes_and_rounds_are_as_planned(parties: int, width: int, number: int) -> None:
+    names = PARTIES[:parties]
+    counts = np.zeros(number, np.uint64)
+    everyone = frozenset(names)
+
+    async def part(lane: Session, secrets: Any, pairs: Any) -> None:
+        found = await summed(lane.lane("rows"), secrets, np.array([1], np.uint64), THREE, width)
+        limits = found and found[1]
+        shares = await decided(lane, secrets, counts, THREE, limits, 3, width)
+        await opened(
+            lane,
+            None if shares is None else shares.reached,
+            label="bits",
+            holders=THREE,
+            number=number,
+            width=1,
+            to=names,
+        )
+
+    traffic = Traffic(names)
+    summed_traffic(traffic, THREE, number=1, width=width)
+    decided_traffic(traffic, THREE, number=number, width=width)
+    opened_traffic(traffic, THREE, names, number=number, width=1)
+    assert_planned(traffic, costs_of(names, part, declared=[Declared("bits", everyone, "", number, "")]))
+
+
+def test_ands_are_counted() -> None:
+    """Known answers: planes of one AND a number, three parties; the fewer steps, the more."""
+    for width in (2, 9, 14, 17):
+        planes = gate_planes(3, width, lambda n, m: decision(n, m, 1, few=False))
+        assert sum(planes) == 6 * width - 2
+        assert len(planes) == width + 2
+    assert len(gate_planes(3, 14, lambda n, m: decision(n, m, 1, few=True))) == 7
+    assert len(gate_planes(3, 56, total)) == 8
+    assert ands(10_000, 3, 14) == 82 * 10_000
+
+
+# -- what the parties see ----------------------------------------------------------------------------------------------
+def test_views_are_uniform_and_alike_whatever_the_others_hold() -> None:
+    """Runs with equal verdicts and other counts; a party's own are the same in all."""
+    number, runs = 1 << 12, []
+    for seed, others in enumerate([0, 5, 20]):
+        job = Job([40] * 4, [[7] * number, [others] * number, [others // 2] * number, [1] * number], 100, THREE)
+        frames: list[Frame] = []
+        job.run(seed=seed, observe=below("/decide/block", frames))
+        views: dict[tuple[str, str, str], list[bytes]] = defaultdict(list)
+        for frame in frames:
+            if any(kind in frame.type for kind in ("DealtBits", "MaskedAnds", "MaskedOperandParts")):
+                views[frame.receiver, frame.sender, frame.type].append(frame.body[8:])
+        runs.append({key: np.frombuffer(b"".join(parts), np.uint8) for key, parts in views.items()})
+    assert {receiver for receiver, _, _ in runs[0]} == set(THREE)
+    for run in runs:
+        assert run.keys() == runs[0].keys()
+        for key, octets in run.items():
+            assert_uniform(octets)
+            assert_alike(octets, runs[0][key])
+
+
+def test_frames_are_the_same_whatever_the_outcome() -> None:
+    shapes = []
+    for value in (0, 9):
+        job, frames = Job([9] * 3, [[value] * 100] * 3, 27, THREE), list[Frame]()
+        job.run(observe=below("/decide/block", frames))
+        shapes.append(sorted((f.sender, f.receiver, f.lane, f.type, len(f.body)) for f in frames))
+    assert shapes[0] == shapes[1]
+
+
+# -- misuse ------------------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    ("cheat", "kind"),
+    [
+        ("west", "DealtKeys"),
+        ("west", "DealtBits"),
+        ("east", "DealtDigests"),
+        ("north", "MaskedAnds"),
+        ("east", "CoinCommitment"),
+        ("south", "Coin"),
+        ("north", "MaskedOperandParts"),
+        ("south", "CheckDigests"),
+    ],
+)
+def test_messages_of_another_size_end_the_job_and_name_the_sender(cheat: str, kind: str) -> None:
+    def alter(frame: Frame) -> list[Frame]:
+        changed = Frame()
+        changed.CopyFrom(frame)
+        if frame.type == f"comine.v1.{kind}" and "/decide" in frame.lane:
+            changed.body = b""
+        return [changed]
+
+    ends = ATTACKED[4].attacked([cheat], alter, 2)
+    assert ends.errors
+    assert {(error.code, error.party) for error in ends.errors.values()} == {("E402", cheat)}
+
+
+def test_shares_of_bits_reconstruct_after_all_that_is_done_to_them() -> None:
+    planes = np.random.default_rng(1).integers(0, 256, (3, 3, 5)).astype(np.uint8)
+    shares = [ReplicatedBits(planes[k], planes[(k + 1) % 3], THREE[k], THREE) for k in range(3)]
+    value, public = planes[0] ^ planes[1] ^ planes[2], np.full((3, 5), 0x5A, np.uint8)
+
+    def of(change: Any) -> Any:
+        return reconstruct_replicated_bits([change(share) for share in shares])
+
+    which = np.arange(37) % 3 == 0
+    assert (of(lambda s: s.inverted()) == ~value).all()
+    assert (of(lambda s: s.plus_public(public)) == value ^ public).all()
+    assert (of(lambda s: s.and_public(public)) == value & public).all()
+    assert (of(lambda s: s.constant(1)) == 0xFF).all()
+    assert not of(lambda s: s.constant(0)).any()
+    assert (words_of(of(lambda s: s.words(which)), int(which.sum())) == words_of(value, 37)[which]).all()
+    assert (of(lambda s: s.spread(2)) == np.where(value[:, :1] & 1, 0xFF, 0)).all()
+    assert (of(lambda s: s.reshaped(5)) == value.reshape(5, 3)).all()
+    assert (of(lambda s: s.octets(np.array([4, 0]), 1)) == value[:, [4, 0]]).all()
+    even = of(lambda s: s.split(4)[0].octets(np.array([1, 0]), 2))
+    assert (even == value[:, [2, 3, 0, 1]]).all()
+    assert (of(lambda s: s.split(4)[1]) == value[:, 4:]).all()
+    assert (of(lambda s: s.repeated(2)) == np.concatenate([value, value])).all()
+    assert (of(lambda s: ReplicatedBits.joined([s, s])) == np.concatenate([value, value], axis=1)).all()
+
+
+def test_circuits_have_as_many_ands_as_was_said() -> None:
+    async def role(session: Session) -> None:
+        secrets = await agree(session)
+        share = ReplicatedBits(np.zeros((2, 1), np.uint8), np.zeros((2, 1), np.uint8), session.me, THREE)
+        above = circuits.above([share], [share], few=True)
+        await verified_ands.evaluated(session.lane("x"), secrets, THREE, [above], 1)
+
+    with pytest.raises(ValueError, match="other than 1 bytes"):
+        run_parties(THREE, role)
