@@ -1,20 +1,21 @@
 """The check of an oblivious-transfer extension: that a receiver's corrections are those of one choice a transfer.
 
 For block b of Δ the sender's strips are q_b = v_b ⊕ Δ_b·d_b, k strings of bits for k bits of Δ_b, where v_b are the
-receiver's own and d_b is what it corrected to; honest corrections make the d of all blocks a word of the code for every
-transfer. A receiver that corrects to other words could read Δ off the transfers. So with each batch it also sends
+receiver's own and d_b is what it corrected to. A row is the strips of a block, or of several that a group of symbols is
+folded to. Honest corrections make the d of all blocks a word of the code for every transfer. A receiver that corrects
+to other words could read Δ off the transfers. So with each batch it also sends
 
     x      h of the choices, plane by plane;
-    y      a hash over h of the strips v_b of every block, one after another as one string;
+    y      a hash over h of the strips of every row of its own, one after another as one string;
 
 where h is a linear hash (`polynomial_hash`) under a challenge that is drawn from the corrections. The sender takes h of
-q_b, adds Δ_b's multiples of the code word of x, and compares, before anything else becomes of the batch.
+its rows, adds Δ_b's multiples of the code word of x, and compares, before anything else becomes of the batch.
 
 `extra` transfers more are made in a batch, with random choices, and serve nothing else: they make x uniform. Then y is
 what the sender computes by itself, so both reveal nothing.
 
-What is left to a receiver that deviates: if it is not caught, then it has guessed Δ in all blocks where its corrections
-are not those of one choice a transfer, but for a chance of 2^-103 for each set of corrections that it tries.
+What is left to a receiver that deviates: if it is not caught, it has guessed the bits of Δ, or sums of them, by which
+its rows differ from those of one choice a transfer, but for a chance of 2^-94 for each set of corrections it tries.
 `docs/protocols/ot-extension.md` derives it. An honest receiver always passes.
 
 Rounds: none, the check goes with the corrections. Bytes: `corrections_bytes`.
@@ -79,7 +80,7 @@ class BatchCheck:
         code: Of the choices.
 
     Attributes:
-        strips: h of a block's strips as one string.
+        strips: h of a row's strips as one string.
     """
 
     __slots__ = ("_code", "_field_bits", "_points", "_seed", "_strip_bytes", "strips")
@@ -92,16 +93,21 @@ class BatchCheck:
         self._strip_bytes = corrections.shape[1]
         self.strips = PolynomialHash(self._seed, field_bits * self._strip_bytes, self._points)
 
-    def hash_of(self, strips: Words) -> bytes:
-        """What a block's strips add to the comparison, shape (k, words), C-contiguous."""
-        return self.strips.shifted(strips.reshape(-1).view(np.uint8))
+    def hashes_of(self, rows: Words) -> bytes:
+        """Hashes of the rows of all groups and folds, shape (groups, folds, k, words), up to a constant."""
+        return b"".join(
+            [
+                self.strips.shifted(strips)
+                for strips in rows.view(np.uint8).reshape(-1, self._field_bits * self._strip_bytes)
+            ]
+        )
 
     def told(self, planes: Words, hashes: bytes) -> bytes:
         """What the receiver sends behind the corrections.
 
         Args:
             planes: The choices, extra ones at their end, shape (s, words).
-            hashes: `hash_of` its strips, of all blocks in order.
+            hashes: `hashes_of` its rows.
         """
         choices = PolynomialHash(self._seed, self._strip_bytes, self._points).of_each(planes.view(np.uint8))
         return choices.tobytes() + self._over(hashes)
@@ -111,7 +117,7 @@ class BatchCheck:
 
         Args:
             told: Its words.
-            hashes: `hash_of` the sender's strips, of all blocks in order.
+            hashes: `hashes_of` the sender's rows.
             masks: Δ by bit, all ones or zeros, shape (blocks, k).
         """
         size = self._points * _BLOCK_BYTES
@@ -128,7 +134,7 @@ class BatchCheck:
         by_plane = multiples.reshape(self._field_bits, len(choices), size).transpose(1, 0, 2)
         words = self._code.encode(np.ascontiguousarray(by_plane).view(np.uint64))  # blocks of a group, k, size / 8
         grouped = masks.reshape(-1, len(words), self._field_bits, 1)
-        differences = np.bitwise_xor.reduce(words & grouped, axis=2).reshape(-1)
+        differences = self._code.folded(np.bitwise_xor.reduce(words & grouped, axis=2)).reshape(-1)
         differences ^= np.frombuffer(hashes, np.uint64)
         return hmac.compare_digest(self._over(differences.tobytes()), digest)
 

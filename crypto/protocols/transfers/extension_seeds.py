@@ -116,33 +116,29 @@ class ReceiverSeeds:
         told = np.empty(corrections_bytes(self.field_bits, number, len(planes)), np.uint8)
         corrections = told[: 8 * words * blocks].reshape(blocks, -1)
         sums = corrections.view(np.uint64).reshape(-1, len(code.masks), words)
-        strips, rows = (self._short if 8 * words <= SHORT_BYTES else self._long)(code, code.encode(planes), sums)
+        rows = (self._short if 8 * words <= SHORT_BYTES else self._long)(code, code.encode(planes), sums)
         check = BatchCheck(self._batch(), corrections, self.field_bits, code)
-        hashes = b"".join([check.hash_of(strip) for strip in strips.reshape(blocks, self.field_bits, words)])
-        told[corrections.size :] = np.frombuffer(check.told(planes, hashes), np.uint8)
+        told[corrections.size :] = np.frombuffer(check.told(planes, check.hashes_of(rows)), np.uint8)
         self.used += number
         return told, _transposed(rows)[:number]
 
-    def _short(self, code: Code, encoded: Words, corrected: Words) -> tuple[Words, Words]:
-        strips, totals = _short_sums(self._streams, code, self.field_bits, encoded.shape[1])
+    def _short(self, code: Code, encoded: Words, corrected: Words) -> Words:
+        parts, totals = _short_sums(self._streams, code, self.field_bits, encoded.shape[1])
         np.bitwise_xor(totals, encoded, out=corrected)
-        return strips, code.folded(strips)
+        return code.folded(parts)
 
-    def _long(self, code: Code, encoded: Words, corrected: Words) -> tuple[Words, Words]:
+    def _long(self, code: Code, encoded: Words, corrected: Words) -> Words:
         words = encoded.shape[1]
         adder = WeightedSums(self.field_bits, words)
-        strips = np.empty((*corrected.shape[:2], self.field_bits, words), np.uint64)
-        alone = len(code.masks) == 1  # then nothing is to be folded
-        rows = strips if alone else np.empty((len(strips), len(code.folds), self.field_bits, words), np.uint64)
+        rows = np.empty((len(corrected), len(code.folds), self.field_bits, words), np.uint64)
         with self._streams.going_on(code.blocks(self.field_bits), 8 * words) as blocks:
             streams = iter(blocks)
-            for group, group_strips, group_rows in zip(corrected, strips, rows, strict=True):
-                for block, (target, strip, plane) in enumerate(zip(group, group_strips, encoded, strict=True)):
-                    strip[...], total = adder.add_up(next(streams))
+            for group, group_rows in zip(corrected, rows, strict=True):
+                for block, (target, plane) in enumerate(zip(group, encoded, strict=True)):
+                    parts, total = adder.add_up(next(streams))
                     np.bitwise_xor(total, plane, out=target)
-                    if not alone:
-                        code.fold(block, strip, group_rows)
-        return strips, rows
+                    code.fold(block, parts, group_rows)
+        return rows
 
     def _with_extra(self, choices: Packed) -> NDArray[np.uint64]:
         """The choices with random ones behind them, which the sender cannot foresee."""
@@ -235,35 +231,34 @@ class SenderSeeds:
         corrections = told[: count * number // 8].reshape(count, -1)
         check = BatchCheck(_batch(self._agreed, self._start, self.used), corrections, self.field_bits, code)
         expanded = self._short if corrections.shape[1] <= SHORT_BYTES else self._long
-        rows, hashes = expanded(code, corrections.view(np.uint64), check)
+        rows = expanded(code, corrections.view(np.uint64))
         self.used += number - extra(self.field_bits)
-        if not check.agrees(told[corrections.size :].tobytes(), b"".join(hashes), self._masks[:count]):
+        if not check.agrees(told[corrections.size :].tobytes(), check.hashes_of(rows), self._masks[:count]):
             raise ProtocolViolation(
                 f"the choices of {self._peer} in oblivious transfers contradict each other; its node must be checked",
                 party=self._peer,
             )
         return _transposed(rows)[: number - extra(self.field_bits)]
 
-    def _short(self, code: Code, corrections: Words, check: BatchCheck) -> tuple[Words, list[bytes]]:
-        strips, _ = _short_sums(self._streams, code, self.field_bits, corrections.shape[1])
-        blocks = strips.reshape(-1, *strips.shape[2:])
+    def _short(self, code: Code, corrections: Words) -> Words:
+        parts, _ = _short_sums(self._streams, code, self.field_bits, corrections.shape[1])
+        blocks = parts.reshape(-1, *parts.shape[2:])
         blocks ^= corrections[:, None] & self._masks[: len(blocks), :, None]  # no branch on Δ
-        return code.folded(strips), [check.hash_of(strip) for strip in blocks]
+        return code.folded(parts)
 
-    def _long(self, code: Code, corrections: Words, check: BatchCheck) -> tuple[Words, list[bytes]]:
+    def _long(self, code: Code, corrections: Words) -> Words:
         words = corrections.shape[1]
-        adder, hashes = WeightedSums(self.field_bits, words), []
+        adder = WeightedSums(self.field_bits, words)
         rows = np.empty((code.groups(self.field_bits), len(code.folds), self.field_bits, words), np.uint64)
-        strip = np.empty((self.field_bits, words), np.uint64)
+        masked = np.empty((self.field_bits, words), np.uint64)
         with self._streams.going_on(len(corrections), 8 * words) as blocks:
             by_block = zip(blocks, corrections, self._masks, strict=False)
             for group_rows in rows:
                 for block, (streams, correction, masks) in enumerate(itertools.islice(by_block, len(code.masks))):
-                    np.bitwise_and(correction, masks[:, None], out=strip)  # no branch on Δ
-                    strip ^= adder.add_up(streams)[0]
-                    hashes.append(check.hash_of(strip))
-                    code.fold(block, strip, group_rows)
-        return rows, hashes
+                    parts, _ = adder.add_up(streams)
+                    parts ^= np.bitwise_and(correction, masks[:, None], out=masked)  # no branch on Δ
+                    code.fold(block, parts, group_rows)
+        return rows
 
     def __reduce_ex__(self, protocol: object) -> Never:
         raise TypeError("seeds of an extension are never copied or pickled: a copy would repeat their streams")
