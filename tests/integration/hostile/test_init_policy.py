@@ -249,7 +249,7 @@ def test_plans_that_close_in_on_a_number_say_the_same_and_come_to_an_end(world: 
             )
             specs.append(load_job(job).canonical())
     for party in PARTIES:
-        told, refused = asyncio.run(planned(world, party, specs * 3))
+        told, refused = asyncio.run(planned(world, party, specs * 4))
         assert len(set(told)) == 1
         assert len(told) <= 100
         assert all("rule max_plans" in sentence for sentence in refused)
