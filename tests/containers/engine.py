@@ -15,10 +15,12 @@ from pathlib import Path
 
 import pytest
 
+from tests.containers import debian
 from tests.integration.processes import Ran
 
-PACKAGES = ("docker.io", "docker-compose", "iptables", "debootstrap")
-COMMANDS = ("docker", "dockerd", "iptables", "debootstrap")
+INCLUDED = ("python3-venv", "libsodium23")  # of which tests.containers.image makes a base
+PACKAGES = ("docker.io", "docker-compose", "iptables", *INCLUDED)
+COMMANDS = ("docker", "dockerd", "iptables")
 INSTALL_S = 300.0
 START_S = 60.0
 COMMAND_S = 300.0
@@ -78,7 +80,7 @@ def engine() -> Iterator[Docker]:
 
 
 def _install() -> None:
-    if all(map(shutil.which, COMMANDS)) and Docker().compose():
+    if all(map(shutil.which, COMMANDS)) and Docker().compose() and set(INCLUDED) <= debian.installed().keys():
         return
     if shutil.which("apt-get") is None:
         pytest.skip("no Docker engine answers, and this system has no apt-get to install one")

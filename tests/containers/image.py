@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-import os
 import platform
 import shutil
 import subprocess
 import sys
-import tempfile
+import tarfile
 import tomllib
 from pathlib import Path
 
 import pytest
 
-from tests.containers.engine import Docker
+from tests.containers.debian import write_packages
+from tests.containers.engine import INCLUDED, Docker
 
 ROOT = Path(__file__).resolve().parents[2]
 PUBLIC_BASE = "python:3.12-slim"
 OWN_BASE = "comine-test-base"
-INCLUDED = "python3-venv,libsodium23"
 
 
 def build(docker: Docker, tag: str, folder: Path) -> Path:
@@ -26,7 +25,7 @@ def build(docker: Docker, tag: str, folder: Path) -> Path:
     context = _context(folder / "comine")
     command = ["build", "--quiet", "--file", context / "docker" / "Dockerfile", "--tag", tag]
     if docker.ours or docker.run("pull", "--quiet", PUBLIC_BASE).code != 0:
-        _import_base(docker)
+        _import_base(docker, folder)
         _fetch_wheels(context / "wheels")
         command += ["--network", "none", "--build-arg", f"BASE_IMAGE={OWN_BASE}"]
     buildkit = "1" if docker.run("buildx", "version").code == 0 else "0"
@@ -45,42 +44,16 @@ def _context(folder: Path) -> Path:
     return folder
 
 
-def _import_base(docker: Docker) -> None:
-    """The base image from the mirror that apt uses already."""
-    if os.geteuid() != 0 or shutil.which("debootstrap") is None:
-        pytest.skip(f"{PUBLIC_BASE} cannot be pulled, and only root can make a base image, with debootstrap")
-    release, mirror = _release()
-    with tempfile.TemporaryDirectory(prefix="comine-base-") as folder:
-        made = subprocess.run(
-            ["debootstrap", "--variant=minbase", f"--include={INCLUDED}", release, folder, mirror],
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        if made.returncode:
-            pytest.skip(f"debootstrap could not make a base image: {made.stdout.strip()[-300:]}")
-        python = f"python{sys.version_info.major}.{sys.version_info.minor}"
-        if not (Path(folder) / "usr" / "bin" / python).exists():
-            pytest.skip(f"{release} has another Python than {python}, for which wheels are at hand")
-        with subprocess.Popen(["tar", "-C", folder, "-c", "."], stdout=subprocess.PIPE) as tar:
-            command = ["docker", "import", "-", OWN_BASE]
-            subprocess.run(
-                command, stdin=tar.stdout, env={**os.environ, **docker.environment}, check=True, capture_output=True
-            )
-        assert tar.returncode == 0
-
-
-def _release() -> tuple[str, str]:
-    """The name of this system's release, and its mirror."""
-    fields = "$(CODENAME) $(COMPONENT) $(SITE)"
-    targets = subprocess.run(
-        ["apt-get", "indextargets", "--format", fields, "Created-By: Packages"], capture_output=True, text=True
-    ).stdout
-    for line in targets.splitlines():
-        codename, component, site = line.split()
-        if component == "main" and codename == platform.freedesktop_os_release().get("VERSION_CODENAME"):
-            return codename, site
-    pytest.skip("apt knows no mirror of this system's release, from which a base image could be made")
+def _import_base(docker: Docker, folder: Path) -> None:
+    """The base image, of the files of packages that this system has."""
+    python = f"python{sys.version_info.major}.{sys.version_info.minor}"
+    if not (Path("/usr/bin") / python).exists():
+        pytest.skip(f"this system's own packages have another Python than {python}, for which wheels are at hand")
+    packed = folder / "base.tar"
+    with tarfile.open(packed, "w") as archive:
+        write_packages(archive, INCLUDED)
+    docker("import", packed, OWN_BASE)
+    packed.unlink()
 
 
 def _fetch_wheels(folder: Path) -> None:
