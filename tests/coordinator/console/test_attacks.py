@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import time
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
@@ -38,6 +39,13 @@ ROWS: Final = [[HOSTILE, "milk"], [HOSTILE], ["milk", "</script>"], ["milk"]]
 results = dict[str, Any]()  # by id of the jobs of the fixture
 
 
+@cache
+def simulated(number: int) -> Any:
+    """The result of the job of the fixture, once for all tests."""
+    spec = weekly(name=HOSTILE, parties=["north", "south"])
+    return comine.simulate(spec, {"north": ROWS, "south": ROWS[:number]}, seed=1)
+
+
 @pytest.fixture
 def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Site]:
     """A coordinator that keeps two jobs; of the parties one says what it likes, and the other is silent so."""
@@ -54,8 +62,7 @@ def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Site]:
         folder = store.create(record)
         folder.note("cancelled", HOSTILE)
         folder.unlock()
-        result = comine.simulate(spec, {"north": ROWS, "south": ROWS[:number]}, seed=1)
-        results[folder.id] = result
+        results[folder.id] = simulated(number)
     for module in ("coordinator.console.jobs", "coordinator.jobs.run_comparison"):
         monkeypatch.setattr(f"{module}.kept_result", lambda folder, _: results[folder.id])
     datasets = [DatasetDescription(name=f"{HOSTILE}{number}", kind=HOSTILE) for number in range(30)]
