@@ -52,6 +52,7 @@ PLACES: Final[dict[str, str]] = {
                 "mining.joint.vertical.engines.replicated.engine",
                 "mining.joint.distributed.budget",
                 "mining.joint.models.kmeans",
+                "mining.joint.models.shared_kmeans",
                 "mining.joint.vertical.engines.registry",
             ),
             *("mining.joint.vertical.parameters", "mining.models.attributes __post_init__"),
