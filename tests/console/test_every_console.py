@@ -32,6 +32,7 @@ OPEN: Final = {
     "/login",
     "/logout",
     "/static/palette.css",
+    "/sw.js",
 }  # to whom has not logged in
 LOOKS_BY_FORM: Final = {"/audit/verification"}  # which changes nothing, and costs much
 
