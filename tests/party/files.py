@@ -52,11 +52,12 @@ def _own_ports() -> Iterator[int]:
             lock.close()
             continue
         _LOCKS.append(lock)
-        return cycle(range(first, first + _OWN))
+        return cycle(port for port in range(first, first + _OWN) if port != _NO_BROWSER)
     raise RuntimeError(f"all ports of tests are taken; see who holds the files in {folder}")
 
 
 _LOCKS: Final[list[object]] = []
+_NO_BROWSER: Final = 10080  # a port at which browsers open no page
 
 
 def party_toml(name: str, port: int = 7101, *, policy: str = "", dataset: str = "", party: str = "") -> str:
