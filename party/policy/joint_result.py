@@ -23,7 +23,7 @@ from jobs.kinds.registry import kind_of
 from jobs.spec.job import JobSpec
 
 UNKNOWN_THRESHOLD: Final = "?"
-MOST_WORK: Final = 2_000_000  # multiplications: some seconds
+MOST_WORK: Final = 2_000_000  # multiplications: about half a second of a core
 _ADDITIVE: Final = frozenset({"itemsets", "model"})
 
 
