@@ -187,7 +187,7 @@ def test_bytes_follow_the_field(k: int) -> None:
     random_transfers(bits(4096), k=k, frames=frames)
     rows = [ExtensionRows.FromString(f.body).data for f in frames if f.lane == "/ot"]
     assert sum(map(len, rows)) == corrections_bytes(k, 4096)
-    assert sum(map(len, rows)) - 4096 * -(-128 // k) // 8 < 128 // 8 * 256 + 64
+    assert sum(map(len, rows)) - 4096 * -(-128 // k) // 8 <= 128 // 8 * 256 + 64  # with two points, k < 3, just that
     trees = [f for f in frames if f.type == TreeSums.DESCRIPTOR.full_name]
     assert sum(len(TreeSums.FromString(f.body).data) for f in trees) == 7 * -(-32 // k) * (k - 1) * 32
 
