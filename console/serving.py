@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
 import signal
-import threading
 
 import typer
 
@@ -21,11 +21,16 @@ def serve_site(site: Site, add: str) -> None:
     Raises:
         ComineError: It cannot run; the sentence says why.
     """
-    stop = threading.Event()
+    asyncio.run(_serve(site, add))
+
+
+async def _serve(site: Site, add: str) -> None:
+    """Waits in an event loop, which no signal can miss; a lock does, where one comes just before it is waited for."""
+    stop, loop = asyncio.Event(), asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: stop.set())
+        loop.add_signal_handler(number, stop.set)
     with running(site) as address:
         typer.echo(f"the console of {site.name} is at {address}", err=True)
         if not site.lets_anybody_in():
             typer.echo(f"nobody can log in yet; make an account with: {add}", err=True)
-        stop.wait()
+        await stop.wait()
