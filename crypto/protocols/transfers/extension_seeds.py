@@ -282,11 +282,12 @@ async def prepare_receiving(
     blocks = block_count(field_bits, symbol_bits)
     zero, one = await send_keys(session.lane("base"), peer, blocks * field_bits)  # -> 1  <- 1
     by_block = (blocks, field_bits, KEY_BYTES)
-    leaves, sums = grown(np.stack([zero.reshape(by_block), one.reshape(by_block)], axis=2))
+    name = _agreed(session, session.me, peer)
+    leaves, sums = grown(name, np.stack([zero.reshape(by_block), one.reshape(by_block)], axis=2))
     if field_bits == 1:
-        return ReceiverSeeds(leaves, _agreed(session, session.me, peer))
+        return ReceiverSeeds(leaves, name)
     check = TreeCheck()
-    check.sums, check.digest = checked_by(leaves)
+    check.sums, check.digest = checked_by(name, leaves)
     await session.send_array(peer, TreeSums, sums)  # -> 2
     await session.send(peer, check)  # -> 2
     return ReceiverSeeds(leaves, _agreed(session, session.me, peer, sums.tobytes(), check.sums, check.digest))
@@ -316,14 +317,14 @@ async def prepare_sending(
     path = bits[:, ::-1]
     keys = await receive_keys(session.lane("base"), peer, (1 - path).reshape(-1))  # -> 1  <- 1
     keys = keys.reshape(*path.shape, KEY_BYTES)
-    shape = sums_shape(blocks, field_bits)
+    shape, name = sums_shape(blocks, field_bits), _agreed(session, peer, session.me)
     if field_bits == 1:
-        leaves, _ = punctured(keys, path, np.empty(shape, np.uint8))
-        return SenderSeeds(leaves, delta, peer, _agreed(session, peer, session.me))
+        leaves, _ = punctured(name, keys, path, np.empty(shape, np.uint8))
+        return SenderSeeds(leaves, delta, peer, name)
     sums = await session.recv_array(peer, TreeSums, np.uint8, shape)  # <- 2
     check = await session.recv(peer, TreeCheck, partial(_check_tree_check, blocks))  # <- 2
-    leaves, holes = punctured(keys, path, sums)
-    if not agrees(leaves, holes, check.sums, check.digest):
+    leaves, holes = punctured(name, keys, path, sums)
+    if not agrees(name, leaves, holes, check.sums, check.digest):
         raise ProtocolViolation(
             f"the seeds of {peer} for oblivious transfers contradict each other; its node must be checked", party=peer
         )
@@ -371,7 +372,10 @@ def _short_sums(streams: Streams, code: Code, field_bits: int, words: int) -> tu
 
 
 def _agreed(session: Session, receiver: str, sender: str, *told: bytes) -> bytes:
-    """Names an agreement: whoever changes a seed after the others, or in another session, gets other streams of all."""
+    """Names an agreement: whoever changes a seed after the others, or in another session, gets other streams of all.
+
+    Without what is told of its trees it is the name of these.
+    """
     labels = encode_labels("extension", session.id, session.path, receiver, sender, *told)
     return hashlib.sha256(labels).digest()
 

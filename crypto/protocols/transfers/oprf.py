@@ -28,6 +28,7 @@ points).
 
 from __future__ import annotations
 
+import hashlib
 import math
 from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass, replace
@@ -38,6 +39,7 @@ from numpy.typing import NDArray
 
 from crypto.primitives.bit_matrix import ROWS, transpose_back, unpack_bits
 from crypto.primitives.groups.point_hash import KEY_BYTES, Points, Words
+from crypto.primitives.hashing import encode_labels
 from crypto.primitives.keystream import Keystream, next_rows
 from crypto.primitives.linear_code import WORD_BITS, encoded, encoded_columns, encoding
 from crypto.primitives.okvs import MOST_KEYS, Layout, Places, filled, read, read_in_pieces, solved
@@ -59,6 +61,7 @@ from link.tasks import together
 from protos.v1.oblivious_prf_pb2 import CodeColumns, ColumnChallenge, StoreSeed
 
 MOST_VALUE_BYTES: Final = MOST_BYTES
+_NAME_BYTES: Final = 9  # of a function in its counter blocks, before two of the column and five that count up
 _STATISTICAL_BITS: Final = 41  # with which parts may be full: half of the 2^-40 that stores leave
 
 Packed = NDArray[np.uint8]
@@ -307,7 +310,7 @@ async def _both_streams(holder: KeyHolder) -> BothStreams:
     """T and T', as the sender's transfers choose among them."""
     batches = send_random(holder.session.lane("keys"), holder.name, holder.seeds, WORD_BITS)
     ((zero, one),) = [keys async for keys in batches]
-    return _streams(zero), _streams(one)
+    return _streams(holder.session, zero), _streams(holder.session, one)
 
 
 # -- the sender --------------------------------------------------------------------------------------------------------
@@ -363,7 +366,7 @@ async def part_keys(session: Session, peer: str, seeds: ReceiverSeeds, capacity:
     secret, chosen = choices.view("<u8"), unpack_bits(choices, WORD_BITS).astype(np.bool_)
     batches = receive_random(session.lane("keys"), peer, seeds, choices)  # -> 1
     (keys,) = [rows async for rows in batches]
-    streams = _streams(keys)
+    streams = _streams(session, keys)
     challenges = session.randomness("challenges")
     shape = (WORD_BITS, rows_of(parts.layout) // 8)
 
@@ -408,9 +411,16 @@ async def send_values(
 
 
 # -- rows --------------------------------------------------------------------------------------------------------------
-def _streams(keys: NDArray[np.uint64]) -> list[Keystream]:
-    """A stream of each key, which serves for nothing else."""
-    return Keystream.of_keys((key.tobytes() for key in keys), bytes(KEY_BYTES))
+def _streams(session: Session, keys: NDArray[np.uint64]) -> list[Keystream]:
+    """A stream of each column's key, which serves for nothing else.
+
+    Each begins at a counter of this function and column alone, so that a guess of a key is worth nothing but there.
+    """
+    name = hashlib.sha256(encode_labels("columns of a function", session.id, session.path)).digest()
+    streams = Keystream.of_keys((key.tobytes() for key in keys), bytes(KEY_BYTES))
+    for column, stream in enumerate(streams):
+        stream.go_to(name[:_NAME_BYTES] + column.to_bytes(2, "big") + bytes(KEY_BYTES - _NAME_BYTES - 2))
+    return streams
 
 
 def _checked_size(size: int) -> int:

@@ -108,6 +108,24 @@ def test_two_runs_share_no_value():
     assert not np.array_equal(runs[0][0], runs[1][0])
 
 
+def test_streams_of_all_columns_and_functions_begin_at_counters_of_their_own(monkeypatch):
+    """Else one guess of a key would be held against all columns of which a party lacks one."""
+    began = list[bytes]()
+
+    class Noted(oprf.Keystream):
+        __slots__ = ()
+
+        def go_to(self, counter):
+            began.append(counter)
+            super().go_to(counter)
+
+    monkeypatch.setattr(oprf, "Keystream", Noted)
+    for seed in range(2):
+        run(values(points(1), points(1), 5), seed=seed)
+    assert {began.count(each) for each in began} == {3}  # of T and T' at the receiver, one of these at the sender
+    assert len({each[:11] for each in began}) == 2 * 512  # and what counts up reaches no other
+
+
 def test_over_streams_under_mutual_tls():
     sent, received = run(values(points(*range(90)), points(*range(60)), 64), transport="grpc")
     assert np.array_equal(sent[:60], received)
