@@ -91,6 +91,8 @@ async def open_losses(
     task: JointAnonymisation,
     occurring: Sequence[Cells],
     n_rows: int,
+    *,
+    shared: bool = False,
 ) -> Losses:
     """Runs one party's part.
 
@@ -101,19 +103,21 @@ async def open_losses(
         task: The public parameters.
         occurring: By quasi-identifier this party's addend of how many rows have each leaf.
         n_rows: N, of all parties.
+        shared: Whether these are shares modulo 2^64, and not rows of parties, which count up to k.
 
     Raises:
         ProtocolViolation: What was opened is no sum of losses.
     """
     unit, asked = task.loss_unit(n_rows), levels_between(task)
     own = np.concatenate([losses_by_level(*each, unit) for each in zip(task.hierarchies, occurring, strict=True)])
-    shared = await shared_sum(session.lane("sum"), secrets, own, task.compute)
+    summed = await shared_sum(session.lane("sum"), secrets, own, task.compute)
     passed = np.zeros(0, np.bool_)
     if asked:
         counts = [_label_counts(task.hierarchies[place], level, occurring[place]) for place, level in asked]
 
         async def decide() -> Known:
-            return Known(await _open_passed(session.lane("levels"), secrets, two_party, task, counts))
+            largest = n_rows if shared else None
+            return Known(await _open_passed(session.lane("levels"), secrets, two_party, task, counts, largest))
 
         passed = (await step(session, "open levels", decide)).public
     starts, tops = _starts(task), np.cumsum(task.shape) - 1
@@ -121,7 +125,7 @@ async def open_losses(
     total = np.zeros(len(own), np.int64)
     total[tops] = [n_rows * unit if len(each.leaves) > 1 else 0 for each in task.hierarchies]
     if len(places):
-        part = None if shared is None else AdditiveShare(shared.values[places], shared.holder, shared.holders)
+        part = None if summed is None else AdditiveShare(summed.values[places], summed.holder, summed.holders)
 
         async def reveal() -> Known:
             return Known(await open_values(session, part, label="losses", holders=task.compute, number=len(places)))
@@ -137,9 +141,9 @@ async def open_losses(
     if (least[public] != total[public]).any():
         raise no_sum(session)
     rest = None
-    if shared is not None:
-        beyond = shared.plus_public((-least).astype(np.uint64))
-        rest = AdditiveShare(np.where(public, np.uint64(0), beyond.values), shared.holder, shared.holders)
+    if summed is not None:
+        beyond = summed.plus_public((-least).astype(np.uint64))
+        rest = AdditiveShare(np.where(public, np.uint64(0), beyond.values), summed.holder, summed.holders)
     return Losses(task, least, dict(zip(asked, passed.tolist(), strict=True)), rest)
 
 
@@ -150,6 +154,7 @@ async def _open_passed(
     two_party: TwoParty | None,
     task: JointAnonymisation,
     counts: Sequence[Cells],
+    largest: int | None,
 ) -> Mask:
     """Step 2: by level, whether all its labels pass.
 
@@ -158,12 +163,13 @@ async def _open_passed(
         secrets: Pairwise secrets of this session.
         two_party: At a computing party its half of the agreement with the other.
         task: The public parameters.
-        counts: By level this party's rows with each label.
+        counts: By level this party's rows with each label, or its share of all parties'.
+        largest: The most that a share may be of; None of rows, of which no party need count more than k.
     """
     every, sizes = np.concatenate(counts), np.array([len(each) for each in counts])
-    largest = len(session.parties) * task.k
-    capped = np.minimum(every, task.k).astype(word_of(largest))
-    shared = await shared_sum(session.lane("counts"), secrets, capped, task.compute)
+    own = np.minimum(every, task.k) if largest is None else every
+    largest = largest or len(session.parties) * task.k
+    shared = await shared_sum(session.lane("counts"), secrets, own.astype(word_of(largest)), task.compute)
     parts = await insider_bits(session.lane("insiders"), secrets, two_party, task, every)
     bits: XorShare | None = None
     if two_party is not None and shared is not None:
@@ -200,4 +206,4 @@ def losses_by_level(hierarchy: Hierarchy, occurring: Cells, unit: int) -> NDArra
     """
     levels = range(hierarchy.height + 1)
     found = [occurring @ label_losses(hierarchy.leaf_counts(each), unit)[hierarchy.maps[each]] for each in levels]
-    return np.array(found, np.uint64)
+    return np.array(found, np.int64).view(np.uint64)

@@ -31,7 +31,7 @@ from mining.joint.vertical.batches import set_addends
 from mining.joint.vertical.engines.grouped import GroupedProducts
 from mining.joint.vertical.engines.products import Addends, Products
 from mining.joint.vertical.engines.transfers.products import TransferProducts
-from mining.joint.vertical.grouped.groups import Groups, check_group_columns, column_holder, column_holders
+from mining.joint.vertical.grouped.groups import Groups, column_holder, column_holders, columns_of_holders
 from mining.joint.vertical.grouped.repeated import check_repeated
 from mining.joint.vertical.names import open_names
 from mining.joint.vertical.parameters import in_job_order
@@ -146,12 +146,9 @@ def one_holder_each(
         ConfigurationError: A column is at no party, at two parties or groups, or at some parties of a group alone.
     """
     found: dict[str, str] = {}
-    if groups:
-        columns = {party: [name for name in names if name in held] for party, held in columns.items()}
-        check_group_columns(columns, groups, ())
-        columns = {group.name: columns[group.speaker] for group in groups}
+    holders = columns_of_holders(names, columns, groups)
     for name in names:
-        parties = [party for party, held in columns.items() if name in held]
+        parties = [party for party, held in holders.items() if name in held]
         if len(parties) != 1:
             where = " and ".join(parties) + " both have" if parties else "no party of the job has"
             raise shareable(
@@ -319,6 +316,30 @@ async def begin(
     of_parties = TransferProducts(secrets, pairs)
     engine = GroupedProducts(of_parties, groups) if groups else of_parties
     numbered = await session.compute(Conditions.of, session, aligned, conditions, holders, groups)
+    return Begun(secrets, await common_rows(session, secrets, pairs, engine, numbered, compute), engine, numbered)
+
+
+async def common_rows(
+    session: Session,
+    secrets: PairwiseSecrets,
+    pairs: Pairs,
+    engine: Products,
+    numbered: Conditions,
+    compute: tuple[str, str] | None,
+) -> int:
+    """How many rows all holders of columns have; a step of the job, in which no id may be at two parties of a group.
+
+    Args:
+        session: The lane of what follows.
+        secrets: Pairwise secrets of this session.
+        pairs: This party's agreements with all others.
+        engine: For the holders of columns.
+        numbered: Where this party has rows.
+        compute: As for `begin`.
+
+    Raises:
+        InputDataError: As for `begin`.
+    """
 
     async def count() -> Known:
         if isinstance(engine, GroupedProducts):
@@ -331,7 +352,7 @@ async def begin(
     n_rows = int((await step(session, "number of common rows", count)).public)
     if not n_rows:
         raise no_rows()
-    return Begun(secrets, n_rows, engine, numbered)
+    return n_rows
 
 
 def code_bytes(attributes: Sequence[Attribute]) -> int:

@@ -59,12 +59,18 @@ def _release_of_columns() -> tuple[JobSpec, Mapping[str, Data]]:
     return vertical_anonymisation_world.job(parties), dict(tables)
 
 
+def _release_of_groups() -> tuple[JobSpec, Mapping[str, Data]]:
+    drawn = vertical_anonymisation_world.GroupedPeople.drawn(40, (2, 1), 3)
+    return drawn.job(max_suppression="0.1"), dict(drawn.tables())
+
+
 JOBS: Final = {
     **{name: made for name, (made, _) in examples.JOBS.items()},
     "perturbed": _perturbed,
     "blended": _blended,
     "model of columns": _model_of_columns,
     "release of columns": _release_of_columns,
+    "release of column groups": _release_of_groups,
 }
 
 

@@ -1,14 +1,15 @@
-"""One anonymised release of the columns of several parties, over the rows that all have in common."""
+"""One anonymised release of the columns of several parties, or column groups, over the rows that all have in common."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Final
 
+from jobs.kinds.alignment.groups import check_groups, column_groups, groups_fact
 from jobs.kinds.alignment.parameters import row_alignment
 from jobs.kinds.alignment.unions import of_alignment
 from jobs.kinds.key import Key
-from jobs.kinds.kind import ALL, Disclosure, Unions
+from jobs.kinds.kind import ALL, Disclosure, Facet, Unions
 from jobs.kinds.release.parameters import joint_anonymisation
 from jobs.kinds.release.release_kind import ReleaseKind, disclosed
 from jobs.kinds.release.template import TABLES
@@ -29,20 +30,27 @@ class ReleaseOfColumns(ReleaseKind):
         return ALIGN + TABLES.format(more="")
 
     def tables(self, spec: JobSpec) -> Mapping[str, frozenset[str]]:
-        return {"anonymize": ALL, "trust": frozenset({"compute"}), "align": ALL, "plan": ALL}
+        return {"anonymize": ALL, "trust": frozenset({"compute"}), "align": ALL, "groups": ALL, "plan": ALL}
 
     def check_section(self, spec: JobSpec) -> None:
         _check_section(spec)
 
     def disclosure(self, spec: JobSpec) -> Disclosure:
         task, parties, common = joint_anonymisation(spec), spec.job.parties, row_alignment(spec)
+        groups = column_groups(spec)
         return disclosed(
             spec,
-            openings(task, parties, common),
-            learned(task, parties, common),
-            collusion(task, parties),
-            worst(task, parties),
+            openings(task, parties, common, groups),
+            learned(task, parties, common, groups),
+            collusion(task, parties, groups),
+            worst(task, parties, groups),
         )
+
+    def facets(self, spec: JobSpec) -> frozenset[Facet]:
+        return super().facets(spec) | ({"column groups"} if spec.groups else frozenset())
+
+    def facts(self, spec: JobSpec, strategy: str) -> list[tuple[str, str]]:
+        return [*super().facts(spec, strategy), *groups_fact(spec)]
 
     def unions(self, spec: JobSpec) -> Unions:
         return of_alignment(spec)
@@ -55,7 +63,8 @@ class ReleaseOfColumns(ReleaseKind):
 
 
 def _check_section(spec: JobSpec) -> None:
-    if spec.alignment.mode != "intersection":
+    check_groups(spec)
+    if not spec.groups and spec.alignment.mode != "intersection":
         raise ConfigurationError(
             'columns of several parties are anonymised over the rows that all have; take [align] mode = "intersection"'
         )

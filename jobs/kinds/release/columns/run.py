@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from jobs.data import Data
+from jobs.kinds.alignment.groups import column_groups
 from jobs.kinds.alignment.parameters import row_alignment
 from jobs.kinds.data import table_rows_of
 from jobs.kinds.kind import Resources
@@ -21,5 +22,5 @@ async def run(session: Session, spec: JobSpec, data: Data, resources: Resources)
     table = table_rows_of(spec, data, session.me)
     await session.compute(check_insensitive, spec, table, session.me)
     common, limits = row_alignment(spec), resources.list_limits
-    found = await anonymise_columns(session, table, task, common, limits)
+    found = await anonymise_columns(session, table, task, common, limits, column_groups(spec))
     return found_release(task, found, session.parties)

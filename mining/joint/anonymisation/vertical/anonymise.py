@@ -8,6 +8,11 @@
        (`contingency`, `examination`); the classes that are released are opened
     5. the released rows are joined in an order that nobody knows (`assembly`)
 
+Where the parties of column groups hold the same columns of different rows, rows are aligned by union, and nobody knows
+which positions are common: those at which a party of every group has a row. No id may be at two parties of a group
+(`mining.joint.models.aligned.common_rows`), where N is counted as well. Nothing is known of a group's columns alone, so
+step 2 is left out, and what steps 3 and 4 take of them comes from tables as well.
+
 Rounds:     those of the alignment, of the tables and examinations one after another, and of the assembly.
 Output:     to the learners the release of full-domain recoding: node, loss and rows are those of the joined table.
 Adversary:  semi-honest. With two parties nobody has to be trusted; counts of more withstand all parties but both
@@ -28,11 +33,15 @@ from numpy.typing import NDArray
 from anonymize.fulldomain.lattice import Node
 from anonymize.release import allowed_suppression
 from crypto.primitives.scratch_file import ScratchLimits
+from crypto.primitives.shares.masks import Words
 from crypto.protocols.alignment.list_limits import IN_MEMORY
-from crypto.protocols.comparison.two_party import pairs_of
-from crypto.protocols.sums.pairwise import agree
+from crypto.protocols.comparison.shared_bits import open_values
+from crypto.protocols.comparison.two_party import Pairs, pairs_of
+from crypto.protocols.sums.pairwise import PairwiseSecrets, agree
 from link.errors import ConfigurationError, shareable
+from link.journal import Known
 from link.session import Session
+from link.steps import step
 from mining.data.table_rows import TableRows
 from mining.joint.align import RowAlignment, align
 from mining.joint.anonymisation.anonymise import JointRelease
@@ -40,6 +49,7 @@ from mining.joint.anonymisation.conditions.models import SensitiveTests, compare
 from mining.joint.anonymisation.parameters import JointAnonymisation
 from mining.joint.anonymisation.public_losses import open_losses
 from mining.joint.anonymisation.release_check import check_models
+from mining.joint.anonymisation.rows import Cells
 from mining.joint.anonymisation.search import Search
 from mining.joint.anonymisation.vertical.assembly import assemble
 from mining.joint.anonymisation.vertical.columns import HeldColumns, find_holders
@@ -47,8 +57,12 @@ from mining.joint.anonymisation.vertical.contingency import ContingencyTables
 from mining.joint.anonymisation.vertical.examination import VerticalExaminer
 from mining.joint.anonymisation.vertical.insiders import rows_read_by
 from mining.joint.anonymisation.vertical.local_pruning import prune_locally, spread
+from mining.joint.models.aligned import AlignedAttributes, Conditions, common_rows
 from mining.joint.models.totals import no_rows
 from mining.joint.tally import no_sum
+from mining.joint.vertical.engines.grouped import GroupedProducts
+from mining.joint.vertical.engines.transfers.products import TransferProducts
+from mining.joint.vertical.grouped.groups import Groups, column_holders
 from mining.joint.vertical.parameters import in_job_order
 
 _FEW: Final = 2  # quasi-identifiers
@@ -60,6 +74,7 @@ async def anonymise_columns(
     task: JointAnonymisation,
     alignment: RowAlignment,
     limits: ScratchLimits = IN_MEMORY,
+    groups: Groups = (),
 ) -> JointRelease:
     """Runs one party's part.
 
@@ -67,52 +82,66 @@ async def anonymise_columns(
         session: A lane of the job's session.
         table: This party's columns, with ids.
         task: The public parameters, equal at all parties.
-        alignment: How rows are aligned; `intersection`.
+        alignment: How rows are aligned: by intersection, or with groups by union.
         limits: What lists of ids may take at this party.
+        groups: Of parties that hold the same columns of different rows; none: every party holds columns of its own.
 
     Raises:
-        ConfigurationError: No node satisfies, a column is at no party or at two, or a model or rule is not offered for
-            parties that hold columns.
-        InputDataError: A cell is no value that the job names, or there is no common row.
+        ConfigurationError: No node satisfies, a column is at no party or at two, at some parties of a group alone or in
+            two groups, or a model or rule is not offered for parties that hold columns.
+        InputDataError: A cell is no value that the job names, there is no common row, or some id is at two parties of a
+            group.
         ProtocolViolation: What was opened cannot be.
     """
-    check(task, alignment)
+    check(task, alignment, groups)
     task = replace(task, compute=in_job_order(session.parties, task.compute))
     models = offered(task.requirements)
     pairs = pairs_of(session.lane("pairs"))
     placed = (await align(session, pairs, table, alignment, limits)).rows
-    assert placed is not None  # an intersection shows them
+    assert placed is not None  # which only a cardinality does not show
     session = session.lane("anonymisation")
-    if not len(placed):
-        raise no_rows()
-    if len(placed) < task.k:
-        raise shareable(
-            ConfigurationError(
-                f"all parties have {len(placed)} rows in common, and every class needs {task.k}; weaken the model"
-            )
-        )
+    n_rows = len(placed)
+    if not groups:
+        _check_rows(task, n_rows)
     secrets = await agree(session.lane("keys"))
-    holders = await find_holders(session.lane("columns"), table, task)
-    held = await session.compute(HeldColumns.of, table, task, holders, placed, session.me)
-    allowed = allowed_suppression(task.max_suppression, held.n_rows)
-    local = await prune_locally(session.lane("local"), held, allowed)
-    unit = task.loss_unit(held.n_rows)
+    holders = await find_holders(session.lane("columns"), table, task, groups)
+    if groups:
+        n_rows = await _common_rows(session.lane("common rows"), secrets, pairs, task, placed, groups)
+        _check_rows(task, n_rows)
+    held = await session.compute(HeldColumns.of, table, task, holders, placed, n_rows, session.me, groups)
+    allowed = allowed_suppression(task.max_suppression, n_rows)
+    local = {} if groups else await prune_locally(session.lane("local"), held, allowed)
+    unit = task.loss_unit(n_rows)
     counter = await session.compute(held.counter)
     values = _values(task)
     tested = sorted({model.column for model in models})
+    axes = held.axes(tested)
+    tables = ContingencyTables(
+        session.lane("tables"),
+        secrets,
+        pairs,
+        task.compute,
+        axes,
+        len(task.hierarchies),
+        held.n_positions,
+        groups=groups,
+        presence=held.presence,
+    )
     totals = {}
     for column in compared_columns(task.requirements):
-        totals[column] = await _totals(session.lane(f"values of {column}"), held, column)
+        lane = session.lane(f"values of {column}")
+        if groups:
+            place = len(task.hierarchies) + tested.index(column)
+            totals[column] = await _counted_totals(lane, held, tables, place, len(values[column]))
+        else:
+            totals[column] = await _totals(lane, held, column)
     two_party = None
     if session.me in task.compute:
         (peer,) = set(task.compute) - {session.me}
         two_party = pairs[peer]
-    occurring = held.occurring(counter, session.me)
-    losses = await open_losses(session.lane("losses"), secrets, two_party, task, occurring, held.n_rows)
-    axes = held.axes(tested, session.me)
-    tables = ContingencyTables(
-        session.lane("tables"), secrets, pairs, task.compute, axes, len(task.hierarchies), held.n_rows
-    )
+    occurring = await _shared_leaves(tables, task) if groups else held.occurring(counter)
+    lane = session.lane("losses")
+    losses = await open_losses(lane, secrets, two_party, task, occurring, n_rows, shared=bool(groups))
     examiner = VerticalExaminer(
         session.lane("search"),
         secrets,
@@ -120,10 +149,10 @@ async def anonymise_columns(
         pairs,
         task,
         counter,
-        held.n_rows,
+        n_rows,
         allowed,
         unit,
-        SensitiveTests.of(task, totals, held.n_rows),
+        SensitiveTests.of(task, totals, n_rows),
         losses,
         tables,
         local,
@@ -134,7 +163,7 @@ async def anonymise_columns(
     tables.dead |= search.hopeless
     search.too_large = search.cells * max((len(values[name]) for name in tested), default=1) > tables.most_cells
     found = await search.run()
-    whole = await assemble(session.lane("assembly"), secrets, pairs, held, found, allowed)
+    whole = await assemble(session.lane("assembly"), secrets, pairs, held, found, allowed, groups)
     shown = {
         name: {value: count for value, count in zip(values[name], counts.tolist(), strict=True) if count}
         for name, counts in totals.items()
@@ -142,9 +171,9 @@ async def anonymise_columns(
     statistics = {**found.statistics, "table_cells": tables.computed}
     if whole is not None:
         await session.compute(check_models, task, totals, whole)
-        read = await session.compute(rows_read_by, held, found, whole, session.parties)
-        statistics |= {f"rows_read_by_{party}": number for party, number in read.items()}
-    return JointRelease(held.n_rows, found.node, statistics, whole, shown)
+        read = await session.compute(rows_read_by, held, found, whole, column_holders(groups, session.parties))
+        statistics |= {f"rows_read_by_{holder}": number for holder, number in read.items()}
+    return JointRelease(n_rows, found.node, statistics, whole, shown)
 
 
 class ColumnSearch(Search):
@@ -155,13 +184,15 @@ class ColumnSearch(Search):
         return [] if number > _FEW else super()._showing(number)
 
 
-def check(task: JointAnonymisation, alignment: RowAlignment) -> None:
+def check(task: JointAnonymisation, alignment: RowAlignment, groups: Groups = ()) -> None:
     """Refuses what is not offered for parties that hold columns.
 
     Raises:
         ConfigurationError: With the reason.
     """
-    if alignment.mode != "intersection":
+    if groups and alignment.mode != "union":
+        raise ConfigurationError('rows of column groups are aligned by union: take [align] mode = "union"')
+    if not groups and alignment.mode != "intersection":
         raise ConfigurationError(
             'columns of several parties are anonymised over the rows that all have: take [align] mode = "intersection"'
         )
@@ -179,14 +210,71 @@ def check(task: JointAnonymisation, alignment: RowAlignment) -> None:
         raise ConfigurationError("every row has columns of all parties, so that its origin says nothing; leave it out")
 
 
+def _check_rows(task: JointAnonymisation, n_rows: int) -> None:
+    """Refuses too few common rows."""
+    if not n_rows:
+        raise no_rows()
+    if n_rows < task.k:
+        raise shareable(
+            ConfigurationError(
+                f"all parties have {n_rows} rows in common, and every class needs {task.k}; weaken the model"
+            )
+        )
+
+
+async def _common_rows(
+    session: Session,
+    secrets: PairwiseSecrets,
+    pairs: Pairs,
+    task: JointAnonymisation,
+    placed: NDArray[np.int64],
+    groups: Groups,
+) -> int:
+    """How many rows all groups have in common, where no id is at two parties of one."""
+    engine = GroupedProducts(TransferProducts(secrets, pairs, task.compute), groups)
+    presence = AlignedAttributes({}, len(placed), placed >= 0)
+    numbered = await session.compute(Conditions.of, session, presence, (), {}, groups)
+    return await common_rows(session, secrets, pairs, engine, numbered, task.compute)
+
+
+async def _shared_leaves(tables: ContingencyTables, task: JointAnonymisation) -> list[Cells]:
+    """By quasi-identifier this party's share of how many common rows have each leaf."""
+    found = list[Cells]()
+    for place, hierarchy in enumerate(task.hierarchies):
+        share = await tables.along(place)
+        found.append(np.zeros(len(hierarchy.leaves), np.int64) if share is None else share.values.view(np.int64))
+    return found
+
+
+async def _counted_totals(
+    session: Session, held: HeldColumns, tables: ContingencyTables, place: int, size: int
+) -> NDArray[np.int64]:
+    """The computing parties open how many common rows have each value of a column, of which nobody has all."""
+    share = await tables.along(place)
+
+    async def reveal() -> Known:
+        return Known(
+            await open_values(session, share, label="sensitive values", holders=held.task.compute, number=size)
+        )
+
+    counts = (await step(session, "sensitive values", reveal)).public
+    assert counts is not None  # they are opened to all
+    return _checked(session, held, counts)
+
+
 async def _totals(session: Session, held: HeldColumns, column: str) -> NDArray[np.int64]:
     """Its holder opens how many common rows have each value of a column."""
     size = len(_values(held.task)[column])
-    if held.holders[column] == session.me:
+    if held.holders[column] == held.me:
         counts = np.bincount(held.rows.codes[column], minlength=size).astype(np.uint64)
         await session.open("sensitive values", counts)
     else:
         counts = await session.receive_opened(held.holders[column], "sensitive values", np.uint64, (size,))
+    return _checked(session, held, counts)
+
+
+def _checked(session: Session, held: HeldColumns, counts: Words) -> NDArray[np.int64]:
+    """Counts of all common rows by a column's values."""
     if (counts > held.n_rows).any() or int(counts.sum()) != held.n_rows:
         raise no_sum(session)
     return counts.astype(np.int64)

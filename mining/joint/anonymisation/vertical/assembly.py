@@ -5,12 +5,15 @@
     2. the shuffler puts the shared rows in an order of its own (`shared_permutation`)
     3. where rows may be suppressed, whether each is released has been looked up before, as a shared bit
        (`shared_lookup`), and goes with it; the collector permutes the rows as well, so that nobody knows the order, and
-       these bits are opened to both
+       these bits are opened to both. Parties of column groups have rows at some positions, and the sum at a position
+       is a whole row where a party of each group has one: that is compared on shares (`equal_to`), and is part of the
+       bit, which goes with every row then
     4. the shuffler opens its shares of the released rows to the collector, who puts the rows in ascending order of
        bytes, checks that every class has the size that it must have, and opens them to the other learners, who check
-       the same, and that their own parts of these rows are parts of rows that they have
+       the same, and that their own parts of these rows are parts of rows that they have, unless others of their group
+       have some
 
-Rounds:     1, those of one permutation or of a look-up and two, and 2 or 3.
+Rounds:     1, those of one permutation or of a look-up and two, and 2 or 3; with groups also those of `equal_to`.
 Output:     the released rows, to the learners.
 Adversary:  semi-honest. The shuffler sees no row that is not its own; the collector sees released rows without their
             places; of a suppressed row nobody sees anything, and nobody learns which row it is.
@@ -32,18 +35,22 @@ from crypto.primitives.bit_matrix import unpack_bits
 from crypto.primitives.sealed import Rows
 from crypto.primitives.shares.additive import AdditiveShare
 from crypto.primitives.shares.masks import Words
+from crypto.primitives.shares.xor import XorShare
+from crypto.protocols.comparison.comparison import equal_to
 from crypto.protocols.comparison.shared_lookup import look_up
 from crypto.protocols.comparison.shared_permutation import permute
 from crypto.protocols.comparison.two_party import TwoParty
 from crypto.protocols.sums.pairwise import PairwiseSecrets
-from crypto.protocols.sums.secure_sum import shared_sum
+from crypto.protocols.sums.secure_sum import shared_sum, word_for
 from link.errors import MalformedMessage
 from link.session import Session
+from mining.joint.anonymisation.conditions.bits import all_of
 from mining.joint.anonymisation.parameters import Found
 from mining.joint.anonymisation.release_check import check_contained, differs
 from mining.joint.anonymisation.row_form import Assembled, Form
 from mining.joint.anonymisation.vertical.columns import HeldColumns, part_of
 from mining.joint.hybrid.openings import open_document, receive_document
+from mining.joint.vertical.grouped.groups import Groups, column_holders, holder_members
 from mining.joint.vertical.parameters import in_job_order
 
 _WORD_BYTES = 4
@@ -56,6 +63,7 @@ async def assemble(
     held: HeldColumns,
     found: Found,
     allowed: int,
+    groups: Groups = (),
 ) -> Assembled | None:
     """Joins the parties' parts of the released rows.
 
@@ -66,6 +74,7 @@ async def assemble(
         held: This party's columns.
         found: The node and its released classes.
         allowed: How many rows may be suppressed.
+        groups: Of parties that hold the same columns of different rows; none: every party holds columns of its own.
 
     Returns:
         The released rows, in ascending order of their bytes, to a learner; None to anybody else.
@@ -74,19 +83,25 @@ async def assemble(
         ProtocolViolation: What came out are no rows of the released classes, or none of those that this learner has.
         MalformedMessage: The collector opened something else than rows.
     """
-    forms = Forms.of(session, held)
-    cells = await session.compute(_own_cells, held, found, session.me)
-    own = await session.compute(forms.pack, held, cells, session.me)
+    names = column_holders(groups, session.parties)
+    forms = Forms.of(names, held)
+    cells = await session.compute(_own_cells, held, found)
+    own = await session.compute(forms.pack, held, cells)
     collector, shuffler = held.task.collector, held.task.shuffler
     holders = in_job_order(session.parties, (collector, shuffler))
     shared = await shared_sum(session.lane("rows"), secrets, own.reshape(-1), holders)
     index = None
     if allowed:  # which is public
         index = await shared_sum(session.lane("classes"), secrets, cells.astype(np.uint32), holders)
+    present = None
+    if held.presence is not None:
+        here = held.presence.astype(word_for(len(names)))
+        present = await shared_sum(session.lane("presence"), secrets, here, holders)
     rows = None
     if session.me in holders and shared is not None:
         pair = pairs[shuffler if session.me == collector else collector]
-        rows = await _shuffled(session, pair, held, forms, shared, index, found.released)
+        kept = await _kept(session, pair, index, found.released, present, len(names))
+        rows = await _shuffled(session, pair, held, forms, shared, kept)
     document = None
     if rows is not None:  # at the collector
         document = rows
@@ -101,8 +116,36 @@ async def assemble(
         return None
     whole = _read(held, found, forms, document, allowed)
     written = own.astype("<u4").view(np.uint8)
-    await session.compute(check_contained, held.task, forms.part(document, session.me), forms.part(written, session.me))
+    if len(holder_members(groups, held.me)) == 1:
+        parts = forms.part(document, held.me), forms.part(written, held.me)
+        await session.compute(check_contained, held.task, *parts)
     return whole
+
+
+async def _kept(
+    session: Session,
+    pair: TwoParty,
+    index: AdditiveShare | None,
+    released: NDArray[np.bool_],
+    present: AdditiveShare | None,
+    holders: int,
+) -> XorShare | None:
+    """Shares of whether each position is a released row; None where all are.
+
+    Args:
+        session: The lane of the assembly.
+        pair: This party's half of the agreement between collector and shuffler.
+        index: The class of each row, where some may be suppressed.
+        released: Which classes are released.
+        present: With groups, how many of them have a row at each position.
+        holders: How many groups there are.
+    """
+    bits = list[XorShare]()
+    if index is not None:
+        bits.append(await look_up(session.lane("look up"), pair, index, released))
+    if present is not None:
+        bits.append(await equal_to(session.lane("common"), pair, present, holders, holders.bit_length()))
+    return await all_of(session.lane("kept"), pair, bits) if bits else None
 
 
 async def _shuffled(
@@ -111,14 +154,12 @@ async def _shuffled(
     held: HeldColumns,
     forms: Forms,
     rows: AdditiveShare,
-    index: AdditiveShare | None,
-    released: NDArray[np.bool_],
+    kept: XorShare | None,
 ) -> Rows | None:
     """The released rows in an order that says nothing, to the collector; None to the shuffler."""
     collector, shuffler, width = held.task.collector, held.task.shuffler, forms.words
     owners = [shuffler]
-    if index is not None:
-        kept = await look_up(session.lane("look up"), pair, index, released)
+    if kept is not None:
         # Shares of bits add up to these modulo 2; what else their sum holds is not opened.
         bits = unpack_bits(kept.planes, kept.number)[0].astype(np.uint32)
         joined = np.concatenate([rows.values.reshape(-1, width), bits[:, None]], axis=1)
@@ -127,10 +168,10 @@ async def _shuffled(
     for owner in owners:
         order = None
         if owner == session.me:
-            order = session.randomness("order").permutation(held.n_rows).astype(np.int64)
+            order = session.randomness("order").permutation(held.n_positions).astype(np.int64)
         rows = await permute(session.lane(f"order of {owner}"), pair, rows, width, owner, order)
     values = rows.values.reshape(-1, width)
-    if index is not None:
+    if kept is not None:
         values = np.ascontiguousarray(values[await _open_released(session, pair, values[:, -1]), :-1])
     lane = session.lane("joined")
     if session.me == shuffler:
@@ -153,18 +194,18 @@ async def _open_released(session: Session, pair: TwoParty, shares: Words) -> NDA
 
 @dataclass(frozen=True)
 class Forms:
-    """How a joined row is written: the parties' parts one after another, in words.
+    """How a joined row is written: the parts of the holders of columns one after another, in words.
 
     Attributes:
-        forms: By party, how its part is written.
+        forms: By holder, a party or a group, how its part is written.
     """
 
     forms: Mapping[str, Form]
 
     @classmethod
-    def of(cls, session: Session, held: HeldColumns) -> Forms:
-        """The forms of all parties, each from what the party declared."""
-        return cls({party: Form.of(part_of(held.task, held.holders, party)) for party in session.parties})
+    def of(cls, holders: Sequence[str], held: HeldColumns) -> Forms:
+        """The forms of all holders, each from what its parties declared."""
+        return cls({holder: Form.of(part_of(held.task, held.holders, holder)) for holder in holders})
 
     @property
     def row_bytes(self) -> int:
@@ -176,11 +217,12 @@ class Forms:
         """Words of a row."""
         return -(-self.row_bytes // _WORD_BYTES)
 
-    def pack(self, held: HeldColumns, cells: NDArray[np.int64], me: str) -> Words:
-        """This party's part of all rows and zeros elsewhere, shape (n, words)."""
-        rows = np.zeros((held.n_rows, self.words * _WORD_BYTES), np.uint8)
-        start, form = self._start(me), self.forms[me]
-        rows[:, start : start + form.size] = form.pack(held.rows, cells, np.arange(held.n_rows), 0)
+    def pack(self, held: HeldColumns, cells: NDArray[np.int64]) -> Words:
+        """This party's part of all rows and zeros elsewhere, shape (positions, words)."""
+        rows = np.zeros((held.n_positions, self.words * _WORD_BYTES), np.uint8)
+        start, form = self._start(held.me), self.forms[held.me]
+        here = np.arange(held.n_positions) if held.presence is None else np.flatnonzero(held.presence)
+        rows[here, start : start + form.size] = form.pack(held.rows, cells, here, 0)
         return rows.view("<u4").astype(np.uint32)
 
     def bytes_of(self, words: Words) -> Rows:
@@ -195,29 +237,29 @@ class Forms:
             ValueError: They are none.
         """
         cells, found = np.zeros(len(rows), np.int64), dict[str, list[str]]()
-        for party, form in self.forms.items():
-            part = form.unpack(np.ascontiguousarray(self.part(rows, party)), 1, shown=False)
+        for holder, form in self.forms.items():
+            part = form.unpack(np.ascontiguousarray(self.part(rows, holder)), 1, shown=False)
             cells += part.cells
             found.update(part.carried)
         return Assembled(cells, None, {name: found[name] for name in carried})
 
-    def part(self, rows: Rows, party: str) -> Rows:
-        """A party's part of rows."""
-        start = self._start(party)
-        return rows[:, start : start + self.forms[party].size]
+    def part(self, rows: Rows, holder: str) -> Rows:
+        """A holder's part of rows."""
+        start = self._start(holder)
+        return rows[:, start : start + self.forms[holder].size]
 
-    def _start(self, party: str) -> int:
-        before = list(self.forms)[: list(self.forms).index(party)]
+    def _start(self, holder: str) -> int:
+        before = list(self.forms)[: list(self.forms).index(holder)]
         return sum(self.forms[each].size for each in before)
 
 
-def _own_cells(held: HeldColumns, found: Found, me: str) -> NDArray[np.int64]:
+def _own_cells(held: HeldColumns, found: Found) -> NDArray[np.int64]:
     """This party's part of each row's class: the classes' numbers are the sums of all parties' parts."""
-    cells, task = np.zeros(held.n_rows, np.int64), held.task
-    for place, leaves in zip(held.places(me), held.rows.leaves, strict=True):
+    cells, task = np.zeros(held.n_positions, np.int64), held.task
+    for place, leaves in zip(held.places(held.me), held.rows.leaves, strict=True):
         stride = task.cells({other: found.node[other] for other in range(place + 1, len(found.node))})
         cells += stride * task.hierarchies[place].maps[found.node[place]][leaves].astype(np.int64)
-    return cells
+    return cells if held.presence is None else np.where(held.presence, cells, 0)
 
 
 def _read(held: HeldColumns, found: Found, forms: Forms, document: Rows, allowed: int) -> Assembled:

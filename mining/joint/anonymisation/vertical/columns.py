@@ -1,4 +1,9 @@
-"""The columns of common rows: which party has which, and this party's own over the common rows."""
+"""The columns of common rows: which party or column group has which, and this party's own at all positions.
+
+Where rows are aligned by an intersection, every position is a common row. Where the parties of a group hold the same
+columns of different rows, positions are those of a union: a party has rows at some of them, and does not know which
+are common.
+"""
 
 from __future__ import annotations
 
@@ -16,6 +21,7 @@ from mining.data.tables import Column, Table
 from mining.joint.anonymisation.coding import CodedRows, Coding, Leaves, Lookup
 from mining.joint.anonymisation.parameters import JointAnonymisation
 from mining.joint.anonymisation.rows import Cells, Counter
+from mining.joint.vertical.grouped.groups import Groups, column_holder, columns_of_holders
 from mining.joint.vertical.names import open_names
 
 Levels = tuple[int, ...]
@@ -28,8 +34,8 @@ class Axis:
 
     Attributes:
         hierarchy: Of the column; of a sensitive one its values, and all of them together.
-        holder: The party that has it.
-        leaves: At the holder, the leaf of each common row, shape (n,); None elsewhere.
+        holder: The party that has it, or the group.
+        leaves: At the holder, the leaf at each position, shape (n,); None elsewhere.
     """
 
     hierarchy: Hierarchy
@@ -68,38 +74,55 @@ class HeldColumns:
 
     Attributes:
         task: The public parameters.
-        holders: By column of the job, the party that has it; public.
+        holders: By column of the job, the party or the group that has it; public.
+        me: The holder that this party is, or is a member of.
         own: The part of the parameters that names this party's columns.
-        rows: This party's columns of the common rows, in common order.
+        rows: This party's columns at all positions, in common order.
+        n_rows: How many common rows there are.
+        presence: Shape (positions,): where this party has a row; zeros stand elsewhere. None where all are common.
     """
 
     task: JointAnonymisation
     holders: Mapping[str, str]
+    me: str
     own: JointAnonymisation
     rows: CodedRows
+    n_rows: int
+    presence: NDArray[np.bool_] | None
 
     @classmethod
     def of(
-        cls, table: TableRows, task: JointAnonymisation, holders: Mapping[str, str], placed: NDArray[np.int64], me: str
+        cls,
+        table: TableRows,
+        task: JointAnonymisation,
+        holders: Mapping[str, str],
+        placed: NDArray[np.int64],
+        n_rows: int,
+        me: str,
+        groups: Groups = (),
     ) -> HeldColumns:
         """Codes this party's columns, block by block where they lie in blocks, and brings its rows in common order.
 
         Args:
             table: This party's.
             task: The public parameters.
-            holders: By column of the job, the party that has it.
-            placed: This party's row at each common position, shape (n,).
+            holders: By column of the job, the party or the group that has it.
+            placed: This party's row at each position, shape (positions,); with groups −1 where it has none.
+            n_rows: How many common rows there are.
             me: This party.
+            groups: Of the job.
 
         Raises:
             InputDataError: A cell is empty where it may not be, too long, or no value that the job names.
         """
-        own = part_of(task, holders, me)
+        holder = column_holder(groups, me)
+        own = part_of(task, holders, holder)
         coding = Coding.of(table, own, me)
         free = [each.name for each in own.carried if each.values is None]
         texts = tuple(Lookup.of_texts(name, table.value_counts(name)[0]) for name in free)
         at = np.full(table.n_rows, -1, np.int32)
-        at[placed] = np.arange(len(placed))
+        here = placed >= 0
+        at[placed[here]] = np.flatnonzero(here)
         leaves, codes, cells = (
             np.zeros((number, len(placed)), np.int32)
             for number in (len(own.quasi_identifiers), len(coding.valued), len(texts))
@@ -112,11 +135,12 @@ class HeldColumns:
             first += len(there)
         carried = {each.name: Column(each.name, each.texts, own) for each, own in zip(texts, cells, strict=True)}
         valued = {each.name: own for each, own in zip(coding.valued, codes, strict=True)}
-        return cls(task, holders, own, CodedRows(leaves, carried, valued))
+        rows = CodedRows(leaves, carried, valued)
+        return cls(task, holders, holder, own, rows, n_rows, here if groups else None)
 
     @property
-    def n_rows(self) -> int:
-        """How many common rows there are."""
+    def n_positions(self) -> int:
+        """How many positions there are; that of common rows where all are."""
         return self.rows.n_rows
 
     def counter(self) -> Counter:
@@ -125,25 +149,20 @@ class HeldColumns:
             return Counter.of(self.rows, self.own)
         return Counter.nothing(self.own)
 
-    def occurring(self, counter: Counter, me: str) -> list[Cells]:
+    def occurring(self, counter: Counter) -> list[Cells]:
         """By quasi-identifier of the task, common rows with each leaf where it is this party's, and zeros elsewhere."""
-        own = dict(zip(self.places(me), counter.occurring(), strict=True))
+        own = dict(zip(self.places(self.me), counter.occurring(), strict=True))
         sizes = [len(each.leaves) for each in self.task.hierarchies]
         return [own.get(place, np.zeros(size, np.int64)) for place, size in enumerate(sizes)]
 
-    def places(self, party: str) -> tuple[int, ...]:
-        """Which quasi-identifiers, by their places, a party has."""
+    def places(self, holder: str) -> tuple[int, ...]:
+        """Which quasi-identifiers, by their places, a holder of columns has."""
         names = [each.name for each in self.task.quasi_identifiers]
-        return tuple(place for place, name in enumerate(names) if self.holders[name] == party)
+        return tuple(place for place, name in enumerate(names) if self.holders[name] == holder)
 
-    def axes(self, sensitive: Sequence[str], me: str) -> tuple[Axis, ...]:
-        """The quasi-identifiers in their order, then sensitive columns with public values.
-
-        Args:
-            sensitive: Names of these.
-            me: This party.
-        """
-        own = dict(zip(self.places(me), self.rows.leaves, strict=True))
+    def axes(self, sensitive: Sequence[str]) -> tuple[Axis, ...]:
+        """The quasi-identifiers in their order, then sensitive columns with public values, by name."""
+        own = dict(zip(self.places(self.me), self.rows.leaves, strict=True))
         found = [
             Axis(each.hierarchy, self.holders[each.name], own.get(place))
             for place, each in enumerate(self.task.quasi_identifiers)
@@ -162,23 +181,27 @@ class HeldColumns:
         return Hierarchy(name, values, (every, np.zeros_like(every)), (values, (TOP,)))
 
 
-async def find_holders(session: Session, table: TableRows, task: JointAnonymisation) -> dict[str, str]:
-    """Every party opens to all which columns of the job it has, label `columns`; returns by column its party.
+async def find_holders(
+    session: Session, table: TableRows, task: JointAnonymisation, groups: Groups = ()
+) -> dict[str, str]:
+    """Every party opens to all which columns of the job it has, label `columns`; returns by column its party or group.
 
     Args:
         session: A lane of its own.
         table: This party's.
         task: The public parameters.
+        groups: Of parties that hold the same columns of different rows; none: every party holds columns of its own.
 
     Raises:
-        ConfigurationError: A column is at no party, or at two.
+        ConfigurationError: A column is at no party, at two parties or groups, or at some parties of a group alone.
         MalformedMessage: A peer sends something else than names.
     """
     names = column_names(task)
     opened = await open_names(session, "columns", [name for name in names if name in table.column_names])
+    columns = columns_of_holders(names, {party: opened[party] for party in session.parties}, groups)
     found = {}
     for name in names:
-        parties = [party for party in session.parties if name in opened[party]]
+        parties = [holder for holder, held in columns.items() if name in held]
         if len(parties) != 1:
             where = " and ".join(parties) + " both have" if parties else "no party of the job has"
             raise shareable(
@@ -188,12 +211,12 @@ async def find_holders(session: Session, table: TableRows, task: JointAnonymisat
     return found
 
 
-def part_of(task: JointAnonymisation, holders: Mapping[str, str], party: str) -> JointAnonymisation:
-    """The part of a task that names one party's columns."""
+def part_of(task: JointAnonymisation, holders: Mapping[str, str], holder: str) -> JointAnonymisation:
+    """The part of a task that names the columns of one holder, a party or a group."""
     return replace(
         task,
-        quasi_identifiers=tuple(each for each in task.quasi_identifiers if holders[each.name] == party),
-        carried=tuple(each for each in task.carried if holders[each.name] == party),
+        quasi_identifiers=tuple(each for each in task.quasi_identifiers if holders[each.name] == holder),
+        carried=tuple(each for each in task.carried if holders[each.name] == holder),
     )
 
 

@@ -1,11 +1,14 @@
 """Contingency tables of the parties' local classes, left as shares, and rolled up to coarser levels.
 
 A party generalises its own columns alone; of each of its local classes it has a column of bits, which rows lie in it.
-The number of rows in a class of a node is a product of such bits, one of each party, summed over the common rows.
+The number of rows in a class of a node is a product of such bits, one of each party, summed over the common rows. A
+column group has the sum of its members' columns, which lie at different rows: a product of groups is the sum of the
+products of their members, one of each group. So positions at which some group has no row do not count.
 
     1. a table at fine levels is computed once and left shared: between two parties by `class_counts`, among more by
        products of bits (`shared_products`) for each combination of local classes; one shared sum brings the counts to
-       the computing parties
+       the computing parties. Between two groups every member of the one counts with every member of the other, and
+       where it has no row it is in a class that is left out
     2. tables of all coarser levels are local additions on shares
 
 Which levels a table is computed at follows from what is public: of those whose table is at most so large, it is those
@@ -14,8 +17,9 @@ under which most nodes lie that may still be looked at.
 Rounds:     those of the counts and of a shared sum, once for each table that is computed; none to roll up.
 Bytes:      between two parties a row costs some 40 for each bit of one's local class and a word for each of the other's
             local classes; among more, transfers for each row and cell.
+            Groups cost as much for each way to take a member of every group.
 Adversary:  semi-honest; between two parties nobody learns anything of a table, among more see `shared_products`.
-Leakage:    sizes, which are public: of the common rows, and of the hierarchies.
+Leakage:    sizes, which are public: of the positions, and of the hierarchies.
 Source:     Jiang and Clifton, "A secure distributed framework for achieving k-anonymity", VLDB Journal 15(4), 2006 (the
             setting); Vaidya and Clifton, KDD 2002, section 3 (counts as scalar products).
 """
@@ -40,8 +44,12 @@ from crypto.protocols.products.class_counts import class_counts
 from crypto.protocols.sums.pairwise import PairwiseSecrets
 from crypto.protocols.sums.secure_sum import shared_sum
 from link.session import Session
+from link.tasks import together
 from mining.joint.anonymisation.vertical.columns import Axis, Levels, row_keys
+from mining.joint.vertical.engines.grouped import GroupedProducts
+from mining.joint.vertical.engines.products import Products
 from mining.joint.vertical.engines.transfers.products import TransferProducts
+from mining.joint.vertical.grouped.groups import Groups, column_holder, column_holders, holder_members
 
 MOST_CELLS: Final = 1 << 14
 """The largest table: each of its cells costs some nanoseconds of work for every row."""
@@ -76,8 +84,10 @@ class ContingencyTables:
         compute: The two computing parties.
         axes: The quasi-identifiers, then sensitive columns.
         quasi: How many of the axes are quasi-identifiers.
-        n_rows: Common rows.
+        n_positions: Number of positions.
         most_cells: The largest table.
+        groups: Of parties that hold the same columns of different rows; none: every party holds columns of its own.
+        presence: With groups, at which positions this party has a row, shape (positions,).
     """
 
     def __init__(
@@ -88,12 +98,17 @@ class ContingencyTables:
         compute: tuple[str, str],
         axes: tuple[Axis, ...],
         quasi: int,
-        n_rows: int,
+        n_positions: int,
         most_cells: int = MOST_CELLS,
+        groups: Groups = (),
+        presence: NDArray[np.bool_] | None = None,
     ) -> None:
         self._session, self._secrets, self._pairs, self._compute = session, secrets, pairs, compute
-        self._engine = TransferProducts(secrets, pairs, compute)
-        self.axes, self.n_rows, self.most_cells = axes, n_rows, most_cells
+        of_parties = TransferProducts(secrets, pairs, compute)
+        self._engine: Products = GroupedProducts(of_parties, groups) if groups else of_parties
+        self._groups, self._presence = groups, presence
+        self._holders, self._me = column_holders(groups, session.parties), column_holder(groups, session.me)
+        self.axes, self.n_positions, self.most_cells = axes, n_positions, most_cells
         self._quasi = quasi
         self._lattice = Lattice([axis.hierarchy.height for axis in axes[:quasi]])
         self.dead: NDArray[np.bool_] = self._lattice.zeros(np.bool_)
@@ -147,6 +162,11 @@ class ContingencyTables:
         rolled = await self._session.compute(self._rolled_up, table, levels)
         return AdditiveShare(rolled.reshape(-1), self._session.me, self._compute)
 
+    async def along(self, place: int) -> AdditiveShare | None:
+        """Shares of how many common rows have each leaf of one axis; as `shares`."""
+        levels = tuple(0 if number == place else axis.hierarchy.height for number, axis in enumerate(self.axes))
+        return await self.shares(levels)
+
     def _choose(self, levels: Levels) -> Levels:
         """At which levels a table is computed that covers some levels."""
         quasi, rest = levels[: self._quasi], levels[self._quasi :]
@@ -168,43 +188,67 @@ class ContingencyTables:
         return (*map(int, np.unravel_index(chosen, gain.shape)), *rest)
 
     async def _compute_table(self, place: int, levels: Levels) -> _Table:
-        lane, me = self._session.lane(f"table {place}"), self._session.me
-        parts = [self._part(levels, party) for party in self._session.parties]
-        counted = [(party, cells) for party, cells in zip(self._session.parties, parts, strict=True) if cells > 1]
+        lane, me = self._session.lane(f"table {place}"), self._me
+        parts = {holder: self._part(levels, holder) for holder in self._holders}
+        # A group has no row at some positions, which its single class does not say.
+        counted = {holder: cells for holder, cells in parts.items() if cells > 1 or self._groups}
         own = await self._session.compute(self._own_keys, levels)
-        total = np.zeros(math.prod(parts), np.uint64)
-        names = [party for party, _ in counted]
+        total, names = np.zeros(math.prod(parts.values()), np.uint64), list(counted)
         if len(counted) == 2 and me in names:
-            (peer,) = set(names) - {me}
-            (_, first), (_, second) = counted
-            total = (await class_counts(lane.lane("pair"), self._pairs[peer], own, (first, second))).values
+            total = await self._between(lane.lane("pair"), own, counted)
         elif len(counted) > 2:
-            ranges = [range(cells) for _, cells in counted]
+            ranges = map(range, counted.values())
             products: list[Itemset] = [dict(zip(names, each, strict=True)) for each in itertools.product(*ranges)]
-            columns = await self._session.compute(_indicators, own, self._part(levels, me))
-            total = await self._engine.addends(lane.lane("products"), columns, self.n_rows, products)
-        elif len(counted) < 2 and me == (counted[0][0] if counted else self._compute[0]):
+            columns = await self._session.compute(_indicators, own, parts[me])
+            total = await self._engine.addends(lane.lane("products"), columns, self.n_positions, products)
+        elif len(counted) < 2 and self._session.me == (names[0] if names else self._compute[0]):
             total = np.bincount(own, minlength=len(total)).astype(np.uint64)
         shared = await shared_sum(lane.lane("sum"), self._secrets, total, self._compute)
         return _Table(levels, None if shared is None else self._in_order(levels, shared.values))
 
-    def _held(self, party: str) -> list[int]:
-        return [place for place, axis in enumerate(self.axes) if axis.holder == party]
+    async def _between(self, session: Session, own: NDArray[np.int64], counted: Mapping[str, int]) -> Words:
+        """This party's addends of a table of two holders.
 
-    def _part(self, levels: Levels, party: str) -> int:
-        """How many local classes a party may have."""
-        return math.prod(self.axes[place].labels(levels[place]) for place in self._held(party))
+        Args:
+            session: A lane of its own.
+            own: This party's class at each position.
+            counted: By holder how many classes it has, in the order of the table.
+        """
+        mine, (other,) = counted[self._me], [holder for holder in counted if holder != self._me]
+        theirs, absent = counted[other], 1 if self._groups else 0
+
+        async def with_member(peer: str) -> Words:
+            pair = self._pairs[peer]
+            lane = session.lane(" and ".join(pair.holders)) if self._groups else session
+            both = (mine + absent, theirs + absent)
+            sizes = both if pair.is_first else both[::-1]
+            counts = (await class_counts(lane, pair, own, sizes)).values.reshape(sizes)
+            return (counts if pair.is_first else counts.T)[:mine, :theirs]
+
+        total: Words = np.zeros((mine, theirs), np.uint64)
+        for counts in await together(map(with_member, holder_members(self._groups, other))):
+            total += counts
+        return (total if next(iter(counted)) == self._me else total.T).reshape(-1)
+
+    def _held(self, holder: str) -> list[int]:
+        return [place for place, axis in enumerate(self.axes) if axis.holder == holder]
+
+    def _part(self, levels: Levels, holder: str) -> int:
+        """How many local classes a holder of columns may have."""
+        return math.prod(self.axes[place].labels(levels[place]) for place in self._held(holder))
 
     def _own_keys(self, levels: Levels) -> NDArray[np.int64]:
-        held = self._held(self._session.me)
-        return row_keys([self.axes[place] for place in held], tuple(levels[place] for place in held), self.n_rows)
+        """This party's class at each position; where it has no row, one beyond all."""
+        held = self._held(self._me)
+        keys = row_keys([self.axes[place] for place in held], tuple(levels[place] for place in held), self.n_positions)
+        return keys if self._presence is None else np.where(self._presence, keys, self._part(levels, self._me))
 
     def _shape(self, levels: Levels) -> tuple[int, ...]:
         return tuple(axis.labels(level) for axis, level in zip(self.axes, levels, strict=True))
 
     def _in_order(self, levels: Levels, counts: Words) -> Words:
-        """From cells in the order of the parties to an array with the axes in their order."""
-        order = [place for party in self._session.parties for place in self._held(party)]
+        """From cells in the order of the holders to an array with the axes in their order."""
+        order = [place for holder in self._holders for place in self._held(holder)]
         shape = self._shape(levels)
         return counts.reshape([shape[place] for place in order]).transpose(np.argsort(order))
 
@@ -227,8 +271,8 @@ def _below(fine: Sequence[int], coarse: Sequence[int]) -> bool:
 
 
 def _indicators(keys: NDArray[np.int64], cells: int) -> NDArray[np.uint8]:
-    """Of each local class which rows lie in it, packed, shape (cells, ⌈rows / 8⌉)."""
-    rows = np.arange(len(keys))
+    """Of each of so many local classes which rows lie in it, packed, shape (cells, ⌈rows / 8⌉)."""
+    rows = np.flatnonzero(keys < cells)
     columns = np.zeros((cells, -(-len(keys) // 8)), np.uint8)
-    np.bitwise_or.at(columns, (keys, rows >> 3), np.uint8(1) << (rows & 7).astype(np.uint8))
+    np.bitwise_or.at(columns, (keys[rows], rows >> 3), np.uint8(1) << (rows & 7).astype(np.uint8))
     return columns

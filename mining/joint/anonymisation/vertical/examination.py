@@ -47,7 +47,7 @@ class VerticalExaminer(Examiner):
 
     Attributes:
         tables: Counts of the common rows.
-        local: By party what its own columns condemn.
+        local: By party what its own columns condemn; nothing where parties do not know their common rows.
         places: By party the places of its quasi-identifiers.
     """
 
@@ -113,7 +113,9 @@ class VerticalExaminer(Examiner):
         return [*starts, sum(map(self._cells, nodes))], met, lost, over
 
     def _alone(self, node: Node) -> bool | None:
-        """Whether a node that shows one party's columns alone is crowded; None of any other node."""
+        """Whether a node that shows one party's columns alone is crowded, as far as that is known."""
+        if not self.local:
+            return None
         showing = [
             party
             for party, places in self.places.items()

@@ -20,19 +20,21 @@ from mining.joint.anonymisation.row_form import Assembled
 from mining.joint.anonymisation.vertical.columns import HeldColumns
 
 
-def rows_read_by(held: HeldColumns, found: Found, whole: Assembled, parties: tuple[str, ...]) -> dict[str, int]:
-    """By party, of how many released rows it learns what the others' quasi-identifiers show.
+def rows_read_by(held: HeldColumns, found: Found, whole: Assembled, holders: tuple[str, ...]) -> dict[str, int]:
+    """By holder of columns, of how many released rows it learns what the others' quasi-identifiers show.
+
+    Each party of a group learns it of those of these rows that are its own people's.
 
     Args:
         held: Who has which column.
         found: The node.
         whole: The released rows.
-        parties: Of the job.
+        holders: Of columns: the parties of the job, or its groups.
     """
     if not len(whole.cells):
-        return dict.fromkeys(parties, 0)
+        return dict.fromkeys(holders, 0)
     labels = _labels(held, found, whole)
-    return {party: _read_by(party, held, labels, whole.carried) for party in parties}
+    return {holder: _read_by(holder, held, labels, whole.carried) for holder in holders}
 
 
 def _labels(held: HeldColumns, found: Found, whole: Assembled) -> list[NDArray[np.int64]]:
@@ -44,9 +46,9 @@ def _labels(held: HeldColumns, found: Found, whole: Assembled) -> list[NDArray[n
     return labels[::-1]
 
 
-def _read_by(party: str, held: HeldColumns, labels: list[NDArray[np.int64]], carried: Mapping[str, list[str]]) -> int:
-    places = held.places(party)
-    texts = [cells for name, cells in carried.items() if held.holders[name] == party]
+def _read_by(holder: str, held: HeldColumns, labels: list[NDArray[np.int64]], carried: Mapping[str, list[str]]) -> int:
+    places = held.places(holder)
+    texts = [cells for name, cells in carried.items() if held.holders[name] == holder]
     own = [labels[place] for place in places] + [np.unique(np.array(each), return_inverse=True)[1] for each in texts]
     others = [labels[place] for place in range(len(labels)) if place not in places]
     if not others:

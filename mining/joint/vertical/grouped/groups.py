@@ -46,6 +46,31 @@ def column_holder(groups: Groups, party: str) -> str:
     return group_of(groups, party).name if groups else party
 
 
+def holder_members(groups: Groups, holder: str) -> tuple[str, ...]:
+    """The parties of a holder of columns: of a group its members, else the party itself."""
+    return next((group.members for group in groups if group.name == holder), (holder,))
+
+
+def columns_of_holders(
+    names: Sequence[str], columns: Mapping[str, Collection[str]], groups: Groups
+) -> dict[str, Collection[str]]:
+    """By holder of columns, those of a job that it has.
+
+    Args:
+        names: Of the job's columns.
+        columns: By party, those that it has.
+        groups: Of the job.
+
+    Raises:
+        ConfigurationError: As for `check_group_columns`; of the job's columns alone.
+    """
+    if not groups:
+        return dict(columns)
+    held = {party: [name for name in names if name in has] for party, has in columns.items()}
+    check_group_columns(held, groups, ())
+    return {group.name: held[group.speaker] for group in groups}
+
+
 def check_group_columns(columns: Mapping[str, Collection[str]], groups: Groups, numeric: Iterable[str]) -> None:
     """Refuses tables that a job with column groups cannot join, where the columns of all parties are known.
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pathlib
+from collections.abc import Callable
 from decimal import Decimal
 
 import numpy as np
@@ -14,6 +15,7 @@ from anonymize.fulldomain.optimal import optimal
 from anonymize.models import DistinctDiversity, Model, SensitiveLevels
 from link.errors import ConfigurationError
 from mining.data.table_rows import TableRows
+from mining.joint.anonymisation.anonymise import JointRelease
 from mining.joint.anonymisation.parameters import JointAnonymisation
 from protos.v1.link_pb2 import Frame
 from tests.examples import examples
@@ -53,16 +55,20 @@ def classes_of(cells: Cells, node: tuple[int, ...]) -> np.ndarray:
 
 def check(cells: Cells, holders: dict[str, str], parties: tuple[str, ...], wanted: JointAnonymisation) -> None:
     """The outcome is that of looking at every node of the joined table."""
+    assert_pooled(cells, wanted, lambda: joint(cells, holders, parties, wanted))
+
+
+def assert_pooled(cells: Cells, wanted: JointAnonymisation, run: Callable[[], dict[str, JointRelease]]) -> None:
+    """A job, whose learners are all parties, finds what looking at every node of the joined table does."""
     possible = exhaustive(cells, np.zeros(len(cells["age"]), np.int64), wanted)
     if not possible:
         with pytest.raises(ConfigurationError):
-            joint(cells, holders, parties, wanted)
+            run()
         return
     best = min(possible, key=lambda node: (possible[node], node))
-    found = joint(cells, holders, parties, wanted)
     keys = classes_of(cells, best)
-    for party in parties:
-        release = found[party]
+    for release in run().values():
+        assert release.rows is not None
         assert release.node == best
         assert release.n_rows == len(keys)
         sizes = np.bincount(keys)
