@@ -160,15 +160,15 @@ async def anonymise_columns(
     )
     search = ColumnSearch(examiner)
     search.hopeless |= spread(held, local)
-    tables.dead |= search.hopeless
-    search.too_large = search.cells * max((len(values[name]) for name in tested), default=1) > tables.most_cells
+    tables.choice.dead |= search.hopeless
+    search.too_large = search.cells * max((len(values[name]) for name in tested), default=1) > tables.choice.most_cells
     found = await search.run()
     whole = await assemble(session.lane("assembly"), secrets, pairs, held, found, allowed, groups)
     shown = {
         name: {value: count for value, count in zip(values[name], counts.tolist(), strict=True) if count}
         for name, counts in totals.items()
     }
-    statistics = {**found.statistics, "table_cells": tables.computed}
+    statistics = {**found.statistics, "table_cells": tables.choice.cells}
     if whole is not None:
         await session.compute(check_models, task, totals, whole)
         read = await session.compute(rows_read_by, held, found, whole, column_holders(groups, session.parties))

@@ -21,11 +21,9 @@ from mining.data.tables import Column, Table
 from mining.joint.anonymisation.coding import CodedRows, Coding, Leaves, Lookup
 from mining.joint.anonymisation.parameters import JointAnonymisation
 from mining.joint.anonymisation.rows import Cells, Counter
+from mining.joint.anonymisation.vertical.table_choice import Levels
 from mining.joint.vertical.grouped.groups import Groups, column_holder, columns_of_holders
 from mining.joint.vertical.names import open_names
-
-Levels = tuple[int, ...]
-"""A level of each axis."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,8 +11,7 @@ products of their members, one of each group. So positions at which some group h
        where it has no row it is in a class that is left out
     2. tables of all coarser levels are local additions on shares
 
-Which levels a table is computed at follows from what is public: of those whose table is at most so large, it is those
-under which most nodes lie that may still be looked at.
+Which levels a table is computed at follows from what is public (`table_choice`).
 
 Rounds:     those of the counts and of a shared sum, once for each table that is computed; none to roll up.
 Bytes:      between two parties a row costs some 40 for each bit of one's local class and a word for each of the other's
@@ -28,14 +27,11 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Final
+from collections.abc import Mapping
 
 import numpy as np
 from numpy.typing import NDArray
 
-from anonymize.fulldomain.lattice import Lattice
 from crypto.primitives.shares.additive import AdditiveShare
 from crypto.primitives.shares.masks import Words
 from crypto.protocols.comparison.two_party import TwoParty
@@ -45,33 +41,12 @@ from crypto.protocols.sums.pairwise import PairwiseSecrets
 from crypto.protocols.sums.secure_sum import shared_sum
 from link.session import Session
 from link.tasks import together
-from mining.joint.anonymisation.vertical.columns import Axis, Levels, row_keys
+from mining.joint.anonymisation.vertical.columns import Axis, row_keys
+from mining.joint.anonymisation.vertical.table_choice import MOST_CELLS, Levels, TableChoice
 from mining.joint.vertical.engines.grouped import GroupedProducts
 from mining.joint.vertical.engines.products import Products
 from mining.joint.vertical.engines.transfers.products import TransferProducts
 from mining.joint.vertical.grouped.groups import Groups, column_holder, column_holders, holder_members
-
-MOST_CELLS: Final = 1 << 14
-"""The largest table: each of its cells costs some nanoseconds of work for every row."""
-
-_LEAST_CELLS: Final = 1 << 10  # a table so small is not worth making smaller
-_GROWTH: Final = 4  # a larger table than is asked for spares later ones; it may cost what all before it did
-
-
-@dataclass(frozen=True, eq=False)
-class _Table:
-    """A table that has been computed.
-
-    Attributes:
-        levels: Of all axes.
-        counts: This party's share of each cell, an axis of the array for each axis; None at a party that computes
-            nothing.
-        made: Whether it has been in this attempt of the job; in an earlier one otherwise.
-    """
-
-    levels: Levels
-    counts: Words | None
-    made: bool = True
 
 
 class ContingencyTables:
@@ -108,34 +83,23 @@ class ContingencyTables:
         self._engine: Products = GroupedProducts(of_parties, groups) if groups else of_parties
         self._groups, self._presence = groups, presence
         self._holders, self._me = column_holders(groups, session.parties), column_holder(groups, session.me)
-        self.axes, self.n_positions, self.most_cells = axes, n_positions, most_cells
-        self._quasi = quasi
-        self._lattice = Lattice([axis.hierarchy.height for axis in axes[:quasi]])
-        self.dead: NDArray[np.bool_] = self._lattice.zeros(np.bool_)
-        self._sizes = np.ones((), np.float64)
-        for axis in axes[:quasi]:
-            self._sizes = self._sizes[..., None] * [len(labels) for labels in axis.hierarchy.labels]
-        self._computed: list[_Table] = []
-
-    @property
-    def computed(self) -> int:
-        """Cells of all tables that have been computed."""
-        return sum(math.prod(self._shape(table.levels)) for table in self._computed)
+        self.axes, self.n_positions = axes, n_positions
+        self.choice = TableChoice([[len(each) for each in axis.hierarchy.labels] for axis in axes], quasi, most_cells)
+        self._made: dict[int, Words | None] = {}  # in this attempt of the job, by place
 
     @property
     def number(self) -> int:
-        """How many tables have been computed."""
-        return len(self._computed)
+        """How many tables have been chosen."""
+        return len(self.choice.chosen)
 
     def levels_from(self, place: int) -> NDArray[np.int64]:
         """At which levels tables have been computed, those before a place apart, shape (tables, axes)."""
-        levels = [table.levels for table in self._computed[place:]]
+        levels = self.choice.chosen[place:]
         return np.array(levels, np.int64).reshape(len(levels), len(self.axes))
 
     def note(self, place: int, levels: NDArray[np.int64]) -> None:
         """Notes tables of an earlier attempt from a place on; they are computed again where they are asked for."""
-        absent = [_Table(tuple(each), None, made=False) for each in levels.tolist()]
-        self._computed += absent[len(self._computed) - place :]
+        self.choice.chosen += [tuple(each) for each in levels.tolist()][self.number - place :]
 
     async def shares(self, levels: Levels) -> AdditiveShare | None:
         """Shares of how many common rows lie in each class, modulo 2^64; every party calls this alike.
@@ -149,17 +113,14 @@ class ContingencyTables:
         Raises:
             MalformedMessage: A peer's messages have another size: its rows differ.
         """
-        covering = [place for place, table in enumerate(self._computed) if _below(table.levels, levels)]
-        if not covering:
-            covering = [len(self._computed)]
-            self._computed.append(_Table(self._choose(levels), None, made=False))
-        place = min(covering, key=lambda each: math.prod(self._shape(self._computed[each].levels)))
-        if not self._computed[place].made:
-            self._computed[place] = await self._compute_table(place, self._computed[place].levels)
-        table = self._computed[place]
-        if table.counts is None:
+        place = self.choice.place_of(levels)
+        fine = self.choice.chosen[place]
+        if place not in self._made:
+            self._made[place] = await self._compute_table(place, fine)
+        counts = self._made[place]
+        if counts is None:
             return None
-        rolled = await self._session.compute(self._rolled_up, table, levels)
+        rolled = await self._session.compute(self._rolled_up, counts, fine, levels)
         return AdditiveShare(rolled.reshape(-1), self._session.me, self._compute)
 
     async def along(self, place: int) -> AdditiveShare | None:
@@ -167,27 +128,8 @@ class ContingencyTables:
         levels = tuple(0 if number == place else axis.hierarchy.height for number, axis in enumerate(self.axes))
         return await self.shares(levels)
 
-    def _choose(self, levels: Levels) -> Levels:
-        """At which levels a table is computed that covers some levels."""
-        quasi, rest = levels[: self._quasi], levels[self._quasi :]
-        more = math.prod(axis.labels(level) for axis, level in zip(self.axes[self._quasi :], rest, strict=True))
-        sizes = self._sizes * more
-        most = min(self.most_cells, max(_LEAST_CELLS, _GROWTH * int(sizes[quasi]), self.computed))
-        pending = ~self.dead & (sizes <= self.most_cells)
-        for table in self._computed:
-            if _below(table.levels[self._quasi :], rest):
-                pending[self._lattice.above(table.levels[: self._quasi])] = False
-        above = pending.astype(np.int64)
-        for axis in range(self._quasi):
-            above = np.flip(np.cumsum(np.flip(above, axis), axis), axis)
-        below = self._lattice.below(quasi)
-        fits = (sizes[below] <= most) | (sizes[below] == sizes[quasi])
-        gain = np.where(fits, above[below], -1)
-        best = np.flatnonzero(gain.ravel() == gain.max())
-        chosen = best[np.argmin(sizes[below].ravel()[best])]
-        return (*map(int, np.unravel_index(chosen, gain.shape)), *rest)
-
-    async def _compute_table(self, place: int, levels: Levels) -> _Table:
+    async def _compute_table(self, place: int, levels: Levels) -> Words | None:
+        """This party's share of each cell, an axis for each axis; None at a party that computes nothing."""
         lane, me = self._session.lane(f"table {place}"), self._me
         parts = {holder: self._part(levels, holder) for holder in self._holders}
         # A group has no row at some positions, which its single class does not say.
@@ -204,7 +146,7 @@ class ContingencyTables:
         elif len(counted) < 2 and self._session.me == (names[0] if names else self._compute[0]):
             total = np.bincount(own, minlength=len(total)).astype(np.uint64)
         shared = await shared_sum(lane.lane("sum"), self._secrets, total, self._compute)
-        return _Table(levels, None if shared is None else self._in_order(levels, shared.values))
+        return None if shared is None else self._in_order(levels, shared.values)
 
     async def _between(self, session: Session, own: NDArray[np.int64], counted: Mapping[str, int]) -> Words:
         """This party's addends of a table of two holders.
@@ -243,31 +185,21 @@ class ContingencyTables:
         keys = row_keys([self.axes[place] for place in held], tuple(levels[place] for place in held), self.n_positions)
         return keys if self._presence is None else np.where(self._presence, keys, self._part(levels, self._me))
 
-    def _shape(self, levels: Levels) -> tuple[int, ...]:
-        return tuple(axis.labels(level) for axis, level in zip(self.axes, levels, strict=True))
-
     def _in_order(self, levels: Levels, counts: Words) -> Words:
         """From cells in the order of the holders to an array with the axes in their order."""
         order = [place for holder in self._holders for place in self._held(holder)]
-        shape = self._shape(levels)
+        shape = self.choice.shape(levels)
         return counts.reshape([shape[place] for place in order]).transpose(np.argsort(order))
 
-    def _rolled_up(self, table: _Table, levels: Levels) -> Words:
+    def _rolled_up(self, counts: Words, levels: Levels, above: Levels) -> Words:
         """A table's counts at coarser levels."""
-        assert table.counts is not None
-        counts = table.counts
-        for place, (axis, fine, coarse) in enumerate(zip(self.axes, table.levels, levels, strict=True)):
+        for place, (axis, fine, coarse) in enumerate(zip(self.axes, levels, above, strict=True)):
             if fine == coarse:
                 continue
             summed = np.zeros((axis.labels(coarse), *np.moveaxis(counts, place, 0).shape[1:]), counts.dtype)
             np.add.at(summed, axis.coarser(fine, coarse), np.moveaxis(counts, place, 0))
             counts = np.moveaxis(summed, 0, place)
         return counts
-
-
-def _below(fine: Sequence[int], coarse: Sequence[int]) -> bool:
-    """Whether levels are as fine in all axes."""
-    return all(a <= b for a, b in zip(fine, coarse, strict=True))
 
 
 def _indicators(keys: NDArray[np.int64], cells: int) -> NDArray[np.uint8]:

@@ -19,8 +19,8 @@ from mining.joint.anonymisation.disclosure import (
 )
 from mining.joint.anonymisation.parameters import JointAnonymisation
 from mining.joint.anonymisation.vertical.columns import column_names
-from mining.joint.anonymisation.vertical.contingency import MOST_CELLS
 from mining.joint.anonymisation.vertical.local_pruning import LABEL as LOCAL
+from mining.joint.anonymisation.vertical.table_choice import MOST_CELLS
 from mining.joint.collusion import NOBODY_ELSE
 from mining.joint.models.totals import rows_opening
 from mining.joint.vertical.grouped.disclosure import repeated_learned, repeated_openings

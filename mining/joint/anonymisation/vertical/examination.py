@@ -128,7 +128,7 @@ class VerticalExaminer(Examiner):
 
     def _note(self, node: Node, crowded: bool) -> None:
         if crowded:
-            self.tables.dead[tuple(slice(level + 1) for level in node)] = True
+            self.tables.choice.dead[tuple(slice(level + 1) for level in node)] = True
 
     def _cells(self, node: Node) -> int:
         return self.task.cells(dict(enumerate(node)))
