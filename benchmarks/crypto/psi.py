@@ -168,9 +168,9 @@ async def _align(rows: int, protocol: str, number: int) -> Cost:
         alignment.LONG_LISTS = sys.maxsize  # type: ignore[misc]
     executor = ThreadExecutor()
     terms = Terms(bytes(32), 1, bytes(32), holders, STANDARD_128.suite)
+    held = {name: [b"r%09d" % (start + number) for number in range(rows)] for name, start in starts.items()}
 
     async def part(party: str) -> tuple[Rows | int, int]:
-        identifiers = [b"r%09d" % (starts[party] + number) for number in range(rows)]
         session = await Session.establish(
             terms,
             party,
@@ -181,7 +181,7 @@ async def _align(rows: int, protocol: str, number: int) -> Cost:
         )
         secrets = await agree(session)
         agreed = (secrets, *([] if mode == "intersection" else [pairs_of(session)]))
-        found = await align(session, *agreed, identifiers, merger=holders[0], bound=rows, label=LABEL)
+        found = await align(session, *agreed, held[party], merger=holders[0], bound=rows, label=LABEL)
         return found, session.costs.bytes_sent
 
     async with contextlib.AsyncExitStack() as stack:
