@@ -25,6 +25,7 @@ from link.randomness import RandomStream
 from link.receipts import Account, Receipts
 from link.session import Session
 from link.steps import begin
+from link.words import Evidence
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +63,13 @@ class Recorder(Protocol):
         """The session has this id; nothing but greetings has left this party."""
 
     async def ended(
-        self, session: bytes, opened: Sequence[Opened], accounts: Mapping[str, Account], *, complete: bool
+        self,
+        session: bytes,
+        opened: Sequence[Opened],
+        accounts: Mapping[str, Account],
+        evidence: Sequence[Evidence],
+        *,
+        complete: bool,
     ) -> None:
         """The session is over: what this party has opened, and what it and its peers state of the frames.
 
@@ -70,6 +77,7 @@ class Recorder(Protocol):
             session: The session's id.
             opened: What left, in order.
             accounts: By peer; those that came, and this party's own.
+            evidence: Peers' signed words that may convict them.
             complete: Whether all accounts were exchanged and agree; nothing of the result has left yet. Otherwise the
                 session ended early.
         """
@@ -84,7 +92,13 @@ class _Unrecorded:
         pass
 
     async def ended(
-        self, session: bytes, opened: Sequence[Opened], accounts: Mapping[str, Account], *, complete: bool
+        self,
+        session: bytes,
+        opened: Sequence[Opened],
+        accounts: Mapping[str, Account],
+        evidence: Sequence[Evidence],
+        *,
+        complete: bool,
     ) -> None:
         pass
 
@@ -148,7 +162,8 @@ async def run_party(
     receipts = Receipts(session, identity)
 
     async def record_end(*, complete: bool) -> None:
-        await recorder.ended(session.id, session.ledger.record, receipts.accounts(), complete=complete)
+        accounts, evidence = receipts.accounts(), session.core.evidence
+        await recorder.ended(session.id, session.ledger.record, accounts, evidence, complete=complete)
 
     try:
         await recorder.began(session.id)

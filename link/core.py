@@ -30,10 +30,11 @@ from link.errors import (
 )
 from link.executor import Executor
 from link.journal import Resumption
-from link.pki.identity import Member
+from link.pki.identity import Identity, Member
 from link.randomness import RandomStream
 from link.transcript import MARK_BYTES, Transcript, header_of, mark_of
 from link.version import WINDOW, Window
+from link.words import Evidence, Shown
 from protos.v1.link_pb2 import Abort, Frame
 
 T = TypeVar("T")
@@ -158,6 +159,9 @@ class SessionCore:
         self.streams: dict[str, int] = {}
         self.steps = Resumption()
         self.members: dict[str, Member] = {}  # by name, once they have greeted
+        self.identity: Identity | None = None  # what this party signs with, and whom it believes
+        self.overheard: dict[tuple[str, str], list[Shown]] = {}  # by peer and lane, what was read
+        self.evidence: list[Evidence] = []  # against peers
         self._early: list[tuple[str, Frame, int]] = []
 
     # -- Receiver ----------------------------------------------------------------------------------------------------
@@ -313,6 +317,10 @@ class SessionCore:
         self.transcript.add(to, "sent", lane, header, body)
         await self.transport.send(to, frame)
 
+    def overhear(self, peer: str, lane: str) -> list[Shown]:
+        """Where all frames of a peer on a lane are kept from now on as they are read."""
+        return self.overheard.setdefault((peer, lane), [])
+
     async def take(self, frm: str, lane: str, kind: type[Message]) -> _Arrived:
         """Waits for the next frame of a peer on a lane, which must hold a message of this type."""
         while (arrived := self._read(frm, lane)) is None:
@@ -331,6 +339,8 @@ class SessionCore:
             finally:
                 if self.waiters.get((frm, lane)) is waiter:
                     del self.waiters[frm, lane]
+        if (overheard := self.overheard.get((frm, lane))) is not None:
+            overheard.append(Shown(arrived.type, arrived.last, arrived.round, arrived.body))
         if arrived.type != kind.DESCRIPTOR.full_name:
             raise UnexpectedMessage(
                 f"{frm} sent {arrived.type.rpartition('.')[2]} where {kind.DESCRIPTOR.name} was expected",

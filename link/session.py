@@ -115,6 +115,7 @@ class Session:
         core = SessionCore(
             terms, me, transport, random, executor, declared, deadline_s, progress, mac_secret, ahead_bytes
         )
+        core.identity = identity
         session = cls(core, "", None, terms.parties)
         transport.attach(core)
         try:

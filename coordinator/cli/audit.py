@@ -34,7 +34,7 @@ def show(
 
     places = find([log])
     if not places.logs:
-        raise UsageError(f"{log} is a result folder; give an audit log or a party's file")
+        raise UsageError(f"{log} is a result folder or evidence; give an audit log or a party's file")
     document = shown(places.logs[0], job=job, last=last)
     if as_json:
         write_json(document.model_dump(mode="json", by_alias=True))
@@ -52,7 +52,10 @@ def show(
 def verify(
     paths: Annotated[
         list[Path],
-        typer.Argument(metavar="PATH...", help="Audit logs, or party.toml files of their nodes, and result folders."),
+        typer.Argument(
+            metavar="PATH...",
+            help="Audit logs, or party.toml files of their nodes, result folders, and files of evidence.",
+        ),
     ],
     ca: Annotated[
         Path | None, typer.Option("--ca", help="The authority's certificate; by default the one of a party's file.")
@@ -62,7 +65,7 @@ def verify(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Check audit logs by themselves, against each other and against results; exits 40 on a finding."""
+    """Check audit logs, results against them, and evidence against parties; exits 40 on a finding."""
     from coordinator.cli.terminal.console import note, write, write_json
     from jobs.audit.place import find, trust_in
     from jobs.audit.verification import verification
@@ -70,12 +73,15 @@ def verify(
 
     places = find(paths)
     trust = trust_in(ca or places.ca, crl or places.crl)
-    document = verification(places.logs, places.results, trust)
+    document = verification(places.logs, places.results, trust, places.evidence)
     if as_json:
         write_json(document.model_dump(mode="json", by_alias=True))
     else:
         for found in document.findings:
             write(f"{found}\n")
+        for judged in document.evidence:
+            if judged.convicts:
+                write(f"{judged}\n")
     for read in document.logs:
         note(f"{read.file}: {read.entries} entries of {read.party or 'nobody known'} that hold")
     if document.unheard:

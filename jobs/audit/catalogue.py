@@ -7,12 +7,12 @@ from typing import Any, Final
 
 from pydantic import ValidationError
 
-from jobs.audit import console_events, events, service_events, standing_events
+from jobs.audit import console_events, conviction_events, events, service_events, standing_events
 from jobs.audit.events import Event
 
 EVENTS: Final[Mapping[str, type[Event]]] = {
     model.event: model
-    for module in (events, service_events, standing_events, console_events)
+    for module in (events, service_events, standing_events, console_events, conviction_events)
     for model in vars(module).values()
     if isinstance(model, type) and issubclass(model, Event) and "event" in vars(model)
 }

@@ -1,4 +1,4 @@
-"""Where the things lie that an audit reads: logs, result folders, and the authority to check them with."""
+"""Where the things lie that an audit reads: logs, result folders, evidence, and the authority to check them with."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from link.pki.trust import Trust
 
 LOG_NAME: Final = "audit.log"  # in a party's state_dir
 RESULT: Final = "result.json"  # in a result folder
+EVIDENCE: Final = ".json"  # at the end of the name of a file of evidence
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,12 +23,14 @@ class Places:
     Attributes:
         logs: Audit logs.
         results: Result folders.
+        evidence: Files of evidence.
         ca: The certificate of the authority that a party's file names, where there was one.
         crl: Its list of revoked certificates, where the party's file names one.
     """
 
     logs: tuple[Path, ...]
     results: tuple[Path, ...]
+    evidence: tuple[Path, ...]
     ca: Path | None
     crl: Path | None
 
@@ -36,18 +39,20 @@ def find(paths: list[Path]) -> Places:
     """Sorts paths into logs, parties' files and result folders.
 
     Args:
-        paths: Audit logs, `party.toml` files, state folders and result folders.
+        paths: Audit logs, `party.toml` files, state folders, result folders and files of evidence.
 
     Raises:
         ConfigurationError: A path is none of these.
     """
-    logs, results = [], []
+    logs, results, evidence = [], [], []
     ca = crl = None
     for path in paths:
         if path.suffix == ".toml":
             log, own_ca, own_crl = of_party(path)
             logs.append(log)
             ca, crl = ca or own_ca, crl or own_crl
+        elif path.suffix == EVIDENCE:
+            evidence.append(path)
         elif (path / RESULT).is_file() or (path / MANIFEST).is_file():
             results.append(path)
         elif (path / LOG_NAME).is_file():
@@ -56,10 +61,10 @@ def find(paths: list[Path]) -> Places:
             logs.append(path)
         else:
             raise ConfigurationError(
-                f"{path} is no audit log, no party's file and no result folder; check the path (a node's log is "
-                f"{LOG_NAME} in its state_dir)"
+                f"{path} is no audit log, no party's file, no result folder and no evidence; check the path (a node's "
+                f"log is {LOG_NAME} in its state_dir)"
             )
-    return Places(tuple(logs), tuple(results), ca, crl)
+    return Places(tuple(logs), tuple(results), tuple(evidence), ca, crl)
 
 
 def of_party(path: Path) -> tuple[Path, Path, Path | None]:

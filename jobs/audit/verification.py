@@ -1,4 +1,4 @@
-"""The whole of `comine audit verify`: logs by themselves, against each other, and results against them."""
+"""The whole of `comine audit verify`: logs by themselves, against each other, results against them, and evidence."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from jobs.audit.account import UNSIGNED
 from jobs.audit.across import compare, gaps, journals
 from jobs.audit.entry import clock
 from jobs.audit.events import SessionBegan
+from jobs.audit.evidence import read_evidence
 from jobs.audit.finding import Finding, printable
 from jobs.audit.results import check_result, is_of_a_job
 from jobs.audit.verify import CheckedLog, check_log
@@ -64,6 +65,22 @@ class SealedFolder(Part):
         )
 
 
+class JudgedEvidence(Part):
+    """Evidence that was read."""
+
+    file: str
+    accused: str
+    convicts: bool = Field(description="Whether the accused's own signatures show that it broke the rule.")
+    what: str = Field(description="What it did, or why the evidence does not hold.")
+    job: str
+    session: str
+
+    def __str__(self) -> str:
+        return printable(
+            f"{self.file}: convicts {self.accused}, which {self.what}, in session {self.session} of job {self.job}"
+        )
+
+
 class VerificationDocument(Part):
     """What `comine audit verify --json` prints."""
 
@@ -72,18 +89,22 @@ class VerificationDocument(Part):
     logs: list[LogSummary]
     results: list[str] = Field(description="Result folders that were checked.")
     sealed: list[SealedFolder] = Field(description="The same folders, and who vouches for what in them.")
+    evidence: list[JudgedEvidence] = Field(description="Evidence against parties that was checked.")
     unheard: list[str] = Field(description="Parties that took part and whose logs were not given.")
     gaps: list[str] = Field(description="What parties say that they could not record, in words.")
     findings: list[FoundProblem]
 
 
-def verification(logs: Sequence[Path], results: Sequence[Path], trust: Trust) -> VerificationDocument:
+def verification(
+    logs: Sequence[Path], results: Sequence[Path], trust: Trust, evidence: Sequence[Path] = ()
+) -> VerificationDocument:
     """Checks everything that is given.
 
     Args:
         logs: Audit logs.
         results: Result folders.
         trust: Whom the reader trusts.
+        evidence: Files of evidence. One that holds is no finding: it is as good as it says.
 
     Raises:
         ConfigurationError: A file cannot be read.
@@ -98,6 +119,12 @@ def verification(logs: Sequence[Path], results: Sequence[Path], trust: Trust) ->
         if of_a_job:
             findings += check_result(folder, trust, agreed, seal.signer)
         sealed.append(_sealed(folder, seal, of_a_job))
+    judged = [_judged(path, trust) for path in evidence]
+    findings += [
+        Finding(Path(each.file), None, None, f"the evidence against {each.accused} does not hold: {each.what}")
+        for each in judged
+        if not each.convicts
+    ]
     took_part = {
         party
         for log in checked
@@ -111,9 +138,26 @@ def verification(logs: Sequence[Path], results: Sequence[Path], trust: Trust) ->
         logs=[_summary(log) for log in checked],
         results=[str(folder) for folder in results],
         sealed=sealed,
+        evidence=judged,
         unheard=sorted(took_part - agreed.keys()),
         gaps=gaps(agreed),
         findings=[FoundProblem(**finding.as_data()) for finding in findings],
+    )
+
+
+def _judged(path: Path, trust: Trust) -> JudgedEvidence:
+    document = read_evidence(path)
+    try:
+        what, convicts = document.judged(trust), True
+    except ValueError as error:
+        what, convicts = str(error), False
+    return JudgedEvidence(
+        file=str(path),
+        accused=document.accused,
+        convicts=convicts,
+        what=what,
+        job=document.job.hex(),
+        session=document.session.hex(),
     )
 
 

@@ -26,6 +26,7 @@ MODELS: Final[Mapping[str, tuple[str, str]]] = {  # module and class by name
     "budget": ("jobs.documents.budget", "BudgetDocument"),
     "audit": ("jobs.audit.reading", "LogDocument"),
     "audit-verification": ("jobs.audit.verification", "VerificationDocument"),
+    "evidence": ("jobs.audit.evidence", "EvidenceDocument"),
     "anonymization": ("jobs.anonymization.spec", "AnonymizationSpec"),
     "anonymization-certificate": ("anonymize.certificate", "Certificate"),
     "anonymization-risk": ("jobs.anonymization.risk_document", "RiskDocument"),

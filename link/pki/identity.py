@@ -22,6 +22,7 @@ from cryptography import x509
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.serialization import Encoding
 
 from link.clocks import TOLERANCE_S
 from link.errors import ConfigurationError, IdentityError
@@ -129,6 +130,11 @@ class Member:
             IdentityError: It cannot be read.
         """
         return cls(trust, _certificate(certificate_pem, f"the certificate of {name}", name), role, name)
+
+    @property
+    def certificate_pem(self) -> bytes:
+        """The certificate in PEM form."""
+        return self.certificate.public_bytes(Encoding.PEM)
 
     def check(self) -> None:
         """Refuses a member whose certificate is no longer good.

@@ -9,6 +9,7 @@ from functools import partial
 
 from crypto.primitives.randomness import Randomness
 from jobs.audit.events import RulesHidden, Started
+from jobs.audit.evidence import EvidenceFolder
 from jobs.audit.recorder import SessionRecorder
 from jobs.data import Data, close
 from jobs.kinds.kind import Resources
@@ -66,7 +67,8 @@ async def take_part(
 async def _with_data(context: JobContext, job: Job, attempt: int, data: Data, transport: JobTransport) -> PartyRun:
     rows = await transport.before_session(_check_data(context, job, data, attempt))
     policy = context.consent.judge.policy_of(job.spec)
-    recorder = SessionRecorder(context.audit, context.audit_key, job.id, attempt, job.spec.job.parties)
+    evidence = EvidenceFolder(context.results.parent / "evidence", context.identity.trust)
+    recorder = SessionRecorder(context.audit, context.audit_key, job.id, attempt, job.spec.job.parties, evidence)
     job.in_session, job.opened = lambda: recorder.has_begun, lambda: recorder.opened
     resources = Resources(
         least_count=policy.min_count or 1,

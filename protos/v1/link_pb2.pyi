@@ -376,6 +376,61 @@ class Receipt(_message.Message):
 Global___Receipt: _TypeAlias = Receipt  # noqa: Y015
 
 @_typing.final
+class Voucher(_message.Message):
+    """The sender's signature over all that it has sent to the receiver on this lane before; see link/vouching.py."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SIGNATURE_FIELD_NUMBER: _builtins.int
+    signature: _builtins.bytes
+    def __init__(
+        self,
+        *,
+        signature: _builtins.bytes = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["signature", b"signature"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___Voucher: _TypeAlias = Voucher  # noqa: Y015
+
+@_typing.final
+class HeardWords(_message.Message):
+    """What a third party has sent to the sender on a lane and signed: its first message, and hashes of those after it."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    BODY_FIELD_NUMBER: _builtins.int
+    ROUND_FIELD_NUMBER: _builtins.int
+    REST_FIELD_NUMBER: _builtins.int
+    SIGNATURE_FIELD_NUMBER: _builtins.int
+    body: _builtins.bytes
+    """of a kind that is the same to all"""
+    round: _builtins.int
+    signature: _builtins.bytes
+    @_builtins.property
+    def rest(self) -> _containers.RepeatedScalarFieldContainer[_builtins.bytes]:
+        """64 bytes a frame: SHA-256 of its header, and of its body"""
+
+    def __init__(
+        self,
+        *,
+        body: _builtins.bytes = ...,
+        round: _builtins.int = ...,
+        rest: _abc.Iterable[_builtins.bytes] | None = ...,
+        signature: _builtins.bytes = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["body", b"body", "rest", b"rest", "round", b"round", "signature", b"signature"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___HeardWords: _TypeAlias = HeardWords  # noqa: Y015
+
+@_typing.final
 class SignedReceipt(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 

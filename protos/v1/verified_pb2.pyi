@@ -3,8 +3,11 @@
 isort:skip_file
 Deciding among three computing parties, of which one may deviate, which sums reach a threshold."""
 
+from collections import abc as _abc
 from google.protobuf import descriptor as _descriptor
 from google.protobuf import message as _message
+from google.protobuf.internal import containers as _containers
+from protos.v1 import link_pb2 as _link_pb2
 import builtins as _builtins
 import sys
 import typing as _typing
@@ -17,26 +20,55 @@ else:
 DESCRIPTOR: _descriptor.FileDescriptor
 
 @_typing.final
-class DealtKeys(_message.Message):
-    """Keys of the components of a dealer's numbers that the receiver expands."""
+class DealtCommitments(_message.Message):
+    """Commitments to the three components of a dealer's numbers; the same to all."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
-    KEYS_FIELD_NUMBER: _builtins.int
-    keys: _builtins.bytes
-    """32 bytes for each such component that it holds"""
+    COMMITMENTS_FIELD_NUMBER: _builtins.int
+    IN_FULL_FIELD_NUMBER: _builtins.int
+    commitments: _builtins.bytes
+    """SHA-256 each"""
+    in_full: _builtins.int
+    """the component that no key gives"""
     def __init__(
         self,
         *,
-        keys: _builtins.bytes = ...,
+        commitments: _builtins.bytes = ...,
+        in_full: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["keys", b"keys"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["commitments", b"commitments", "in_full", b"in_full"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
-Global___DealtKeys: _TypeAlias = DealtKeys  # noqa: Y015
+Global___DealtCommitments: _TypeAlias = DealtCommitments  # noqa: Y015
+
+@_typing.final
+class DealtKey(_message.Message):
+    """What opens the commitment to a component: the key that gives it, or with its bits the number that hides them."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    COMPONENT_FIELD_NUMBER: _builtins.int
+    KEY_FIELD_NUMBER: _builtins.int
+    component: _builtins.int
+    key: _builtins.bytes
+    """32 bytes"""
+    def __init__(
+        self,
+        *,
+        component: _builtins.int = ...,
+        key: _builtins.bytes = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["component", b"component", "key", b"key"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___DealtKey: _TypeAlias = DealtKey  # noqa: Y015
 
 @_typing.final
 class DealtBits(_message.Message):
@@ -61,26 +93,26 @@ class DealtBits(_message.Message):
 Global___DealtBits: _TypeAlias = DealtBits  # noqa: Y015
 
 @_typing.final
-class DealtDigests(_message.Message):
-    """What a holder was dealt of the component that the receiver holds too."""
+class HeardDealings(_message.Message):
+    """The commitments that a holder got from the dealers other than itself and the receiver, in the order of the job."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
-    DIGESTS_FIELD_NUMBER: _builtins.int
-    digests: _builtins.bytes
-    """SHA-256, one for each dealer in the order of the job"""
+    HEARD_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def heard(self) -> _containers.RepeatedCompositeFieldContainer[_link_pb2.HeardWords]: ...
     def __init__(
         self,
         *,
-        digests: _builtins.bytes = ...,
+        heard: _abc.Iterable[_link_pb2.HeardWords] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["digests", b"digests"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["heard", b"heard"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
-Global___DealtDigests: _TypeAlias = DealtDigests  # noqa: Y015
+Global___HeardDealings: _TypeAlias = HeardDealings  # noqa: Y015
 
 @_typing.final
 class MaskedAnds(_message.Message):
@@ -128,7 +160,7 @@ Global___CoinCommitment: _TypeAlias = CoinCommitment  # noqa: Y015
 
 @_typing.final
 class Coin(_message.Message):
-    """The coin, and the commitments that the holder got from the two others."""
+    """The coin, and the commitment that the sender got from the holder that is neither sender nor receiver."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -136,15 +168,15 @@ class Coin(_message.Message):
     HEARD_FIELD_NUMBER: _builtins.int
     coin: _builtins.bytes
     """32 bytes"""
-    heard: _builtins.bytes
-    """64 bytes, in the order of the holders"""
+    @_builtins.property
+    def heard(self) -> _link_pb2.HeardWords: ...
     def __init__(
         self,
         *,
         coin: _builtins.bytes = ...,
-        heard: _builtins.bytes = ...,
+        heard: _link_pb2.HeardWords | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["heard", b"heard"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
     _ClearFieldArgType: _TypeAlias = _typing.Literal["coin", b"coin", "heard", b"heard"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...

@@ -11,6 +11,8 @@ import pytest
 
 from jobs.schema import published
 from tests.cli.conftest import Comine
+from tests.crypto.protocols.replicated.deviating_world import AUTHORITY
+from tests.jobs.audit.evidence_world import file_of
 from tests.jobs.audit.world import PARTIES, WHOLE_JOB, World, weekly, with_result
 
 
@@ -148,3 +150,19 @@ def test_a_result_is_not_a_log(comine: Comine, world: World):
     ran = comine("audit", "show", world.folder / "result")
     assert ran.code == 2
     assert "result folder" in ran.err
+
+
+def test_evidence(comine: Comine, tmp_path: Path):
+    ca, good, altered = tmp_path / "ca.crt", tmp_path / "evidence.json", tmp_path / "altered.json"
+    ca.write_bytes(AUTHORITY.certificate_pem)
+    good.write_text(file_of("two coins"))
+    jsonschema.validate(json.loads(good.read_text()), json.loads(published("evidence")))
+    ran = comine("audit", "verify", good, "--ca", ca)
+    assert ran.code == 0
+    assert ran.out.startswith(f"{good}: convicts north, which said different things to ")
+    altered.write_text(good.read_text().replace('"equivocation"', '"coin"'))
+    ran = comine("audit", "verify", good, altered, "--ca", ca, "--json")
+    contents = json.loads(ran.out)
+    assert ran.code == 40
+    jsonschema.validate(contents, json.loads(published("audit-verification")))
+    assert [each["convicts"] for each in contents["evidence"]] == [True, False]

@@ -54,6 +54,7 @@ def test_who_cancels_a_job_while_it_fails_does_not_change_why_it_ended(
 
     class Ending:
         id, others, ledger = bytes(32), ("south",), type("Ledger", (), {"record": ()})
+        core = type("Core", (), {"evidence": ()})
 
         def lane(self, _: str) -> Ending:
             return self

@@ -1,8 +1,9 @@
 """Every party deals replicated shares of its numbers, bit by bit, to three computing parties.
 
-    1  deal      a dealer draws two of three components from keys, and takes the XOR of both off its bits for the third;
-                 it sends each holder the keys or the bits of the two components that this one holds
-    2  compare   the two holders of each component send each other digests of what every dealer gave them (`compared`)
+    1  deal      a dealer draws two of three components from keys, and takes the XOR of both off its bits for the third.
+                 It commits to each component, and tells each holder all commitments, and what opens those to the two
+                 components that this one holds: keys, or bits. It signs what it sends to each
+    2  compare   any two holders tell each other which commitments they got from the other dealers (`compared`)
 
 Numbers dealt as so many bits are numbers from 0 to 2^width − 1 whatever a dealer does: there is no −1.
 
@@ -12,8 +13,10 @@ Bytes: per number its width in bits, from a party that computes to one of the tw
 
 Output: replicated shares of each dealer's numbers, at the three.
 Adversary: malicious, one of the three holders together with any dealers. A component that lies at two honest holders is
-    one and the same; one that a corrupt party holds is what its honest holder says.
-Leakage: none; a holder alone has two components, which are uniform. A digest goes to who holds the component anyway.
+    one and the same; one that a corrupt party holds is what its honest holder says. A dealer that gives two of them
+    different ones is convicted by its signatures, `evidence`.
+Leakage: none; a holder alone has two components, which are uniform, and of the third a commitment that hides it: it is
+    of a key, or of bits after a random number, that this holder does not know.
 
 Source: Furukawa, Lindell, Nof and Weinstein, EUROCRYPT 2017, section 2.2 and Protocol 2.6, in which dealers share by
 replicated secret sharing and holders compare.
@@ -21,6 +24,9 @@ replicated secret sharing and holders compare.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import partial
 from typing import Final
 
 import numpy as np
@@ -29,12 +35,28 @@ from crypto.primitives.randomness import KEY_BYTES, Randomness
 from crypto.primitives.shares.replicated import Holders3
 from crypto.primitives.shares.replicated_bits import Planes, ReplicatedBits
 from crypto.primitives.shares.ring_matrix import random_matrix
-from crypto.protocols.replicated.crosschecks import DIGEST_BYTES, contradiction, digest, neighbours
-from link.errors import ProtocolViolation
+from crypto.protocols.replicated import evidence
+from crypto.protocols.replicated.crosschecks import contradiction, neighbours
+from crypto.protocols.replicated.evidence import commitment_of
 from link.session import Session
-from protos.v1.verified_pb2 import DealtBits, DealtDigests, DealtKeys
+from link.vouching import convicted, heard, passed_on, said_to, vouch
+from link.words import Words
+from protos.v1.verified_pb2 import DealtBits, DealtCommitments, DealtKey, HeardDealings
 
 _PURPOSE: Final = "dealing"
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Dealt:
+    """What a holder was dealt.
+
+    Attributes:
+        shares: Of each party's numbers, in the order of the job.
+        words: By dealer, this holder excepted, what it has signed.
+    """
+
+    shares: list[ReplicatedBits]
+    words: Mapping[str, Words]
 
 
 def sent_in_full(parties: tuple[str, ...], holders: Holders3, dealer: str) -> int:
@@ -42,7 +64,7 @@ def sent_in_full(parties: tuple[str, ...], holders: Holders3, dealer: str) -> in
     return holders.index(dealer) if dealer in holders else parties.index(dealer) % 3
 
 
-async def dealt(session: Session, planes: Planes, holders: Holders3) -> list[ReplicatedBits] | None:
+async def dealt(session: Session, planes: Planes, holders: Holders3) -> Dealt | None:
     """Deals this party's numbers, and at a holder takes what all parties deal; every party of the job calls this.
 
     Args:
@@ -51,86 +73,106 @@ async def dealt(session: Session, planes: Planes, holders: Holders3) -> list[Rep
         holders: The three computing parties, in the same order at all parties.
 
     Returns:
-        Shares of each party's numbers, in the order of the job; None to a party that does not compute.
+        What it holds; None to a party that does not compute.
 
     Raises:
+        ProtocolViolation: A dealer commits to other components than it deals.
         MalformedMessage: A dealer's message has another size.
     """
     random, full = session.randomness(_PURPOSE), sent_in_full(session.parties, holders, session.me)
     keys = [random.bytes(KEY_BYTES) for _ in holders]
     parts = [_expanded(key, planes) for key in keys]
     parts[full] = planes ^ parts[full - 1] ^ parts[full - 2]
+    commitments = b"".join(commitment_of(key, [parts[full]] * (part == full)) for part, key in enumerate(keys))
     for place, holder in enumerate(holders):
         held = (place, (place + 1) % 3)
         if holder != session.me:
-            await session.send(holder, DealtKeys(keys=b"".join(keys[part] for part in held if part != full)))
+            await session.send(holder, DealtCommitments(commitments=commitments, in_full=full))
+            for part in held:
+                await session.send(holder, DealtKey(component=part, key=keys[part]))
             if full in held:
                 await session.send_array(holder, DealtBits, parts[full])
+            await vouch(session, holder)
     if session.me not in holders:
         return None
     place = holders.index(session.me)
-    found = []
+    shares, words = [], {}
     for dealer in session.parties:
         if dealer == session.me:
-            found.append(ReplicatedBits(parts[place], parts[(place + 1) % 3], session.me, holders))
+            shares.append(ReplicatedBits(parts[place], parts[(place + 1) % 3], session.me, holders))
         else:
-            found.append(await _taken(session, planes, holders, dealer))
-    return found
+            share, words[dealer] = await _taken(session, planes, holders, dealer)
+            shares.append(share)
+    return Dealt(shares, words)
 
 
-async def compared(session: Session, shares: list[ReplicatedBits], holders: Holders3) -> None:
+async def compared(session: Session, of: Dealt, holders: Holders3) -> None:
     """Compares what all parties have dealt; the three holders call this.
 
     Args:
         session: The lane to use, fresh for this call.
-        shares: From `dealt`.
+        of: From `dealt`.
         holders: As given to it.
 
     Raises:
-        ProtocolViolation: A dealer gave two holders different bits, or a holder does not say what it was given. It
-            names who it was where this holder can know, else both who contradict each other.
+        ProtocolViolation: A dealer gave two holders different commitments: it is named alone where it has signed both,
+            else together with the holder that says so.
         MalformedMessage: A holder's message has another size.
     """
-    before, after = neighbours(session, holders)
-    own = [digest(share.own) for share in shares]
-    following = [digest(share.following) for share in shares]
-    await session.send(before, DealtDigests(digests=b"".join(own)))
-    await session.send(after, DealtDigests(digests=b"".join(following)))
+    peers = neighbours(session, holders)
+    dealers = {peer: [name for name in session.parties if name not in (peer, session.me)] for peer in peers}
+    for peer in peers:
+        await session.send(peer, HeardDealings(heard=[passed_on(of.words[dealer]) for dealer in dealers[peer]]))
+    for peer in peers:
+        number = len(dealers[peer])
 
-    def check(message: DealtDigests) -> None:
-        if len(message.digests) != len(shares) * DIGEST_BYTES:
-            raise ValueError(f"{len(shares)} digests have {len(shares) * DIGEST_BYTES} bytes")
+        def check(message: HeardDealings, number: int = number) -> None:
+            if len(message.heard) != number:
+                raise ValueError(f"it is about {number} dealers, not {len(message.heard)}")
 
-    for peer, known in ((before, own), (after, following)):
-        told = (await session.recv(peer, DealtDigests, check)).digests
-        for place, dealer in enumerate(session.parties):
-            if told[place * DIGEST_BYTES : (place + 1) * DIGEST_BYTES] != known[place]:
-                if dealer in (peer, session.me):  # this party knows what it was dealt, or what it has dealt
-                    raise ProtocolViolation(
-                        f"{peer} does not stand by the counts that {dealer} has dealt; its node must be checked",
-                        party=peer,
-                    )
+        told = (await session.recv(peer, HeardDealings, check)).heard
+        for dealer, passed in zip(dealers[peer], told, strict=True):
+            known = of.words[dealer].showing(0)
+            if passed.body == known.shown(0).body:
+                continue
+            other = said_to(session, peer, known, passed)
+            if other is None:
                 raise contradiction(dealer, peer, f"the counts that {dealer} has dealt")
+            what = f"has dealt other counts to {peer} than to {session.me}"
+            raise convicted(session, evidence.EQUIVOCATION, what, known, other)
 
 
-async def _taken(session: Session, like: Planes, holders: Holders3, dealer: str) -> ReplicatedBits:
+async def _taken(session: Session, like: Planes, holders: Holders3, dealer: str) -> tuple[ReplicatedBits, Words]:
     place, full = holders.index(session.me), sent_in_full(session.parties, holders, dealer)
     held = (place, (place + 1) % 3)
-    size = KEY_BYTES * sum(part != full for part in held)
 
-    def check(message: DealtKeys) -> None:
-        if len(message.keys) != size:
-            raise ValueError(f"its keys have {size} bytes, not {len(message.keys)}")
+    def check_commitments(message: DealtCommitments) -> None:
+        evidence.check_form(message)
+        if message.in_full != full:
+            raise ValueError(f"it gives component {message.in_full} in full, not {full}")
 
-    keys, parts = (await session.recv(dealer, DealtKeys, check)).keys, []
-    for part in held:
-        if part == full:
-            parts.append(await session.recv_array(dealer, DealtBits, np.uint8, like.shape))
-        else:
-            parts.append(_expanded(keys[:KEY_BYTES], like))
-            keys = keys[KEY_BYTES:]
+    def check_key(part: int, message: DealtKey) -> None:
+        evidence.check_form(message)
+        if message.component != part:
+            raise ValueError(f"it opens component {message.component}, not {part}")
+
+    async def receive() -> tuple[bytes, list[bytes], Planes | None]:
+        commitments = (await session.recv(dealer, DealtCommitments, check_commitments)).commitments
+        keys = [(await session.recv(dealer, DealtKey, partial(check_key, part))).key for part in held]
+        bits = await session.recv_array(dealer, DealtBits, np.uint8, like.shape) if full in held else None
+        return commitments, keys, bits
+
+    (commitments, keys, bits), words = await heard(session, dealer, receive())
+    parts = []
+    for number, (part, key) in enumerate(zip(held, keys, strict=True)):
+        in_full = bits if part == full else None
+        if commitment_of(key, [] if in_full is None else [in_full]) != evidence.commitment_in(commitments, part):
+            shown = [0, 1 + number, *(range(3, len(words.frames)) if part == full else ())]
+            what = f"has dealt other counts to {session.me} than it has committed to"
+            raise convicted(session, evidence.DEALING, what, words.showing(*shown))
+        parts.append(_expanded(key, like) if in_full is None else in_full)
     own, following = parts
-    return ReplicatedBits(own, following, session.me, holders)
+    return ReplicatedBits(own, following, session.me, holders), words.showing(0)
 
 
 def _expanded(key: bytes, like: Planes) -> Planes:

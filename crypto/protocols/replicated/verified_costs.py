@@ -8,14 +8,17 @@ from typing import Any, Final
 
 from crypto.primitives.shares.replicated import Holders3
 from crypto.protocols.replicated.circuits import Circuit
-from crypto.protocols.replicated.coins import COIN_BYTES, COMMITMENT_BYTES
 from crypto.protocols.replicated.crosschecks import DIGEST_BYTES
 from crypto.protocols.replicated.dealing import sent_in_full
+from crypto.protocols.replicated.evidence import COIN_BYTES, COMMITMENT_BYTES
 from crypto.protocols.replicated.verified_ands import bucket_size, spare_size, unit_size
 from crypto.protocols.replicated.verified_sums import BLOCK, FEW, Shares, blocks, decision, gate_planes, total
 from link.traffic import Traffic
 
 _KEY_BYTES: Final = 32
+_SIGNATURE_BYTES: Final = 72
+_HEARD_COIN_BYTES: Final = COMMITMENT_BYTES + _SIGNATURE_BYTES
+_HEARD_DEALING_BYTES: Final = 3 * COMMITMENT_BYTES + _SIGNATURE_BYTES + 3 * 2 * DIGEST_BYTES  # with hashes of 3 frames
 _KEPT: Final = 60  # bytes that a byte of ANDs takes, with its triples, while it is checked
 
 
@@ -76,17 +79,18 @@ def _checked_traffic(
         full = sent_in_full(traffic.parties, holders, dealer)
         for place, holder in enumerate(holders):
             has_full = full in (place, (place + 1) % 3)
-            traffic.send(dealer, holder, _KEY_BYTES * (2 - has_full))
-            traffic.send(dealer, holder, width * octets * has_full, messages=has_full)
+            in_full = width * octets * has_full
+            traffic.send(dealer, holder, 3 * COMMITMENT_BYTES + 2 * _KEY_BYTES + _SIGNATURE_BYTES, messages=4)
+            traffic.send(dealer, holder, in_full, messages=has_full)
     steps = gate_planes(len(traffic.parties), width, build)
     size = octets * sum(steps)
     bucket, unit, spare = bucket_size(size), unit_size(size), spare_size(size)
     filled = -size % unit
     for place, holder in enumerate(holders):
         before, after = holders[place - 1], holders[(place + 1) % 3]
-        traffic.send(holder, holders, DIGEST_BYTES * len(traffic.parties))
-        traffic.send(holder, holders, COMMITMENT_BYTES)
-        traffic.send(holder, holders, COIN_BYTES + 2 * COMMITMENT_BYTES)
+        traffic.send(holder, holders, _HEARD_DEALING_BYTES * (len(traffic.parties) - 2))
+        traffic.send(holder, holders, COMMITMENT_BYTES + _SIGNATURE_BYTES, messages=2)
+        traffic.send(holder, holders, COIN_BYTES + _HEARD_COIN_BYTES + _SIGNATURE_BYTES, messages=2)
         traffic.send(holder, before, size * (1 + bucket) + spare, messages=len(steps))
         traffic.send(holder, after, 2 * (bucket * (size + filled)) + 3 * bucket * unit)
         traffic.send(holder, before, DIGEST_BYTES)

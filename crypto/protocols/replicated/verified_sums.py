@@ -43,6 +43,7 @@ from crypto.protocols.replicated.circuits import Circuit, planes_by_step
 from crypto.protocols.replicated.coins import committed, tossed
 from crypto.protocols.replicated.crosschecks import zeros
 from crypto.protocols.replicated.dealing import compared, dealt
+from crypto.protocols.replicated.evidence import COMMIT_LANE, TOSS_LANE
 from crypto.protocols.replicated.verified_ands import check, evaluated
 from crypto.protocols.sums.pairwise import PairwiseSecrets
 from link.errors import ProtocolViolation
@@ -205,19 +206,20 @@ async def _checked(
     build: Callable[[Shares, Shares], list[Circuit[Any]]],
 ) -> tuple[list[Any], list[ReplicatedBits]] | None:
     """Deals numbers, evaluates circuits of them and checks all ANDs: the outputs, and the numbers."""
-    numbers = await dealt(session.lane("deal"), planes, holders)
-    if numbers is None:
+    of = await dealt(session.lane("deal"), planes, holders)
+    if of is None:
         return None
+    numbers = of.shares
     size = planes.shape[1] * sum(gate_planes(len(numbers), len(planes), build))
     # What was dealt is compared before a coin is opened: with inputs that differ at two honest holders, ANDs are wrong
     # in a way that depends on others' numbers, and the check would tell of them.
     beside: list[Coroutine[Any, Any, Any]] = [
-        compared(session.lane("compare"), numbers, holders),
-        committed(session.lane("commit"), holders),
+        compared(session.lane("compare"), of, holders),
+        committed(session.lane(COMMIT_LANE), holders),
         evaluated(session.lane("ands"), secrets, holders, build(numbers, limits), size),
     ]
     _, commitments, done = await together(beside)
-    coins = await tossed(session.lane("toss"), holders, commitments)
+    coins = await tossed(session.lane(TOSS_LANE), holders, commitments)
     await check(session.lane("verify"), holders, done, coins)
     return done.outputs, numbers
 

@@ -13,6 +13,7 @@ import numpy as np
 
 from crypto.primitives.randomness import Randomness
 from jobs.audit.events import Approved, Ended, NodeStarted, NodeStopped, Proposed, Released, Started
+from jobs.audit.evidence import EvidenceFolder
 from jobs.audit.key import AuditKey
 from jobs.audit.log import AuditLog
 from jobs.audit.recorder import SessionRecorder
@@ -198,7 +199,14 @@ class World:
                         random=Randomness.from_os(),
                         executor=executor,
                         progress=lambda step, done, total: None,
-                        recorder=SessionRecorder(self.logs[party], self.keys[party], job, 1, spec.job.parties),
+                        recorder=SessionRecorder(
+                            self.logs[party],
+                            self.keys[party],
+                            job,
+                            1,
+                            spec.job.parties,
+                            EvidenceFolder(self.folder / party / "evidence", self.identities[party].trust),
+                        ),
                     )
                     for party in PARTIES
                 ),

@@ -26,6 +26,7 @@ from link.pki.authority import Authority
 from link.receipts import Account
 from link.steps import LABEL, MAX_ATTEMPTS
 from link.transports.memory import Hub
+from link.words import Evidence
 from tests.errors import fails
 from tests.jobs.audit import kinds as examples
 from tests.jobs.audit.world import PARTIES
@@ -149,7 +150,13 @@ class Openings:
         pass
 
     async def ended(
-        self, session: bytes, opened: Sequence[Opened], accounts: Mapping[str, Account], *, complete: bool
+        self,
+        session: bytes,
+        opened: Sequence[Opened],
+        accounts: Mapping[str, Account],
+        evidence: Sequence[Evidence],
+        *,
+        complete: bool,
     ) -> None:
         self.opened = [(each.label, each.recipients, each.number) for each in opened if each.label != LABEL]
 

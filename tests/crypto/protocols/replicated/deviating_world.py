@@ -6,21 +6,35 @@ import asyncio
 import random
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 from google.protobuf import symbol_database
 from google.protobuf.message import Message
 
 from crypto.primitives.randomness import Randomness
+from link.core import SessionCore
 from link.disclosure import Declared
 from link.errors import ComineError
+from link.pki.authority import Authority
+from link.pki.identity import Identity
 from link.session import Session
 from link.transports.memory import Hub
+from link.words import Evidence
 from protos.v1.link_pb2 import Frame
 from tests.coordinator.simulation.still_time import InlineExecutor
 from tests.world import Role, terms
 
 Alter = Callable[[Frame], list[Frame]]
+
+
+AUTHORITY = Authority.create()
+
+
+@cache
+def identity_of(name: str) -> Identity:
+    """The certificate of a party in such runs."""
+    return AUTHORITY.issue(name)
 
 
 @dataclass(frozen=True)
@@ -30,22 +44,32 @@ class Ends:
     Attributes:
         results: Of those that came to their end.
         errors: Of those that ended with one; others waited when the run was over.
+        evidence: What each of them has against others.
     """
 
     results: Mapping[str, Any]
     errors: Mapping[str, ComineError]
+    evidence: Mapping[str, Sequence[Evidence]]
 
 
-class _Altering(Hub):
-    def __init__(self, deviating: Collection[str], alter: Alter) -> None:
-        super().__init__()
-        self._deviating, self._alter, self.carried = deviating, alter, 0
+class _Counting(Hub):
+    carried = 0
 
     def carry(self, frm: str, to: str, frame: Frame) -> None:
         self.carried += 1
-        altered = self._alter(frame) if frm in self._deviating and frame.lane.startswith("/") else [frame]
-        for each in altered:
-            super().carry(frm, to, each)
+        super().carry(frm, to, frame)
+
+
+def _deviate(core: SessionCore, alter: Alter) -> None:
+    """Has a party send other frames than it would, and sign those."""
+    transmit = core.transmit
+
+    async def altered(to: str, lane: str, kind: type[Message], body: bytes, *, last: bool, round_: int) -> None:
+        draft = Frame(sender=core.me, receiver=to, lane=lane, type=kind.DESCRIPTOR.full_name, body=body, last=last)
+        for frame in alter(draft) if lane.startswith("/") else [draft]:
+            await transmit(to, lane, kind, frame.body, last=frame.last, round_=round_)
+
+    core.transmit = altered  # type: ignore[method-assign]
 
 
 def run_deviating(
@@ -57,18 +81,19 @@ def run_deviating(
     declared: Iterable[Declared],
     seed: int = 0,
 ) -> Ends:
-    """One coroutine per party, where frames of some are altered on their way; ends when no honest party can go on.
+    """One coroutine per party, some of which send other frames; ends when no honest party can go on.
 
     Args:
         parties: Names in the order of the job.
         role: As in `run_parties`.
-        deviating: Whose frames are altered.
-        alter: Gives what is delivered in place of a frame.
+        deviating: Who sends other frames.
+        alter: Gives what is sent in place of a frame, of which bodies may differ and the ends of streams.
         declared: The labels that may be opened.
         seed: Repeats all draws.
     """
     agreed, source, lines = terms(parties, seed), Randomness.from_seed(seed), tuple(declared)
     executor = InlineExecutor()
+    evidence: dict[str, list[Evidence]] = {}
 
     async def run(hub: Hub, name: str) -> Any:
         session = await Session.establish(
@@ -77,13 +102,17 @@ def run_deviating(
             hub.endpoint(name),
             random=source.derive(name),
             executor=executor,
+            identity=identity_of(name),
             declared=lines,
             deadline_s=600,
         )
+        evidence[name] = session.core.evidence
+        if name in deviating:
+            _deviate(session.core, alter)
         return await (role[name] if isinstance(role, Mapping) else role)(session)
 
     async def main() -> Ends:
-        hub = _Altering(deviating, alter)
+        hub = _Counting()
         tasks = {name: asyncio.create_task(run(hub, name)) for name in parties}
         idle = 0
         while idle < 50 and not all(task.done() for task in tasks.values()):
@@ -100,6 +129,7 @@ def run_deviating(
         return Ends(
             {name: end for name, end in honest.items() if not isinstance(end, BaseException)},
             {name: end for name, end in honest.items() if isinstance(end, ComineError)},
+            {name: evidence[name] for name in honest},
         )
 
     return asyncio.run(main())
@@ -131,7 +161,10 @@ class OneAltered:
     def _changed(self, frame: Frame, before: list[bytes]) -> bytes:
         message: Message = symbol_database.Default().GetSymbol(frame.type)()
         message.ParseFromString(frame.body)
-        field, value = next((f.name, v) for f, v in message.ListFields() if isinstance(v, bytes) and v)
+        fields = [(field.name, value) for field, value in message.ListFields() if isinstance(value, bytes) and value]
+        if not fields:  # a message about others' words
+            return frame.body[:-1]
+        field, value = fields[0]
         way = self._random.choice(("bit", "bit", "byte", "all", "replay", "order", "short"))
         octets = bytearray(value)
         if way == "replay" and before:
