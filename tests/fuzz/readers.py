@@ -35,6 +35,7 @@ from coordinator.shuffle.routes import read_state
 from crypto.primitives.push_encryption import point_of
 from jobs.anonymization.inputs import load as load_anonymization
 from jobs.anonymization.verifying import verify as verify_folder
+from jobs.audit.evidence import read_evidence
 from jobs.audit.place import of_party as audited
 from jobs.collections.route import RouteSpec
 from jobs.collections.spec import CollectionSpec
@@ -97,6 +98,7 @@ from tests.fuzz.honest_files import (
     sqlite_file,
     texts,
 )
+from tests.jobs.audit.evidence_world import TRUST, file_of
 from tests.ldp.streams.test_memo import MECHANISM as MEMOISED
 from tests.party.files import federation_toml, party_toml
 from tests.party.nodes import weekly
@@ -393,6 +395,11 @@ READERS: dict[str, Reader] = {
     "remembered": Reader(lambda folder: [weekly().canonical()], _bytes(remembered)),
     "named": Reader(texts('[["a",5],["b",7]]'), _named),
     "names": Reader(texts('["a","b"]'), _bytes(lambda data: unpack_names("north", data))),
+    "evidence": Reader(
+        lambda folder: [file_of("two coins").encode()],
+        lambda path: read_evidence(path).judged(TRUST),
+        allowed=(ValueError,),
+    ),
     "step": Reader(kept_steps, _bytes(Step.unpack), allowed=(ValueError,)),
     # What others sent, packed: their callers translate a ValueError.
     "state": Reader(

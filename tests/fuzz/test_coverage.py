@@ -143,6 +143,7 @@ READ: Final[dict[str, tuple[str, ...]]] = {
         "party.server:Node._certificate_ends",
         "party.services.notices.notices:Notices._expiring",
     ),
+    "files evidence": ("jobs.audit.evidence:read_evidence",),
     "files key": (
         "link.pki.certificates:read_key",
         "link.pki.identity:_private_key",

@@ -127,6 +127,7 @@ HELPERS = {
     "replicated.coins",
     "replicated.crosschecks",
     "replicated.dealing",
+    "replicated.evidence",
     "replicated.verified_ands",
     "replicated.verified_costs",
     "transfers.costs",
