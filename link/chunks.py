@@ -16,11 +16,11 @@ def view(values: NDArray[Any]) -> memoryview:
     return values.reshape(-1).view(np.uint8).data
 
 
-def chunks(values: NDArray[Any]) -> Iterable[bytes]:
-    """The bytes of an array in pieces of `CHUNK_BYTES`; at least one, perhaps empty."""
+def chunks(values: NDArray[Any]) -> Iterable[memoryview]:
+    """The bytes of an array in pieces of `CHUNK_BYTES`, without a copy; at least one, perhaps empty."""
     whole = view(np.ascontiguousarray(values))
     for start in range(0, max(len(whole), 1), CHUNK_BYTES):
-        yield bytes(whole[start : start + CHUNK_BYTES])
+        yield whole[start : start + CHUNK_BYTES]
 
 
 async def chunks_of_pieces(
@@ -52,7 +52,7 @@ async def chunks_of_pieces(
     yield bytes(waiting), True
 
 
-async def rows_of_chunks(chunked: AsyncIterable[bytes], width: int) -> AsyncIterator[NDArray[np.uint8]]:
+async def rows_of_chunks(chunked: AsyncIterable[bytes | memoryview], width: int) -> AsyncIterator[NDArray[np.uint8]]:
     """Rows of `width` bytes that came in chunks."""
     rest = b""
     async for chunk in chunked:

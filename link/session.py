@@ -12,12 +12,14 @@ import hashlib
 import time
 from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 from google.protobuf.message import DecodeError, Message
 from numpy.typing import DTypeLike, NDArray
 
+from link.bytes_field import data_of, message_of
 from link.chunks import chunks, chunks_of_pieces, rows_of_chunks, view
 from link.core import (
     ABORT_LANE,
@@ -54,6 +56,7 @@ M = TypeVar("M", bound=Message)
 T = TypeVar("T")
 R = TypeVar("R")
 P = ParamSpec("P")
+_Reading = Callable[[bytes], bytes | memoryview]  # of the bytes that a message carries
 
 
 class Session:
@@ -217,7 +220,7 @@ class Session:
             MalformedMessage: It does not parse, or `check` refused it.
             DeadlineExceeded: Nothing came before the job's deadline.
         """
-        message, last, _ = await self._take(frm, kind, check)
+        message, last, _ = await self._take(frm, kind, _reading(kind, check))
         if not last:
             raise UnexpectedMessage(f"{frm} sent a stream where one {kind.DESCRIPTOR.name} was expected", party=frm)
         return message
@@ -256,7 +259,7 @@ class Session:
         """
         size, last = 0, False
         while not last:
-            message, last, received = await self._take(frm, kind, check)
+            message, last, received = await self._take(frm, kind, _reading(kind, check))
             size += received
             if size > limit:
                 raise LimitExceeded(f"{frm} sent more than {limit} bytes of {kind.DESCRIPTOR.name}", party=frm)
@@ -264,7 +267,9 @@ class Session:
 
     async def send_array(self, to: str, kind: type[Message], values: NDArray[Any]) -> None:
         """Sends an array as a stream of chunks; `kind` is a message with one bytes field named `data`."""
-        await self.send_stream(to, (kind(data=chunk) for chunk in chunks(values)))
+        pieces = list(chunks(values))
+        for chunk in pieces:
+            await self._post_data(to, kind, chunk, last=chunk is pieces[-1])
 
     async def recv_array(self, frm: str, kind: type[Message], dtype: DTypeLike, shape: tuple[int, ...]) -> NDArray[Any]:
         """Receives an array of exactly this type and shape.
@@ -272,18 +277,18 @@ class Session:
         Raises:
             MalformedMessage: The stream holds fewer or more bytes.
         """
-        return await self._assemble(frm, kind, "data", dtype, shape)
+        return await self._assemble(frm, kind, partial(data_of, kind), dtype, shape)
 
     async def send_pieces(self, to: str, kind: type[Message], pieces: AsyncIterable[NDArray[Any]], number: int) -> None:
         """As `send_array`, of `number` rows that are never all in memory; the frames are the same."""
         async for chunk, last in chunks_of_pieces(pieces, number, kind.DESCRIPTOR.name):
-            await self._post(to, kind(data=chunk), last=last)
+            await self._post_data(to, kind, chunk, last=last)
 
     async def recv_pieces(
         self, frm: str, kind: type[Message], number: int, width: int
     ) -> AsyncIterator[NDArray[np.uint8]]:
         """As `recv_array`, of `number` rows of `width` bytes: some of them at a time, as they come."""
-        async for rows in rows_of_chunks(self._pieces(frm, kind, "data", number * width, None), width):
+        async for rows in rows_of_chunks(self._pieces(frm, kind, partial(data_of, kind), number * width), width):
             yield rows
 
     async def open(
@@ -320,7 +325,7 @@ class Session:
         """The values that `frm` opens under `label`, of exactly this type and shape; `number` as for `open`."""
         self.core.ledger.expect(label, frm)
         counted = shape[0] if number is None else number
-        return await self._assemble(frm, Opening, "values", dtype, shape, _checks_opening(label, counted))
+        return await self._assemble(frm, Opening, _reading_values(label, counted), dtype, shape)
 
     async def open_pieces(self, label: str, pieces: AsyncIterable[NDArray[Any]], number: int, *to: str) -> None:
         """As `open` to some others, of values that are never all in memory; the frames are the same.
@@ -346,7 +351,7 @@ class Session:
         """As `receive_opened`, of `number` rows of `width` bytes: some of them at a time, as they come."""
         self.core.ledger.expect(label, frm)
         async for rows in rows_of_chunks(
-            self._pieces(frm, Opening, "values", number * width, _checks_opening(label, number)), width
+            self._pieces(frm, Opening, _reading_values(label, number), number * width), width
         ):
             yield rows
 
@@ -413,9 +418,12 @@ class Session:
     # -- plumbing ----------------------------------------------------------------------------------------------------
     async def _post(self, to: str, message: Message, *, last: bool) -> None:
         kind = type(message)
-        if opens(kind):
-            raise UndeclaredDisclosure(f"{kind.DESCRIPTOR.name} opens values, so only Session.open may send it")
+        _refuse_opening(kind)
         await self._post_body(to, kind, message.SerializeToString(), last=last)
+
+    async def _post_data(self, to: str, kind: type[Message], data: bytes | memoryview, *, last: bool) -> None:
+        _refuse_opening(kind)
+        await self._post_body(to, kind, message_of(kind, data), last=last)
 
     async def _post_body(self, to: str, kind: type[Message], body: bytes, *, last: bool) -> None:
         if len(body) > MAX_BODY_BYTES:
@@ -426,48 +434,37 @@ class Session:
         opening = Opening(label=label, number=number, values=bytes(chunk))
         await self._post_body(to, Opening, opening.SerializeToString(), last=last)
 
-    async def _take(self, frm: str, kind: type[M], check: Callable[[M], None] | None) -> tuple[M, bool, int]:
-        """The next message, whether it ends its stream, and its size in bytes."""
+    async def _take(self, frm: str, kind: type[M], read: Callable[[bytes], R]) -> tuple[R, bool, int]:
+        """What is read of the next message, whether it ends its stream, and its size in bytes."""
         arrived = await self.core.take(frm, self.path, kind)
         lane: Session | None = self
         while lane is not None:
             lane._round = max(lane._round, arrived.round)
             lane = lane._parent
-        message = kind()
         try:
-            message.ParseFromString(arrived.body)
-            if check is not None:
-                check(message)
+            return read(arrived.body), arrived.last, len(arrived.body)
         except DecodeError:
             raise MalformedMessage(f"{frm} sent a {kind.DESCRIPTOR.name} that cannot be read", party=frm) from None
         except ValueError as error:
             raise MalformedMessage(f"{frm} sent a wrong {kind.DESCRIPTOR.name}: {error}", party=frm) from None
-        return message, arrived.last, len(arrived.body)
 
     async def _assemble(
-        self,
-        frm: str,
-        kind: type[M],
-        bytes_field: str,
-        dtype: DTypeLike,
-        shape: tuple[int, ...],
-        check: Callable[[M], None] | None = None,
+        self, frm: str, kind: type[Message], read: _Reading, dtype: DTypeLike, shape: tuple[int, ...]
     ) -> NDArray[Any]:
         values = np.empty(shape, dtype)
         buffer, filled = view(values), 0
-        async for chunk in self._pieces(frm, kind, bytes_field, len(buffer), check):
+        async for chunk in self._pieces(frm, kind, read, len(buffer)):
             buffer[filled : filled + len(chunk)] = chunk
             filled += len(chunk)
         return values
 
     async def _pieces(
-        self, frm: str, kind: type[M], bytes_field: str, size: int, check: Callable[[M], None] | None
-    ) -> AsyncIterator[bytes]:
+        self, frm: str, kind: type[Message], read: _Reading, size: int
+    ) -> AsyncIterator[bytes | memoryview]:
         """The chunks of a bulk stream of exactly so many bytes."""
         taken, last = 0, False
         while not last:
-            message, last, _ = await self._take(frm, kind, check)
-            chunk: bytes = getattr(message, bytes_field)
+            chunk, last, _ = await self._take(frm, kind, read)
             if not chunk and not last:
                 raise MalformedMessage(f"{frm} sent an empty piece of {kind.DESCRIPTOR.name} data", party=frm)
             taken += len(chunk)
@@ -478,9 +475,27 @@ class Session:
             raise MalformedMessage(f"{frm} sent less {kind.DESCRIPTOR.name} data than expected", party=frm)
 
 
-def _checks_opening(label: str, number: int) -> Callable[[Opening], None]:
-    def check(opening: Opening) -> None:
+def _refuse_opening(kind: type[Message]) -> None:
+    if opens(kind):
+        raise UndeclaredDisclosure(f"{kind.DESCRIPTOR.name} opens values, so only Session.open may send it")
+
+
+def _reading(kind: type[M], check: Callable[[M], None] | None) -> Callable[[bytes], M]:
+    def read(body: bytes) -> M:
+        message = kind()
+        message.ParseFromString(body)
+        if check is not None:
+            check(message)
+        return message
+
+    return read
+
+
+def _reading_values(label: str, number: int) -> _Reading:
+    def read(body: bytes) -> bytes:
+        opening = Opening.FromString(body)
         if opening.label != label or opening.number != number:
             raise ValueError(f"{number} values of '{label}' were expected")
+        return opening.values
 
-    return check
+    return read

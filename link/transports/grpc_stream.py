@@ -16,6 +16,7 @@ from typing import Any, Final, Protocol
 import grpc
 from google.protobuf.message import DecodeError
 
+from link.bytes_field import field
 from link.core import Receiver
 from link.errors import ComineError, LimitExceeded, MalformedMessage, PeerError, ProtocolViolation
 from protos.v1.link_pb2 import Acknowledge, Envelope, Farewell, Frame, Resume
@@ -366,10 +367,4 @@ def too_long(sender: str) -> LimitExceeded:
 
 def enclose(frame: Frame) -> bytes:
     """`Envelope(frame=frame).SerializeToString()`, at a thirtieth of its cost for a frame of 1 MiB."""
-    content = frame.SerializeToString()
-    length, prefix = len(content), bytearray((Envelope.FRAME_FIELD_NUMBER << 3 | 2,))
-    while length > 0x7F:
-        prefix.append(length & 0x7F | 0x80)
-        length >>= 7
-    prefix.append(length)
-    return b"".join((prefix, content))
+    return field(Envelope.FRAME_FIELD_NUMBER, frame.SerializeToString())
