@@ -18,7 +18,7 @@ from crypto.protocols.union import set_union
 from crypto.protocols.union.lists import common_fakes
 from tests import guarded
 from tests.base_transfers import with_groups, without_groups
-from tests.examples import FEW, TURN, by_turns, few_at_first
+from tests.examples import FEW, FIRST_SEED, TURN, by_turns, few_at_first
 from tests.remembered import (
     remember_commands,
     remember_groups_work,
@@ -165,7 +165,8 @@ LONGEST = (
 
 def pytest_report_header() -> str:
     """What repeats a run."""
-    return f"long matrices: turn {TURN}, which COMINE_TURN={TURN} repeats"
+    seeds = f"simulated faults: from seed {FIRST_SEED} on, which COMINE_CHAOS_FIRST={FIRST_SEED} repeats"
+    return f"long matrices: turn {TURN}, which COMINE_TURN={TURN} repeats\n{seeds}"
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:

@@ -5,7 +5,10 @@ from __future__ import annotations
 import inspect
 import os
 import secrets
+import shutil
+import subprocess
 from collections.abc import Callable, Container, Iterable, Sequence
+from pathlib import Path
 from typing import Any, TypeVar
 
 import pytest
@@ -21,6 +24,20 @@ TURN = int(os.environ.setdefault("COMINE_TURN", "0" if "CI" in os.environ else s
 """Which part of a long matrix this run takes, at all its workers; its head says it, and `COMINE_TURN` repeats it.
 
 Integration takes the same part every time, so that it judges the change and not the draw.
+"""
+
+
+def _of_commit() -> str:
+    """A number of the commit's tree; 0 without git."""
+    command = "git", "-C", str(Path(__file__).parent), "rev-parse", "HEAD^{tree}"
+    told = subprocess.run(command, capture_output=True, text=True).stdout if shutil.which("git") else ""
+    return str(int(told[:6] or "0", 16))
+
+
+FIRST_SEED = int(os.environ.get("COMINE_CHAOS_FIRST") or _of_commit())
+"""Of the federations under simulated faults: others at each commit, and the same at each run of one.
+
+The head of a run says it, and `COMINE_CHAOS_FIRST` repeats it.
 """
 
 Test = TypeVar("Test", bound=Callable[..., Any])

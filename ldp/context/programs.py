@@ -14,6 +14,7 @@ section V; programs opt0, opt1 and opt2.
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final
@@ -193,15 +194,17 @@ def _minimised(
     bounds: list[tuple[float | None, float | None]],
     constraints: list[dict[str, Any]],
 ) -> Floats:
-    found = minimize(
-        value,
-        start,
-        jac=slope,
-        bounds=bounds,
-        constraints=constraints,
-        method="SLSQP",
-        options={"ftol": 1e-14, "maxiter": 1000},
-    )
+    with warnings.catch_warnings():  # scipy before 1.16 tells that rounding has taken it across a bound, and clips
+        warnings.filterwarnings("ignore", "Values in x were outside bounds", RuntimeWarning)
+        found = minimize(
+            value,
+            start,
+            jac=slope,
+            bounds=bounds,
+            constraints=constraints,
+            method="SLSQP",
+            options={"ftol": 1e-14, "maxiter": 1000},
+        )
     # At this precision the search may end for want of a better step; whatever it has then is made to fit the budgets.
     if not np.isfinite(found.x).all():
         raise InternalError("the search for probabilities failed")

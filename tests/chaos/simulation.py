@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -73,14 +74,23 @@ class Usual:
         return self._known[job.name]
 
 
-def simulate(template: Template, usual: Usual, seed: int) -> Course:
-    """One seed."""
+def job_of(template: Template, seed: int) -> SmallJob:
+    """Which job a seed runs."""
+    return _drawn(template, seed)[0]
+
+
+def _drawn(template: Template, seed: int) -> tuple[SmallJob, tuple[str, ...]]:
     chance = random.Random(f"job {seed}")
     job = template.jobs[chance.choice(sorted(template.jobs))]
-    relayed = (chance.choice(PARTIES),) if chance.random() < 0.25 else ()
+    return job, (chance.choice(PARTIES),) if chance.random() < 0.25 else ()
+
+
+def simulate(template: Template, usual: Usual, seed: int) -> Course:
+    """One seed."""
+    job, relayed = _drawn(template, seed)
     expected, usual_s = usual.of(job)
     faults = draw(seed, usual_s, relayed=relayed)
-    state = template.folder / f"seed{seed}"
+    state = template.folder / f"seed{seed}-{os.getpid()}"
     with World.running(template, seed=seed, state=state, relayed=frozenset(relayed)) as world:
         end, failure = ["nothing"], ""
         try:
