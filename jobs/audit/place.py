@@ -51,7 +51,7 @@ def find(paths: list[Path]) -> Places:
             log, own_ca, own_crl = of_party(path)
             logs.append(log)
             ca, crl = ca or own_ca, crl or own_crl
-        elif path.suffix == EVIDENCE:
+        elif path.suffix == EVIDENCE and path.is_file():
             evidence.append(path)
         elif (path / RESULT).is_file() or (path / MANIFEST).is_file():
             results.append(path)
