@@ -77,7 +77,7 @@ class Recorder(Protocol):
             session: The session's id.
             opened: What left, in order.
             accounts: By peer; those that came, and this party's own.
-            evidence: Peers' signed words that may convict them.
+            evidence: Peers' signed words that may convict these peers.
             complete: Whether all accounts were exchanged and agree; nothing of the result has left yet. Otherwise the
                 session ended early.
         """

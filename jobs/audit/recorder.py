@@ -63,7 +63,7 @@ class SessionRecorder:
         *,
         complete: bool,
     ) -> None:
-        """Puts what left, what was said of it and what convicts a peer on disk; once, whatever interrupts a call.
+        """Puts what left, what was said of it and what convicts a peer on the disk; once, whatever interrupts a call.
 
         Of a session whose beginning could not be recorded nothing has left.
         """

@@ -67,8 +67,8 @@ async def take_part(
 async def _with_data(context: JobContext, job: Job, attempt: int, data: Data, transport: JobTransport) -> PartyRun:
     rows = await transport.before_session(_check_data(context, job, data, attempt))
     policy = context.consent.judge.policy_of(job.spec)
-    evidence = EvidenceFolder(context.results.parent / "evidence", context.identity.trust)
-    recorder = SessionRecorder(context.audit, context.audit_key, job.id, attempt, job.spec.job.parties, evidence)
+    kept = EvidenceFolder(context.results.parent / "evidence", context.identity.trust)
+    recorder = SessionRecorder(context.audit, context.audit_key, job.id, attempt, job.spec.job.parties, kept)
     job.in_session, job.opened = lambda: recorder.has_begun, lambda: recorder.opened
     resources = Resources(
         least_count=policy.min_count or 1,
