@@ -116,7 +116,7 @@ Global___HeardDealings: _TypeAlias = HeardDealings  # noqa: Y015
 
 @_typing.final
 class MaskedAnds(_message.Message):
-    """A holder's part of ANDs of gates and of triples under bits that the receiver does not know."""
+    """A holder's part of ANDs under bits that the receiver does not know."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -137,56 +137,30 @@ class MaskedAnds(_message.Message):
 Global___MaskedAnds: _TypeAlias = MaskedAnds  # noqa: Y015
 
 @_typing.final
-class CoinCommitment(_message.Message):
-    """A commitment to a holder's coin."""
+class MaskedProof(_message.Message):
+    """A share of a holder's proof that its parts of ANDs are right; the other share is drawn from keys."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
-    COMMITMENT_FIELD_NUMBER: _builtins.int
-    commitment: _builtins.bytes
-    """SHA-256"""
+    DATA_FIELD_NUMBER: _builtins.int
+    data: _builtins.bytes
+    """16 bytes a value"""
     def __init__(
         self,
         *,
-        commitment: _builtins.bytes = ...,
+        data: _builtins.bytes = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["commitment", b"commitment"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["data", b"data"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
-Global___CoinCommitment: _TypeAlias = CoinCommitment  # noqa: Y015
+Global___MaskedProof: _TypeAlias = MaskedProof  # noqa: Y015
 
 @_typing.final
-class Coin(_message.Message):
-    """The coin, and the commitment that the sender got from the holder that is neither sender nor receiver."""
-
-    DESCRIPTOR: _descriptor.Descriptor
-
-    COIN_FIELD_NUMBER: _builtins.int
-    HEARD_FIELD_NUMBER: _builtins.int
-    coin: _builtins.bytes
-    """32 bytes"""
-    @_builtins.property
-    def heard(self) -> _link_pb2.HeardWords: ...
-    def __init__(
-        self,
-        *,
-        coin: _builtins.bytes = ...,
-        heard: _link_pb2.HeardWords | None = ...,
-    ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["heard", b"heard"]  # noqa: Y015
-    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["coin", b"coin", "heard", b"heard"]  # noqa: Y015
-    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
-
-Global___Coin: _TypeAlias = Coin  # noqa: Y015
-
-@_typing.final
-class MaskedOperandParts(_message.Message):
-    """The component that the receiver lacks of operands under triples, and of the triples that are opened."""
+class MaskedOperandSums(_message.Message):
+    """Sums of rows of operands, under masks that the receiver does not know."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -204,7 +178,54 @@ class MaskedOperandParts(_message.Message):
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
-Global___MaskedOperandParts: _TypeAlias = MaskedOperandParts  # noqa: Y015
+Global___MaskedOperandSums: _TypeAlias = MaskedOperandSums  # noqa: Y015
+
+@_typing.final
+class ProofDigest(_message.Message):
+    """What the receiver needs for comparing, of one proof."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SEED_FIELD_NUMBER: _builtins.int
+    DIGEST_FIELD_NUMBER: _builtins.int
+    seed: _builtins.bytes
+    """32 bytes, the challenge"""
+    digest: _builtins.bytes
+    """SHA-256 of the sums of the sender's share"""
+    def __init__(
+        self,
+        *,
+        seed: _builtins.bytes = ...,
+        digest: _builtins.bytes = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["digest", b"digest", "seed", b"seed"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ProofDigest: _TypeAlias = ProofDigest  # noqa: Y015
+
+@_typing.final
+class ProofHolds(_message.Message):
+    """The proof with this challenge holds."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SEED_FIELD_NUMBER: _builtins.int
+    seed: _builtins.bytes
+    def __init__(
+        self,
+        *,
+        seed: _builtins.bytes = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["seed", b"seed"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ProofHolds: _TypeAlias = ProofHolds  # noqa: Y015
 
 @_typing.final
 class CheckDigests(_message.Message):

@@ -155,12 +155,12 @@ def test_a_result_is_not_a_log(comine: Comine, world: World):
 def test_evidence(comine: Comine, tmp_path: Path):
     ca, good, altered = tmp_path / "ca.crt", tmp_path / "evidence.json", tmp_path / "altered.json"
     ca.write_bytes(AUTHORITY.certificate_pem)
-    good.write_text(file_of("two coins"))
+    good.write_text(file_of("two dealings"))
     jsonschema.validate(json.loads(good.read_text()), json.loads(published("evidence")))
     ran = comine("audit", "verify", good, "--ca", ca)
     assert ran.code == 0
-    assert ran.out.startswith(f"{good}: convicts north, which said different things to ")
-    altered.write_text(good.read_text().replace('"equivocation"', '"coin"'))
+    assert ran.out.startswith(f"{good}: convicts west, which said different things to ")
+    altered.write_text(good.read_text().replace('"equivocation"', '"dealing"'))
     ran = comine("audit", "verify", good, altered, "--ca", ca, "--json")
     contents = json.loads(ran.out)
     assert ran.code == 40

@@ -396,7 +396,7 @@ READERS: dict[str, Reader] = {
     "named": Reader(texts('[["a",5],["b",7]]'), _named),
     "names": Reader(texts('["a","b"]'), _bytes(lambda data: unpack_names("north", data))),
     "evidence": Reader(
-        lambda folder: [file_of("two coins").encode()],
+        lambda folder: [file_of("two dealings").encode()],
         lambda path: read_evidence(path).judged(TRUST),
         allowed=(ValueError,),
     ),

@@ -124,7 +124,7 @@ HELPERS = {
     "replicated.costs",
     "replicated.digits",
     "replicated.circuits",
-    "replicated.coins",
+    "replicated.and_proofs",
     "replicated.crosschecks",
     "replicated.dealing",
     "replicated.evidence",

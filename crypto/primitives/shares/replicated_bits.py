@@ -16,51 +16,70 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crypto.primitives.bit_matrix import pack_bits, unpack_bits
-from crypto.primitives.shares.additive import Share, check_complete, check_same_holders, read_only
+from crypto.primitives.shares.additive import Share, check_complete, check_same_holders
 
 Planes = NDArray[np.uint8]
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@dataclass(frozen=True, eq=False, repr=False, init=False)
 class ReplicatedBits(Share):
     """One holder's share of bits.
 
     Args:
-        own: The component of the holder's number, shape (planes, bytes), uint8; kept as a read-only view. What fills
-            up the last byte of a plane means nothing.
+        own: The component of the holder's number, shape (planes, bytes), uint8. What fills up the last byte of a plane
+            means nothing.
         following: The next component, likewise.
         holder: Name of the party that holds this share.
         holders: Names of the three who hold shares of the bits, in the order that all of them use.
+
+    Attributes:
+        both: Both components, shape (2, planes, bytes), which cannot be written to.
     """
 
-    own: Planes
-    following: Planes
+    both: Planes
     holder: str
     holders: tuple[str, ...]
 
-    def __post_init__(self) -> None:
-        if any(part.dtype != np.uint8 or part.ndim != 2 for part in (self.own, self.following)):
+    def __init__(self, own: Planes, following: Planes, holder: str, holders: tuple[str, ...]) -> None:
+        if any(part.dtype != np.uint8 or part.ndim != 2 for part in (own, following)):
             raise TypeError("a replicated share of bits holds packed planes, uint8 arrays of two dimensions")
-        if self.own.shape != self.following.shape:
+        if own.shape != following.shape:
             raise TypeError("both components of a replicated share have one shape")
+        self._set(np.stack([own, following]), holder, holders)
         self._check_holders()
-        if len(self.holders) != 3:
+        if len(holders) != 3:
             raise ValueError("a replicated share has three holders")
-        object.__setattr__(self, "own", read_only(self.own))
-        object.__setattr__(self, "following", read_only(self.following))
+
+    @property
+    def own(self) -> Planes:
+        """The component of the holder's number."""
+        component: Planes = self.both[0]
+        return component
+
+    @property
+    def following(self) -> Planes:
+        """The next component."""
+        component: Planes = self.both[1]
+        return component
 
     @property
     def width(self) -> int:
         """How many planes."""
-        return len(self.own)
+        return len(self.both[0])
 
     def __xor__(self, other: ReplicatedBits) -> ReplicatedBits:
         self._matching(other)
-        return self._with(self.own ^ other.own, self.following ^ other.following)
+        return self._with(self.both ^ other.both)
 
-    def bits(self, selection: slice) -> ReplicatedBits:
+    def bits(self, selection: slice | NDArray[np.int64]) -> ReplicatedBits:
         """The share of some of the planes."""
-        return self._with(self.own[selection], self.following[selection])
+        return self._with(self.both[:, selection])
+
+    def replaced(self, selection: slice | NDArray[np.int64], share: ReplicatedBits) -> ReplicatedBits:
+        """The share with another's planes in place of some."""
+        changed = self.both.copy()
+        changed[:, selection] = share.both
+        return self._with(changed)
 
     def inverted(self) -> ReplicatedBits:
         """The share of all bits turned over."""
@@ -68,35 +87,29 @@ class ReplicatedBits(Share):
 
     def constant(self, bit: int) -> ReplicatedBits:
         """The share of one plane that holds a public bit everywhere."""
-        plane = np.zeros((1, self.own.shape[1]), np.uint8)
-        share = self._with(plane, plane)
+        share = self._with(np.zeros((2, 1, self.both.shape[2]), np.uint8))
         return share.inverted() if bit else share
 
     def plus_public(self, planes: Planes) -> ReplicatedBits:
         """The share of the XOR with public planes, which the first component takes up."""
         number = self.holders.index(self.holder)
-        own = self.own ^ planes if number == 0 else self.own
-        return self._with(own, self.following ^ planes if number == 2 else self.following)
-
-    def and_public(self, planes: Planes) -> ReplicatedBits:
-        """The share of the AND with public planes."""
-        return self._with(self.own & planes, self.following & planes)
+        if number == 1:
+            return self
+        changed = self.both.copy()
+        changed[0 if number == 0 else 1] ^= planes
+        return self._with(changed)
 
     def words(self, which: NDArray[np.bool_]) -> ReplicatedBits:
         """The share of some of the words, shape (number,): the flags say of which."""
-        own, following = (pack_bits(unpack_bits(part, len(which))[:, which]) for part in (self.own, self.following))
-        return self._with(own, following)
+        return self._with(pack_bits(unpack_bits(self.both, len(which))[..., which]))
 
     def spread(self, size: int) -> ReplicatedBits:
         """The share of planes of `size` bytes, which hold the first bit of each of these everywhere."""
-        own, following = (
-            np.repeat((part[:, :1] & 1) * np.uint8(0xFF), size, axis=1) for part in (self.own, self.following)
-        )
-        return self._with(own, following)
+        return self._with(np.repeat((self.both[..., :1] & 1) * np.uint8(0xFF), size, axis=2))
 
     def reshaped(self, width: int) -> ReplicatedBits:
         """The share of the same bytes, one after the other, in so many planes."""
-        return self._with(self.own.reshape(width, -1), self.following.reshape(width, -1))
+        return self._with(self.both.reshape(2, width, -1))
 
     @staticmethod
     def stacked(shares: Sequence[ReplicatedBits]) -> ReplicatedBits:
@@ -107,37 +120,14 @@ class ReplicatedBits(Share):
         """
         for share in shares[1:]:
             check_same_holders(shares[0], share)
-        own, following = (np.concatenate(parts) for parts in zip(*((s.own, s.following) for s in shares), strict=True))
-        return shares[0]._with(own, following)
-
-    def octets(self, places: NDArray[np.int64], unit: int) -> ReplicatedBits:
-        """The share of some of the bytes of all planes, in this order: `unit` of them, 1, 2, 4 or 8, make one place."""
-        word = np.dtype(f"u{unit}")
-        own, following = (
-            np.ascontiguousarray(part).view(word).take(places, axis=1).view(np.uint8)
-            for part in (self.own, self.following)
-        )
-        return self._with(own, following)
-
-    def split(self, size: int) -> tuple[ReplicatedBits, ReplicatedBits]:
-        """The shares of the first bytes of all planes, so many, and of the others."""
-        return (
-            self._with(self.own[:, :size], self.following[:, :size]),
-            self._with(self.own[:, size:], self.following[:, size:]),
-        )
-
-    def repeated(self, times: int) -> ReplicatedBits:
-        """The share of the planes, so many times one after the other."""
-        return self._with(np.tile(self.own, (times, 1)), np.tile(self.following, (times, 1)))
+        return shares[0]._with(np.concatenate([share.both for share in shares], axis=1))
 
     @staticmethod
     def joined(shares: Sequence[ReplicatedBits]) -> ReplicatedBits:
         """The share of planes that hold one share's bytes, then another's."""
         for share in shares[1:]:
             check_same_holders(shares[0], share)
-        parts = zip(*((share.own, share.following) for share in shares), strict=True)
-        own, following = (np.concatenate(each, axis=1) for each in parts)
-        return shares[0]._with(own, following)
+        return shares[0]._with(np.concatenate([share.both for share in shares], axis=2))
 
     def local_and(self, other: ReplicatedBits) -> Planes:
         """This holder's part of the ANDs, plane by plane: the XOR of the three parts is the ANDs.
@@ -149,14 +139,22 @@ class ReplicatedBits(Share):
         part ^= self.following & other.own
         return part
 
-    def _with(self, own: Planes, following: Planes) -> ReplicatedBits:
-        return ReplicatedBits(own, following, self.holder, self.holders)
+    def _with(self, both: Planes) -> ReplicatedBits:
+        """A share of the same holder. Circuits make thousands: what comes of good ones is not checked again."""
+        found = object.__new__(ReplicatedBits)
+        found._set(both, self.holder, self.holders)
+        return found
+
+    def _set(self, both: Planes, holder: str, holders: tuple[str, ...]) -> None:
+        both.flags.writeable = False
+        for name, value in (("both", both), ("holder", holder), ("holders", holders)):
+            object.__setattr__(self, name, value)
 
     def _matching(self, other: object) -> None:
         if not isinstance(other, ReplicatedBits):
             raise TypeError("a replicated share is computed upon with its like alone")
         check_same_holders(self, other)
-        if self.own.shape != other.own.shape:
+        if self.both.shape != other.both.shape:
             raise ValueError(f"shares of shapes {self.own.shape} and {other.own.shape} do not match")
 
     def __repr__(self) -> str:

@@ -4,23 +4,51 @@ A circuit is a generator: it yields the operands of ANDs that may be taken at on
 ANDs. XORs it takes itself, as they need no message. So any circuits can be evaluated side by side, or only counted.
 
 Numbers are stacks of planes, plane i with bit i of every number. With few numbers carries are found by a parallel
-prefix, in ⌈log2 width⌉ + 1 steps of many ANDs; with many one after the other, one AND a bit.
+prefix, in ⌈log2 width⌉ + 1 steps of more ANDs; with many one after the other, one AND a bit.
 
 Source: majority by one AND, Boyar, Peralta and Pochuev, "On the multiplicative complexity of Boolean functions over the
-basis (∧, ⊕, 1)", TCS 2000; prefixes, Kogge and Stone, IEEE TC 1973.
+basis (∧, ⊕, 1)", TCS 2000; prefixes, Sklansky, IRE Transactions on Electronic Computers, 1960.
 """
 
 from __future__ import annotations
 
 from collections.abc import Generator, Sequence
-from typing import TypeVar
+from functools import cache
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
 
 from crypto.primitives.shares.replicated_bits import ReplicatedBits
 
 T = TypeVar("T")
 Circuit = Generator[tuple[ReplicatedBits, ReplicatedBits], ReplicatedBits, T]
+Places = NDArray[np.int64]
 
 _stacked = ReplicatedBits.stacked
+
+
+def side_by_side(circuits: Sequence[Circuit[Any]]) -> Circuit[list[Any]]:
+    """Evaluates circuits in common steps; their outputs."""
+    outputs: list[Any] = [None] * len(circuits)
+    asked: dict[int, tuple[ReplicatedBits, ReplicatedBits]] = {}
+    ands: ReplicatedBits | None = None
+    while True:
+        start, waiting = 0, list(asked) if ands is not None else range(len(circuits))
+        for place in waiting:
+            try:
+                if ands is None:
+                    asked[place] = next(circuits[place])
+                else:
+                    stop = start + asked[place][0].width
+                    asked[place] = circuits[place].send(ands.bits(slice(start, stop)))
+            except StopIteration as end:
+                outputs[place] = end.value
+                asked.pop(place, None)
+            start = stop if ands is not None else 0
+        if not asked:
+            return outputs
+        ands = yield _stacked([x for x, _ in asked.values()]), _stacked([y for _, y in asked.values()])
 
 
 def carry_saved(numbers: Sequence[ReplicatedBits]) -> Circuit[tuple[ReplicatedBits, ReplicatedBits]]:
@@ -85,33 +113,45 @@ def _reaching_in_few_steps(
     """Side by side, the sums and the sums less the threshold, whose highest bit, one more, is their sign."""
     width = numbers[0].width
     x, y = yield from carry_saved([_stacked([each, each.constant(0)]) for each in numbers])
-    u, v = yield from carry_saved([x, y, _complement(x, threshold)])
     low = slice(0, width)
-    carries, borrows = yield from _prefixes_of([x.bits(low), u.bits(low)], [y.bits(low), v.bits(low)], (0, 1))
-    found = (x ^ y).bits(low) ^ _stacked([x.constant(0), carries.bits(slice(0, width - 1))])
-    sign = _bit(u, width) ^ _bit(v, width) ^ _bit(borrows, width - 1)
-    return found, sign.inverted()
+    found, reached = yield from side_by_side([_sums_of(x.bits(low), y.bits(low)), _reaching(x, y, threshold)])
+    return found, reached
+
+
+def _sums_of(x: ReplicatedBits, y: ReplicatedBits) -> Circuit[ReplicatedBits]:
+    low = slice(0, x.width - 1)
+    carries = yield from _carries_of(x.bits(low), y.bits(low), 0)
+    return x ^ y ^ _stacked([x.constant(0), carries])
+
+
+def _reaching(x: ReplicatedBits, y: ReplicatedBits, threshold: int) -> Circuit[ReplicatedBits]:
+    """Whether x + y, whose highest bit is 0, reaches the threshold."""
+    u, v = yield from carry_saved([x, y, _complement(x, threshold)])
+    high, low = slice(x.width - 1, None), slice(0, x.width - 1)
+    borrow = yield from _carry_out(u.bits(low), v.bits(low), 1)
+    return (u.bits(high) ^ v.bits(high) ^ borrow).inverted()
 
 
 def sums(numbers: Sequence[ReplicatedBits]) -> Circuit[ReplicatedBits]:
     """The sums modulo 2^width of two or more numbers of one width, in few steps."""
     x, y = yield from carry_saved(numbers)
-    low = slice(0, x.width - 1)
-    (carries,) = yield from _prefixes_of([x.bits(low)], [y.bits(low)], (0,))
-    return x ^ y ^ _stacked([x.constant(0), carries])
+    return (yield from _sums_of(x, y))
 
 
 def above(numbers: Sequence[ReplicatedBits], limits: Sequence[ReplicatedBits], *, few: bool) -> Circuit[ReplicatedBits]:
     """One plane for each: whether the numbers are above the limits."""
-    width = numbers[0].width
+    width, count = numbers[0].width, len(numbers)
+    # Bit 0 of all of them, then bit 1.
+    order = np.arange(width * count).reshape(count, width).T.reshape(-1)
+    of_limits, of_numbers = (_stacked(each).bits(order) for each in (limits, numbers))
+    of_numbers = of_numbers.inverted()
     if few:
-        carries = yield from _prefixes_of(list(limits), [each.inverted() for each in numbers], [1] * len(numbers))
-        return _stacked([each.bits(slice(width - 1, None)).inverted() for each in carries])
-    reached = _stacked([limits[0].constant(1)] * len(numbers))
-    for place in range(width):
-        of_limits = _stacked([_bit(each, place) for each in limits])
-        of_numbers = _stacked([_bit(each, place).inverted() for each in numbers])
-        ands = yield of_limits ^ reached, of_numbers ^ reached
+        carries = yield from _carry_out(of_limits, of_numbers, 1, count)
+        return carries.inverted()
+    reached = _stacked([limits[0].constant(1)] * count)
+    for start in range(0, width * count, count):
+        place = slice(start, start + count)
+        ands = yield of_limits.bits(place) ^ reached, of_numbers.bits(place) ^ reached
         reached = reached ^ ands
     return reached.inverted()
 
@@ -128,30 +168,46 @@ def planes_by_step(circuit: Circuit[T], like: ReplicatedBits) -> list[int]:
         return found
 
 
-def _prefixes_of(
-    xs: Sequence[ReplicatedBits], ys: Sequence[ReplicatedBits], carries: Sequence[int]
-) -> Circuit[list[ReplicatedBits]]:
-    """The carries out of each place of x + y + carry, of several pairs side by side."""
-    width, pairs = xs[0].width, len(xs)
-    generated = yield _stacked(xs), _stacked(ys)
-    generates = [generated.bits(slice(place * width, (place + 1) * width)) for place in range(pairs)]
-    passes = [x ^ y for x, y in zip(xs, ys, strict=True)]
-    for place, carry in enumerate(carries):
-        if carry:  # the lowest place generates one where it would pass one on
-            low = _bit(generates[place], 0) ^ _bit(passes[place], 0)
-            generates[place] = _stacked([low, generates[place].bits(slice(1, None))])
-    step = 1
-    while step < width:
-        high, low_places, size = slice(step, None), slice(0, width - step), width - step
+def _carry_out(x: ReplicatedBits, y: ReplicatedBits, carry: int, pairs: int = 1) -> Circuit[ReplicatedBits]:
+    """The carry out of the highest place of x + y + carry, of several pairs side by side: bit 0 of all, then bit 1."""
+    found = yield from _carries_of(x, y, carry, pairs, alone=True)
+    return found.bits(slice(found.width - pairs, None))
+
+
+def _carries_of(
+    x: ReplicatedBits, y: ReplicatedBits, carry: int, pairs: int = 1, *, alone: bool = False
+) -> Circuit[ReplicatedBits]:
+    """The carries out of each place of x + y + carry, of several pairs; if `alone`, only the highest mean something."""
+    generates = yield x, y
+    passes = x ^ y
+    if carry:  # the lowest place generates one where it would pass one on
+        lowest = slice(0, pairs)
+        generates = generates.replaced(lowest, generates.bits(lowest) ^ passes.bits(lowest))
+    for higher, lower, passing in _prefix_steps(x.width // pairs, alone):
+        on, of, still, below = (_planes(each, pairs) for each in (higher, lower, higher[passing], lower[passing]))
         ands = yield (
-            _stacked([each.bits(high) for each in passes] * 2),
-            _stacked([each.bits(low_places) for each in [*generates, *passes]]),
+            _stacked([passes.bits(on), passes.bits(still)]),
+            _stacked([generates.bits(of), passes.bits(below)]),
         )
-        of = [ands.bits(slice(place * size, (place + 1) * size)) for place in range(2 * pairs)]
-        generates = [_stacked([g.bits(slice(0, step)), g.bits(high) ^ of[place]]) for place, g in enumerate(generates)]
-        passes = [_stacked([p.bits(slice(0, step)), of[pairs + place]]) for place, p in enumerate(passes)]
-        step *= 2
+        generates = generates.replaced(on, generates.bits(on) ^ ands.bits(slice(0, len(on))))
+        passes = passes.replaced(still, ands.bits(slice(len(on), None)))
     return generates
+
+
+@cache
+def _prefix_steps(width: int, alone: bool) -> list[tuple[Places, Places, NDArray[np.bool_]]]:
+    """By step: the places that take up what lower ones generate, these, and which of them may still pass a carry on."""
+    wanted, steps = set(range(width)) if not alone else {width - 1}, []
+    for level in reversed(range((width - 1).bit_length())):
+        higher = np.array(sorted(place for place in wanted if place >> level & 1), np.int64)
+        lower = (higher >> level << level) - 1
+        wanted |= set(lower.tolist())
+        steps.append((higher, lower, higher >> level > 1))
+    return [each for each in reversed(steps) if len(each[0])]
+
+
+def _planes(places: Places, pairs: int) -> Places:
+    return (places[:, None] * pairs + np.arange(pairs)).reshape(-1)
 
 
 def _bit(share: ReplicatedBits, place: int) -> ReplicatedBits:

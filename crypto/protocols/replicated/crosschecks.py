@@ -5,8 +5,7 @@ one of them is honest: a wrong value ends the job before it is used. Which of th
 know; it names both. Nothing is ever opened by summing up what holders send without this comparison: a check that did
 so would itself be open to whom it is to catch.
 
-Rounds: 1 each. Bytes: `opened_to`, of a component its size and 32; `zeros`, 64 a share; `opened`, to each receiver two
-    or, if it holds none, six components.
+Rounds: 1 each. Bytes: `zeros`, 64 a share; `opened`, to each receiver two or, if it holds none, six components.
 Adversary: malicious, one of the three holders, together with any parties that are none: what is opened is what the
     honest holders' shares say, or the honest receiver ends the job.
 Leakage: `zeros` tells a holder whether the bits are all zero, and no more where they are.
@@ -27,7 +26,7 @@ from crypto.primitives.shares.replicated import Holders3
 from crypto.primitives.shares.replicated_bits import Planes, ReplicatedBits
 from link.errors import ProtocolViolation
 from link.session import Session
-from protos.v1.verified_pb2 import CheckDigests, MaskedOperandParts
+from protos.v1.verified_pb2 import CheckDigests
 
 DIGEST_BYTES: Final = 32
 
@@ -46,29 +45,6 @@ def digest(planes: Planes) -> bytes:
 def contradiction(one: str, other: str, what: str) -> ProtocolViolation:
     """Two parties say different things of what both know."""
     return ProtocolViolation(f"{one} and {other} contradict each other on {what}; one of these two nodes deviates")
-
-
-async def opened_to(session: Session, share: ReplicatedBits, what: str) -> Planes:
-    """Opens bits to the three holders, who call this; for bits under masks, which tell nothing.
-
-    Args:
-        session: The lane to use, fresh for this call.
-        share: This holder's.
-        what: Of what the bits are, for an error.
-
-    Raises:
-        ProtocolViolation: The two that have the component which this holder lacks contradict each other.
-        MalformedMessage: A holder's message has another size.
-    """
-    before, after = neighbours(session, _three(share))
-    await session.send_array(after, MaskedOperandParts, share.own)
-    await session.send(before, CheckDigests(digests=digest(share.following)))
-    lacking = await session.recv_array(before, MaskedOperandParts, np.uint8, share.own.shape)
-    told = await session.recv(after, CheckDigests, _checks_size(1))
-    if told.digests != digest(lacking):
-        raise contradiction(before, after, what)
-    planes: Planes = lacking ^ share.own ^ share.following
-    return planes
 
 
 async def zeros(session: Session, shares: Sequence[ReplicatedBits], what: str) -> list[bool]:

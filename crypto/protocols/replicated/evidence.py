@@ -1,8 +1,7 @@
 """What a party's own signed words prove against it: the rules that no party breaks which follows the protocol.
 
-    equivocation   it has said different things, on one lane, of what is the same to all: commitments to a coin or to
-                   the components of its numbers
-    coin           it has opened another coin than it has committed to
+    equivocation   it has said different things, on one lane, of what is the same to all: commitments to the components
+                   of its numbers
     dealing        it has dealt another component of its numbers than it has committed to
     malformed      it has sent a message that has not the form of its type
 
@@ -13,7 +12,7 @@ Other violations are not here, since which of two parties deviates does not foll
 that are opened or checked and of which two holders say different things, an AND that is wrong, a count above its
 dealer's number of rows.
 
-What words show: commitments, a coin, or what opens the commitment to one component of the accused's own numbers. That
+What words show: commitments, or what opens the commitment to one component of the accused's own numbers. That
 component alone is uniform.
 
 Source: signed messages as evidence, as in Aumann and Lindell, "Security against covert adversaries", Journal of
@@ -34,20 +33,11 @@ from crypto.primitives.hashing import encode_labels
 from crypto.primitives.randomness import KEY_BYTES
 from link.vouching import MALFORMED
 from link.words import Shown, Words
-from protos.v1.verified_pb2 import Coin, CoinCommitment, DealtBits, DealtCommitments, DealtKey
+from protos.v1.verified_pb2 import DealtBits, DealtCommitments, DealtKey
 
-COIN_BYTES: Final = 32
 COMMITMENT_BYTES: Final = 32
 EQUIVOCATION: Final = "equivocation"
-COIN: Final = "coin"
 DEALING: Final = "dealing"
-COMMIT_LANE: Final = "commit"  # on which coins are committed to, beside that on which they are opened
-TOSS_LANE: Final = "toss"
-
-
-def coin_commitment(session_id: bytes, path: str, party: str, coin: bytes) -> bytes:
-    """The commitment to a coin, in a session and on a lane."""
-    return hashlib.sha256(encode_labels("coin", session_id, path, party, coin)).digest()
 
 
 def commitment_of(key: bytes, bits: Iterable[Any]) -> bytes:
@@ -70,10 +60,6 @@ def check_form(message: Message) -> None:
         ValueError: It is another.
     """
     match message:
-        case CoinCommitment():
-            _check_size("a commitment", COMMITMENT_BYTES, message.commitment)
-        case Coin():
-            _check_size("a coin", COIN_BYTES, message.coin)
         case DealtCommitments():
             _check_size("commitments to three components", 3 * COMMITMENT_BYTES, message.commitments)
             _check_component(message.in_full)
@@ -114,21 +100,6 @@ def _equivocation(words: Sequence[Words]) -> str:
     return (
         f"said different things to {one.origin.receiver} and to {other.origin.receiver} of {_SAME_TO_ALL[first.type]}"
     )
-
-
-def _coin(words: Sequence[Words]) -> str:
-    committed, tossed = _of(words, 2)
-    _check_places(committed, {0})
-    _check_places(tossed, {0})
-    lane, beside = committed.origin.lane, tossed.origin.lane
-    parent = lane.removesuffix(f"/{COMMIT_LANE}")
-    if parent == lane or beside != f"{parent}/{TOSS_LANE}" or committed.origin.receiver != tossed.origin.receiver:
-        raise ValueError("the coin is none that belongs to the commitment")
-    commitment, coin = _read(committed.shown(0), CoinCommitment).commitment, _read(tossed.shown(0), Coin).coin
-    origin = committed.origin
-    if coin_commitment(origin.session, lane, origin.sender, coin) == commitment:
-        raise ValueError("the coin is what was committed to")
-    return f"opened another coin to {origin.receiver} than it had committed to"
 
 
 def _dealing(words: Sequence[Words]) -> str:
@@ -196,15 +167,11 @@ def _check_component(component: int) -> None:
 
 
 _SAME_TO_ALL: Final = {
-    CoinCommitment.DESCRIPTOR.full_name: "a coin",
     DealtCommitments.DESCRIPTOR.full_name: "the counts that it deals",
 }
-_FORMS: Final[Mapping[str, type[Message]]] = {
-    kind.DESCRIPTOR.full_name: kind for kind in (CoinCommitment, Coin, DealtCommitments, DealtKey)
-}
+_FORMS: Final[Mapping[str, type[Message]]] = {kind.DESCRIPTOR.full_name: kind for kind in (DealtCommitments, DealtKey)}
 _RULES: Final[Mapping[str, Callable[[Sequence[Words]], str]]] = {
     EQUIVOCATION: _equivocation,
-    COIN: _coin,
     DEALING: _dealing,
     MALFORMED: _malformed,
 }

@@ -1,68 +1,88 @@
-"""ANDs on replicated bits of three holders, of whom one may deviate: each checked against random triples.
+"""ANDs on replicated bits of three holders, of whom one may deviate: each holder proves that its parts are right.
 
     1  evaluate  ANDs are taken as among semi-honest holders: each sends its part, under a sharing of zero, to the one
-                 before it. In the same messages they make random triples (a, b, a ∧ b): B for each gate, and B more
-                 (`evaluated`)
-    2  shuffle   coins, tossed when all that is made, say in which order triples are used
-    3  open      the first B triples are opened, and have to be right. Of each other one, and the gate (x, y, z) that
-                 it falls to, the holders open x ⊕ a and y ⊕ b
-    4  check     z ⊕ c ⊕ (y ⊕ b) a ⊕ (x ⊕ a) b ⊕ (x ⊕ a)(y ⊕ b) is 0 where gate and triple are right, or wrong alike
+                 before it. With the last parts goes the proof of all, one share of it; the other is drawn from what the
+                 prover has in common with the holder after it (`evaluated`)
+    2  sums      of each proof, the holder before the prover gives the one after sums of its operands under masks, with
+                 its share's sums, as a digest: `and_proofs`
+    3  agree     the one after compares, and says to both others that the proof holds; a holder goes on once it has
+                 that of all proofs (`check`)
 
-All that a holder can do to an AND is to add bits to it, which it chooses without knowing the operands. A wrong gate
-stays unnoticed only if all B triples of its bucket are wrong alike; triples are made before anybody knows which gate
-they fall to. They are shuffled by bytes, and many of them by words of eight: one with a wrong bit is wrong.
+All that a holder can do to an AND is to add bits to it, which it chooses without knowing the operands, and its proof
+then fails.
 
-With N bytes or words of gates, whoever makes k of them wrong needs k B wrong ones of triples, which fall into these k
-buckets and nowhere else: the probability is 1 / C(NB + B, kB), most where k is 1 or N. `bucket_size` is the least B
-that keeps this at 2^-40 or below.
-
-Rounds: one a step of the circuits; 1 for the coins; 2 for the check. Bits: 1 an AND, 1 and 2 for each of its triples,
-    from each holder: 10 an AND of 50,000 or more, 13 of 4,500 or more, 7 of 47 million.
+Rounds: one a step of the circuits; 2 for the check. Bits: 1 an AND from each holder, and for the proof 656 / B of one,
+    with B from 4 to 64: 10,000 comparisons of 14 bits take 4 bits an AND in all.
 
 Output: replicated shares of the circuits' outputs, right but with probability 2^-40; or an error at every honest
     holder.
-Adversary: malicious, one of the three.
-Leakage: none. What is opened is under triples that are used once, or a triple that is used for nothing; the bits of
-    the check are sums of what the adversary itself has added.
+Adversary: malicious, one of the three, in the random oracle model (the challenge of a proof is drawn from what has been
+    sent).
+Leakage: none. Shares of a proof and sums under masks are uniform; what they are compared with follows from what the
+    receiver has, and whether the proof holds from what the prover itself has added.
 
-Source: Araki et al., "Optimized Honest-Majority MPC for Malicious Adversaries", S&P 2017 (gates against buckets in an
-order drawn afterwards); Furukawa, Lindell, Nof and Weinstein, EUROCRYPT 2017, Protocols 2.22 and 2.24 (checking one
-triple by another), section 2.3 and Lemma 2.3 (attacks on an AND add to it).
+Source: Boyle, Gilboa, Ishai and Nof, CCS 2019 (semi-honest ANDs, then a proof of each holder); Furukawa, Lindell, Nof
+and Weinstein, EUROCRYPT 2017, section 2.3 and Lemma 2.3 (attacks on an AND add to it).
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import hashlib
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from math import comb
-from typing import Any, Final, TypeVar
+from typing import Any, Final, ParamSpec, TypeVar
 
 import numpy as np
 
+from crypto.primitives.hashing import encode_labels
 from crypto.primitives.randomness import Randomness
 from crypto.primitives.shares.replicated import Holders3
 from crypto.primitives.shares.replicated_bits import Planes, ReplicatedBits
 from crypto.primitives.shares.ring_matrix import random_matrix
-from crypto.protocols.replicated.circuits import Circuit
-from crypto.protocols.replicated.crosschecks import neighbours, opened_to, zeros
+from crypto.protocols.replicated.and_proofs import (
+    COMBINATIONS,
+    HASH_BYTES,
+    Common,
+    Hashes,
+    drawn,
+    hashes_of,
+    in_rows,
+    products,
+    row_count,
+    summed_rows,
+    summed_share,
+)
+from crypto.protocols.replicated.circuits import Circuit, side_by_side
+from crypto.protocols.replicated.crosschecks import contradiction, digest, neighbours
 from crypto.protocols.sums.pairwise import PairwiseSecrets
 from link.errors import ProtocolViolation
 from link.session import Session
-from protos.v1.verified_pb2 import MaskedAnds
+from protos.v1.verified_pb2 import MaskedAnds, MaskedOperandSums, MaskedProof, ProofDigest, ProofHolds
 
-T = TypeVar("T")
-UNIT: Final = 8  # bytes, which are shuffled as one word: bytes would take eight times as long
-FEW_BYTES: Final = 50_000  # of gates, up to which they are shuffled one by one, as words would need larger buckets
-SECURITY_BITS: Final = 40  # a wrong batch of ANDs passes with probability 2^-40 at the most
+P = ParamSpec("P")
+R = TypeVar("R")
+SEED_BYTES: Final = 32
+DIGEST_BYTES: Final = 32
+_AT_ONCE: Final = 1 << 14  # bytes, up to which work is not handed over: that would take as long
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Products:
-    """ANDs, or triples: z = x ∧ y, if nobody deviated. Each is one plane."""
+class Ands:
+    """Operands of ANDs, one plane each, and what this holder has sent of them, shape (bytes,).
+
+    Attributes:
+        x: Of one side.
+        y: Of the other.
+        part: This holder's.
+        with_before: The mask on it that this holder and the one before it have in common.
+        with_after: Likewise, the one after it.
+    """
 
     x: ReplicatedBits
     y: ReplicatedBits
-    z: ReplicatedBits
+    part: Planes
+    with_before: Planes
+    with_after: Planes
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -71,41 +91,27 @@ class Evaluated:
 
     Attributes:
         outputs: Of the circuits.
-        gates: All ANDs, N bytes.
-        triples: `bucket` times as many, and `spare_size` bytes.
-        bucket: How many triples each gate is checked against.
-        unit: How many bytes are shuffled as one.
+        ands: All of them.
+        following: The parts of the holder after this one.
+        proof: The share that this holder has of that one's proof.
+        path: Of the lane on which all that was sent.
+        before: What this holder and the one before it have drawn for proofs.
+        after: Likewise, the one after it.
     """
 
     outputs: list[Any]
-    gates: Products
-    triples: Products
-    bucket: int
-    unit: int
-
-
-def unit_size(size: int) -> int:
-    """Bytes that are shuffled as one, of so many bytes of gates."""
-    return UNIT if size > FEW_BYTES else 1
-
-
-def bucket_size(size: int) -> int:
-    """B for so many bytes of gates: the least with 1 / C(B N + B, B) ≤ 2^-40, for the number N of units."""
-    bucket, number = 2, -(-size // unit_size(size))
-    while comb(bucket * (number + 1), bucket) < 1 << SECURITY_BITS:
-        bucket += 1
-    return bucket
-
-
-def spare_size(size: int) -> int:
-    """Bytes of triples beside `bucket_size` for each byte of gates: those that are opened, and what fills up units."""
-    return bucket_size(size) * (unit_size(size) + -size % unit_size(size))
+    ands: Ands
+    following: Planes
+    proof: Hashes
+    path: str
+    before: Common
+    after: Common
 
 
 async def evaluated(
     session: Session, secrets: PairwiseSecrets, holders: Holders3, circuits: Sequence[Circuit[Any]], size: int
 ) -> Evaluated:
-    """Evaluates circuits side by side, and makes the triples against which they are checked.
+    """Evaluates circuits side by side, and proves the parts that this holder sends.
 
     Args:
         session: The lane to use, fresh for this call.
@@ -117,125 +123,135 @@ async def evaluated(
     Raises:
         MalformedMessage: A holder's message has another size.
     """
-    outputs: list[Any] = [None] * len(circuits)
-    waiting: dict[int, tuple[ReplicatedBits, ReplicatedBits]] = {}
-    gates: list[Products] = []
-    triples: list[Products] = []
-    bucket = bucket_size(size)
-    products: ReplicatedBits | None = None
+    before, after = neighbours(session, holders)
+    context = secrets.context(session, "ANDs")
+    streams = secrets.stream(before, context), secrets.stream(after, context)
+    steps: list[Ands] = []
+    following: list[Planes] = []
+    ands: Ands | None = None
+    circuit, results, done = side_by_side(circuits), None, 0
     while True:
-        start = 0
-        for place, circuit in enumerate(circuits):
-            try:
-                if products is None:
-                    waiting[place] = next(circuit)
-                elif place in waiting:
-                    width = waiting[place][0].width
-                    waiting[place] = circuit.send(products.bits(slice(start, start + width)))
-                    start += width
-            except StopIteration as end:
-                outputs[place] = end.value
-                waiting.pop(place, None)
-        if not waiting:
+        try:
+            x, y = next(circuit) if results is None else circuit.send(results)
+        except StopIteration as end:
+            outputs = end.value
             break
-        x, y = (ReplicatedBits.stacked([pair[side] for pair in waiting.values()]) for side in range(2))
-        width, (flat_x, flat_y) = x.width, (x.reshaped(1), y.reshaped(1))
-        number = bucket * flat_x.own.size + (0 if gates else spare_size(size))
-        a, b = _random(session, secrets, holders, number)
-        joined = [ReplicatedBits.joined(pair) for pair in ((flat_x, a), (flat_y, b))]
-        z = await _multiplied(session, secrets, holders, *joined)
-        flat_z, c = z.split(flat_x.own.size)
-        gates.append(Products(flat_x, flat_y, flat_z))
-        triples.append(Products(a, b, c))
-        products = flat_z.reshaped(width)
-    if sum(each.x.own.size for each in gates) != size:
+        step = await _done(session, x.own.size, _masked, streams, x, y)
+        await session.send_array(before, MaskedAnds, step.part)
+        steps.append(step)
+        done += step.part.size
+        if done == size:  # the last ones: the proof of all goes with them
+            ands = _joined(steps)
+            common = await _done(session, size, _drawn, streams, size)
+            seed = challenge(session, session.path, session.me, ands.part)
+            await session.send_array(before, MaskedProof, await _done(session, size, _proof, common, ands, seed))
+        parts = await session.recv_array(after, MaskedAnds, np.uint8, step.part.shape)
+        following.append(parts)
+        shape = x.own.shape
+        results = ReplicatedBits(step.part.reshape(shape), parts.reshape(shape), session.me, holders)
+    if ands is None or done != size:
         raise ValueError(f"the circuits have other than {size} bytes of ANDs")
-    return Evaluated(outputs, _joined(gates), _joined(triples), bucket, unit_size(size))
+    rows = row_count(size)
+    share = await session.recv_array(after, MaskedProof, np.uint8, (rows + COMBINATIONS, rows, HASH_BYTES))
+    return Evaluated(outputs, ands, np.concatenate(following), share, session.path, *common)
 
 
-async def check(session: Session, holders: Holders3, of: Evaluated, coins: bytes) -> None:
+async def check(session: Session, holders: Holders3, of: Evaluated) -> None:
     """Checks all ANDs; nothing that follows from the outputs may be opened before this has returned.
 
     Args:
         session: The lane to use, fresh for this call.
         holders: The three, who call this alike.
         of: From `evaluated`; its inputs have been compared by now.
-        coins: Tossed since.
 
     Raises:
         ProtocolViolation: An AND is wrong, or the two others contradict each other.
         MalformedMessage: A holder's message has another size.
     """
-    gates = _filled_up(of.gates, of.unit)
-    masked, kept = await session.compute(operands, gates, of, coins)
-    planes = await opened_to(session.lane("operands"), masked, "operands of ANDs")
-    under = 2 * of.bucket * gates.x.own.size
-    a, b, c = planes[0, under:].reshape(3, -1)
-    differs = await session.compute(differences, gates, kept, planes[0, :under].reshape(2, of.bucket, -1))
-    # Also where an opened triple is wrong the digests are sent, so that nobody waits; they tell nothing but that.
-    (right,) = await zeros(session.lane("check"), [differs], "the check of ANDs")
-    if not right or (c != a & b).any():
-        one, other = (name for name in holders if name != session.me)
-        raise ProtocolViolation(
-            f"an AND of the comparison is wrong, by {one} or by {other}; one of these two nodes deviates"
-        )
-
-
-def _filled_up(products: Products, unit: int) -> Products:
-    """With ANDs of zeros, up to whole units."""
-    zero = products.x.constant(0).octets(np.zeros(-products.x.own.size % unit, np.int64), 1)
-    x, y, z = (ReplicatedBits.joined([part, zero]) for part in (products.x, products.y, products.z))
-    return Products(x, y, z)
-
-
-def operands(gates: Products, of: Evaluated, coins: bytes) -> tuple[ReplicatedBits, Products]:
-    """What is opened, x ⊕ a, y ⊕ b and triples; and the other triples in the order in which they fall to gates."""
-    bucket, triples = of.bucket, of.triples
-    order = Randomness.from_key(coins).permutation(triples.x.own.size // of.unit)
-    shown, used = order[:bucket], order[bucket:]
-    kept = Products(*(part.octets(used, of.unit).reshaped(bucket) for part in (triples.x, triples.y, triples.z)))
-    parts = [
-        gates.x.repeated(bucket) ^ kept.x,
-        gates.y.repeated(bucket) ^ kept.y,
-        *(part.octets(shown, of.unit) for part in (triples.x, triples.y, triples.z)),
-    ]
-    return ReplicatedBits.joined([part.reshaped(1) for part in parts]), kept
-
-
-def differences(gates: Products, triples: Products, opened: Planes) -> ReplicatedBits:
-    """Shares of zeros where a gate and its triples are right."""
-    of_x, of_y = opened
-    differs = gates.z.repeated(len(of_x)) ^ triples.z ^ triples.x.and_public(of_y) ^ triples.y.and_public(of_x)
-    return differs.plus_public(of_x & of_y)
-
-
-async def _multiplied(
-    session: Session, secrets: PairwiseSecrets, holders: Holders3, x: ReplicatedBits, y: ReplicatedBits
-) -> ReplicatedBits:
     before, after = neighbours(session, holders)
-    context = secrets.context(session, "sharing of zero")
-    part = await session.compute(x.local_and, y)
-    for peer in (before, after):
-        part ^= random_matrix(secrets.stream(peer, context), part.shape, np.uint8)
-    await session.send_array(before, MaskedAnds, part)
-    following = await session.recv_array(after, MaskedAnds, np.uint8, part.shape)
-    return ReplicatedBits(part, following, session.me, holders)
-
-
-def _random(
-    session: Session, secrets: PairwiseSecrets, holders: Holders3, size: int
-) -> tuple[ReplicatedBits, ReplicatedBits]:
-    """Shares of two random planes: both holders of a component draw it from what they have in common."""
-    context = secrets.context(session, "triples")
+    size = of.ands.part.size
     own, following = (
-        random_matrix(secrets.stream(peer, context), (2, size), np.uint8) for peer in neighbours(session, holders)
+        challenge(session, of.path, name, parts) for name, parts in ((session.me, of.ands.part), (after, of.following))
     )
-    both = ReplicatedBits(own, following, session.me, holders)
-    return both.bits(slice(0, 1)), both.bits(slice(1, 2))
+    # Of the proof of the holder after, this one knows the first operands; of that of the holder before, the others.
+    rows, told = await _done(session, size, _sums, of, following)
+    await session.send(before, ProofDigest(seed=following, digest=digest(told)))
+    await session.send_array(before, MaskedOperandSums, rows)
+    claim = await session.recv(after, ProofDigest, _check_claim)
+    summed = await session.recv_array(after, MaskedOperandSums, np.uint8, rows.shape)
+    expected = await _done(session, size, _expected, of, claim.seed, summed)
+    if digest(expected) != claim.digest:
+        raise ProtocolViolation(
+            f"an AND of the comparison is wrong, by {before} or by {after}; one of these two nodes deviates"
+        )
+    for peer in (before, after):
+        await session.send(peer, ProofHolds(seed=claim.seed))
+    for peer, other, seed in ((after, before, own), (before, after, following)):
+        if (await session.recv(peer, ProofHolds, _check_seed)).seed != seed:
+            raise contradiction(peer, other, "the check of ANDs")
 
 
-def _joined(products: Sequence[Products]) -> Products:
-    x, y, z = (
-        ReplicatedBits.joined(parts) for parts in zip(*((each.x, each.y, each.z) for each in products), strict=True)
-    )
-    return Products(x, y, z)
+def challenge(session: Session, path: str, prover: str, parts: Planes) -> bytes:
+    """The seed of the hash for a proof, from all that it is about."""
+    labels = encode_labels("proof of ANDs", session.id, path, prover, digest(parts))
+    return hashlib.sha256(labels).digest()
+
+
+def _masked(streams: tuple[Randomness, Randomness], x: ReplicatedBits, y: ReplicatedBits) -> Ands:
+    part = x.local_and(y).reshape(-1)
+    with_before, with_after = (random_matrix(stream, (1, part.size), np.uint8)[0] for stream in streams)
+    part ^= with_before
+    part ^= with_after
+    return Ands(x.reshaped(1), y.reshaped(1), part, with_before, with_after)
+
+
+def _drawn(streams: tuple[Randomness, Randomness], size: int) -> tuple[Common, Common]:
+    before, after = streams
+    return drawn(before, size), drawn(after, size)
+
+
+def _proof(common: tuple[Common, Common], ands: Ands, seed: bytes) -> Hashes:
+    """The share of this holder's proof that goes to the holder before."""
+    before, after = common
+    rows = np.concatenate([in_rows(ands.x.own, ands.y.own), before.masks], axis=1)
+    found = products(seed, rows, in_rows(ands.x.following, ands.y.following))
+    found ^= after.share
+    return found
+
+
+def _sums(of: Evaluated, seed: bytes) -> tuple[Planes, Hashes]:
+    """Of the proof of the holder after: sums of its first operands under masks, and of this holder's share."""
+    ands, which = of.ands, of.before.sums
+    rows = in_rows(ands.x.following, ands.y.following)
+    found = np.stack([summed_rows(which, *each) for each in zip(rows, of.after.masks, strict=True)])
+    known = (ands.x.following & ands.y.following)[0] ^ of.following ^ ands.with_after
+    return found, summed_share(which, of.proof, hashes_of(seed, known))
+
+
+def _expected(of: Evaluated, seed: bytes, summed: Planes) -> Hashes:
+    """Of the proof of the holder before: what the sums of the other share have to be."""
+    ands = of.ands
+    found = products(seed, summed, in_rows(ands.x.own, ands.y.own)).reshape(COMBINATIONS, -1)
+    found ^= summed_share(of.after.sums, of.before.share, hashes_of(seed, ands.with_before))
+    return found
+
+
+async def _done(session: Session, size: int, function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
+    """Work on so many bytes, off the event loop if these are many."""
+    return function(*args, **kwargs) if size <= _AT_ONCE else await session.compute(function, *args, **kwargs)
+
+
+def _joined(steps: Sequence[Ands]) -> Ands:
+    x, y = (ReplicatedBits.joined(parts) for parts in zip(*((each.x, each.y) for each in steps), strict=True))
+    parts = zip(*((each.part, each.with_before, each.with_after) for each in steps), strict=True)
+    return Ands(x, y, *(np.concatenate(each) for each in parts))
+
+
+def _check_claim(message: ProofDigest) -> None:
+    if (len(message.seed), len(message.digest)) != (SEED_BYTES, DIGEST_BYTES):
+        raise ValueError(f"a challenge and a digest have {SEED_BYTES} and {DIGEST_BYTES} bytes")
+
+
+def _check_seed(message: ProofHolds) -> None:
+    if len(message.seed) != SEED_BYTES:
+        raise ValueError(f"a challenge has {SEED_BYTES} bytes, not {len(message.seed)}")

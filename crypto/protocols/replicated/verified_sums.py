@@ -2,16 +2,15 @@
 
     1  deal      every party deals its numbers to the three, bit by bit (`dealing`)
     2  circuits  the three take the sums of the dealt numbers, compare them with the threshold, and each number with its
-                 dealer's limit, such as its number of rows (`circuits`). Meanwhile they compare what was dealt, and
-                 commit to coins
-    3  ANDs      coins are opened, and all ANDs checked (`verified_ands`)
+                 dealer's limit, such as its number of rows (`circuits`). Meanwhile they compare what was dealt
+    3  ANDs      each proves that its parts of all ANDs are right (`verified_ands`)
     4  limits    no number may be above its limit: only now is that opened, since wrong ANDs could make it tell more
     5  open      sums, or whether they reach the threshold: every component comes from two holders (`crosschecks`)
 
 Steps 1 to 4 are `decided` and, of numbers without limits, `summed`; their outputs are right, and may be opened at any
 time after. All of a call is dealt and checked before any of its outputs can be opened.
 
-Rounds: 1, one a step of the circuits, and 3; of numbers with limits 1 more. Bytes: `verified_costs`.
+Rounds: 1, one a step of the circuits, and 2; of numbers with limits 1 more. Bytes: `verified_costs`.
 
 Output: replicated shares at the three.
 Adversary: malicious with abort, one of the three together with any parties that are none. Honest parties get the sums
@@ -21,7 +20,7 @@ Adversary: malicious with abort, one of the three together with any parties that
 Collusion: any two of the three can compute all parties' numbers.
 Leakage: sizes.
 
-Source: Furukawa, Lindell, Nof and Weinstein, EUROCRYPT 2017, Protocol 3.2, with the checks of Araki et al., S&P 2017.
+Source: Furukawa, Lindell, Nof and Weinstein, EUROCRYPT 2017, Protocol 3.2, with proofs as of Boyle et al., CCS 2019.
 """
 
 from __future__ import annotations
@@ -29,6 +28,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass
+from functools import cache
 from itertools import pairwise
 from typing import Any, Final
 
@@ -39,11 +39,9 @@ from crypto.primitives.shares.replicated import Holders3
 from crypto.primitives.shares.replicated_bits import Planes, ReplicatedBits
 from crypto.primitives.shares.xor import planes_of
 from crypto.protocols.replicated import circuits
-from crypto.protocols.replicated.circuits import Circuit, planes_by_step
-from crypto.protocols.replicated.coins import committed, tossed
+from crypto.protocols.replicated.circuits import Circuit, planes_by_step, side_by_side
 from crypto.protocols.replicated.crosschecks import zeros
 from crypto.protocols.replicated.dealing import compared, dealt
-from crypto.protocols.replicated.evidence import COMMIT_LANE, TOSS_LANE
 from crypto.protocols.replicated.verified_ands import check, evaluated
 from crypto.protocols.sums.pairwise import PairwiseSecrets
 from link.errors import ProtocolViolation
@@ -90,7 +88,8 @@ async def summed(
         ProtocolViolation: A party deviates.
         MalformedMessage: A party's message has another size.
     """
-    found = await _checked(session, secrets, planes_of(values, width), holders, [], total)
+    gates = total_planes(len(session.parties), width)
+    found = await _checked(session, secrets, planes_of(values, width), holders, [], total, gates)
     if found is None:
         return None
     (of_all,), numbers = found
@@ -137,7 +136,8 @@ async def decided(
         own = planes[:, part.start // 8 : -(-part.stop // 8)]
         async with slots:
             spread = [] if limits is None else [each.bits(slice(0, width)).spread(own.shape[1]) for each in limits]
-            found = await _checked(lane, secrets, own, holders, spread, build)
+            gates = decision_planes(len(session.parties), width, number <= FEW)
+            found = await _checked(lane, secrets, own, holders, spread, build, gates)
             if found is None:
                 return None
             (sums_and_reached, beyond), _ = found
@@ -179,22 +179,23 @@ def blocks(number: int) -> list[slice]:
     return [slice(start, stop) for start, stop in pairwise(stops)]
 
 
-def gate_planes(parties: int, width: int, build: Callable[[Shares, Shares], list[Circuit[Any]]]) -> list[int]:
-    """Planes of ANDs of all circuits together, step by step.
+@cache
+def decision_planes(parties: int, width: int, few: bool) -> tuple[int, ...]:
+    """Planes of ANDs of `decision`, step by step, of so many parties' numbers of so many bits."""
+    numbers = _nothing(parties, width)
+    return tuple(planes_by_step(side_by_side(decision(numbers, numbers, 0, few=few)), numbers[0]))
 
-    Args:
-        parties: How many deal.
-        width: Bits of a number.
-        build: Makes the circuits from numbers and limits.
-    """
-    nothing = np.zeros((width, 0), np.uint8)
-    numbers = [ReplicatedBits(nothing, nothing, "0", ("0", "1", "2"))] * parties
-    found: list[int] = []
-    for circuit in build(numbers, numbers):
-        for step, planes in enumerate(planes_by_step(circuit, numbers[0])):
-            found += [0] * (step == len(found))
-            found[step] += planes
-    return found
+
+@cache
+def total_planes(parties: int, width: int) -> tuple[int, ...]:
+    """Likewise, of `total`."""
+    numbers = _nothing(parties, width)
+    return tuple(planes_by_step(side_by_side(total(numbers, [])), numbers[0]))
+
+
+def _nothing(parties: int, width: int) -> Shares:
+    planes = np.zeros((width, 0), np.uint8)
+    return [ReplicatedBits(planes, planes, "0", ("0", "1", "2"))] * parties
 
 
 async def _checked(
@@ -204,23 +205,22 @@ async def _checked(
     holders: Holders3,
     limits: Shares,
     build: Callable[[Shares, Shares], list[Circuit[Any]]],
+    gates: Sequence[int],
 ) -> tuple[list[Any], list[ReplicatedBits]] | None:
     """Deals numbers, evaluates circuits of them and checks all ANDs: the outputs, and the numbers."""
     of = await dealt(session.lane("deal"), planes, holders)
     if of is None:
         return None
     numbers = of.shares
-    size = planes.shape[1] * sum(gate_planes(len(numbers), len(planes), build))
-    # What was dealt is compared before a coin is opened: with inputs that differ at two honest holders, ANDs are wrong
-    # in a way that depends on others' numbers, and the check would tell of them.
+    size = planes.shape[1] * sum(gates)
+    # What was dealt is compared before proofs are: with inputs that differ at two honest holders, ANDs are wrong in a
+    # way that depends on others' numbers, and the check would tell of them.
     beside: list[Coroutine[Any, Any, Any]] = [
         compared(session.lane("compare"), of, holders),
-        committed(session.lane(COMMIT_LANE), holders),
         evaluated(session.lane("ands"), secrets, holders, build(numbers, limits), size),
     ]
-    _, commitments, done = await together(beside)
-    coins = await tossed(session.lane(TOSS_LANE), holders, commitments)
-    await check(session.lane("verify"), holders, done, coins)
+    _, done = await together(beside)
+    await check(session.lane("verify"), holders, done)
     return done.outputs, numbers
 
 

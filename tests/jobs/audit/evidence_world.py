@@ -10,7 +10,7 @@ from jobs.audit.evidence import EvidenceDocument
 from link.pki.trust import Trust
 from link.words import Evidence
 from protos.v1.link_pb2 import Frame
-from protos.v1.verified_pb2 import Coin, CoinCommitment, DealtCommitments, DealtKey
+from protos.v1.verified_pb2 import DealtCommitments, DealtKey
 from tests.crypto.protocols.replicated.deviating_world import AUTHORITY, Ends
 from tests.crypto.protocols.replicated.test_verified_sums import ATTACKED, other_counts_for
 
@@ -46,11 +46,8 @@ def cut(field: str) -> Callable[[Any], None]:
 
 
 CASES: Mapping[str, tuple[str, Alter, str]] = {  # who deviates and how, and the rule
-    "two coins": ("north", altering(CoinCommitment, flip("commitment"), "south"), "equivocation"),
-    "another coin": ("south", altering(Coin, flip("coin")), "coin"),
     "two dealings": ("west", other_counts_for("south"), "equivocation"),
     "another key": ("west", altering(DealtKey, flip("key"), "east"), "dealing"),
-    "short coin": ("east", altering(Coin, cut("coin")), "malformed"),
     "short key": ("west", altering(DealtKey, cut("key"), "north"), "malformed"),
     "short commitments": ("west", altering(DealtCommitments, cut("commitments")), "malformed"),
 }

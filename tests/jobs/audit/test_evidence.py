@@ -48,7 +48,6 @@ def test_who_breaks_a_rule_is_convicted_by_its_signatures(case: str) -> None:
 
 def test_who_equivocates_is_convicted_by_all_who_compare() -> None:
     assert {name for name, _, _ in convicting(ends_of("two dealings"))} >= {"north", "south"}
-    assert {name for name, _, _ in convicting(ends_of("two coins"))} >= {"south", "east"}
 
 
 # -- no honest party is convicted --------------------------------------------------------------------------------------
@@ -116,7 +115,7 @@ def test_words_of_an_honest_party_convict_it_under_no_rule(monkeypatch: pytest.M
     monkeypatch.setattr(vouching, "Words", recorded)
     for seed in (5, 6):
         assert not ATTACKED[4].attacked(["east"], unaltered, seed).errors
-    assert len(of_north) == 2 * 2 * 3
+    assert len(of_north) == 2 * 2
     for rule in RULES:
         for one in of_north:
             views = [one, one.showing(0), *(one.showing(0, place) for place in (1, 2))]
@@ -128,7 +127,7 @@ def test_words_of_an_honest_party_convict_it_under_no_rule(monkeypatch: pytest.M
 
 def test_nobody_else_can_sign_for_a_party() -> None:
     """Two that collude have the whole federation's certificates and all keys but one."""
-    contents = json.loads(file_of("two coins"))
+    contents = json.loads(file_of("two dealings"))
     forger = AUTHORITY.issue("south")
     for certificate in (contents["words"][0]["certificate"], forger.certificate_pem.decode(), ""):
         for words in contents["words"]:
@@ -136,7 +135,7 @@ def test_nobody_else_can_sign_for_a_party() -> None:
         contents["accused"] = "east"
         assert not holds(contents)
     elsewhere = Authority.create().issue("north").certificate_pem.decode()
-    contents = json.loads(file_of("two coins"))
+    contents = json.loads(file_of("two dealings"))
     contents["words"][0]["certificate"] = elsewhere
     assert not holds(contents)
 
@@ -160,7 +159,7 @@ def test_evidence_shows_at_most_one_component_and_no_count(case: str) -> None:
             for frame in words.frames:
                 if isinstance(frame, Shown):
                     kind = frame.type.rpartition(".")[2]
-                    assert kind in ("CoinCommitment", "Coin", "DealtCommitments", "DealtKey", "DealtBits")
+                    assert kind in ("DealtCommitments", "DealtKey", "DealtBits")
                     components += [kind] if kind in ("DealtKey", "DealtBits") else []
         assert components in ([], ["DealtKey"], ["DealtKey", "DealtBits"])
 
@@ -193,24 +192,24 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_a_node_writes_what_convicts_and_anybody_checks_it(folder: Path) -> None:
-    ends = ends_of("two coins")
-    kept = EvidenceFolder(folder / "kept", TRUST).keep(ends.evidence["east"])
+    ends = ends_of("two dealings")
+    kept = EvidenceFolder(folder / "kept", TRUST).keep(ends.evidence["south"])
     assert kept is not None
     (path,) = (folder / "kept").iterdir()
-    assert (kept.accused, kept.rule, path.stem) == ("north", "equivocation", kept.job.hex())
+    assert (kept.accused, kept.rule, path.stem) == ("west", "equivocation", kept.job.hex())
     document = verification([], [], TRUST, [path])
     assert document.good
     assert document.evidence[0].convicts
-    assert str(document.evidence[0]).startswith(f"{path}: convicts north, which said different things to ")
+    assert str(document.evidence[0]).startswith(f"{path}: convicts west, which said different things to ")
 
 
 def test_what_does_not_hold_is_a_finding(folder: Path) -> None:
     path = folder / "altered.json"
-    path.write_text(file_of("two coins").replace('"equivocation"', '"coin"'))
+    path.write_text(file_of("two dealings").replace('"equivocation"', '"dealing"'))
     document = verification([], [], TRUST, [path])
     assert not document.good
     assert not document.evidence[0].convicts
-    assert "the evidence against north does not hold" in document.findings[0].what
+    assert "the evidence against west does not hold" in document.findings[0].what
 
 
 def test_what_nobody_else_can_judge_is_not_written(folder: Path) -> None:

@@ -140,12 +140,13 @@ class OneAltered:
 
     Attributes:
         sent: How many frames they have sent.
+        receiver: Of the altered one.
     """
 
     def __init__(self, place: int, seed: int) -> None:
         self._place, self._random = place, random.Random(seed)
         self._bodies: dict[tuple[str, int], list[bytes]] = {}
-        self.sent = 0
+        self.sent, self.receiver = 0, ""
 
     def __call__(self, frame: Frame) -> list[Frame]:
         self.sent += 1
@@ -155,7 +156,7 @@ class OneAltered:
             return [frame]
         changed = Frame()
         changed.CopyFrom(frame)
-        changed.body = self._changed(frame, before[:-1])
+        changed.body, self.receiver = self._changed(frame, before[:-1]), frame.receiver
         return [changed]
 
     def _changed(self, frame: Frame, before: list[bytes]) -> bytes:
