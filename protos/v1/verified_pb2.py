@@ -26,7 +26,7 @@ from protos.v1 import common_pb2 as protos_dot_v1_dot_common__pb2
 from protos.v1 import link_pb2 as protos_dot_v1_dot_link__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x18protos/v1/verified.proto\x12\tcomine.v1\x1a\x16protos/v1/common.proto\x1a\x14protos/v1/link.proto\"D\n\x10\x44\x65\x61ltCommitments\x12\x19\n\x0b\x63ommitments\x18\x01 \x01(\x0c\x42\x04\xa8\xdb\x18\x04\x12\x15\n\x07in_full\x18\x02 \x01(\rB\x04\xa8\xdb\x18\x04\"6\n\x08\x44\x65\x61ltKey\x12\x17\n\tcomponent\x18\x01 \x01(\rB\x04\xa8\xdb\x18\x04\x12\x11\n\x03key\x18\x02 \x01(\x0c\x42\x04\xa8\xdb\x18\x03\"\x1f\n\tDealtBits\x12\x12\n\x04\x64\x61ta\x18\x01 \x01(\x0c\x42\x04\xa8\xdb\x18\x03\";\n\rHeardDealings\x12*\n\x05heard\x18\x01 \x03(\x0b\x32\x15.comine.v1.HeardWordsB\x04\xa8\xdb\x18\x04\" \n\nMaskedAnds\x12\x12\n\x04\x64\x61ta\x18\x01 \x01(\x0c\x42\x04\xa8\xdb\x18\x01\"!\n\x0bMaskedProof\x12\x12\n\x04\x64\x61ta\x18\x01 \x01(\x0c\x42\x04\xa8\xdb\x18\x01\"\'\n\x11MaskedOperandSums\x12\x12\n\x04\x64\x61ta\x18\x01 \x01(\x0c\x42\x04\xa8\xdb\x18\x01\"7\n\x0bProofDigest\x12\x12\n\x04seed\x18\x01 \x01(\x0c\x42\x04\xa8\xdb\x18\x04\x12\x14\n\x06\x64igest\x18\x02 \x01(\x0c\x42\x04\xa8\xdb\x18\x03\" \n\nProofHolds\x12\x12\n\x04seed\x18\x01 \x01(\x0c\x42\x04\xa8\xdb\x18\x04\"%\n\x0c\x43heckDigests\x12\x15\n\x07\x64igests\x18\x01 \x01(\x0c\x42\x04\xa8\xdb\x18\x03\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x18protos/v1/verified.proto\x12\tcomine.v1\x1a\x16protos/v1/common.proto\x1a\x14protos/v1/link.proto\"D\n\x10\x44\x65\x61ltCommitments\x12\x19\n\x0b\x63ommitments\x18\x01 \x01(\x0c\x42\x04\xa8\xdb\x18\x04\x12\x15\n\x07in_full\x18\x02 \x01(\rB\x04\xa8\xdb\x18\x04\"6\n\x08\x44\x65\x61ltKey\x12\x17\n\tcomponent\x18\x01 \x01(\rB\x04\xa8\xdb\x18\x04\x12\x11\n\x03key\x18\x02 \x01(\x0c\x42\x04\xa8\xdb\x18\x03\"\x1f\n\tDealtBits\x12\x12\n\x04\x64\x61ta\x18\x01 \x01(\x0c\x42\x04\xa8\xdb\x18\x03\";\n\rHeardDealings\x12*\n\x05heard\x18\x01 \x03(\x0b\x32\x15.comine.v1.HeardWordsB\x04\xa8\xdb\x18\x04\" \n\nMaskedAnds\x12\x12\n\x04\x64\x61ta\x18\x01 \x01(\x0c\x42\x04\xa8\xdb\x18\x01\"!\n\x0bMaskedProof\x12\x12\n\x04\x64\x61ta\x18\x01 \x01(\x0c\x42\x04\xa8\xdb\x18\x01\"C\n\x11ProofFingerprints\x12\x12\n\x04seed\x18\x01 \x01(\x0c\x42\x04\xa8\xdb\x18\x04\x12\x1a\n\x0c\x66ingerprints\x18\x02 \x01(\x0c\x42\x04\xa8\xdb\x18\x01\"\'\n\x11MaskedOperandSums\x12\x12\n\x04\x64\x61ta\x18\x01 \x01(\x0c\x42\x04\xa8\xdb\x18\x01\"K\n\x0bProofDigest\x12\x12\n\x04seed\x18\x01 \x01(\x0c\x42\x04\xa8\xdb\x18\x04\x12\x14\n\x06\x64igest\x18\x02 \x01(\x0c\x42\x04\xa8\xdb\x18\x03\x12\x12\n\x04pads\x18\x03 \x01(\x0c\x42\x04\xa8\xdb\x18\x03\" \n\nProofHolds\x12\x12\n\x04seed\x18\x01 \x01(\x0c\x42\x04\xa8\xdb\x18\x04\"%\n\x0c\x43heckDigests\x12\x15\n\x07\x64igests\x18\x01 \x01(\x0c\x42\x04\xa8\xdb\x18\x03\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -49,12 +49,18 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_MASKEDANDS'].fields_by_name['data']._serialized_options = b'\250\333\030\001'
   _globals['_MASKEDPROOF'].fields_by_name['data']._loaded_options = None
   _globals['_MASKEDPROOF'].fields_by_name['data']._serialized_options = b'\250\333\030\001'
+  _globals['_PROOFFINGERPRINTS'].fields_by_name['seed']._loaded_options = None
+  _globals['_PROOFFINGERPRINTS'].fields_by_name['seed']._serialized_options = b'\250\333\030\004'
+  _globals['_PROOFFINGERPRINTS'].fields_by_name['fingerprints']._loaded_options = None
+  _globals['_PROOFFINGERPRINTS'].fields_by_name['fingerprints']._serialized_options = b'\250\333\030\001'
   _globals['_MASKEDOPERANDSUMS'].fields_by_name['data']._loaded_options = None
   _globals['_MASKEDOPERANDSUMS'].fields_by_name['data']._serialized_options = b'\250\333\030\001'
   _globals['_PROOFDIGEST'].fields_by_name['seed']._loaded_options = None
   _globals['_PROOFDIGEST'].fields_by_name['seed']._serialized_options = b'\250\333\030\004'
   _globals['_PROOFDIGEST'].fields_by_name['digest']._loaded_options = None
   _globals['_PROOFDIGEST'].fields_by_name['digest']._serialized_options = b'\250\333\030\003'
+  _globals['_PROOFDIGEST'].fields_by_name['pads']._loaded_options = None
+  _globals['_PROOFDIGEST'].fields_by_name['pads']._serialized_options = b'\250\333\030\003'
   _globals['_PROOFHOLDS'].fields_by_name['seed']._loaded_options = None
   _globals['_PROOFHOLDS'].fields_by_name['seed']._serialized_options = b'\250\333\030\004'
   _globals['_CHECKDIGESTS'].fields_by_name['digests']._loaded_options = None
@@ -71,12 +77,14 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_MASKEDANDS']._serialized_end=337
   _globals['_MASKEDPROOF']._serialized_start=339
   _globals['_MASKEDPROOF']._serialized_end=372
-  _globals['_MASKEDOPERANDSUMS']._serialized_start=374
-  _globals['_MASKEDOPERANDSUMS']._serialized_end=413
-  _globals['_PROOFDIGEST']._serialized_start=415
-  _globals['_PROOFDIGEST']._serialized_end=470
-  _globals['_PROOFHOLDS']._serialized_start=472
-  _globals['_PROOFHOLDS']._serialized_end=504
-  _globals['_CHECKDIGESTS']._serialized_start=506
-  _globals['_CHECKDIGESTS']._serialized_end=543
+  _globals['_PROOFFINGERPRINTS']._serialized_start=374
+  _globals['_PROOFFINGERPRINTS']._serialized_end=441
+  _globals['_MASKEDOPERANDSUMS']._serialized_start=443
+  _globals['_MASKEDOPERANDSUMS']._serialized_end=482
+  _globals['_PROOFDIGEST']._serialized_start=484
+  _globals['_PROOFDIGEST']._serialized_end=559
+  _globals['_PROOFHOLDS']._serialized_start=561
+  _globals['_PROOFHOLDS']._serialized_end=593
+  _globals['_CHECKDIGESTS']._serialized_start=595
+  _globals['_CHECKDIGESTS']._serialized_end=632
 # @@protoc_insertion_point(module_scope)

@@ -159,6 +159,32 @@ class MaskedProof(_message.Message):
 Global___MaskedProof: _TypeAlias = MaskedProof  # noqa: Y015
 
 @_typing.final
+class ProofFingerprints(_message.Message):
+    """Of a holder's own proof: its challenge, and by what the receiver can tell that the other one sums up the right rows."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SEED_FIELD_NUMBER: _builtins.int
+    FINGERPRINTS_FIELD_NUMBER: _builtins.int
+    seed: _builtins.bytes
+    """32 bytes"""
+    fingerprints: _builtins.bytes
+    """16 bytes a row"""
+    def __init__(
+        self,
+        *,
+        seed: _builtins.bytes = ...,
+        fingerprints: _builtins.bytes = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["fingerprints", b"fingerprints", "seed", b"seed"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ProofFingerprints: _TypeAlias = ProofFingerprints  # noqa: Y015
+
+@_typing.final
 class MaskedOperandSums(_message.Message):
     """Sums of rows of operands, under masks that the receiver does not know."""
 
@@ -188,19 +214,23 @@ class ProofDigest(_message.Message):
 
     SEED_FIELD_NUMBER: _builtins.int
     DIGEST_FIELD_NUMBER: _builtins.int
+    PADS_FIELD_NUMBER: _builtins.int
     seed: _builtins.bytes
     """32 bytes, the challenge"""
     digest: _builtins.bytes
     """SHA-256 of the sums of the sender's share"""
+    pads: _builtins.bytes
+    """16 bytes a sum, of what the fingerprints of its rows are under"""
     def __init__(
         self,
         *,
         seed: _builtins.bytes = ...,
         digest: _builtins.bytes = ...,
+        pads: _builtins.bytes = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["digest", b"digest", "seed", b"seed"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["digest", b"digest", "pads", b"pads", "seed", b"seed"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

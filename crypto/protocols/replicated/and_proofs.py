@@ -15,7 +15,11 @@ the rest between them. It also shares M_ck, the same of 41 rows of masks, which 
 rows k. The two draw random sums of rows, one for each row of masks. The holder before gives the other the sums of its
 rows under the masks: these are uniform. So the other computes what the same sums of H, with M, must be, and compares.
 
-Bytes: of N bytes of ANDs, 16 B (B + 41) of H and M, and 82 N / B of sums under masks.
+Before that it must know that the sums are of the prover's rows: else who gives other ones could tell from whether the
+comparison holds what bits the other has. So the prover has told it, beside the challenge, a linear hash of each row and
+mask, under keys that the holder before does not know, and under pads that only this one knows, who gives sums of these.
+
+Bytes: of N bytes of ANDs, 16 B (B + 41) of H and M, 16 (B + 41) of fingerprints, and 82 N / B of sums under masks.
 
 Soundness: z_i is fixed before the challenge. If an AND is wrong, its row's hash is, but with probability
 (b + 1) / 2^128 of b blocks a row, for each challenge that is tried (`polynomial_hash`). Then a column of H is off on
@@ -43,6 +47,7 @@ from crypto.primitives.shares.replicated_bits import Planes
 from crypto.primitives.shares.ring_matrix import random_matrix
 
 COMBINATIONS: Final = 41  # wrong ANDs pass with probability 2^-41, and those of the hash: below 2^-40
+SEED_BYTES: Final = 32
 HASH_BYTES: Final = 16
 _ROWS: Final = (4, 8, 16, 32, 64)
 _HASH_WORTH: Final = 64  # bytes, which on a link of 200 Mbit/s take as long as a hash
@@ -64,6 +69,11 @@ def row_bytes(size: int, rows: int) -> int:
 def sums_bytes(size: int, rows: int) -> int:
     """Bytes of the sums under masks that the holder before gives the one after."""
     return 2 * COMBINATIONS * row_bytes(size, rows)
+
+
+def fingerprint_bytes(rows: int) -> int:
+    """Bytes of fingerprints of all rows and masks."""
+    return HASH_BYTES * (rows + COMBINATIONS)
 
 
 def proof_bytes(rows: int) -> int:
@@ -112,11 +122,15 @@ class Common:
 
     Attributes:
         masks: Of the operands of the later of both, shape (2, 41, bytes); the other is the holder before it.
+        pads: Of the later's fingerprints, shape (B + 41, 16).
+        keys: Of the earlier's fingerprints, for x and for y.
         share: Of H and M of the earlier, shape (B + 41, B, 16); the other is the holder after it.
         sums: Which rows each sum takes in, of the proof of the third, shape (41, B).
     """
 
     masks: Planes
+    pads: Hashes
+    keys: tuple[bytes, bytes]
     share: Hashes
     sums: NDArray[np.bool_]
 
@@ -126,9 +140,25 @@ def drawn(random: Randomness, size: int) -> Common:
     rows = row_count(size)
     length = row_bytes(size, rows)
     masks = random_matrix(random, (2 * COMBINATIONS, length), np.uint8).reshape(2, COMBINATIONS, length)
+    pads = random_matrix(random, (rows + COMBINATIONS, HASH_BYTES), np.uint8)
+    keys = random.bytes(SEED_BYTES), random.bytes(SEED_BYTES)
     share = random_matrix(random, (rows + COMBINATIONS, rows * HASH_BYTES), np.uint8).reshape(-1, rows, HASH_BYTES)
     sums = unpack_bits(random_matrix(random, (COMBINATIONS, -(-rows // 8)), np.uint8), rows)
-    return Common(masks, share, sums.astype(bool))
+    return Common(masks, pads, keys, share, sums.astype(bool))
+
+
+def fingerprints(keys: tuple[bytes, bytes], rows: Planes) -> Hashes:
+    """A hash of each row, of x and y together.
+
+    Args:
+        keys: For either.
+        rows: Shape (2, n, bytes).
+
+    Returns:
+        Shape (n, 16).
+    """
+    of_x, of_y = (PolynomialHash(key, rows.shape[2], 1).of_each(each) for key, each in zip(keys, rows, strict=True))
+    return of_x ^ of_y
 
 
 def summed_rows(which: NDArray[np.bool_], rows: NDArray[np.uint8], masks: NDArray[np.uint8]) -> NDArray[np.uint8]:

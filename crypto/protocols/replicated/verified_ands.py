@@ -4,7 +4,8 @@
                  before it. With the last parts goes the proof of all, one share of it; the other is drawn from what the
                  prover has in common with the holder after it (`evaluated`)
     2  sums      of each proof, the holder before the prover gives the one after sums of its operands under masks, with
-                 its share's sums, as a digest: `and_proofs`
+                 its share's sums, as a digest: `and_proofs`. By what the prover has told it, the one after knows that
+                 they are the right ones
     3  agree     the one after compares, and says to both others that the proof holds; a holder goes on once it has
                  that of all proofs (`check`)
 
@@ -33,6 +34,7 @@ from dataclasses import dataclass
 from typing import Any, Final, ParamSpec, TypeVar
 
 import numpy as np
+from google.protobuf.message import Message
 
 from crypto.primitives.hashing import encode_labels
 from crypto.primitives.randomness import Randomness
@@ -42,9 +44,12 @@ from crypto.primitives.shares.ring_matrix import random_matrix
 from crypto.protocols.replicated.and_proofs import (
     COMBINATIONS,
     HASH_BYTES,
+    SEED_BYTES,
     Common,
     Hashes,
     drawn,
+    fingerprint_bytes,
+    fingerprints,
     hashes_of,
     in_rows,
     products,
@@ -57,11 +62,17 @@ from crypto.protocols.replicated.crosschecks import contradiction, digest, neigh
 from crypto.protocols.sums.pairwise import PairwiseSecrets
 from link.errors import ProtocolViolation
 from link.session import Session
-from protos.v1.verified_pb2 import MaskedAnds, MaskedOperandSums, MaskedProof, ProofDigest, ProofHolds
+from protos.v1.verified_pb2 import (
+    MaskedAnds,
+    MaskedOperandSums,
+    MaskedProof,
+    ProofDigest,
+    ProofFingerprints,
+    ProofHolds,
+)
 
 P = ParamSpec("P")
 R = TypeVar("R")
-SEED_BYTES: Final = 32
 DIGEST_BYTES: Final = 32
 _AT_ONCE: Final = 1 << 14  # bytes, up to which work is not handed over: that would take as long
 
@@ -94,6 +105,7 @@ class Evaluated:
         ands: All of them.
         following: The parts of the holder after this one.
         proof: The share that this holder has of that one's proof.
+        told: What the holder before has told of its proof.
         path: Of the lane on which all that was sent.
         before: What this holder and the one before it have drawn for proofs.
         after: Likewise, the one after it.
@@ -103,6 +115,7 @@ class Evaluated:
     ands: Ands
     following: Planes
     proof: Hashes
+    told: ProofFingerprints
     path: str
     before: Common
     after: Common
@@ -144,7 +157,9 @@ async def evaluated(
             ands = _joined(steps)
             common = await _done(session, size, _drawn, streams, size)
             seed = challenge(session, session.path, session.me, ands.part)
-            await session.send_array(before, MaskedProof, await _done(session, size, _proof, common, ands, seed))
+            proof, prints = await _done(session, size, _proof, common, ands, seed)
+            await session.send_array(before, MaskedProof, proof)
+            await session.send(after, ProofFingerprints(seed=seed, fingerprints=prints.tobytes()))
         parts = await session.recv_array(after, MaskedAnds, np.uint8, step.part.shape)
         following.append(parts)
         shape = x.own.shape
@@ -153,7 +168,12 @@ async def evaluated(
         raise ValueError(f"the circuits have other than {size} bytes of ANDs")
     rows = row_count(size)
     share = await session.recv_array(after, MaskedProof, np.uint8, (rows + COMBINATIONS, rows, HASH_BYTES))
-    return Evaluated(outputs, ands, np.concatenate(following), share, session.path, *common)
+
+    def check_told(message: ProofFingerprints) -> None:
+        _check_sizes(message, seed=SEED_BYTES, fingerprints=fingerprint_bytes(rows))
+
+    told = await session.recv(before, ProofFingerprints, check_told)
+    return Evaluated(outputs, ands, np.concatenate(following), share, told, session.path, *common)
 
 
 async def check(session: Session, holders: Holders3, of: Evaluated) -> None:
@@ -174,11 +194,14 @@ async def check(session: Session, holders: Holders3, of: Evaluated) -> None:
         challenge(session, of.path, name, parts) for name, parts in ((session.me, of.ands.part), (after, of.following))
     )
     # Of the proof of the holder after, this one knows the first operands; of that of the holder before, the others.
-    rows, told = await _done(session, size, _sums, of, following)
-    await session.send(before, ProofDigest(seed=following, digest=digest(told)))
+    rows, told, pads = await _done(session, size, _sums, of, following)
+    await session.send(before, ProofDigest(seed=following, digest=digest(told), pads=pads.tobytes()))
     await session.send_array(before, MaskedOperandSums, rows)
     claim = await session.recv(after, ProofDigest, _check_claim)
     summed = await session.recv_array(after, MaskedOperandSums, np.uint8, rows.shape)
+    # Only if challenge and sums are the prover's is the outcome free of this holder's bits.
+    if claim.seed != of.told.seed or not await _done(session, size, _are_the_provers, of, claim.pads, summed):
+        raise contradiction(before, after, "what is summed up in the check of ANDs")
     expected = await _done(session, size, _expected, of, claim.seed, summed)
     if digest(expected) != claim.digest:
         raise ProtocolViolation(
@@ -210,22 +233,32 @@ def _drawn(streams: tuple[Randomness, Randomness], size: int) -> tuple[Common, C
     return drawn(before, size), drawn(after, size)
 
 
-def _proof(common: tuple[Common, Common], ands: Ands, seed: bytes) -> Hashes:
-    """The share of this holder's proof that goes to the holder before."""
+def _proof(common: tuple[Common, Common], ands: Ands, seed: bytes) -> tuple[Hashes, Hashes]:
+    """The share of this holder's proof that goes to the holder before, and fingerprints for the one after."""
     before, after = common
     rows = np.concatenate([in_rows(ands.x.own, ands.y.own), before.masks], axis=1)
     found = products(seed, rows, in_rows(ands.x.following, ands.y.following))
     found ^= after.share
-    return found
+    return found, fingerprints(after.keys, rows) ^ before.pads
 
 
-def _sums(of: Evaluated, seed: bytes) -> tuple[Planes, Hashes]:
-    """Of the proof of the holder after: sums of its first operands under masks, and of this holder's share."""
+def _sums(of: Evaluated, seed: bytes) -> tuple[Planes, Hashes, Hashes]:
+    """Of the proof of the holder after: sums of its first operands under masks, of this holder's share, and of pads."""
     ands, which = of.ands, of.before.sums
     rows = in_rows(ands.x.following, ands.y.following)
     found = np.stack([summed_rows(which, *each) for each in zip(rows, of.after.masks, strict=True)])
     known = (ands.x.following & ands.y.following)[0] ^ of.following ^ ands.with_after
-    return found, summed_share(which, of.proof, hashes_of(seed, known))
+    pads = summed_rows(which, *np.split(of.after.pads, [rows.shape[1]]))
+    return found, summed_share(which, of.proof, hashes_of(seed, known)), pads
+
+
+def _are_the_provers(of: Evaluated, pads: bytes, summed: Planes) -> bool:
+    """Whether the sums have the fingerprints that follow from those of the holder before."""
+    told = np.frombuffer(of.told.fingerprints, np.uint8).reshape(-1, HASH_BYTES)
+    which = of.after.sums
+    expected = summed_rows(which, *np.split(told, [which.shape[1]]))
+    expected ^= np.frombuffer(pads, np.uint8).reshape(-1, HASH_BYTES)
+    return bool((fingerprints(of.before.keys, summed) == expected).all())
 
 
 def _expected(of: Evaluated, seed: bytes, summed: Planes) -> Hashes:
@@ -248,10 +281,14 @@ def _joined(steps: Sequence[Ands]) -> Ands:
 
 
 def _check_claim(message: ProofDigest) -> None:
-    if (len(message.seed), len(message.digest)) != (SEED_BYTES, DIGEST_BYTES):
-        raise ValueError(f"a challenge and a digest have {SEED_BYTES} and {DIGEST_BYTES} bytes")
+    _check_sizes(message, seed=SEED_BYTES, digest=DIGEST_BYTES, pads=COMBINATIONS * HASH_BYTES)
 
 
 def _check_seed(message: ProofHolds) -> None:
-    if len(message.seed) != SEED_BYTES:
-        raise ValueError(f"a challenge has {SEED_BYTES} bytes, not {len(message.seed)}")
+    _check_sizes(message, seed=SEED_BYTES)
+
+
+def _check_sizes(message: Message, **sizes: int) -> None:
+    for field, size in sizes.items():
+        if len(getattr(message, field)) != size:
+            raise ValueError(f"its {field} has {size} bytes, not {len(getattr(message, field))}")

@@ -6,11 +6,18 @@ from collections.abc import Sequence
 from typing import Final
 
 from crypto.primitives.shares.replicated import Holders3
-from crypto.protocols.replicated.and_proofs import proof_bytes, row_count, sums_bytes
+from crypto.protocols.replicated.and_proofs import (
+    COMBINATIONS,
+    HASH_BYTES,
+    SEED_BYTES,
+    fingerprint_bytes,
+    proof_bytes,
+    row_count,
+    sums_bytes,
+)
 from crypto.protocols.replicated.crosschecks import DIGEST_BYTES
 from crypto.protocols.replicated.dealing import sent_in_full
 from crypto.protocols.replicated.evidence import COMMITMENT_BYTES
-from crypto.protocols.replicated.verified_ands import SEED_BYTES
 from crypto.protocols.replicated.verified_sums import BLOCK, FEW, blocks, decision_planes, total_planes
 from link.traffic import Traffic
 
@@ -71,11 +78,12 @@ def _checked_traffic(traffic: Traffic, holders: Holders3, *, number: int, width:
     size = octets * sum(steps)
     rows = row_count(size)
     for place, holder in enumerate(holders):
-        before = holders[place - 1]
+        before, after = holders[place - 1], holders[(place + 1) % 3]
         traffic.send(holder, holders, _HEARD_DEALING_BYTES * (len(traffic.parties) - 2))
         traffic.send(holder, before, size, messages=len(steps))
         traffic.send(holder, before, proof_bytes(rows))
-        traffic.send(holder, before, SEED_BYTES + DIGEST_BYTES)
+        traffic.send(holder, after, SEED_BYTES + fingerprint_bytes(rows))
+        traffic.send(holder, before, SEED_BYTES + DIGEST_BYTES + COMBINATIONS * HASH_BYTES)
         traffic.send(holder, before, sums_bytes(size, rows))
         traffic.send(holder, holders, SEED_BYTES)
     traffic.rounds += 1 + len(steps) + 2

@@ -27,7 +27,7 @@ from link.disclosure import Declared
 from link.session import Session
 from link.traffic import Traffic
 from protos.v1.link_pb2 import Frame, Opening
-from protos.v1.verified_pb2 import DealtCommitments, DealtKey
+from protos.v1.verified_pb2 import DealtCommitments, DealtKey, MaskedOperandSums, ProofDigest, ProofFingerprints
 from tests.crypto.protocols.replicated.deviating_world import Ends, OneAltered, run_deviating
 from tests.crypto.protocols.two_party_world import assert_alike, assert_uniform
 from tests.examples import examples
@@ -306,6 +306,39 @@ def other_counts_for(holder: str) -> Any:
     return alter
 
 
+@pytest.mark.parametrize(
+    ("kind", "field"),
+    [
+        (MaskedOperandSums, "data"),
+        (ProofDigest, "seed"),
+        (ProofDigest, "pads"),
+        (ProofFingerprints, "seed"),
+        (ProofFingerprints, "fingerprints"),
+    ],
+)
+def test_what_is_told_for_a_check_is_refused_whatever_bits_others_have(kind: Any, field: str) -> None:
+    """Sums of other rows are noticed as such: else a holder could learn from the outcome what bits it is for."""
+    for seed in range(4):
+        chance, altered = random.Random(seed), list[str]()
+
+        def alter(frame: Frame, chance: random.Random = chance, altered: list[str] = altered) -> list[Frame]:
+            changed = Frame()
+            changed.CopyFrom(frame)
+            if frame.type == kind.DESCRIPTOR.full_name and "/decide" in frame.lane and not altered:
+                message = kind.FromString(frame.body)
+                octets = bytearray(getattr(message, field))
+                octets[chance.randrange(len(octets))] ^= 1 << chance.randrange(8)
+                setattr(message, field, bytes(octets))
+                changed.body = message.SerializeToString()
+                altered.append(frame.receiver)
+            return [changed]
+
+        ends = ATTACKED[3].attacked(["south"], alter, seed)
+        assert altered
+        assert "contradict" in ends.errors[altered[0]].message
+        assert assert_caught_or_right(ends, ["south"], None)
+
+
 @pytest.mark.parametrize("cheat", THREE)
 def test_a_flipped_share_of_a_verdict_names_both_who_have_it(cheat: str) -> None:
     flipped: list[str] = []
@@ -490,6 +523,7 @@ def test_frames_are_the_same_whatever_the_outcome() -> None:
         ("north", "MaskedAnds"),
         ("east", "MaskedProof"),
         ("south", "MaskedOperandSums"),
+        ("north", "ProofFingerprints"),
         ("north", "ProofDigest"),
         ("east", "ProofHolds"),
         ("south", "CheckDigests"),
