@@ -8,10 +8,12 @@ from functools import lru_cache
 
 import numpy as np
 
+from crypto.primitives.bit_matrix import ROWS
 from crypto.primitives.permutation_network import layer_count, network_size
 from crypto.protocols.comparison.comparison import ands_by_level, blocks, ways
 from crypto.protocols.comparison.digit_comparison import tables_of
 from crypto.protocols.comparison.digit_tables import CHAIN_BITS, chain, leaves
+from crypto.protocols.comparison.shared_lookup import offered_bytes, rows_at_once
 from crypto.protocols.comparison.shared_permutation import switch_work
 from crypto.protocols.transfers.costs import VectorSizes, rows_bytes, seeds_traffic, vectors_traffic
 from crypto.protocols.transfers.extension_seeds import DEFAULT_FIELD_BITS
@@ -107,6 +109,18 @@ def opened_traffic(traffic: Traffic, size: int, holders: Sequence[str], to: Coll
     for holder in holders:
         traffic.send(holder, traffic.parties if to is None else to, size)
     traffic.rounds += 1
+
+
+def look_up_traffic(traffic: Traffic, holders: Sequence[str], *, number: int, entries: int) -> None:
+    """Enters `shared_lookup.look_up` of so many indices in a table of so many entries."""
+    (first, second), bits = holders, max(entries - 1, 0).bit_length()
+    step = rows_at_once(bits)
+    for start in range(0, number, step):
+        some = min(step, number - start)
+        transfers = -(-some // ROWS) * ROWS * bits
+        traffic.send(second, first, rows_bytes(transfers), len(batches(transfers)))
+        traffic.send(first, second, some * offered_bytes(bits))
+        traffic.rounds += 2
 
 
 @dataclass(frozen=True)

@@ -69,7 +69,7 @@ async def look_up(session: Session, parties: TwoParty, index: AdditiveShare, tab
     filled = np.zeros(1 << bits, np.uint8)
     filled[: len(table)] = table
     found = np.empty(len(own), np.uint8)
-    step = max(ROWS, BLOCK_BYTES // (2 * 16 * max(bits, 1) * _blocks(bits)) // ROWS * ROWS)
+    step = rows_at_once(bits)
     drawn = np.frombuffer(session.randomness("shares").bytes(len(own)), np.uint8) & np.uint8(1)
     for start in range(0, len(own), step):
         part = slice(start, start + step)
@@ -79,6 +79,16 @@ async def look_up(session: Session, parties: TwoParty, index: AdditiveShare, tab
         else:
             found[part] = await _take(session, parties, own[part], bits)
     return XorShare(pack_bits(found)[None], len(found), parties.me, parties.holders)
+
+
+def rows_at_once(bits: int) -> int:
+    """Indices of a block, of so many bits each."""
+    return max(ROWS, BLOCK_BYTES // (2 * 16 * max(bits, 1) * _blocks(bits)) // ROWS * ROWS)
+
+
+def offered_bytes(bits: int) -> int:
+    """Bytes that the first holder sends for an index of so many bits."""
+    return 16 * _blocks(bits)
 
 
 async def _offer(

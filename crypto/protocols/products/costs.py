@@ -25,12 +25,14 @@ from crypto.protocols.products.replicated_counts import STREAMS, Layout
 from crypto.protocols.products.shared_products import products_by_pair, widths_of, word_for
 from crypto.protocols.products.shared_products import row_blocks as blocks_of_rows
 from crypto.protocols.sums.pairwise import KEY_BYTES
-from crypto.protocols.transfers.costs import VectorSizes, correlated_traffic, vectors_traffic
+from crypto.protocols.transfers.costs import VectorSizes, correlated_traffic, rows_bytes, vectors_traffic
+from crypto.protocols.transfers.ot_extension import BATCH
 from crypto.protocols.transfers.vector_transfers import WINDOW, Batch, Word, batches, corrections_of, transfers_of
 from link.traffic import Traffic
 
 _WORD_BYTES: Final = 4  # of dealt and replicated columns
 _LONG_BYTES: Final = 8
+_SEED_BYTES: Final = 16  # of a node of a tree
 
 
 class _Chain:
@@ -90,6 +92,23 @@ def pair_products_work(rows: int, pairs: Pairs) -> TransferWork:
     """The work of `ot_matrix.pair_products`."""
     sizes, lifted = _pair_sizes(rows, Arrangement.of(rows, pairs).widths), len(pairs) * number_of_chunks(rows)
     return TransferWork(sizes.transfers + lifted, sizes.corrections + lifted)
+
+
+def class_counts_traffic(traffic: Traffic, holders: tuple[str, str], *, rows: int, sizes: tuple[int, int]) -> None:
+    """Enters `class_counts.class_counts` of so many rows; sizes as there."""
+    first_writes, chain = sizes[0] >= sizes[1], _Chain(holders)
+    writer, chooser = holders if first_writes else holders[::-1]
+    written, chosen = sizes if first_writes else sizes[::-1]
+    number = rows * (chosen - 1).bit_length()
+    messages = -(-number // BATCH)
+    traffic.send(chooser, writer, rows_bytes(number), messages)
+    traffic.send(writer, chooser, 2 * _SEED_BYTES * number, messages)
+    traffic.send(writer, chooser, rows * written * np.dtype(word_for(rows)).itemsize)
+    chain.exchange([(chooser, writer)])
+    chain.exchange([(writer, chooser)])
+    chain.exchange([(writer, chooser)])
+    _enter_lifting(traffic, chain, holders, written * chosen, 1)
+    traffic.rounds += chain.longest
 
 
 @lru_cache(maxsize=64)  # a plan asks for the same few again and again: many pairs of parties hold as many columns

@@ -19,13 +19,17 @@ from crypto.protocols.comparison.costs import (
     agreement_traffic,
     comparison_traffic,
     comparison_work,
+    look_up_traffic,
     opened_traffic,
     shared_sum_traffic,
 )
 from crypto.protocols.comparison.shared_bits import open_bits, open_values
+from crypto.protocols.comparison.shared_lookup import look_up
 from crypto.protocols.comparison.two_party import TwoParty
 from crypto.protocols.products import shared_products
+from crypto.protocols.products.class_counts import class_counts
 from crypto.protocols.products.costs import (
+    class_counts_traffic,
     pair_products_traffic,
     pair_products_work,
     replicated_flops,
@@ -136,6 +140,18 @@ def comparisons(number: int, width: int) -> Case:
     return Case(2, part, lambda traffic: comparison_traffic(traffic, holders, number=number, width=width))
 
 
+def looked_up(number: int, entries: int) -> Case:
+    holders = NAMES[:2]
+
+    async def part(lane: Session, secrets: Any, pairs: dict[str, TwoParty]) -> Any:
+        (parties,) = pairs.values()
+        return await look_up(
+            lane, parties, AdditiveShare(np.zeros(number, np.uint32), lane.me, holders), np.zeros(entries, bool)
+        )
+
+    return Case(2, part, lambda traffic: look_up_traffic(traffic, holders, number=number, entries=entries))
+
+
 # -- products ----------------------------------------------------------------------------------------------------------
 def pairs_of(rows: int, columns: tuple[int, int]) -> Case:
     pairs, own = all_pairs(*columns), np.zeros((max(columns), -(-rows // 8)), np.uint8)
@@ -144,6 +160,13 @@ def pairs_of(rows: int, columns: tuple[int, int]) -> Case:
         return await pair_products(lane, next(iter(two.values())), own, rows, pairs)
 
     return Case(2, part, lambda traffic: pair_products_traffic(traffic, NAMES[:2], rows=rows, pairs=pairs))
+
+
+def classes(rows: int, sizes: tuple[int, int]) -> Case:
+    async def part(lane: Session, secrets: Any, two: dict[str, TwoParty]) -> Any:
+        return await class_counts(lane, next(iter(two.values())), np.zeros(rows, np.int64), sizes)
+
+    return Case(2, part, lambda traffic: class_counts_traffic(traffic, NAMES[:2], rows=rows, sizes=sizes))
 
 
 ITEMSETS = [{"north": i, "south": j, "east": k} for i in range(3) for j in range(3) for k in range(2)]
@@ -191,6 +214,10 @@ CASES = {
     "comparisons in three digits": comparisons(700, 17),
     "comparisons in a tree": comparisons(2_777, 30),
     "comparisons of long numbers": comparisons(999, 64),
+    "a table of few entries": looked_up(5_000, 30),
+    "a table of many entries": looked_up(500, 5_000),
+    "classes of the first": classes(3_000, (40, 6)),
+    "classes of the second": classes(700, (1, 30)),
     "pairs": pairs_of(5_003, (4, 6)),
     "pairs of many columns": pairs_of(1_000, (9, 20)),
     "pairs of many rows": pairs_of(20_000, (2, 1)),

@@ -25,12 +25,10 @@ Source:     Jiang and Clifton, "A secure distributed framework for achieving k-a
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from anonymize.fulldomain.lattice import Node
 from anonymize.release import allowed_suppression
 from crypto.primitives.scratch_file import ScratchLimits
 from crypto.primitives.shares.masks import Words
@@ -50,13 +48,13 @@ from mining.joint.anonymisation.parameters import JointAnonymisation
 from mining.joint.anonymisation.public_losses import open_losses
 from mining.joint.anonymisation.release_check import check_models
 from mining.joint.anonymisation.rows import Cells
-from mining.joint.anonymisation.search import Search
 from mining.joint.anonymisation.vertical.assembly import assemble
 from mining.joint.anonymisation.vertical.columns import HeldColumns, find_holders
 from mining.joint.anonymisation.vertical.contingency import ContingencyTables
 from mining.joint.anonymisation.vertical.examination import VerticalExaminer
 from mining.joint.anonymisation.vertical.insiders import rows_read_by
-from mining.joint.anonymisation.vertical.local_pruning import prune_locally, spread
+from mining.joint.anonymisation.vertical.local_pruning import prune_locally
+from mining.joint.anonymisation.vertical.search import ColumnSearch
 from mining.joint.models.aligned import AlignedAttributes, Conditions, common_rows
 from mining.joint.models.totals import no_rows
 from mining.joint.tally import no_sum
@@ -64,8 +62,6 @@ from mining.joint.vertical.engines.grouped import GroupedProducts
 from mining.joint.vertical.engines.transfers.products import TransferProducts
 from mining.joint.vertical.grouped.groups import Groups, column_holders
 from mining.joint.vertical.parameters import in_job_order
-
-_FEW: Final = 2  # quasi-identifiers
 
 
 async def anonymise_columns(
@@ -142,6 +138,7 @@ async def anonymise_columns(
     occurring = await _shared_leaves(tables, task) if groups else held.occurring(counter)
     lane = session.lane("losses")
     losses = await open_losses(lane, secrets, two_party, task, occurring, n_rows, shared=bool(groups))
+    places = {} if groups else {party: held.places(party) for party in session.parties}
     examiner = VerticalExaminer(
         session.lane("search"),
         secrets,
@@ -156,13 +153,9 @@ async def anonymise_columns(
         losses,
         tables,
         local,
-        {party: held.places(party) for party in session.parties},
+        places,
     )
-    search = ColumnSearch(examiner)
-    search.hopeless |= spread(held, local)
-    tables.choice.dead |= search.hopeless
-    search.too_large = search.cells * max((len(values[name]) for name in tested), default=1) > tables.choice.most_cells
-    found = await search.run()
+    found = await ColumnSearch(examiner, tables.choice, places, local).run()
     whole = await assemble(session.lane("assembly"), secrets, pairs, held, found, allowed, groups)
     shown = {
         name: {value: count for value, count in zip(values[name], counts.tolist(), strict=True) if count}
@@ -174,14 +167,6 @@ async def anonymise_columns(
         read = await session.compute(rows_read_by, held, found, whole, column_holders(groups, session.parties))
         statistics |= {f"rows_read_by_{holder}": number for holder, number in read.items()}
     return JointRelease(n_rows, found.node, statistics, whole, shown)
-
-
-class ColumnSearch(Search):
-    """A search over columns of several parties."""
-
-    def _showing(self, number: int) -> list[Node]:
-        """Of nodes that show few quasi-identifiers only those of two: more would take more tables than they spare."""
-        return [] if number > _FEW else super()._showing(number)
 
 
 def check(task: JointAnonymisation, alignment: RowAlignment, groups: Groups = ()) -> None:

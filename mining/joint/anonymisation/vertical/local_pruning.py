@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Mapping
 from typing import Final
 
 import numpy as np
@@ -21,6 +22,7 @@ from numpy.typing import NDArray
 
 from link.errors import MalformedMessage
 from link.session import Session
+from mining.joint.anonymisation.parameters import JointAnonymisation
 from mining.joint.anonymisation.vertical.columns import HeldColumns
 
 LABEL: Final = "local verdicts"
@@ -54,12 +56,18 @@ async def prune_locally(session: Session, held: HeldColumns, allowed: int) -> di
     return found
 
 
-def spread(held: HeldColumns, local: dict[str, Marks]) -> Marks:
-    """Which nodes are condemned, in the shape of the whole lattice."""
-    dead: Marks = np.zeros(held.task.shape, np.bool_)
+def spread(task: JointAnonymisation, places: Mapping[str, tuple[int, ...]], local: Mapping[str, Marks]) -> Marks:
+    """Which nodes are condemned, in the shape of the whole lattice.
+
+    Args:
+        task: The public parameters.
+        places: By party the places of its quasi-identifiers.
+        local: By party what its own columns condemn.
+    """
+    dead: Marks = np.zeros(task.shape, np.bool_)
     for party, marks in local.items():
-        places = held.places(party)
-        dead |= marks.reshape([size if place in places else 1 for place, size in enumerate(held.task.shape)])
+        shape = [size if place in places[party] else 1 for place, size in enumerate(task.shape)]
+        dead |= marks.reshape(shape)
     return dead
 
 
