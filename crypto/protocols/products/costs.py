@@ -104,8 +104,8 @@ def class_counts_traffic(traffic: Traffic, holders: tuple[str, str], *, rows: in
     traffic.send(chooser, writer, rows_bytes(number), messages)
     traffic.send(writer, chooser, 2 * _SEED_BYTES * number, messages)
     traffic.send(writer, chooser, rows * written * np.dtype(word_for(rows)).itemsize)
-    chain.exchange([(chooser, writer)])
-    chain.exchange([(writer, chooser)])
+    if number:  # the writer's words follow the seeds at once
+        chain.exchange([(chooser, writer)])
     chain.exchange([(writer, chooser)])
     _enter_lifting(traffic, chain, holders, written * chosen, 1)
     traffic.rounds += chain.longest

@@ -186,7 +186,7 @@ class _Steps:
         cells, absent = math.prod(parts.values()), int(bool(release.groups))
         if len(counted) == 2:
             one, other = counted
-            members = (holder_members(release.groups, name) for name in counted)
+            members = holder_members(release.groups, one), holder_members(release.groups, other)
             begun, ends = self.traffic.rounds, [self.traffic.rounds]
             for pair in itertools.product(*members):
                 holders = in_job_order(release.parties, pair)
@@ -315,5 +315,5 @@ class _Steps:
 
 def dealt_columns(task: JointAnonymisation, names: Sequence[str]) -> dict[str, str]:
     """By column of a job a holder: quasi-identifiers in turn, and so the others."""
-    turns = (task.quasi_identifiers, task.carried)
-    return {each.name: names[place % len(names)] for turn in turns for place, each in enumerate(turn)}
+    turns = [[each.name for each in task.quasi_identifiers], [each.name for each in task.carried]]
+    return {name: names[place % len(names)] for turn in turns for place, name in enumerate(turn)}

@@ -205,12 +205,12 @@ class _Expected(Examiner):
     async def is_less(self, name: str, one: Passed, other: Passed) -> bool:  # noqa: ARG002
         """See `Examiner`."""
         self.course[0].improvements += 1
-        return (self._loss(one), one.node) < (self._loss(other), other.node)
+        return (self._expected_loss(one), one.node) < (self._expected_loss(other), other.node)
 
     async def in_question(self, name: str, best: Passed, least: NDArray[np.int64]) -> int:  # noqa: ARG002
         """See `Examiner`."""
         self.course[0].bounds.append(len(least))
-        return int(np.count_nonzero(least <= self._loss(best)))
+        return int(np.count_nonzero(least <= self._expected_loss(best)))
 
     async def release(
         self,
@@ -244,7 +244,7 @@ class _Expected(Examiner):
     def _cells(self, node: Node) -> int:
         return self.task.cells(dict(enumerate(node)))
 
-    def _loss(self, passed: Passed) -> int:
+    def _expected_loss(self, passed: Passed) -> int:
         beyond = len(passed.node) * self.unit - passed.bound / self.n_rows
         return passed.bound + int(min(self.lost(passed.node), self.allowed) * max(beyond, 0))
 
