@@ -1,8 +1,9 @@
-"""Base transfers in the process of the tests: the same messages and keys that fit each other, without groups.
+"""Base transfers of tests: the same messages and keys that fit each other, without groups.
 
-Group operations are half of the work of a small job. That real ones serve protocols and jobs is seen by tests of the
-wire (`real_groups` of `tests/conftest.py`), and where nodes and simulations are processes; what they hide, by their own
-tests.
+Group operations are half of the work of a small job, in the process of the tests and at the nodes that it forks. That
+real ones serve protocols and jobs is seen by tests of the wire and of a whole life cycle (`real_groups` of
+`tests/conftest.py`), in tutorials, and where nodes and simulations begin as users begin them; what they hide, by their
+own tests.
 """
 
 from __future__ import annotations
@@ -30,6 +31,11 @@ def with_groups(patch: pytest.MonkeyPatch) -> None:
     """From now on, in this process: real ones."""
     patch.setattr(extension_seeds, "send_keys", base_ot.send_keys)
     patch.setattr(extension_seeds, "receive_keys", base_ot.receive_keys)
+
+
+def has_groups() -> bool:
+    """Whether they are real ones in this process."""
+    return extension_seeds.send_keys is base_ot.send_keys
 
 
 async def send_keys(session: Session, peer: str, number: int) -> tuple[Keys, Keys]:

@@ -235,7 +235,7 @@ def few_fakes(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(scope="module")
 def real_groups() -> Iterator[None]:
-    """Base transfers in this process are those of nodes."""
+    """Base transfers in this process, and of the commands that it forks, are those of nodes."""
     with pytest.MonkeyPatch.context() as patch:
         with_groups(patch)
         yield

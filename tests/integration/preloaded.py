@@ -2,7 +2,8 @@
 
 One process for each that runs tests loads the commands once, and forks; what forks runs as one that has just started.
 Tests of the quickstart, of the demo and of a start begin processes as users do, and so do tests that set variables,
-since the interpreter and libraries read them as they load.
+since the interpreter and libraries read them as they load. Base transfers have groups in what forks where they have
+in the test, `tests/base_transfers.py`.
 """
 
 from __future__ import annotations
@@ -23,6 +24,10 @@ from functools import cache
 from importlib import import_module
 from pathlib import Path
 from typing import Any
+
+import pytest
+
+from tests.base_transfers import has_groups, without_groups
 
 ROOT = Path(__file__).resolve().parents[2]
 MODULES = (
@@ -81,6 +86,7 @@ class Preloaded:
             "cwd": os.fspath(cwd),
             "environment": dict(environment),
             "release": release,
+            "groups": has_groups(),
         }
         pipes = [os.pipe() for _ in range(3)]  # standard output, standard error, the exit code
         with _asking:
@@ -134,7 +140,8 @@ def forking() -> socket.socket:
     """Starts what loads and forks; it ends with this process.
 
     A request is a JSON object with `arguments`, `cwd` and `environment`, and the descriptors of standard output,
-    standard error, perhaps standard input, and of what is told the exit code. The answer is the process id.
+    standard error, perhaps standard input, and of what is told the exit code; with `groups` false its base transfers
+    have none. The answer is the process id.
     """
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     with theirs:
@@ -217,6 +224,8 @@ def _become(request: Mapping[str, Any], streams: Sequence[int]) -> None:
     os.environ.update(request["environment"])
     sys.path[0] = request["cwd"]
     sys.argv = ["comine", *request["arguments"]]
+    if not request.get("groups", True):
+        without_groups(pytest.MonkeyPatch())
     if request.get("release"):
         module, _, function = request["release"].partition(":")
         getattr(import_module(module), function)()

@@ -23,7 +23,7 @@ from tests.examples import in_turn
 from tests.integration.processes import Organisations, Process, Ran, comine, command
 from tests.party.nodes import DATA
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("real_groups")]
 
 SIZES = {"long": 2_000, "middle": 400}  # items of each party: their union takes far longer than a test; or a second
 OVER = {"succeeded", "failed", "denied", "cancelled", "expired"}

@@ -35,6 +35,7 @@ def listening(pid: int) -> set[str]:
     return found
 
 
+@pytest.mark.usefixtures("real_groups")  # the node with other variables has them
 def test_nodes_that_nobody_can_call_mine_together(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (port,) = free_ports(1)
     organisations = Organisations.create(tmp_path, DATA)

@@ -40,7 +40,9 @@ def seeds_traffic(
 
 def rows_bytes(transfers: int, field_bits: int = DEFAULT_FIELD_BITS) -> int:
     """What the receiver sends for so many transfers of one of two."""
-    return sum(corrections_bytes(field_bits, size) for size in batches(transfers))
+    full, rest = divmod(transfers, BATCH)
+    last = sum(corrections_bytes(field_bits, size) for size in batches(rest))
+    return full * corrections_bytes(field_bits, BATCH) + last
 
 
 def correlated_traffic(traffic: Traffic, sender: str, receiver: str, number: int, word_bytes: int) -> None:
