@@ -44,7 +44,8 @@ ENVIRONMENT = {  # as comine.command sets it before it loads more
     "OPENBLAS_NUM_THREADS": "1",
     "PYDANTIC_DISABLE_PLUGINS": "__all__",
 }
-OWN = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}  # before any test
+NO_MATTER = ("PYTEST_", "KMP_")  # variables that pytest sets, and scikit-learn where a test imports it
+OWN = {name: value for name, value in os.environ.items() if not name.startswith(NO_MATTER)}  # before any test
 MOST_BYTES = 1 << 20  # of a request, which holds the environment
 
 _asking = threading.Lock()
@@ -62,7 +63,7 @@ def begin(
         preload: Whether it may be preloaded at all.
         release: MODULE:FUNCTION that makes another release of comine out of the forked process; this one, if empty.
     """
-    variables = {name: value for name, value in environment.items() if not name.startswith("PYTEST_")}
+    variables = {name: value for name, value in environment.items() if not name.startswith(NO_MATTER)}
     if preload and sys.platform == "linux" and variables.items() <= OWN.items():
         return Preloaded(arguments, cwd, environment, release)
     assert not release, "another release is made of what is preloaded"

@@ -23,7 +23,7 @@ from tests.examples import in_turn
 from tests.integration.processes import Organisations, Process, Ran, comine, command
 from tests.party.nodes import DATA
 
-pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("real_groups")]
+pytestmark = pytest.mark.slow
 
 SIZES = {"long": 2_000, "middle": 400}  # items of each party: their union takes far longer than a test; or a second
 OVER = {"succeeded", "failed", "denied", "cancelled", "expired"}
@@ -31,7 +31,7 @@ PATIENCE_S = 90.0
 
 
 @pytest.fixture(scope="module")
-def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Organisations]:
+def world(real_groups: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Organisations]:
     folder = tmp_path_factory.mktemp("life")
     made = Organisations.create(folder, DATA)
     for name in DATA:

@@ -126,7 +126,7 @@ class Reader:
 
 
 @pytest.fixture
-def reader(tmp_path: Path) -> Iterator[Reader]:
+def reader(tmp_path: Path, real_groups: None) -> Iterator[Reader]:
     (tmp_path / "bin").mkdir()
     found = Reader(tmp_path)
     forked = f"-I -S {ROOT}/tests/integration/forked_command.py {forking().fileno()} " if PRELOADED else "-m comine "
