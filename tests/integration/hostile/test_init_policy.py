@@ -25,7 +25,7 @@ from party.init_files import render_party
 from protos.v1.control_pb2_grpc import ControlStub
 from protos.v1.plan_pb2 import EstimateRequest
 from tests.examples import crossed
-from tests.integration.processes import command
+from tests.integration.processes import Process, command
 
 pytestmark = [pytest.mark.slow, pytest.mark.turn(3)]
 
@@ -108,9 +108,14 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
     (federation.folder / "coordinator" / "catalogue.txt").write_text("bread\nmilk\n")
     (federation.folder / "coordinator" / "rare.txt").write_text("absent\nseven\n")
     (federation.folder / "coordinator" / "withheld.txt").write_text("bread\nhiv\n")
-    with federation.running():
-        asyncio.run(federation.ready())
+    nodes = [Process("party", "serve", "party.toml", cwd=federation.folder / name) for name in PARTIES]
+    try:
+        for node in nodes:
+            node.until(" is ready at ")
         yield World(federation)
+    finally:
+        for node in nodes:
+            node.kill()
 
 
 TOP = 'top_k = 2\nmax_length = 1\nuniverse = "rare.txt"\nexclude = ["hiv*"]'
