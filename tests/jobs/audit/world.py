@@ -65,7 +65,12 @@ def rows(seed: int, number: int = 40) -> list[list[str]]:
 DATA = {party: rows(seed) for seed, party in enumerate(PARTIES)}
 
 
-def weekly(deadline: str = "30s", rules: Mapping[str, Any] | None = None, **itemsets: Any) -> JobSpec:
+def weekly(
+    deadline: str = "30s",
+    rules: Mapping[str, Any] | None = None,
+    tables: Mapping[str, Any] | None = None,
+    **itemsets: Any,
+) -> JobSpec:
     contents = {
         "job": {
             "name": "weekly",
@@ -77,6 +82,7 @@ def weekly(deadline: str = "30s", rules: Mapping[str, Any] | None = None, **item
         },
         "itemsets": {"min_support": "0.2", **itemsets},
         **({} if rules is None else {"rules": rules}),
+        **(tables or {}),
     }
     return job_of(contents, "the test", Path())
 
