@@ -17,8 +17,8 @@ from link import vouching
 from link.pki.authority import Authority
 from link.version import WINDOW
 from link.words import Evidence, Origin, Shown, Words
-from protos.v1.link_pb2 import Frame
-from protos.v1.verified_pb2 import DealtCommitments, DealtKey
+from protos.v1.link_pb2 import Frame, Voucher
+from protos.v1.verified_pb2 import DealtCommitments, DealtKey, HeardDealings
 from tests.crypto.protocols.replicated.deviating_world import AUTHORITY
 from tests.crypto.protocols.replicated.test_verified_sums import ATTACKED, HELD
 from tests.errors import fails
@@ -48,6 +48,20 @@ def test_who_breaks_a_rule_is_convicted_by_its_signatures(case: str) -> None:
 
 def test_who_equivocates_is_convicted_by_all_who_compare() -> None:
     assert {name for name, _, _ in convicting(ends_of("two dealings"))} >= {"north", "south"}
+
+
+def test_who_does_not_sign_is_named_and_not_believed() -> None:
+    ends = ATTACKED[4].attacked(["south"], altering(Voucher, flip("signature")), 5)
+    assert ends.errors
+    assert all("south has not signed" in error.message for error in ends.errors.values())
+    assert not any(ends.evidence.values())
+
+
+def test_words_that_are_passed_on_without_their_signature_convict_nobody() -> None:
+    """South says that north has dealt something else: one of the two lies."""
+    ends = ATTACKED[4].attacked(["south"], altering(HeardDealings, lambda told: flip("body")(told.heard[0]), "east"), 5)
+    assert (ends.errors["east"].party, ends.evidence["east"]) == (None, [])
+    assert "north and south contradict each other" in ends.errors["east"].message
 
 
 # -- no honest party is convicted --------------------------------------------------------------------------------------

@@ -14,7 +14,6 @@ from typing import Any
 import pytest
 from google.protobuf.message import Message
 
-from crypto.protocols.replicated import coins
 from jobs.audit.catalogue import EVENTS, read_event
 from jobs.audit.conviction_events import EvidenceKept
 from jobs.audit.events import SessionBegan, Transcript, ValuesOpened
@@ -25,9 +24,8 @@ from link.core import HELLO_LANE, Transport
 from link.disclosure import Ledger, session_key
 from link.errors import ProtocolViolation, ResourceError
 from link.session import Session
-from link.vouching import send_words
 from protos.v1.link_pb2 import Frame
-from protos.v1.verified_pb2 import Coin
+from protos.v1.verified_pb2 import DealtKey
 from tests.jobs.audit.world import DATA, PARTIES, World, weekly
 
 PAGE = Path(__file__).parents[3] / "docs" / "tasks" / "audit.md"
@@ -218,14 +216,15 @@ def test_where_the_log_cannot_be_written_nothing_happens(tmp_path: Path, monkeyp
 
 
 def test_evidence_is_kept_and_logged_where_a_party_is_caught(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    """South opens other coins than it has committed to, and signs them."""
+    """South deals another component to east than it has committed to, and signs that."""
+    real = Session.send
 
     async def lying(session: Session, to: str, message: Message) -> None:
-        if session.me == "south" and isinstance(message, Coin):
-            message.coin = bytes(32)
-        await send_words(session, to, message)
+        if (session.me, to) == ("south", "east") and isinstance(message, DealtKey):
+            message.key = bytes(32)
+        await real(session, to, message)
 
-    monkeypatch.setattr(coins, "send_words", lying)
+    monkeypatch.setattr(Session, "send", lying)
     (tmp_path / "items.txt").write_text("item0\nitem1\n")
     world = World(tmp_path)
     tables = {"trust": {"helper": "east", "security": "malicious"}}
@@ -236,15 +235,13 @@ def test_evidence_is_kept_and_logged_where_a_party_is_caught(tmp_path: Path, mon
         end = ends[party]
         assert isinstance(end, ProtocolViolation)
         assert end.party == "south"
-    caught = [party for party in PARTIES if (world.folder / party / "evidence").exists()]
-    assert caught
-    for party in caught:
-        path = world.folder / party / "evidence" / f"{job.hex()}.json"
-        assert path.stat().st_mode & 0o777 == 0o600
-        log = check_log(world.log(party), world.identities[party].trust)
-        (kept,) = (record.event for record in log.records if isinstance(record.event, EvidenceKept))
-        assert (kept.accused, kept.rule) == ("south", "coin")
-        assert kept.sha256 == hashlib.sha256(path.read_bytes()).digest()
-        document = verification([world.log(party)], [], world.identities[party].trust, [path])
-        assert document.good, document.findings
-        assert document.evidence[0].convicts
+    assert [party for party in PARTIES if (world.folder / party / "evidence").exists()] == ["east"]
+    path = world.folder / "east" / "evidence" / f"{job.hex()}.json"
+    assert path.stat().st_mode & 0o777 == 0o600
+    log = check_log(world.log("east"), world.identities["east"].trust)
+    (kept,) = (record.event for record in log.records if isinstance(record.event, EvidenceKept))
+    assert (kept.accused, kept.rule) == ("south", "dealing")
+    assert kept.sha256 == hashlib.sha256(path.read_bytes()).digest()
+    document = verification([world.log("east")], [], world.identities["east"].trust, [path])
+    assert document.good, document.findings
+    assert document.evidence[0].convicts

@@ -185,6 +185,8 @@ def assert_caught_or_right(ends: Ends, deviating: Sequence[str], *expected: obje
         assert error.code in ("E400", "E401", "E402", "E403"), error
         assert error.party is None or error.party in deviating, (name, error)
         assert any(each in error.message for each in deviating), (name, error)
+    for found in ends.evidence.values():
+        assert all(words.origin.sender in deviating for each in found for words in each.words)
     return bool(ends.errors)
 
 
