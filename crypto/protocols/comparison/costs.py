@@ -161,11 +161,17 @@ def _tables_traffic(traffic: Traffic, sender: str, receiver: str, tables: Sequen
     """Enters transfers of one bit out of each of these tables, for so many indices."""
     if not tables:
         return
-    parts = [filled_up(part.stop - part.start) for part in chunks(number, symbol_count(tables))]
-    taken, messages = sum(parts), len(parts)
-    chosen = sum(chosen_bytes(tables, part, DEFAULT_FIELD_BITS) for part in parts)
+    chosen, answered, messages = _table_bytes(tuple(tables), number)
     traffic.send(receiver, sender, chosen, messages)
-    traffic.send(sender, receiver, taken * sum(table.size_bytes for table in tables), messages * len(tables))
+    traffic.send(sender, receiver, answered, messages * len(tables))
+
+
+@lru_cache(maxsize=64)  # the blocks of a comparison have one size, but for the last
+def _table_bytes(tables: tuple[Table, ...], number: int) -> tuple[int, int, int]:
+    """Bytes of the receiver and of the sender of such transfers, and messages of the receiver."""
+    parts = [filled_up(part.stop - part.start) for part in chunks(number, symbol_count(tables))]
+    chosen = sum(chosen_bytes(tables, part, DEFAULT_FIELD_BITS) for part in parts)
+    return chosen, sum(parts) * sum(table.size_bytes for table in tables), len(parts)
 
 
 def _chain(bits: int) -> list[Table]:
