@@ -275,7 +275,7 @@ def step(job: Job, event: Event, now: float) -> tuple[Job, tuple[Effect, ...]]:
             impostors = {p: reason for p, reason in {**job.impostors, party: why}.items() if reason}
             return job._replace(away=job.away | {party} if away else job.away - {party}, impostors=impostors), ()
         case Signal.STARTED if job.state is State.APPROVED:
-            job = job._replace(began=job.began or now)
+            job = job._replace(began=_began(job, now))
             until = job.began + job.deadline_s + MARGIN_S
             begun = dict.fromkeys(job.parties, Stand.RUNNING)
             return _moved(job, State.RUNNING, until=until, stands=begun), (Act.SAVE, Act.FOLLOW)
@@ -301,7 +301,9 @@ def step(job: Job, event: Event, now: float) -> tuple[Job, tuple[Effect, ...]]:
 
 def _taken_up(job: Job, now: float) -> tuple[Job, tuple[Effect, ...]]:
     if job.state in (State.RUNNING, State.RELEASING):
-        job = job._replace(until=max(job.until, now + LOOK_S), away=frozenset())
+        most = job.deadline_s + MARGIN_S if job.state is State.RUNNING else RELEASE_S
+        until = min(job.until, now + most)  # which is far away where the clock was set back in between
+        job = job._replace(until=max(until, now + LOOK_S), away=frozenset())
         return job, (Act.FOLLOW if job.state is State.RUNNING else Act.FETCH,)
     if now >= job.expires:
         return _late(job, now)
@@ -321,12 +323,16 @@ def _taken_up(job: Job, now: float) -> tuple[Job, tuple[Effect, ...]]:
 def _resumed(job: Job, now: float, *, by_itself: bool) -> tuple[Job, tuple[Effect, ...]]:
     """Another attempt: the parties approved the job, and begin it as soon as a driver takes it up."""
     lost = "" if job.problem is None else job.problem.message
-    until = min(job.expires, (job.began or now) + job.deadline_s) if by_itself else job.expires
+    until = min(job.expires, _began(job, now) + job.deadline_s) if by_itself else job.expires
     again = _moved(job, State.APPROVED, until=until, stands=dict.fromkeys(job.parties, Stand.APPROVED))
     again = again._replace(attempt=job.attempt + 1)
     if by_itself:
         return again._replace(retried=job.retried + 1, lost=lost), (Act.SAVE,)
     return again._replace(began=0.0, retried=0, lost=""), (Act.SAVE,)
+
+
+def _began(job: Job, now: float) -> float:
+    return min(job.began or now, now)  # later than now is what a clock wrote that was set back since
 
 
 def _decided(job: Job, party: str, approved: bool) -> tuple[Job, tuple[Effect, ...]]:

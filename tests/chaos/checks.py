@@ -15,7 +15,7 @@ from jobs.audit.across import compare, journals
 from jobs.audit.verify import check_log
 from jobs.results.result import Result
 from jobs.statement import statement
-from link.errors import ComineError, ConfigurationError, UnexpectedMessage
+from link.errors import ComineError, ConfigurationError, DeadlineExceeded, UnexpectedMessage
 from tests.chaos import clock
 from tests.chaos.demands import clear, require
 from tests.chaos.faults import Fault
@@ -63,6 +63,7 @@ def may_not_go_on(error: ComineError, world: World, faults: Sequence[Fault]) -> 
     clear(error)
     damaged = world.damaged or any(fault.kind == "flip" for fault in faults)
     says_so = isinstance(error, UnexpectedMessage) or (damaged and isinstance(error, ConfigurationError))
+    says_so |= isinstance(error, DeadlineExceeded) and any(fault.kind == "clock" for fault in faults)
     require(says_so, f"although all is well, the job cannot go on: {error.message}")
 
 
@@ -103,7 +104,7 @@ def _logs(world: World, faults: Sequence[Fault]) -> None:
     findings = [each for log in checked for each in log.findings] + findings + compare(found)
     if any(fault.kind == "flip" for fault in faults):
         return  # accounts of what was flipped differ, and who wrote them is not to blame
-    excused = {*world.damaged, *(fault.place for fault in faults if fault.kind in ("clock", "power", "write"))}
+    excused = {*world.damaged, *(fault.place for fault in faults if fault.kind in ("clock", "power", "write", "full"))}
     wrong = [each for each in findings if not any(p in (each.file.parent.name, *each.what.split()) for p in excused)]
     require(not wrong, "; ".join(map(str, wrong[:2])))
 

@@ -10,6 +10,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from coordinator.jobs.lifecycle import (
     MARGIN_S,
     MOVES,
+    RELEASE_S,
     Act,
     Attend,
     Away,
@@ -70,6 +71,14 @@ PATHS: dict[State, list[Event]] = {
     State.RUNNING: RUNNING,
     State.RELEASING: RELEASING,
 }
+
+
+@pytest.mark.parametrize(("state", "most"), [(State.RUNNING, 60 + MARGIN_S), (State.RELEASING, RELEASE_S)])
+def test_a_clock_that_was_set_back_between_two_drivers_lengthens_no_wait(state: State, most: float) -> None:
+    job, _ = after(*PATHS[state], now=900.0)
+    taken_up, _ = step(job, Signal.TAKEN_UP, 5.0)
+    assert taken_up.until == 5.0 + most
+    assert step(taken_up, Signal.CLOCK, 5.0 + most)[0].state in TERMINAL
 
 
 def test_the_table_names_every_state_and_what_is_over_only_begins_again() -> None:
