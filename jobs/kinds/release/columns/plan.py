@@ -20,8 +20,8 @@ from mining.joint.vertical.run_sizes import RunSizes
 
 _EVENLY: Final = (
     "Which nodes are examined depends on the rows: they are taken to fall into all possible classes evenly, and "
-    "columns to lie at the parties in turn. Where some classes are far larger than others, more nodes fail, and other "
-    "tables are computed."
+    "columns to lie at the parties in turn. Where some classes are far larger than others, more nodes fail; if no row "
+    "may be left out, rare values then spare most tables, and the job costs far less."
 )
 _TOO_MANY: Final = (
     "The lattice is too large for its search to be foreseen: one node is counted, and the job costs more."
