@@ -26,6 +26,9 @@ _EVENLY: Final = (
 _TOO_MANY: Final = (
     "The lattice is too large for its search to be foreseen: one node is counted, and the job costs more."
 )
+_UNKNOWN: Final = (
+    "How many rows there are is not known: the figures are those of the alignment alone, the smaller part."
+)
 _TOO_FEW: Final = "There are too few rows to release any: the figures are those of the alignment alone."
 _CELL_S: Final = 5e-9  # of work for a row and a cell of a table
 _COPIES: Final = 4  # of joined rows, as words and as bytes
@@ -47,7 +50,8 @@ def estimate(
     aligned = estimate_columns(spec, answers, latency_s, *others, compare=compare, after=release)
     expected = released[0]
     foreseen = _EVENLY if expected.is_possible and expected.course.is_whole else _TOO_MANY
-    sentence = foreseen if expected.is_possible else _TOO_FEW
+    unforeseen = _UNKNOWN if aligned.n_rows is None else _TOO_FEW
+    sentence = foreseen if expected.is_possible else unforeseen
     said = [*aligned.assumptions, sentence]
     is_least = aligned.is_least or sentence != _EVENLY
     return aligned.model_copy(

@@ -149,6 +149,7 @@ def test_a_plan_of_columns_says_where_it_knows_the_least_alone() -> None:
     assert "too few rows" in " ".join(few.assumptions)
     hidden = planned(vertical_job(PARTIES[:2]), [None, None])
     assert in_all(hidden).startswith("In all at least ")
+    assert "alignment alone, the smaller part" in " ".join(hidden.assumptions)
     levels = [[str(leaf), *(str(leaf >> shift) for shift in range(1, 10)), "*"] for leaf in range(512)]
     names = [f"q{number}" for number in range(4)]
     large = vertical_job(
