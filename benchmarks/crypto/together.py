@@ -7,9 +7,10 @@ import json
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Callable, Iterable
 from contextlib import AsyncExitStack
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
 
@@ -41,6 +42,16 @@ def in_memory(plan: Plan, wrap: Wrap = lambda transport: transport) -> Timing:
             executor.close()
 
     return slowest(asyncio.run(run()))
+
+
+def processor_s(plan: Plan, repeats: int = 4) -> float:
+    """Seconds of the processor that a run takes of all parties together, with nothing but the protocol in them."""
+    taken = []
+    for number in (1, repeats + 1):  # the first has what is done once
+        begun = time.process_time()
+        in_memory(replace(plan, repeats=number))
+        taken.append(time.process_time() - begun)
+    return (taken[1] - taken[0]) / repeats
 
 
 def wide_area(plan: Plan, latency_s: float = LATENCY_S, bits_per_s: float = BITS_PER_S) -> Timing:

@@ -56,8 +56,12 @@ class PolynomialHash:
 
     def of_each(self, strings: NDArray[np.uint8]) -> Hashes:
         """Hashes of strings of shape (n, bytes)."""
-        found = b"".join([self.shifted(string) for string in np.ascontiguousarray(strings)])
-        return np.frombuffer(found, np.uint8).reshape(-1, self.size_bytes) ^ self._zero
+        rows = [string.data for string in np.ascontiguousarray(strings)]
+        found = [
+            np.frombuffer(b"".join([tag(_NONCE, b"", row) for row in rows]), np.uint8).reshape(-1, _BLOCK_BYTES)
+            for tag in self._tags
+        ]
+        return np.concatenate(found, axis=1) ^ self._zero
 
     def followed(self, value: NDArray[np.uint8], blocks: int) -> NDArray[np.uint8]:
         """The hash of a string and so many zero blocks behind it, of the string's hash, shape (16 · points,).

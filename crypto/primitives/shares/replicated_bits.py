@@ -147,8 +147,9 @@ class ReplicatedBits(Share):
 
     def _set(self, both: Planes, holder: str, holders: tuple[str, ...]) -> None:
         both.flags.writeable = False
-        for name, value in (("both", both), ("holder", holder), ("holders", holders)):
-            object.__setattr__(self, name, value)
+        object.__setattr__(self, "both", both)
+        object.__setattr__(self, "holder", holder)
+        object.__setattr__(self, "holders", holders)
 
     def _matching(self, other: object) -> None:
         if not isinstance(other, ReplicatedBits):
