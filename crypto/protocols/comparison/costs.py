@@ -63,8 +63,9 @@ def comparison_traffic(
             _tables_traffic(traffic, leader, other, tables, size)
             octets = -(-size // 8)
             triples = 8 * octets * sum(levels)
+            rows, messages = rows_bytes(triples), len(batches(triples))
             for sender, receiver in ((leader, other), (other, leader)):
-                traffic.send(receiver, sender, rows_bytes(triples), len(batches(triples)))
+                traffic.send(receiver, sender, rows, messages)
                 traffic.send(sender, receiver, 2 * octets * sum(levels), len(levels))
         traffic.rounds += 2 + len(levels)
         return
