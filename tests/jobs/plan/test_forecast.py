@@ -237,7 +237,7 @@ def test_no_plan_recommends_what_a_job_refuses(name: str) -> None:
         assert job_from_canonical(other.canonical()) == other
     plan = plan_of(name)
     named = {each.name for each in plan.alternatives}
-    if name in ("release of columns", "clusters over columns"):
+    if name == "release of columns":
         assert "union of rows" not in named
     if name == "columns, intersection":
         assert "union of rows" in named
