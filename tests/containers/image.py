@@ -23,14 +23,24 @@ OWN_BASE = "comine-test-base"
 def build(docker: Docker, tag: str, folder: Path) -> Path:
     """Builds the image `tag`; returns a copy of the parts of the repository that it was built from."""
     context = _context(folder / "comine")
-    command = ["build", "--quiet", "--file", context / "docker" / "Dockerfile", "--tag", tag]
     if docker.ours or docker.run("pull", "--quiet", PUBLIC_BASE).code != 0:
         _import_base(docker, folder)
         _fetch_wheels(context / "wheels")
+    _build(docker, tag, context)
+    return context
+
+
+def build_again(docker: Docker, tag: str, context: Path) -> None:
+    """Builds the image of a folder that `build` has returned from the start, as `tag`."""
+    _build(docker, tag, context, "--no-cache")
+
+
+def _build(docker: Docker, tag: str, context: Path, *options: str) -> None:
+    command = ["build", "--quiet", *options, "--file", context / "docker" / "Dockerfile", "--tag", tag]
+    if (context / "wheels").exists():
         command += ["--network", "none", "--build-arg", f"BASE_IMAGE={OWN_BASE}"]
     buildkit = "1" if docker.run("buildx", "version").code == 0 else "0"
     docker(*command, context, DOCKER_BUILDKIT=buildkit)
-    return context
 
 
 def _context(folder: Path) -> Path:

@@ -22,7 +22,7 @@ import pytest
 from mining.reference.pooled import brute_force
 from mining.reference.rules import rules as every_rule
 from tests.containers.engine import Docker, engine
-from tests.containers.image import OWN_BASE, build
+from tests.containers.image import OWN_BASE, build, build_again
 from tests.integration.kinds.joined_tables import joined
 from tests.integration.processes import Ran
 
@@ -233,6 +233,25 @@ def test_the_image_tells_what_is_in_it_and_serves_as_a_relay_too(image: tuple[Do
     nowhere = docker.run("run", "--rm", "--network", "none", tag, "relay", "serve", "/etc/comine/relay.toml")
     assert nowhere.code == 10
     assert "/etc/comine/relay.toml does not exist" in nowhere.sentence
+
+
+def test_all_of_comine_in_an_image_that_is_built_again_is_the_same(image: tuple[Docker, str, Path]) -> None:
+    """Names, owners, modes, times and bytes of the layer: pip's, too, which is installed from the start once more."""
+    docker, tag, context = image
+    build_again(docker, f"{tag}-again", context)
+    try:
+        first, again = (listed(docker, each) for each in (tag, f"{tag}-again"))
+        assert len(first) > 1000
+        assert again == first
+    finally:
+        docker("image", "rm", f"{tag}-again")
+
+
+def listed(docker: Docker, tag: str) -> set[str]:
+    """A line for each file and folder in /opt/comine, and one for the bytes of each file."""
+    script = "find . -mindepth 1 -printf '%p %l %m %U %G %T@\\n'; find . -type f -exec sha256sum {} +"
+    run = ("run", "--rm", "--network", "none", "--workdir", "/opt/comine", "--entrypoint", "sh", tag, "-c", script)
+    return set(docker(*run).splitlines())
 
 
 def test_three_organisations_mine_what_the_pooled_baskets_hold(shops: Shops) -> None:
