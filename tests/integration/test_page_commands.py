@@ -26,9 +26,11 @@ import pyarrow.parquet
 import pytest
 
 from link.pki.authority import Authority, write_identity
+from tests.crypto.protocols.replicated.deviating_world import AUTHORITY
 from tests.integration.preloaded import forking
 from tests.integration.processes import Process, command
 from tests.integration.test_tutorials import PRELOADED, TUTORIALS
+from tests.jobs.audit.evidence_world import file_of
 from tests.party.files import federation_toml, free_ports, party_toml
 
 ROOT: Final = Path(__file__).resolve().parents[2]
@@ -266,8 +268,12 @@ def jobs(office: Office) -> None:
 
 
 def audited(office: Office) -> None:
+    """The same, where a job was run; and evidence of another federation."""
     jobs(office)
     office.run("comine job run job.toml --out weekly")
+    (office.folder / "federation").mkdir()
+    (office.folder / "federation" / "ca.crt").write_bytes(AUTHORITY.certificate_pem)
+    (office.folder / "evidence.json").write_text(file_of("another key"))
 
 
 def party(office: Office) -> None:
