@@ -47,7 +47,7 @@ OTHERWISE = {
     "rule max_plans": "plan-asked",
     "once for each proposal": "approved refused standing-used",
     "some for each start, which is counted": "charged rules-hidden session-began session-lost opened transcript "
-    "released ended joint-release-began result-held",
+    "released ended joint-release-began result-held evidence-kept",
     "once for each collection or route that was created": "collection-closed collection-deleted route-retired",
     "a hundred thousand a day of a coordinator's collections": "round-ended",
     "reports: each batch has a minimum of them": "batch-closed batch-forwarded",
