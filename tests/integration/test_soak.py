@@ -98,7 +98,12 @@ async def settled(nodes: Nodes, before: Held | None) -> Held:
     """What they hold once the calls of the last jobs are over at both ends, which nobody tells."""
     for _ in range(40):
         found = held(nodes)
-        if before is not None and not found.objects - before.objects and found.tasks <= before.tasks:
+        if (
+            before is not None
+            and not found.objects - before.objects
+            and found.tasks <= before.tasks
+            and found.descriptors <= before.descriptors  # of connections, which gRPC closes when it comes to it
+        ):
             break
         await asyncio.sleep(0.05)
         if before is None and not found.objects["party.node.interceptors._Arrived"]:
