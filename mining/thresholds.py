@@ -98,7 +98,7 @@ def shows_rows(me: str, least: int) -> PolicyDenied:
     """
     return PolicyDenied(
         f"the policy of {me} asks for a count of at least {least} (rule min_count), and the job's min_support comes to "
-        'one row at some party, whose items would be named; set universe = "hidden-all", or a larger min_support',
+        'one row at some party, whose items would be named; set universe = "hidden", or a larger min_support',
         party=me,
     )
 

@@ -54,8 +54,8 @@ def of_unions(machine_s: Mapping[str, float]) -> list[str]:
         return []
     return [
         f"Unions take up to {max(machine_s.values()):.2f} s of a party's machine, {total:.2f} s of all "
-        f"{len(machine_s)} together: as much again with each other party and, where pseudonyms are united on the lists "
-        "of all, with fakes for each other, with the square of their number."
+        f"{len(machine_s)} together: as much again with each other party and, where lists of all items are aligned, "
+        "with the square of their number."
     ]
 
 

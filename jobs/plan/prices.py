@@ -2,25 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from itertools import combinations
 from math import ceil
 from typing import Final
 
-from crypto.params import STANDARD_128
+from crypto.protocols.alignment.costs import AlignmentSizes, compared_in_turns, row_union_bytes, row_union_work
 from crypto.protocols.comparison.comparison import BLOCK
 from crypto.protocols.comparison.costs import comparison_work
 from crypto.protocols.replicated.costs import kept_bytes, masked_bytes
 from crypto.protocols.replicated.verified_costs import kept_bytes as verified_bytes
 from crypto.protocols.sums.secure_sum import word_for
 from crypto.protocols.union.costs import union_work
-from crypto.protocols.union.joint_prf_costs import prf_work
 from crypto.protocols.union.lists import ListSizes
 from crypto.protocols.union.prefix_costs import AskedBits
 from jobs.plan.answer import Answer
 from jobs.plan.calibration import MEASURED_ROWS
 from link.traffic import Traffic
 from mining.data.items.bitmaps import packed_bytes
-from mining.joint.horizontal.hidden_sizes import HiddenSizes
 from mining.joint.horizontal.verified_tally import bits_of
 from mining.joint.parameters import HorizontalMining
 from mining.joint.shared_rules import RuleSteps
@@ -40,7 +39,7 @@ from protos.v1.plan_pb2 import Speed
 _CALL: Final = 20  # what a frame costs at either end, in gRPC and TLS, as a multiple of writing and reading it
 SETTLE_S: Final = 0.03  # streams that are opened, signatures of greetings and receipts
 AGREEMENT: Final = 1500  # group multiplications, about, of the agreement between two computing parties
-VALUE_TRANSFERS: Final = 14  # random transfers, about, that cost as much as a value of a pseudorandom function
+_VALUE_TRANSFERS: Final = 14  # random transfers, about, that cost as much as a value of a pseudorandom function
 _STREAMS: Final = 150_000  # random transfers that the streams of a comparison cost at both ends, before the first one
 _TABLES: Final = 3  # random transfers that one of a comparison costs with its tables, and an AND triple
 _CHECKED: Final = 10  # times as long as the same comparison among semi-honest parties; measured
@@ -55,6 +54,7 @@ PROCESS_BYTES: Final = 270 << 20  # of each process over blocks of a table, whil
 ENCODE_CELL_S: Final = 1.5e-7  # of a core, to encode a cell of a table, once; measured
 UNKNOWN_ROWS: Final = 10_000  # of a party, where nobody publishes a number of rows
 POINT_COPIES: Final = 4  # of each list: received, encrypted, permuted, sent
+_COPIES_OF_BITS: Final = 4  # of a question's
 _COPIES_OF_SUMS: Final = 3
 _BLOCK_BYTES: Final = 50 << 20  # that a block of comparisons keeps, of which two are on their way
 
@@ -74,9 +74,9 @@ def seconds(
     taken = steps(task, sizes)
     total = session_s(traffic, speeds, latency_s, bytes_per_s)
     total += sum(_step_s(step, task, sizes.n_rows, speeds) for step in taken)
-    if task.is_shared and task.helper is None and any(isinstance(step, Vote) for step in taken):
+    if not task.hides_names and task.is_shared and task.helper is None and any(isinstance(s, Vote) for s in taken):
         total += AGREEMENT * max(speeds[name].multiply_s for name in task.compute)
-    if task.unites_items or task.hides_names or any(isinstance(step, Union) for step in taken):
+    if not task.hides_names and (task.unites_items or any(isinstance(step, Union) for step in taken)):
         total += (len(answers) - 1) * AGREEMENT / 2 * max(speed.multiply_s for speed in speeds.values())
     return total + max(_counting_s(sizes, answer) for answer in answers.values())
 
@@ -99,7 +99,7 @@ def memory(task: HorizontalMining, answer: Answer, sizes: MiningSizes, n_parties
             blocks = max((verified_bytes(number, n_parties, width) for number, width in comparisons), default=0)
         else:
             blocks = max((kept_bytes(*each) for each in comparisons), default=0)
-    return NODE_BYTES + answer.rows * ROW_BYTES + columns + vectors + POINT_COPIES * lists + blocks
+    return NODE_BYTES + answer.rows * ROW_BYTES + columns + vectors + lists + blocks
 
 
 def _step_s(step: Step, task: HorizontalMining, n_rows: int, speeds: Speeds) -> float:
@@ -107,7 +107,8 @@ def _step_s(step: Step, task: HorizontalMining, n_rows: int, speeds: Speeds) -> 
         case Union(asked):
             return max(prefix_union_machine_s(asked, speeds).values())
         case Hidden(hidden):
-            return _hidden_s(hidden, speeds, task.merger)
+            names_s = 0.0 if hidden.names is None else max(prefix_union_machine_s(hidden.names, speeds).values())
+            return row_union_s(hidden.items, speeds) + names_s
         case _:
             compared_s = sum(
                 comparison_s(number, width, task.compute, speeds)
@@ -157,14 +158,14 @@ def _masks_s(step: Step, task: HorizontalMining, n_rows: int, speeds: Speeds) ->
 
 
 def unions_machine_s(task: HorizontalMining, sizes: MiningSizes, speeds: Speeds) -> dict[str, float]:
-    """By party, seconds that all unions of a job take of its machine, and the pseudonyms that some of them are of."""
+    """By party, seconds that all unions of a job take of its machine, and the alignment of items."""
     found = dict.fromkeys(speeds, 0.0)
     for step in steps(task, sizes):
         match step:
             case Union(asked):
                 taken = [prefix_union_machine_s(asked, speeds)]
             case Hidden(hidden):
-                taken = [_pseudonyms_machine_s(hidden, speeds), union_machine_s(hidden.positions, speeds, task.merger)]
+                taken = [dict.fromkeys(speeds, row_union_s(hidden.items, speeds))]
                 if hidden.names is not None:
                     taken.append(prefix_union_machine_s(hidden.names, speeds))
             case _:
@@ -204,18 +205,34 @@ def union_s(sizes: ListSizes, speeds: Speeds, merger: str) -> float:
     return (together + in_turn) / 2
 
 
-def _hidden_s(sizes: HiddenSizes, speeds: Speeds, merger: str) -> float:
-    """All lists of pseudonyms are on their way at once, and every party works all the time. Then come two unions."""
-    pseudonyms_s = max(_pseudonyms_machine_s(sizes, speeds).values())
-    names_s = 0.0 if sizes.names is None else max(prefix_union_machine_s(sizes.names, speeds).values())
-    return pseudonyms_s + union_s(sizes.positions, speeds, merger) + names_s
+def row_union_s(sizes: AlignmentSizes, speeds: Speeds) -> float:
+    """Seconds of an alignment by union, agreements included: parties take turns, and two at a time compare."""
+    pairs = list(combinations(speeds, 2))
+    return matches_s(*row_union_work(sizes), pairs, compared_in_turns(sizes), speeds)
 
 
-def _pseudonyms_machine_s(sizes: HiddenSizes, speeds: Speeds) -> dict[str, float]:
-    return {
-        name: work.multiplications * speeds[name].multiply_s + (work.hashed + work.drawn) * speeds[name].embed_s
-        for name, work in prf_work(sizes.pseudonyms, dict.fromkeys(speeds, sizes.pseudonyms.length)).items()
-    }
+def matches_s(
+    multiplications: int,
+    values: int,
+    transfers: int,
+    pairs: Collection[tuple[str, str]],
+    of_each: tuple[int, int],
+    speeds: Speeds,
+) -> float:
+    """Seconds of matching lists by pseudorandom functions; every party works all the time.
+
+    Args:
+        multiplications: On the group, without those of agreements.
+        values: Of pseudorandom functions.
+        transfers: Beside those of comparisons.
+        pairs: That agree and compare, one after the other.
+        of_each: How many words each pair compares, and their bits.
+        speeds: By party.
+    """
+    compared_s = sum(comparison_s(*of_each, pair, speeds, order=False) for pair in pairs)
+    taken = (values * _VALUE_TRANSFERS + transfers) * max(speed.transfer_s for speed in speeds.values())
+    multiplied = multiplications + AGREEMENT * len(pairs)
+    return compared_s + taken + multiplied * max(speed.multiply_s for speed in speeds.values())
 
 
 def _counting_s(sizes: MiningSizes, answer: Answer) -> float:
@@ -247,13 +264,11 @@ def moving_s(traffic: Traffic, party: str, speed: Speed, bytes_per_s: float | No
 
 
 def _list_bytes(step: Step) -> int:
-    """Bytes of the bits of a question, or of a hidden universe's lists, whichever are longest."""
+    """Bytes of the bits of a question, or of the lists of a hidden universe."""
     match step:
         case Union(asked):
-            return max(asked.questions)
+            return _COPIES_OF_BITS * max(asked.questions)
         case Hidden(hidden):
-            positions = hidden.positions
-            points = max(positions.parties * hidden.pseudonyms.length, positions.total)
-            return points * STANDARD_128.point_bytes
+            return max(row_union_bytes(hidden.items), 0 if hidden.names is None else _list_bytes(Union(hidden.names)))
         case _:
             return 0

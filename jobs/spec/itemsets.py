@@ -49,10 +49,10 @@ class ItemsetsSection(Section):
             the least disclosure that costs little.
         thin: Level-wise, also where that follows `one-shot`: each level's candidates are first thinned to those that
             are locally frequent somewhere.
-        universe: How level 1 gets its items: `hidden-all` (pseudonyms of all items, of which only frequent items' are
-            named), `hidden` (the same of the locally frequent ones), `frequent-items` (union of the names of the
-            locally frequent ones), `all-items` (union of all), or the path of a public catalogue, one item a line.
-            `auto` takes `hidden-all` where disclosure is preferred, else `frequent-items`.
+        universe: How level 1 gets its items: `hidden` (positions of all items, of which only frequent items' are
+            named; `hidden-all` is the same), `frequent-items` (union of the names of the locally frequent ones),
+            `all-items` (union of all), or the path of a public catalogue, one item a line. `auto` takes `hidden` where
+            disclosure is preferred, else `frequent-items`.
         catalogue: The items of a public catalogue, once it has been read.
         union: One-shot: whether the union carries locally `maximal` itemsets or `all` locally frequent ones.
         lambda_: Mixes the proportional local threshold with the even one, in [0, 1).

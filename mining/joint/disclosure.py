@@ -88,8 +88,8 @@ def _most_words(task: HorizontalMining, levels: int) -> int:
     """The most words of masked maxima in a run, however it goes."""
     thinned = levels - 1 if task.thin and may_be_level_wise(task) else 0
     by_prefixes = (task.universe != "catalogue") + thinned + may_be_one_shot(task)
-    of_pseudonyms = SETS.beyond + LISTS.beyond if task.hides_names else 0
-    return by_prefixes * sum(LIMITS) + of_pseudonyms
+    aligned = LISTS.beyond if task.hides_names else 0
+    return by_prefixes * sum(LIMITS) + aligned
 
 
 def learned(task: HorizontalMining, parties: tuple[str, ...]) -> tuple[Learned, ...]:
@@ -124,7 +124,7 @@ def learned(task: HorizontalMining, parties: tuple[str, ...]) -> tuple[Learned, 
     if task.thin and may_be_level_wise(task):
         lines.append(_of_some_party(parties, "the candidates that are", when=_if_level_wise(task)))
         lines += _of_union(task, parties, "candidates")
-    if task.universe in ("frequent-items", "hidden") or may_be_one_shot(task) or task.thin:
+    if task.universe == "frequent-items" or may_be_one_shot(task) or task.thin:
         lines.append(Learned(parties, "count", _OFTEN_SOMEWHERE, LOCALLY_FREQUENT))
     return tuple(lines)
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 Disclose = Literal["candidates", "supports", "frequent"]
 Prefer = Literal["balanced", "disclosure", "speed"]
 Security = Literal["semi-honest", "malicious"]
-Universe = Literal["frequent-items", "hidden", "hidden-all", "all-items", "catalogue"]
+Universe = Literal["frequent-items", "hidden", "all-items", "catalogue"]
 
 USUAL_ITEM_BYTES = 128  # of a name in a union, where the job does not say: eight blocks, which all lists may come to
 MAX_ONE_SHOT_LENGTH = 64  # of an itemset in the one-shot strategy's union: its closure is enumerated
@@ -54,13 +54,13 @@ class HorizontalMining:
         strategy: How candidates are found.
         prefer: What `auto` values.
         thin: Level-wise only: candidates of a level are first thinned to those that are locally frequent somewhere.
-        universe: Where level 1 gets its items from; `hidden` and `hidden-all` say the names of frequent items only.
+        universe: Where level 1 gets its items from; `hidden` says the names of frequent items only.
         catalogue: The items of a public catalogue, distinct, in ascending order of UTF-8 bytes.
         union: Which locally frequent itemsets the union of the one-shot strategy carries.
         lambda_: Mixes the proportional local threshold with the even one, in [0, 1).
         max_candidates: The most candidates of one level, and of the one-shot strategy's closure.
-        bound: The most elements of every set of a union, rounded up to a size class, and the size of lists under
-            pseudonyms; None: no bound, and these lists have the size class of the largest one.
+        bound: The most elements of every set of a union, rounded up to a size class, and of every list of a hidden
+            universe's items; None: no bound, and these lists have the size class of the largest one.
         max_item_bytes: The longest name of an item in a union.
         rules: The rules that are decided on shares, where no support is opened; otherwise they follow from supports.
     """
@@ -87,8 +87,8 @@ class HorizontalMining:
 
     @property
     def hides_names(self) -> bool:
-        """Whether items are counted under pseudonyms, and only the frequent ones named."""
-        return self.universe in ("hidden", "hidden-all")
+        """Whether items are counted at positions that name none, and only the frequent ones named."""
+        return self.universe == "hidden"
 
     @property
     def unites_items(self) -> bool:

@@ -105,8 +105,8 @@ def steps(task: HorizontalMining, sizes: MiningSizes) -> list[Step]:
     if sizes.items is not None:
         found.append(Union(sizes.items))
     if sizes.hidden is not None:
-        elements, frequent = sizes.hidden.positions.elements, sizes.frequent_of(1)
-        found += [Hidden(sizes.hidden), *_vote(VOTE, elements, frequent, n_rows)]
+        positions, frequent = sizes.hidden.items.positions, sizes.frequent_of(1)
+        found += [Hidden(sizes.hidden), *_vote(VOTE, positions, frequent, n_rows)]
         if task.disclose != "frequent":
             found.append(Supports(frequent, n_rows))
     else:
@@ -151,10 +151,11 @@ def mining_traffic(traffic: Traffic, task: HorizontalMining, sizes: MiningSizes)
     if sizes.tried:
         sum_traffic(traffic, _WORD_BYTES)  # whether enumerations are bounded
     taken = steps(task, sizes)
-    if task.unites_items or any(_unites_by_prefixes(step) for step in taken):
-        pairs_traffic(traffic, task.compute if task.is_shared and task.helper is None else ())
-        if not task.unites_items:
-            traffic.rounds += 2  # as the first union begins; that of items finds it done
+    if task.unites_items or task.hides_names or any(isinstance(step, Union) for step in taken):
+        agreed = task.compute if task.is_shared and task.helper is None else ()
+        pairs_traffic(traffic, agreed, both=task.hides_names)
+        if not task.unites_items and not task.hides_names:
+            traffic.rounds += 2  # as the first union begins; a universe finds it done
     for step in taken:
         match step:
             case Union(asked):
@@ -174,10 +175,6 @@ def mining_traffic(traffic: Traffic, task: HorizontalMining, sizes: MiningSizes)
                 supports_traffic(traffic, task, itemsets, most)
             case RuleSteps():
                 rules_traffic(traffic, task, step)
-
-
-def _unites_by_prefixes(step: Step) -> bool:
-    return isinstance(step, Union) or (isinstance(step, Hidden) and step.sizes.names is not None)
 
 
 def capped_sums(task: HorizontalMining, n_parties: int, n_rows: int) -> SumRange:

@@ -197,7 +197,7 @@ def _opens_below(policy: PolicySection, facts: PolicyInput, floor: str) -> str |
     if given.disclose == "candidates":
         what = "disclose = 'candidates' opens supports below it; take 'supports' or 'frequent'"
     elif given.universe == "all-items":
-        what = "universe = 'all-items' names items below it; take 'hidden-all' or 'frequent-items'"
+        what = "universe = 'all-items' names items below it; take 'hidden' or 'frequent-items'"
     elif given.quantiles:
         what = "quantiles cut at numbers of single rows, which the names of intervals show; give cuts of your own"
     else:

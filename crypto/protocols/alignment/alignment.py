@@ -181,6 +181,7 @@ async def union(
     merger: str,
     bound: int | None = None,
     label: str = "positions",
+    key: str = KEY,
     limits: ScratchLimits = IN_MEMORY,
 ) -> Rows:
     """Learns where this party's rows are among those of all.
@@ -195,6 +196,7 @@ async def union(
         merger: The first party.
         bound: As for `intersection`.
         label: A label of the job's statement under which each party learns the positions of its rows.
+        key: Of the job, which sets the bound, for people.
         limits: As for `intersection`.
 
     Returns:
@@ -203,7 +205,7 @@ async def union(
     """
     lane = session.lane("row-union")
     ring = ring_from(session.parties, merger)
-    length = await agree_on_length(lane.lane("length"), secrets, len(identifiers), bound, key=KEY)
+    length = await agree_on_length(lane.lane("length"), secrets, len(identifiers), bound, key=key)
     with Room(limits, lane.randomness("lists on the disk")) as room:
         points = await lane.compute(PartedPoints, identifiers, session_key(lane), Parts.of(length), room)
         return await place_rows(lane, ring, pairs, points, length, label, room)

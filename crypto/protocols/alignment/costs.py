@@ -138,15 +138,23 @@ def cardinality_traffic(traffic: Traffic, sizes: AlignmentSizes, merger: str) ->
     opened_traffic(traffic, _WORD_BYTES, traffic.parties)
 
 
-def row_union_traffic(traffic: Traffic, sizes: AlignmentSizes, merger: str) -> None:
-    """Enters `alignment.union`."""
+def row_union_traffic(traffic: Traffic, sizes: AlignmentSizes, merger: str, *, agreed: bool = False) -> None:
+    """Enters `alignment.union`.
+
+    Args:
+        traffic: Where it is entered.
+        sizes: Of its lists.
+        merger: As given to it.
+        agreed: Whether every two parties have agreed upon both directions before.
+    """
     ring, length, (bins, width) = ring_from(traffic.parties, merger), sizes.length, compared_in_turns(sizes)
     holders = ring[:-1]  # of shares of positions
     maximum_traffic(traffic, [LISTS.beyond])
     rounds = traffic.rounds + (len(holders) - 1) * permutation_rounds(sizes.positions, _WORD_BYTES)
     rounds += 1 - (len(holders) - 1)  # the last opening, and choices that leave early
-    for one, other in permutations(ring, 2):
-        seeds_traffic(traffic, one, other)
+    if not agreed:
+        for one, other in permutations(ring, 2):
+            seeds_traffic(traffic, one, other)
     for place, owner in enumerate(holders):
         _order_traffic(traffic, owner, holders[place + 1 :], sizes.positions)
     opened_traffic(traffic, length * _WORD_BYTES, holders, ring[:1])

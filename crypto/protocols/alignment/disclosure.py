@@ -31,9 +31,7 @@ def declared(mode: Mode, parties: Sequence[str], merger: str, bound: int | None,
         case "cardinality":
             return [classes, Declared(label, frozenset(parties), size, 1, "at the end of the alignment")]
         case "union":
-            to = receivers if len(parties) == 2 else frozenset(parties)
-            what = "positions of the receiver's own rows, bin by bin"
-            return [classes, Declared(label, to, what, table_of(most).sparse, "when a party's rows have been matched")]
+            return [classes, placed(parties, merger, bound, label)]
         case _ if len(parties) == 2:
             what = "place by place of the other's shuffled list, whether both hold what stands there"
             return [classes, Declared(label, receivers, what, most, "at the end of the alignment")]
@@ -44,6 +42,22 @@ def declared(mode: Mode, parties: Sequence[str], merger: str, bound: int | None,
                 Declared(f"{label}-size", receivers, size, 1, "after the comparison"),
                 Declared(label, receivers, what, most, "at the end of the alignment"),
             ]
+
+
+def placed(parties: Sequence[str], merger: str, bound: int | None, label: str, *, of: str = "rows") -> Declared:
+    """The statement's line for the positions that a union opens.
+
+    Args:
+        parties: All parties of the job.
+        merger: The first party.
+        bound: The job's bound; None where all learn the size class of the longest list.
+        label: As given to the union.
+        of: What has identifiers, for people.
+    """
+    most = LISTS.most if bound is None else LISTS.rounded(bound)
+    to = frozenset(parties) - {merger} if len(parties) == 2 else frozenset(parties)
+    what, when = f"positions of the receiver's own {of}, bin by bin", f"when a party's {of} have been matched"
+    return Declared(label, to, what, table_of(most).sparse, when)
 
 
 def leakage(mode: Mode, parties: Sequence[str], bound: int | None) -> list[Learned]:

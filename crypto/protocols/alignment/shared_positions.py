@@ -99,8 +99,8 @@ async def place_rows(
     own_rows = positions[: points.rows].astype(np.int64)
     if (own_rows >= number).any() or len(np.unique(own_rows)) < points.rows:
         raise ProtocolViolation(
-            f"what came out of the alignment are no positions of {lane.me}'s rows, so {' or '.join(lane.others)} sent "
-            "something wrong; check these nodes",
+            f"what came out of the alignment are no positions of {lane.me}'s rows or items, so "
+            f"{' or '.join(lane.others)} sent something wrong; check these nodes",
             party=lane.others[0] if len(ring) == 2 else None,
         )
     rows = np.full(number, -1, np.int64)

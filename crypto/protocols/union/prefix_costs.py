@@ -69,16 +69,19 @@ def _prefixes(elements: int, bits: int) -> tuple[float, float]:
     return -expm1(elements * others) * 2.0**bits, elements * exp(max(0, elements - 1) * others)
 
 
-def pairs_traffic(traffic: Traffic, agreed: tuple[str, ...] = ()) -> None:
+def pairs_traffic(traffic: Traffic, agreed: tuple[str, ...] = (), *, both: bool = False) -> None:
     """Enters `shared_or.prepared`, the base transfers between every two parties: 2 rounds, which the caller counts.
 
     Args:
         traffic: Where it is entered.
         agreed: Two parties that have agreed before.
+        both: Whether they agree upon both directions, for what takes more than ORs.
     """
     for first, second in combinations(traffic.parties, 2):
         if {first, second} != set(agreed):
             seeds_traffic(traffic, first, second)
+            if both:
+                seeds_traffic(traffic, second, first)
 
 
 def prefix_union_traffic(traffic: Traffic, asked: AskedBits) -> None:

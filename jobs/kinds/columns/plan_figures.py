@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from itertools import combinations
 from typing import NamedTuple
 
 from crypto.params import STANDARD_128
@@ -14,13 +13,11 @@ from crypto.protocols.alignment.costs import (
     cardinality_traffic,
     cardinality_work,
     compared,
-    compared_in_turns,
     function_bytes,
     intersection_traffic,
     intersection_work,
     row_union_bytes,
     row_union_traffic,
-    row_union_work,
 )
 from crypto.protocols.sums.costs import agreement_traffic
 from crypto.protocols.union.joint_prf_costs import PrfSizes, prf_work
@@ -37,10 +34,11 @@ from jobs.plan.prices import (
     NODE_BYTES,
     PLACE_BYTES,
     POINT_COPIES,
-    VALUE_TRANSFERS,
     Speeds,
     comparison_s,
+    matches_s,
     prefix_union_machine_s,
+    row_union_s,
     session_s,
     union_s,
 )
@@ -118,22 +116,16 @@ def _alignment_traffic(traffic: Traffic, spec: JobSpec, sizes: RunSizes) -> None
 
 def _alignment_s(spec: JobSpec, sizes: RunSizes, speeds: Speeds) -> float:
     """Every party works all the time; in a union parties take turns, and two at a time compare."""
-    lists, transfers = AlignmentSizes.of(sizes.rows, sizes.common, spec.alignment.bound), 0
-    pairs, of_each = list[tuple[str, str]](), (0, 0)
+    lists = AlignmentSizes.of(sizes.rows, sizes.common, spec.alignment.bound)
     match spec.alignment.mode:
         case "intersection":
-            work, values = intersection_work(lists)
+            return matches_s(*intersection_work(lists), 0, (), (0, 0), speeds)
         case "cardinality":
-            work, values, transfers = cardinality_work(lists)
             first, *others = speeds
-            pairs, of_each = [(first, other) for other in others], compared(lists)
+            pairs = [(first, other) for other in others]
+            return matches_s(*cardinality_work(lists), pairs, compared(lists), speeds)
         case _:
-            work, values, transfers = row_union_work(lists)
-            pairs, of_each = list(combinations(speeds, 2)), compared_in_turns(lists)
-    work += AGREEMENT * len(pairs)
-    compared_s = sum(comparison_s(*of_each, pair, speeds, order=False) for pair in pairs)
-    taken = (values * VALUE_TRANSFERS + transfers) * max(speed.transfer_s for speed in speeds.values())
-    return compared_s + taken + work * max(speed.multiply_s for speed in speeds.values())
+            return row_union_s(lists, speeds)
 
 
 def _mining_s(task: VerticalMining, sizes: RunSizes, speeds: Speeds) -> float:

@@ -25,6 +25,7 @@ from mining.joint.parameters import HorizontalMining
 _ELEMENTS: Final = "nearly how many elements it has, or how long their names are together"
 OF_PSEUDONYMS: Final = ", and of each union of pseudonyms a size class of its largest set"
 OF_BOTH: Final = f"{OF_PSEUDONYMS}, of each of names {_ELEMENTS}"
+_OF_POSITIONS: Final = f", and a size class of the largest number of items, and of each union {_ELEMENTS}"
 _UNIONS: Final = frozenset({"items", "candidates", "itemsets"})  # labels under which unions are opened
 
 
@@ -61,7 +62,7 @@ class Rows(ItemsetsKind):
     def disclosure(self, spec: JobSpec) -> Disclosure:
         task, parties = horizontal_mining(spec), spec.job.parties
         declared = openings(task, parties)
-        of_unions = OF_BOTH if task.hides_names else ""
+        of_unions = _OF_POSITIONS if task.hides_names else ""
         if not of_unions and any(line.label in _UNIONS for line in declared):
             of_unions = f", and of each union {_ELEMENTS}"
         return Disclosure(
@@ -87,11 +88,10 @@ class Rows(ItemsetsKind):
         return helper_of(spec)
 
     def unions(self, spec: JobSpec) -> Unions:
-        """Only pseudonyms are united under encryption; all other unions reveal nothing but themselves."""
-        task, parties = horizontal_mining(spec), spec.job.parties
-        taken = any(line.label in _UNIONS for line in openings(task, parties))
-        merges = int(task.hides_names and len(parties) > 2)
-        return Unions(taken, merges, bound=spec.union.bound, squared=task.hides_names)
+        """A hidden universe aligns items as rows are aligned by union: each party works on the lists of all."""
+        task = horizontal_mining(spec)
+        taken = any(line.label in _UNIONS for line in openings(task, spec.job.parties))
+        return Unions(taken, 0, bound=spec.union.bound, squared=task.hides_names)
 
     def refusals(self, spec: JobSpec) -> frozenset[str]:
         return frozenset() if spec.itemsets.catalogue is None else frozenset({"strangers"})
@@ -157,8 +157,7 @@ def _collusion(spec: JobSpec) -> str:
         return opened_sums(parties)
     union = "of the unions, all parties but one learn only what none of them holds, and is the last one's"
     if horizontal_mining(spec).hides_names:
-        union += "; the union of pseudonyms withstands single parties, and a merger that colludes learns more of who "
-        union += "shares what"
+        union += "; of who shares items, all parties but one learn only what the names of frequent ones say"
     if spec.itemsets.disclose == "candidates":
         return f"{opened_sums(parties)}; {union}"
     together = "the third party's count" if len(parties) == 3 else "the sum over the others"

@@ -46,7 +46,9 @@ def _universe(spec: JobSpec) -> Universe:
     if spec.itemsets.catalogue is not None:
         return "catalogue"
     match spec.itemsets.universe:
-        case "hidden" | "hidden-all" | "all-items" | "frequent-items" as chosen:
+        case "all-items" | "frequent-items" as chosen:
             return chosen
+        case "hidden" | "hidden-all":
+            return "hidden"
         case _:
-            return "hidden-all" if spec.itemsets.prefer == "disclosure" else "frequent-items"
+            return "hidden" if spec.itemsets.prefer == "disclosure" else "frequent-items"

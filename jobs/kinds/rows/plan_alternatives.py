@@ -45,10 +45,7 @@ def variants(spec: JobSpec) -> list[Variant]:
         (f'disclose = "{disclose}"', {"disclose": disclose}) for disclose in ("candidates", "supports", "frequent")
     ]
     if written.catalogue is None:
-        changes += [
-            (f'universe = "{universe}"', {"universe": universe})
-            for universe in ("hidden-all", "hidden", "frequent-items")
-        ]
+        changes += [(f'universe = "{universe}"', {"universe": universe}) for universe in ("hidden", "frequent-items")]
     task = horizontal_mining(spec)
     if may_be_level_wise(task) and task.strategy != "one-shot":
         changes.append((f"{'not ' * written.thin}thinned", {"thin": not written.thin}))

@@ -9,7 +9,7 @@ from itertools import accumulate
 from typing import Final
 
 from crypto.protocols.union.prefix_costs import AskedBits
-from crypto.protocols.union.size_classes import SETS
+from crypto.protocols.union.size_classes import LISTS, SETS
 from jobs.plan.answer import Answer, ItemsetSizes, SetSize
 from mining.candidates import most_after
 from mining.joint.disclosure import may_be_one_shot
@@ -99,10 +99,9 @@ def allowed(task: HorizontalMining, parties: Sequence[str]) -> list[MiningSizes]
     universe = len(parties) * capacity if task.catalogue is None else len(task.catalogue)
     first = MiningSizes(_most_rows(task), universe, None)
     if task.hides_names:
-        most = dict.fromkeys(parties, capacity)
-        hidden = HiddenSizes.of(
-            most, most, min(universe, SETS.most), task.max_item_bytes, task.bound, task.max_item_bytes
-        )
+        most = dict.fromkeys(parties, LISTS.rounded(task.bound or LISTS.most))
+        frequent = min(sum(most.values()), SETS.most)
+        hidden = HiddenSizes.of(most, frequent, task.max_item_bytes, task.bound, task.max_item_bytes)
         first = replace(first, hidden=hidden)
     elif task.catalogue is None:
         first = replace(first, items=AskedBits.expected(universe, task.max_item_bytes, task.max_item_bytes))
@@ -195,10 +194,8 @@ def _hidden(task: HorizontalMining, answers: Mapping[str, Answer], frequent: int
     """
     published = _sized(answers)
     held = {name: (sizes.held or SetSize(0)).elements for name, sizes in published.items()}
-    placed = {n: held[n] if task.universe == "hidden-all" else sizes.items.elements for n, sizes in published.items()}
     return HiddenSizes.of(
         {name: held.get(name, max(held.values())) for name in answers},
-        {name: placed.get(name, max(placed.values())) for name in answers},
         frequent,
         round(_middle(answers, lambda each: each.items.element_bytes)),
         task.bound,

@@ -16,5 +16,5 @@ async def run(session: Session, spec: JobSpec, data: Data, resources: Resources)
     """As `jobs.kinds.kind.Kind.run`."""
     transactions = await rows_taken(session, spec, data)
     task = await session.compute(horizontal_mining, spec)
-    found = await horizontal.mine(session, transactions, task, resources.least_count)
+    found = await horizontal.mine(session, transactions, task, resources.least_count, resources.list_limits)
     return Outcome(found.n_rows, found.strategy, found_itemsets(spec, found.itemsets, found.rules))

@@ -18,6 +18,8 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from crypto.primitives.scratch_file import ScratchLimits
+from crypto.protocols.alignment.list_limits import IN_MEMORY
 from crypto.protocols.comparison.two_party import TwoParty, beside, pairs_of
 from crypto.protocols.sums.pairwise import agree
 from crypto.protocols.union.shared_or import prepared
@@ -41,6 +43,7 @@ async def mine(
     data: Rows,
     task: HorizontalMining,
     least_count: int = 1,
+    limits: ScratchLimits = IN_MEMORY,
 ) -> JointItemsets:
     """Runs this party's part.
 
@@ -49,6 +52,7 @@ async def mine(
         data: This party's transactions; perhaps none.
         task: The public parameters, equal at all parties.
         least_count: This party's own floor for the least support of a frequent itemset.
+        limits: What lists of a hidden universe's items may take of memory.
 
     Raises:
         ConfigurationError: min_support does not fit the number of transactions, there are too many candidates, or
@@ -61,9 +65,9 @@ async def mine(
     if task.is_shared and task.helper is None and session.me in task.compute:
         two_party = TwoParty(session.lane("two-party"), task.compute)
         pairs[two_party.peer] = two_party
-    # The parties agree upon what comparisons and the union of items need while the first steps wait for messages.
+    # The parties agree upon what comparisons and the universe need while the first steps wait for messages.
     found, _ = await beside(
-        _mine(session, data, task, least_count, two_party, pairs), _agreed(session, task, two_party, pairs)
+        _mine(session, data, task, least_count, limits, two_party, pairs), _agreed(session, task, two_party, pairs)
     )
     return found
 
@@ -75,6 +79,8 @@ async def _agreed(
     needed = [] if two_party is None else [two_party.prepare()]
     if task.unites_items:
         needed.append(prepared(session, pairs))
+    if task.hides_names:
+        needed += [pair.prepare() for pair in pairs.values() if pair is not two_party]
     await together(needed)
 
 
@@ -83,13 +89,14 @@ async def _mine(
     data: Rows,
     task: HorizontalMining,
     least_count: int,
+    limits: ScratchLimits,
     two_party: TwoParty | None,
     pairs: Mapping[str, TwoParty],
 ) -> JointItemsets:
     secrets = await agree(session.lane("keys"))
     opened = VerifiedTally if task.is_verified else HorizontalTally
     tally = await opened.open(session, secrets, two_party, pairs, task, data.n_rows, least_count)
-    items = await frequent_items(tally, data)
+    items = await frequent_items(tally, data, limits)
     strategy = choose(task, items.data.n_items, len(session.parties), tally.min_count)
     longer: list[Level] | None = None
     if strategy == "one-shot" and task.allows(2):

@@ -99,8 +99,7 @@ class HorizontalTally(Tally):
         if n_rows == 0:
             raise shareable(InputDataError("no party has any transaction in this dataset, so there is nothing to mine"))
         min_count = agreed_count(task.min_support, n_rows, floor=least_count, me=session.me)
-        of_own_items = task.universe in ("frequent-items", "hidden")
-        if least_count > 1 and of_own_items and tells_of_rows(min_count, len(session.parties)):
+        if least_count > 1 and task.universe == "frequent-items" and tells_of_rows(min_count, len(session.parties)):
             raise shareable(shows_rows(session.me, least_count))
         threshold = local_threshold(task.min_support, rows, min_count, len(session.parties), task.lambda_, n_rows)
         return min_count, threshold

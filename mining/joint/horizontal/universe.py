@@ -6,6 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from crypto.primitives.scratch_file import ScratchLimits
+from crypto.protocols.alignment.list_limits import IN_MEMORY
 from link.journal import Known
 from link.steps import step
 from mining.data.rows import Rows
@@ -38,17 +40,22 @@ class FrequentItems:
         return int(np.sort(self.supports)[-2:][0]) if len(self.supports) else None
 
 
-async def frequent_items(tally: HorizontalTally, data: Rows) -> FrequentItems:
+async def frequent_items(tally: HorizontalTally, data: Rows, limits: ScratchLimits = IN_MEMORY) -> FrequentItems:
     """Agrees on a universe of items and decides which are frequent.
 
     `frequent-items`: an item of support ≥ c reaches the local threshold of some party, so the union of the locally
     frequent items loses nothing, and names of items that are frequent nowhere are never said.
     `catalogue`: items that it does not name are left out without a word, at every party alike: an error would reveal
     that somebody has such an item.
-    `hidden`, `hidden-all`: under pseudonyms, so that only frequent items are ever named; see `hidden_universe`.
+    `hidden`: at positions, so that only frequent items are ever named; see `hidden_universe`.
+
+    Args:
+        tally: The parties' means to decide.
+        data: This party's transactions.
+        limits: What lists of a hidden universe's items may take of memory.
     """
     if tally.task.hides_names:
-        items, supports = await _hidden(tally, data)
+        items, supports = await _hidden(tally, data, limits)
         return FrequentItems(await tally.session.compute(data.onto, items), supports)
     universe = await _universe(tally, data)
 
@@ -75,12 +82,12 @@ async def _universe(tally: HorizontalTally, data: Rows) -> tuple[str, ...]:
     return decoded(await tally.united("universe", unite))
 
 
-async def _hidden(tally: HorizontalTally, data: Rows) -> tuple[tuple[str, ...], Counts | None]:
+async def _hidden(tally: HorizontalTally, data: Rows, limits: ScratchLimits) -> tuple[tuple[str, ...], Counts | None]:
     """The frequent items and their supports, of which nothing but themselves is known: one step."""
     to = () if tally.task.disclose == "frequent" else tally.task.learners
 
     async def take() -> Known:
-        items, supports = await hidden_items(tally, data)
+        items, supports = await hidden_items(tally, data, limits)
         return Known(items, supports, to)
 
     known = await step(tally.session, "itemsets of 1", take)

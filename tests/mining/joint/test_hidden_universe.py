@@ -1,4 +1,4 @@
-"""Level 1 under pseudonyms: the pooled result, and not a word of an item that is not frequent."""
+"""Level 1 at positions: the pooled result, and not a word of an item that is not frequent."""
 
 from __future__ import annotations
 
@@ -11,7 +11,9 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 
+from crypto.protocols.alignment.bins import table_of
 from link.session import Session
 from mining.data.transactions import Transactions
 from mining.joint.disclosure import LOCALLY_FREQUENT, learned, openings
@@ -21,7 +23,6 @@ from mining.joint.horizontal.hidden_sizes import HiddenSizes
 from mining.joint.horizontal.mine import mine
 from mining.joint.horizontal.tally import HorizontalTally
 from mining.joint.parameters import HorizontalMining, JointItemsets
-from protos.v1.joint_prf_pb2 import BlindedPoints
 from protos.v1.link_pb2 import Frame, Opening
 from tests.errors import fails
 from tests.examples import crossed, examples
@@ -29,7 +30,7 @@ from tests.mining.joint.itemsets_world import datasets, supports
 from tests.mining.joint.oracle import Rows, least_count, pooled_supports
 from tests.world import run_parties
 
-pytestmark = [pytest.mark.usefixtures("few_fakes"), pytest.mark.turn(6)]
+pytestmark = pytest.mark.turn(6)
 
 ITEMS = ["a", "b", "c", "bread, white", 'quo"te', "[x]", "ünï", "ミルク", " lead", "e" * 40, "\0", "é", "é"]
 
@@ -57,7 +58,6 @@ def cases(draw: st.DrawFn) -> tuple[dict[str, Rows], HorizontalMining]:
         data,
         draw(st.integers(1, n_rows) | st.decimals("0.0001", "1", places=4)),
         disclose=draw(st.sampled_from(["candidates", "supports", "frequent"])),
-        universe=draw(st.sampled_from(["hidden", "hidden-all"])),
         strategy=draw(st.sampled_from(["level-wise", "one-shot"])),
         lambda_=draw(st.decimals("0", "0.99", places=2)),
         max_length=draw(st.none() | st.integers(1, 3)),
@@ -137,7 +137,7 @@ def opened(frames: list[Frame], label: str) -> dict[str, bytes]:
 
 @pytest.mark.parametrize(("world", "disclose"), crossed(WORLDS, ["candidates", "supports", "frequent"]))
 def test_names_of_items_that_are_not_frequent_are_nowhere(world: str, disclose: str) -> None:
-    data, frames = shops(WORLDS[world], SIZES), []
+    data, frames = shops(WORLDS[world], SIZES), list[Frame]()
     task = task_for(data, SHARE, disclose=disclose, strategy="level-wise")
     assert least_count(SHARE, 60) == 18
     results = run(data, task, observe=frames.append)
@@ -155,7 +155,7 @@ def structure(frames: list[Frame], party: str) -> Counter[tuple[object, ...]]:
 
     Not the rounds: parts that run beside each other count on from what came last, which is a matter of timing.
     """
-    lanes = ("/task/pseudonyms", "/task/positions", "/task/level-1", "/task/items")
+    lanes = ("/task/item-positions", "/task/level-1", "/task/items")
     received = [f for f in frames if f.receiver == party and f.lane.startswith(lanes)]
     return Counter((f.sender, f.lane, f.seq, f.type, f.last, len(f.body)) for f in received)
 
@@ -178,7 +178,7 @@ def test_a_view_depends_on_sizes_and_the_frequent_items_alone(bound: int | None,
     of the candidates is as much: as many positions, of which as many are frequent."""
     views: dict[str, list[object]] = defaultdict(list)
     for rare in WORLDS.values():
-        data, frames = shops(rare, SIZES), []
+        data, frames = shops(rare, SIZES), list[Frame]()
         task = task_for(data, SHARE, disclose=disclose, strategy="level-wise", bound=bound)
         run(data, task, observe=frames.append)
         answers = answers_of(frames)
@@ -191,39 +191,41 @@ def test_a_view_depends_on_sizes_and_the_frequent_items_alone(bound: int | None,
         assert all(view == seen[0] for view in seen)
 
 
-def test_the_positions_are_as_many_whatever_is_locally_frequent() -> None:
-    lengths = set()
-    for rare in WORLDS.values():
-        data, frames = shops(rare, SIZES), []
-        run(data, task_for(data, SHARE, bound=7), observe=frames.append)
-        values = set(opened(frames, "positions").values())
-        assert len(values) == 1  # equal at all who receive them
-        lengths |= {len(value) for value in values}
-    assert lengths == {3 * 64 * 30}
+def frequent_positions(frames: list[Frame]) -> list[int]:
+    """Where all parties see that something is frequent."""
+    shares: dict[str, NDArray[np.uint8]] = {}
+    for frame in frames:
+        if frame.type == Opening.DESCRIPTOR.full_name and frame.lane == "/task/level-1":
+            shares[frame.sender] = np.frombuffer(Opening.FromString(frame.body).values, np.uint8)
+    bits = np.bitwise_xor.reduce(list(shares.values()))
+    assert len(bits) == 3 * 64 // 8  # as many positions as all lists have places, whatever the parties hold
+    return np.flatnonzero(np.unpackbits(bits, bitorder="little")).tolist()
 
 
-def test_pseudonyms_are_new_in_every_run() -> None:
-    data, seen = shops(WORLDS["of all"], SIZES), []
-    for seed in range(2):
+def test_frequent_positions_are_as_many_as_frequent_items_and_new_in_every_run() -> None:
+    """Whoever holds them: of one holder alone, of several, of all."""
+    data: dict[str, Rows] = {"north": [["n", "all"]] * 4, "south": [["all", "two"]] * 4, "east": [["all", "two"]] * 4}
+    seen = []
+    for seed in range(3):
         frames: list[Frame] = []
-        run(data, task_for(data, SHARE), seed=seed, observe=frames.append)
-        (values,) = set(opened(frames, "positions").values())
-        seen.append({values[start + 13 : start + 13 + 17] for start in range(0, len(values), 30)})
-    assert not seen[0] & seen[1]
+        run(data, task_for(data, 4, disclose="frequent", bound=3, max_length=1), seed=seed, observe=frames.append)
+        seen.append(frequent_positions(frames))
+    assert [len(places) for places in seen] == [3, 3, 3]
+    assert seen[0] != seen[1] != seen[2] != seen[0]
 
 
 # -- what is stated --------------------------------------------------------------------------------------------------
 def test_all_that_is_opened_is_stated() -> None:
-    data, frames = shops(WORLDS["of all"], SIZES), []
+    data, frames = shops(WORLDS["of all"], SIZES), list[Frame]()
     task = task_for(data, SHARE, strategy="level-wise")
     lines = {line.label: line for line in hidden_openings(task, tuple(data))}
     run(data, task, observe=frames.append)
     labels = {Opening.FromString(f.body).label for f in frames if f.type == Opening.DESCRIPTOR.full_name}
     assert set(lines) <= labels
     assert "frequent items" in lines["items"].what
-    assert lines["positions"].recipients == set(data)
-    (line,) = [line for line in hidden_openings(replace(task, bound=9), tuple(data)) if line.label == "positions"]
-    assert line.maximum == 3 * 64
+    assert lines["item_positions"].recipients == set(data)
+    labelled = {line.label: line for line in hidden_openings(replace(task, bound=9), tuple(data))}
+    assert labelled["item_positions"].maximum == table_of(64).sparse
 
 
 def test_what_is_learned_as_data() -> None:
@@ -232,21 +234,19 @@ def test_what_is_learned_as_data() -> None:
         parties = tuple(data)
         said = [line.exact for line in hidden_learned(task_for(data, 1, disclose="supports"), parties)]
         assert any("names of the frequent items" in what and "no other names" in what for what in said)
-        assert any("that a party holds itself, whether it is locally frequent" in what for what in said)
-        assert any("then at the other" in what for what in said) == (data is two)
-        assert not any("support of every item" in what for what in said)
+        assert any("that the other does" in what for what in said) == (data is two)
+        assert any("position of each of its own items, not" in what for what in said)
+        assert not any("support of every item" in what or "locally" in what for what in said)
         said = [line.exact for line in hidden_learned(task_for(data, 1, disclose="candidates", bound=9), parties)]
-        assert any("under its pseudonym" in what and "how many these are" in what for what in said)
-        assert sum("more than 64 elements" in what for what in said) == 1
-        said = [line.exact for line in hidden_learned(task_for(data, 1, universe="hidden-all"), parties)]
-        assert not any("locally frequent" in what for what in said)
+        assert any("support of every item" in what and "how many items there are" in what for what in said)
+        assert sum("more than 64 items" in what for what in said) == 1
 
 
-@pytest.mark.parametrize("universe", ["frequent-items", "hidden", "hidden-all"])
+@pytest.mark.parametrize("universe", ["frequent-items", "hidden"])
 def test_what_is_told_of_local_counts_is_said_wherever_local_thresholds_decide(universe: str) -> None:
     data = {name: [["a"]] for name in ("x", "y", "z")}
     lines = learned(task_for(data, 1, universe=universe, strategy="level-wise"), tuple(data))
-    assert any(line.exact == LOCALLY_FREQUENT for line in lines) == (universe != "hidden-all")
+    assert any(line.exact == LOCALLY_FREQUENT for line in lines) == (universe != "hidden")
 
 
 # -- faults ----------------------------------------------------------------------------------------------------------
@@ -255,7 +255,8 @@ def test_more_items_than_the_bound_end_the_job_before_anything_is_said() -> None
     frames: list[Frame] = []
     with fails("E104"):
         run(data, task_for(data, 1, bound=2), observe=frames.append)
-    assert not any("positions" in frame.lane for frame in frames)
+    assert not any("/row-union/" in frame.lane and "/length" not in frame.lane for frame in frames)
+    assert not any("/level-1" in frame.lane for frame in frames)
 
 
 def test_a_frequent_item_whose_name_is_too_long() -> None:
@@ -283,23 +284,22 @@ def test_names_that_are_not_those_of_the_frequent_positions_are_refused(
     assert (caught.value.party is not None) == (parties == 2)
 
 
-def test_a_point_that_is_none_is_laid_at_its_senders_door() -> None:
+def test_positions_that_cannot_be_end_the_job() -> None:
     data = shops(WORLDS["of all"], SIZES)
 
     def spoil(frame: Frame) -> None:
-        if frame.type == BlindedPoints.DESCRIPTOR.full_name and frame.sender == "south":
-            frame.body = BlindedPoints(
-                data=b"\xff" * (len(BlindedPoints.FromString(frame.body).data))
-            ).SerializeToString()
+        if frame.type == Opening.DESCRIPTOR.full_name and frame.sender == "south":
+            opening = Opening.FromString(frame.body)
+            if opening.label == "item_positions":
+                opening.values = b"\xff" * len(opening.values)
+                frame.body = opening.SerializeToString()
 
-    with fails("E402", party="south") as caught:
+    with fails("E400"):
         run(data, task_for(data, SHARE), observe=spoil)
-    assert caught.value.party == "south"
 
 
 # -- costs -----------------------------------------------------------------------------------------------------------
 def test_where_nothing_is_frequent_no_names_are_counted() -> None:
-    sizes = HiddenSizes.of({"x": 3, "y": 9}, {"x": 1, "y": 2}, 0, 1, None, 20)
+    sizes = HiddenSizes.of({"x": 3, "y": 9}, 0, 1, None, 20)
     assert sizes.names is None
-    assert sizes.positions.elements == 2 * 64
-    assert sizes.pseudonyms.length == 64
+    assert sizes.items.positions == 2 * 64

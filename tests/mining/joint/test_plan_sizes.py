@@ -14,23 +14,16 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from crypto.protocols.alignment.costs import AlignmentSizes
 from crypto.protocols.sums.masked_maximum import LABEL as SIZES
-from crypto.protocols.union.joint_prf_costs import PrfSizes
-from crypto.protocols.union.lists import (
-    EPSILON_COMMON,
-    ListSizes,
-    common_fakes,
-    spare_for_common_fakes,
-)
 from crypto.protocols.union.prefix_costs import AskedBits
-from crypto.protocols.union.size_classes import LISTS, SETS
+from crypto.protocols.union.size_classes import LISTS
 from jobs.kinds.rows.parameters import horizontal_mining
 from jobs.loading import job_of
 from jobs.run import PartyRun
 from link.executor import ThreadExecutor
 from link.traffic import Traffic
 from mining.joint.horizontal.hidden_sizes import HiddenSizes
-from mining.joint.horizontal.hidden_universe import withstood
 from mining.joint.sizes import MiningSizes, mining_traffic
 from protos.v1.link_pb2 import Frame, Opening
 from tests.coordinator.simulation.whole_job import DATA, STRATEGIES, VERIFIED, identities, job, run_job
@@ -45,7 +38,6 @@ class Seen:
     """What the frames of a run tell of its sizes."""
 
     words: dict[str, dict[str, NDArray[np.uint64]]] = field(default_factory=dict)
-    merged: set[str] = field(default_factory=set)
     opened: dict[tuple[str, str], int] = field(default_factory=dict)
     asked: dict[str, dict[str, int]] = field(default_factory=dict)
 
@@ -53,8 +45,6 @@ class Seen:
         lane = frame.lane.removeprefix("/task/")
         union = lane.split("/union/")[0]
         match frame.type.removeprefix("comine.v1."):
-            case "MergedPiece":
-                self.merged.add(union)
             case "Opening":
                 opening = Opening.FromString(frame.body)
                 if opening.label == SIZES:
@@ -69,27 +59,13 @@ class Seen:
         elements = self.decided(name.removesuffix("/thin"))
         return AskedBits(tuple(self.asked[name].values()), elements) if name in self.asked else None
 
-    def union(self, name: str, bound: int | None) -> ListSizes | None:
-        if name not in self.merged:
-            return None
-        (lane,) = (lane for lane in self.words if lane.startswith(f"{name}/union/"))
-        (size,) = self.largest(lane, SETS.beyond)
-        parties = len(self.words[lane])
-        room = spare_for_common_fakes(parties, common_fakes(EPSILON_COMMON))
-        return ListSizes(parties, SETS.capacity(size, bound), room)
-
-    def largest(self, lane: str, *most: int) -> list[int]:
-        """The masked maxima of a lane, out of what all parties have opened there."""
-        total = np.sum(list(self.words[lane].values()), axis=0, dtype=np.uint64)
-        return [int(np.count_nonzero(part)) for part in np.split(total, np.cumsum(most)[:-1])]
-
     def hidden(self, bound: int | None) -> HiddenSizes | None:
-        positions = self.union("positions", bound)
-        if positions is None:
+        opened = self.words.get("item-positions/row-union/length")
+        if opened is None:
             return None
-        (size,) = self.largest("pseudonyms/joint-prf/length", LISTS.beyond)
-        prf = PrfSizes(LISTS.capacity(size, bound), withstood(positions.parties))
-        return HiddenSizes(prf, positions, self.by_prefixes("items"))
+        largest = int(np.count_nonzero(np.sum(list(opened.values()), axis=0, dtype=np.uint64)))
+        lists = AlignmentSizes(len(opened), LISTS.capacity(largest, bound), 0)
+        return HiddenSizes(lists, self.by_prefixes("items"))
 
     def decided(self, lane: str) -> int:
         """The candidates of a ballot: where sums stay shared, as many as bits are opened."""
@@ -150,15 +126,14 @@ def compare(
     # which it holds the other share, for supports that only others learn. A lane counts from all that has arrived for
     # the task when it begins: the second message of an agreement beside the keys makes the sum of rows, which does not
     # wait for it, the third round instead of the second if it comes before the last key.
-    beside = task.is_shared or task.unites_items
-    shorter = len(seen.merged) + len(seen.asked) + bool(sizes.hidden) + len(seen.opened)
+    beside = task.is_shared or task.unites_items or task.hides_names
+    shorter = len(seen.asked) + bool(sizes.hidden) + len(seen.opened)
     costs = {name: run.costs for name, run in zip(runs, ended, strict=True)}
     assert_planned(traffic, costs, rounds=range(-shorter, 1 + beside))
 
 
 WAYS = STRATEGIES | {
     "hidden": {"strategy": "level-wise", "universe": "hidden"},
-    "hidden-all": {"strategy": "level-wise", "universe": "hidden-all"},
 }
 MODES: dict[str, dict[str, Any]] = {
     "candidates": {"disclose": "candidates"},
