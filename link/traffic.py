@@ -60,14 +60,24 @@ class Traffic:
         """Frames that the party sends or gets."""
         return sum(self._frames[party, peer] + self._frames[peer, party] for peer in self.others(party))
 
-    def send(self, sender: str, receivers: str | Iterable[str], size: int, messages: int = 1) -> None:
-        """So many bytes to each receiver but the sender itself, on a lane of its own, in so many messages or more."""
+    def send(
+        self, sender: str, receivers: str | Iterable[str], size: int, messages: int = 1, *, times: int = 1
+    ) -> None:
+        """So many bytes to each receiver but the sender itself, on a lane of its own, in so many messages or more.
+
+        Args:
+            sender: Who sends.
+            receivers: One, or several.
+            size: Bytes for each of them.
+            messages: The fewest in which they go.
+            times: How often this is sent, each time on another lane.
+        """
         for receiver in (receivers,) if isinstance(receivers, str) else receivers:
             if receiver != sender and messages:
                 frames = max(messages, -(-size // CHUNK_BYTES))
-                self._frames[sender, receiver] += frames
-                self._bytes[sender, receiver] += size + frames * _FRAME_BYTES + _LANE_BYTES
-                self._bytes[receiver, sender] += _LANE_BYTES
+                self._frames[sender, receiver] += times * frames
+                self._bytes[sender, receiver] += times * (size + frames * _FRAME_BYTES + _LANE_BYTES)
+                self._bytes[receiver, sender] += times * _LANE_BYTES
 
     def session(self, certificate_bytes: Mapping[str, int]) -> None:
         """The greetings, and the exchange of receipts at the end: 1 round.

@@ -181,14 +181,6 @@ def prefix_union_machine_s(asked: AskedBits, speeds: Speeds) -> dict[str, float]
     return {name: asked.total * (len(speeds) - 1) * speed.transfer_s / 2 for name, speed in speeds.items()}
 
 
-def union_machine_s(sizes: ListSizes, speeds: Speeds, merger: str) -> dict[str, float]:
-    """By party, seconds that a union takes of its machine."""
-    return {
-        name: work.embedded * speeds[name].embed_s + (work.encryptions + work.strips) * speeds[name].multiply_s
-        for name, work in union_work(sizes, tuple(speeds), merger).items()
-    }
-
-
 def union_s(sizes: ListSizes, speeds: Speeds, merger: str) -> float:
     """Seconds of a set union, between those of parties on one machine, who share all work, and of parties in turn.
 

@@ -11,12 +11,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from crypto.protocols.alignment.costs import AlignmentSizes
 from crypto.protocols.union.lists import ListSizes
 from jobs.kinds.registry import kind_of
 from jobs.loading import job_of
 from jobs.plan.answer import SetSize
 from jobs.plan.estimate import estimate
-from jobs.plan.prices import union_machine_s
+from jobs.plan.prices import row_union_s
 from jobs.proposed import job_from_canonical
 from jobs.spec.job import JobSpec
 from jobs.union_limit import MOST_PLACES, MOST_UNBOUNDED
@@ -90,7 +91,7 @@ def test_a_node_refuses_what_a_coordinator_did_not() -> None:
 
 @pytest.mark.parametrize("numbers", slowly([[8, 16, 32], [32, 64]], now=[0]), ids=str)
 def test_a_plan_says_what_unions_take_of_all_machines(numbers: list[int]) -> None:
-    """Twice the parties: four times the work of each where fakes for each other fill the lists, else twice the work."""
+    """Twice the parties: four times as many pairs, which take turns."""
     works = []
     for number in numbers:
         parties = tuple(f"p{place}" for place in range(number))
@@ -102,8 +103,7 @@ def test_a_plan_says_what_unions_take_of_all_machines(numbers: list[int]) -> Non
         (line,) = (each for each in plan.assumptions if each.startswith("Unions take"))
         assert f"of all {number} together" in line
         assert "square" in line
-        sizes = ListSizes.expected(dict.fromkeys(parties, 6), 8)
-        works.append(max(union_machine_s(sizes, dict.fromkeys(parties, SPEED), parties[0]).values()))
+        works.append(row_union_s(AlignmentSizes.of(dict.fromkeys(parties, 6), 0, 8), dict.fromkeys(parties, SPEED)))
     for fewer, twice in pairwise(works):
         assert twice / fewer == pytest.approx(4, rel=0.15)
     plan = estimate(weekly(**CATALOGUE), {n: answer(n) for n in ("north", "south", "east")}, 0.001)
@@ -111,7 +111,7 @@ def test_a_plan_says_what_unions_take_of_all_machines(numbers: list[int]) -> Non
 
 
 def test_a_plan_says_what_it_costs_to_hide_all_names() -> None:
-    """All items of every party go through pseudonyms and a union that is filled up, not the frequent ones alone."""
+    """All items of every party are aligned, not the frequent ones alone."""
 
     def said(universe: str) -> float:
         held = {name: answer(name, items=30_000) for name in ("north", "south", "east")}
@@ -122,4 +122,4 @@ def test_a_plan_says_what_it_costs_to_hide_all_names() -> None:
         (line,) = (each for each in plan.assumptions if each.startswith("Unions take"))
         return float(line.split()[4])
 
-    assert said("hidden-all") > 20 * said("frequent-items")
+    assert said("hidden") > 20 * said("frequent-items")

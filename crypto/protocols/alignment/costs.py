@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import permutations
@@ -132,7 +133,7 @@ def cardinality_traffic(traffic: Traffic, sizes: AlignmentSizes, merger: str) ->
         for holder in ring[:place]:
             seeds_traffic(traffic, holder, other)
         _matches_traffic(traffic, other, merger, sizes.length, width, numbers=False)
-        _times_traffic(traffic, ring[:place], (merger, other), bins)
+        _times_traffic(traffic, _choices(ring[:place], (merger, other)), bins)
     multiplied = 2 * (len(ring) - 1) * -(-bins // BLOCK)
     traffic.rounds = rounds + _matches_rounds(sizes.length, width) + multiplied
     opened_traffic(traffic, _WORD_BYTES, traffic.parties)
@@ -158,14 +159,16 @@ def row_union_traffic(traffic: Traffic, sizes: AlignmentSizes, merger: str, *, a
     for place, owner in enumerate(holders):
         _order_traffic(traffic, owner, holders[place + 1 :], sizes.positions)
     opened_traffic(traffic, length * _WORD_BYTES, holders, ring[:1])
+    chosen = Counter[tuple[str, str]]()
     for place, owner in enumerate(ring[1:], start=1):
         others = [holder for holder in holders if holder != owner]
         _order_traffic(traffic, owner, others, bins)
         for one in ring[:place]:
             _matches_traffic(traffic, one, owner, length, width, numbers=True)
-            _times_traffic(traffic, [*others, owner], (one, owner), bins)
+            chosen.update(_choices([*others, owner], (one, owner)))
         opened_traffic(traffic, bins * _WORD_BYTES, others, [owner])
         rounds += _matches_rounds(length, width) + permutation_rounds(bins, _WORD_BYTES) + 2 * place * -(-bins // BLOCK)
+    _times_traffic(traffic, chosen, bins)
     traffic.rounds = rounds
 
 
@@ -187,11 +190,16 @@ def _matches_rounds(length: int, width: int) -> int:
     return oprf_rounds(length) + 1 + 1 + len(ands_by_level(len(leaves(width)), order=False))
 
 
-def _times_traffic(traffic: Traffic, holders: Sequence[str], bit_of: tuple[str, str], number: int) -> None:
-    for chooser in bit_of:
-        for giver in holders:
-            for start in range(0, number if giver != chooser else 0, BLOCK):
-                correlated_traffic(traffic, giver, chooser, min(BLOCK, number - start), _WORD_BYTES)
+def _choices(holders: Sequence[str], bit_of: tuple[str, str]) -> Counter[tuple[str, str]]:
+    """How often `times_bit` takes a party's words by another's bits: by giver and chooser."""
+    return Counter((giver, chooser) for chooser in bit_of for giver in holders if giver != chooser)
+
+
+def _times_traffic(traffic: Traffic, chosen: Mapping[tuple[str, str], int], number: int) -> None:
+    """Enters `times_bit` of so many words; many parties take the same many times."""
+    for (giver, chooser), times in chosen.items():
+        for start in range(0, number, BLOCK):
+            correlated_traffic(traffic, giver, chooser, min(BLOCK, number - start), _WORD_BYTES, times=times)
 
 
 def intersection_work(sizes: AlignmentSizes) -> tuple[int, int]:

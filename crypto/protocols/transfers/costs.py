@@ -45,11 +45,13 @@ def rows_bytes(transfers: int, field_bits: int = DEFAULT_FIELD_BITS) -> int:
     return full * corrections_bytes(field_bits, BATCH) + last
 
 
-def correlated_traffic(traffic: Traffic, sender: str, receiver: str, number: int, word_bytes: int) -> None:
-    """Enters `send_correlated`: 2 rounds, which the caller counts."""
+def correlated_traffic(
+    traffic: Traffic, sender: str, receiver: str, number: int, word_bytes: int, *, times: int = 1
+) -> None:
+    """Enters `send_correlated`, so many times: 2 rounds, which the caller counts."""
     messages = -(-number // BATCH)
-    traffic.send(receiver, sender, rows_bytes(number), messages)
-    traffic.send(sender, receiver, number * word_bytes, messages)
+    traffic.send(receiver, sender, rows_bytes(number), messages, times=times)
+    traffic.send(sender, receiver, number * word_bytes, messages, times=times)
 
 
 class VectorSizes(NamedTuple):

@@ -46,7 +46,7 @@ def hidden_learned(task: HorizontalMining, parties: tuple[str, ...]) -> tuple[Le
     whether = "whether the other has the item" if two else "who else has the item"
     lines += [
         Learned(parties, "membership", f"a random position of each of its own items, not {whether}"),
-        common_length.leakage(parties, "items", task.bound),
+        common_length.leakage(parties, "items", task.bound).of("the positions"),
     ]
     lines += [line.of("the union of frequent items") for line in prefix_disclosure.leakage(parties)]
     return tuple(lines)

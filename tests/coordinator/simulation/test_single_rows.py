@@ -83,7 +83,7 @@ ITEMS: Final[dict[str, dict[str, Any]]] = {
     "union": {"strategy": "level-wise"},
     "one-shot": {"strategy": "one-shot"},
     "all items": {"strategy": "level-wise", "universe": "all-items"},
-    "hidden": {"strategy": "level-wise", "universe": "hidden-all"},
+    "hidden": {"strategy": "level-wise", "universe": "hidden"},
     "catalogue": {"strategy": "level-wise", "universe": "items.txt", "catalogue": ["a", "b", "c"]},
     "noise": {"privacy": NOISY, "max_length": 1},
     "noise, catalogue": {"privacy": NOISY, "max_length": 1, "universe": "items.txt", "catalogue": ["a", "b", "c"]},

@@ -76,7 +76,7 @@ def test_nobody_is_told_by_whom_others_have_it(tmp_path: Path) -> None:
         async with running(tmp_path) as nodes:
             rows = "".join(f"item{at} other{at}\n" for at in range(400))
             (tmp_path / "south.dat").write_text(rows)
-            spec = weekly(itemsets={"universe": "hidden-all"})
+            spec = weekly(itemsets={"universe": "hidden"})
             contents = spec.model_dump(mode="json", by_alias=True) | {"union": {"bound": 65}}
             _, told = await nodes.run(job_of(contents, "job.toml", Path()))
             assert {(event.error_code, event.error_party) for event in told.values()} == {(OverLimit.code, "")}

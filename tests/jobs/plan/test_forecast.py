@@ -97,7 +97,7 @@ JOBS: dict[str, JobSpec] = {
     "level-wise": weekly(min_support="0.005", strategy="level-wise"),
     "one-shot": weekly(min_support="0.005", strategy="one-shot"),
     "hidden": weekly(min_support="0.005", universe="hidden"),
-    "all hidden": weekly(min_support="0.005", universe="hidden-all", disclose="frequent"),
+    "all hidden": weekly(min_support="0.005", universe="hidden", disclose="frequent"),
     "rules on shares": weekly(min_support="0.005", disclose="frequent", rules={"min_confidence": "0.5"}),
     "a count": weekly(min_support=300, thin=True, strategy="level-wise"),
     "catalogue": weekly(min_support="0.01", universe="the catalogue", catalogue=["a", "b"]),

@@ -59,8 +59,7 @@ def played(data: Mapping[str, Rows], **options: Any) -> tuple[dict[str, View], d
 RARE = [("hiv",), ("hiv", "flu"), tuple(f"i{number}" for number in range(20))]
 WAYS: dict[str, dict[str, Any]] = {
     "all-items": {"universe": "all-items", "strategy": "level-wise"},
-    "hidden-all": {"universe": "hidden-all", "strategy": "level-wise"},
-    "hidden": {"universe": "hidden", "strategy": "level-wise", "min_support": 1},
+    "hidden": {"universe": "hidden", "strategy": "level-wise"},
     "frequent-items": {"strategy": "level-wise", "min_support": 1, "max_length": 1},
 }
 

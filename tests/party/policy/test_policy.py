@@ -189,7 +189,6 @@ REFUSED: list[tuple[dict[str, Any], JobSpec, dict[str, Any]]] = [
     ({"max_candidates": 9}, private("shuffle"), {}),
     ({"min_support": Decimal("0.02")}, private("local"), {}),
     ({"approval": [{"parties": ["south", "east"], "decide": "refuse"}]}, job(), {}),
-    ({"max_unions": 2}, job(itemsets={"min_support": "0.1", "universe": "hidden"}), {"unions": 2}),
     ({"max_unions": 2}, columns("south", "east", "west", groups=OF_THREE, align={"mode": "union"}), {"unions": 3}),
 ]
 
