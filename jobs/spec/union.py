@@ -13,8 +13,9 @@ class UnionSection(Section):
     """What a job says of its set unions.
 
     Attributes:
-        bound: The most elements that a party may bring to a union, rounded up to a size class, up to which fakes fill
-            up every list; without it, all parties learn the size class of the largest set.
+        bound: The most elements that a party may bring to a union, rounded up to a size class; also the most items that
+            it may have in a hidden universe, up to whose class every list is filled; without it, all parties learn the
+            class of the largest list of these.
         max_item_bytes: The longest name of an item, in UTF-8: each list is as wide as the longest name of any party,
             so that one long name makes the union dearer for all.
     """

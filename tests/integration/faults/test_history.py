@@ -67,7 +67,7 @@ def played(tmp_path_factory: pytest.TempPathFactory) -> Path:
             await nodes.nodes["south"].stop()
             shutil.copytree(folder / "state/south", folder / "early")
             await nodes.restart("south")
-            await nodes.run(weekly(itemsets={"universe": "hidden"}))  # which unites pseudonyms, at a merger
+            await nodes.run(weekly())
             _, ends = await nodes.run(noisy())
             assert {event.state for event in ends.values()} == {control.SUCCEEDED}, ends
             database = folder / "state/south/node.db"
@@ -173,7 +173,6 @@ def test_history_that_the_database_lost_comes_out_of_the_audit_log(state: Path, 
     for _ in range(2):  # and is there ever after
         node = started(state)
         assert left_behind(node) == (3, Decimal("1.0"))
-        assert node.ledger.unions(["baskets"]) == 1  # the jobs with noise have none
         assert node.ledger.results(["baskets"]) == {joint_result(weekly())}
         for spec in (weekly(), NORTH_AND_SOUTH):
             with fails("E300"):
@@ -474,7 +473,8 @@ def test_jobs_that_another_version_wrote_come_out_of_the_audit_log(
     remove(state)
     node = started(state)
     assert left_behind(node) == (3, Decimal("1.0"))
-    assert node.ledger.unions(["baskets"]) >= 1
+    unread = not way.startswith("without")
+    assert bool(node.ledger.unions(["baskets"])) == unread  # what is not to be read counts for the most
     asyncio.run(stopped(node))
 
 

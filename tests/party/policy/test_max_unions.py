@@ -26,6 +26,7 @@ from party.config import PartyConfig
 from party.policy.judge import Judge
 from party.services.anonymization.releases import Releases
 from party.state.ledger import Entry, Ledger
+from party.state.remembered import remembered
 from party.state.store import Store
 from tests.errors import fails
 from tests.mining.joint.anonymisation.anonymisation_jobs_world import job as release
@@ -167,6 +168,7 @@ def test_alignments_and_unions_by_prefixes_do_not_count() -> None:
 
 def test_the_union_of_pseudonyms_of_a_group_of_three_counts() -> None:
     assert blurred_merges(job()) == 1
+    assert remembered(job().canonical()).merges == 1  # also where the database was lost
     assert blurred_merges(job("north", "south")) == 0
 
 
