@@ -250,14 +250,24 @@ def test_the_largest_sizes_that_a_party_may_claim_make_a_plan_too(name: str) -> 
 
 
 def test_a_plan_says_how_many_unions_were_made_before() -> None:
-    estimates = publishing(SIZES)
+    estimates = publishing(SIZES) | {"lab": publishing(SIZES)["east"]}
     for name, merge in zip(PARTIES, (3, 3, 1), strict=True):
         estimates[name].merge = merge
-    (line,) = [each for each in forecast(JOBS["hidden"], estimates, 0.001).assumptions if "union or alignment" in each]
+    named = {
+        "name": "j",
+        "task": "itemsets",
+        "parties": [*PARTIES, "lab"],
+        "dataset": "people",
+        "partition": "vertical",
+    }
+    tables = {"itemsets": {"min_support": "0.01"}, "align": {"mode": "union"}}
+    grouped = job_of({"job": named, **tables, "groups": {"shops": [*PARTIES], "labs": ["lab"]}}, "the test", Path())
+    (line,) = [each for each in forecast(grouped, estimates, 0.001).assumptions if "union or alignment" in each]
     assert "union or alignment 1 of the rows of east, union or alignment 3 of the rows of north and south" in line
     assert "the mean that north can take would be off by 1.6." in line
-    quiet = forecast(JOBS["level-wise"], estimates, 0.001).assumptions
-    assert not any("union or alignment" in each for each in quiet)
+    for name in ("level-wise", "hidden"):
+        quiet = forecast(JOBS[name], estimates, 0.001).assumptions
+        assert not any("union or alignment" in each for each in quiet)
     spec = weekly(min_support="0.01", universe="the catalogue", catalogue=["a", "b"], strategy="level-wise")
     quiet = forecast(spec, estimates, 0.001).assumptions
     assert not any("union or alignment" in each for each in quiet)
