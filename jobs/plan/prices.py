@@ -4,17 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from itertools import combinations
-from math import ceil
 from typing import Final
 
-from crypto.protocols.alignment.costs import AlignmentSizes, compared_in_turns, row_union_bytes, row_union_work
+from crypto.protocols.alignment.costs import (
+    AlignmentSizes,
+    ListedSizes,
+    compared_both_ways,
+    compared_in_turns,
+    listed_work,
+    row_union_bytes,
+    row_union_work,
+)
 from crypto.protocols.comparison.comparison import BLOCK
 from crypto.protocols.comparison.costs import comparison_work
 from crypto.protocols.replicated.costs import kept_bytes, masked_bytes
 from crypto.protocols.replicated.verified_costs import kept_bytes as verified_bytes
 from crypto.protocols.sums.secure_sum import word_for
-from crypto.protocols.union.costs import union_work
-from crypto.protocols.union.lists import ListSizes
 from crypto.protocols.union.prefix_costs import AskedBits
 from jobs.plan.answer import Answer
 from jobs.plan.calibration import MEASURED_ROWS
@@ -181,26 +186,18 @@ def prefix_union_machine_s(asked: AskedBits, speeds: Speeds) -> dict[str, float]
     return {name: asked.total * (len(speeds) - 1) * speed.transfer_s / 2 for name, speed in speeds.items()}
 
 
-def union_s(sizes: ListSizes, speeds: Speeds, merger: str) -> float:
-    """Seconds of a set union, between those of parties on one machine, who share all work, and of parties in turn.
-
-    In turn, all but the merger encrypt at once, then the merger blinds; of the strips two at a time are under way.
-    Parties that share a machine have measured what each gets while all work, so that waiting would count twice.
-    """
-    work = union_work(sizes, tuple(speeds), merger)
-    encryption_s = {n: w.embedded * speeds[n].embed_s + w.encryptions * speeds[n].multiply_s for n, w in work.items()}
-    strips_s = {n: w.strips * speeds[n].multiply_s for n, w in work.items()}
-    together = (sum(encryption_s.values()) + sum(strips_s.values())) / len(work)
-    first = max(seconds for name, seconds in encryption_s.items() if name != merger)
-    blinding = encryption_s[merger] * (1 - sizes.length / work[merger].encryptions)
-    in_turn = first + blinding + ceil(len(work) / 2) * max(strips_s.values())
-    return (together + in_turn) / 2
-
-
 def row_union_s(sizes: AlignmentSizes, speeds: Speeds) -> float:
     """Seconds of an alignment by union, agreements included: parties take turns, and two at a time compare."""
     pairs = list(combinations(speeds, 2))
     return matches_s(*row_union_work(sizes), pairs, compared_in_turns(sizes), speeds)
+
+
+def listed_s(sizes: ListedSizes, speeds: Speeds) -> float:
+    """Seconds of a union of what is listed: the alignment, and every party looks up what it has not listed."""
+    pairs, (bins, width) = list(combinations(speeds, 2)), compared_both_ways(sizes)
+    looked_up_s = matches_s(*listed_work(sizes), (), (0, 0), speeds)
+    compared_s = 2 * sum(comparison_s(bins, width, pair, speeds, order=False) for pair in pairs)
+    return row_union_s(sizes.listed, speeds) + looked_up_s + compared_s
 
 
 def matches_s(

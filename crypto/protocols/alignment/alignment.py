@@ -6,6 +6,8 @@ n parties hold rows of a table, each with an identifier of its own. Three ways t
 `cardinality`   all learn how many identifiers all parties hold, and not which
 `union`         every identifier that some party holds gets a public position among positions of nobody; every party
                 learns the positions of its own rows, and nobody who else holds what
+`union_of_listed`  the same of the identifiers that parties list; each also learns the positions of those that others
+                list and it holds
 
 Identifiers are byte strings; what counts as equal (case, blanks, Unicode forms) is settled before.
 
@@ -51,6 +53,7 @@ from crypto.protocols.alignment.common_rows import (
     strings,
 )
 from crypto.protocols.alignment.list_limits import IN_MEMORY
+from crypto.protocols.alignment.listed_positions import look_up
 from crypto.protocols.alignment.long_lists import Flags, PartedPoints, in_common_order
 from crypto.protocols.alignment.oprf_intersection import ORDER, ORDERED, exchange_values, session_key, session_points
 from crypto.protocols.alignment.shared_count import count_common
@@ -209,6 +212,55 @@ async def union(
     with Room(limits, lane.randomness("lists on the disk")) as room:
         points = await lane.compute(PartedPoints, identifiers, session_key(lane), Parts.of(length), room)
         return await place_rows(lane, ring, pairs, points, length, label, room)
+
+
+async def union_of_listed(
+    session: Session,
+    secrets: PairwiseSecrets,
+    pairs: Pairs,
+    listed: Sequence[bytes],
+    others: Sequence[bytes],
+    *,
+    merger: str,
+    label: str = "positions",
+    limits: ScratchLimits = IN_MEMORY,
+) -> Rows:
+    """Learns where this party's identifiers are among those that some party has listed.
+
+    All learn the size classes of the longest list, and of the most identifiers that a party has, listed or not. Errors
+    are those of `intersection`.
+
+    Args:
+        session: The lane to use; one call per lane.
+        secrets: As for `cardinality`.
+        pairs: As for `cardinality`.
+        listed: Of this party's identifiers those that have positions in any case.
+        others: All others: these have one where another party has listed them, and this party learns which do.
+        merger: The first party.
+        label: A label of the job's statement under which each party learns positions.
+        limits: As for `intersection`.
+
+    Returns:
+        Shape (positions,): for every position the number of this party's identifier there, of the listed ones and then
+        of the others, −1 where it has none. There are as many as all parties' lists have places together.
+    """
+    lane, number = session.lane("listed-union"), len(listed) + len(others)
+    ring = ring_from(session.parties, merger)
+    length = await agree_on_length(lane.lane("length"), secrets, len(listed), None, key=KEY)
+    whole = await agree_on_length(lane.lane("all"), secrets, number, None, key=KEY)
+    key = session_key(lane)
+    with Room(limits, lane.randomness("lists on the disk")) as room:
+        points = await lane.compute(PartedPoints, listed, key, Parts.of(length), room)
+        rows = await place_rows(lane.lane("rows"), ring, pairs, points, length, label, room)
+        places = np.flatnonzero(rows >= 0)
+        positions = np.empty(len(listed), np.uint32)
+        positions[rows[places]] = places
+        again = await lane.compute(PartedPoints, listed, key, Parts.of(whole), room)
+        rest = await lane.compute(PartedPoints, others, key, Parts.of(whole), room)
+        found = await look_up(lane.lane("others"), ring, pairs, (again, positions), rest, whole, len(rows), label, room)
+    known = np.flatnonzero(found < len(rows))
+    rows[found[known]] = len(listed) + known
+    return rows
 
 
 # -- two parties ------------------------------------------------------------------------------------------

@@ -172,6 +172,46 @@ def row_union_traffic(traffic: Traffic, sizes: AlignmentSizes, merger: str, *, a
     traffic.rounds = rounds
 
 
+@dataclass(frozen=True)
+class ListedSizes:
+    """What the costs of `alignment.union_of_listed` depend on.
+
+    Attributes:
+        listed: Of the lists of what has positions in any case.
+        whole: Of the lists of all identifiers.
+    """
+
+    listed: AlignmentSizes
+    whole: AlignmentSizes
+
+    @classmethod
+    def of(cls, listed: Mapping[str, int], held: Mapping[str, int]) -> ListedSizes:
+        """The sizes where each party has listed so many of so many identifiers."""
+        return cls(AlignmentSizes.of(listed, 0, None), AlignmentSizes.of(held, 0, None))
+
+    @property
+    def positions(self) -> int:
+        """Of the union."""
+        return self.listed.positions
+
+
+def listed_traffic(traffic: Traffic, sizes: ListedSizes, merger: str, *, agreed: bool = False) -> None:
+    """Enters `alignment.union_of_listed`; arguments as of `row_union_traffic`."""
+    ring, length, (bins, width) = ring_from(traffic.parties, merger), sizes.whole.length, compared_both_ways(sizes)
+    maximum_traffic(traffic, [LISTS.beyond])
+    row_union_traffic(traffic, sizes.listed, merger, agreed=agreed)
+    rounds, chosen = traffic.rounds, Counter[tuple[str, str]]()
+    for owner in ring:
+        others = [party for party in ring if party != owner]
+        for one in others:
+            _matches_traffic(traffic, one, owner, length, width, numbers=True)
+            chosen.update(_choices(ring, (one, owner)))
+        opened_traffic(traffic, bins * _WORD_BYTES, others, [owner])
+        rounds += _matches_rounds(length, width) + 2 * len(others) * -(-bins // BLOCK) + 1
+    _times_traffic(traffic, chosen, bins)
+    traffic.rounds = rounds
+
+
 def _order_traffic(traffic: Traffic, owner: str, others: Sequence[str], rows: int) -> None:
     for other in others:
         permutation_traffic(traffic, owner, other, rows=rows, width=1, word_bytes=_WORD_BYTES)
@@ -253,6 +293,20 @@ def compared_in_turns(sizes: AlignmentSizes) -> tuple[int, int]:
     """How many words any two parties compare for a union, and their bits."""
     table = table_of(sizes.length)
     return table.sparse, compared_bits(table, sizes.parties * (sizes.parties - 1) // 2)
+
+
+def compared_both_ways(sizes: ListedSizes) -> tuple[int, int]:
+    """How many words each of any two parties compares with the other, where it looks up, and their bits."""
+    table, parties = table_of(sizes.whole.length), sizes.whole.parties
+    return table.sparse, compared_bits(table, parties * (parties - 1))
+
+
+def listed_work(sizes: ListedSizes) -> tuple[int, int, int]:
+    """What the parties compute to look up, one after another, beside comparisons; as of `row_union_work`."""
+    parties, others = sizes.whole.parties, sizes.whole.parties - 1
+    values = parties * max(others, THIRDS) * sizes.whole.length
+    transfers = parties * others * 2 * others * compared_both_ways(sizes)[0]
+    return parties * others * _BASE_MULTIPLICATIONS, values, transfers
 
 
 def function_bytes(sizes: AlignmentSizes) -> int:

@@ -60,6 +60,19 @@ def placed(parties: Sequence[str], merger: str, bound: int | None, label: str, *
     return Declared(label, to, what, table_of(most).sparse, when)
 
 
+def placed_of_listed(parties: Sequence[str], label: str, of: str) -> Declared:
+    """The statement's line for the positions that a union of what is listed opens, of it and of all else.
+
+    Args:
+        parties: Who take part.
+        label: As given to the union.
+        of: What has identifiers, for people.
+    """
+    most = 2 * table_of(LISTS.most).sparse
+    what, when = f"positions of the receiver's own {of}, bin by bin", f"when a party's {of} have been matched"
+    return Declared(label, frozenset(parties), what, most, when)
+
+
 def leakage(mode: Mode, parties: Sequence[str], bound: int | None) -> list[Learned]:
     """Who learns what in an alignment of semi-honest parties.
 

@@ -87,7 +87,7 @@ async def place_rows(
     shares = np.zeros(number, WORD)
     if lane.me in holders:
         shares = await _shared_slots(lane.lane("slots"), turns, holders, number, room)
-    positions = await _opened(lane, holders, shares[:length], label, ring[0])  # -> 1
+    positions = await open_positions(lane, holders, shares[:length], label, ring[0])  # -> 1
     for place, owner in enumerate(ring[1:], 1):
         turn, own = lane.lane(f"rows of {owner}"), shares[place * length : (place + 1) * length]
         if lane.me in (owner, *holders):
@@ -185,17 +185,40 @@ async def _turn(
     words = np.zeros(table.sparse, WORD)
     words[: len(slots)] = slots
     words = await _ordered(lane.lane("fresh"), turns, owner, others, words, order)  # <-> 3
+    words = await choose_positions(lane, turns, before, (*others, owner), matches, words)  # <-> 4
+    return (await open_positions(lane, (*others, owner), words, label, owner))[bins]  # -> 5
+
+
+async def choose_positions(
+    lane: Session,
+    turns: Turns,
+    before: Sequence[str],
+    holders: Sequence[str],
+    matches: Mapping[str, Match],
+    words: Words,
+) -> Words:
+    """Step 4: what bins have, or in its place the position of a party that holds what is there.
+
+    Args:
+        lane: Of the turn.
+        turns: Of this party's agreements with all others.
+        before: Whose positions come in place, one after another.
+        holders: Who has shares of what bins have; the last of them collects.
+        matches: Of this party, by the other one; they are given up.
+        words: Its share of what the bins have, shape (bins,).
+    """
+    owner = holders[-1]
     for other in before:
-        bits, apart = np.zeros(-(-table.sparse // 8), np.uint8), np.negative(words)  # apart: p − y
+        bits, apart = np.zeros(-(-len(words) // 8), np.uint8), np.negative(words)  # apart: p − y
         if lane.me in (other, owner):
             match = matches[other if lane.me == owner else owner]
             bits = match.bits.planes[0]
             await lane.compute(_add_numbers, apart, match, lane.me == owner)
         hop = lane.lane(f"held by {other}")
-        words = words + await times_bit(hop, turns, (*others, owner), (other, owner), bits, apart)  # <-> 4
+        words = words + await times_bit(hop, turns, holders, (other, owner), bits, apart)
     for match in matches.values():
         match.words.close()
-    return (await _opened(lane, (*others, owner), words, label, owner))[bins]  # -> 5
+    return words
 
 
 def _add_numbers(words: Words, match: Match, collects: bool) -> None:
@@ -215,8 +238,16 @@ def _secret_order(lane: Session, table: Layout, bins: Bins, length: int, room: R
     return order
 
 
-async def _opened(lane: Session, holders: Sequence[str], words: Words, label: str, to: str) -> Words:
-    """The shared words, which are opened to one party; at all others nothing."""
+async def open_positions(lane: Session, holders: Sequence[str], words: Words, label: str, to: str) -> Words:
+    """Opens shared positions to one party; at all others nothing.
+
+    Args:
+        lane: Of the turn.
+        holders: Who has shares.
+        words: This party's share.
+        label: As for `place_rows`.
+        to: Who gets them.
+    """
     share = AdditiveShare(words, lane.me, tuple(holders)) if lane.me in holders else None
     opened = await open_values(lane, share, label=label, holders=holders, number=len(words), word=WORD, to=(to,))
     return np.empty(0, WORD) if opened is None else opened

@@ -86,13 +86,7 @@ class Columns(ItemsetsKind):
         return spec.itemsets.disclose != "candidates" or self.helper(spec) is not None
 
     def unions(self, spec: JobSpec) -> Unions:
-        """Pseudonyms of items of a group of three or more are united: its first member sees what two others share."""
-        found = of_alignment(spec)
-        larger = any(len(members) > 2 for members in spec.groups.values())
-        if not larger:
-            return found
-        rows = f"{found.otherwise} and " if found.taken else ""
-        return found._replace(merges=1, otherwise=f"{rows}groups of two parties")
+        return of_alignment(spec)
 
     def refusals(self, spec: JobSpec) -> frozenset[str]:
         return frozenset({"ids", "cells"})

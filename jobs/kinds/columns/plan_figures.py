@@ -20,7 +20,6 @@ from crypto.protocols.alignment.costs import (
     row_union_traffic,
 )
 from crypto.protocols.sums.costs import agreement_traffic
-from crypto.protocols.union.joint_prf_costs import PrfSizes, prf_work
 from jobs.kinds.alignment.parameters import row_alignment
 from jobs.kinds.columns.parameters import mines, vertical_mining
 from jobs.kinds.columns.plan_sizes import ExpectedColumns
@@ -36,11 +35,11 @@ from jobs.plan.prices import (
     POINT_COPIES,
     Speeds,
     comparison_s,
+    listed_s,
     matches_s,
     prefix_union_machine_s,
     row_union_s,
     session_s,
-    union_s,
 )
 from jobs.spec.job import JobSpec
 from link.traffic import Traffic
@@ -141,25 +140,17 @@ def _mining_s(task: VerticalMining, sizes: RunSizes, speeds: Speeds) -> float:
 
 
 def _groups_s(task: VerticalMining, sizes: RunSizes, speeds: Speeds) -> float:
-    """Pseudonyms and unions of the items of column groups, all groups at once."""
+    """Alignments and unions of the items of column groups, all groups at once."""
     longest = 0.0
     for group in task.groups:
         if group.name not in sizes.groups:
             continue
         found, theirs = sizes.groups[group.name], {name: speeds[name] for name in group.members}
-        seconds = _pseudonyms_s(found.pseudonyms, found.held, theirs) + union_s(found.positions, theirs, group.speaker)
+        seconds = listed_s(found.lists, theirs)
         if found.names is not None:
-            agreed_s = (len(theirs) - 1) * AGREEMENT / 2 * max(each.multiply_s for each in theirs.values())
-            seconds += agreed_s + max(prefix_union_machine_s(found.names, theirs).values())
+            seconds += max(prefix_union_machine_s(found.names, theirs).values())
         longest = max(longest, seconds)
     return longest
-
-
-def _pseudonyms_s(sizes: PrfSizes, held: Mapping[str, int], speeds: Speeds) -> float:
-    return max(
-        each.multiplications * speeds[name].multiply_s + (each.hashed + each.drawn) * speeds[name].embed_s
-        for name, each in prf_work(sizes, held).items()
-    )
 
 
 def _table_bytes(sizes: RunSizes, party: str) -> int:

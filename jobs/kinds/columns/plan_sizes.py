@@ -18,9 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crypto.params import STANDARD_128
-from crypto.protocols.alignment.costs import AlignmentSizes
+from crypto.protocols.alignment.costs import AlignmentSizes, ListedSizes
 from crypto.protocols.products.chains import Itemset
-from crypto.protocols.union.joint_prf import PSEUDONYM_BYTES
 from crypto.protocols.union.prefix_costs import AskedBits
 from jobs.kinds.columns.made_up_itemsets import Split, made_up
 from jobs.kinds.columns.parameters import mines, vertical_mining
@@ -28,6 +27,7 @@ from jobs.plan.answer import Answer, ColumnSizes
 from jobs.plan.predicted import CLASSES
 from jobs.spec.job import JobSpec
 from mining.candidates import most_after
+from mining.joint.vertical.grouped.items import PLACE_BYTES
 from mining.joint.vertical.grouped.sizes import GroupSizes
 from mining.joint.vertical.parameters import VerticalMining
 from mining.joint.vertical.run_sizes import Level, Names, RunSizes, batch_sizes
@@ -139,12 +139,12 @@ def _holders(spec: JobSpec, parties: tuple[str, ...]) -> dict[str, tuple[str, ..
 def _group_sizes(members: tuple[str, ...], items: int, longest: int) -> GroupSizes:
     """Each member is taken to hold the frequent items of the group, and no others."""
     held = dict.fromkeys(members, items)
-    names = AskedBits.expected(items, PSEUDONYM_BYTES + longest, PSEUDONYM_BYTES + MAX_ITEM_BYTES) if items else None
-    return GroupSizes(held, held, names)
+    names = AskedBits.expected(items, PLACE_BYTES + longest, PLACE_BYTES + MAX_ITEM_BYTES) if items else None
+    return GroupSizes(ListedSizes.of(held, held), names)
 
 
 def _numbered(items: Mapping[str, int], groups: Mapping[str, GroupSizes]) -> dict[str, int]:
-    return {name: groups[name].positions.elements if name in groups else number for name, number in items.items()}
+    return {name: groups[name].lists.positions if name in groups else number for name, number in items.items()}
 
 
 @dataclass(frozen=True)

@@ -34,7 +34,7 @@ from numpy.typing import NDArray
 
 from crypto.primitives.scratch_file import ScratchLimits
 from crypto.protocols.alignment.list_limits import IN_MEMORY
-from crypto.protocols.comparison.two_party import beside, pairs_of
+from crypto.protocols.comparison.two_party import Pairs, beside, pairs_of
 from crypto.protocols.products.outside_dealer import Dealings
 from crypto.protocols.sums.pairwise import PairwiseSecrets, agree
 from crypto.protocols.sums.secure_sum import secure_sum
@@ -162,6 +162,7 @@ class _Run:
     task: VerticalMining
     tally: Tally
     engine: Products
+    pairs: Pairs
 
     @property
     def me(self) -> str:
@@ -207,7 +208,7 @@ class _Run:
             (peer,) = set(task.compute) - {session.me}
             two_party = setup.pairs[peer]
         tally = Tally(session, setup.secrets, two_party, task, n_rows, min_count)
-        return cls(session, aligned, task, tally, engine)
+        return cls(session, aligned, task, tally, engine, setup.pairs)
 
     @staticmethod
     async def _common_rows(
@@ -330,7 +331,8 @@ class _Run:
     async def _decide_items_of_groups(self) -> tuple[NDArray[np.int64], dict[str, Addends], dict[str, list[str]]]:
         """Of this party's group, which of its own items the frequent ones are; by group, their addends and names."""
         lane, task = self.session.lane("level-1"), self.task
-        items = await GroupItems.of(lane.lane("items"), task.groups, self.aligned.columns, self.tally.min_count)
+        counted = (self.aligned.columns, self.tally.min_count)
+        items = await GroupItems.of(lane.lane("items"), self.pairs, task.groups, *counted)
         masks, addends = await self._decide_numbered(lane, items.sizes, items.numbers)
         return items.numbers[masks[self.me]], addends, await items.named(masks[self.me])
 

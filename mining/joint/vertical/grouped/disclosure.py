@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from crypto.protocols.alignment.disclosure import placed_of_listed
 from crypto.protocols.sums import masked_maximum
-from crypto.protocols.union import disclosure as union_disclosure
-from crypto.protocols.union import joint_prf, prefix_disclosure
-from crypto.protocols.union.joint_prf import PSEUDONYM_BYTES
+from crypto.protocols.union import common_length, prefix_disclosure
 from crypto.protocols.union.prefixes import LIMITS
-from crypto.protocols.union.size_classes import LISTS, SETS
+from crypto.protocols.union.size_classes import LISTS
 from link.disclosure import Declared, Learned
 from mining.joint.vertical.grouped.groups import ColumnGroup, Groups
-from mining.joint.vertical.grouped.items import names_label, positions_label
+from mining.joint.vertical.grouped.items import PLACE_BYTES, names_label, positions_label
 from mining.joint.vertical.grouped.repeated import LABEL, member_pairs
 from mining.limits import MAX_ITEM_BYTES
 
@@ -44,15 +43,13 @@ def openings(groups: Groups, parties: tuple[str, ...], most_items: int) -> list[
     """
     found = repeated_openings(groups, parties)
     for group in several(groups):
-        members, most = frozenset(group.members), len(group.members) * SETS.rounded(SETS.most)
-        what = f"pseudonyms of the items that some party of '{group.name}' has often enough, among random ones"
-        found.append(Declared(positions_label(group.name), members, what, most, "before level 1"))
-        what = f"pseudonyms and names of the frequent items of '{group.name}'"
-        bits = prefix_disclosure.most_opened(most_items, PSEUDONYM_BYTES + MAX_ITEM_BYTES)
-        found.append(Declared(names_label(group.name), members, f"{what}, bit by bit", bits, "after level 1"))
+        found.append(placed_of_listed(group.members, positions_label(group.name), f"items of '{group.name}'"))
+        what = f"positions and names of the frequent items of '{group.name}'"
+        bits = prefix_disclosure.most_opened(most_items, PLACE_BYTES + MAX_ITEM_BYTES)
+        to = frozenset(group.members)
+        found.append(Declared(names_label(group.name), to, f"{what}, bit by bit", bits, "after level 1"))
     if several(groups):
-        # Of rows and of items, a list of pseudonyms and their union; the union of names.
-        words = 2 * (SETS.beyond + LISTS.beyond) + sum(LIMITS)
+        words = 3 * LISTS.beyond + sum(LIMITS)  # of rows, of all items and of listed ones; of the union of names
         found.append(masked_maximum.declared(parties, words))
     return found
 
@@ -73,17 +70,12 @@ def learned(groups: Groups, parties: tuple[str, ...]) -> list[Learned]:
 def _of_members(group: ColumnGroup) -> list[Learned]:
     members = group.members
     subject = f"the items of the group '{group.name}'"
-    two = len(members) == 2
     what = "which of its own items some member has in enough of its own rows to be a candidate, not which member"
-    again = "if the job goes on after a failure at level 1, again what unions of items reveal, with new noise"
-    brief = "which of its own items some member has often"
-    lines = [Learned(members, "membership", what).main(brief), Learned(members, "size", again)]
-    if two:
+    lines = [Learned(members, "membership", what).main("which of its own items some member has often")]
+    if len(members) == 2:
         what = "of each frequent item that it has in no row itself, that the other has it in all of these rows"
         lines.append(Learned(members, "membership", what))
-    unions = union_disclosure.leakage(members, group.speaker)
+    sizes = [common_length.leakage(members, each) for each in ("items", "items in enough of its own rows")]
     names = prefix_disclosure.leakage(members, limits=False)
-    further = [line.of(subject) for line in (*joint_prf.leakage(members), *unions)] + [
-        line.of(f"the frequent items of the group '{group.name}'") for line in names
-    ]
-    return [*(line.of(subject) for line in lines), *(replace(line, brief="") for line in further)]
+    further = [line.of(f"the frequent items of the group '{group.name}'") for line in names]
+    return [*(line.of(subject) for line in lines + sizes), *(replace(line, brief="") for line in further)]

@@ -1,22 +1,20 @@
-"""Level 1 of a column group: its members count items under joint pseudonyms, and name those that are frequent.
+"""Level 1 of a column group: its members count items at positions that name none, and name those that are frequent.
 
 Steps, among the members of each group that has several, all groups at once:
-    A  pseudonyms   every member learns the joint pseudonyms of its own items, and of no others
-    B  positions    a set union of the pseudonyms of items that some member has in c/m of its own rows, m the number of
-                    members: an item of support ≥ c is among them. Sets and union are filled up with random pseudonyms,
-                    so that their number is that of size classes. The group opens it to the others as `item_numbers`
-    C  level 1      every position is decided on as a candidate of one item; a member that does not know what is behind
-                    a position brings an empty column
-    D  names        a union by prefixes of the frequent positions' pseudonyms with their names, said by those who hold
-                    them; the names, in the order of the pseudonyms, are the group's. It opens them to the others as
-                    `items`
+    A  positions    the members list items that they have in c/m of their own rows, m the number of members: an item of
+                    support ≥ c is among them. A union aligns what is listed: every member learns the positions of its
+                    own items, of those that it has listed and of those that others have. There are as many positions
+                    as all lists have places together. The group opens their number to the others as `item_numbers`
+    B  level 1      every position is decided on as a candidate of one item; a member that has nothing at a position
+                    brings an empty column
+    C  names        a union by prefixes of the frequent positions with their names, said by those who hold the items;
+                    the names, in the order of positions, are the group's. It opens them to the others as `items`
 
 A group of one member names its items as a party without groups does: those that reach c in its own rows have numbers.
 
-Rounds: those of `joint_prf` and of both unions.
+Rounds: those of `alignment.union_of_listed` and of a union by prefixes.
 Output: the group's items by number; then the names of the frequent ones, to all parties.
-Adversary and collusion: those of the protocols it consists of, among the members. All other members together cannot
-    compute the pseudonym of an item that none of them holds.
+Adversary and collusion: those of the protocols it consists of, among the members.
 Leakage: `grouped.disclosure`. A member sees of an item that it holds itself whether it is at some position. The other
     groups see how many positions there are, and the names of frequent items, which one member opens for all.
 """
@@ -29,11 +27,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from crypto.protocols.comparison.two_party import pairs_of
+from crypto.protocols.alignment import alignment
+from crypto.protocols.comparison.two_party import Pairs
 from crypto.protocols.sums.pairwise import PairwiseSecrets, agree
-from crypto.protocols.union.joint_prf import PSEUDONYM_BYTES, pseudonyms
 from crypto.protocols.union.prefix_union import prefix_union
-from crypto.protocols.union.set_union import set_union
 from link.errors import ProtocolViolation
 from link.session import Session
 from link.tasks import together
@@ -45,15 +42,16 @@ from mining.limits import MAX_ITEM_BYTES
 
 ITEMS = "items"  # labels
 NUMBERS = "item_numbers"
+PLACE_BYTES = 4  # of a position, before the name of what is there
 
 
 def positions_label(group: str) -> str:
-    """Of step B."""
+    """Of step A."""
     return f"item_positions/{group}"
 
 
 def names_label(group: str) -> str:
-    """Of step D."""
+    """Of step C."""
     return f"item_names/{group}"
 
 
@@ -64,12 +62,12 @@ class _Members:
     Attributes:
         session: A lane among them.
         secrets: Of theirs alone.
-        positions: Pseudonyms, in ascending order.
+        pairs: What this party agrees upon with each of the others.
     """
 
     session: Session
     secrets: PairwiseSecrets
-    positions: list[bytes]
+    pairs: Pairs
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -89,17 +87,18 @@ class GroupItems:
     _members: _Members | None
 
     @classmethod
-    async def of(cls, session: Session, groups: Groups, columns: ItemRows, min_count: int) -> GroupItems:
+    async def of(cls, session: Session, pairs: Pairs, groups: Groups, columns: ItemRows, min_count: int) -> GroupItems:
         """Numbers the items of all groups.
 
         Args:
             session: A lane of its own.
+            pairs: What this party agrees upon with each of the others.
             groups: Of the job.
             columns: This party's items over the positions of rows.
             min_count: c, public.
 
         Raises:
-            ConfigurationError: Some member has more items than a set union takes; nobody learns which.
+            ConfigurationError: Some member has more items than an alignment takes; nobody learns which.
             MalformedMessage: A peer's messages are not as they must be.
         """
         own = group_of(groups, session.me)
@@ -107,7 +106,7 @@ class GroupItems:
         if len(own.members) == 1:
             members, numbers = None, np.flatnonzero(counts >= min_count)
         else:
-            members, numbers = await _placed(session, own, columns.items, counts, min_count)
+            members, numbers = await _placed(session, pairs, own, columns.items, counts, min_count)
         if session.me == own.speaker:
             await session.open(NUMBERS, np.array([len(numbers)], np.uint32), _outside(session, own))
         sizes = {}
@@ -139,25 +138,30 @@ class GroupItems:
 
 
 async def _placed(
-    session: Session, group: ColumnGroup, items: tuple[str, ...], counts: NDArray[np.int64], min_count: int
+    session: Session,
+    pairs: Pairs,
+    group: ColumnGroup,
+    items: tuple[str, ...],
+    counts: NDArray[np.int64],
+    min_count: int,
 ) -> tuple[_Members, NDArray[np.int64]]:
-    """Steps A and B: the group's positions, and which of this member's items is at each."""
+    """Step A: which of this member's items is at each of the group's positions."""
     lane = session.among("members", group.members)
-    secrets = await agree(lane.lane("keys"))
+    secrets, pairs = await agree(lane.lane("keys")), {peer: pairs[peer] for peer in lane.others}
     held = np.flatnonzero(counts)
-    found = await pseudonyms(lane.lane("pseudonyms"), secrets, [items[item].encode() for item in held])  # A
-    own = [row.tobytes() for row in found]
-    least = -(-min_count // len(group.members))
-    positions = await set_union(  # B
+    often = counts[held] >= -(-min_count // len(group.members))
+    listed, others = held[often], held[~often]
+    placed = await alignment.union_of_listed(
         lane.lane("positions"),
         secrets,
-        [pseudonym for pseudonym, count in zip(own, counts[held], strict=True) if count >= least],
+        pairs,
+        [items[item].encode() for item in listed],
+        [items[item].encode() for item in others],
         merger=group.speaker,
         label=positions_label(group.name),
     )
-    item_at = dict(zip(own, held.tolist(), strict=True))
-    numbers = np.array([item_at.get(position, -1) for position in positions], np.int64)
-    return _Members(lane, secrets, positions), numbers
+    numbers = np.concatenate([listed, others, [-1]])[placed]  # −1 where this member has none
+    return _Members(lane, secrets, pairs), numbers
 
 
 async def _names(
@@ -167,27 +171,32 @@ async def _names(
     numbers: NDArray[np.int64],
     items: tuple[str, ...],
 ) -> list[str]:
-    """Step D: the names of a group's frequent items, in the order of their positions."""
+    """Step C: the names of a group's frequent items, in the order of their positions."""
     chosen = np.flatnonzero(frequent).tolist()
     if not chosen:
         return []
-    mine = [members.positions[place] + items[numbers[place]].encode() for place in chosen if numbers[place] >= 0]
+    mine = [_at(place) + items[numbers[place]].encode() for place in chosen if numbers[place] >= 0]
     union = await prefix_union(
         members.session.lane("names"),
         members.secrets,
-        pairs_of(members.session.lane("pairs")),
+        members.pairs,
         mine,
-        max_element_bytes=PSEUDONYM_BYTES + MAX_ITEM_BYTES,
+        max_element_bytes=PLACE_BYTES + MAX_ITEM_BYTES,
         bound=len(chosen),
         label=names_label(group.name),
     )
-    if [element[:PSEUDONYM_BYTES] for element in union] != [members.positions[place] for place in chosen]:
+    if [element[:PLACE_BYTES] for element in union] != [_at(place) for place in chosen]:
         raise ProtocolViolation(
             "the names of the frequent items are not those of the frequent positions, so a node is faulty or has "
             "another version; check all nodes",
             party=members.session.others[0] if len(members.session.others) == 1 else None,
         )
-    return list(decoded([element[PSEUDONYM_BYTES:] for element in union]))
+    return list(decoded([element[PLACE_BYTES:] for element in union]))
+
+
+def _at(place: int) -> bytes:
+    """A position, so that bytes ascend as numbers do."""
+    return place.to_bytes(PLACE_BYTES, "big")
 
 
 async def _exchanged(session: Session, groups: Groups, own: ColumnGroup, names: list[str]) -> dict[str, list[str]]:

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
 
+from crypto.protocols.alignment.costs import ListedSizes, listed_traffic
 from crypto.protocols.comparison.comparison import width_for
 from crypto.protocols.sums.costs import agreement_traffic
-from crypto.protocols.union.costs import union_traffic
-from crypto.protocols.union.joint_prf_costs import PrfSizes, prf_traffic
-from crypto.protocols.union.lists import ListSizes
-from crypto.protocols.union.prefix_costs import AskedBits, pairs_traffic, prefix_union_traffic
+from crypto.protocols.union.prefix_costs import AskedBits, prefix_union_traffic
 from link.traffic import Traffic
 from mining.joint.tally import SumRange
 from mining.joint.tally_costs import compared_traffic
@@ -26,24 +23,13 @@ class GroupSizes:
     """The numbers on which the traffic of one group's level 1 hangs, where it has several members.
 
     Attributes:
-        held: By member, its different items.
-        placed: By member, those that it has in enough of its own rows.
+        lists: Of all items, and of those that members have in enough of their own rows; the positions of these are the
+            group's candidates of one item.
         names: What the union of the names of frequent items asks for; None where nothing is frequent.
     """
 
-    held: Mapping[str, int]
-    placed: Mapping[str, int]
+    lists: ListedSizes
     names: AskedBits | None
-
-    @property
-    def pseudonyms(self) -> PrfSizes:
-        """Of the lists of all items."""
-        return PrfSizes.of(self.held, None)
-
-    @property
-    def positions(self) -> ListSizes:
-        """Of the union of pseudonyms; its elements are the group's candidates of one item."""
-        return ListSizes.expected(self.placed, None)
 
 
 def repeated_traffic(
@@ -68,8 +54,7 @@ def before_level_1(traffic: Traffic, group: ColumnGroup, sizes: GroupSizes) -> i
     """Enters what the members send until their items have numbers; returns how many rounds this takes."""
     part = traffic.among(group.members)
     agreement_traffic(part)
-    prf_traffic(part, sizes.pseudonyms)
-    union_traffic(part, sizes.positions, group.speaker)
+    listed_traffic(part, sizes.lists, group.speaker, agreed=True)  # as the union of rows has
     return part.rounds - traffic.rounds
 
 
@@ -77,7 +62,5 @@ def after_level_1(traffic: Traffic, group: ColumnGroup, sizes: GroupSizes) -> in
     """Enters what the members send until frequent items have names; returns how many rounds this takes."""
     part = traffic.among(group.members)
     if sizes.names is not None:
-        pairs_traffic(part)
         prefix_union_traffic(part, sizes.names)
-        part.rounds += 2  # as the union begins
     return part.rounds - traffic.rounds

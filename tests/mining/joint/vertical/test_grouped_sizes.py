@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from coordinator.jobs.simulate import simulate_job
 from crypto.primitives.shares.xor import XorShare
-from crypto.protocols.alignment.costs import AlignmentSizes
+from crypto.protocols.alignment.costs import AlignmentSizes, ListedSizes
 from crypto.protocols.comparison.two_party import TwoParty
 from crypto.protocols.union import prefix_union
 from crypto.protocols.union.prefix_costs import AskedBits
@@ -76,8 +76,10 @@ def sizes_of(spec: JobSpec, data: Mapping[str, Table], result: Result, asked: Ma
     }
     groups = {
         group.name: GroupSizes(
-            {member: int((counts[member] > 0).sum()) for member in group.members},
-            {member: int((counts[member] >= -(-least // len(group.members))).sum()) for member in group.members},
+            ListedSizes.of(
+                {member: int((counts[member] >= -(-least // len(group.members))).sum()) for member in group.members},
+                {member: int((counts[member] > 0).sum()) for member in group.members},
+            ),
             AskedBits(tuple(asked[group.speaker]), named[group.name].number) if group.speaker in asked else None,
         )
         for group in task.groups
@@ -95,7 +97,7 @@ def sizes_of(spec: JobSpec, data: Mapping[str, Table], result: Result, asked: Ma
         positions=AlignmentSizes.of(rows, 0, task.bound).positions,
         columns={party: names_of(data[party].column_names) for party in parties},
         numbered={
-            group.name: groups[group.name].positions.elements
+            group.name: groups[group.name].lists.positions
             if group.name in groups
             else int((counts[group.speaker] >= least).sum())
             for group in task.groups
