@@ -175,5 +175,5 @@ def test_what_follows_from_opened_supports_is_not_promised_to_stay_hidden(partit
 def test_what_the_coordinator_sees_of_a_hidden_universe_is_said(universe: str, said: bool) -> None:
     spec = kinds.basket_job("itemsets", itemsets={"universe": universe})
     seen = " ".join(line.exact for line in statement(spec).learned if line.who == ("coordinator",))
-    assert ("a size class of the largest number of items" in seen) == said
+    assert ("size classes of numbers of items" in seen) == said
     assert "nearly how many elements it has" in seen

@@ -15,7 +15,7 @@ from jobs.kinds.itemsets_finding import FoundItemsets
 from jobs.kinds.itemsets_kind import ITEMSETS, ItemsetsKind, check_exact
 from jobs.kinds.key import Key
 from jobs.kinds.kind import ALL, EXACT, Disclosure, Facet, Unions
-from jobs.kinds.rows.kind import OF_BOTH, mining_watched
+from jobs.kinds.rows.kind import OF_POSITIONS, mining_watched
 from jobs.kinds.words import cut_to_top, exact_result, excluded
 from jobs.privacy_account import Charge
 from jobs.spec.job import JobSpec
@@ -63,7 +63,7 @@ class Columns(ItemsetsKind):
 
     def disclosure(self, spec: JobSpec) -> Disclosure:
         task, parties = vertical_mining(spec), spec.job.parties
-        of_unions = OF_BOTH if several(task.groups) else ""
+        of_unions = OF_POSITIONS if several(task.groups) else ""
         return Disclosure(
             exact_result(spec),
             mining_watched(spec, of_unions),

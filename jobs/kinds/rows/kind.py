@@ -23,9 +23,7 @@ from mining.joint.disclosure import learned, openings
 from mining.joint.parameters import HorizontalMining
 
 _ELEMENTS: Final = "nearly how many elements it has, or how long their names are together"
-OF_PSEUDONYMS: Final = ", and of each union of pseudonyms a size class of its largest set"
-OF_BOTH: Final = f"{OF_PSEUDONYMS}, of each of names {_ELEMENTS}"
-_OF_POSITIONS: Final = f", and a size class of the largest number of items, and of each union {_ELEMENTS}"
+OF_POSITIONS: Final = f", and size classes of numbers of items, and of each union {_ELEMENTS}"
 _UNIONS: Final = frozenset({"items", "candidates", "itemsets"})  # labels under which unions are opened
 
 
@@ -62,7 +60,7 @@ class Rows(ItemsetsKind):
     def disclosure(self, spec: JobSpec) -> Disclosure:
         task, parties = horizontal_mining(spec), spec.job.parties
         declared = openings(task, parties)
-        of_unions = _OF_POSITIONS if task.hides_names else ""
+        of_unions = OF_POSITIONS if task.hides_names else ""
         if not of_unions and any(line.label in _UNIONS for line in declared):
             of_unions = f", and of each union {_ELEMENTS}"
         return Disclosure(

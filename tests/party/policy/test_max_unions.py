@@ -19,6 +19,8 @@ from crypto.primitives.randomness import Randomness
 from crypto.protocols.union.disclosure import deviation, leakage
 from crypto.protocols.union.lists import EPSILON_COMMON, common_fakes
 from jobs.kinds.charge import charge
+from jobs.kinds.columns.kind import Columns
+from jobs.kinds.kind import Unions
 from jobs.loading import job_of
 from jobs.spec.job import JobSpec
 from jobs.union_limit import blurred_merges
@@ -40,8 +42,25 @@ HIDDEN = {"universe": "hidden"}  # whose items are aligned, which shows nobody a
 CATALOGUE = {"universe": "the catalogue", "catalogue": ["a", "b"], "strategy": "level-wise"}
 
 
+@pytest.fixture(autouse=True)
+def merging(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Column groups of three unite their items so that a merger sees how many each two others share.
+
+    None of comine's own kinds does so, but one of another distribution might.
+    """
+    of_rows = Columns.unions
+
+    def unions(kind: Columns, spec: JobSpec) -> Unions:
+        larger = any(len(members) > 2 for members in spec.groups.values())
+        return of_rows(kind, spec)._replace(
+            merges=int(larger), otherwise='mode = "intersection" and groups of two parties'
+        )
+
+    monkeypatch.setattr(Columns, "unions", unions)
+
+
 def job(*parties: str, dataset: str = "baskets") -> JobSpec:
-    """Of a column group of these parties, which unites pseudonyms of its items, and of one more party."""
+    """Of a column group of these parties, and of one more party."""
     group, named = list(parties or PARTIES), {"name": "weekly", "task": "itemsets", "partition": "vertical"}
     named |= {"parties": [*group, "lab"], "dataset": dataset}
     contents = {"job": named, "itemsets": {"min_support": 20}, "align": {"mode": "union"}}
@@ -166,7 +185,7 @@ def test_alignments_and_unions_by_prefixes_do_not_count() -> None:
     assert blurred_merges(noisy()) == 0
 
 
-def test_the_union_of_pseudonyms_of_a_group_of_three_counts() -> None:
+def test_a_union_that_shows_a_merger_something_counts() -> None:
     assert blurred_merges(job()) == 1
     assert remembered(job().canonical()).merges == 1  # also where the database was lost
     assert blurred_merges(job("north", "south")) == 0

@@ -52,9 +52,6 @@ def private(model: str, **changes: Any) -> JobSpec:
     return job(**partition, privacy={key: value for key, value in (given | changes).items() if value is not None})
 
 
-OF_THREE = {"a": ["north", "south", "east"], "b": ["west"]}
-
-
 def columns(*parties: str, itemsets: dict[str, Any] | None = None, **tables: Any) -> JobSpec:
     """A vertical job of north and others."""
     contents = {
@@ -189,7 +186,6 @@ REFUSED: list[tuple[dict[str, Any], JobSpec, dict[str, Any]]] = [
     ({"max_candidates": 9}, private("shuffle"), {}),
     ({"min_support": Decimal("0.02")}, private("local"), {}),
     ({"approval": [{"parties": ["south", "east"], "decide": "refuse"}]}, job(), {}),
-    ({"max_unions": 2}, columns("south", "east", "west", groups=OF_THREE, align={"mode": "union"}), {"unions": 3}),
 ]
 
 
@@ -208,12 +204,12 @@ def test_every_rule_can_refuse() -> None:
 
     Some are about releases alone: `test_policy_releases`, `test_releases`; `max_plans` is about plans:
     `test_plan_estimate`, `max_failed_jobs` about what became of jobs: `test_failed_jobs`; `kinds` is about plug-ins:
-    `tests/extensions/test_kind.py`, `min_group` about what jobs reveal together: `test_min_group`; others bound how
-    much of the node a coordinator may take: `test_open_jobs`; and by others people decide: `test_holds`,
-    `test_several_people`.
+    `tests/extensions/test_kind.py`, and so is `max_unions`: `test_max_unions`; `min_group` is about what jobs reveal
+    together: `test_min_group`; others bound how much of the node a coordinator may take: `test_open_jobs`; and by
+    others people decide: `test_holds`, `test_several_people`.
     """
     of_releases = {"columns", "keys", "min_insider_k", "max_releases", "max_failed_releases"}
-    of_releases |= {"max_plans", "max_failed_jobs", "kinds", "min_group"}
+    of_releases |= {"max_plans", "max_failed_jobs", "kinds", "max_unions", "min_group"}
     of_load = {"max_open_jobs", "max_running_jobs", "max_proposals"}
     of_people = {"approvals", "release"}
     tried = {key for rules, *_ in REFUSED for key in rules} | {"approve", "max_expiry", "min_new_rows"}
