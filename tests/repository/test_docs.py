@@ -67,6 +67,7 @@ PROTOCOL_PAGES = {
     "alignment.functions": "alignment",
     "alignment.matches": "alignment",
     "alignment.choices": "alignment",
+    "alignment.listed_positions": "alignment",
     "alignment.shared_positions": "alignment",
     "alignment.bins": "alignment",
     "transfers.base_ot": "base-ot",

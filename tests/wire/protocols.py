@@ -14,7 +14,7 @@ from crypto.primitives.bit_matrix import pack_bits
 from crypto.primitives.groups.point_hash import points_of
 from crypto.primitives.randomness import Randomness
 from crypto.primitives.shares.additive import AdditiveShare, share
-from crypto.protocols.alignment.alignment import LONG_LISTS, cardinality, intersection, union
+from crypto.protocols.alignment.alignment import LONG_LISTS, cardinality, intersection, union, union_of_listed
 from crypto.protocols.comparison.and_triples import make_triples
 from crypto.protocols.comparison.argmin import argmin
 from crypto.protocols.comparison.comparison import at_least, equal_to
@@ -164,6 +164,12 @@ async def _cardinality(session: Session) -> None:
     await cardinality(
         session, await agree(session), pairs_of(session), _elements(session), merger=NORTH, label="opened"
     )
+
+
+async def _listed_union(session: Session) -> None:
+    listed, others = _elements(session)[:1], _elements(session)[1:]
+    secrets, pairs = await agree(session), pairs_of(session)
+    await union_of_listed(session, secrets, pairs, listed, others, merger=NORTH, label="opened")
 
 
 async def _row_union(session: Session) -> None:
@@ -324,6 +330,7 @@ PROTOCOLS: Final = {
     "alignment of two parties' long lists": Run(_long_alignment, TWO),
     "alignment by cardinality": Run(_cardinality),
     "alignment by union": Run(_row_union),
+    "alignment by union of what is listed": Run(_listed_union),
     "base oblivious transfer": Run({NORTH: _base_ot_sender, SOUTH: _base_ot_receiver}, TWO),
     "oblivious transfer": Run({NORTH: _transfer_sender, SOUTH: _transfer_receiver}, TWO),
     "pseudorandom function": Run({NORTH: _prf_sender, SOUTH: _prf_receiver}, TWO),

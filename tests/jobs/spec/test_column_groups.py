@@ -147,12 +147,12 @@ def test_nobody_is_said_to_learn_at_which_party_a_row_or_an_item_is() -> None:
 
 
 def test_what_the_coordinator_sees_of_unions_is_said() -> None:
-    """Lists of pseudonyms are filled up; of names bit by bit is asked for."""
-    of_pseudonyms = "of each union of pseudonyms a size class of its largest set"
+    """Lists of items are filled up; of names bit by bit is asked for."""
+    of_items = "size classes of numbers of items"
     for spec, has in (
         (read(), (True, True)),
         (read(None, align={"mode": "union"}), (False, False)),
         (read(None, align={"mode": "intersection"}), (False, False)),
     ):
         seen = " ".join(line.exact for line in statement(spec).learned if line.who == ("coordinator",))
-        assert (of_pseudonyms in seen, "of each of names nearly how many elements it has" in seen) == has
+        assert (of_items in seen, "of each union nearly how many elements it has" in seen) == has

@@ -233,7 +233,7 @@ def test_another_attempt_goes_on_from_every_level() -> None:
 # -- leakage -----------------------------------------------------------------------------------------------------------
 ROWS = 160
 OF_THIS_RUN = ("size classes", "rows", "frequent", "supports", "repeated")  # masked, or shares
-PREFIXES = ("item_positions/", "item_names/")  # under pseudonyms of this run
+PREFIXES = ("item_positions/", "item_names/")  # positions of this run
 
 
 @pytest.mark.parametrize(("watching", "engine"), slowly([("p00", "ot"), ("p10", "replicated")], now=[1]))
@@ -263,7 +263,7 @@ def test_a_view_does_not_tell_which_party_of_a_group_has_a_row(watching: str, en
 
 
 def plainly_opened(frames: Sequence[Frame]) -> list[tuple[str, str, list[int]]]:
-    """What was opened neither masked nor under a pseudonym: numbers of items, and names, which pseudonyms order."""
+    """What was opened neither masked nor at a position: numbers of items, and names, which positions order."""
     openings = [(frame.sender, Opening.FromString(frame.body)) for frame in frames if frame.type.endswith(".Opening")]
     return sorted(
         (sender, opening.label, sorted(opening.values))
