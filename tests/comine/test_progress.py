@@ -25,7 +25,6 @@ from coordinator.jobs.progress import unwatched
         ("alignment/order", "aligning rows, their common order"),
         ("itemsets of 12", "itemsets of 12"),
         ("/task/items/union/items", "union of the names of items"),
-        ("/task/rows/row-union/joint-prf", "making pseudonyms"),
         ("/task/some-lane", "some lane"),
         ("waits for its turn at north: place 2", "waits for its turn at north: place 2"),
     ],

@@ -19,8 +19,6 @@ _WORDS: Final = (
     (r"iterations", "iterations of k-means"),
     (r"/.*/union/items", "union of the names of items"),
     (r"/.*/union/itemsets", "union of itemsets"),
-    (r"/.*/union/positions", "union of pseudonyms"),
-    (r"/.*/joint-prf", "making pseudonyms"),
     (r"/.*?([^/]*)", r"\1"),  # a lane that has no words of its own
 )
 _FEW: Final = 2  # parts, by whose time that of the others is told
