@@ -107,9 +107,9 @@ class Rules(TomlTable):
         max_releases: How many releases of a dataset's rows may be made in all, over all who ask and all datasets of its
             source: of the same rows they combine, and reveal more than each. One of several parties counts from its
             start, one of this node alone has a limit of its own in `[dataset.anonymization]`.
-        max_unions: How many set unions of three and more parties may be made of the rows of a dataset in all, over all
-            datasets of its source: each shows its merger, with fresh noise, how much two other parties have in common.
-            The mean of sixteen is off by 0.7 elements.
+        max_unions: How many set unions of three and more parties that show a merger, with fresh noise, how much two
+            other parties have in common, may be made of the rows of a dataset in all, over all datasets of its source.
+            The mean of sixteen is off by 0.7 elements. No kind of comine's own takes one.
         max_failed_releases: How many joint releases may come to nothing on its rows: which conditions these can meet
             reveals something about them.
         party_sets: `fixed`: all jobs on a dataset have the parties of the first one that was started.
