@@ -1,20 +1,19 @@
-"""How large the unions of a job may be: each party works on the lists of all, so n parties work n² times.
+"""How large the alignments by union of a job may be: every two of n parties match their lists, so n² times.
 
-That is so of unions of pseudonyms, under encryption, and of rows, on shares. A list holds as many places as the size
-class of the job's bound, and what fills it up for each other party. Where a job says no bound, its few parties learn
-how long lists are when it runs; of many parties a bound is asked for, so that all know beforehand.
+That is so of rows, and of the items of a hidden universe. A list holds as many places as the size class of the job's
+bound. Where a job says no bound, its few parties learn how long lists are when it runs; of many parties a bound is
+asked for, so that all know beforehand.
 """
 
 from __future__ import annotations
 
 from typing import Final
 
-from crypto.protocols.union.lists import EPSILON_COMMON, common_fakes, spare_for_common_fakes
-from crypto.protocols.union.size_classes import SETS
+from crypto.protocols.union.size_classes import LISTS
 from jobs.kinds.registry import kind_of
 from jobs.spec.job import JobSpec
 
-MOST_PLACES: Final = 1 << 22  # in the lists of all parties: about six minutes of work for each party's machine
+MOST_PLACES: Final = 1 << 22  # in the lists of all parties
 MOST_UNBOUNDED: Final = 16  # parties
 
 
@@ -47,5 +46,4 @@ def blurred_merges(spec: JobSpec) -> int:
 
 def _places(spec: JobSpec, bound: int) -> int:
     """Of the lists of all parties."""
-    parties = len(spec.job.parties)
-    return parties * (SETS.rounded(bound) + spare_for_common_fakes(parties, common_fakes(EPSILON_COMMON)))
+    return len(spec.job.parties) * LISTS.rounded(bound)

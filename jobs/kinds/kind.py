@@ -79,11 +79,11 @@ class Disclosure(NamedTuple):
 
 
 class Unions(NamedTuple):
-    """The unions and alignments of a job; those under encryption show their merger something with noise.
+    """The unions and alignments of a job. Those of comine's own kinds show nobody what others have in common.
 
     Attributes:
         taken: Whether the job may take a union.
-        merges: How often, at the most, the job shows its merger how much two others have in common.
+        merges: How often, at the most, the job shows a merger, with noise, how much two others have in common.
         key: Of the job file, that bounds their lists.
         bound: What the job sets there; None where it sets none.
         squared: Whether the work of one that it may take grows with the square of the number of parties.

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crypto.protocols.alignment.costs import AlignmentSizes
-from crypto.protocols.union.lists import ListSizes
+from crypto.protocols.union.size_classes import LISTS
 from jobs.kinds.registry import kind_of
 from jobs.loading import job_of
 from jobs.plan.answer import SetSize
@@ -66,7 +66,7 @@ def test_what_takes_no_union_of_all_lists_needs_no_bound() -> None:
 @given(st.integers(2, 64), st.integers(1, 1 << 24))
 def test_lists_of_all_parties_have_a_limit(number: int, bound: int) -> None:
     parties = tuple(f"p{place}" for place in range(number))
-    total = ListSizes.expected(dict.fromkeys(parties, 1), bound).total
+    total = number * LISTS.rounded(bound)
     for make in (lambda: weekly(parties, bound=bound, **HIDDEN), lambda: vertical(parties, "union", bound)):
         if total <= MOST_PLACES:
             make()
