@@ -48,18 +48,18 @@ def merging(monkeypatch: pytest.MonkeyPatch) -> None:
 
     None of comine's own kinds does so, but one of another distribution might.
     """
-    of_rows = Columns.unions
+    without = Columns.unions
 
     def unions(kind: Columns, spec: JobSpec) -> Unions:
         larger = any(len(members) > 2 for members in spec.groups.values())
-        return of_rows(kind, spec)._replace(
+        return without(kind, spec)._replace(
             merges=int(larger), otherwise='mode = "intersection" and groups of two parties'
         )
 
     monkeypatch.setattr(Columns, "unions", unions)
 
 
-def job(*parties: str, dataset: str = "baskets") -> JobSpec:
+def grouped(*parties: str, dataset: str = "baskets") -> JobSpec:
     """Of a column group of these parties, and of one more party."""
     group, named = list(parties or PARTIES), {"name": "weekly", "task": "itemsets", "partition": "vertical"}
     named |= {"parties": [*group, "lab"], "dataset": dataset}
@@ -67,8 +67,9 @@ def job(*parties: str, dataset: str = "baskets") -> JobSpec:
     return job_of({**contents, "groups": {"shops": group, "labs": ["lab"]}}, "job.toml", Path())
 
 
-def of_rows(**itemsets: object) -> JobSpec:
-    named = {"name": "weekly", "task": "itemsets", "parties": list(PARTIES), "dataset": "baskets"}
+def job(*, dataset: str = "baskets", **itemsets: object) -> JobSpec:
+    """Over rows."""
+    named = {"name": "weekly", "task": "itemsets", "parties": list(PARTIES), "dataset": dataset}
     return job_of({"job": named, "itemsets": {"min_support": 20, **itemsets}}, "job.toml", Path())
 
 
@@ -85,7 +86,7 @@ def columns(*parties: str, mode: str) -> JobSpec:
 
 def others() -> tuple[JobSpec, ...]:
     """Jobs that show nobody what two others share."""
-    return job("north", "south"), of_rows(**CATALOGUE), of_rows(**HIDDEN), of_rows(), noisy()
+    return grouped("north", "south"), job(**CATALOGUE), job(**HIDDEN), job(), noisy()
 
 
 @contextmanager
@@ -110,32 +111,32 @@ def start(ledger: Ledger, spec: JobSpec, number: int, attempt: int = 1) -> bytes
 def test_so_many_unions_may_start_also_where_the_policy_says_nothing(tmp_path: Path, policy: str, most: int) -> None:
     for number in range(most):
         with node(tmp_path, policy) as (judge, ledger):  # a restart each time
-            judge.decide(job(), "analyst")
-            start(ledger, job(), number)
+            judge.decide(grouped(), "analyst")
+            start(ledger, grouped(), number)
             for place, spec in enumerate(others()):  # none of which counts
                 start(ledger, spec, 1000 + 5 * number + place)
     with node(tmp_path, policy) as (judge, _):
         with fails("E300"):
-            judge.decide(job(), "analyst")
+            judge.decide(grouped(), "analyst")
         with fails("E300", party="north"):
-            judge.decide(job(dataset="twin"), "analyst")  # another name for the same rows
-        judge.decide(job("north", "south"), "analyst")
-        verdicts = judge.verdicts(job("north", "south"), "analyst")
+            judge.decide(grouped(dataset="twin"), "analyst")  # another name for the same rows
+        judge.decide(grouped("north", "south"), "analyst")
+        verdicts = judge.verdicts(grouped("north", "south"), "analyst")
         assert "max_unions" not in {verdict.rule for verdict in verdicts}
 
 
 def test_a_job_counts_with_each_attempt_and_is_not_judged_by_the_one_that_begins(tmp_path: Path) -> None:
     with node(tmp_path, "max_unions = 2\n") as (judge, ledger):
-        first = start(ledger, job(), 1)
-        start(ledger, job(), 1)  # told twice
+        first = start(ledger, grouped(), 1)
+        start(ledger, grouped(), 1)  # told twice
         assert ledger.unions(["baskets"]) == 1
-        judge.decide(job(), "analyst", job_id=first, attempt=2)
-        start(ledger, job(), 1, attempt=2)
-        judge.decide(job(), "analyst", job_id=first, attempt=2)
+        judge.decide(grouped(), "analyst", job_id=first, attempt=2)
+        start(ledger, grouped(), 1, attempt=2)
+        judge.decide(grouped(), "analyst", job_id=first, attempt=2)
         with fails("E300", party="north"):
-            judge.decide(job(), "analyst", job_id=first, attempt=3)  # which draws other fakes
+            judge.decide(grouped(), "analyst", job_id=first, attempt=3)  # which draws other fakes
         with fails("E300", party="north"):
-            judge.decide(job(), "analyst")
+            judge.decide(grouped(), "analyst")
 
 
 def test_jobs_that_start_at_once_do_not_pass_the_limit_together(
@@ -169,7 +170,7 @@ def test_jobs_that_start_at_once_do_not_pass_the_limit_together(
 
 def test_what_is_pruned_counts_for_ever(tmp_path: Path) -> None:
     with node(tmp_path) as (_, ledger):
-        start(ledger, job(), 1)
+        start(ledger, grouped(), 1)
         ledger.connection.execute("DELETE FROM charges")
         assert ledger.unions(["baskets"]) == 1
         assert ledger.unions(["visits"]) == 0
@@ -179,16 +180,16 @@ def test_what_is_pruned_counts_for_ever(tmp_path: Path) -> None:
 def test_alignments_and_unions_by_prefixes_do_not_count() -> None:
     for mode in ("intersection", "cardinality", "union"):
         assert blurred_merges(columns("north", "south", "east", mode=mode)) == 0
-    assert blurred_merges(of_rows(**CATALOGUE, thin=True)) == 0
+    assert blurred_merges(job(**CATALOGUE, thin=True)) == 0
     for universe in ("hidden", "hidden-all", "frequent-items", "all-items"):
-        assert blurred_merges(of_rows(universe=universe)) == 0
+        assert blurred_merges(job(universe=universe)) == 0
     assert blurred_merges(noisy()) == 0
 
 
 def test_a_union_that_shows_a_merger_something_counts() -> None:
-    assert blurred_merges(job()) == 1
-    assert remembered(job().canonical()).merges == 1  # also where the database was lost
-    assert blurred_merges(job("north", "south")) == 0
+    assert blurred_merges(grouped()) == 1
+    assert remembered(grouped().canonical()).merges == 1  # also where the database was lost
+    assert blurred_merges(grouped("north", "south")) == 0
 
 
 def test_a_release_does_not_count() -> None:
@@ -200,16 +201,16 @@ def test_jobs_of_other_parties_and_coordinators_count_together(tmp_path: Path) -
     """What a merger knows of two parties is the same whoever else takes part, and whoever asks."""
     with node(tmp_path, "max_unions = 4\n") as (judge, ledger):
         for number, others in enumerate((("south", "east"), ("south", "west"), ("east", "west"), ("west", "south"))):
-            judge.decide(job("north", "south", "east"), f"analyst {number}")
-            start(ledger, job("north", *others), number)
+            judge.decide(grouped("north", "south", "east"), f"analyst {number}")
+            start(ledger, grouped("north", *others), number)
         for parties in (("north", "south", "east"), ("east", "north", "south")):
             with fails("E300", party="north"):
-                judge.decide(job(*parties), "somebody else")
+                judge.decide(grouped(*parties), "somebody else")
 
 
 def test_unions_that_were_not_counted_are_counted_once_and_never_fewer(tmp_path: Path) -> None:
     with node(tmp_path) as (_, ledger):
-        start(ledger, job(), 1)
+        start(ledger, grouped(), 1)
         assert not ledger.has_all_unions
         ledger.recount_unions({"baskets": 3, "visits": 2, "others": 0})
         assert ledger.has_all_unions
@@ -220,8 +221,8 @@ def test_unions_that_were_not_counted_are_counted_once_and_never_fewer(tmp_path:
 def test_the_verdict_and_the_statement_say_what_the_mean_tells(tmp_path: Path) -> None:
     with node(tmp_path) as (judge, ledger):
         for number in range(15):
-            start(ledger, job(), number)
-        (said,) = [verdict.allows for verdict in judge.verdicts(job(), "analyst") if verdict.rule == "max_unions"]
+            start(ledger, grouped(), number)
+        (said,) = [verdict.allows for verdict in judge.verdicts(grouped(), "analyst") if verdict.rule == "max_unions"]
         assert said == "16 on the same rows in all, and this would be number 16: the merger's mean is off by 0.7"
     (line,) = [line.exact for line in leakage(PARTIES, "north") if "every two other parties" in line.exact]
     assert "a standard deviation of 2.8; over n jobs on the same rows the mean of these is off by 2.8/√n only" in line
