@@ -114,7 +114,7 @@ def test_every_sum_is_that_of_truncated_counts_and_all_shares(
 
     monkeypatch.setattr(budget.SumNoise, "share", share)
     monkeypatch.setattr(protocol, "noisy_sum", watched)
-    task = task_for(data, 100, contributions=(5, 9, 1000), colluding=1, noise=noise, max_length=3)
+    task = task_for(data, 60, contributions=(5, 9, 1000), colluding=1, noise=noise, max_length=3)
     results = run(data, task, transport=transport)
     levels = [f"/task/level-{length}" for length in (1, 2, 3)]
     sizes = ["/task/sizes-1", "/task/sizes-2"]
