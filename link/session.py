@@ -48,6 +48,7 @@ from link.greeting import NONCE_BYTES, compare, window_of
 from link.pki.identity import Identity, Member
 from link.proof import check, prove
 from link.randomness import RandomStream
+from link.reading import Reading, reading, reading_values
 from link.transcript import Transcript
 from link.version import latest_common
 from protos.v1.link_pb2 import Abort, Hello, Opening
@@ -56,7 +57,6 @@ M = TypeVar("M", bound=Message)
 T = TypeVar("T")
 R = TypeVar("R")
 P = ParamSpec("P")
-_Reading = Callable[[bytes], bytes | memoryview]  # of the bytes that a message carries
 
 
 class Session:
@@ -220,7 +220,7 @@ class Session:
             MalformedMessage: It does not parse, or `check` refused it.
             DeadlineExceeded: Nothing came before the job's deadline.
         """
-        message, last, _ = await self._take(frm, kind, _reading(kind, check))
+        message, last, _ = await self._take(frm, kind, reading(kind, check))
         if not last:
             raise UnexpectedMessage(f"{frm} sent a stream where one {kind.DESCRIPTOR.name} was expected", party=frm)
         return message
@@ -259,7 +259,7 @@ class Session:
         """
         size, last = 0, False
         while not last:
-            message, last, received = await self._take(frm, kind, _reading(kind, check))
+            message, last, received = await self._take(frm, kind, reading(kind, check))
             size += received
             if size > limit:
                 raise LimitExceeded(f"{frm} sent more than {limit} bytes of {kind.DESCRIPTOR.name}", party=frm)
@@ -325,7 +325,7 @@ class Session:
         """The values that `frm` opens under `label`, of exactly this type and shape; `number` as for `open`."""
         self.core.ledger.expect(label, frm)
         counted = shape[0] if number is None else number
-        return await self._assemble(frm, Opening, _reading_values(label, counted), dtype, shape)
+        return await self._assemble(frm, Opening, reading_values(label, counted), dtype, shape)
 
     async def open_pieces(self, label: str, pieces: AsyncIterable[NDArray[Any]], number: int, *to: str) -> None:
         """As `open` to some others, of values that are never all in memory; the frames are the same.
@@ -351,7 +351,7 @@ class Session:
         """As `receive_opened`, of `number` rows of `width` bytes: some of them at a time, as they come."""
         self.core.ledger.expect(label, frm)
         async for rows in rows_of_chunks(
-            self._pieces(frm, Opening, _reading_values(label, number), number * width), width
+            self._pieces(frm, Opening, reading_values(label, number), number * width), width
         ):
             yield rows
 
@@ -449,7 +449,7 @@ class Session:
             raise MalformedMessage(f"{frm} sent a wrong {kind.DESCRIPTOR.name}: {error}", party=frm) from None
 
     async def _assemble(
-        self, frm: str, kind: type[Message], read: _Reading, dtype: DTypeLike, shape: tuple[int, ...]
+        self, frm: str, kind: type[Message], read: Reading, dtype: DTypeLike, shape: tuple[int, ...]
     ) -> NDArray[Any]:
         values = np.empty(shape, dtype)
         buffer, filled = view(values), 0
@@ -459,7 +459,7 @@ class Session:
         return values
 
     async def _pieces(
-        self, frm: str, kind: type[Message], read: _Reading, size: int
+        self, frm: str, kind: type[Message], read: Reading, size: int
     ) -> AsyncIterator[bytes | memoryview]:
         """The chunks of a bulk stream of exactly so many bytes."""
         taken, last = 0, False
@@ -478,24 +478,3 @@ class Session:
 def _refuse_opening(kind: type[Message]) -> None:
     if opens(kind):
         raise UndeclaredDisclosure(f"{kind.DESCRIPTOR.name} opens values, so only Session.open may send it")
-
-
-def _reading(kind: type[M], check: Callable[[M], None] | None) -> Callable[[bytes], M]:
-    def read(body: bytes) -> M:
-        message = kind()
-        message.ParseFromString(body)
-        if check is not None:
-            check(message)
-        return message
-
-    return read
-
-
-def _reading_values(label: str, number: int) -> _Reading:
-    def read(body: bytes) -> bytes:
-        opening = Opening.FromString(body)
-        if opening.label != label or opening.number != number:
-            raise ValueError(f"{number} values of '{label}' were expected")
-        return opening.values
-
-    return read
