@@ -69,7 +69,7 @@ def test_switches_are_found_in_little_memory(monkeypatch: pytest.MonkeyPatch) ->
         tracemalloc.stop()
     found = sum(each.nbytes for each in switches)
     assert found == layer_count(rows) * rows // 16
-    assert peak < 17 * rows + found
+    assert peak < 19 * rows + found  # one array of rows more would be 4 bytes a row
 
 
 @pytest.mark.parametrize(("rows", "size"), [(0, 1), (1, 1), (2, 2), (3, 4), (1024, 1024), (1025, 2048)])
