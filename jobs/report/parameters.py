@@ -23,8 +23,10 @@ def parameters(spec: JobSpec) -> dict[str, dict[str, Any]]:
     if not spec.is_vertical:
         for name, meaningless in _OF_COLUMNS.items():
             tables[name] = {key: value for key, value in tables.get(name, {}).items() if key not in meaningless}
-        if kind_of(spec).helper(spec) is None:
+        if (helper := kind_of(spec).helper(spec)) is None:
             del tables["trust"]["helper"]
+        else:
+            tables["trust"]["helper"] = helper  # whom "auto" takes
     if kind_of(spec).shares(spec):
         tables["trust"]["compute"] = list(spec.compute)  # who together could learn the most: also where it is a default
     return tables

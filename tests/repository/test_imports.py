@@ -40,10 +40,11 @@ COMMANDS = {  # which load what they run
     *(str(path.relative_to(ROOT)) for path in (ROOT / "coordinator" / "cli").rglob("*.py")),
     *(f"comine/{name}.py" for name in ("__init__", "__main__", "command", "quickstart/command", "support_bundle")),
 }
-LATE = {  # what brings one of the libraries, or numpy to a coordinator that only shows what a job discloses
+LATE = {  # what brings one of the libraries, or numpy or protocols to a coordinator that only shows a statement
     "anonymize/estimators/perturbing.py",
     "anonymize/estimators/recoding.py",
     "jobs/kinds/noisy/parameters.py",
+    "jobs/kinds/rows/parameters.py",
     "jobs/loading.py",
     "ldp/sets/size_histogram.py",
     "mining/joint/disclosure.py",

@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from jobs.kinds.itemsets_parameters import decided_rules
-from jobs.spec.job import JobSpec
+from jobs.spec.job import AUTO_HELPER, JobSpec
 from mining.joint.parameters import HorizontalMining, Universe
+from mining.joint.usual_network import BYTES_PER_S
+
+if TYPE_CHECKING:
+    from mining.joint.horizontal.computing import ComputingChoice
 
 
 def horizontal_mining(spec: JobSpec) -> HorizontalMining:
@@ -38,8 +44,27 @@ def horizontal_mining(spec: JobSpec) -> HorizontalMining:
 
 
 def helper_of(spec: JobSpec) -> str | None:
-    """The party that computes beside the two computing parties; None where the job names none."""
-    return None if spec.trust.helper == "none" else spec.trust.helper
+    """The party that computes beside the two computing parties; None where these are by themselves."""
+    if spec.trust.helper != AUTO_HELPER:
+        return None if spec.trust.helper == "none" else spec.trust.helper
+    choice = computing_choice(spec)
+    return choice.helper if choice is not None and (spec.is_verified or choice.takes_three) else None
+
+
+def computing_choice(spec: JobSpec) -> ComputingChoice | None:
+    """Whether three computing parties come cheaper than two; None where the job leaves nothing to choose."""
+    parties, given = spec.job.parties, spec.itemsets
+    if spec.trust.helper != AUTO_HELPER or len(parties) == 2 or given.disclose == "candidates":
+        return None
+    from mining.joint.horizontal.computing import choose_computing  # brings the protocols that it compares
+
+    return choose_computing(
+        parties,
+        spec.compute,
+        given.min_support,
+        spec.plan.bytes_per_s or BYTES_PER_S,
+        agrees_anyway=_universe(spec) != "catalogue",
+    )
 
 
 def _universe(spec: JobSpec) -> Universe:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from jobs.kinds.rows.parameters import horizontal_mining
+from jobs.kinds.rows.parameters import computing_choice, horizontal_mining
 from jobs.kinds.rows.plan_alternatives import alternatives
 from jobs.kinds.rows.plan_figures import Figures, session_traffic
 from jobs.kinds.rows.plan_sizes import allowed
@@ -41,6 +41,7 @@ def estimate(
         assumptions=[
             *others,
             *assumptions(spec, found, answers, latency_s),
+            *_computing(spec),
             *of_unions(unions_machine_s(task, figures.sizes, {n: answers[n].speed for n in parties})),
         ],
         advice=advice(spec),
@@ -53,6 +54,14 @@ def estimate(
         {name: max(limit.bytes_sent(name) for limit in most) for name in parties},
         {name: max(limit.bytes_received(name) for limit in most) for name in parties},
     )
+
+
+def _computing(spec: JobSpec) -> list[str]:
+    """Why two parties compute, or three, where the job leaves it open."""
+    choice = computing_choice(spec)
+    if choice is None or spec.is_verified:
+        return []
+    return [choice.reason]
 
 
 def _batches(task: HorizontalMining, taken: Sequence[Step]) -> list[Batch]:

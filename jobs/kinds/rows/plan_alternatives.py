@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from jobs.kinds.rows.parameters import horizontal_mining
+from jobs.kinds.rows.parameters import helper_of, horizontal_mining
 from jobs.kinds.rows.plan_figures import Figures
 from jobs.plan.alternatives import alternative, is_possible
 from jobs.plan.answer import Answer
@@ -93,7 +93,7 @@ def alternatives(spec: JobSpec, written: Figures, answers: Mapping[str, Answer],
 def _helped(spec: JobSpec) -> Variant:
     """The job with a third computing party, or without the one that it has."""
     helper = "none"
-    if spec.trust.helper == "none":
+    if helper_of(spec) is None:
         helper = next(party for party in spec.job.parties if party not in spec.compute)
     trust = spec.trust.model_copy(update={"helper": helper})
     return Variant(f'helper = "{helper}"', (f'[trust] helper = "{helper}"',), spec.model_copy(update={"trust": trust}))

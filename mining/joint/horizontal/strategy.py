@@ -10,9 +10,9 @@ from mining.thresholds import tells_of_rows
 
 # Seconds on one core of a machine of 2024, where only their ratio matters.
 _PER_SUM = 5e-7  # counting, masking, moving and adding one candidate's count, per party
-_PER_COMPARISON = 1.5e-6  # of one candidate's sum that stays shared, both computing parties together
-_PER_COMPARISON_OF_THREE = 2e-7  # the same, all three computing parties together
-_PER_MULTIPLICATION = 4e-5  # one scalar multiplication of ristretto255
+PER_COMPARISON = 1.5e-6  # of one candidate's sum that stays shared, both computing parties together
+PER_COMPARISON_OF_THREE = 2e-7  # the same, all three computing parties together
+PER_MULTIPLICATION = 4e-5  # one scalar multiplication of ristretto255
 _MAXIMAL_PER_ITEM = 4  # maximal itemsets in the union per frequent item: 3 to 6 on the public benchmark data
 
 
@@ -46,7 +46,7 @@ def choose(task: HorizontalMining, n_items: int, n_parties: int, min_count: int)
     if pairs > task.max_candidates:
         return "one-shot"
     union_size = _MAXIMAL_PER_ITEM * n_items
-    one_shot_s = n_parties * (n_parties + 1) * union_size * _PER_MULTIPLICATION
-    per_comparison = _PER_COMPARISON if task.helper is None else _PER_COMPARISON_OF_THREE
+    one_shot_s = n_parties * (n_parties + 1) * union_size * PER_MULTIPLICATION
+    per_comparison = PER_COMPARISON if task.helper is None else PER_COMPARISON_OF_THREE
     level_wise_s = pairs * (n_parties * _PER_SUM + task.is_shared * per_comparison)
     return "one-shot" if task.prefer == "speed" and one_shot_s < level_wise_s else "level-wise"

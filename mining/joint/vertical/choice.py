@@ -16,6 +16,7 @@ from math import isqrt, prod
 from typing import Final
 
 from link.files.printable import enumeration
+from mining.joint.usual_network import LATENCY_S
 from mining.joint.vertical.engines.engine import Engine
 from mining.joint.vertical.engines.names import AUTO
 from mining.joint.vertical.engines.registry import OWN, engine_named
@@ -23,7 +24,6 @@ from mining.joint.vertical.grouped.groups import ColumnGroup, Groups
 from mining.joint.vertical.parameters import COORDINATOR, Expectation, Mode, VerticalMining
 from mining.joint.vertical.sizes import EngineCost, engine_costs
 
-LATENCY_S: Final = 0.005  # of a message, on a good network
 _MOST_GROUPS: Final = 3  # that are considered of a job with column groups, and
 _MOST_MEMBERS: Final = 2  # of each
 _MOST_PAIRS: Final = 40_000  # more items of a party are not considered: a choice takes half a second at most

@@ -13,6 +13,7 @@ from mining.data.items.item_columns import Itemisation
 from mining.data.row_ids import AS_THEY_ARE, IdNormalisation
 from mining.joint.align import RowAlignment
 from mining.joint.parameters import Disclose, RuleParameters
+from mining.joint.usual_network import BYTES_PER_S
 from mining.joint.vertical.grouped.groups import Groups, column_holder, column_holders
 
 Mode = Literal["intersection", "union"]
@@ -36,7 +37,7 @@ class Expectation:
     rows: int = 100_000
     items: int = 50
     density: float = 0.2
-    bytes_per_s: float = 1.25e8
+    bytes_per_s: float = BYTES_PER_S
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,6 +34,7 @@ def test_what_is_of_columns_only_is_not_shown_of_rows() -> None:
     assert "helper" not in shown["trust"]
     assert "strategy" in shown["itemsets"]
     assert parameters(job(trust={"helper": "east"}))["trust"] == {"compute": ["north", "south"], "helper": "east"}
+    assert parameters(job(trust={"helper": "auto"}))["trust"]["helper"] == "east"
     shown = parameters(job(partition="vertical", itemsets={"cuts": {"age": [40]}}))
     assert (shown["itemsets"]["engine"], shown["itemsets"]["cuts"]) == ("auto", {"age": ["40"]})
     assert shown["trust"]["helper"] == "none"

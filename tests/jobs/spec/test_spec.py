@@ -133,6 +133,7 @@ def test_the_bytes_of_a_semi_honest_job_are_those_of_before_there_were_others() 
         {"itemsets": {"disclose": "candidates"}},
         {"job": {"task": "rules"}, "itemsets": {"disclose": "frequent"}, "rules": {"min_confidence": "0.5"}},
         {"job": {"parties": ["north", "south"]}, "trust": {"helper": "none"}},
+        {"job": {"parties": ["north", "south"]}, "trust": {"helper": "auto"}},
     ],
 )
 def test_what_is_not_checked_is_refused_where_parties_may_deviate(sections: dict[str, Any]) -> None:
@@ -164,6 +165,7 @@ def test_what_is_not_checked_is_refused_where_parties_may_deviate(sections: dict
         {"trust": {"helper": "west"}},
         {"trust": {"security": "malicious"}},
         {"trust": {"helper": "south"}},
+        {"trust": {"helper": "auto"}},
         {"trust": {"helper": "coordinator"}, "itemsets": {"engine": "ot"}},
         {"job": {"task": "align"}, "itemsets": {"min_support": 2}},
         {"job": {"task": "align", "partition": "horizontal"}},

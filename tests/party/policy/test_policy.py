@@ -149,6 +149,7 @@ REFUSED: list[tuple[dict[str, Any], JobSpec, dict[str, Any]]] = [
     ({"compute": ["north", "east"]}, job(), {}),
     ({"compute": ["north", "south"]}, job(trust={"helper": "east"}), {}),
     ({"helpers": []}, job(trust={"helper": "east"}), {}),
+    ({"helpers": []}, job(trust={"helper": "auto"}), {}),
     ({"security": "malicious"}, job(trust={"helper": "east"}), {}),
     ({"security": "malicious"}, columns("south"), {}),
     ({"compute": ["north"]}, columns("south", "east", itemsets={"disclose": "candidates", "engine": "replicated"}), {}),
