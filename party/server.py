@@ -91,6 +91,7 @@ from party.state.node_audit import NodeAudit
 from party.state.node_database import FILE
 from party.state.plan_count import PlanCount
 from party.state.reloads import Reloads
+from party.state.seen_entries import SeenEntries
 from party.state.store import Store
 from party.state.upkeep import Upkeep
 from protos.v1 import anonymization_pb2_grpc, control_pb2_grpc, frequency_pb2_grpc, shuffle_pb2_grpc
@@ -208,6 +209,7 @@ class Node:
                 consent=Consent(judge, identity, self.store, self.audit),
                 store=self.store,
                 journals=Journals.beside(self.store, self.name, config.party.journal_bytes),
+                seen=SeenEntries.beside(self.store),
                 ledger=self.ledger,
                 releases=self.releases,
                 audit=self.audit,

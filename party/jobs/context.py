@@ -24,6 +24,7 @@ from party.services.notices.notices import Notices
 from party.state.journals import Journals
 from party.state.ledger import Ledger
 from party.state.node_audit import NodeAudit
+from party.state.seen_entries import SeenEntries
 from party.state.store import Store
 
 
@@ -36,6 +37,7 @@ class JobContext:
         consent: Its answers to proposals.
         store: Its jobs, on disk.
         journals: What is kept of jobs that can go on, on disk.
+        seen: The latest entry of the audit log that the database knows of, on disk.
         ledger: What jobs have cost the records of its datasets, on disk.
         releases: What has been made of their rows, on disk.
         audit: Its audit log.
@@ -60,6 +62,7 @@ class JobContext:
     consent: Consent
     store: Store
     journals: Journals
+    seen: SeenEntries
     ledger: Ledger
     releases: Releases
     audit: NodeAudit

@@ -10,7 +10,6 @@ from functools import partial
 from crypto.primitives.randomness import Randomness
 from jobs.audit.events import RulesHidden, Started
 from jobs.audit.evidence import EvidenceFolder
-from jobs.audit.recorder import SessionRecorder
 from jobs.data import Data, close
 from jobs.kinds.kind import Resources
 from jobs.kinds.registry import kind_of
@@ -20,6 +19,7 @@ from party.jobs.context import JobContext
 from party.jobs.holding import hold
 from party.jobs.job import Job
 from party.jobs.job_transport import JobTransport
+from party.jobs.node_recorder import NodeRecorder
 from party.jobs.progress import check_same_rows, journal_of
 from party.policy.policy_input import Version
 from party.services.metrics.steps import StepTimes
@@ -68,7 +68,7 @@ async def _with_data(context: JobContext, job: Job, attempt: int, data: Data, tr
     rows = await transport.before_session(_check_data(context, job, data, attempt))
     policy = context.consent.judge.policy_of(job.spec)
     kept = EvidenceFolder(context.results.parent / "evidence", context.identity.trust)
-    recorder = SessionRecorder(context.audit, context.audit_key, job.id, attempt, job.spec.job.parties, kept)
+    recorder = NodeRecorder(context, job, attempt, kept)
     job.in_session, job.opened = lambda: recorder.has_begun, lambda: recorder.opened
     resources = Resources(
         least_count=policy.min_count or 1,

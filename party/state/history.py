@@ -4,8 +4,8 @@ Every answer, start and end of a job is in the log before it is in the database 
 the log knows of every job that was ever begun here, and with it the rules that count jobs, and what they may have cost
 the records of a dataset. Of rows the log knows nothing, and of errors the code alone.
 
-The database notes up to which entry of which log it knows all. Of a log that goes on the rest is read;
-what cannot be so, or cannot be made whole again, keeps the node from starting.
+The database notes up to which entry of which log it knows all, and the latest one of a session that it has seen. Of a
+log that goes on the rest is read; what cannot be so, or cannot be made whole again, keeps the node from starting.
 """
 
 from __future__ import annotations
@@ -55,6 +55,7 @@ from party.state.heads import follow
 from party.state.ledger import Entry, Ledger
 from party.state.plan_count import PlanCount
 from party.state.remembered import Remembered, remembered
+from party.state.seen_entries import SeenEntries
 from party.state.store import Reached, Record, Store
 from protos.v1 import control_pb2 as control
 
@@ -162,6 +163,7 @@ def reconcile(
         ResourceError: The database or the log cannot be read or written.
     """
     store.check_whole()
+    SeenEntries.beside(store).check(audit.path, audit.mark())
     with store.alone():
         known = _known(store.reached(), store.is_empty(), audit, party, ran_before=ran_before)
         lives: dict[bytes, _Life] = {}

@@ -232,13 +232,22 @@ CREATE TABLE row_versions (
 ) WITHOUT ROWID;
 INSERT INTO row_versions SELECT DISTINCT dataset, data_digest, n_rows FROM jobs WHERE data_digest IS NOT NULL;
 """
+_NINETEENTH: Final = """
+CREATE TABLE seen (
+    only INTEGER PRIMARY KEY CHECK (only = 1),
+    log TEXT NOT NULL,
+    seq INTEGER NOT NULL,
+    entry TEXT NOT NULL,
+    place INTEGER NOT NULL
+);
+"""
 KIND: Final = Kind(
     "job",
     "move it away, and the node makes it again out of its audit log, or bring it back from a copy",
     0x636F6D69,  # "comi"
     (
         *(_FIRST, _SECOND, _THIRD, _FOURTH, _FIFTH, _SIXTH, _SEVENTH, _EIGHTH, _NINTH, _TENTH, _ELEVENTH, _TWELFTH),
-        *(_THIRTEENTH, _FOURTEENTH, _FIFTEENTH, _SIXTEENTH, _SEVENTEENTH, _EIGHTEENTH),
+        *(_THIRTEENTH, _FOURTEENTH, _FIFTEENTH, _SIXTEENTH, _SEVENTEENTH, _EIGHTEENTH, _NINETEENTH),
     ),
 )
 

@@ -178,7 +178,7 @@ async def _restore(fault: Fault, world: World) -> None:
         shutil.rmtree(state)
         shutil.copytree(copy, state)
     world.say(f"{fault.place} has an older {what or 'state folder'}")
-    if what and knows_less(state, right):
+    if what and knows_less(state, right, what):
         await _found_out(fault, world, what)
     else:
         await _started(fault, world, what)
@@ -211,7 +211,7 @@ async def _started(fault: Fault, world: World, what: str) -> bool:
     problem = await world.start(fault.place)
     if problem is None or world.runs(fault.place):
         return problem is None
-    if world.machines[fault.place].ahead_s:  # a clock that is wrong may be found before the file
+    if world.machines[fault.place].ahead_s or DISKS[fault.place].full:  # which may be found before the file
         clear(problem)
     else:
         names(problem, what)

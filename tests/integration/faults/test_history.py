@@ -71,7 +71,8 @@ def played(tmp_path_factory: pytest.TempPathFactory) -> Path:
             _, ends = await nodes.run(noisy())
             assert {event.state for event in ends.values()} == {control.SUCCEEDED}, ends
             database = folder / "state/south/node.db"
-            shutil.copytree(folder / "state/south", folder / "killed")  # as a SIGKILL would leave it
+            of_a_kill = shutil.ignore_patterns("*.new")  # which come and go while the node runs
+            shutil.copytree(folder / "state/south", folder / "killed", ignore=of_a_kill)
             assert database.with_name("node.db-wal").stat().st_size > 0
 
     asyncio.run(play())
@@ -124,7 +125,8 @@ def older(state: Path) -> None:
 def no_rows(state: Path) -> None:
     """As somebody with an editor would lose it."""
     with sqlite3.connect(state / "node.db") as database:
-        for table in ("jobs", "charges", "spent", "unions", "reached", "companions", "joint_results", "row_versions"):
+        tables = "jobs charges spent unions reached seen companions joint_results row_versions"
+        for table in tables.split():
             database.execute(f"DELETE FROM {table}")
     database.close()
 
@@ -158,7 +160,7 @@ def uncounted(state: Path) -> None:
         connection.executescript(
             "DROP TABLE standing; DROP TABLE standing_uses; DROP TABLE clock; DROP TABLE notices;"
             "DROP TABLE owner_ends; DROP TABLE holds; DROP TABLE voices;"
-            "DROP TABLE joint_results; DROP TABLE row_versions;"
+            "DROP TABLE joint_results; DROP TABLE row_versions; DROP TABLE seen;"
             "DROP TABLE reloads; DROP TABLE recounted; DROP TABLE asked; DROP TABLE journal; DELETE FROM unions;"
             "CREATE TABLE levels (job_id BLOB, length INTEGER, version TEXT, level BLOB);"
             "UPDATE charges SET unites = 0;"
@@ -240,12 +242,30 @@ def test_a_database_whose_job_ended_where_the_log_does_not_know_of_it_shows_that
     """However old: within a minute of what the database last compared, it may be a crash."""
     with sqlite3.connect(state / "node.db") as database:
         database.execute("UPDATE jobs SET ended = ended + 1000")
+        database.execute("DELETE FROM seen")  # as where the session's own last entry is still there
     database.close()
     lines = (state / "audit.log").read_bytes().splitlines(keepends=True)
     (state / "audit.log").write_bytes(b"".join(lines[:-3]))
     head_path(state / "audit.log").unlink()
     with fails("E100"):
         started(state)
+
+
+@pytest.mark.parametrize("last", ["started", "session-began"])
+def test_a_log_of_before_a_session_whose_job_still_ran_shows_that_it_is_older(state: Path, last: str) -> None:
+    """The log goes back to the last entry of a kind; the database has that job's start, as a crash would leave both."""
+    lines = (state / "audit.log").read_bytes().splitlines(keepends=True)
+    place = max(number for number, line in enumerate(lines) if f'"event":"{last}"'.encode() in line)
+    (state / "audit.log").write_bytes(b"".join(lines[: place + 1]))
+    head_path(state / "audit.log").unlink()
+    with contextlib.closing(sqlite3.connect(state / "node.db")) as database, database:
+        running_ = "SELECT job_id FROM jobs WHERE started IS NOT NULL ORDER BY started DESC LIMIT 1"
+        database.execute(f"UPDATE jobs SET state = 'RUNNING', ended = NULL WHERE job_id = ({running_})")
+    with fails("E100"):
+        started(state)
+    with contextlib.closing(sqlite3.connect(state / "node.db")) as database, database:
+        database.execute("DELETE FROM seen")  # then it may be a crash
+    asyncio.run(started(state).stop())
 
 
 def test_a_node_that_dies_once_its_log_knows_of_a_success_still_has_what_it_signed(tmp_path: Path) -> None:
