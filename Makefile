@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 PACKAGES := protos link crypto anonymize ldp mining jobs client console relay party coordinator comine
 
-.PHONY: help setup demo test test-slow chaos spark s3 docs docs-tools check collected deploy-tools bench bench-peers protos lock lowest release screenshots clean
+.PHONY: help setup demo test test-slow chaos spark s3 docs docs-tools check checked tested collected deploy-tools bench bench-peers protos lock lowest release screenshots clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -24,18 +24,23 @@ demo: setup  ## three organisations mine rules together over real data: separate
 	$(BIN)/comine demo
 
 # A worker that dies ends the run: pytest-xdist would give its file to others, again and again, or wait for ever.
-WORKERS = 3
+WORKERS = 4
 PYTEST = PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest --numprocesses=$(WORKERS) --dist=loadfile --no-loadscope-reorder \
   --max-worker-restart=0
 
 TESTS = not slow
 
-# What is installed apart is installed beside the rest: pip keeps one processor busy, and the checks another.
+# The checks keep one processor busy beside what is installed apart, and then beside the first tests, of which many wait.
 test:  ## all checks, and all tests but those marked slow
-	$(MAKE) --no-print-directory --jobs=3 --output-sync check collected $(MORE)
+	$(MAKE) --no-print-directory --jobs=4 checked tested
+
+checked: setup  # what it says comes in one piece
+	@$(MAKE) --no-print-directory --output-sync=recurse check
+
+tested: collected $(MORE)
 	$(PYTEST) -m "$(TESTS)" $(ARGS)
 
-# At first pytest compiles all tests: here once, beside the checks, and not at each worker.
+# At first pytest compiles all tests: here once, and not at each worker.
 collected: setup
 	-PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest --collect-only --quiet --quiet > /dev/null
 

@@ -103,6 +103,18 @@ def by_turns(items: Iterable[pytest.Item]) -> list[pytest.Item]:
     return every if ALL else [item for item in every if item not in left]
 
 
+def files_in_turn(items: Iterable[pytest.Item], files: Sequence[Path], one_in: int) -> None:
+    """Marks what is in these files slow, except in one of so many, another at every run; in `make test-slow` in all.
+
+    What is tested is so whole or not at all, since the tests of a file share what they make first.
+    """
+    places = {file: place for place, file in enumerate(files)}
+    for item in items:
+        place = places.get(item.path)
+        if place is not None and (ALL or (place + TURN) % one_in):
+            item.add_marker("slow")
+
+
 def in_turn(cases: Iterable[Case], one_in: int) -> list[Case]:
     """Of a matrix whose cases are alike, every so many, from another one at every run; all in `make test-slow`.
 

@@ -13,7 +13,9 @@ import time
 from collections import Counter
 from contextlib import closing
 from dataclasses import dataclass, field
+from itertools import pairwise
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 import pytest
@@ -146,9 +148,11 @@ def test_nothing_grows_in_more_than_a_day(tmp_path: Path, clock: Time, monkeypat
         runner.run(test())
     early, late = after[WARM], after[-1]
     assert late.objects - early.objects == Counter()
-    # pools and connections grow to what once was at the same time, which is chance; one left by each step is not
-    assert late.threads < early.threads + len(after[WARM:-1])
-    assert late.descriptors < early.descriptors + len(after[WARM:-1])
+    # pools and connections grow at some step to what once was at the same time, by threads and by files of the
+    # databases that each of them opens: which is chance. What is left by every step is in the middle one too.
+    steps = list(pairwise(after[WARM:]))
+    assert median(then.threads - before.threads for before, then in steps) < 1
+    assert median(then.descriptors - before.descriptors for before, then in steps) < 1
     assert late.tasks <= early.tasks
     grown = {table for table, number in late.rows.items() if number > early.rows[table]}
     assert grown <= {"jobs", "charges", "asked"}  # which limits look at for a day

@@ -13,8 +13,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests import examples
 from tests.examples import examples as examples_of
-from tests.examples import few_at_first
+from tests.examples import few_at_first, files_in_turn
 
 ROOT = Path(__file__).parents[2]
 MAKEFILE = (ROOT / "Makefile").read_text()
@@ -60,3 +61,17 @@ def test_files_that_take_long_are_where_their_order_says() -> None:
     named = re.findall(r'^    "(\S+/test_\w+\.py)",$', (ROOT / "tests/conftest.py").read_text(), re.MULTILINE)
     assert len(named) > 50
     assert [file for file in named if not (ROOT / "tests" / file).is_file()] == []
+
+
+def test_of_files_that_cost_most_a_run_takes_some_and_all_runs_take_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    files = [Path(f"test_{number}.py") for number in range(10)]
+    taken = []
+    monkeypatch.setattr(examples, "ALL", False)
+    for turn in range(4):
+        monkeypatch.setattr(examples, "TURN", turn)
+        items = [Mock(path=file) for file in [*files, Path("test_quick.py")]]
+        files_in_turn(cast(list[pytest.Item], items), files, 4)
+        now = [item.path for item in items if not item.add_marker.called]
+        assert now[-1] == Path("test_quick.py")
+        taken += now[:-1]
+    assert sorted(taken) == sorted(files)

