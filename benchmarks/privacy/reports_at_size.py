@@ -30,7 +30,7 @@ from ldp.aggregator import Aggregator
 from ldp.estimate import Estimate
 from ldp.mechanism import Mechanism
 from ldp.sets.padding import PaddingAndSampling
-from mining.joint.hybrid.own_records import PerturbedRows, SummedReports
+from mining.joint.hybrid.own_records import RecordsInBlocks
 from mining.partitioned.rows import PartitionedRows
 
 ORACLES = ("grr", "olh")
@@ -94,13 +94,13 @@ def measured(n_rows: int, workers: int, folder: Path) -> list[dict[str, float | 
 
 def collected(rows: PartitionedRows, mechanism: PaddingAndSampling, *, at_workers: bool) -> Aggregator[Estimate]:
     """The sums over one report of each row."""
-    perturbed = PerturbedRows(mechanism, None, 0, Randomness.from_os().bytes(KEY_BYTES))
+    records, key = RecordsInBlocks(rows, [rows.n_rows], None), Randomness.from_os().bytes(KEY_BYTES)
     total = Aggregator(cast("Mechanism[Estimate]", mechanism))
     if at_workers:
-        for sums in rows.parts(SummedReports(perturbed)):
+        for sums in records.sums(0, mechanism, key):
             total.merge(sums)
     else:
-        for reports in rows.parts(perturbed):
+        for reports in records.reports(0, mechanism, key):
             total.add(reports)
     return total
 

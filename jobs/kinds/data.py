@@ -52,7 +52,7 @@ def transactions_of(spec: JobSpec, data: Data, me: str) -> Transactions:
 
 
 def check_takes_blocks(spec: JobSpec, me: str, *, on_cluster: bool) -> None:
-    """Refuses rows in blocks where the job needs them in memory, and on a cluster tables, and rows that it perturbs.
+    """Refuses rows in blocks where the job needs them in memory, and on a cluster tables.
 
     Raises:
         ConfigurationError: It does.
@@ -64,12 +64,6 @@ def check_takes_blocks(spec: JobSpec, me: str, *, on_cluster: bool) -> None:
         raise ConfigurationError(
             f"the dataset '{spec.job.dataset}' of {me} is a table, which no cluster counts; write engine = "
             '"processes" in [[dataset]]',
-            party=me,
-        )
-    if on_cluster and kind.perturbs:
-        raise ConfigurationError(
-            f"the rows of the dataset '{spec.job.dataset}' of {me} lie on a cluster, which never gets the keys by "
-            'which a job of this kind perturbs them; write engine = "processes" in [[dataset]]',
             party=me,
         )
 

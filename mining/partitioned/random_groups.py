@@ -15,8 +15,8 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from crypto.primitives.randomness import KEY_BYTES, Randomness
 from link.randomness import RandomStream
+from mining.partitioned.noise_key import NoiseKey
 
 SEGMENT: Final = 1 << 18  # rows whose numbers are one stream's
 _BITS: Final = 20  # by how many leading bits many numbers are counted
@@ -33,7 +33,7 @@ class RandomGroups:
         cuts: Ascending: the least number of each group but the first, of as many groups as any row is in.
     """
 
-    key: bytes = field(repr=False)
+    key: NoiseKey = field(repr=False)
     cuts: Numbers = field(repr=False)
 
     @classmethod
@@ -48,7 +48,7 @@ class RandomGroups:
         n_rows = int(ends[-1])
         ranks = ends[:-1][ends[:-1] < n_rows]
         while True:  # until the rows on both sides of each cut have different numbers: nearly always at once
-            key = random.bytes(KEY_BYTES)
+            key = NoiseKey.drawn(random)
             cuts = _cuts(key, n_rows, ranks)
             if cuts is not None:
                 return cls(key, cuts)
@@ -67,17 +67,17 @@ class RandomGroups:
         return np.concatenate([np.empty(0, np.int64), *found])
 
 
-def numbers_of(key: bytes, first: int, n_rows: int) -> Iterator[Numbers]:
+def numbers_of(key: NoiseKey, first: int, n_rows: int) -> Iterator[Numbers]:
     """The numbers of some rows, those of a segment at a time."""
     start, end = first, first + n_rows
     while start < end:
         segment = start // SEGMENT
         begin, stop = segment * SEGMENT, min((segment + 1) * SEGMENT, end)
-        yield Randomness.from_key(key).derive("rows", segment).uint64(stop - begin)[start - begin :]
+        yield key.stream("rows", segment).uint64(stop - begin)[start - begin :]
         start = stop
 
 
-def _cuts(key: bytes, n_rows: int, ranks: NDArray[np.int64]) -> Numbers | None:
+def _cuts(key: NoiseKey, n_rows: int, ranks: NDArray[np.int64]) -> Numbers | None:
     """The numbers that have so many smaller ones; None where one of them is there twice.
 
     Args:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import comine
+from crypto.primitives.randomness import Randomness
 from jobs.kinds.packed_itemsets import unpack
 from jobs.spec.job import JobSpec
 from link.errors import ResourceError
@@ -25,6 +27,7 @@ from link.pki.authority import Authority
 from mining.counting import SupportCounter
 from mining.data.rows import Rows
 from mining.data.transactions import Transactions
+from mining.joint.blended.own_records import answers, halves
 from mining.partitioned.counter import PartitionedCounter
 from mining.partitioned.encoding.source import TransactionSource
 from mining.partitioned.runner import Anywhere
@@ -35,9 +38,12 @@ from mining.partitioned.spark.runner import ClusterRows, OnSpark
 from mining.reference.pooled import brute_force
 from protos.v1 import control_pb2 as control
 from tests.errors import fails
+from tests.mining.joint.hybrid.hybrid_world import TASK
+from tests.mining.joint.hybrid.test_blended import TASK as BLENDING
 from tests.mining.partitioned.deadly_kernels import Deadly, Endless, lives
 from tests.mining.partitioned.spark_server import SparkServer
 from tests.mining.partitioned.test_joint import assert_alike, task_for
+from tests.mining.partitioned.test_reported import certain, records, run
 from tests.mining.partitioned.world import evenly, partitioned, waiting
 from tests.party.nodes import DATA, Nodes, running, weekly
 
@@ -48,6 +54,7 @@ POOLED = [row for rows in DATA.values() for row in rows]
 LEAST = 36  # a fifth of them
 FEW: dict[str, Any] = {"strategy": "level-wise", "max_length": 2}  # times that rows are counted
 ITEM = "quince"  # the beginning of all names of items, which no log may have
+NOISE = b"a key for the noise of some rows"  # nor that
 
 
 @pytest.fixture(scope="module")
@@ -179,7 +186,23 @@ def test_a_cluster_counts_as_memory_does(cluster: Cluster, folder: Path, data: T
     firsts, lengths = zip(*found.parts(_n_rows), strict=True)
     assert list(firsts) == [0, *np.cumsum(lengths)[:-1]]
     assert sum(lengths) == data.n_rows
+    assert_perturbed_alike(found, partitioned(expected, [*firsts, data.n_rows]))
     kept.forget()
+
+
+def assert_perturbed_alike(there: Rows, here: Rows) -> None:
+    """The same keys give the same reports, sums, halves and answers, at the workers and in this process."""
+    items = here.items
+    task = replace(TASK, catalogue=items)
+    mechanism, found = task.plan(2.0).phase([]).mechanism, []
+    for rows in (there, here):
+        own = records(rows, task)
+        reports = [each.to_bytes() for each in own.reports(1, mechanism, NOISE)]
+        sums = [each.to_bytes() for each in own.sums(0, mechanism, NOISE)]
+        half = halves(rows, Randomness.from_seed(2))[1]
+        found.append([reports, sums, half.item_counts().tolist()])
+        found[-1].append(answers(rows, items, BLENDING, Randomness.from_seed(4)).tolist())
+    assert found[0] == found[1]
 
 
 def test_a_joint_job_is_alike(cluster: Cluster, folder: Path, data: Transactions) -> None:
@@ -192,6 +215,13 @@ def test_a_joint_job_is_alike(cluster: Cluster, folder: Path, data: Transactions
     }
     assert_alike(parties, blocks, task_for(tuple(parties), 25, strategy="level-wise", disclose="frequent"))
     kept.forget()
+
+
+def test_a_job_by_perturbed_records(kept: ClusterRows, data: Transactions) -> None:
+    parties: dict[str, Rows] = {NORTH: kept.rows("reported"), SOUTH: data, "east": data}
+    outcomes = run(parties, replace(TASK, catalogue=data.items))
+    assert {each.n_rows for each in outcomes.values()} == {3 * data.n_rows}
+    assert all(each.estimated is not None and each.estimated.itemsets.items for each in outcomes.values())
 
 
 @pytest.mark.parametrize("query", ["SELECT * FROM parquet.`{}/*.parquet`", "SELECT id, item FROM parquet.`{}/long.pq`"])
@@ -243,13 +273,15 @@ def test_closing_ends_the_work_on_the_cluster(kept: ClusterRows, data: Transacti
     assert np.array_equal(kept.rows("next").total(Transactions.item_counts), data.item_counts())
 
 
-def test_no_log_has_data(kept: ClusterRows, server: SparkServer) -> None:
+def test_no_log_has_data_or_keys(kept: ClusterRows, server: SparkServer, data: Transactions) -> None:
+    rows = kept.rows("job")
     with fails("E103"):
-        kept.rows("job").total(_wrong)
+        rows.total(_wrong)
+    assert list(records(rows, replace(TASK, catalogue=data.items)).reports(0, certain(TASK), NOISE))
     files = [path for place in server.logs for path in ([place] if place.is_file() else place.rglob("*"))]
     texts = [path.read_bytes() for path in files if path.is_file() and path.suffix not in (".jar", ".zip")]
     assert any(b"comine" in text for text in texts)
-    assert not any(ITEM.encode() in text for text in texts)
+    assert not any(ITEM.encode() in text or NOISE in text for text in texts)
 
 
 def _wrong(rows: Transactions) -> np.ndarray[tuple[int], np.dtype[np.int64]]:

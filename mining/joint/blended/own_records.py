@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from crypto.primitives.randomness import KEY_BYTES, Randomness
+from crypto.primitives.randomness import Randomness
 from ldp.budget import float_below
 from ldp.oracles.direct_encoding import DirectEncoding
 from link.randomness import RandomStream
@@ -20,6 +20,7 @@ from mining.data.transactions import Transactions
 from mining.joint.blended.estimate import Counts
 from mining.joint.blended.parameters import Blending
 from mining.partitioned.chosen import ChosenRows
+from mining.partitioned.noise_key import NoiseKey
 from mining.partitioned.random_groups import RandomGroups
 
 
@@ -52,7 +53,7 @@ def answers(data: Rows, head: tuple[str, ...], task: Blending, random: Randomnes
         question[random.permutation(known.n_rows)] = np.arange(known.n_rows) % len(head)
         return yes(known, question, response(task), random)
     groups = RandomGroups.drawn(asked(known.n_rows, len(head)).tolist(), random)
-    return known.placed_total(Answers(groups, response(task), random.bytes(KEY_BYTES)))
+    return known.placed_total(Answers(groups, response(task), NoiseKey.drawn(random)))
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -67,11 +68,11 @@ class Answers:
 
     groups: RandomGroups
     oracle: DirectEncoding
-    key: bytes = field(repr=False)
+    key: NoiseKey = field(repr=False)
 
     def __call__(self, rows: Transactions, first: int) -> Counts:
         """Shape (d,)."""
-        random = Randomness.from_key(self.key).derive("block", first, rows.n_rows)
+        random = self.key.stream("block", first, rows.n_rows)
         return yes(rows, self.groups.of(first, rows.n_rows), self.oracle, random)
 
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, Protocol, cast
 
 import numpy as np
+from numpy.typing import NDArray
 
 from crypto.primitives.randomness import Randomness
 from ldp.aggregator import Aggregator
@@ -23,6 +24,7 @@ from link.randomness import RandomStream
 from mining.data.rows import Rows
 from mining.data.transactions import Transactions
 from mining.joint.hybrid import groups
+from mining.partitioned.noise_key import NoiseKey
 from mining.partitioned.random_groups import RandomGroups
 
 if TYPE_CHECKING:
@@ -30,6 +32,9 @@ if TYPE_CHECKING:
 
 TALLIED: Final = 1 << 16
 """Reports that are added up at once, between which other work gets its turn."""
+
+Packed = NDArray[np.uint8]
+"""The bytes of reports, or of sums."""
 
 
 class OwnRecords(Protocol):
@@ -65,9 +70,9 @@ def own_records(data: Rows, catalogue: tuple[str, ...], plan: MiningPlan, random
     if isinstance(known, Transactions):
         return _InMemory(_baskets(known), groups.drawn(known.n_rows, plan, random))
     if not plan.divides_users:
-        return _InBlocks(known, [known.n_rows] * len(plan.shares), None)
+        return RecordsInBlocks(known, [known.n_rows] * len(plan.shares), None)
     sizes = groups.drawn_sizes(known.n_rows, plan, random)
-    return _InBlocks(known, sizes, RandomGroups.drawn(sizes, random))
+    return RecordsInBlocks(known, sizes, RandomGroups.drawn(sizes, random))
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -91,7 +96,7 @@ class _InMemory:
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class _InBlocks:
+class RecordsInBlocks:
     """Records in blocks; without groups all answer in all phases."""
 
     data: Rows
@@ -99,15 +104,21 @@ class _InBlocks:
     groups: RandomGroups | None
 
     def reports(self, number: int, mechanism: SetReporter, key: bytes) -> Iterator[Reports]:
-        return self.data.parts(PerturbedRows(mechanism, self.groups, number, key))
+        """As of `OwnRecords`."""
+        kernel = PerturbedRows(mechanism, self.groups, number, NoiseKey(key))
+        for packed in self.data.parts(kernel):
+            yield Reports.from_bytes(packed.tobytes(), mechanism.fingerprint, mechanism.layout)
 
     def sums(self, number: int, mechanism: SetReporter, key: bytes) -> Iterator[Aggregator[Estimate]]:
-        return self.data.parts(SummedReports(PerturbedRows(mechanism, self.groups, number, key)))
+        """As of `OwnRecords`."""
+        kernel = SummedReports(PerturbedRows(mechanism, self.groups, number, NoiseKey(key)))
+        for packed in self.data.parts(kernel):
+            yield Aggregator.from_bytes(packed.tobytes(), _summing(mechanism))
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class PerturbedRows:
-    """The reports of those rows of a block that answer in a phase.
+    """The reports of those rows of a block that answer in a phase, packed: what comes from a cluster is but numbers.
 
     Attributes:
         mechanism: By which they report.
@@ -119,14 +130,18 @@ class PerturbedRows:
     mechanism: SetReporter
     groups: RandomGroups | None
     number: int
-    key: bytes = field(repr=False)
+    key: NoiseKey = field(repr=False)
 
-    def __call__(self, rows: Transactions, first: int) -> Reports:
+    def __call__(self, rows: Transactions, first: int) -> Packed:
         """The reports of a block."""
+        return np.frombuffer(self.reports(rows, first).to_bytes(), np.uint8)
+
+    def reports(self, rows: Transactions, first: int) -> Reports:
+        """The same, before they are packed."""
         asked = _baskets(rows)
         if self.groups is not None:
             asked = asked[self.groups.of(first, rows.n_rows) == self.number]
-        return self.mechanism.privatise(asked, Randomness.from_key(self.key).derive("block", first, rows.n_rows))
+        return self.mechanism.privatise(asked, self.key.stream("block", first, rows.n_rows))
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -139,13 +154,18 @@ class SummedReports:
 
     perturbed: PerturbedRows
 
-    def __call__(self, rows: Transactions, first: int) -> Aggregator[Estimate]:
+    def __call__(self, rows: Transactions, first: int) -> Packed:
         """The sums of a block."""
-        return _summed(self.perturbed(rows, first), self.perturbed.mechanism)
+        sums = _summed(self.perturbed.reports(rows, first), self.perturbed.mechanism)
+        return np.frombuffer(sums.to_bytes(), np.uint8)
 
 
 def _summed(reports: Reports, mechanism: SetReporter) -> Aggregator[Estimate]:
-    return Aggregator(cast("Mechanism[Estimate]", mechanism)).add(reports)
+    return Aggregator(_summing(mechanism)).add(reports)
+
+
+def _summing(mechanism: SetReporter) -> Mechanism[Estimate]:
+    return cast("Mechanism[Estimate]", mechanism)
 
 
 def _baskets(rows: Transactions) -> Baskets:

@@ -13,11 +13,13 @@ from urllib.parse import urlsplit
 
 from link.errors import ComineError, ConfigurationError, InputDataError, ResourceError
 from mining.partitioned.spark.shipping import PACKAGES, write_packages
-from mining.partitioned.spark.worker import FAILURE, FIELDS, Row, TableTask, Task, versions
+from mining.partitioned.spark.values import from_bytes
+from mining.partitioned.spark.worker import FAILURE, FIELDS, Row, TableTask, Task, equipment
 
 RETRIES: Final = 6  # of a call that the network loses: about half a minute
 BATCH_ROWS: Final = 10_000  # of a table; blocks travel one by one
 _BATCH: Final = "spark.sql.execution.arrow.maxRecordsPerBatch"
+_DISTRIBUTIONS: Final = {"cryptography": "cryptography", "google": "protobuf", "pydantic": "pydantic"}
 _PROBED: Final = 100_000  # numbers, which Spark cuts into as many partitions as it runs at a time
 
 
@@ -40,8 +42,8 @@ class Cluster:
     """
 
     def __init__(self, url: str, retries: int = RETRIES) -> None:
-        found = urlsplit(url)
-        self.name = f"the engine spark at {found.hostname}:{found.port or 15002}"
+        place = urlsplit(url)
+        self.name = f"the engine spark at {place.hostname}:{place.port or 15002}"
         self.client = Client()
         with self._sentences():
             self.spark = self.client.session(url, retries)
@@ -49,13 +51,25 @@ class Cluster:
             self.batches_of(1)
             with tempfile.TemporaryDirectory() as folder:
                 self.spark.addArtifacts(str(write_packages(Path(folder))), pyfile=True)
-        pythons = [value.decode() for _, _, value, _ in self.rows(self.task(self.numbers(_PROBED), Task(versions)))]
-        self.cores = len(pythons)
+        found = [from_bytes(value) for _, _, value, _ in self.rows(self.task(self.numbers(_PROBED), Task(equipment)))]
+        self.cores, self._lacking = len(found), {name for _, names in found for name in names}
         own = ".".join(map(str, sys.version_info[:2]))
-        if other := set(pythons) - {own}:
+        if other := {python for python, _ in found} - {own}:
             raise ConfigurationError(
                 f"the workers of {self.name} run Python {min(other)}, and this node runs Python {own}; set "
                 "PYSPARK_PYTHON at the cluster to the same version"
+            )
+
+    def check_has(self, *packages: str) -> None:
+        """Makes sure that the workers have some packages, which only some jobs need.
+
+        Raises:
+            ConfigurationError: They lack one.
+        """
+        if lacking := sorted(self._lacking & set(packages)):
+            raise ConfigurationError(
+                f"the workers of {self.name} lack {' and '.join(map(_DISTRIBUTIONS.__getitem__, lacking))}, which jobs "
+                "that perturb records or read tables need there; install comine at all workers"
             )
 
     # -- frames --------------------------------------------------------------------------------------------------------

@@ -14,9 +14,9 @@ from link.errors import ResourceError
 from mining.partitioned.rows import PartitionedRows
 from mining.partitioned.runner import Part, View, first_rows
 from mining.partitioned.spark.cluster import Cluster
-from mining.partitioned.spark.secrecy import check_public
+from mining.partitioned.spark.secrecy import takes_noise
 from mining.partitioned.spark.values import from_bytes
-from mining.partitioned.spark.worker import Parts, Task, Totals
+from mining.partitioned.spark.worker import NOISE, Parts, Task, Totals
 
 N = TypeVar("N", bound=np.generic)
 R = TypeVar("R")
@@ -78,7 +78,7 @@ class OnSpark:
 
     def total(self, view: View, kernel: Part[NDArray[N]]) -> NDArray[N]:
         """The sum over all blocks; see `Runner`."""
-        check_public(kernel)
+        self._check(kernel)
         total: NDArray[N] | None = None
         places, seals = list[int](), list[bytes]()
         cluster = self._kept.cluster
@@ -94,7 +94,7 @@ class OnSpark:
 
     def parts(self, view: View, kernel: Part[R]) -> Iterator[R]:
         """By block; see `Runner`."""
-        check_public(kernel)
+        self._check(kernel)
         expected = iter(self._expected())
         for place, _, value, seal in self._rows(
             self._kept.cluster.task(self._kept.frame, Task(Parts(view, kernel, self._firsts())))
@@ -114,6 +114,11 @@ class OnSpark:
                 threading.Thread(
                     target=interrupt, args=(self._tag,), daemon=True
                 ).start()  # nobody waits for the network
+
+    def _check(self, kernel: object) -> None:
+        """Refuses kernels that hold secrets other than keys of noise, or that the workers cannot run."""
+        if takes_noise(kernel):
+            self._kept.cluster.check_has(NOISE)
 
     def _rows(self, frame: Any) -> Iterator[tuple[int, int, bytes, bytes]]:
         with self._lock:

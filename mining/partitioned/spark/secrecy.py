@@ -1,32 +1,41 @@
-"""Kernels that may not travel to a cluster, since they hold a secret."""
+"""What kernels may take to a cluster: nothing secret but keys by which it chooses and perturbs the rows that it has."""
 
 from __future__ import annotations
 
 from functools import partial
 from typing import Any
 
+from ldp.mechanism import Mechanism
 from link.errors import ConfigurationError
+from mining.partitioned.noise_key import NoiseKey
 
 
-def check_public(kernel: object) -> None:
-    """Makes sure that a kernel holds no key: keys are bytes, and nothing public that kernels need is.
+def takes_noise(kernel: object) -> bool:
+    """Whether a kernel has a key by which rows are chosen or perturbed.
+
+    Other keys are told by being bytes: nothing public that kernels need is, but for what a mechanism says of itself.
 
     Raises:
-        ConfigurationError: It holds bytes.
+        ConfigurationError: It holds other bytes.
     """
     seen: dict[int, Any] = {}
     waiting: list[Any] = [kernel]
+    found = False
     while waiting:
         value = waiting.pop()
         if isinstance(value, bytes | bytearray | memoryview):
             raise ConfigurationError(
-                'a job of this kind perturbs rows under a secret key where they lie, and engine = "spark" never gets '
-                'secrets; write engine = "processes" or "memory" in [[dataset]]'
+                'a job of this kind needs a secret key where the rows lie, and engine = "spark" gets none but those of '
+                'noise; write engine = "processes" or "memory" in [[dataset]]'
             )
-        if id(value) in seen or isinstance(value, type):
+        if isinstance(value, NoiseKey):
+            found = True
+            continue
+        if id(value) in seen or isinstance(value, type | Mechanism):
             continue
         seen[id(value)] = value
         waiting += _within(value)
+    return found
 
 
 def _within(value: Any) -> list[Any]:

@@ -64,26 +64,6 @@ def test_rows_in_blocks_are_not_for_a_kind_that_needs_them_in_memory(
         store.close(), ledger.close(), releases.close()
 
 
-@pytest.mark.parametrize("engine", ["processes", "spark"])
-def test_a_job_that_perturbs_rows_is_not_for_a_cluster(
-    tmp_path: Path, engine: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """It would get the keys of that noise; so it is refused when the job is proposed, not when rows are counted."""
-    monkeypatch.setattr(type(KIND), "perturbs", True)
-    path = tmp_path / "north.toml"
-    path.write_text(party_toml("north"))
-    config = PartyConfig.load(path)
-    config = config.model_copy(update={"dataset": (config.dataset[0].model_copy(update={"engine": engine}),)})
-    store, ledger = Store.open(tmp_path / "node.db"), Ledger.open(tmp_path / "node.db")
-    releases = Releases.open(tmp_path / "releases.db", "north")
-    try:
-        judge = Judge(config, PARTIES, store, ledger, releases)
-        with fails("E100", party="north") if engine == "spark" else nullcontext():
-            assert judge.decide(spec("horizontal"), "analyst") == "auto"
-    finally:
-        store.close(), ledger.close(), releases.close()
-
-
 def test_a_job_whose_dataset_is_gone_takes_no_memory_and_gets_the_usual_sentence(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
