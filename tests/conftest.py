@@ -11,6 +11,7 @@ from collections.abc import Iterator
 
 import hypothesis
 import pytest
+from hypothesis.internal import charmap
 from hypothesis.internal.conjecture import providers
 
 from crypto.protocols.union import lists as union_lists
@@ -247,11 +248,13 @@ def pytest_report_header() -> str:
 def pytest_collection_finish(session: pytest.Session) -> None:
     """From here on what is left is collected again, except all that has been loaded.
 
-    Hypothesis looks through all that is loaded for constants and keeps them on the disk: where tests are collected
-    alone, as before a run with several workers, it does so at once, and not at each of them.
+    Hypothesis looks through all that is loaded for constants, and through all characters, and keeps both on the disk:
+    where tests are collected alone, as before a run with several workers, it does so at once, and not at each of them.
     """
     if session.config.option.collectonly:
         providers._get_local_constants()
+        charmap.charmap()
+        charmap.intervals_from_codec("utf-8")
     gc.freeze()
     gc.enable()
 

@@ -31,8 +31,8 @@ def build(docker: Docker, tag: str, folder: Path) -> Path:
 
 
 def build_again(docker: Docker, tag: str, context: Path) -> None:
-    """Builds the image of a folder that `build` has returned from the start, as `tag`."""
-    _build(docker, tag, context, "--no-cache")
+    """Builds the stage of a folder that `build` has returned from the start, as `tag`: what the image copies is in it."""
+    _build(docker, tag, context, "--no-cache", "--target", "build")
 
 
 def _build(docker: Docker, tag: str, context: Path, *options: str) -> None:

@@ -168,7 +168,7 @@ def image(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Docker, st
         try:
             yield docker, tag, build(docker, tag, tmp_path_factory.mktemp("image"))
         finally:
-            docker.run("image", "rm", "--force", tag, OWN_BASE)
+            docker.remove_images(tag, OWN_BASE)
 
 
 @pytest.fixture(scope="module")
@@ -244,7 +244,7 @@ def test_all_of_comine_in_an_image_that_is_built_again_is_the_same(image: tuple[
         assert len(first) > 1000
         assert again == first
     finally:
-        docker("image", "rm", f"{tag}-again")
+        docker.remove_images(f"{tag}-again")
 
 
 def listed(docker: Docker, tag: str) -> set[str]:
