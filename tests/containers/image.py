@@ -31,7 +31,7 @@ def build(docker: Docker, tag: str, folder: Path) -> Path:
 
 
 def build_again(docker: Docker, tag: str, context: Path) -> None:
-    """Builds the stage of a folder that `build` has returned from the start, as `tag`: what the image copies is in it."""
+    """Builds the stage of a folder that `build` has returned from the start, as `tag`: the image copies it."""
     _build(docker, tag, context, "--no-cache", "--target", "build")
 
 
