@@ -32,7 +32,7 @@ from link.executor import Executor
 from link.journal import Resumption
 from link.pki.identity import Identity, Member
 from link.randomness import RandomStream
-from link.transcript import MARK_BYTES, Transcript, header_of, mark_of
+from link.transcript import MARK_BYTES, Direction, Passed, Transcript, header_of, mark_of
 from link.version import WINDOW, Window
 from link.words import Evidence, Shown
 from protos.v1.link_pb2 import Abort, Frame
@@ -122,7 +122,7 @@ class _Arrived(NamedTuple):
 class _Unread:
     """Frames of one peer and lane that wait to be read: those in order, and those that came before their turn."""
 
-    ready: deque[_Arrived] = field(default_factory=deque)
+    ready: deque[tuple[_Arrived, bytes]] = field(default_factory=deque)  # with the heads of the chain
     ahead: dict[int, _Arrived] = field(default_factory=dict)
 
 
@@ -157,7 +157,7 @@ class SessionCore:
         self.unread: dict[str, dict[str, _Unread]] = defaultdict(dict)  # by peer and lane
         self.waiters: dict[tuple[str, str], asyncio.Future[None]] = {}
         self.streams: dict[str, int] = {}
-        self.steps = Resumption()
+        self.steps, self.passed = Resumption(), Passed()
         self.members: dict[str, Member] = {}  # by name, once they have greeted
         self.identity: Identity | None = None  # what this party signs with, and whom it believes
         self.overheard: dict[tuple[str, str], list[Shown]] = {}  # by peer and lane, what was read
@@ -266,8 +266,8 @@ class SessionCore:
         while (following := unread.ahead.pop(due, None)) is not None:
             due += 1
             self.bytes_received += following.size
-            self.transcript.add(peer, "received", lane, following.header, following.body)
-            unread.ready.append(following)
+            head = self.transcript.add(peer, "received", lane, following.header, following.body)
+            unread.ready.append((following, head))
         if unread.ready and (waiter := self.waiters.get((peer, lane))) is not None:
             _wake(waiter)
 
@@ -276,7 +276,8 @@ class SessionCore:
         unread = self.unread[peer].get(lane)
         if unread is None or not unread.ready:
             return None
-        arrived = unread.ready.popleft()
+        arrived, head = unread.ready.popleft()
+        self._pass(peer, "received", lane, head)
         self.buffered[peer] -= arrived.size + HELD_FRAME_BYTES
         if not unread.ready and not unread.ahead:
             del self.unread[peer][lane]
@@ -314,8 +315,12 @@ class SessionCore:
         header = header_of(frame)
         frame.mark = mark_of(header)
         self.bytes_sent += _size(frame, body)
-        self.transcript.add(to, "sent", lane, header, body)
+        self._pass(to, "sent", lane, self.transcript.add(to, "sent", lane, header, body))
         await self.transport.send(to, frame)
+
+    def _pass(self, peer: str, direction: Direction, lane: str, head: bytes) -> None:
+        if self.steps.journal is not None:  # which nobody else asks for
+            self.passed.heads[peer, direction][lane] = head
 
     def overhear(self, peer: str, lane: str) -> list[Shown]:
         """Where all frames of a peer on a lane are kept from now on as they are read."""

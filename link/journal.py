@@ -43,18 +43,20 @@ class Step:
 
     Attributes:
         name: Names it among those of the job.
-        session: In which it was made, where others would have come out in another one; empty otherwise.
+        session: In which it was made.
         known: Its result.
+        frames: By peer, a digest of the frames that passed between the two until then, equal at both; see `Passed`.
     """
 
     name: str
     session: bytes
     known: Known
+    frames: Mapping[str, bytes] = field(default_factory=dict)
 
     def pack(self) -> bytes:
         """The step as bytes, equal for equal steps."""
-        known = self.known
-        return pack((self.name, self.session, known.public, known.learned, known.to, known.own))
+        known, frames = self.known, tuple(sorted(self.frames.items()))
+        return pack((self.name, self.session, known.public, known.learned, known.to, known.own, frames))
 
     @classmethod
     def unpack(cls, packed: bytes) -> Step:
@@ -64,8 +66,10 @@ class Step:
             ValueError: It is something else.
         """
         match unpack(packed):
-            case (str(name), bytes(session), public, learned, tuple(to), own) if all(type(each) is str for each in to):
-                return cls(name, session, Known(public, learned, to, own))
+            case (str(name), bytes(session), public, learned, tuple(to), own, tuple(frames)) if all(
+                type(each) is str for each in to
+            ) and all(map(_is_of_peer, frames)):
+                return cls(name, session, Known(public, learned, to, own), dict(frames))
         raise ValueError("these bytes are no step of a job")
 
     @property
@@ -78,11 +82,22 @@ class Step:
         """SHA-256 of which step of which session it is: what all parties know before they compare results."""
         return hashlib.sha256(pack((self.name, self.session))).digest()
 
+    def account(self, peer: str, *, learned: bool) -> bytes:
+        """SHA-256 of its result, as of `digest`, and of what passed between this party and a peer until then."""
+        return hashlib.sha256(self.digest(learned=learned) + self.frames.get(peer, b"")).digest()
+
     def digest(self, *, learned: bool) -> bytes:
         """SHA-256 of its result, with or without what only some have learned."""
         known = self.known
         told = (self.name, known.public, known.to, known.learned if learned else None)
         return hashlib.sha256(pack(told)).digest()
+
+
+def _is_of_peer(frames: Any) -> bool:
+    match frames:
+        case (str(), bytes()):
+            return True
+    return False
 
 
 class Journal(Protocol):

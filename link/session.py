@@ -194,6 +194,14 @@ class Session:
             raise ValueError(f"a protocol among some takes two of {self.parties} or more, {self.me} one of them")
         return Session(self.core, f"{self.path}/{name}", self, tuple(p for p in self.parties if p in chosen))
 
+    def aside(self) -> None:
+        """From now on no step counts what passes on this lane, and beneath it, since it does so at no known place."""
+        self.core.passed.aside.add(self.path)
+
+    def counts(self) -> None:
+        """The next step counts all of it, as other lanes: all that passes here is over, and this place needs it."""
+        self.core.passed.aside.discard(self.path)
+
     async def send(self, to: str, message: Message) -> None:
         """Sends one message to one peer.
 

@@ -2,14 +2,15 @@
 
 Steps:
     1. in another attempt, every party opens of how many steps it has kept the results; the least number counts
-    2. of each of these every party opens which step of which session it is, and a digest of its result. From one party
-       that learned something of it to another such one the digest covers that too; to anybody else only what all
-       know, since the digest of a count is the count
+    2. of each of these every party opens which step of which session it is, and a digest of its result, and of all
+       frames that had passed between the two by then. From one party that learned something of it to another such one
+       the digest covers that too; to anybody else only what all know, since the digest of a count is the count
     3. all go on from the last step of which all have kept the same; what comes after it is taken anew
 
 Rounds:     2, or 1 where some party has kept nothing; none in a first attempt.
 Output:     the common steps.
-Adversary:  semi-honest parties. Two that have kept different results of one step end the job.
+Adversary:  semi-honest parties. Two that have kept different results of one step, or of other frames, end the job: no
+            receipts were exchanged in a session that broke off, so the digests stand for them.
 Leakage:    how far each party had come when the attempt before ended. All else that is opened its receivers know.
 """
 
@@ -47,7 +48,7 @@ async def begin(session: Session, journal: Journal) -> None:
 
     Raises:
         MalformedMessage: A peer names more steps than anybody keeps.
-        ProtocolViolation: A peer has kept another result of a step than this party.
+        ProtocolViolation: A peer has kept another result of a step than this party, or has other frames on record.
     """
     session.core.steps = Resumption(journal)
     if session.core.terms.attempt == 1:
@@ -65,7 +66,7 @@ async def step(session: Session, name: str, take: Callable[[], Awaitable[Known]]
         session: The lane to which it belongs.
         name: Not used on this lane by another step; may be that of a lane.
         take: Takes it. All parties call this in the same order.
-        drawn: Whether another session might have another result, as one that depends on coins.
+        drawn: Whether another session may have another result, as one that depends on coins.
 
     Raises:
         ProtocolViolation: The result is another than this party has kept, so somebody's rows have changed.
@@ -76,7 +77,7 @@ async def step(session: Session, name: str, take: Callable[[], Awaitable[Known]]
     if name in steps.agreed:
         return steps.agreed[name].known
     known = await take()
-    taken = Step(name, session.id if drawn else b"", known)
+    taken = Step(name, session.id, known, _frames(session))
     before = steps.before.pop(name, None)
     if before is not None and not drawn and before.digest(learned=True) != taken.digest(learned=True):
         raise ProtocolViolation(
@@ -89,6 +90,12 @@ async def step(session: Session, name: str, take: Callable[[], Awaitable[Known]]
         if place < MAX_STEPS and await session.compute(steps.journal.keep, place, taken):
             steps.place = place + 1
     return known
+
+
+def _frames(session: Session) -> dict[str, bytes]:
+    """By peer, a digest of the frames on this lane, and beneath it, that no earlier step has counted."""
+    core = session.core
+    return {peer: core.passed.take(core.me, peer, session.path) for peer in session.others}
 
 
 async def secret(session: Session, name: str, inputs: bytes) -> bytes:
@@ -138,12 +145,12 @@ async def _common(session: Session, kept: Sequence[Step]) -> int:
     for peer in session.others:
         mine = _told(session, kept[:least], peer)
         alike = mine == await session.receive_opened(peer, LABEL, np.uint8, mine.shape)
-        same_step, same_result = alike[:, :_DIGEST_BYTES].all(axis=1), alike[:, _DIGEST_BYTES:].all(axis=1)
+        same_step, same_account = alike[:, :_DIGEST_BYTES].all(axis=1), alike[:, _DIGEST_BYTES:].all(axis=1)
         here = int(np.argmin(same_step)) if not same_step.all() else least
-        if not same_result[:here].all():
-            called = kept[int(np.argmin(same_result[:here]))].called
+        if not same_account[:here].all():
+            called = kept[int(np.argmin(same_account[:here]))].called
             raise ProtocolViolation(
-                f"{peer} and {session.me} have kept different results of '{called}' of this job, so it cannot go on; "
+                f"{peer} and {session.me} have kept different accounts of '{called}' of this job, so it cannot go on; "
                 "run it again as a new job",
                 party=peer,
             )
@@ -153,7 +160,7 @@ async def _common(session: Session, kept: Sequence[Step]) -> int:
 
 def _told(session: Session, kept: Sequence[Step], peer: str) -> np.ndarray[tuple[int, int], np.dtype[np.uint8]]:
     """Shape (steps, 64): what is told to a peer of each step."""
-    rows = [each.heading + each.digest(learned={session.me, peer} <= set(each.known.to)) for each in kept]
+    rows = [each.heading + each.account(peer, learned={session.me, peer} <= set(each.known.to)) for each in kept]
     return np.frombuffer(b"".join(rows), np.uint8).reshape(len(rows), 2 * _DIGEST_BYTES)
 
 

@@ -76,9 +76,15 @@ class Transcript:
 
     chains: dict[tuple[str, Direction], dict[str, Chain]] = field(default_factory=lambda: defaultdict(dict))
 
-    def add(self, peer: str, direction: Direction, lane: str, header: bytes, body: bytes) -> None:
-        """Records a frame that left for, or arrived from, `peer`, by the hash of its header and its body."""
-        self.chains[peer, direction].setdefault(lane, Chain()).add(header, body)
+    def add(self, peer: str, direction: Direction, lane: str, header: bytes, body: bytes) -> bytes:
+        """Records a frame that left for, or arrived from, `peer`, by the hash of its header and its body.
+
+        Returns:
+            The head of its chain, which is that of no other frames.
+        """
+        chain = self.chains[peer, direction].setdefault(lane, Chain())
+        chain.add(header, body)
+        return chain.head
 
     def frames(self, peer: str, direction: Direction, lane: str) -> int:
         """How many frames of a lane have been recorded, which is the number of the next one."""
@@ -89,6 +95,48 @@ class Transcript:
         """The state of all chains with `peer`, by lane name."""
         chains = self.chains.get((peer, direction), {})
         return [ChainHead(lane=lane, frames=c.frames, head=c.head) for lane, c in sorted(chains.items())]
+
+
+@dataclass(slots=True)
+class Passed:
+    """Which frames have left and been read since they were asked for last, lane by lane.
+
+    What has arrived and nobody has read is not among them. So where two parties have come to the same place, and what
+    either has sent the other has read, both have the same.
+
+    Attributes:
+        heads: By peer, direction and lane, the head of the chain after the last of them.
+        aside: Lanes that are used beside all else, where no place of the job says what has passed: what is on them, and
+            on lanes beneath, waits until they are taken away.
+    """
+
+    heads: dict[tuple[str, Direction], dict[str, bytes]] = field(default_factory=lambda: defaultdict(dict))
+    aside: set[str] = field(default_factory=set)
+
+    def take(self, me: str, peer: str, path: str) -> bytes:
+        """SHA-256 of what passed between two parties on a lane and all lanes beneath, equal at both; it is forgotten.
+
+        Args:
+            me: This party.
+            peer: The other one.
+            path: The lane.
+        """
+        digest = hashlib.sha256()
+        directions: tuple[Direction, Direction] = ("sent", "received") if me < peer else ("received", "sent")
+        for direction in directions:
+            heads = self.heads[peer, direction]
+            lanes = sorted(
+                lane for lane in heads if _is_in(lane, path) and not any(_is_in(lane, other) for other in self.aside)
+            )
+            digest.update(len(lanes).to_bytes(8, "big"))
+            for lane in lanes:
+                digest.update(hashlib.sha256(lane.encode()).digest())
+                digest.update(heads.pop(lane))
+        return digest.digest()
+
+
+def _is_in(lane: str, path: str) -> bool:
+    return lane == path or lane.startswith(f"{path}/")
 
 
 def folded(heads: Sequence[ChainHead]) -> list[ChainHead]:

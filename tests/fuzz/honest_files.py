@@ -192,7 +192,11 @@ def kept_steps(folder: Path) -> Sequence[bytes]:
     level = Known(np.array([[0, 1], [1, 2]], np.int32), np.array([3, 4]), ("north",))
     rows = Known(3, own=np.packbits(np.arange(9) % 3 == 0))
     named = Known([("north", ["a", "b"]), ("south", [])])
-    return [Step("/task/a", b"", level).pack(), Step("/b", b"a session", rows).pack(), Step("", b"", named).pack()]
+    return [
+        Step("/task/a", b"", level, {"north": bytes(32)}).pack(),
+        Step("/b", b"a session", rows).pack(),
+        Step("", b"", named).pack(),
+    ]
 
 
 def ledgers(folder: Path) -> Sequence[bytes]:

@@ -113,13 +113,15 @@ class TwoParty:
             InternalError: The lane belongs to another session.
             MalformedMessage: The peer's part of the agreement is not as it must be.
         """
-        label = self._label(session, self.me)
-        return (await self._as_sender()).fork(label)
+        label, seeds = self._label(session, self.me), await self._as_sender()
+        self._lane(self.me).counts()
+        return seeds.fork(label)
 
     async def receiving(self, session: Session) -> ReceiverSeeds:
         """Seeds of a computation in which this party is the receiver; arguments and errors as for `sending`."""
-        label = self._label(session, self.peer)
-        return (await self._as_receiver()).fork(label)
+        label, seeds = self._label(session, self.peer), await self._as_receiver()
+        self._lane(self.peer).counts()
+        return seeds.fork(label)
 
     async def both(self, sending: Session, receiving: Session) -> tuple[SenderSeeds, ReceiverSeeds]:
         """Seeds of both directions at once, each for a lane of its own."""
@@ -128,16 +130,22 @@ class TwoParty:
     async def _as_sender(self) -> SenderSeeds:
         async with self._locks[0]:
             if self._sender is None:
-                lane = self._session.lane(f"from {self.me}")
+                lane = self._lane(self.me)
+                lane.aside()  # others may have asked for it than who needs it first
                 self._sender = await prepare_sending(lane, self.peer, field_bits=self._field_bits)
             return self._sender
 
     async def _as_receiver(self) -> ReceiverSeeds:
         async with self._locks[1]:
             if self._receiver is None:
-                lane = self._session.lane(f"from {self.peer}")
+                lane = self._lane(self.peer)
+                lane.aside()
                 self._receiver = await prepare_receiving(lane, self.peer, field_bits=self._field_bits)
             return self._receiver
+
+    def _lane(self, sender: str) -> Session:
+        """On which a direction is agreed upon."""
+        return self._session.lane(f"from {sender}")
 
     def _label(self, session: Session, sender: str) -> bytes:
         """Session, lane, direction, and how often they were asked for: the same labels at both parties, each once."""

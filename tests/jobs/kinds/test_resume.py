@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
+from itertools import combinations
 from typing import Any, Final
 
 import pytest
@@ -30,6 +31,7 @@ from link.words import Evidence
 from tests.errors import fails
 from tests.jobs.audit import kinds as examples
 from tests.jobs.audit.world import PARTIES
+from tests.link.kept_steps import results
 from tests.mining.joint import model_jobs_world as models
 from tests.mining.joint.anonymisation import anonymisation_jobs_world as releases
 
@@ -95,13 +97,17 @@ def test_a_job_goes_on_after_its_steps(name: str) -> None:
     kept = {party: tuple(Step.unpack(step.pack()) for step in journal.kept) for party, journal in journals.items()}
     (number,) = {len(steps) for steps in kept.values()}
     assert number >= 3
+    for one, other in combinations(kept, 2):
+        of_pair = zip(kept[one], kept[other], strict=True)
+        assert all(mine.frames[other] == theirs.frames[one] for mine, theirs in of_pair)
     for came in range(1, number) if name == EACH else [number // 2]:
         again = {party: MemoryJournal(steps[:came]) for party, steps in kept.items()}
         assert found(example.attempt(again, 2)) == first
         for party, steps in kept.items():
-            assert [step.pack() for step in again[party].kept if not step.session] == [
-                step.pack() for step in steps if not step.session
-            ]
+            drawn = {step.name for step in steps if step.name.endswith("/union")}  # whose positions are of a session
+            assert results(each for each in again[party].kept if each.name not in drawn) == results(
+                each for each in steps if each.name not in drawn
+            )
 
 
 @pytest.mark.parametrize("name", ["one-shot", "tree of rows"])
@@ -209,8 +215,8 @@ def test_breaking_and_resuming_a_job_opens_nothing_that_one_attempt_does_not() -
         assert opened is not None
         for party in PARTIES:
             assert _is_part(opened[party], alone[party])
-            steps = [step.pack() for step in journals[party].kept]
-            assert steps == [step.pack() for step in whole[party].kept][: len(steps)]
+            steps = results(journals[party].kept)
+            assert steps == results(whole[party].kept)[: len(steps)]
         kept = {party: tuple(journal.kept) for party, journal in journals.items()}
     assert {len(steps) for steps in kept.values()} == {len(whole[PARTIES[0]].kept)}
 

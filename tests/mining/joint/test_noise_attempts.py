@@ -30,6 +30,7 @@ from mining.joint.hybrid import disclosure as of_reported
 from mining.joint.hybrid import mine as reported
 from protos.v1.link_pb2 import Frame, Opening
 from tests.errors import fails
+from tests.link.kept_steps import results
 from tests.mining.joint.hybrid.hybrid_world import PARTIES, TASK, baskets, shuffled
 from tests.mining.joint.hybrid.test_blended import TASK as BLENDED
 from tests.mining.joint.oracle import Rows
@@ -126,7 +127,7 @@ def straight(name: str) -> tuple[dict[str, bytes | None], dict[str, Mortal]]:
 
 
 def kept(journals: Mapping[str, MemoryJournal]) -> dict[str, list[bytes]]:
-    return {party: [step.pack() for step in journal.kept] for party, journal in journals.items()}
+    return {party: results(journal.kept) for party, journal in journals.items()}
 
 
 @pytest.mark.parametrize("name", KINDS)

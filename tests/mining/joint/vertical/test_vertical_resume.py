@@ -26,6 +26,7 @@ from mining.joint.vertical.parameters import Mode, VerticalMining
 from protos.v1.link_pb2 import Frame, Opening
 from tests.errors import fails
 from tests.examples import examples
+from tests.link.kept_steps import results
 from tests.mining.joint.vertical.test_vertical import columns_of, tables
 from tests.mining.joint.vertical.vertical_world import dealings_of, helper_of
 from tests.world import run_parties
@@ -120,7 +121,7 @@ def test_an_attempt_from_any_level_gives_what_one_without_a_failure_gives(
     again, kept_again = attempt(columns, task, came, seed=1)
     for party in parties:
         assert found(again[party]) == found(first[party])
-        assert [level.pack() for level in kept_again[party]] == [level.pack() for level in kept[party]]
+        assert results(kept_again[party]) == results(kept[party])
 
 
 @pytest.mark.parametrize(
