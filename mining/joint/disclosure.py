@@ -54,7 +54,10 @@ def openings(task: HorizontalMining, parties: tuple[str, ...]) -> tuple[Declared
     if task.disclose != "frequent":
         which, when = "each candidate's", "once per batch"
         if task.is_shared:
-            which, when = "each frequent itemset's", "once for the items, and once for all longer itemsets"
+            which, when = (
+                "each frequent itemset's",
+                "once for the items, or these and their pairs, and once for all longer itemsets",
+            )
         found.append(Declared("supports", learners, f"sum over all parties of {which} count", sums, when))
     receivers = everyone if task.is_shared else outsiders
     if receivers:

@@ -10,11 +10,13 @@ from crypto.protocols.union.prefix_costs import AskedBits, pairs_traffic, prefix
 from link.traffic import Traffic
 from mining.joint.horizontal.hidden_sizes import HiddenSizes, hidden_traffic
 from mining.joint.horizontal.hidden_universe import VOTE
+from mining.joint.horizontal.strategy import pairs_with_items
 from mining.joint.horizontal.verified_costs import verified_rows_traffic, verified_supports_traffic, verified_traffic
 from mining.joint.parameters import HorizontalMining
 from mining.joint.shared_rules import RuleSteps, rule_steps
 from mining.joint.tally import SumRange
 from mining.joint.tally_costs import compared_traffic, open_decision_traffic, rules_traffic, supports_traffic
+from mining.pairs import n_pairs
 from mining.thresholds import minimum_count
 
 _WORD_BYTES = 8
@@ -102,6 +104,7 @@ def steps(task: HorizontalMining, sizes: MiningSizes) -> list[Step]:
     """What `horizontal.mine` does, one after the other; nothing of what is empty, and no sum of a single number."""
     found: list[Step] = []
     n_rows, together = sizes.n_rows, sizes.most_together
+    at_once = 2 if pairs_with_items(task, sizes.universe) else 1  # lengths that the first batch is about
     if sizes.items is not None:
         found.append(Union(sizes.items))
     if sizes.hidden is not None:
@@ -110,19 +113,23 @@ def steps(task: HorizontalMining, sizes: MiningSizes) -> list[Step]:
         if task.disclose != "frequent":
             found.append(Supports(frequent, n_rows))
     else:
-        found += _vote("level-1", sizes.universe, sizes.frequent_of(1), n_rows)
-        found += _supports(task, sizes.frequent_of(1), n_rows)
+        pairs = n_pairs(sizes.universe) if at_once == 2 else 0
+        frequent = sum(sizes.frequent[:at_once])
+        found += _vote("level-1", sizes.universe + pairs, frequent, n_rows)
+        found += _supports(task, frequent, n_rows)
     if sizes.one_shot is not None:
         found.append(Union(sizes.one_shot))
         found += _vote("one-shot", sizes.closure, sum(sizes.frequent[1:]), together)
         found += _supports(task, sum(sizes.frequent[1:]), together)
     else:
         for place, candidates in enumerate(sizes.candidates):
+            if place + 2 <= at_once:
+                continue
             if place < len(sizes.thinned):
                 found.append(Union(sizes.thinned[place]))
                 candidates = sizes.thinned[place].elements
             found += _vote(f"level-{place + 2}", candidates, sizes.frequent_of(place + 2), together)
-        found += _supports(task, sum(sizes.frequent[1:]), together)
+        found += _supports(task, sum(sizes.frequent[at_once:]), together)
     if task.rules is not None and any(sizes.frequent[1:]):
         decided = rule_steps(sizes.frequent, sizes.n_rows, task.rules)
         found.append(replace(decided, batches=sizes.rules if decided.sums else ()))

@@ -3,11 +3,13 @@
 A circuit is a generator: it yields the operands of ANDs that may be taken at once, as stacks of planes, and gets their
 ANDs. XORs it takes itself, as they need no message. So any circuits can be evaluated side by side, or only counted.
 
-Numbers are stacks of planes, plane i with bit i of every number. With few numbers carries are found by a parallel
-prefix, in ⌈log2 width⌉ + 1 steps of more ANDs; with many one after the other, one AND a bit.
+Numbers are stacks of planes, plane i with bit i of every number. With many numbers carries are found one after the
+other, one AND a bit. With few, those on which all wait by a parallel prefix, in ⌈log2 width⌉ + 1 steps of more ANDs;
+and the others, in the steps that this takes anyway, by segments that carries skip: two ANDs a bit, three for all.
 
 Source: majority by one AND, Boyar, Peralta and Pochuev, "On the multiplicative complexity of Boolean functions over the
-basis (∧, ⊕, 1)", TCS 2000; prefixes, Sklansky, IRE Transactions on Electronic Computers, 1960.
+basis (∧, ⊕, 1)", TCS 2000; prefixes, Sklansky, IRE Transactions on Electronic Computers, 1960; skipped carries, Lehman
+and Burla, IRE Transactions on Electronic Computers, 1961.
 """
 
 from __future__ import annotations
@@ -114,14 +116,20 @@ def _reaching_in_few_steps(
     width = numbers[0].width
     x, y = yield from carry_saved([_stacked([each, each.constant(0)]) for each in numbers])
     low = slice(0, width)
-    found, reached = yield from side_by_side([_sums_of(x.bits(low), y.bits(low)), _reaching(x, y, threshold)])
+    steps = _steps_of_reaching(width)
+    found, reached = yield from side_by_side([_sums_of(x.bits(low), y.bits(low), steps), _reaching(x, y, threshold)])
     return found, reached
 
 
-def _sums_of(x: ReplicatedBits, y: ReplicatedBits) -> Circuit[ReplicatedBits]:
+def _sums_of(x: ReplicatedBits, y: ReplicatedBits, steps: int) -> Circuit[ReplicatedBits]:
     low = slice(0, x.width - 1)
-    carries = yield from _carries_of(x.bits(low), y.bits(low), 0)
+    carries = yield from _carries_in(steps, x.bits(low), y.bits(low), 0)
     return x ^ y ^ _stacked([x.constant(0), carries])
+
+
+def _steps_of_reaching(width: int) -> int:
+    """Steps of `_reaching` of numbers of so many bits and one more."""
+    return 2 + (width - 1).bit_length()
 
 
 def _reaching(x: ReplicatedBits, y: ReplicatedBits, threshold: int) -> Circuit[ReplicatedBits]:
@@ -135,18 +143,19 @@ def _reaching(x: ReplicatedBits, y: ReplicatedBits, threshold: int) -> Circuit[R
 def sums(numbers: Sequence[ReplicatedBits]) -> Circuit[ReplicatedBits]:
     """The sums modulo 2^width of two or more numbers of one width, in few steps."""
     x, y = yield from carry_saved(numbers)
-    return (yield from _sums_of(x, y))
+    return (yield from _sums_of(x, y, 0))
 
 
 def above(numbers: Sequence[ReplicatedBits], limits: Sequence[ReplicatedBits], *, few: bool) -> Circuit[ReplicatedBits]:
-    """One plane for each: whether the numbers are above the limits."""
+    """One plane for each: whether the numbers are above the limits; in no more steps than `reaching_sums` of them."""
     width, count = numbers[0].width, len(numbers)
     # Bit 0 of all of them, then bit 1.
     order = np.arange(width * count).reshape(count, width).T.reshape(-1)
     of_limits, of_numbers = (_stacked(each).bits(order) for each in (limits, numbers))
     of_numbers = of_numbers.inverted()
     if few:
-        carries = yield from _carry_out(of_limits, of_numbers, 1, count)
+        steps = _steps_of_saving(count) + _steps_of_reaching(width)
+        carries = yield from _carries_in(steps, of_limits, of_numbers, 1, count, alone=True)
         return carries.inverted()
     reached = _stacked([limits[0].constant(1)] * count)
     for start in range(0, width * count, count):
@@ -172,6 +181,92 @@ def _carry_out(x: ReplicatedBits, y: ReplicatedBits, carry: int, pairs: int = 1)
     """The carry out of the highest place of x + y + carry, of several pairs side by side: bit 0 of all, then bit 1."""
     found = yield from _carries_of(x, y, carry, pairs, alone=True)
     return found.bits(slice(found.width - pairs, None))
+
+
+def _steps_of_saving(numbers: int) -> int:
+    """Steps of `carry_saved`."""
+    steps = 0
+    while numbers > 2:
+        numbers, steps = numbers - numbers // 3, steps + 1
+    return steps
+
+
+def _carries_in(
+    steps: int, x: ReplicatedBits, y: ReplicatedBits, carry: int, pairs: int = 1, *, alone: bool = False
+) -> Circuit[ReplicatedBits]:
+    """The carries out of each place of x + y + carry, or only out of the highest, in so many steps if that can be."""
+    segments = _segments(x.width // pairs, steps)
+    if segments:
+        return (yield from _skipping(segments, x, y, carry, pairs, alone=alone))
+    return (yield from (_carry_out if alone else _carries_of)(x, y, carry, pairs))
+
+
+@cache
+def _segments(width: int, steps: int) -> tuple[int, ...]:
+    """Places of each segment, the lowest first, of which each knows what it does to a carry when that arrives.
+
+    Returns:
+        None at all where there are too few steps for so many places.
+    """
+    for number in range(1, min(steps, width) + 1):
+        first = steps + 1 - number
+        sizes = [first, *range(first, steps)]
+        if sum(sizes) >= width:
+            left = [width, *(width - np.cumsum(sizes)).tolist()]
+            return tuple(min(size, rest) for size, rest in zip(sizes, left, strict=False) if rest > 0)
+    return ()
+
+
+def _skipping(
+    sizes: tuple[int, ...], x: ReplicatedBits, y: ReplicatedBits, carry: int, pairs: int, *, alone: bool
+) -> Circuit[ReplicatedBits]:
+    """Carries by segments: what each generates, and whether it passes one on, beside the carries of the lowest."""
+    starts = np.cumsum([0, *sizes[:-1]])
+    passes = x ^ y
+    # By segment: what its places generate, from its lowest on, and from where to where they pass a carry on.
+    generated = [[x.constant(carry if place == 0 else 0)] * pairs for place in range(len(sizes))]
+    made: list[list[ReplicatedBits]] = [[] for _ in sizes]
+    passed: list[list[ReplicatedBits]] = [[] for _ in sizes]
+    state = [_stacked(each) for each in generated]
+    arriving: ReplicatedBits | None = None
+    found: list[ReplicatedBits] = []
+    for step in range(sizes[0] + len(sizes) - 1):
+        active = [place for place, size in enumerate(sizes) if step < size]
+        one, other = [], []
+        for place in active:
+            at = slice((starts[place] + step) * pairs, (starts[place] + step + 1) * pairs)
+            one.append(x.bits(at) ^ state[place])
+            other.append(y.bits(at) ^ state[place])
+        longer = [place for place in active if place and step]
+        for place in longer:
+            at = slice((starts[place] + step) * pairs, (starts[place] + step + 1) * pairs)
+            one.append(passed[place][-1])
+            other.append(passes.bits(at))
+        due = step - sizes[0] + 1
+        if due > 0:
+            if arriving is None:
+                raise AssertionError("the lowest segment ends before others wait for it")
+            through = passed[due][-1:] if alone else passed[due]
+            one += through
+            other += [arriving] * len(through)
+        ands = yield _stacked(one), _stacked(other)
+        parts = iter([ands.bits(slice(start, start + pairs)) for start in range(0, ands.width, pairs)])
+        for place in active:
+            state[place] = next(parts) ^ state[place]
+            made[place].append(state[place])
+            if not step and place:
+                at = slice(starts[place] * pairs, (starts[place] + 1) * pairs)
+                passed[place].append(passes.bits(at))
+        for place in longer:
+            passed[place].append(next(parts))
+        if due > 0:
+            carried = made[due][-1:] if alone else made[due]
+            found += [each ^ next(parts) for each in carried]
+            arriving = found[-1]
+        elif due == 0:
+            found += made[0][-1:] if alone else made[0]
+            arriving = found[-1]
+    return found[-1] if alone else _stacked(found)
 
 
 def _carries_of(

@@ -48,7 +48,7 @@ from link.errors import ProtocolViolation
 from link.session import Session
 from link.tasks import together
 
-FEW: Final = 1 << 11  # numbers, up to which rounds are dearer than ANDs
+FEW: Final = 1 << 12  # numbers, up to which rounds are dearer than ANDs
 BLOCK: Final = 1 << 17  # numbers at once; what a block keeps stays below 100 MB
 _BLOCKS_AT_ONCE: Final = 2
 

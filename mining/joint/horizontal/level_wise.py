@@ -42,9 +42,15 @@ async def level_wise(tally: HorizontalTally, items: FrequentItems) -> list[Level
     """
     session, task = tally.session, tally.task
     counter, most = counter_of(items.data), items.most_together(tally)
+    # Of what has been decided with the items, all is known.
+    known: list[Level] = [] if items.pairs is None else [items.pairs]
     levels: list[Level] = []
     unopened: list[Counts] = []  # by level, this party's counts of what is frequent
-    length = 2
+    for sets, _ in known:
+        counter.advance(sets)
+        if not len(sets):
+            return []
+    length = 2 + len(known)
     while task.allows(length):
         session.progress(f"itemsets of {length}", 0, 1)  # not how many: the coordinator need not learn the result
         if length == 2:
@@ -52,8 +58,9 @@ async def level_wise(tally: HorizontalTally, items: FrequentItems) -> list[Level
                 raise _too_many(length, task.max_candidates)
             counts = await session.compute(counter.count_pairs)
         else:
-            limit = most_candidates((sets for sets, _ in levels), length, task.max_candidates)
-            counts = await session.compute(_count_next, counter, levels[-1][0], length, limit)
+            found = [sets for sets, _ in known + levels]
+            limit = most_candidates(found, length, task.max_candidates)
+            counts = await session.compute(_count_next, counter, found[-1], length, limit)
         decide = partial(_decide, tally, f"level-{length}", counts, most)
         frequent, supports = await tally.decision(
             f"itemsets of {length}", len(counts), decide, supports=not task.is_shared
@@ -70,7 +77,7 @@ async def level_wise(tally: HorizontalTally, items: FrequentItems) -> list[Level
         if sums is not None:
             parts = np.split(sums, np.cumsum([len(counts) for counts in unopened])[:-1])
             levels = [(sets, part) for (sets, _), part in zip(levels, parts, strict=True)]
-    return levels
+    return known + levels
 
 
 async def _supports(tally: HorizontalTally, counts: Counts, most: int | None) -> Counts | None:

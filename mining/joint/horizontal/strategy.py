@@ -13,12 +13,28 @@ _PER_SUM = 5e-7  # counting, masking, moving and adding one candidate's count, p
 PER_COMPARISON = 1.5e-6  # of one candidate's sum that stays shared, both computing parties together
 PER_COMPARISON_OF_THREE = 2e-7  # the same, all three computing parties together
 PER_MULTIPLICATION = 4e-5  # one scalar multiplication of ristretto255
+_AT_ONCE = 1 << 14  # candidates, up to which a checked batch takes less time than its rounds over a wide area
 _MAXIMAL_PER_ITEM = 4  # maximal itemsets in the union per frequent item: 3 to 6 on the public benchmark data
 
 
 def thins(task: HorizontalMining, n_parties: int, min_count: int) -> bool:
     """Whether levels are thinned: not where the union of locally frequent candidates would show single rows."""
     return task.thin and not tells_of_rows(min_count, n_parties)
+
+
+def pairs_with_items(task: HorizontalMining, n_items: int) -> bool:
+    """Whether pairs are decided in one batch with the items of a catalogue, though some of these are not frequent.
+
+    A checked batch takes three times the rounds of another, however few candidates it has. A pair with an infrequent
+    item is infrequent, as all know: nothing more is disclosed of it.
+
+    Args:
+        task: The public parameters.
+        n_items: Of the catalogue.
+    """
+    pairs = n_pairs(n_items)
+    few = 0 < pairs <= task.max_candidates and n_items + pairs <= _AT_ONCE
+    return few and task.is_verified and task.universe == "catalogue" and task.allows(2) and not task.thin
 
 
 def choose(task: HorizontalMining, n_items: int, n_parties: int, min_count: int) -> Literal["level-wise", "one-shot"]:

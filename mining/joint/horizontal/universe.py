@@ -1,4 +1,4 @@
-"""Level 1: which items there are, and which of them are frequent."""
+"""Level 1: which items there are, and which of them are frequent; where that is one batch, also which pairs are."""
 
 from __future__ import annotations
 
@@ -12,9 +12,13 @@ from link.journal import Known
 from link.steps import step
 from mining.data.rows import Rows
 from mining.joint.horizontal.hidden_universe import hidden_items
+from mining.joint.horizontal.strategy import pairs_with_items
 from mining.joint.horizontal.tally import HorizontalTally
 from mining.joint.item_names import counts_of, decoded, encoded
-from mining.joint.tally import Counts, Mask
+from mining.joint.tally import Counts, Mask, no_sum
+from mining.lattice import Sets
+from mining.local_counts import counter_of
+from mining.pairs import pairs_at
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,10 +28,12 @@ class FrequentItems:
     Attributes:
         data: This party's transactions, its dictionary the frequent items in ascending order of UTF-8 bytes.
         supports: Shape (K,), where this party is a learner.
+        pairs: The frequent pairs and their supports likewise, where they have been decided with the items.
     """
 
     data: Rows
     supports: Counts | None
+    pairs: tuple[Sets, Counts | None] | None = None
 
     def most_together(self, tally: HorizontalTally) -> int | None:
         """What no support of two or more items is above: that of the second most frequent item.
@@ -58,6 +64,8 @@ async def frequent_items(tally: HorizontalTally, data: Rows, limits: ScratchLimi
         items, supports = await _hidden(tally, data, limits)
         return FrequentItems(await tally.session.compute(data.onto, items), supports)
     universe = await _universe(tally, data)
+    if pairs_with_items(tally.task, len(universe)):
+        return await _with_pairs(tally, data, universe)
 
     async def decide() -> tuple[Mask, Counts | None]:
         return await tally.decide("level-1", counts_of(data, universe))
@@ -65,6 +73,30 @@ async def frequent_items(tally: HorizontalTally, data: Rows, limits: ScratchLimi
     frequent, supports = await tally.decision("itemsets of 1", len(universe), decide)
     kept = tuple(item for item, keep in zip(universe, frequent, strict=True) if keep)
     return FrequentItems(await tally.session.compute(data.onto, kept), supports)
+
+
+async def _with_pairs(tally: HorizontalTally, data: Rows, universe: tuple[str, ...]) -> FrequentItems:
+    """Items and pairs of the universe in one batch."""
+    on_all = await tally.session.compute(data.onto, universe)
+    pairs = await tally.session.compute(counter_of(on_all).count_pairs)
+    counts = np.concatenate([counts_of(data, universe), pairs])
+
+    async def decide() -> tuple[Mask, Counts | None]:
+        return await tally.decide("level-1", counts)
+
+    frequent, supports = await tally.decision("itemsets of 1 and 2", len(counts), decide)
+    items, of_pairs = np.split(frequent, [len(universe)])
+    sets = pairs_at(np.flatnonzero(of_pairs), len(universe))
+    if not items[sets].all():
+        raise no_sum(tally.session)
+    places = (np.cumsum(items) - 1).astype(np.int32)
+    kept = tuple(item for item, keep in zip(universe, items, strict=True) if keep)
+    of_items, of_sets = (None, None) if supports is None else np.split(supports, [len(kept)])
+    found = FrequentItems(await tally.session.compute(data.onto, kept), of_items, (places[sets], of_sets))
+    most = found.most_together(tally)
+    if most is not None and of_sets is not None and (of_sets > most).any():
+        raise no_sum(tally.session)
+    return found
 
 
 async def _universe(tally: HorizontalTally, data: Rows) -> tuple[str, ...]:

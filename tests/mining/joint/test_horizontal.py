@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from decimal import Decimal
 
+import numpy as np
 import pytest
 from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
@@ -15,6 +16,7 @@ from mining.data.transactions import Transactions
 from mining.joint import tally
 from mining.joint.disclosure import openings
 from mining.joint.horizontal import tally as horizontal_tally
+from mining.joint.horizontal import universe
 from mining.joint.horizontal.mine import mine
 from mining.joint.parameters import HorizontalMining, JointItemsets
 from protos.v1.link_pb2 import Frame, Opening
@@ -83,6 +85,16 @@ def test_joint_result_equals_pooled(case: tuple[dict[str, Rows], HorizontalMinin
             assert supports(result) == expected
         else:
             assert result.itemsets is None
+
+
+def test_a_frequent_pair_of_an_infrequent_item_ends_a_job_that_decides_both_at_once(monkeypatch):
+    """Counts of pairs and of items are invented one by one: here the items' are."""
+    data: dict[str, Rows] = {name: [["a", "b"]] * 2 for name in ("x", "y", "z")}
+    options = {"universe": "catalogue", "catalogue": ("a", "b"), "strategy": "level-wise"}
+    task = task_for(data, 4, **options, helper="z", security="malicious")
+    monkeypatch.setattr(universe, "counts_of", lambda data, items: np.zeros(len(items), np.int64))
+    with fails("E400"):
+        run(data, task)
 
 
 @pytest.mark.parametrize("disclose", ["supports", "frequent"])

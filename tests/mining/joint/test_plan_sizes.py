@@ -77,7 +77,8 @@ class Seen:
 
     def sizes(self, n_rows: int, frequent: tuple[int, ...], bound: int | None) -> MiningSizes:
         levels = [f"level-{length}" for length in range(2, 30)]
-        levels = [level for level in levels if self.decided(level) or f"{level}/thin" in self.asked]
+        counted = [place for place, level in enumerate(levels) if self.decided(level) or f"{level}/thin" in self.asked]
+        levels = levels[: max(counted, default=-1) + 1]  # pairs may have been decided with the items
         hidden = self.hidden(bound)
         return MiningSizes(
             n_rows=n_rows,
@@ -116,6 +117,8 @@ def compare(
     found = next(run.outcome.finding.itemsets for run in ended if run.outcome.finding is not None)
     frequent = tuple(len(sets) for sets, _ in found.canonical().levels)
     sizes, task = seen.sizes(sum(map(len, data.values())), frequent, bound), horizontal_mining(spec)
+    if task.catalogue is not None:
+        sizes = replace(sizes, universe=len(task.catalogue))
     if task.all_learn(data):
         singles = sorted(found.canonical().levels[0][1].tolist()) if found.levels else []
         sizes = replace(sizes, together=singles[-2:][0] if singles else None)

@@ -479,7 +479,7 @@ def test_ands_are_counted() -> None:
         assert sum(planes) == 6 * width - 2
         assert len(planes) == width + 2
     assert len(decision_planes(3, 14, True)) == 7
-    assert sum(decision_planes(3, 14, True)) == 217
+    assert sum(decision_planes(3, 14, True)) == 162
     assert len(total_planes(3, 56)) == 8
     assert ands(10_000, 3, 14) == 82 * 10_000
 
@@ -571,7 +571,7 @@ def test_circuits_have_as_many_ands_as_was_said() -> None:
         secrets = await agree(session)
         share = ReplicatedBits(np.zeros((2, 1), np.uint8), np.zeros((2, 1), np.uint8), session.me, THREE)
         above = circuits.above([share], [share], few=True)
-        await verified_ands.evaluated(session.lane("x"), secrets, THREE, [above], 1)
+        await verified_ands.evaluated(session.lane("x"), secrets, THREE, [above], 3)
 
-    with pytest.raises(ValueError, match="other than 1 bytes"):
+    with pytest.raises(ValueError, match="other than 3 bytes"):
         run_parties(THREE, role)
