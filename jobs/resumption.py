@@ -25,12 +25,6 @@ def goes_on(spec: JobSpec) -> bool:
     return kind_of(spec).resumes(spec)
 
 
-def draws_anew(spec: JobSpec) -> bool:
-    """Whether another attempt draws noise that differs from that of the attempts before, so that all tell more."""
-    kind = kind_of(spec)
-    return not kind.estimates and bool(kind.unions(spec).merges)
-
-
 def lost(code: str) -> bool:
     """Whether an error only interrupts a job: something was lost, time ran out, or somebody cancelled."""
     return code in _LOST

@@ -8,7 +8,6 @@ from typing import Any, Final
 
 from jobs import fitness
 from jobs.kinds.registry import kind_of
-from jobs.resumption import draws_anew
 from jobs.spec.job import JobSpec
 from link import steps
 from link.disclosure import Declared, Learned
@@ -97,8 +96,7 @@ def statement(spec: JobSpec) -> Statement:
     kind, parties = kind_of(spec), spec.job.parties
     own = kind.disclosure(spec)
     again = kind.resumes(spec)
-    noise: steps.Noise = "repeated" if kind.estimates else "drawn anew" if draws_anew(spec) else "none"
-    known = (*own.learned, *([steps.learned(parties, noise)] if again else []))
+    known = (*own.learned, *([steps.learned(parties, noisy=kind.estimates)] if again else []))
     return Statement(
         adversary=adversary(spec),
         collusion=own.collusion,

@@ -36,14 +36,6 @@ def too_large_unions(spec: JobSpec) -> str | None:
     )
 
 
-def blurred_merges(spec: JobSpec) -> int:
-    """How often, at the most, the job shows its merger how much two others have in common, each time with new noise.
-
-    Two parties have no others.
-    """
-    return kind_of(spec).unions(spec).merges
-
-
 def _places(spec: JobSpec, bound: int) -> int:
     """Of the lists of all parties."""
     return len(spec.job.parties) * LISTS.rounded(bound)

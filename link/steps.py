@@ -17,8 +17,8 @@ Leakage:    how far each party had come when the attempt before ended. All else 
 from __future__ import annotations
 
 import hmac
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Final, Literal
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Final
 
 import numpy as np
 
@@ -31,12 +31,7 @@ MAX_ATTEMPTS: Final = 5  # of a job
 LABEL: Final = "steps_kept"
 _DIGEST_BYTES: Final = 32
 
-Noise = Literal["none", "repeated", "drawn anew"]
-_NOISE: Final[Mapping[Noise, str]] = {
-    "none": "",
-    "repeated": ", with the very same noise, so that all attempts together cost a record what one costs",
-    "drawn anew": ", but noise in what the merger of a union sees is drawn anew, so its ε adds up over the attempts",
-}
+_REPEATED: Final = ", with the very same noise, so that all attempts together cost a record what one costs"
 
 
 async def begin(session: Session, journal: Journal) -> None:
@@ -170,16 +165,16 @@ def openings(parties: Sequence[str]) -> Declared:
     return Declared(LABEL, frozenset(parties), what, 1 + MAX_STEPS, "at the start of another attempt")
 
 
-def learned(parties: Sequence[str], noise: Noise) -> Learned:
+def learned(parties: Sequence[str], *, noisy: bool) -> Learned:
     """What another attempt reveals.
 
     Args:
         parties: Of the job.
-        noise: What becomes of noise in what is taken anew.
+        noisy: Whether there is noise in what is taken anew.
     """
     what = "if the job goes on after a failure, how far each party had come, and again what the next steps reveal"
     detail = (
         f"where the job goes on after a failure, in at most {MAX_ATTEMPTS} attempts in all: how far each party had "
         "come; and again what the steps reveal that not all parties have kept. On the same rows that is the same"
     )
-    return Learned(tuple(parties), "size", what, detail + _NOISE[noise])
+    return Learned(tuple(parties), "size", what, detail + (_REPEATED if noisy else ""))

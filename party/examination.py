@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Final, Literal
 
 from jobs.federation import Federation
+from jobs.spec.toml import read_toml
 from link.errors import ComineError
 from link.pki.certificates import read_certificate
 from link.pki.identity import Identity
@@ -27,6 +28,7 @@ from party.identity import check_identity
 from party.node.health import check
 from party.node.probe import write_fault
 from party.policy.privacy_budget import NAMES, short
+from party.policy.rules import FORMER
 from party.state.database import KEEP, in_use, is_locked
 from party.state.node_database import FILE
 
@@ -144,7 +146,15 @@ def _configuration(config: PartyConfig, party_toml: Path) -> Finding:
         check_sources(config.dataset)
     except ComineError as error:
         return Finding("configuration", "problem", _bare(error))
-    return Finding("configuration", "ok", f"{party_toml} can be read")
+    return Finding("configuration", "ok", f"{party_toml} can be read{_former(party_toml)}")
+
+
+def _former(party_toml: Path) -> str:
+    """Which rules the file still has that mean nothing any more, as the end of a sentence."""
+    contents = read_toml(party_toml)
+    tables = [contents.get("policy", {}), *(dataset.get("policy", {}) for dataset in contents.get("dataset", ()))]
+    found = sorted(FORMER & set().union(*tables))
+    return "".join(f"; the rule {rule} has no meaning any more, take it out" for rule in found)
 
 
 def _federation(config: PartyConfig, federation: Federation) -> Iterator[Finding]:

@@ -74,8 +74,6 @@ min_support = 0.001             # the lowest support that a job may ask for as a
 min_count = 10                  # and the lowest count of them: what fewer have in common could point at somebody;
                                 # so many rows are in each class of a release, too
 min_insider_k = 2               # rows of others in a class of a release, or none, once a party takes its own away
-max_unions = 16                 # unions of plug-ins that show a party what each two others have in common, with noise
-                                # that averages out, in all; comine's own show nobody anything of the kind
 max_releases = 1                # releases of a dataset's rows in all: of the same rows they combine, and show together
                                 # what each of them hides; those that come to nothing count apart, up to 20
 party_sets = "fixed"            # the same parties in every job: the difference between two sums with and without

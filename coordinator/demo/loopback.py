@@ -245,7 +245,6 @@ source = {quoted(str(source))}
 [policy]
 approve = "auto"
 tasks = ["itemsets", "rules"]
-max_unions = 100_000            # nobody's data: here jobs may be tried as often as one likes
 """
 
 

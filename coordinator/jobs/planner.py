@@ -26,7 +26,7 @@ from protos.v1.plan_pb2 import EstimateRequest, PartyEstimate
 _PINGS: Final = 3
 _MOST_S: Final = 60.0  # of a single operation
 _MOST_CERTIFICATE_BYTES: Final = 1 << 16
-_MOST_MADE: Final = 1_000_000  # releases, or unions, of the same rows
+_MOST_MADE: Final = 1_000_000  # releases of the same rows
 
 
 async def plan_job(spec: JobSpec, identity: Identity, addresses: Mapping[str, str]) -> Plan:
@@ -86,7 +86,7 @@ def _sensible(answer: PartyEstimate, party: str) -> bool:
     return (
         answer.party == party
         and sizes_message(sizes_of(answer.sizes)) == answer.sizes
-        and max(answer.release, answer.merge) <= _MOST_MADE
+        and answer.release <= _MOST_MADE
         and answer.certificate_bytes <= _MOST_CERTIFICATE_BYTES
         and all(math.isfinite(each) and 0 <= each <= _MOST_S for each in seconds)
         and all(map(is_amount, (left.local_epsilon, left.epsilon, left.delta)))

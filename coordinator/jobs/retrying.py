@@ -2,8 +2,7 @@
 
 That is for what passes: a party was lost, its node restarted, the network gone. It is another attempt like those that
 people ask for (`jobs.resumption`), in which the parties agree to nothing new; but it has what is left of the deadline
-of the attempt before, and is no way for a party that breaks a job off to see more: where noise would be drawn anew,
-people decide.
+of the attempt before, and is no way for a party that breaks a job off to see more, since noise is repeated.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ from typing import Final
 
 from coordinator.jobs.lifecycle import Job
 from coordinator.jobs.store import Record
-from jobs.resumption import draws_anew, hindrance
+from jobs.resumption import hindrance
 from link.errors import JobCancelled, PeerError
 from link.steps import MAX_ATTEMPTS
 
@@ -30,7 +29,7 @@ def goes_on(record: Record, now: float) -> bool:
         now: Unix seconds.
     """
     job, problem = record.job, record.job.problem
-    if problem is None or job.retried >= record.retries or draws_anew(record.spec):
+    if problem is None or job.retried >= record.retries:
         return False
     stopped = problem.code == JobCancelled.code and problem.party is not None  # a node, not people at the coordinator
     if problem.code != PeerError.code and not stopped:

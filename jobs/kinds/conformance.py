@@ -198,7 +198,6 @@ def says_what_it_discloses(example: Example) -> None:
         _require(opened.what and opened.recipients <= everybody, f"who may learn it, or what it is: {opened}")
     reasons = {reason.key for reason in (*fitness.REASONS, *fitness.LEFT_OUT)}
     _require(kind.refusals(spec) <= reasons, "refusals: a reason that jobs.fitness does not have")
-    _require(kind.unions(spec).merges == 0 or len(spec.job.parties) > 2, "two parties have no others to merge for")
     facets = kind.facets(spec)
     _require(facets and facets <= set(get_args(Facet)), "facets: none, or one that no policy knows")
 

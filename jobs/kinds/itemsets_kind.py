@@ -68,7 +68,7 @@ class EstimatesKind(ItemsetsKind):
         return False
 
     def unions(self, spec: JobSpec) -> Unions:
-        return Unions(taken=False, merges=0, bound=spec.union.bound)
+        return Unions(taken=False, bound=spec.union.bound)
 
     def refusals(self, spec: JobSpec) -> frozenset[str]:
         return frozenset({"names" if spec.itemsets.catalogue is None else "strangers"})

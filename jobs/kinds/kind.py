@@ -79,19 +79,17 @@ class Disclosure(NamedTuple):
 
 
 class Unions(NamedTuple):
-    """The unions and alignments of a job. Those of comine's own kinds show nobody what others have in common.
+    """The unions and alignments of a job.
 
     Attributes:
         taken: Whether the job may take a union.
-        merges: How often, at the most, the job shows a merger, with noise, how much two others have in common.
         key: Of the job file, that bounds their lists.
         bound: What the job sets there; None where it sets none.
         squared: Whether the work of one that it may take grows with the square of the number of parties.
-        otherwise: What the job can take so that it takes no such union, and shows nothing of that kind.
+        otherwise: What the job can take so that it takes no such union.
     """
 
     taken: bool
-    merges: int
     key: str = "[union] bound"
     bound: int | None = None
     squared: bool = True

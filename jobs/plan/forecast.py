@@ -9,14 +9,12 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Final
 
-from crypto.protocols.union.disclosure import deviation
 from jobs.kinds.registry import opens
 from jobs.plan.estimate import estimate
 from jobs.plan.plan import PartyPlan, Plan
 from jobs.plan.predicted import End, predicted
 from jobs.plan.supposed import supposed
 from jobs.spec.job import JobSpec
-from jobs.union_limit import blurred_merges
 from link.errors import ConfigurationError
 from link.files.printable import enumeration
 from link.traffic import TOLERANCE
@@ -74,25 +72,13 @@ def _grounds(spec: JobSpec, published: Mapping[str, PartyEstimate]) -> list[str]
 
 
 def _made(spec: JobSpec, published: Mapping[str, PartyEstimate]) -> list[str]:
-    """Which release, and which union, of the same rows a job would be: each is safe by itself alone."""
+    """Which release of the same rows a job would be: each is safe by itself alone."""
     lines = []
     releases = {name: published[name].release for name in spec.job.parties if published[name].release}
     if releases and opens(spec, "release"):
         lines.append(
             f"This would be {_places('release', releases)}. Releases combine: what each of several releases of the "
             "same rows hides, they may reveal together."
-        )
-    merges, more = (
-        {name: published[name].merge for name in spec.job.parties if published[name].merge},
-        blurred_merges(spec),
-    )
-    if merges and more:
-        off = deviation(max(merges.values()) + more - 1)
-        lines.append(
-            f"This would be {_places('union or alignment', merges)}, of those of three parties or more"
-            f"{'' if more == 1 else f', and there may be {more - 1:,} further ones in it'}. The noise on "
-            f"what two of them have in common averages out: the mean that {spec.job.parties[0]} can take would be off "
-            f"by {off:.2g}."
         )
     return lines
 

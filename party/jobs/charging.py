@@ -6,7 +6,6 @@ from jobs.audit.events import Charged
 from jobs.audit.service_events import JointReleaseBegan
 from jobs.kinds.charge import charge
 from jobs.kinds.registry import opens
-from jobs.union_limit import blurred_merges
 from party.jobs.context import JobContext
 from party.jobs.job import Job
 from party.jobs.progress import open_journal
@@ -31,12 +30,11 @@ def charge_start(context: JobContext, job: Job, attempt: int, now: float) -> Non
         ComineError: It cannot be written, or what an earlier start has drawn is lost, so the job must not start.
     """
     named = job.spec.job
-    cost, merges = charge(job.spec), blurred_merges(job.spec)
     before = [entry for entry in context.ledger.of_job(job.id) if entry.attempt != attempt]
     open_journal(context.journals, job.id, job.spec, before)
     if context.consent.judge.looks_at_rows(job.spec):
         context.ledger.note_result(named.dataset, joint_result(job.spec))
-    context.ledger.record(Entry(job.id, attempt, now, named.dataset, named.name, job.coordinator, cost, merges))
+    context.ledger.record(Entry(job.id, attempt, now, named.dataset, named.name, job.coordinator, charge(job.spec)))
     if opens(job.spec, "release"):  # last: a start that is not charged uses up no release
         most = context.consent.judge.policy_of(job.spec).max_releases
         job.earlier_release = context.releases.begin(named.dataset, job.id, job.coordinator, most)

@@ -89,7 +89,6 @@ class Estimates:
             speed=speed_message(await self._measured()),
             certificate_bytes=len(self._identity.certificate_pem),
             release=await asyncio.to_thread(self._judge.releases, spec) + 1,
-            merge=await asyncio.to_thread(self._judge.unions, spec) + 1,
         )
         if approval == "auto" and (left := await asyncio.to_thread(self._judge.left, spec)):
             answer.left.CopyFrom(PrivacyLeft(**amounts(left).model_dump(exclude_none=True)))

@@ -209,10 +209,6 @@ class Judge:
         """How many releases of the rows of a job's dataset were made before."""
         return self._releases.counted(spec.job.dataset).releases
 
-    def unions(self, spec: JobSpec) -> int:
-        """How many unions and alignments of three parties or more were made of the rows of a job's dataset before."""
-        return self._ledger.unions(self._same_rows(spec.job.dataset))
-
     def earlier(self, spec: JobSpec, job_id: bytes = b"") -> list[Earlier]:
         """The last `MOST_SHOWN` other jobs that were started on a job's dataset, first the first."""
         return self._store.latest(spec.job.dataset, job_id, MOST_SHOWN)
@@ -248,7 +244,6 @@ class Judge:
             hides=dataset is not None and dataset.hiding is not None,
             published_rows=None if dataset is None else dataset.public_sizes.coarse().rows,
             made=self._releases.counted(spec.job.dataset, job_id) if opens(spec, "release") else NOTHING,
-            unions=self._unions(spec.job.dataset, job_id, attempt),
             results=()
             if self.policy_of(spec).min_group is None
             else self._ledger.results(self._same_rows(spec.job.dataset)),
@@ -256,11 +251,6 @@ class Judge:
             if budget is None
             else self._charged(budget, spec.job.dataset, job_id, attempt, _since(budget, now)),
         )
-
-    def _unions(self, dataset: str, job_id: bytes, attempt: int) -> int:
-        """Counted like `_charged`."""
-        judged = sum(entry.merges for entry in self._ledger.of_job(job_id) if entry.attempt == attempt)
-        return self._ledger.unions(self._same_rows(dataset)) - judged
 
     def _same_rows(self, dataset: str) -> tuple[str, ...]:
         """All datasets of the source of one."""

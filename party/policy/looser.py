@@ -123,7 +123,6 @@ _ORDERS: Final[Mapping[str, Callable[[Any, Any], Direction]]] = {
         (
             "max_length",
             "max_releases",
-            "max_unions",
             "max_failed_releases",
             "max_jobs",
             "max_candidates",

@@ -15,7 +15,6 @@ from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
 from typing import Final, Literal
 
-from crypto.protocols.union import disclosure as union_disclosure
 from jobs.kinds.kind import Facet
 from jobs.kinds.registry import kind_of
 from jobs.spec.job import JobSpec
@@ -324,24 +323,6 @@ def _max_union_bound(policy: PolicySection, facts: PolicyInput) -> Verdict | Non
     return _at_most("max_union_bound", policy.max_union_bound, given.bound, str(given.bound or "none"), given.key)
 
 
-def _max_unions(policy: PolicySection, facts: PolicyInput) -> Verdict | None:
-    """Common fakes blur one union; anyone who merges many takes the mean of what it sees."""
-    given = kind_of(facts.spec).unions(facts.spec)
-    if not (more := given.merges):
-        return None
-    most, before, refusal = policy.max_unions, facts.unions, None
-    off = f"{union_disclosure.deviation(before + more):.2g}"
-    made = f"this would be number {before + 1}" if more == 1 else f"these would be up to number {before + more}"
-    allows = f"{most} on the same rows in all, and {made}: the merger's mean is off by {off}"
-    if before + more > most:
-        refusal = (
-            f"allows {most} unions or alignments of three or more parties on the rows of '{facts.spec.job.dataset}' in "
-            f"all (rule max_unions), and this job's would be {before + more}: the noise on what two parties have in "
-            f"common averages out; take {given.otherwise}, or let the owner raise the rule"
-        )
-    return Verdict("max_unions", allows, refusal)
-
-
 def _max_expiry(policy: PolicySection, facts: PolicyInput) -> Verdict | None:
     if facts.expiry is None:
         return None
@@ -401,7 +382,6 @@ _RULES: Final[tuple[Callable[[PolicySection, PolicyInput], Verdict | None], ...]
     *PRIVACY_RULES,
     _max_deadline,
     _max_union_bound,
-    _max_unions,
     _max_expiry,
     party_sets,
     _max_jobs,

@@ -68,7 +68,6 @@ class PolicyInput:
         hides: Whether rules are hidden in what the dataset contributes.
         published_rows: How many rows its owner says that it has; None where nothing is published.
         made: Releases that were made of its rows before.
-        unions: How often jobs on its rows before have shown a merger how much two others have in common, with noise.
         results: What counts of the exact jobs that were started on its rows, where a rule asks for it.
     """
 
@@ -85,7 +84,6 @@ class PolicyInput:
     hides: bool = False
     published_rows: int | None = None
     made: Counted = NOTHING
-    unions: int = 0
     results: Collection[JointResult] = ()
 
     @property

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from decimal import Decimal
-from typing import Annotated, Final, Literal
+from typing import Annotated, Any, Final, Literal
 
-from pydantic import AfterValidator, BeforeValidator, Field
+from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from jobs.federation import Name
 from jobs.kinds.packages import GROUP, TASKS, PrivacyModel, Task
@@ -19,6 +19,8 @@ from mining.joint.parameters import Disclose
 from party.policy.column_roles import Roles
 
 MAX_EXPIRY_S: Final = 30 * 24 * 3600
+FORMER: Final = frozenset({"max_unions"})
+"""Rules of earlier versions that no job can break any more: files that still have them are read as if they had not."""
 
 
 def _share(value: object) -> object:
@@ -107,9 +109,6 @@ class Rules(TomlTable):
         max_releases: How many releases of a dataset's rows may be made in all, over all who ask and all datasets of its
             source: of the same rows they combine, and reveal more than each. One of several parties counts from its
             start, one of this node alone has a limit of its own in `[dataset.anonymization]`.
-        max_unions: How many set unions of three and more parties that show a merger, with fresh noise, how much two
-            other parties have in common, may be made of the rows of a dataset in all, over all datasets of its source.
-            The mean of sixteen is off by 0.7 elements. No kind of comine's own takes one.
         max_failed_releases: How many joint releases may come to nothing on its rows: which conditions these can meet
             reveals something about them.
         party_sets: `fixed`: all jobs on a dataset have the parties of the first one that was started.
@@ -161,7 +160,6 @@ class Rules(TomlTable):
     columns: dict[ColumnName, Roles] | None = Field(default=None, min_length=1)
     min_insider_k: Count | None = None
     max_releases: Count = 1
-    max_unions: Count = 16
     max_failed_releases: Count = 20
     party_sets: Literal["fixed"] | None = None
     max_jobs: Count | None = None
@@ -186,9 +184,16 @@ class Rules(TomlTable):
     max_union_bound: Count | None = None
     max_expiry: Annotated[Duration, AfterValidator(_expiry)] = "7d"
 
+    @model_validator(mode="before")
+    @classmethod
+    def _without_former(cls, contents: Any) -> Any:
+        if not isinstance(contents, dict):
+            return contents
+        return {rule: value for rule, value in contents.items() if rule not in FORMER}
+
 
 class PolicySection(Rules):
-    """The `[policy]` table: a rule that is left out forbids nothing, but for `keys`, and limits of releases and unions.
+    """The `[policy]` table: a rule that is left out forbids nothing, but for `keys`, and limits of releases.
 
     Attributes:
         datasets: Datasets that may be used; all, where absent.

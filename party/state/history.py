@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import takewhile
@@ -201,8 +200,6 @@ def reconcile(
         if (kept := store.get(job_id)) is not None and kept.data_digest == UNKNOWN:
             ledger.note_version(kept.dataset, Version(None, UNKNOWN))
     starts = sum(_recharge(ledger, records[job_id], life, noted) for job_id, life in lives.items() if job_id in records)
-    if not ledger.has_all_unions:
-        ledger.recount_unions(_merges(entries_after(audit.path, None)))
     if not ledger.has_all_results:
         ledger.recount_results(_results(entries_after(audit.path, None), noted))
     with store.alone():
@@ -408,14 +405,6 @@ def _error(ended: Ended) -> dict[str, object]:
     return {"error_code": ended.error_code, "error_message": what, "error_party": ended.error_party or ""}
 
 
-def _merges(entries: Iterable[LoggedEvent]) -> Counter[str]:
-    """By dataset, how often all starts that the log has have merged; see `Remembered.merges`."""
-    found: Counter[str] = Counter()
-    for job in _started(entries):
-        found[job.dataset] += job.merges
-    return found
-
-
 def _results(entries: Iterable[LoggedEvent], noted: Callable[[JobSpec], bool]) -> set[tuple[str, JointResult]]:
     """What of all starts that the log has counts for what several jobs reveal together, by dataset."""
     return {(job.dataset, job.result) for job in _started(entries) if job.spec is None or noted(job.spec)}
@@ -448,8 +437,6 @@ def _recharge(ledger: Ledger, record: Record, life: _Life, noted: Callable[[JobS
     if job.spec is None or noted(job.spec):
         ledger.note_result(job.dataset, job.result)
     return sum(
-        ledger.record(
-            Entry(record.job_id, attempt, life.starts[attempt], job.dataset, job.name, whose, job.charge, job.merges)
-        )
+        ledger.record(Entry(record.job_id, attempt, life.starts[attempt], job.dataset, job.name, whose, job.charge))
         for attempt in lost
     )

@@ -2,14 +2,14 @@
 
 A start is charged once, whatever becomes of it: a party that dies, or loses its peers, cannot know what they have seen.
 A job under noise is charged with its first start alone, since other attempts repeat the very same noise, from coins
-that are kept (`mining.joint.coins`). Unions of exact jobs draw theirs anew and count with every start. Nothing is ever
-taken back. What is recorded is on disk when the call returns, and survives the end of the process and a loss of power.
+that are kept (`mining.joint.coins`). Nothing is ever taken back. What is recorded is on disk when the call returns, and
+survives the end of the process and a loss of power.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from decimal import Context, Decimal, localcontext
 from typing import Any
@@ -30,7 +30,6 @@ class Entry:
         name: Of the job, for people.
         coordinator: Who proposed it.
         charge: What it may cost.
-        merges: How often it shows a merger with noise how much two others have in common; see `jobs.union_limit`.
         state: How far the job has come; empty where the node knows no such job any more.
     """
 
@@ -41,7 +40,6 @@ class Entry:
     name: str
     coordinator: str
     charge: Charge
-    merges: int = 0
     state: str = ""
 
 
@@ -62,7 +60,7 @@ class Ledger(JointResults):
         with self._changing() as connection:
             done = connection.execute(
                 "INSERT INTO charges (job_id, attempt, time, dataset, name, coordinator, model, local_epsilon, "
-                "epsilon, delta, unites) SELECT ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ? WHERE NOT EXISTS "
+                "epsilon, delta) SELECT ?, ?, ?, ?, ?, ?, ?, ?, ?, ? WHERE NOT EXISTS "
                 "(SELECT 1 FROM charges WHERE job_id = ? AND epsilon IS NOT NULL) ON CONFLICT DO NOTHING",
                 (
                     entry.job_id,
@@ -73,7 +71,6 @@ class Ledger(JointResults):
                     entry.coordinator,
                     charge.model,
                     *amounts,
-                    entry.merges,
                     entry.job_id,
                 ),
             )
@@ -83,12 +80,6 @@ class Ledger(JointResults):
                     "ON CONFLICT (dataset, model, local_epsilon, epsilon, delta) DO UPDATE SET starts = starts + 1",
                     (entry.dataset, charge.model, *(amount or "" for amount in amounts)),
                 )
-                if entry.merges:
-                    connection.execute(
-                        "INSERT INTO unions VALUES (?, ?) "
-                        "ON CONFLICT (dataset) DO UPDATE SET starts = starts + excluded.starts",
-                        (entry.dataset, entry.merges),
-                    )
         return done.rowcount == 1
 
     def entries(self, dataset: str, since: float | None = None) -> list[Entry]:
@@ -121,32 +112,6 @@ class Ledger(JointResults):
                 found[_charge(model, amounts)] += starts
         return found
 
-    def unions(self, datasets: Iterable[str]) -> int:
-        """How often starts on some datasets have merged, those included whose jobs the node has forgotten."""
-        with self._using() as connection:
-            counted = dict(connection.execute("SELECT dataset, starts FROM unions").fetchall())
-        return sum(counted.get(dataset, 0) for dataset in datasets)
-
-    @property
-    def has_all_unions(self) -> bool:
-        """Whether unions count from the first job on; an earlier version did not count them, or not all."""
-        with self._using() as connection:
-            return connection.execute("SELECT 1 FROM recounted WHERE what = 'unions'").fetchone() is not None
-
-    def recount_unions(self, merges: Mapping[str, int]) -> None:
-        """Counts unions at least so often, by dataset: as all starts show that are still known.
-
-        Raises:
-            ComineError: It cannot be written.
-        """
-        with self._changing() as connection:
-            connection.executemany(
-                "INSERT INTO unions VALUES (?, ?) "
-                "ON CONFLICT (dataset) DO UPDATE SET starts = max(starts, excluded.starts)",
-                [(dataset, number) for dataset, number in merges.items() if number],
-            )
-            connection.execute("INSERT INTO recounted VALUES ('unions') ON CONFLICT DO NOTHING")
-
     def of_job(self, job_id: bytes) -> list[Entry]:
         """What the starts of one job were charged."""
         return self._select("job_id = ?", job_id)
@@ -158,7 +123,7 @@ class Ledger(JointResults):
 
     def _select(self, where: str, *values: object) -> list[Entry]:
         statement = (
-            "SELECT job_id, attempt, time, dataset, name, coordinator, unites, model, local_epsilon, "  # noqa: S608
+            "SELECT job_id, attempt, time, dataset, name, coordinator, model, local_epsilon, "  # noqa: S608
             "epsilon, delta, "
             f"(SELECT state FROM jobs WHERE jobs.job_id = charges.job_id) FROM charges WHERE {where} "
             "ORDER BY time, job_id, attempt"
@@ -187,9 +152,9 @@ def _times(cost: Charge, starts: int) -> Iterator[Decimal | None]:
 
 
 def _entry(row: tuple[Any, ...]) -> Entry:
-    job_id, attempt, time, dataset, name, coordinator, merges, model, *amounts, state = row
+    job_id, attempt, time, dataset, name, coordinator, model, *amounts, state = row
     cost = _charge(model, amounts)
-    return Entry(job_id, attempt, time, dataset, name, coordinator, cost, merges, state or "")
+    return Entry(job_id, attempt, time, dataset, name, coordinator, cost, state or "")
 
 
 def _charge(model: Any, amounts: Iterable[str | None]) -> Charge:

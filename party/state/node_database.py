@@ -4,7 +4,6 @@
     journal   what is kept of jobs that can go on, sealed by keys that are outside of the file
     charges   the privacy ledger: what each start of a job may cost the records of its dataset
     spent     the same starts, counted by what they cost: totals need no look at each of them
-    unions    of each dataset, how often starts have shown a merger with noise what pairs of parties have in common
     recounted what has been counted anew out of the audit log, since earlier versions did not count it
     companions  databases beside this one that the node has had, and without which it does not start
     reached   whose the file is, and up to which entry of the audit log it knows all
@@ -241,13 +240,34 @@ CREATE TABLE seen (
     place INTEGER NOT NULL
 );
 """
+_TWENTIETH: Final = """
+CREATE TABLE charged (
+    job_id BLOB NOT NULL,
+    attempt INTEGER NOT NULL,
+    time REAL NOT NULL,
+    dataset TEXT NOT NULL,
+    name TEXT NOT NULL,
+    coordinator TEXT NOT NULL,
+    model TEXT NOT NULL,
+    local_epsilon TEXT,
+    epsilon TEXT,
+    delta TEXT,
+    PRIMARY KEY (job_id, attempt)
+) WITHOUT ROWID;
+INSERT INTO charged
+    SELECT job_id, attempt, time, dataset, name, coordinator, model, local_epsilon, epsilon, delta FROM charges;
+DROP TABLE charges;
+ALTER TABLE charged RENAME TO charges;
+CREATE INDEX charges_by_dataset ON charges (dataset, time);
+DROP TABLE unions;
+"""
 KIND: Final = Kind(
     "job",
     "move it away, and the node makes it again out of its audit log, or bring it back from a copy",
     0x636F6D69,  # "comi"
     (
         *(_FIRST, _SECOND, _THIRD, _FOURTH, _FIFTH, _SIXTH, _SEVENTH, _EIGHTH, _NINTH, _TENTH, _ELEVENTH, _TWELFTH),
-        *(_THIRTEENTH, _FOURTEENTH, _FIFTEENTH, _SIXTEENTH, _SEVENTEENTH, _EIGHTEENTH, _NINETEENTH),
+        *(_THIRTEENTH, _FOURTEENTH, _FIFTEENTH, _SIXTEENTH, _SEVENTEENTH, _EIGHTEENTH, _NINETEENTH, _TWENTIETH),
     ),
 )
 

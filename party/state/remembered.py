@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
-from typing import Any, Final, NamedTuple
+from typing import Any, NamedTuple
 
 from jobs.kinds.charge import charge
 from jobs.kinds.kind import EXACT
@@ -17,14 +17,10 @@ from jobs.kinds.packages import BUILT_IN, added
 from jobs.kinds.registry import kind_at, read_spec
 from jobs.privacy_account import Charge
 from jobs.spec.job import JobSpec
-from jobs.union_limit import blurred_merges
 from link.errors import ConfigurationError
 from link.files.json_text import read_json
 from party.policy.consent import support_asked
 from party.policy.joint_result import UNKNOWN_THRESHOLD, JointResult, joint_result
-
-_KNOWN_PARTIES: Final = 2  # that a union shows nobody else's common items
-_MOST_MERGES: Final = 2  # of a job, but for releases with keys = "union"
 
 
 class Remembered(NamedTuple):
@@ -36,7 +32,6 @@ class Remembered(NamedTuple):
         parties: All of them.
         min_support: As asked for, for people; empty where it is not to be read.
         charge: What a start may cost a record.
-        merges: As how many unions a start counts.
         spec: The specification, where this version reads it.
         result: What it counts as for what several jobs reveal together; at the worst, where only that much is read.
     """
@@ -46,7 +41,6 @@ class Remembered(NamedTuple):
     parties: tuple[str, ...]
     min_support: str
     charge: Charge
-    merges: int
     spec: JobSpec | None
     result: JointResult
 
@@ -72,7 +66,6 @@ def remembered(written: bytes) -> Remembered:
         job.parties,
         support_asked(spec),
         charge(spec),
-        blurred_merges(spec),
         spec,
         joint_result(spec),
     )
@@ -87,9 +80,8 @@ def _as_written(contents: Any, why: ConfigurationError) -> Remembered:
         cost = _charge(_Written(contents.get("privacy") or {"model": EXACT.model}))
     except (KeyError, TypeError, AttributeError, ValueError, InvalidOperation):
         raise why from None
-    merges = _MOST_MERGES if len(parties) > _KNOWN_PARTIES else 0
     result = JointResult(tuple(sorted(parties)), sums=False, threshold=UNKNOWN_THRESHOLD)
-    return Remembered(dataset, name, tuple(parties), "", cost, merges, None, result)
+    return Remembered(dataset, name, tuple(parties), "", cost, None, result)
 
 
 @dataclass(frozen=True, slots=True)

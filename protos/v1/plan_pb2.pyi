@@ -164,13 +164,10 @@ class PartyEstimate(_message.Message):
     CERTIFICATE_BYTES_FIELD_NUMBER: _builtins.int
     LEFT_FIELD_NUMBER: _builtins.int
     RELEASE_FIELD_NUMBER: _builtins.int
-    MERGE_FIELD_NUMBER: _builtins.int
     party: _builtins.str
     certificate_bytes: _builtins.int
     release: _builtins.int
     """which release of the same rows the next one would be, from 1"""
-    merge: _builtins.int
-    """which union or alignment of three parties or more of them the next one would be, from 1"""
     @_builtins.property
     def sizes(self) -> Global___PublicSizes: ...
     @_builtins.property
@@ -188,11 +185,10 @@ class PartyEstimate(_message.Message):
         certificate_bytes: _builtins.int = ...,
         left: Global___PrivacyLeft | None = ...,
         release: _builtins.int = ...,
-        merge: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["left", b"left", "sizes", b"sizes", "speed", b"speed"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["certificate_bytes", b"certificate_bytes", "left", b"left", "merge", b"merge", "party", b"party", "release", b"release", "sizes", b"sizes", "speed", b"speed"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["certificate_bytes", b"certificate_bytes", "left", b"left", "party", b"party", "release", b"release", "sizes", b"sizes", "speed", b"speed"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -51,7 +51,6 @@ _POLICY: Final = """
 [policy]
 approve = "auto"
 tasks = ["itemsets", "rules", "align", "naive-bayes", "decision-tree", "k-means", "anonymize"]
-max_unions = 1000
 max_releases = 1000
 """
 _CURRENT: list[World] = []

@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from coordinator.jobs import retrying
 from coordinator.jobs.lifecycle import Decided, Ended, Event, Problem, Reported, Signal, Stand, step
 from coordinator.jobs.retrying import RETRIES, goes_on, pause_s
 from coordinator.jobs.runner import draft
@@ -63,10 +62,8 @@ def test_only_within_the_deadline_and_so_often() -> None:
     assert pauses == [1.0, 2.0, 4.0]
 
 
-def test_people_decide_where_another_attempt_would_draw_noise_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_jobs_with_noise_and_with_hidden_items_go_on_too() -> None:
     assert goes_on(lost(universe="hidden"), 2.0)
     contents = weekly(deadline="60s").model_dump(mode="json", by_alias=True)
     contents["privacy"] = {"model": "distributed", "epsilon": "0.5", "delta": "1e-6"}
     assert goes_on(replace(lost(), spec=job_of(contents, "the test", Path())), 2.0)  # whose noise is the very same
-    monkeypatch.setattr(retrying, "draws_anew", lambda spec: True)  # as one of a plug-in may
-    assert not goes_on(lost(), 2.0)

@@ -97,12 +97,7 @@ def federation_toml(ports: Sequence[int], parties: Iterable[str] = PARTIES) -> s
 def write_federation(
     folder: Path, data: dict[str, Sequence[Sequence[str]]], *, policy: str = "", party: str = ""
 ) -> Authority:
-    """Writes certificates, data and configuration of all parties; returns the authority.
-
-    Where the policy does not say how many unions may be made, they may be as many as a test likes.
-    """
-    if "max_unions" not in policy:
-        policy = f"max_unions = 1000\n{policy}"
+    """Writes certificates, data and configuration of all parties; returns the authority."""
     authority = Authority.create()
     authority.write(folder / "pki")
     ports = free_ports(len(data))

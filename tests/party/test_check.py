@@ -264,6 +264,19 @@ def test_a_node_that_is_fit(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("federation")
+@pytest.mark.parametrize("table", ["[policy]", "[dataset.policy]\n[policy]"])
+def test_a_rule_that_has_no_meaning_any_more_is_mentioned(tmp_path: Path, table: str) -> None:
+    """Files of earlier versions have it: nodes load them, and are fit."""
+    rewrite(tmp_path / "north.toml", "[policy]", table.replace("]\n", "]\nmax_unions = 16\n"))
+    rewrite(tmp_path / "north.toml", "[policy]", "[policy]\nmax_unions = 3")
+    found = examine(tmp_path / "north.toml")
+    assert found.fit
+    finding = findings(found)["configuration"]
+    assert finding.status == "ok"
+    assert finding.sentence.endswith("north.toml can be read; the rule max_unions has no meaning any more, take it out")
+
+
+@pytest.mark.usefixtures("federation")
 @pytest.mark.parametrize(
     ("old", "new", "subject", "status", "words"),
     [

@@ -30,6 +30,11 @@ def test_reads_the_whole_file_with_paths_beside_it(tmp_path: Path) -> None:
     assert config.policy.peers == ("south",)
 
 
+@pytest.mark.parametrize("value", ["16", "0", '"many"'])
+def test_a_rule_that_has_no_meaning_any_more_is_read_over(tmp_path: Path, value: str) -> None:
+    assert load(tmp_path, party_toml("north", policy=f"max_unions = {value}")) == load(tmp_path, party_toml("north"))
+
+
 @pytest.mark.parametrize(
     ("source", "expected"),
     [

@@ -9,4 +9,4 @@ from jobs.spec.job import JobSpec
 def of_alignment(spec: JobSpec) -> Unions:
     """An alignment shows nobody how much others have in common."""
     taken = spec.alignment.mode == "union"
-    return Unions(taken, 0, "[align] bound", spec.alignment.bound, otherwise='mode = "intersection"')
+    return Unions(taken, "[align] bound", spec.alignment.bound, otherwise='mode = "intersection"')

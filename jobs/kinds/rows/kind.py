@@ -89,7 +89,7 @@ class Rows(ItemsetsKind):
         """A hidden universe aligns items as rows are aligned by union: each party works on the lists of all."""
         task = horizontal_mining(spec)
         taken = any(line.label in _UNIONS for line in openings(task, spec.job.parties))
-        return Unions(taken, 0, bound=spec.union.bound, squared=task.hides_names)
+        return Unions(taken, bound=spec.union.bound, squared=task.hides_names)
 
     def refusals(self, spec: JobSpec) -> frozenset[str]:
         return frozenset() if spec.itemsets.catalogue is None else frozenset({"strangers"})

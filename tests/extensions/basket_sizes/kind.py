@@ -116,7 +116,7 @@ class BasketSizes(Kind):
         return False
 
     def unions(self, spec: JobSpec) -> Unions:
-        return Unions(taken=False, merges=0)
+        return Unions(taken=False)
 
     def refusals(self, spec: JobSpec) -> frozenset[str]:
         return frozenset()

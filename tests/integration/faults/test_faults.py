@@ -64,7 +64,7 @@ def test_a_party_that_breaks_the_rules_is_named(tmp_path: Path, subtests: pytest
     """At nodes that, each time, go on to the next job, and run it where nothing is broken."""
 
     async def test() -> None:
-        async with running(tmp_path, policy=f"max_unions = {4 * len(BROKEN)}\n") as nodes:
+        async with running(tmp_path) as nodes:
             for number, (lane, change, exit_code, words) in enumerate(in_turn(BROKEN, 4)):
                 with subtests.test(lane=lane, words=words):
                     wrap(nodes.nodes["south"], at(lane, change))
@@ -219,7 +219,7 @@ def test_a_coordinator_of_another_federation_or_a_party_as_coordinator_is_refuse
 def test_a_refusal_names_the_party_and_the_rule(tmp_path: Path, old: str, new: str, words: str) -> None:
     def prepare(authority: Authority) -> None:
         file = tmp_path / "south.toml"
-        file.write_text(file.read_text().replace("max_unions = 1000\n", "").replace(old, new))
+        file.write_text(file.read_text().replace(old, new))
 
     async def test() -> None:
         async with running(tmp_path, prepare=prepare) as nodes:

@@ -116,7 +116,7 @@ def test_what_is_spoilt_on_the_way_to_the_coordinator_does_not_end_a_job(
     """Whenever it happens while the job runs."""
 
     async def test() -> None:
-        async with running(tmp_path, policy="max_unions = 1000\n") as nodes:
+        async with running(tmp_path) as nodes:
             hub = nodes.authority.issue("analyst", "coordinator")
             for way, kind in in_turn(FAULTS, 3):
                 with subtests.test(way=way, kind=kind):
@@ -144,7 +144,7 @@ def test_what_is_spoilt_at_any_byte_is_nobodys_inner_fault(tmp_path: Path, subte
     """From the first handshake to the result."""
 
     async def test() -> None:
-        async with running(tmp_path, policy="max_unions = 1000\n") as nodes:
+        async with running(tmp_path) as nodes:
             hub = nodes.authority.issue("analyst", "coordinator")
 
             async def job(fault: tuple[Way, int, str] | None) -> tuple[Result | ComineError, Wire]:
@@ -202,7 +202,7 @@ def test_what_is_spoilt_between_two_parties_does_not_end_a_job(
 
     async def test() -> None:
         dialled_by_wire = by_wire(tmp_path, dialling, dialled, port)
-        async with running(tmp_path, policy="max_unions = 1000\n", prepare=dialled_by_wire) as nodes:
+        async with running(tmp_path, prepare=dialled_by_wire) as nodes:
             hub = nodes.authority.issue("analyst", "coordinator")
             wire = Wire(nodes.addresses[dialled])
             await wire.open(port)

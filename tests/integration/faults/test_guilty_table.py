@@ -168,7 +168,7 @@ def test_each_fault_names_the_guilty_and_nobody_else(
 
     async def test() -> None:
         disk, (port,) = Disk(), free_ports(1)
-        policy, by_line = "max_unions = 1000\nmax_failed_jobs = 1000\n", by_wire(tmp_path, *PAIR, port)
+        policy, by_line = "max_failed_jobs = 1000\n", by_wire(tmp_path, *PAIR, port)
         async with running(tmp_path, policy=policy, prepare=by_line) as nodes:
             line = Wire(nodes.addresses[VICTIM])
             await line.open(port)

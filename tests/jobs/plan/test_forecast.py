@@ -20,7 +20,6 @@ from jobs.kinds.columns.plan_engines import engine_variants
 from jobs.kinds.rows.plan_alternatives import variants
 from jobs.loading import job_of
 from jobs.plan import Plan
-from jobs.plan import forecast as plan_forecast
 from jobs.plan.cost import cost
 from jobs.plan.forecast import forecast
 from jobs.plan.predicted import frequent_at, joined, predicted
@@ -248,16 +247,3 @@ def test_no_plan_recommends_what_a_job_refuses(name: str) -> None:
 def test_the_largest_sizes_that_a_party_may_claim_make_a_plan_too(name: str) -> None:
     largest = PublicSizes(MOST, MOST, tuple((support, (MOST,) * LONGEST) for support in SUPPORTS))
     check_ranges(forecast(JOBS[name], publishing(largest), LATENCY_S))
-
-
-def test_a_plan_says_how_many_unions_were_made_before(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of a kind of another distribution that unites sets at a merger; none of comine's own does."""
-    estimates = publishing(SIZES)
-    for name, merge in zip(PARTIES, (3, 3, 1), strict=True):
-        estimates[name].merge = merge
-    for name in ("level-wise", "hidden", "catalogue"):
-        assert not any("union or alignment" in each for each in forecast(JOBS[name], estimates, 0.001).assumptions)
-    monkeypatch.setattr(plan_forecast, "blurred_merges", lambda spec: 1)
-    (line,) = [each for each in forecast(JOBS["hidden"], estimates, 0.001).assumptions if "union or alignment" in each]
-    assert "union or alignment 1 of the rows of east, union or alignment 3 of the rows of north and south" in line
-    assert "the mean that north can take would be off by 1.6." in line

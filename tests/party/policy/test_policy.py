@@ -12,7 +12,6 @@ from jobs.kinds.charge import charge
 from jobs.kinds.registry import kind_of
 from jobs.loading import job_of
 from jobs.spec.job import JobSpec
-from jobs.union_limit import blurred_merges
 from link.errors import PolicyDenied
 from party.policy.policy import decide, verdicts
 from party.policy.policy_input import Earlier, PolicyInput
@@ -205,12 +204,12 @@ def test_every_rule_can_refuse() -> None:
 
     Some are about releases alone: `test_policy_releases`, `test_releases`; `max_plans` is about plans:
     `test_plan_estimate`, `max_failed_jobs` about what became of jobs: `test_failed_jobs`; `kinds` is about plug-ins:
-    `tests/extensions/test_kind.py`, and so is `max_unions`: `test_max_unions`; `min_group` is about what jobs reveal
-    together: `test_min_group`; others bound how much of the node a coordinator may take: `test_open_jobs`; and by
-    others people decide: `test_holds`, `test_several_people`.
+    `tests/extensions/test_kind.py`; `min_group` is about what jobs reveal together: `test_min_group`; others bound how
+    much of the node a coordinator may take: `test_open_jobs`; and by others people decide: `test_holds`,
+    `test_several_people`.
     """
     of_releases = {"columns", "keys", "min_insider_k", "max_releases", "max_failed_releases"}
-    of_releases |= {"max_plans", "max_failed_jobs", "kinds", "max_unions", "min_group"}
+    of_releases |= {"max_plans", "max_failed_jobs", "kinds", "min_group"}
     of_load = {"max_open_jobs", "max_running_jobs", "max_proposals"}
     of_people = {"approvals", "release"}
     tried = {key for rules, *_ in REFUSED for key in rules} | {"approve", "max_expiry", "min_new_rows"}
@@ -326,7 +325,6 @@ def test_decide_refuses_exactly_where_a_verdict_does(data: st.DataObject) -> Non
         written -= {"compute"}  # nothing stays shared
     if not (spec.is_vertical or kind_of(spec).unions(spec).taken):
         written -= {"max_union_bound"}
-    written = written | {"max_unions"} if blurred_merges(spec) else written - {"max_unions"}
     if cost.local_epsilon is None:
         written -= {"max_local_epsilon", "analysts"}
     if cost.model != "shuffle":

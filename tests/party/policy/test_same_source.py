@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from jobs.kinds.charge import charge
 from jobs.loading import job_of
+from jobs.spec.job import JobSpec
 from link.errors import PolicyDenied
 from link.executor import ThreadExecutor
 from party.config import DatasetSection, PartyConfig
@@ -27,7 +28,6 @@ from party.state.store import Store
 from protos.v1.control_pb2 import JobState
 from tests.errors import fails
 from tests.party.files import PARTIES, party_toml
-from tests.party.policy.test_max_unions import job, noisy
 from tests.party.state.test_store import record
 
 TWIN = """[[dataset]]
@@ -39,6 +39,16 @@ format = "basket"
 epsilon = 1.5
 delta = 1e-5
 """
+
+
+def job(*, dataset: str = "baskets", **tables: object) -> JobSpec:
+    """Over rows."""
+    named = {"name": "weekly", "task": "itemsets", "parties": list(PARTIES), "dataset": dataset}
+    return job_of({"job": named, "itemsets": {"min_support": 20}, **tables}, "job.toml", Path())
+
+
+def noisy() -> JobSpec:
+    return job(privacy={"model": "distributed", "epsilon": "1", "delta": "1e-6"})
 
 
 @contextmanager
@@ -78,7 +88,7 @@ def test_noise_under_two_names_is_charged_to_both(tmp_path: Path) -> None:
     """A job of ε = 1 on the one name leaves 0.5 of 1.5 to the other."""
     with node(tmp_path) as (judge, _, ledger, config):
         spec = noisy()
-        ledger.record(Entry(bytes(32), 1, time.time(), "baskets", "weekly", "analyst", charge(spec), False))
+        ledger.record(Entry(bytes(32), 1, time.time(), "baskets", "weekly", "analyst", charge(spec)))
         contents = spec.model_dump(mode="json", by_alias=True)
         contents["job"]["dataset"] = "twin"
         again = job_of(contents, "job.toml", tmp_path)

@@ -41,7 +41,8 @@ STORES: Final[dict[str, type[StateDatabase]]] = {
     "releases": Releases,
 }
 DEVICES: Final[dict[str, type[Database]]] = {"client": ClientStore, "fleet": FleetRecord}
-LEFT: Final = {"levels"}  # tables that a later version leaves behind: of jobs that can go on, which begin anew
+LEFT: Final = {"levels", "unions"}  # tables that a later version leaves behind: of what begins anew, or counts no more
+LEFT_COLUMNS: Final = {("charges", "unites")}
 
 Columns = dict[str, list[str]]
 
@@ -87,7 +88,11 @@ def found(path: Path, of: Columns | None = None) -> Found:
         (version,) = connection.execute("PRAGMA user_version").fetchone()
         tables = [row[0] for row in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
         columns = {
-            table: [row[1] for row in connection.execute(f"PRAGMA table_info({table})")]
+            table: [
+                row[1]
+                for row in connection.execute(f"PRAGMA table_info({table})")
+                if (table, row[1]) not in LEFT_COLUMNS
+            ]
             for table in tables
             if table not in LEFT
         }

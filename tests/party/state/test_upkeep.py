@@ -18,7 +18,7 @@ from party.state.upkeep import Upkeep
 from protos.v1.control_pb2 import FAILED
 from tests.errors import fails
 from tests.party.files import PARTIES, party_toml
-from tests.party.policy.test_max_unions import job
+from tests.party.policy.test_same_source import job
 from tests.party.state.test_store import record
 
 NOW = 1e6

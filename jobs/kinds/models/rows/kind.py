@@ -63,7 +63,7 @@ class ModelsOfRows(ModelsKind):
         return False
 
     def unions(self, spec: JobSpec) -> Unions:
-        return Unions(taken=False, merges=0, bound=spec.union.bound)
+        return Unions(taken=False, bound=spec.union.bound)
 
     def refusals(self, spec: JobSpec) -> frozenset[str]:
         return frozenset({"domains"})

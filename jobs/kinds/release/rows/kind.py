@@ -65,7 +65,7 @@ class ReleaseOfRows(ReleaseKind):
 
     def unions(self, spec: JobSpec) -> Unions:
         """It unites the classes of one large node after the other, which reveals only these."""
-        return Unions(spec.anonymization.keys == "union", 0, bound=spec.union.bound, squared=False)
+        return Unions(spec.anonymization.keys == "union", bound=spec.union.bound, squared=False)
 
     def refusals(self, spec: JobSpec) -> frozenset[str]:
         return super().refusals(spec) | {"persons"}

@@ -17,7 +17,6 @@ from crypto.protocols.alignment.alignment import LONG_LISTS
 from crypto.protocols.alignment.disclosure import Mode
 from jobs.loading import job_of
 from jobs.spec.job import JobSpec
-from jobs.union_limit import blurred_merges
 from link.steps import LABEL as AGAIN
 from mining.data.formats.table_readers import table_from_arrow
 from mining.data.tables import Table
@@ -151,9 +150,6 @@ def test_no_merger_of_an_alignment_counts(bound: int | None) -> None:
         return sum(line.kind == "count" for line in lines)
 
     assert {mode: counts(mode) for mode in MODES} == dict.fromkeys(MODES, 0)
-    for mode in ("intersection", "union"):
-        spec = job(bound, "abc", mode, itemsets={"min_support": "1"})
-        assert blurred_merges(spec) == 0
 
 
 def test_who_may_collude() -> None:
