@@ -21,11 +21,6 @@ class Parameters:
         group_order: Prime order ℓ of ristretto255 (RFC 9496, section 4).
         point_bytes: Encoded group element.
         scalar_bytes: Encoded scalar, little-endian and below ℓ.
-        block_bytes: Bytes that one group element can carry.
-        tag_bytes: Tag at the head of a block. Two of 2^20 elements share a tag with probability 2^-57.
-        element_bytes: Of an element in a block, real or fake.
-        feistel_rounds: Rounds of the public permutation under the embedding.
-        embedding_counter_bits: Counter that the embedding spreads over bytes 0 and 31 of an encoding.
         max_element_bytes: Longest element of a union by prefixes.
         max_elements: Most elements in one call of a protocol.
     """
@@ -36,11 +31,6 @@ class Parameters:
     group_order: int
     point_bytes: int
     scalar_bytes: int
-    block_bytes: int
-    tag_bytes: int
-    element_bytes: int
-    feistel_rounds: int
-    embedding_counter_bits: int
     max_element_bytes: int
     max_elements: int
 
@@ -52,11 +42,6 @@ STANDARD_128: Final = Parameters(
     group_order=2**252 + 27742317777372353535851937790883648493,
     point_bytes=32,
     scalar_bytes=32,
-    block_bytes=30,
-    tag_bytes=12,
-    element_bytes=16,
-    feistel_rounds=8,
-    embedding_counter_bits=14,
     max_element_bytes=65_535,
     max_elements=1 << 24,
 )

@@ -14,9 +14,6 @@ import pytest
 from hypothesis.internal import charmap
 from hypothesis.internal.conjecture import providers
 
-from crypto.protocols.union import lists as union_lists
-from crypto.protocols.union import set_union
-from crypto.protocols.union.lists import common_fakes
 from tests import guarded
 from tests.base_transfers import with_groups, without_groups
 from tests.examples import FEW, FIRST_SEED, TURN, by_turns, few_at_first, files_in_turn
@@ -42,8 +39,6 @@ if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
 # Tests and what they import stay until the end: a quarter of the time of a collection is spent on finding that out.
 gc.disable()
 atexit.register(gc.unfreeze)  # else duckdb fills the screen with what was kept; earlier, pytest would look at it
-
-ONE_FAKE = 200.0  # an ε at which every pair of parties has exactly one common fake
 
 # Files of twelve seconds and more, the longest first, and such as mostly wait beside such as mostly compute.
 # A run gives whole files to its workers, in order: one of these that began late would keep one worker busy when the
@@ -114,7 +109,6 @@ LONGEST = (
     "integration/faults/test_lost_parties.py",
     "link/test_conformance.py",
     "ldp/sets/test_svim.py",
-    "crypto/protocols/union/test_set_union.py",
     "integration/hostile/test_log_pressure.py",
     "integration/test_column_groups.py",
     "party/console/test_inbox.py",
@@ -182,7 +176,6 @@ COSTLIEST = (
     "crypto/protocols/paillier/test_dot_views.py",
     "crypto/protocols/replicated/test_verified_sums.py",
     "crypto/protocols/union/test_leakage.py",
-    "crypto/protocols/union/test_set_union.py",
     "extensions/test_engine.py",
     "integration/anonymization/test_commands.py",
     "integration/anonymization/test_counted.py",
@@ -300,16 +293,6 @@ def pytest_runtest_teardown() -> Iterator[None]:
     """No item, id or value reaches a log or a label."""
     yield
     assert not (told := list(guarded.taken())), told
-
-
-@pytest.fixture
-def few_fakes(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Unions in this process have one common fake a pair, which spares half of the work of a small job.
-
-    For tests of what happens around a union at nodes, and of no number that a union tells.
-    """
-    for module in (union_lists, set_union):
-        monkeypatch.setattr(module, "common_fakes", lambda _: common_fakes(ONE_FAKE))
 
 
 @pytest.fixture(scope="module")

@@ -1,15 +1,13 @@
 """What tests repeat and is done once: work of groups, this machine's speed, the tree of commands, what workers load.
 
-Every session between two parties begins with base transfers, a tenth of a second of group operations, and a union
-multiplies a thousand points by the keys of all its parties. Tests repeat their sessions from seeds, so most of these
-are the very ones of an earlier test. These functions are pure: what they give depends on the bytes of their
-arguments alone.
+Every session between two parties begins with base transfers, a tenth of a second of group operations. Tests repeat
+their sessions from seeds, so most of these are the very ones of an earlier test. These functions are pure: what they
+give depends on the bytes of their arguments alone.
 """
 
 from __future__ import annotations
 
 import sys
-import threading
 from collections.abc import Callable
 from functools import cache, lru_cache
 from multiprocessing import get_context, util
@@ -19,8 +17,7 @@ import numpy as np
 import pytest
 
 from comine import command
-from crypto.primitives.groups import commutative, embedding
-from crypto.primitives.groups.ristretto255 import POINT_BYTES, Points, multiply, multiply_valid
+from crypto.primitives.groups import commutative
 from crypto.protocols.transfers import base_ot, seed_trees
 from jobs.plan.calibration import Speed, measure
 from link import process_executor
@@ -30,6 +27,7 @@ from party.jobs import estimate
 
 KEPT = 4096  # results by function: of 8 kB and less each
 FUNCTIONS = (
+    (commutative, "multiply"),
     (base_ot, "base_multiply"),
     (base_ot, "from_uniform_bytes"),
     (base_ot, "subtract"),
@@ -43,16 +41,12 @@ LOADED_BY_WORKERS = (
     "mining.partitioned.processes",
     "crypto.primitives.paillier.workers",
 )
-MOST_POINTS = 400_000  # remembered at a time, of a quarter of a kB each
 
 
 def remember_groups_work(patch: pytest.MonkeyPatch) -> None:
     """Lets the process remember their results from now on."""
     for module, name in FUNCTIONS:
         patch.setattr(module, name, remembered(getattr(module, name)))
-    products = Products()
-    patch.setattr(embedding, "multiply_valid", products.multiply_valid)
-    patch.setattr(commutative, "multiply", products.multiply)
 
 
 def remember_speed(patch: pytest.MonkeyPatch) -> None:
@@ -103,45 +97,6 @@ def remembered(function: Callable[..., Any]) -> Callable[..., Any]:
         return tuple(each.copy() for each in found) if isinstance(found, tuple) else found.copy()
 
     return wrapped
-
-
-class Products:
-    """Products of single points, since the batches of two tests differ by a few."""
-
-    def __init__(self) -> None:
-        self._known: dict[bytes, dict[bytes, bytes]] = {}
-        self._number = 0
-        self._lock = threading.Lock()
-
-    def multiply_valid(self, candidates: Points, scalar: bytes) -> tuple[Points, Any]:
-        """As in `ristretto255`."""
-        rows = [row.tobytes() for row in candidates]
-        with self._lock:
-            known = self._known.setdefault(scalar, {})
-        new = [place for place, row in enumerate(rows) if row not in known]
-        if new:
-            products, valid = multiply_valid(candidates[new], scalar)
-            products[~valid] = 0
-            known.update(zip((rows[place] for place in new), map(np.ndarray.tobytes, products), strict=True))
-            self._count(len(new))
-        joined = bytearray().join([known[row] for row in rows])
-        found = np.frombuffer(joined, np.uint8).reshape(-1, POINT_BYTES)
-        return found, found.any(axis=1)
-
-    def multiply(self, points: Points, scalar: bytes) -> Points:
-        """As in `ristretto255`, which says itself what it refuses."""
-        if points.dtype == np.uint8 and points.ndim == 2 and points.shape[1] == POINT_BYTES:
-            products, valid = self.multiply_valid(points, scalar)
-            if valid.all():
-                return products
-        return multiply(points, scalar)
-
-    def _count(self, more: int) -> None:
-        with self._lock:
-            self._number += more
-            if self._number > MOST_POINTS:
-                self._known.clear()
-                self._number = 0
 
 
 def _frozen(argument: Any) -> Any:

@@ -29,6 +29,7 @@ T = TypeVar("T")
 Role = Callable[[Session], Awaitable[T]]
 Observer = Callable[[Frame], None]
 SUITE = "test-suite"
+NAMES = ("north", "south", "east", "west", "centre", "isle", "coast")
 
 
 def terms(parties: Sequence[str], seed: int = 0, attempt: int = 1) -> Terms:

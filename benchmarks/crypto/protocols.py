@@ -28,7 +28,6 @@ from crypto.protocols.sums.pairwise import PairwiseSecrets, agree
 from crypto.protocols.sums.ring_sum import ring_sum
 from crypto.protocols.sums.secure_sum import secure_sum
 from crypto.protocols.union.prefix_union import prefix_union
-from crypto.protocols.union.set_union import set_union
 from link.core import Terms, Transport
 from link.disclosure import Declared
 from link.executor import ThreadExecutor
@@ -56,7 +55,7 @@ class Plan:
     """What the parties do together.
 
     Attributes:
-        protocol: "sum", "ring", "union", "prefixes" or "joint".
+        protocol: "sum", "ring", "prefixes" or "joint".
         size: Values of a sum, elements of each party's set; unused by "joint".
         bound: The public bound of a union.
         repeats: How often; the first run warms up where there are several.
@@ -134,16 +133,6 @@ async def take_part(
 
 def _work(plan: Plan, session: Session, secrets: PairwiseSecrets, attempt: int) -> Work:
     random = Randomness.from_os()
-    if plan.protocol == "union":
-        elements = set_of(session.me, plan.size, attempt)
-        return lambda: set_union(
-            session.lane("union"),
-            secrets,
-            elements,
-            merger=PARTIES[0],
-            bound=plan.bound,
-            label="bench",
-        )
     if plan.protocol == "prefixes":
         elements = set_of(session.me, plan.size, attempt)
         return lambda: prefix_union(

@@ -31,5 +31,4 @@ def run(settings: Settings) -> list[Table]:
     )
     basis.add("random bytes (AES-128-CTR into an array)", speed.keystream_gb_s, "GB/s")
     basis.add("ristretto255 scalar multiplication", speed.multiply_s * 1e6, "µs")
-    basis.add("embedding of a block in ristretto255", speed.embed_s * 1e6, "µs")
     return [table, basis]

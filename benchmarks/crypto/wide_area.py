@@ -25,7 +25,7 @@ _CHECKED = (Case("groceries", Decimal("0.005")), *_HIDDEN[:2])
 
 
 def run(settings: Settings) -> list[Table]:
-    """Secure sum, ring sum, unions and a joint job, all parties in one process."""
+    """Secure sum, ring sum, union and a joint job, all parties in one process."""
     table = Table(
         f"Wide area: {LATENCY_S * 1000:.0f} ms one way and {BITS_PER_S / 1e6:.0f} Mbit/s uplink per party, emulated",
         ("protocol", "loopback TLS s", "wide area s", "rounds", "MB sent", "rounds × latency s"),
@@ -36,7 +36,6 @@ def run(settings: Settings) -> list[Table]:
         f"secure sum of {size:,} values": Plan("sum", size),
         f"ring sum of {size:,} values": Plan("ring", size),
         f"union by prefixes, {elements:,} names per party": Plan("prefixes", elements, bound=elements),
-        f"set union, {elements:,} pseudonyms per party": Plan("union", elements, bound=elements),
     }
     with tempfile.TemporaryDirectory(prefix="comine-bench-") as folder:
         for case in available(QUICK):

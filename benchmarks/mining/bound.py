@@ -11,10 +11,9 @@ from math import comb
 import numpy as np
 
 from benchmarks.measure import best, cores
-from crypto.primitives.groups import embedding
 from crypto.primitives.groups.commutative import CommutativeKey
+from crypto.primitives.groups.ristretto255 import UNIFORM_BYTES, from_uniform_bytes
 from crypto.primitives.randomness import Randomness
-from crypto.protocols.union.lists import ListSizes
 from crypto.protocols.union.prefix_costs import AskedBits
 from jobs.plan.calibration import transfer_s
 from jobs.plan.prices import AGREEMENT
@@ -30,13 +29,11 @@ class Primitives:
 
     Attributes:
         multiply_s: A scalar multiplication of ristretto255.
-        embed_s: What the embedding of a block adds to its first multiplication.
         transfer_s: A random oblivious transfer of an extension, the sender's half and the receiver's.
         keystream_gb_s: Random bytes, in GB/s.
     """
 
     multiply_s: float
-    embed_s: float
     transfer_s: float
     keystream_gb_s: float
 
@@ -46,28 +43,13 @@ def primitives(batch: int = 2000) -> Primitives:
     """Measured on this machine now, in one thread."""
     random = Randomness.from_os()
     key = CommutativeKey.generate(random)
-
-    blocks = np.frombuffer(random.bytes(batch * embedding.BLOCK_BYTES), np.uint8).reshape(batch, -1)
-    points = key.encrypt_blocks(blocks)
+    points = from_uniform_bytes(np.frombuffer(random.bytes(batch * UNIFORM_BYTES), np.uint8).reshape(batch, -1))
     words = 1 << 23
-    multiply_s = best(lambda: key.encrypt(points), 3) / batch
     return Primitives(
-        multiply_s=multiply_s,
-        embed_s=best(lambda: key.encrypt_blocks(blocks), 3) / batch - multiply_s,
+        multiply_s=best(lambda: key.encrypt(points), 3) / batch,
         transfer_s=transfer_s(),
         keystream_gb_s=words * 8 / best(lambda: random.uint64(words), 3) / 1e9,
     )
-
-
-def set_union_s(parties: int, capacity: int) -> float:
-    """(2n² + 1)·L·t_mul + n·L·t_embed, over all cores, for lists of L places, fakes included.
-
-    Args:
-        parties: n.
-        capacity: Elements that each list has room for.
-    """
-    length, speed = ListSizes.expected(dict.fromkeys(map(str, range(parties)), 0), capacity).length, primitives()
-    return length * ((2 * parties**2 + 1) * speed.multiply_s + parties * speed.embed_s) / cores()
 
 
 def prefix_union_s(parties: int, union: Collection[bytes]) -> float:

@@ -40,7 +40,6 @@ _SEED: Final = 7
 _SPARE: Final = 1.15  # a plan's bytes are right to this factor, where it says them
 _SPEED: Final = Speed(
     multiply_s=4e-5,
-    embed_s=2e-5,
     byte_s=1e-9,
     frame_byte_s=2e-9,
     frame_s=1e-5,

@@ -15,15 +15,15 @@ import numpy as np
 
 from crypto.primitives.bit_matrix import ROWS
 from crypto.primitives.correlation_robust import hash_blocks
-from crypto.primitives.groups import embedding
 from crypto.primitives.groups.commutative import CommutativeKey
+from crypto.primitives.groups.ristretto255 import UNIFORM_BYTES, from_uniform_bytes
 from crypto.primitives.randomness import Randomness
 from crypto.primitives.shares.masks import SECRET_BYTES, add_masks
+from crypto.protocols.alignment.layers import KERNEL_POINTS
 from crypto.protocols.transfers.base_ot import KEY_BYTES
 from crypto.protocols.transfers.extension_codes import block_count
 from crypto.protocols.transfers.extension_seeds import DEFAULT_FIELD_BITS, ReceiverSeeds, SenderSeeds
 from crypto.protocols.transfers.ot_extension import BATCH
-from crypto.protocols.union.layers import KERNEL_POINTS
 from link.executor import Executor
 from link.transcript import Chain, header_of
 from mining.data.items.bitmaps import pack, words
@@ -34,7 +34,7 @@ from protos.v1.link_pb2 import Frame
 
 T = TypeVar("T")
 
-_MULTIPLY_S, _EMBED_S, _MASK_S, _FRAME_S, _COUNT_S, _TRANSFER_S = 0.14, 0.06, 0.04, 0.06, 0.08, 0.08
+_MULTIPLY_S, _MASK_S, _FRAME_S, _COUNT_S, _TRANSFER_S = 0.14, 0.04, 0.06, 0.08, 0.08
 _MASKED_BYTES: Final = 1 << 18
 _BODY_BYTES: Final = 1 << 16
 _ITEMS, _ITEMS_A_ROW = 64, 10
@@ -48,7 +48,6 @@ class Speed:
 
     Attributes:
         multiply_s: A group multiplication, all cores at work.
-        embed_s: The embedding of a block, all cores at work.
         byte_s: One byte of a vector masked for one peer.
         frame_byte_s: One byte of a frame written, hashed and read.
         frame_s: A frame without content, the same; its way through gRPC and TLS not included.
@@ -59,7 +58,6 @@ class Speed:
     """
 
     multiply_s: float
-    embed_s: float
     byte_s: float
     frame_byte_s: float
     frame_s: float
@@ -76,17 +74,15 @@ async def measure(executor: Executor) -> Speed:
         executor: As jobs use it.
     """
     random = Randomness.from_os()
-    blocks = np.frombuffer(random.bytes(KERNEL_POINTS * embedding.BLOCK_BYTES), np.uint8).reshape(KERNEL_POINTS, -1)
-    points = embedding.embed(blocks)
+    uniform = np.frombuffer(random.bytes(KERNEL_POINTS * UNIFORM_BYTES), np.uint8).reshape(KERNEL_POINTS, -1)
+    points = from_uniform_bytes(uniform)
     key = CommutativeKey.generate(random)
     multiply = await _spread(executor, lambda: key.encrypt(points), _MULTIPLY_S)
-    embed = await _spread(executor, lambda: embedding.embed(blocks), _EMBED_S)
     secret = {"peer": random.bytes(SECRET_BYTES)}
     vector = np.zeros(_MASKED_BYTES // 8, np.uint64)
     mask, empty, full, row, row_pairs, candidate, transfer = await _aside(executor, lambda: _alone(vector, secret))
     return Speed(
         multiply_s=multiply / KERNEL_POINTS,
-        embed_s=embed / KERNEL_POINTS,
         byte_s=mask / _MASKED_BYTES,
         frame_byte_s=max(full - empty, 0.0) / _BODY_BYTES,
         frame_s=empty,

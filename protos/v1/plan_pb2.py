@@ -24,7 +24,7 @@ _sym_db = _symbol_database.Default()
 
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x14protos/v1/plan.proto\x12\tcomine.v1\"\x1f\n\x0f\x45stimateRequest\x12\x0c\n\x04spec\x18\x01 \x01(\x0c\"\xb0\x01\n\x05Speed\x12\x12\n\nmultiply_s\x18\x01 \x01(\x01\x12\x0f\n\x07\x65mbed_s\x18\x02 \x01(\x01\x12\x0e\n\x06\x62yte_s\x18\x03 \x01(\x01\x12\x14\n\x0c\x66rame_byte_s\x18\x04 \x01(\x01\x12\x0f\n\x07\x66rame_s\x18\x05 \x01(\x01\x12\x13\n\x0b\x63\x61ndidate_s\x18\x06 \x01(\x01\x12\r\n\x05row_s\x18\x07 \x01(\x01\x12\x13\n\x0brow_pairs_s\x18\x08 \x01(\x01\x12\x12\n\ntransfer_s\x18\t \x01(\x01\"Y\n\x0bPublicSizes\x12\x0c\n\x04rows\x18\x01 \x01(\x04\x12\r\n\x05items\x18\x02 \x01(\x04\x12-\n\x08\x66requent\x18\x03 \x03(\x0b\x32\x1b.comine.v1.FrequentItemsets\"5\n\x10\x46requentItemsets\x12\x0f\n\x07support\x18\x01 \x01(\r\x12\x10\n\x08itemsets\x18\x02 \x03(\x04\"\xbe\x01\n\rPartyEstimate\x12\r\n\x05party\x18\x01 \x01(\t\x12%\n\x05sizes\x18\x02 \x01(\x0b\x32\x16.comine.v1.PublicSizes\x12\x1f\n\x05speed\x18\x03 \x01(\x0b\x32\x10.comine.v1.Speed\x12\x19\n\x11\x63\x65rtificate_bytes\x18\x04 \x01(\r\x12$\n\x04left\x18\x05 \x01(\x0b\x32\x16.comine.v1.PrivacyLeft\x12\x0f\n\x07release\x18\x06 \x01(\rJ\x04\x08\x07\x10\x08\"D\n\x0bPrivacyLeft\x12\x15\n\rlocal_epsilon\x18\x01 \x01(\t\x12\x0f\n\x07\x65psilon\x18\x02 \x01(\t\x12\r\n\x05\x64\x65lta\x18\x03 \x01(\tb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x14protos/v1/plan.proto\x12\tcomine.v1\"\x1f\n\x0f\x45stimateRequest\x12\x0c\n\x04spec\x18\x01 \x01(\x0c\"\xa5\x01\n\x05Speed\x12\x12\n\nmultiply_s\x18\x01 \x01(\x01\x12\x0e\n\x06\x62yte_s\x18\x03 \x01(\x01\x12\x14\n\x0c\x66rame_byte_s\x18\x04 \x01(\x01\x12\x0f\n\x07\x66rame_s\x18\x05 \x01(\x01\x12\x13\n\x0b\x63\x61ndidate_s\x18\x06 \x01(\x01\x12\r\n\x05row_s\x18\x07 \x01(\x01\x12\x13\n\x0brow_pairs_s\x18\x08 \x01(\x01\x12\x12\n\ntransfer_s\x18\t \x01(\x01J\x04\x08\x02\x10\x03\"Y\n\x0bPublicSizes\x12\x0c\n\x04rows\x18\x01 \x01(\x04\x12\r\n\x05items\x18\x02 \x01(\x04\x12-\n\x08\x66requent\x18\x03 \x03(\x0b\x32\x1b.comine.v1.FrequentItemsets\"5\n\x10\x46requentItemsets\x12\x0f\n\x07support\x18\x01 \x01(\r\x12\x10\n\x08itemsets\x18\x02 \x03(\x04\"\xbe\x01\n\rPartyEstimate\x12\r\n\x05party\x18\x01 \x01(\t\x12%\n\x05sizes\x18\x02 \x01(\x0b\x32\x16.comine.v1.PublicSizes\x12\x1f\n\x05speed\x18\x03 \x01(\x0b\x32\x10.comine.v1.Speed\x12\x19\n\x11\x63\x65rtificate_bytes\x18\x04 \x01(\r\x12$\n\x04left\x18\x05 \x01(\x0b\x32\x16.comine.v1.PrivacyLeft\x12\x0f\n\x07release\x18\x06 \x01(\rJ\x04\x08\x07\x10\x08\"D\n\x0bPrivacyLeft\x12\x15\n\rlocal_epsilon\x18\x01 \x01(\t\x12\x0f\n\x07\x65psilon\x18\x02 \x01(\t\x12\r\n\x05\x64\x65lta\x18\x03 \x01(\tb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -34,13 +34,13 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_ESTIMATEREQUEST']._serialized_start=35
   _globals['_ESTIMATEREQUEST']._serialized_end=66
   _globals['_SPEED']._serialized_start=69
-  _globals['_SPEED']._serialized_end=245
-  _globals['_PUBLICSIZES']._serialized_start=247
-  _globals['_PUBLICSIZES']._serialized_end=336
-  _globals['_FREQUENTITEMSETS']._serialized_start=338
-  _globals['_FREQUENTITEMSETS']._serialized_end=391
-  _globals['_PARTYESTIMATE']._serialized_start=394
-  _globals['_PARTYESTIMATE']._serialized_end=584
-  _globals['_PRIVACYLEFT']._serialized_start=586
-  _globals['_PRIVACYLEFT']._serialized_end=654
+  _globals['_SPEED']._serialized_end=234
+  _globals['_PUBLICSIZES']._serialized_start=236
+  _globals['_PUBLICSIZES']._serialized_end=325
+  _globals['_FREQUENTITEMSETS']._serialized_start=327
+  _globals['_FREQUENTITEMSETS']._serialized_end=380
+  _globals['_PARTYESTIMATE']._serialized_start=383
+  _globals['_PARTYESTIMATE']._serialized_end=573
+  _globals['_PRIVACYLEFT']._serialized_start=575
+  _globals['_PRIVACYLEFT']._serialized_end=643
 # @@protoc_insertion_point(module_scope)

@@ -47,7 +47,6 @@ class Speed(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
     MULTIPLY_S_FIELD_NUMBER: _builtins.int
-    EMBED_S_FIELD_NUMBER: _builtins.int
     BYTE_S_FIELD_NUMBER: _builtins.int
     FRAME_BYTE_S_FIELD_NUMBER: _builtins.int
     FRAME_S_FIELD_NUMBER: _builtins.int
@@ -57,8 +56,6 @@ class Speed(_message.Message):
     TRANSFER_S_FIELD_NUMBER: _builtins.int
     multiply_s: _builtins.float
     """one group multiplication, all cores at work"""
-    embed_s: _builtins.float
-    """one block's way into the group, all cores at work"""
     byte_s: _builtins.float
     """one byte of a vector masked for one peer"""
     frame_byte_s: _builtins.float
@@ -77,7 +74,6 @@ class Speed(_message.Message):
         self,
         *,
         multiply_s: _builtins.float = ...,
-        embed_s: _builtins.float = ...,
         byte_s: _builtins.float = ...,
         frame_byte_s: _builtins.float = ...,
         frame_s: _builtins.float = ...,
@@ -88,7 +84,7 @@ class Speed(_message.Message):
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["byte_s", b"byte_s", "candidate_s", b"candidate_s", "embed_s", b"embed_s", "frame_byte_s", b"frame_byte_s", "frame_s", b"frame_s", "multiply_s", b"multiply_s", "row_pairs_s", b"row_pairs_s", "row_s", b"row_s", "transfer_s", b"transfer_s"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["byte_s", b"byte_s", "candidate_s", b"candidate_s", "frame_byte_s", b"frame_byte_s", "frame_s", b"frame_s", "multiply_s", b"multiply_s", "row_pairs_s", b"row_pairs_s", "row_s", b"row_s", "transfer_s", b"transfer_s"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

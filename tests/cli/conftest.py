@@ -46,11 +46,6 @@ class Ran(NamedTuple):
 Comine = Callable[..., Ran]
 
 
-@pytest.fixture(autouse=True)
-def little_work(few_fakes: None) -> None:
-    """What commands say is tested, and no number that a union tells."""
-
-
 @pytest.fixture
 def comine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Comine:
     monkeypatch.chdir(tmp_path)

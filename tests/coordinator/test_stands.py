@@ -23,8 +23,6 @@ from protos.v1 import control_pb2 as control
 from tests.coordinator.nodes import world
 from tests.party.nodes import DATA, Nodes, hold, running, weekly
 
-pytestmark = pytest.mark.usefixtures("few_fakes")
-
 COLUMNS = job_of(
     {
         "job": {

@@ -7,8 +7,6 @@ import shutil
 from dataclasses import replace
 from pathlib import Path
 
-import pytest
-
 from coordinator.jobs.released import assemble
 from jobs.audit.events import Proposed, Started
 from jobs.audit.log import head_path
@@ -20,8 +18,6 @@ from link.pki.trust import Trust
 from protos.v1 import control_pb2 as control
 from tests.jobs.audit.world import WHOLE_JOB
 from tests.party.nodes import DATA, Nodes, brief, crash, hold, refused, running
-
-pytestmark = pytest.mark.usefixtures("few_fakes")
 
 
 def log(folder: Path, party: str) -> Path:

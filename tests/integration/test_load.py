@@ -23,8 +23,6 @@ from tests.examples import slowly
 from tests.integration.processes import command
 from tests.party.nodes import DATA, Nodes, brief, running, weekly
 
-pytestmark = pytest.mark.usefixtures("few_fakes")
-
 PARTIES = list(DATA)[:2]
 ROWS = {name: DATA[name] for name in PARTIES}
 COORDINATORS = 5

@@ -25,8 +25,6 @@ from protos.v1 import control_pb2 as control
 from tests.integration.processes import Organisations, command
 from tests.party.nodes import DATA, Nodes, audited, hold, random_rows, refused, running
 
-pytestmark = pytest.mark.usefixtures("few_fakes")
-
 ITEMS = [f"item{i}" for i in range(8)]
 ROWS = {name: random_rows(seed, 400) for seed, name in enumerate(DATA)}
 NODES = tuple(DATA)

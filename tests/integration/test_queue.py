@@ -20,7 +20,7 @@ from tests.errors import fails
 from tests.examples import slowly
 from tests.party.nodes import Nodes, brief, expire, hold, running
 
-pytestmark = [pytest.mark.usefixtures("few_fakes"), pytest.mark.turn(2)]
+pytestmark = pytest.mark.turn(2)
 
 ONE = "max_running = 1"
 

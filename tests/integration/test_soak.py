@@ -26,7 +26,7 @@ from party.state import store
 from protos.v1 import control_pb2 as control
 from tests.party.nodes import DATA, Nodes, brief, expire, running
 
-pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("few_fakes")]
+pytestmark = pytest.mark.slow
 
 STEP_S = 4 * 3600.0
 STEPS = 8  # what limits count is kept for a day

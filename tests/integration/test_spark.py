@@ -47,7 +47,7 @@ from tests.mining.partitioned.test_reported import certain, records, run
 from tests.mining.partitioned.world import evenly, partitioned, waiting
 from tests.party.nodes import DATA, Nodes, running, weekly
 
-pytestmark = [pytest.mark.slow, pytest.mark.turn(2), pytest.mark.timeout(1800), pytest.mark.usefixtures("few_fakes")]
+pytestmark = [pytest.mark.slow, pytest.mark.turn(2), pytest.mark.timeout(1800)]
 
 NORTH, SOUTH = "north", "south"
 POOLED = [row for rows in DATA.values() for row in rows]

@@ -37,8 +37,7 @@ PLACES: Final[dict[str, str]] = {
                 "crypto.protocols.sums.ring_sum",
             ),
             *(
-                "crypto.protocols.union.set_union",
-                "crypto.protocols.union.lists common_fakes",
+                "crypto.protocols.alignment.alignment",
                 "jobs.kinds.release.parameters",
             ),
             *(

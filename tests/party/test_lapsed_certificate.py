@@ -7,7 +7,6 @@ import datetime as dt
 import time
 from pathlib import Path
 
-import pytest
 from cryptography import x509
 
 from jobs.audit.place import find, trust_in
@@ -16,8 +15,6 @@ from link.pki.authority import write_identity
 from link.pki.issued import revoke
 from protos.v1 import control_pb2 as control
 from tests.party.nodes import Nodes, random_rows, refused, running, weekly
-
-pytestmark = pytest.mark.usefixtures("few_fakes")
 
 DATA = {name: random_rows(seed, 30) for seed, name in enumerate(("north", "south"))}
 SPEC = weekly(parties=list(DATA), recipients=["coordinator"])

@@ -26,8 +26,6 @@ from tests.party.files import write_federation
 from tests.party.nodes import running, weekly
 from tests.relay.relays import relay_toml
 
-pytestmark = pytest.mark.usefixtures("few_fakes")
-
 SHIPPED = files("party.services.metrics") / "monitoring"
 METRIC = re.compile(r"\b(?:comine|rpc|process)_\w+")
 PRIVATE = """

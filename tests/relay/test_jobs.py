@@ -32,7 +32,7 @@ from tests.party.services.shuffler import nodes as shuffler
 from tests.proxy import Proxy
 from tests.relay.relays import by_relay, relaying
 
-pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("few_fakes")]
+pytestmark = pytest.mark.slow
 
 Change = Callable[[bytes, int], bytes]
 

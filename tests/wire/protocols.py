@@ -48,9 +48,7 @@ from crypto.protocols.transfers.oblivious_transfer import (
 )
 from crypto.protocols.transfers.oprf import receive_values, send_values
 from crypto.protocols.transfers.programmable_oprf import receive_programmed, send_programmed
-from crypto.protocols.union.joint_prf import PSEUDONYM_BYTES, pseudonyms
 from crypto.protocols.union.prefix_union import prefix_union
-from crypto.protocols.union.set_union import set_union
 from link.disclosure import Declared
 from link.session import Session
 from protos.v1.link_pb2 import Frame
@@ -133,27 +131,9 @@ async def _masked_maximum(session: Session) -> None:
     await masked_maximum(session, await agree(session), [len(session.me), 3], [9, 9], label="opened")
 
 
-async def _set_union(session: Session) -> None:
-    await set_union(
-        session,
-        await agree(session),
-        [each.ljust(PSEUDONYM_BYTES) for each in _elements(session)],
-        merger=NORTH,
-        label="opened",
-    )
-
-
 async def _prefix_union(session: Session) -> None:
     secrets, pairs = await agree(session), pairs_of(session.lane("pairs"))
     await prefix_union(session, secrets, pairs, _elements(session), max_element_bytes=60, label="opened")
-
-
-async def _joint_prf(session: Session) -> None:
-    await pseudonyms(session, await agree(session), _elements(session), bound=8)
-
-
-async def _joint_prf_of_one(session: Session) -> None:
-    await pseudonyms(session, await agree(session), _elements(session), bound=8, colluders=1)
 
 
 async def _alignment(session: Session) -> None:
@@ -321,10 +301,7 @@ PROTOCOLS: Final = {
     "shared sum": Run(_shared_sum),
     "ring sum": Run(_ring_sum),
     "masked maximum": Run(_masked_maximum),
-    "set union": Run(_set_union),
     "union by prefixes": Run(_prefix_union),
-    "joint pseudonyms": Run(_joint_prf),
-    "joint pseudonyms that withstand one": Run(_joint_prf_of_one),
     "alignment": Run(_alignment),
     "alignment of two parties": Run(_alignment, TWO),
     "alignment of two parties' long lists": Run(_long_alignment, TWO),

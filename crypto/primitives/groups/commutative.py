@@ -2,8 +2,8 @@
 
 Layers of several parties come on and off in any order: k₁·(k₂·X) = k₂·(k₁·X), and k⁻¹·(k·X) = X.
 
-Security: if the X are independent uniform elements (results of `hash_to_group`, or of `embedding` in the ideal
-permutation model), the k·X are indistinguishable from uniform elements under the decisional Diffie–Hellman assumption.
+Security: if the X are independent uniform elements (results of `hash_to_group`, in the random oracle model), the k·X
+are indistinguishable from uniform elements under the decisional Diffie–Hellman assumption.
 
 What it does not give: it is deterministic, so equal plaintexts under one key have equal ciphertexts (protocols count on
 it), and counts and equality patterns are visible. It is malleable, and it keeps linear relations: encrypted points with
@@ -15,14 +15,12 @@ from __future__ import annotations
 
 from typing import Never
 
-from crypto.primitives.groups.embedding import Blocks, contents, embed_multiplied
 from crypto.primitives.groups.ristretto255 import (
     Points,
     check_scalar,
     multiply,
     random_scalar,
     scalar_invert,
-    scalar_multiply,
 )
 from link.randomness import RandomStream
 
@@ -63,38 +61,6 @@ class CommutativeKey:
     def decrypt(self, points: Points) -> Points:
         """Remove this key's layer, wherever it lies; shapes and errors as for `encrypt`."""
         return multiply(points, self._inverse)
-
-    def encrypt_blocks(self, blocks: Blocks) -> Points:
-        """`encrypt` of the embedded blocks.
-
-        Args:
-            blocks: Shape (n, 30).
-
-        Returns:
-            Shape (n, 32).
-
-        Raises:
-            ValueError: Wrong shape or type.
-        """
-        return embed_multiplied(blocks, self._scalar)
-
-    def decrypt_blocks(self, points: Points) -> Blocks:
-        """The blocks under this key's layer, the last one; whether they are any is for their tags to show.
-
-        Args:
-            points: Shape (n, 32).
-
-        Returns:
-            Shape (n, 30).
-
-        Raises:
-            ValueError: As for `encrypt`.
-        """
-        return contents(self.decrypt(points))
-
-    def blinded(self, blind: CommutativeKey) -> CommutativeKey:
-        """The product of two keys, whose one pass adds or removes both layers."""
-        return CommutativeKey(scalar_multiply(self._scalar, blind._scalar))
 
     def __reduce_ex__(self, protocol: object) -> Never:
         raise TypeError("a key is never copied or pickled")

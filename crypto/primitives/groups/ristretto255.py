@@ -76,28 +76,6 @@ def multiply(points: Points, scalar: bytes) -> Points:
     return products
 
 
-def multiply_valid(candidates: Points, scalar: bytes) -> tuple[Points, NDArray[np.bool_]]:
-    """Multiply by one scalar those rows that are points: `multiply` and `is_valid_points` with one decoding.
-
-    Args:
-        candidates: Shape (n, 32), whatever their bytes.
-        scalar: As for `multiply`.
-
-    Returns:
-        The products, shape (n, 32), of no meaning where the row is no point; and which rows are canonical encodings of
-        elements other than the identity, shape (n,). About 36 µs a point and 4 µs a row that is none.
-
-    Raises:
-        ValueError: The scalar is zero or not below the order.
-    """
-    candidates = _packed(candidates, POINT_BYTES, "points")
-    check_scalar(scalar)
-    products = np.empty_like(candidates)
-    codes = map(library().multiply, _rows(products), repeat(scalar), _rows(candidates))
-    valid = np.fromiter(codes, dtype=np.intc, count=len(candidates)) == 0
-    return products, np.logical_and(valid, candidates[:, -1] < _TOP_BIT, out=valid)
-
-
 def multiply_each(points: Points, scalars: Points) -> Points:
     """Multiply point i by scalar i.
 
@@ -245,21 +223,6 @@ def scalar_invert(scalar: bytes) -> bytes:
     """
     check_scalar(scalar)
     return _scalar(library().scalar_invert, scalar)
-
-
-def scalar_multiply(left: bytes, right: bytes) -> bytes:
-    """Product modulo the order."""
-    return _scalar(library().scalar_multiply, left, right)
-
-
-def scalar_add(left: bytes, right: bytes) -> bytes:
-    """Sum modulo the order."""
-    return _scalar(library().scalar_add, left, right)
-
-
-def scalar_subtract(left: bytes, right: bytes) -> bytes:
-    """Difference modulo the order."""
-    return _scalar(library().scalar_subtract, left, right)
 
 
 def _scalar(function: Callable[..., int], *operands: bytes, size: int = SCALAR_BYTES) -> bytes:

@@ -46,9 +46,6 @@ class Sodium:
     base_multiply: Function
     scalar_reduce: Function
     scalar_invert: Function
-    scalar_multiply: Function
-    scalar_add: Function
-    scalar_subtract: Function
 
 
 # Field of Sodium → C name, number of pointers, whether a return code is given.
@@ -61,9 +58,6 @@ _PROTOTYPES: Final[dict[str, tuple[str, int, bool]]] = {
     "base_multiply": ("crypto_scalarmult_ristretto255_base", 2, True),
     "scalar_reduce": ("crypto_core_ristretto255_scalar_reduce", 2, False),
     "scalar_invert": ("crypto_core_ristretto255_scalar_invert", 2, True),
-    "scalar_multiply": ("crypto_core_ristretto255_scalar_mul", 3, False),
-    "scalar_add": ("crypto_core_ristretto255_scalar_add", 3, False),
-    "scalar_subtract": ("crypto_core_ristretto255_scalar_sub", 3, False),
 }
 
 

@@ -52,6 +52,7 @@ from crypto.protocols.alignment.common_rows import (
     receive_common,
     strings,
 )
+from crypto.protocols.alignment.layers import KERNEL_POINTS, apply, apply_received, checked
 from crypto.protocols.alignment.list_limits import IN_MEMORY
 from crypto.protocols.alignment.listed_positions import look_up
 from crypto.protocols.alignment.long_lists import Flags, PartedPoints, in_common_order
@@ -63,9 +64,7 @@ from crypto.protocols.comparison.two_party import Pairs
 from crypto.protocols.sums.pairwise import PairwiseSecrets
 from crypto.protocols.transfers.oprf import Parts
 from crypto.protocols.union.common_length import agree_on_length
-from crypto.protocols.union.joint_prf import checked
-from crypto.protocols.union.layers import KERNEL_POINTS, apply, apply_received
-from crypto.protocols.union.set_union import ring_from
+from link.errors import ConfigurationError
 from link.session import Session
 from protos.v1.alignment_pb2 import EncryptedIdentifiers
 
@@ -93,7 +92,7 @@ async def intersection(
         identifiers: Of this party's rows, different byte strings of any length; perhaps none.
         merger: The party that compares; it learns the outcome first.
         bound: The most rows that any party may have, public. With None all learn the size class of the largest,
-            as in `joint_prf`.
+            the least (4 + q)·2^j that holds its rows (q = 0 … 3), at least 64.
         label: A label of the job's statement under which the merger opens what is common; with three parties and more
             also LABEL-size, for how many that are.
         limits: What lists may take of memory; an intersection has such where `takes_functions`.
@@ -137,6 +136,20 @@ async def in_agreed_order(
     """
     with Room(limits, session.randomness("lists on the disk")) as room:
         return await session.compute(in_common_order, identifiers, common, ORDER, room)
+
+
+def ring_from(parties: Sequence[str], merger: str) -> tuple[str, ...]:
+    """The parties in the order of the job, turned so that the merger comes first.
+
+    Raises:
+        ConfigurationError: The merger is none of two or more parties.
+    """
+    if len(parties) < 2 or merger not in parties:
+        raise ConfigurationError(
+            f"an alignment needs two or more parties with the merger among them, not {merger}; name one of the job's"
+        )
+    place = parties.index(merger)
+    return (*parties[place:], *parties[:place])
 
 
 def takes_functions(parties: int, length: int) -> bool:

@@ -14,7 +14,7 @@ from crypto.params import STANDARD_128
 from crypto.primitives.groups.point_hash import POINT_BYTES as HASH_BYTES
 from crypto.primitives.okvs import MOST_KEYS
 from crypto.primitives.permutation_network import network_size
-from crypto.protocols.alignment.alignment import takes_functions
+from crypto.protocols.alignment.alignment import ring_from, takes_functions
 from crypto.protocols.alignment.bins import THIRDS, table_of
 from crypto.protocols.alignment.choices import BLOCK, WORD
 from crypto.protocols.alignment.disclosure import Mode
@@ -41,7 +41,6 @@ from crypto.protocols.transfers.costs import (
     seeds_traffic,
 )
 from crypto.protocols.transfers.extension_codes import block_count
-from crypto.protocols.union.set_union import ring_from
 from crypto.protocols.union.size_classes import LISTS
 from link.traffic import Traffic
 

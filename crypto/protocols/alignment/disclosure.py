@@ -7,7 +7,6 @@ from typing import Literal
 
 from crypto.protocols.alignment.bins import table_of
 from crypto.protocols.union import common_length
-from crypto.protocols.union import disclosure as union_disclosure
 from crypto.protocols.union.size_classes import LISTS
 from link.disclosure import Declared, Learned
 
@@ -26,7 +25,7 @@ def declared(mode: Mode, parties: Sequence[str], merger: str, bound: int | None,
     """
     receivers, most = frozenset(parties) - {merger}, LISTS.most if bound is None else LISTS.rounded(bound)
     size = "how many identifiers all parties hold"
-    classes = union_disclosure.size_classes(parties, unions=0, lists=1)
+    classes = common_length.declared(parties, lists=1)
     match mode:
         case "cardinality":
             return [classes, Declared(label, frozenset(parties), size, 1, "at the end of the alignment")]

@@ -1,1 +1,1 @@
-"""Unions: by prefixes of names, under encryption of joint pseudonyms; and the size classes of lists."""
+"""The union by prefixes, and the size classes of lists."""

@@ -10,10 +10,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from crypto.protocols.sums.masked_maximum import masked_maximum
+from crypto.protocols.sums import masked_maximum
 from crypto.protocols.sums.pairwise import PairwiseSecrets
 from crypto.protocols.union.size_classes import LISTS, SizeClasses, over_bound
-from link.disclosure import Learned
+from link.disclosure import Declared, Learned
 from link.errors import ConfigurationError, OverLimit, shareable
 from link.session import Session
 
@@ -43,11 +43,21 @@ async def agree_on_length(
     """
     if bound is not None and not 1 <= bound <= classes.most:
         raise shareable(ConfigurationError(f"the bound of a list must lie between 1 and {classes.most}, not {bound}"))
-    (largest,) = await masked_maximum(session, secrets, [classes.of(number, bound)], [classes.beyond])
+    (largest,) = await masked_maximum.masked_maximum(session, secrets, [classes.of(number, bound)], [classes.beyond])
     if largest == classes.beyond:
         allowed = over_bound(classes, bound, key)
         raise shareable(OverLimit(f"some party, and nobody learns which, has more rows or items than {allowed}"))
     return classes.capacity(largest, bound)
+
+
+def declared(parties: Sequence[str], *, lists: int) -> Declared:
+    """The statement's line for the masked maxima of a job, of which there is but one.
+
+    Args:
+        parties: All parties of the job.
+        lists: How often it may agree on a length at the most.
+    """
+    return masked_maximum.declared(parties, lists * LISTS.beyond)
 
 
 def leakage(parties: Sequence[str], what: str, bound: int | None = None) -> Learned:

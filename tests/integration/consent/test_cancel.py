@@ -16,7 +16,6 @@ from tests.errors import fails
 from tests.integration.consent.people import command, until
 from tests.party.nodes import audited, hold, refused, running, weekly
 
-pytestmark = pytest.mark.usefixtures("few_fakes")
 WHY = ("--by", "Nora North", "--reason", "the machine is needed")
 SENTENCE = "Nora North at north cancelled the job: the machine is needed"
 

@@ -22,7 +22,7 @@ from tests.integration.consent.people import command, manual, store_of, until
 from tests.party.files import write_federation
 from tests.party.nodes import DATA, running, weekly
 
-pytestmark = [pytest.mark.usefixtures("few_fakes"), pytest.mark.turn(3)]
+pytestmark = pytest.mark.turn(3)
 
 MANUAL = "min_support = 0.1"  # beside approve = "manual", which `manual` puts in
 

@@ -24,8 +24,6 @@ from tests.integration.faults.test_guilty import shift
 from tests.jobs.audit.world import WHOLE_JOB
 from tests.party.nodes import DATA, audited, brief, crash, expire, hold, refused, running
 
-pytestmark = pytest.mark.usefixtures("few_fakes")
-
 
 def test_a_job_waits_for_people_and_then_runs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     async def test() -> None:

@@ -16,8 +16,6 @@ from mining.reference.pooled import brute_force
 from protos.v1 import control_pb2 as control
 from tests.party.nodes import DATA, audited, brief, refused, running, weekly
 
-pytestmark = pytest.mark.usefixtures("few_fakes")
-
 
 def test_a_job_altered_after_approval_is_refused(tmp_path: Path) -> None:
     """All parties agree to 0.2; the coordinator then starts 0.1 with those approvals."""

@@ -16,7 +16,7 @@ from protos.v1 import control_pb2 as control
 from tests.integration.consent.people import command
 from tests.party.nodes import DATA, Nodes, audited, refused, running, weekly
 
-pytestmark = [pytest.mark.usefixtures("few_fakes"), pytest.mark.turn(3)]
+pytestmark = pytest.mark.turn(3)
 STEP = "held for release by its party"
 WITHHELD = "north withholds the result of this job, as its policy lets it; ask its people"
 

@@ -18,7 +18,6 @@ from protos.v1 import control_pb2 as control
 from tests.integration.consent.people import command, until
 from tests.party.nodes import audited, refused, running, weekly
 
-pytestmark = pytest.mark.usefixtures("few_fakes")
 TWO = 'approve = "manual"\napprovals = 2\n'
 
 

@@ -14,7 +14,7 @@ from tests.integration.faults.test_guilty_network import Wire, all_running, by_w
 from tests.party.files import free_ports
 from tests.party.nodes import brief, hold, running
 
-pytestmark = [pytest.mark.turn(2), pytest.mark.slow, pytest.mark.usefixtures("few_fakes")]
+pytestmark = [pytest.mark.turn(2), pytest.mark.slow]
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,7 @@ from link.errors import ComineError
 from link.pki.authority import Authority
 from tests.party.nodes import Nodes, running
 
-pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("few_fakes")]
+pytestmark = pytest.mark.slow
 
 MOST = 3
 TOWNS = [*"ABCDEFGH", "Z"]  # Z is in one row of south alone

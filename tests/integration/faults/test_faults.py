@@ -25,7 +25,7 @@ from tests.integration.faults.failing import STRATEGIES, all_is_well, at, expect
 from tests.jobs.results.made import supports
 from tests.party.nodes import DATA, Rows, brief, random_rows, running, weekly
 
-pytestmark = [pytest.mark.turn(3), pytest.mark.slow, pytest.mark.usefixtures("few_fakes")]
+pytestmark = [pytest.mark.turn(3), pytest.mark.slow]
 
 
 def put(**fields: Any) -> Callable[[Frame], None]:

@@ -26,7 +26,7 @@ from tests.integration.processes import Organisations
 from tests.party.nodes import DATA, brief, hold, running
 from tests.proxy import Proxy
 
-pytestmark = [pytest.mark.usefixtures("few_fakes"), pytest.mark.turn(3)]
+pytestmark = pytest.mark.turn(3)
 
 How = Literal["cut", "swallow"]
 HOW: Final[tuple[How, ...]] = get_args(How)

@@ -28,7 +28,7 @@ from tests.examples import in_turn
 from tests.integration.processes import Organisations
 from tests.party.nodes import DATA, Nodes, brief, running
 
-pytestmark = [pytest.mark.turn(2), pytest.mark.slow, pytest.mark.usefixtures("few_fakes")]
+pytestmark = [pytest.mark.turn(2), pytest.mark.slow]
 
 SPEC = brief(recipients=["all"])  # with the usual deadline of 30 minutes
 HUB = "analyst"

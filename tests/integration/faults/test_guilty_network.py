@@ -20,7 +20,7 @@ from tests.examples import ALL, TURN, in_turn
 from tests.party.files import free_ports
 from tests.party.nodes import Nodes, brief, hold, running
 
-pytestmark = [pytest.mark.turn(2), pytest.mark.slow, pytest.mark.usefixtures("few_fakes")]
+pytestmark = [pytest.mark.turn(2), pytest.mark.slow]
 
 Way = Literal["up", "down"]
 WAYS: Final[tuple[Way, ...]] = ("up", "down")

@@ -25,8 +25,6 @@ from tests.integration.faults.test_storage_faults import VICTIM, Disk, put_datab
 from tests.party.files import free_ports
 from tests.party.nodes import Nodes, brief, hold, running
 
-pytestmark = pytest.mark.usefixtures("few_fakes")
-
 NOBODY = "nobody: the job succeeds"
 COORDINATOR = "the coordinator"
 PAIR = ("east", VICTIM)

@@ -43,7 +43,7 @@ from tests.errors import fails
 from tests.examples import in_turn
 from tests.party.nodes import crash, running, weekly
 
-pytestmark = [pytest.mark.usefixtures("few_fakes"), pytest.mark.turn(3)]
+pytestmark = pytest.mark.turn(3)
 
 POLICY = 'max_jobs = 3\nparty_sets = "fixed"\nmin_new_rows = 5\n'
 EPSILON = Decimal("1.5")

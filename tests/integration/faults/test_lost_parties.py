@@ -27,7 +27,7 @@ from tests.examples import in_turn
 from tests.integration.faults.failing import MANY, STRATEGIES, Passing, all_is_well, failed, job, unwrap, wrap
 from tests.party.nodes import Nodes, brief, hold, running, weekly
 
-pytestmark = [pytest.mark.turn(2), pytest.mark.slow, pytest.mark.usefixtures("few_fakes")]
+pytestmark = [pytest.mark.turn(2), pytest.mark.slow]
 
 RECEIPTS = "/receipts"
 

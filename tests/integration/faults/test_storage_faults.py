@@ -28,7 +28,7 @@ from protos.v1.control_pb2 import APPROVED, CANCELLED, FAILED
 from tests.examples import in_turn
 from tests.party.nodes import Nodes, brief, hold, refused, running, weekly
 
-pytestmark = [pytest.mark.turn(2), pytest.mark.slow, pytest.mark.usefixtures("few_fakes")]
+pytestmark = [pytest.mark.turn(2), pytest.mark.slow]
 
 VICTIM = "south"
 JOB = brief(recipients=["all"], deadline="60s")

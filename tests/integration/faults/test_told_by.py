@@ -14,8 +14,6 @@ from link.errors import BY_CODE, ComineError, OverLimit, shareable
 from party.jobs.execution import take_part as honest
 from tests.party.nodes import DATA, Nodes, running, weekly
 
-pytestmark = pytest.mark.usefixtures("few_fakes")
-
 LIAR = "east"
 PARTIES = tuple(DATA)
 

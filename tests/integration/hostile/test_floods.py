@@ -28,7 +28,7 @@ from tests.examples import in_turn
 from tests.integration.processes import Organisations
 from tests.party.nodes import DATA, refused, running, weekly
 
-pytestmark = [pytest.mark.usefixtures("few_fakes"), pytest.mark.turn(5)]
+pytestmark = pytest.mark.turn(5)
 
 CALLS = 256
 BOUND_KB = 64 << 10  # of what the memory of a node may grow by, of some gigabytes that are sent

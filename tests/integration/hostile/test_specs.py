@@ -16,8 +16,6 @@ from protos.v1 import control_pb2 as control
 from protos.v1.plan_pb2 import EstimateRequest
 from tests.party.nodes import running, weekly
 
-pytestmark = pytest.mark.usefixtures("few_fakes")
-
 FROM_A_SPEC = (
     "jobs.run.statement",
     "jobs.kinds.rows.kind.horizontal_mining",

@@ -24,7 +24,7 @@ from link.transports.grpc_channel import SERVER_OPTIONS
 from protos.v1 import control_pb2 as control
 from tests.party.nodes import DATA, hold, refused, running, weekly
 
-pytestmark = [pytest.mark.usefixtures("few_fakes"), pytest.mark.turn(3)]
+pytestmark = pytest.mark.turn(3)
 
 
 def test_nodes_describe_themselves_and_tell_their_health(tmp_path: Path) -> None:

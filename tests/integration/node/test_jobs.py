@@ -27,7 +27,7 @@ from mining.reference.pooled import brute_force
 from protos.v1 import control_pb2 as control
 from tests.party.nodes import DATA, brief, hold, refused, running, weekly
 
-pytestmark = [pytest.mark.usefixtures("few_fakes"), pytest.mark.turn(3)]
+pytestmark = pytest.mark.turn(3)
 
 
 @pytest.mark.parametrize("recipients", [["all"], ["south"]])

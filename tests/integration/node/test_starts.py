@@ -33,8 +33,6 @@ from tests.integration.processes import Process
 from tests.party.files import free_ports, party_toml, write_federation
 from tests.party.nodes import DATA, Client, hold, running, weekly
 
-pytestmark = pytest.mark.usefixtures("few_fakes")
-
 
 def test_a_loop_that_is_torn_down_leaves_nothing_to_write_into_what_is_freed(tmp_path: Path) -> None:
     """As `asyncio.run` does after an exception out of the loop itself, such as the time limit of a test."""

@@ -19,7 +19,6 @@ from protos.v1.plan_pb2 import PartyEstimate, Speed
 PARTIES = ("north", "south", "east")
 SPEED = Speed(
     multiply_s=4e-5,
-    embed_s=2e-5,
     byte_s=1e-9,
     frame_byte_s=2e-9,
     frame_s=1e-5,

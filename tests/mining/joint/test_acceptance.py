@@ -21,7 +21,7 @@ from mining.data.transactions import Transactions
 from mining.reference.fpgrowth import fp_growth
 from tests.examples import crossed, in_turn
 
-pytestmark = [pytest.mark.slow, pytest.mark.data, pytest.mark.usefixtures("few_fakes")]
+pytestmark = [pytest.mark.slow, pytest.mark.data]
 
 NAMES = ("north", "south", "east", "west", "hill", "coast", "valley")
 # By case, the number of parties of a level-wise and of a one-shot run, which not every threshold needs. Where a job is

@@ -26,7 +26,7 @@ from tests.mining.joint.itemsets_world import datasets, supports
 from tests.mining.joint.oracle import Rows, least_count, pooled_supports
 from tests.world import run_parties
 
-pytestmark = [pytest.mark.usefixtures("few_fakes"), pytest.mark.turn(6)]
+pytestmark = pytest.mark.turn(6)
 
 ITEMS = ["a", "b", "c", "bread, white", 'quo"te', "[x]", "ünï", "ミルク", " lead", "e" * 40]
 

@@ -25,7 +25,7 @@ from tests.examples import examples, slowly
 from tests.mining.partitioned.world import PARTITIONS, evenly, partitioned, ragged
 from tests.world import run_parties
 
-pytestmark = [pytest.mark.usefixtures("few_fakes"), pytest.mark.turn(3)]
+pytestmark = pytest.mark.turn(3)
 
 ITEMS = ["a", "b", "c", "bread, white", "ünï", "ミルク", "d"]
 rows = st.lists(st.lists(st.sampled_from(ITEMS), max_size=6), max_size=8)

@@ -8,7 +8,6 @@ import pytest
 from numpy.typing import NDArray
 
 from crypto.primitives.groups.commutative import CommutativeKey
-from crypto.primitives.groups.embedding import embed
 from crypto.primitives.groups.ristretto255 import hash_to_group
 from crypto.primitives.randomness import Randomness
 
@@ -34,29 +33,11 @@ def test_layers_come_off_in_any_order(points: NDArray[np.uint8], keys: list[Comm
     assert (b.decrypt(c.decrypt(a.decrypt(wrapped))) == points).all()
 
 
-def test_a_blinded_key_is_both_layers(points: NDArray[np.uint8], keys: list[CommutativeKey]) -> None:
-    key, blind, _ = keys
-    both = key.blinded(blind)
-    assert (both.encrypt(points) == blind.encrypt(key.encrypt(points))).all()
-    assert (both.decrypt(key.encrypt(blind.encrypt(points))) == points).all()
-
-
 def test_equality_is_kept_and_nothing_else_collides(points: NDArray[np.uint8], keys: list[CommutativeKey]) -> None:
     twice = keys[0].encrypt(np.concatenate((points, points)))
     assert (twice[:20] == twice[20:]).all()
     assert len({row.tobytes() for row in twice}) == 20
     assert not (keys[1].encrypt(points) == twice[:20]).all(axis=1).any()
-
-
-def test_blocks_come_back_from_under_all_layers(random: Randomness, keys: list[CommutativeKey]) -> None:
-    a, b, _ = keys
-    blocks = np.frombuffer(random.bytes(10 * 30), np.uint8).reshape(10, 30)
-    assert (a.encrypt_blocks(blocks) == a.encrypt(embed(blocks))).all()
-    wrapped = b.encrypt(a.encrypt_blocks(blocks))
-    assert (b.decrypt_blocks(a.decrypt(wrapped)) == blocks).all()
-    wrapped[3] = 0xFF
-    with pytest.raises(ValueError, match="row 3 "):
-        b.decrypt_blocks(wrapped)
 
 
 def test_a_foreign_string_is_refused(points: NDArray[np.uint8], keys: list[CommutativeKey]) -> None:

@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
 from crypto.primitives.groups import commutative
-from crypto.protocols.alignment import alignment
+from crypto.protocols.alignment import alignment, layers
 from crypto.protocols.alignment.alignment import cardinality, intersection, union
 from crypto.protocols.alignment.costs import (
     AlignmentSizes,
@@ -24,19 +24,17 @@ from crypto.protocols.comparison.two_party import pairs_of
 from crypto.protocols.sums.costs import agreement_traffic
 from crypto.protocols.sums.masked_maximum import LABEL as SIZES
 from crypto.protocols.sums.pairwise import agree
-from crypto.protocols.union import layers
 from link.errors import ComineError, MalformedMessage, PeerError, ProtocolViolation
 from link.session import Session
 from link.traffic import Traffic
 from protos.v1 import alignment_pb2
 from protos.v1.link_pb2 import Frame, Opening
 from tests.crypto.protocols.alignment.worlds import COMMON, Held, parties_and_rows, sample
-from tests.crypto.protocols.set_union_world import NAMES
 from tests.errors import fails
 from tests.examples import examples, spread
 from tests.faulty_world import Rewrite, run_faulty_parties
 from tests.traffic import assert_planned
-from tests.world import run_parties
+from tests.world import NAMES, run_parties
 
 pytestmark = pytest.mark.turn(8)
 
@@ -358,3 +356,8 @@ def test_a_party_that_is_lost_at_any_frame_ends_it_for_all():
                 if name != lost and end != whole[name]:  # who needs nothing more of it may have finished
                     assert type(end) is PeerError
                     assert end.party == lost
+
+
+def test_a_merger_that_takes_no_part_is_refused():
+    with fails("E100"):
+        alignment.ring_from(NAMES[:2], "nowhere")

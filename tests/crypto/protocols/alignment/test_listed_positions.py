@@ -17,7 +17,7 @@ from crypto.protocols.comparison.two_party import pairs_of
 from crypto.protocols.sums.costs import agreement_traffic
 from crypto.protocols.sums.masked_maximum import LABEL as SIZES
 from crypto.protocols.sums.pairwise import agree
-from crypto.protocols.union.disclosure import size_classes
+from crypto.protocols.union.common_length import declared as of_length
 from crypto.protocols.union.size_classes import LISTS
 from link.disclosure import Declared
 from link.errors import ProtocolViolation
@@ -25,11 +25,10 @@ from link.session import Session
 from link.traffic import Traffic
 from protos.v1.link_pb2 import Frame, Opening
 from tests.crypto.protocols.alignment.worlds import HONEST, Held, assert_sends_alike, is_fair, parties_and_rows, sample
-from tests.crypto.protocols.set_union_world import NAMES
 from tests.examples import examples, slowly
 from tests.faulty_world import run_faulty_parties
 from tests.traffic import assert_planned
-from tests.world import run_parties
+from tests.world import NAMES, run_parties
 
 pytestmark = pytest.mark.turn(3)
 
@@ -38,7 +37,7 @@ Listed = Mapping[str, int]  # by party, how many of the first of its identifiers
 
 
 def stated(parties: Sequence[str]) -> list[Declared]:
-    return [size_classes(parties, unions=0, lists=2), placed_of_listed(parties, LABEL, "rows")]
+    return [of_length(parties, lists=2), placed_of_listed(parties, LABEL, "rows")]
 
 
 def run(held: Held, listed: Listed, seed: int = 0, frames: list[Frame] | None = None) -> dict[str, Any]:

@@ -42,12 +42,11 @@ from tests.crypto.protocols.alignment.worlds import (
     sample,
     world,
 )
-from tests.crypto.protocols.set_union_world import NAMES
 from tests.errors import fails
 from tests.examples import crossed, examples, slowly, spread
 from tests.faulty_world import Rewrite, run_faulty_parties
 from tests.traffic import assert_planned
-from tests.world import run_parties
+from tests.world import NAMES, run_parties
 
 pytestmark = pytest.mark.turn(8)
 

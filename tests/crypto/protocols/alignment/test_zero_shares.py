@@ -35,12 +35,11 @@ from link.traffic import Traffic
 from protos.v1.link_pb2 import Frame, Opening
 from protos.v1.oblivious_prf_pb2 import CodeColumns, ProgrammedRows, StoreSeed
 from tests.crypto.protocols.alignment.worlds import Held, parties_and_rows, sample
-from tests.crypto.protocols.set_union_world import NAMES
 from tests.errors import fails
 from tests.examples import crossed, examples, in_turn, slowly, spread
 from tests.faulty_world import Rewrite, run_faulty_parties
 from tests.traffic import assert_planned
-from tests.world import run_parties
+from tests.world import NAMES, run_parties
 
 pytestmark = pytest.mark.turn(8)
 

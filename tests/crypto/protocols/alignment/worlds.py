@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from crypto.protocols.alignment import matches
 from protos.v1 import alignment_pb2, oblivious_prf_pb2, oblivious_transfer_pb2, shares_pb2
 from protos.v1.link_pb2 import Frame
-from tests.crypto.protocols.set_union_world import NAMES
 from tests.crypto.protocols.two_party_world import assert_alike
 from tests.faulty_world import Rewrite
+from tests.world import NAMES
 
 Held = Mapping[str, Sequence[bytes]]
 MESSAGES = (alignment_pb2, oblivious_prf_pb2, oblivious_transfer_pb2, shares_pb2)

@@ -15,9 +15,8 @@ from crypto.protocols.sums.masked_maximum import LABEL, WORD_BYTES, declared, ma
 from crypto.protocols.sums.pairwise import agree
 from link.session import Session
 from protos.v1.link_pb2 import Frame, Opening
-from tests.crypto.protocols.set_union_world import NAMES
 from tests.errors import fails
-from tests.world import run_parties
+from tests.world import NAMES, run_parties
 
 MOST = (5, 3)
 

@@ -14,10 +14,9 @@ from crypto.protocols.union.prefix_disclosure import declared, most_opened
 from crypto.protocols.union.prefix_union import prefix_union
 from link.traffic import Traffic
 from protos.v1.link_pb2 import Frame, Opening
-from tests.crypto.protocols.set_union_world import NAMES
 from tests.examples import slowly
 from tests.traffic import assert_planned, costs_below, within
-from tests.world import run_parties
+from tests.world import NAMES, run_parties
 
 LONGEST = 33
 

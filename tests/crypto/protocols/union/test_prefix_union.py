@@ -19,11 +19,10 @@ from link.disclosure import Declared
 from link.errors import ComineError, PeerError
 from protos.v1.link_pb2 import Frame, Opening
 from protos.v1.oblivious_transfer_pb2 import EncryptedMessages, ExtensionRows
-from tests.crypto.protocols.set_union_world import NAMES, sets_of
 from tests.errors import fails
 from tests.examples import ALL, examples, slowly
 from tests.faulty_world import run_faulty_parties
-from tests.world import run_parties
+from tests.world import NAMES, run_parties
 
 pytestmark = pytest.mark.turn(3)
 
@@ -34,6 +33,10 @@ elements = st.one_of(
     st.sampled_from([b"", b"\0", b"\0\0", b"a", b"a\0", b"x" * 16, b"x" * 17, b"x" * 127, b"x" * 300]),
 )
 Sets = dict[str, list[bytes]]
+
+
+def sets_of(*sets):
+    return {name: {item.encode() for item in items} for name, items in zip(NAMES, sets, strict=False)}
 
 
 @st.composite

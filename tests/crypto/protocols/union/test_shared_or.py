@@ -18,9 +18,8 @@ from crypto.protocols.union.shared_or import shared_or
 from link.session import Session
 from protos.v1.link_pb2 import Frame
 from protos.v1.oblivious_transfer_pb2 import EncryptedMessages
-from tests.crypto.protocols.set_union_world import NAMES
 from tests.examples import examples
-from tests.world import run_parties
+from tests.world import NAMES, run_parties
 
 pytestmark = pytest.mark.turn(3)
 

@@ -23,9 +23,7 @@ from tests.traffic import within
 
 pytestmark = pytest.mark.turn(3)
 
-SPEED = Speed(
-    multiply_s=3e-5, embed_s=3e-5, byte_s=1e-9, frame_byte_s=1e-9, frame_s=1e-5, transfer_s=2e-7, candidate_s=1e-6
-)
+SPEED = Speed(multiply_s=3e-5, byte_s=1e-9, frame_byte_s=1e-9, frame_s=1e-5, transfer_s=2e-7, candidate_s=1e-6)
 KINDS = ("bytes_sent", "bytes_received")
 
 

@@ -25,7 +25,7 @@ from tests.mining.joint.oracle import Rows
 pytestmark = pytest.mark.turn(6)
 
 ITEMS = [f"item {i:02d}" for i in range(60)]
-SPEED = Speed(multiply_s=6e-5, embed_s=5e-5, byte_s=1e-9, frame_byte_s=3e-9, frame_s=2e-5, candidate_s=5e-7, row_s=5e-7)
+SPEED = Speed(multiply_s=6e-5, byte_s=1e-9, frame_byte_s=3e-9, frame_s=2e-5, candidate_s=5e-7, row_s=5e-7)
 
 
 def rows(seed: int, number: int) -> Rows:

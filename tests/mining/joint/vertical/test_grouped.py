@@ -174,7 +174,6 @@ def mine_tables(
 
 @given(grids(), st.integers(1, 4))
 @examples(1, 2, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@pytest.mark.usefixtures("few_fakes")
 def test_tables_are_aligned_and_mined(grid: Grid, least: int) -> None:
     joined = grid.joined
     task = task_of(grid, min(least, max(1, len(joined))), engine="ot")

@@ -28,8 +28,6 @@ from protos.v1 import control_pb2 as control
 from tests.errors import fails
 from tests.party.nodes import Nodes, running, weekly
 
-pytestmark = pytest.mark.usefixtures("few_fakes")
-
 COSTS = Costs(1000, 2000, 3, 1.5)
 CALLS = "rpc_server_call_duration_seconds"
 SHOWN = '[metrics]\nlisten = "127.0.0.1:0"\n'

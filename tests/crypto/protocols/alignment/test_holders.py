@@ -20,16 +20,12 @@ from crypto.protocols.alignment.disclosure import Mode
 from crypto.protocols.alignment.disclosure import declared as aligned
 from crypto.protocols.comparison.two_party import pairs_of
 from crypto.protocols.sums.pairwise import agree
-from crypto.protocols.union.disclosure import declared, size_classes
-from crypto.protocols.union.joint_prf import pseudonyms
-from crypto.protocols.union.set_union import set_union
-from crypto.protocols.union.size_classes import LISTS, SETS
+from crypto.protocols.union.size_classes import LISTS
 from link.errors import ConfigurationError, outward
 from link.session import Session
 from protos.v1.link_pb2 import Frame
-from tests.crypto.protocols.set_union_world import FEW, NAMES
 from tests.examples import examples
-from tests.world import run_parties
+from tests.world import NAMES, run_parties
 
 pytestmark = pytest.mark.turn(3)
 
@@ -47,10 +43,6 @@ def view(frames: Sequence[Frame], party: str) -> View:
     return Counter((f.sender, f.lane, f.seq, f.type, f.last, len(f.body)) for f in frames if f.receiver == party)
 
 
-def united(session: Session, secrets: Any, held: Held, **options: Any) -> Any:
-    return set_union(session, secrets, held[session.me], merger=PARTIES[0], epsilon_dup=FEW, **options)
-
-
 def seen(held: Held, protocol: str, **options: Any) -> tuple[dict[str, View], str]:
     """By party, what it sees of a protocol; and how that ended, as a coordinator is told."""
     frames: list[Frame] = []
@@ -58,10 +50,6 @@ def seen(held: Held, protocol: str, **options: Any) -> tuple[dict[str, View], st
     async def role(session: Session) -> None:
         secrets = await agree(session)
         match protocol:
-            case "union":
-                await united(session, secrets, held, **options)
-            case "pseudonyms":
-                await pseudonyms(session, secrets, sorted(held[session.me]), **options)
             case "intersection":
                 await intersection(session, secrets, sorted(held[session.me]), merger=PARTIES[0], **options)
             case _:
@@ -72,12 +60,7 @@ def seen(held: Held, protocol: str, **options: Any) -> tuple[dict[str, View], st
                 await mode(session, secrets, pairs, sorted(held[session.me]), merger=PARTIES[0], **options)
 
     modes: dict[str, Mode] = {"intersection": "intersection", "cardinality": "cardinality", "positions": "union"}
-    if protocol == "union":
-        lines = declared(tuple(held), PARTIES[0], 1 << 20)
-    elif protocol == "pseudonyms":
-        lines = [size_classes(tuple(held), unions=0, lists=1)]
-    else:
-        lines = aligned(modes[protocol], tuple(held), PARTIES[0], options.get("bound"), protocol)
+    lines = aligned(modes[protocol], tuple(held), PARTIES[0], options.get("bound"), protocol)
     told: ConfigurationError | None = None
     try:
         run_parties(tuple(held), role, declared=lines, observe=frames.append, deadline_s=240)
@@ -103,7 +86,7 @@ def alike(worlds: Sequence[Held], holders: Sequence[str], protocol: str, **optio
 
 
 two_holders = st.permutations(PARTIES).map(lambda names: tuple(names[:2]))
-PROTOCOLS = ("union", "pseudonyms", "cardinality", "positions")
+PROTOCOLS = ("intersection", "cardinality", "positions")
 
 
 @some
@@ -126,7 +109,7 @@ def test_whoever_holds_the_most(
 @given(holders=two_holders, excess=st.integers(1, 30), bound=st.integers(1, 90), protocol=st.sampled_from(PROTOCOLS))
 def test_whoever_holds_more_than_the_bound(holders: tuple[str, str], excess: int, bound: int, protocol: str) -> None:
     """Neither who is over nor by how much is told, to anybody: the holders' views are alike, too."""
-    least = (SETS if protocol == "union" else LISTS).rounded(bound) + 1
+    least = LISTS.rounded(bound) + 1
     worlds = [{name: MANY[: least + excess - 1 if name == holder else 1] for name in PARTIES} for holder in holders]
     end = alike(worlds, (), protocol, bound=bound)
     assert "nobody learns which" in end
