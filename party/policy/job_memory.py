@@ -14,7 +14,7 @@ from link.errors import ConfigurationError
 from mining.public_sizes import PublicSizes
 from protos.v1.plan_pb2 import PartyEstimate
 
-_ANY: Final = Speed(*[1e-6] * 9)  # of which memory does not depend
+_ANY: Final = Speed(*[1e-6] * 8)  # of which memory does not depend
 
 
 def expected_memory(spec: JobSpec, sizes: PublicSizes, me: str) -> int:

@@ -198,7 +198,7 @@ def prepare(folder: Path) -> Callable[[Authority], None]:
 @pytest.mark.parametrize("policy", slowly(POLICIES, now=[1]))
 def test_no_answer_hangs_on_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, policy: str) -> None:
     async def still(executor: Executor) -> Speed:
-        return Speed(*[1e-6] * 9)
+        return Speed(*[1e-6] * 8)
 
     monkeypatch.setattr("party.jobs.estimate.measure", still)
 
