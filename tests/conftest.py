@@ -175,7 +175,6 @@ COSTLIEST = (
     "crypto/protocols/comparison/test_two_party.py",
     "crypto/protocols/paillier/test_dot_views.py",
     "crypto/protocols/replicated/test_verified_sums.py",
-    "crypto/protocols/union/test_leakage.py",
     "extensions/test_engine.py",
     "integration/anonymization/test_commands.py",
     "integration/anonymization/test_counted.py",
