@@ -188,7 +188,7 @@ READ: Final[dict[str, tuple[str, ...]]] = {
         "link.relay.handshake:authority_digest",
         "relay.config:FederationSection.trust",
     ),
-    "files party": ("party.config:PartyConfig.load", "party.node_file:NodeFile.load"),
+    "files party": ("party.config:PartyConfig.load", "party.examination:_former", "party.node_file:NodeFile.load"),
     "files audited-party": ("jobs.audit.place:of_party",),
     "files authority": ("jobs.audit.place:trust_in",),
     "files collection": ("jobs.collections.spec:CollectionSpec.load",),
