@@ -94,7 +94,7 @@ async def mine(
     with closing(start_engine(chosen_engine(task), setup)) as engine:
         rows = align(session.lane("rows"), Means(setup.secrets, setup.pairs, limits), table, task)
         aligned, _ = await beside(rows, engine.prepare(table.n_rows))
-        return await _mine(session, aligned, task, least_count, setup, engine)
+        return await _mine(session, aligned, task, least_count, setup, engine, limits)
 
 
 async def mine_aligned(
@@ -108,7 +108,7 @@ async def mine_aligned(
     """As `mine`, once rows are in the common order."""
     setup = Setup(session.lane("engine"), task, secrets, pairs_of(session), dealings)
     with closing(start_engine(chosen_engine(task), setup)) as engine:
-        return await _mine(session, aligned, task, least_count, setup, engine)
+        return await _mine(session, aligned, task, least_count, setup, engine, IN_MEMORY)
 
 
 async def _mine(
@@ -118,9 +118,10 @@ async def _mine(
     least_count: int,
     setup: Setup,
     engine: Products,
+    limits: ScratchLimits,
 ) -> JointItemsets:
     task = replace(task, compute=in_job_order(session.parties, task.compute))  # as the agreements of pairs have them
-    run = await _Run.begin(session, aligned, task, least_count, setup, engine)
+    run = await _Run.begin(session, aligned, task, least_count, setup, engine, limits)
     dictionary, conjunctions, first = await run.items()
     levels = [first]
     while task.allows(len(levels) + 1) and len(levels[-1].sets):
@@ -163,6 +164,7 @@ class _Run:
     tally: Tally
     engine: Products
     pairs: Pairs
+    limits: ScratchLimits
 
     @property
     def me(self) -> str:
@@ -178,6 +180,7 @@ class _Run:
         least_count: int,
         setup: Setup,
         engine: Products,
+        limits: ScratchLimits,
     ) -> _Run:
         """Counts the common rows, and derives c."""
 
@@ -208,7 +211,7 @@ class _Run:
             (peer,) = set(task.compute) - {session.me}
             two_party = setup.pairs[peer]
         tally = Tally(session, setup.secrets, two_party, task, n_rows, min_count)
-        return cls(session, aligned, task, tally, engine, setup.pairs)
+        return cls(session, aligned, task, tally, engine, setup.pairs, limits)
 
     @staticmethod
     async def _common_rows(
@@ -332,7 +335,7 @@ class _Run:
         """Of this party's group, which of its own items the frequent ones are; by group, their addends and names."""
         lane, task = self.session.lane("level-1"), self.task
         counted = (self.aligned.columns, self.tally.min_count)
-        items = await GroupItems.of(lane.lane("items"), self.pairs, task.groups, *counted)
+        items = await GroupItems.of(lane.lane("items"), self.pairs, task.groups, *counted, self.limits)
         masks, addends = await self._decide_numbered(lane, items.sizes, items.numbers)
         return items.numbers[masks[self.me]], addends, await items.named(masks[self.me])
 

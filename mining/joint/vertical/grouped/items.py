@@ -27,6 +27,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from crypto.primitives.scratch_file import ScratchLimits
 from crypto.protocols.alignment import alignment
 from crypto.protocols.comparison.two_party import Pairs
 from crypto.protocols.sums.pairwise import PairwiseSecrets, agree
@@ -87,7 +88,15 @@ class GroupItems:
     _members: _Members | None
 
     @classmethod
-    async def of(cls, session: Session, pairs: Pairs, groups: Groups, columns: ItemRows, min_count: int) -> GroupItems:
+    async def of(
+        cls,
+        session: Session,
+        pairs: Pairs,
+        groups: Groups,
+        columns: ItemRows,
+        min_count: int,
+        limits: ScratchLimits,
+    ) -> GroupItems:
         """Numbers the items of all groups.
 
         Args:
@@ -96,6 +105,7 @@ class GroupItems:
             groups: Of the job.
             columns: This party's items over the positions of rows.
             min_count: c, public.
+            limits: What lists of items may take at this party.
 
         Raises:
             ConfigurationError: Some member has more items than an alignment takes; nobody learns which.
@@ -106,7 +116,7 @@ class GroupItems:
         if len(own.members) == 1:
             members, numbers = None, np.flatnonzero(counts >= min_count)
         else:
-            members, numbers = await _placed(session, pairs, own, columns.items, counts, min_count)
+            members, numbers = await _placed(session, pairs, own, columns.items, counts, min_count, limits)
         if session.me == own.speaker:
             await session.open(NUMBERS, np.array([len(numbers)], np.uint32), _outside(session, own))
         sizes = {}
@@ -144,6 +154,7 @@ async def _placed(
     items: tuple[str, ...],
     counts: NDArray[np.int64],
     min_count: int,
+    limits: ScratchLimits,
 ) -> tuple[_Members, NDArray[np.int64]]:
     """Step A: which of this member's items is at each of the group's positions."""
     lane = session.among("members", group.members)
@@ -159,6 +170,7 @@ async def _placed(
         [items[item].encode() for item in others],
         merger=group.speaker,
         label=positions_label(group.name),
+        limits=limits,
     )
     numbers = np.concatenate([listed, others, [-1]])[placed]  # −1 where this member has none
     return _Members(lane, secrets, pairs), numbers

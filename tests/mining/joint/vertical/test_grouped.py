@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -12,6 +13,11 @@ import pytest
 from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
+from crypto.primitives.buckets import Room
+from crypto.primitives.scratch_file import ScratchLimits
+from crypto.protocols.alignment import alignment
+from crypto.protocols.alignment.list_limits import IN_MEMORY
+from link.randomness import RandomStream
 from link.session import Session
 from mining.data.items.item_columns import ItemColumns
 from mining.data.tables import Table
@@ -163,10 +169,13 @@ def tables_of(grid: Grid) -> dict[str, Table]:
 
 
 def mine_tables(
-    data: Mapping[str, Table], task: VerticalMining, observe: Callable[[Frame], None] = lambda frame: None
+    data: Mapping[str, Table],
+    task: VerticalMining,
+    observe: Callable[[Frame], None] = lambda frame: None,
+    limits: ScratchLimits = IN_MEMORY,
 ) -> dict[str, JointItemsets]:
     async def role(session: Session) -> JointItemsets:
-        return await mine(session.lane("task"), data[session.me], task)
+        return await mine(session.lane("task"), data[session.me], task, limits=limits)
 
     declared = openings(task, tuple(data))
     return run_parties(tuple(data), role, declared=declared, observe=observe, deadline_s=240)
@@ -182,6 +191,21 @@ def test_tables_are_aligned_and_mined(grid: Grid, least: int) -> None:
             mine_tables(tables_of(grid), task)
         return
     assert_mined(mine_tables(tables_of(grid), task), joined, task)
+
+
+def test_lists_of_rows_and_of_items_take_what_the_node_allows(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    given, limits = list[ScratchLimits](), ScratchLimits(16 << 10, tmp_path)
+
+    class Noted(Room):
+        def __init__(self, limits: ScratchLimits, random: RandomStream) -> None:
+            given.append(limits)
+            super().__init__(limits, random)
+
+    monkeypatch.setattr(alignment, "Room", Noted)
+    grid = small([[0, 0, 1], [0, 0, 0]])
+    task = task_of(grid, 2, engine="ot")
+    assert_mined(mine_tables(tables_of(grid), task, limits=limits), grid.joined, task)
+    assert given == [limits] * 5  # rows at three parties, items at the two of a group
 
 
 # -- what ends a job ---------------------------------------------------------------------------------------------------
