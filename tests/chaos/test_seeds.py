@@ -26,7 +26,7 @@ ONCE_FAILED: Final = {
 REPEATED: Final = FIRST_SEED + HALF - 1
 """Which comes in another process, too, and there first."""
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]  # a minute of work, beside that of all other workers
 
 
 @functools.cache

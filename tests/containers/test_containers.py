@@ -26,7 +26,7 @@ from tests.containers.image import OWN_BASE, build, build_again
 from tests.integration.kinds.joined_tables import joined
 from tests.integration.processes import Ran
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]  # the engine and the base image may have to be fetched
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]  # the engine and the base image may have to be fetched
 
 PARTIES = ("north", "south", "east")
 CUTS = {"age": (30, 50), "spends": (25, 60)}  # of examples/cards
