@@ -12,16 +12,17 @@ import fcntl
 import os
 import re
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
+from traceback import walk_tb
 
 import pytest
 from hypothesis import currently_in_test_context
 
 from link.errors import BY_CODE, ComineError
-from tests.product_texts import is_made_of_a_text
+from tests.product_texts import is_made_of_a_text, packages
 
 TABLE = Path(__file__).with_name("sentences.tsv")
 WRITES = os.environ.get("COMINE_SENTENCES") == "write"
@@ -41,14 +42,32 @@ def fails(code: str, *, party: str | None = None) -> Iterator[pytest.ExceptionIn
     error = raised.value
     assert error.code == code, error
     assert party is None or error.party == party, error
-    said = is_listed(code, error.message, running()) or (currently_in_test_context() and is_known(code, error.message))
+    said = is_listed(code, error.message, running()) or (
+        currently_in_test_context() and is_known(code, error.message, _raised_in(error))
+    )
     assert said, f"{TABLE.name} has no such sentence of this test: {error.message}"
 
 
-def is_known(code: str, message: str) -> bool:
-    """Whether any test has the sentence, or the product a text of its form: what chance draws, no table has in full."""
+def is_known(code: str, message: str, near: Iterable[Path]) -> bool:
+    """Whether any test has the sentence, or the product a text of its form: what chance draws, no table has in full.
+
+    Args:
+        code: Of the error.
+        message: What it says.
+        near: Modules that raised it, whose texts are looked at first.
+    """
     others = (sentence for (known, _), each in sentences().items() if known == code for sentence in each)
-    return any(_pattern(sentence).fullmatch(message) for sentence in others) or is_made_of_a_text(message)
+    return (
+        is_made_of_a_text(message, near)
+        or any(_pattern(sentence).fullmatch(message) for sentence in others)
+        or is_made_of_a_text(message)
+    )
+
+
+def _raised_in(error: ComineError) -> list[Path]:
+    """The product's modules through which an error came, the one that raised it first."""
+    files = (Path(frame.f_code.co_filename) for frame, _ in walk_tb(error.__traceback__))
+    return [file for file in files if any(map(file.is_relative_to, packages()))][::-1]
 
 
 def is_listed(code: str, message: str, test: str) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import re
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import cache
 from pathlib import Path
 
@@ -14,11 +14,22 @@ LETTERS = 12  # of a text, with gaps or without, that makes a sentence recognisa
 
 
 @cache
+def packages() -> tuple[Path, ...]:
+    """The folders of the product's code."""
+    named = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["root_packages"]
+    return tuple(ROOT / package for package in named)
+
+
+@cache
 def product_texts() -> tuple[str, ...]:
     """Every text of all packages."""
-    packages = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["root_packages"]
-    paths = (path for package in packages for path in (ROOT / package).rglob("*.py"))
-    return tuple(text for path in paths for text in _texts(ast.parse(path.read_text())))
+    return tuple(text for package in packages() for path in package.rglob("*.py") for text in texts_of(path))
+
+
+@cache
+def texts_of(path: Path) -> tuple[str, ...]:
+    """Every text of a module."""
+    return tuple(_texts(ast.parse(path.read_text())))
 
 
 def gaps(text: str) -> re.Pattern[str]:
@@ -26,15 +37,21 @@ def gaps(text: str) -> re.Pattern[str]:
     return re.compile(".*".join(map(re.escape, text.split("…"))), re.DOTALL)
 
 
-def is_made_of_a_text(message: str) -> bool:
-    """Whether the message has all fixed pieces of one of the product's texts, in their order."""
-    return any(longest in message and gaps(text).search(message) for longest, text in _recognisable())
+def is_made_of_a_text(message: str, modules: Iterable[Path] | None = None) -> bool:
+    """Whether the message has all fixed pieces of one of the product's texts, in their order.
+
+    Args:
+        message: What the product said.
+        modules: Those whose texts count; all without, which takes seconds the first time.
+    """
+    texts = product_texts() if modules is None else tuple(text for path in modules for text in texts_of(path))
+    return any(longest in message and gaps(text).search(message) for longest, text in _recognisable(texts))
 
 
 @cache
-def _recognisable() -> tuple[tuple[str, str], ...]:
+def _recognisable(texts: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
     """Texts of enough letters, with their longest pieces."""
-    several = (text for text in set(product_texts()) if sum(map(str.isalpha, text)) >= LETTERS)
+    several = (text for text in set(texts) if sum(map(str.isalpha, text)) >= LETTERS)
     return tuple((max(text.split("…"), key=len), text) for text in several)
 
 

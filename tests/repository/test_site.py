@@ -38,12 +38,17 @@ def keys() -> ModuleType:
     return module
 
 
-def test_the_reference_of_keys_is_fresh(keys: ModuleType) -> None:
-    assert keys.PAGE.read_text(encoding="utf-8") == keys.page(), "run python scripts/reference_keys.py"
+@pytest.fixture(scope="module")
+def page(keys: ModuleType) -> str:
+    made: str = keys.page()
+    return made
 
 
-def test_no_key_is_absent_and_each_has_a_meaning(keys: ModuleType) -> None:
-    page = keys.page()
+def test_the_reference_of_keys_is_fresh(keys: ModuleType, page: str) -> None:
+    assert keys.PAGE.read_text(encoding="utf-8") == page, "run python scripts/reference_keys.py"
+
+
+def test_no_key_is_absent_and_each_has_a_meaning(page: str) -> None:
     rows = re.findall(r"^\| `(\w+)` \|.*\| (.*) \|$", page, re.MULTILINE)
     assert [key for key, meaning in rows if not meaning.strip()] == []
     headings = " ".join(re.findall(r"^### .*$", page, re.MULTILINE))
