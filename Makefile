@@ -82,7 +82,7 @@ lowest:  ## tests with the lowest versions that pyproject.toml allows (needs uv)
 	$(PYTHON) -m venv .venv-lowest
 	echo '*' > .venv-lowest/.gitignore
 	.venv-lowest/bin/python -m pip install --quiet --disable-pip-version-check uv
-	.venv-lowest/bin/uv pip compile pyproject.toml --extra console --extra pandas --resolution lowest-direct --quiet --output-file .venv-lowest/pins.txt
+	.venv-lowest/bin/uv pip compile pyproject.toml --extra console --extra demo --extra excel --extra mysql --extra pandas --extra postgres --resolution lowest-direct --quiet --output-file .venv-lowest/pins.txt
 	.venv-lowest/bin/python -m pip install --quiet --disable-pip-version-check --requirement .venv-lowest/pins.txt \
 	  'axe-playwright-python>=0.1.4' 'hypothesis>=6.130' 'jsonschema>=4.23' 'playwright>=1.49' 'pytest>=8.3' 'pytest-timeout>=2.3' \
 	  'scikit-learn>=1.6'

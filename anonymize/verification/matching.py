@@ -28,8 +28,8 @@ def alone(edges: tuple[Whole, Whole], published: Whole, original: Whole) -> int:
 
     r, o = len(published), len(original)
     source, sink = r + o, r + o + 1
-    heads = np.concatenate([np.full(r, source), left, r + np.arange(o)])
-    tails = np.concatenate([np.arange(r), r + right, np.full(o, sink)])
+    heads = np.concatenate([np.full(r, source), left, r + np.arange(o)]).astype(np.int32)  # as scipy 1.14 has it
+    tails = np.concatenate([np.arange(r), r + right, np.full(o, sink)]).astype(np.int32)
     capacity = np.concatenate([published, np.minimum(published[left], original[right]), original]).astype(np.int32)
     graph = csr_array((capacity, (heads, tails)), shape=(sink + 1, sink + 1))
     return int(published.sum() - maximum_flow(graph.tocsr(), source, sink).flow_value)

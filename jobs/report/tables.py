@@ -85,7 +85,7 @@ def top(table: pa.Table, by: str, number: int, least_items: int = 1) -> list[dic
     """The rows of the highest value of a column, the highest first."""
     if least_items > 1:
         table = table.filter(pc.greater_equal(table["length"], numbers(np.array([least_items]))[0]))
-    if not len(table):  # of which pyarrow 18 chooses nothing
+    if not len(table):  # of which pyarrow 25 chooses nothing
         return []
     chosen = pc.select_k_unstable(table, min(number, len(table)), [(by, "descending")])
     rows: list[dict[str, Any]] = table.take(chosen).to_pylist()

@@ -14,6 +14,10 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 MOST_BYTES: Final = (1 << 31) - 1  # of all texts of an Arrow string array together
+_KINDS: Final = {  # `to_pandas_dtype` of pyarrow 25 imports pandas, too
+    pa.from_numpy_dtype(kind): kind
+    for kind in map(np.dtype, ("i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f4", "f8"))
+}
 
 
 def numbers(values: NDArray[Any], missing: NDArray[np.bool_] | None = None) -> pa.Array:
@@ -56,7 +60,7 @@ def lists(offsets: NDArray[np.integer], values: pa.Array) -> pa.ListArray:
 def as_numpy(column: pa.Array | pa.ChunkedArray) -> NDArray[Any]:
     """The numbers of a column without nulls."""
     whole = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
-    read: NDArray[Any] = np.frombuffer(whole.buffers()[1], whole.type.to_pandas_dtype())
+    read: NDArray[Any] = np.frombuffer(whole.buffers()[1], _KINDS[whole.type])
     return read[whole.offset : whole.offset + len(whole)]
 
 

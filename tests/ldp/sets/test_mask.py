@@ -157,7 +157,7 @@ def test_reports_follow_the_transitions(found: BasketOperator) -> None:
             shown = np.unpackbits(rows, axis=1, bitorder="little")[:, list(items)].sum(axis=1)
             row = found.transition(k)[a]
             assert sum(row) == 1
-            observed = np.bincount(shown, minlength=k + 1)
+            observed = np.bincount(shown.astype(np.int64), minlength=k + 1)
             assert chi_square_p(observed, np.array([float(p) for p in row]) * n) > ERROR / 10
 
 
