@@ -122,10 +122,12 @@ def adversary(spec: JobSpec) -> str:
     if not spec.is_verified:
         return "semi-honest: every party follows the protocol and may study all it sees"
     first, second, third = (*spec.compute, kind_of(spec).helper(spec))
+    unions = ", and what they bring to unions" if kind_of(spec).unions(spec).taken else ""
     return (
         f"malicious: one of {first}, {second} and {third}, and any parties that do not compute, may do what they like; "
         "they can end the job, also when they have learned its result and others have not, and choose their own "
-        "counts, between 0 and the rows that they say they have; a wrong result passes with probability 2^-40 a batch"
+        f"counts, between 0 and the rows that they say they have{unions}; "
+        "a wrong result passes with probability 2^-40 a batch"
     )
 
 

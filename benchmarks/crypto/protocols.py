@@ -102,12 +102,13 @@ async def take_part(
         transport = open_transport(job_id)
         task, rows = None, None
         if plan.protocol == "joint":
-            task = HorizontalMining(plan.min_support, PARTIES, PARTIES[0], PARTIES[:2], helper=plan.helper)
+            task = HorizontalMining(
+                plan.min_support, PARTIES, PARTIES[0], PARTIES[:2], helper=plan.helper, security=plan.security
+            )
             if plan.catalogue:
-                public = tuple(plan.catalogue)
-                task = replace(
-                    task, universe="catalogue", catalogue=public, strategy="level-wise", security=plan.security
-                )
+                task = replace(task, universe="catalogue", catalogue=plan.catalogue)
+            if plan.catalogue or task.is_verified:
+                task = replace(task, strategy="level-wise")
             rows = plan.data
         session = await Session.establish(
             Terms(job_id, attempt, job_id, PARTIES, STANDARD_128.suite),

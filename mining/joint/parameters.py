@@ -46,7 +46,7 @@ class HorizontalMining:
         learners: The parties that learn the sums that are opened; the others learn only which candidates are frequent.
         compute: The two computing parties, who hold the shares of what stays hidden.
         helper: Who computes beside these two, on replicated shares; None where they compute by themselves.
-        security: Against whom it holds; `malicious` takes a helper, a catalogue and the level-wise strategy.
+        security: Against whom it holds; `malicious` takes a helper, and no hidden universe.
         merger: The party that merges the sets of a union.
         max_length: The most items of an itemset.
         disclose: Which sums are opened: those of all `candidates`, the `supports` of the frequent ones, or none, so
@@ -94,6 +94,11 @@ class HorizontalMining:
     def unites_items(self) -> bool:
         """Whether level 1 begins with a union of names of items."""
         return self.universe in ("frequent-items", "all-items")
+
+    @property
+    def matches_in_pairs(self) -> bool:
+        """Whether level 1 begins with what every two parties agree upon transfers for."""
+        return self.hides_names or (self.unites_items and not self.is_verified)
 
     @property
     def is_shared(self) -> bool:

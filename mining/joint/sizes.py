@@ -5,8 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from crypto.protocols.comparison.costs import agreement_traffic as two_party_traffic
+from crypto.protocols.replicated.verified_costs import or_traffic
 from crypto.protocols.sums.costs import agreement_traffic, sum_traffic
 from crypto.protocols.union.prefix_costs import AskedBits, pairs_traffic, prefix_union_traffic
+from crypto.protocols.union.verified_union import verified_union_traffic
 from link.traffic import Traffic
 from mining.joint.horizontal.hidden_sizes import HiddenSizes, hidden_traffic
 from mining.joint.horizontal.hidden_universe import VOTE
@@ -155,16 +157,20 @@ def mining_traffic(traffic: Traffic, task: HorizontalMining, sizes: MiningSizes)
         verified_rows_traffic(traffic, task)
     else:
         sum_traffic(traffic, _WORD_BYTES)  # of rows
-    if sizes.tried:
+    if sizes.tried and task.is_verified:
+        or_traffic(traffic, task.three, 1)
+    elif sizes.tried:
         sum_traffic(traffic, _WORD_BYTES)  # whether enumerations are bounded
     taken = steps(task, sizes)
-    if task.unites_items or task.hides_names or any(isinstance(step, Union) for step in taken):
+    if task.matches_in_pairs or (not task.is_verified and any(isinstance(step, Union) for step in taken)):
         agreed = task.compute if task.is_shared and task.helper is None else ()
         pairs_traffic(traffic, agreed, both=task.hides_names)
-        if not task.unites_items and not task.hides_names:
+        if not task.matches_in_pairs:
             traffic.rounds += 2  # as the first union begins; a universe finds it done
     for step in taken:
         match step:
+            case Union(asked) if task.is_verified:
+                verified_union_traffic(traffic, task.three, asked)
             case Union(asked):
                 prefix_union_traffic(traffic, asked)
             case Hidden(hidden):

@@ -87,6 +87,8 @@ PROTOCOL_PAGES = {
     "products.ot_matrix": "ot-matrix",
     "replicated.comparison": "three-party-comparison",
     "replicated.verified_sums": "verified-comparison",
+    "replicated.verified_or": "verified-union",
+    "union.verified_union": "verified-union",
     "products.replicated": "replicated",
     "products.replicated_counts": "replicated",
     "products.dealer": "dealer",

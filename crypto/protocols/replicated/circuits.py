@@ -146,6 +146,16 @@ def sums(numbers: Sequence[ReplicatedBits]) -> Circuit[ReplicatedBits]:
     return (yield from _sums_of(x, y, 0))
 
 
+def any_of(bits: Sequence[ReplicatedBits]) -> Circuit[ReplicatedBits]:
+    """The ORs of these planes, place by place, in ⌈log2 of their number⌉ steps."""
+    left = [each.inverted() for each in bits]
+    while len(left) > 1:
+        pairs, width = len(left) // 2, left[0].width
+        ands = yield _stacked(left[: 2 * pairs : 2]), _stacked(left[1 : 2 * pairs : 2])
+        left = [ands.bits(slice(place * width, (place + 1) * width)) for place in range(pairs)] + left[2 * pairs :]
+    return left[0].inverted()
+
+
 def above(numbers: Sequence[ReplicatedBits], limits: Sequence[ReplicatedBits], *, few: bool) -> Circuit[ReplicatedBits]:
     """One plane for each: whether the numbers are above the limits; in no more steps than `reaching_sums` of them."""
     width, count = numbers[0].width, len(numbers)

@@ -18,6 +18,7 @@ from crypto.protocols.replicated.and_proofs import (
 from crypto.protocols.replicated.crosschecks import DIGEST_BYTES
 from crypto.protocols.replicated.dealing import sent_in_full
 from crypto.protocols.replicated.evidence import COMMITMENT_BYTES
+from crypto.protocols.replicated.verified_or import or_blocks, or_planes
 from crypto.protocols.replicated.verified_sums import BLOCK, FEW, blocks, decision_planes, total_planes
 from link.traffic import Traffic
 
@@ -29,7 +30,7 @@ _KEPT: Final = 25  # bytes that a byte of ANDs takes, with masks and proofs, whi
 
 def summed_traffic(traffic: Traffic, holders: Holders3, *, number: int, width: int) -> None:
     """Enters `verified_sums.summed`."""
-    _checked_traffic(traffic, holders, number=number, width=width, steps=total_planes(len(traffic.parties), width))
+    checked_traffic(traffic, holders, number=number, width=width, steps=total_planes(len(traffic.parties), width))
 
 
 def decided_traffic(traffic: Traffic, holders: Holders3, *, number: int, width: int) -> None:
@@ -38,7 +39,7 @@ def decided_traffic(traffic: Traffic, holders: Holders3, *, number: int, width: 
     for part in blocks(number):
         traffic.rounds, size = begun, part.stop - part.start
         steps = decision_planes(len(traffic.parties), width, size <= FEW)
-        _checked_traffic(traffic, holders, number=size, width=width, steps=steps)
+        checked_traffic(traffic, holders, number=size, width=width, steps=steps)
         for holder in holders:
             traffic.send(holder, holders, DIGEST_BYTES * len(traffic.parties))
         traffic.rounds += 1
@@ -55,6 +56,14 @@ def opened_traffic(traffic: Traffic, holders: Holders3, to: tuple[str, ...], *, 
     traffic.rounds += 1
 
 
+def or_traffic(traffic: Traffic, holders: Holders3, number: int) -> None:
+    """Enters `verified_or.verified_or`."""
+    for part in or_blocks(number):
+        size = part.stop - part.start
+        checked_traffic(traffic, holders, number=size, width=1, steps=or_planes(len(traffic.parties)))
+        opened_traffic(traffic, holders, traffic.parties, number=size, width=1)
+
+
 def ands(number: int, parties: int, width: int) -> int:
     """ANDs of `verified_sums.decided`, with those that fill up bytes."""
     sizes = [part.stop - part.start for part in blocks(number)]
@@ -66,7 +75,8 @@ def kept_bytes(number: int, parties: int, width: int) -> int:
     return _KEPT * ands(min(number, 2 * BLOCK), parties, width) // 8
 
 
-def _checked_traffic(traffic: Traffic, holders: Holders3, *, number: int, width: int, steps: Sequence[int]) -> None:
+def checked_traffic(traffic: Traffic, holders: Holders3, *, number: int, width: int, steps: Sequence[int]) -> None:
+    """Enters `verified_sums.checked`, of circuits with so many planes of ANDs in each step."""
     octets = _octets(number)
     for dealer in traffic.parties:
         full = sent_in_full(traffic.parties, holders, dealer)

@@ -89,7 +89,7 @@ async def summed(
         MalformedMessage: A party's message has another size.
     """
     gates = total_planes(len(session.parties), width)
-    found = await _checked(session, secrets, planes_of(values, width), holders, [], total, gates)
+    found = await checked(session, secrets, planes_of(values, width), holders, [], total, gates)
     if found is None:
         return None
     (of_all,), numbers = found
@@ -137,7 +137,7 @@ async def decided(
         async with slots:
             spread = [] if limits is None else [each.bits(slice(0, width)).spread(own.shape[1]) for each in limits]
             gates = decision_planes(len(session.parties), width, number <= FEW)
-            found = await _checked(lane, secrets, own, holders, spread, build, gates)
+            found = await checked(lane, secrets, own, holders, spread, build, gates)
             if found is None:
                 return None
             (sums_and_reached, beyond), _ = found
@@ -182,23 +182,24 @@ def blocks(number: int) -> list[slice]:
 @cache
 def decision_planes(parties: int, width: int, few: bool) -> tuple[int, ...]:
     """Planes of ANDs of `decision`, step by step, of so many parties' numbers of so many bits."""
-    numbers = _nothing(parties, width)
+    numbers = nothing(parties, width)
     return tuple(planes_by_step(side_by_side(decision(numbers, numbers, 0, few=few)), numbers[0]))
 
 
 @cache
 def total_planes(parties: int, width: int) -> tuple[int, ...]:
     """Likewise, of `total`."""
-    numbers = _nothing(parties, width)
+    numbers = nothing(parties, width)
     return tuple(planes_by_step(side_by_side(total(numbers, [])), numbers[0]))
 
 
-def _nothing(parties: int, width: int) -> Shares:
+def nothing(parties: int, width: int) -> Shares:
+    """Shares of no number of each party, of so many planes: of which circuits can be counted."""
     planes = np.zeros((width, 0), np.uint8)
     return [ReplicatedBits(planes, planes, "0", ("0", "1", "2"))] * parties
 
 
-async def _checked(
+async def checked(
     session: Session,
     secrets: PairwiseSecrets,
     planes: Planes,
@@ -207,7 +208,24 @@ async def _checked(
     build: Callable[[Shares, Shares], list[Circuit[Any]]],
     gates: Sequence[int],
 ) -> tuple[list[Any], list[ReplicatedBits]] | None:
-    """Deals numbers, evaluates circuits of them and checks all ANDs: the outputs, and the numbers."""
+    """Deals numbers, evaluates circuits of them and checks all ANDs; every party of the job calls this.
+
+    Args:
+        session: The lane to use, fresh for this call.
+        secrets: From `pairwise.agree` in this session.
+        planes: This party's numbers, bit by bit, shape (width, bytes), public and equal at all parties.
+        holders: The three computing parties, in the same order at all parties.
+        limits: Shares of what else the circuits take.
+        build: The circuits, of all parties' numbers in the order of the job and of the limits.
+        gates: Planes of ANDs of the circuits side by side, step by step.
+
+    Returns:
+        The circuits' outputs, which are right, and each party's numbers; None to a party that does not compute.
+
+    Raises:
+        ProtocolViolation: A party deviates.
+        MalformedMessage: A party's message has another size.
+    """
     of = await dealt(session.lane("deal"), planes, holders)
     if of is None:
         return None

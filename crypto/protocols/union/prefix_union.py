@@ -30,7 +30,7 @@ Heavy Hitters", IEEE S&P 2021, with ORs in place of sums, so that counts are not
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from itertools import pairwise
 
 import numpy as np
@@ -52,6 +52,9 @@ from link.errors import ProtocolViolation
 from link.session import Session
 
 Bits = NDArray[np.uint8]
+Limits = tuple[bool, bool]
+"""Whether a set holds too many elements, and whether one is too long."""
+Ors = Callable[[Session, Bits], Awaitable[Bits]]
 
 
 async def prefix_union(
@@ -89,16 +92,55 @@ async def prefix_union(
         MalformedMessage: A peer's messages have another size.
         ProtocolViolation: What came out is no union that contains this party's set.
     """
+
+    async def over_somewhere(lane: Session, over: Limits) -> Limits:
+        largest = await masked_maximum(lane, secrets, [int(each) for each in over], LIMITS)  # <-> 0
+        return largest[0] == 1, largest[1] == 1
+
+    async def ors(lane: Session, bits: Bits) -> Bits:
+        shares = await shared_or(lane, pairs, bits)
+        opened = await open_bits(lane, shares, label=label, holders=lane.parties, number=len(bits))
+        if opened is None:
+            raise AssertionError("answers are opened to all")
+        return opened.astype(np.uint8)
+
+    return await united(
+        session, elements, over_somewhere, ors, max_element_bytes=max_element_bytes, bound=bound, label=label, key=key
+    )
+
+
+async def united(
+    session: Session,
+    elements: Collection[bytes],
+    over_somewhere: Callable[[Session, Limits], Awaitable[Limits]],
+    ors: Ors,
+    *,
+    max_element_bytes: int,
+    bound: int | None,
+    label: str,
+    key: str,
+) -> list[bytes]:
+    """The union, whatever way ORs are found; other arguments, output and errors as of `prefix_union`.
+
+    Args:
+        session: The lane to use.
+        elements: This party's set.
+        over_somewhere: Whether any party's flags are set, on a lane of its own.
+        ors: Opens the ORs of all parties' bits to all, on a lane of its own.
+        max_element_bytes: The longest element that the job allows.
+        bound: The most elements of a set.
+        label: Of what is opened.
+        key: The job's key that sets the bound.
+    """
     lane = session.lane("union")
     own = await session.compute(lambda: sorted(set(elements)))
     check_limits(label, bound, max_element_bytes)
-    over = over_limits(own, bound, max_element_bytes)
-    largest = await masked_maximum(lane.lane("limits"), secrets, [int(each) for each in over], LIMITS)  # <-> 0
-    refuse_over_limits((largest[0] == 1, largest[1] == 1), label, bound, max_element_bytes, key=key)
+    over = await over_somewhere(lane.lane("limits"), over_limits(own, bound, max_element_bytes))
+    refuse_over_limits(over, label, bound, max_element_bytes, key=key)
 
     name = derive_key(lane.id, "prefix union", encode_labels(lane.path), size=KEY_BYTES)
     prefixes = Prefixes.of(await lane.compute(points_of, own, name)).extended(FIRST_BITS)
-    ask, longest = _Questions(lane, pairs, label), longest_allowed(max_element_bytes)
+    ask, longest = _Questions(lane, ors), longest_allowed(max_element_bytes)
     most = len(lane.parties) * (SETS.most if bound is None else SETS.rounded(bound))
 
     while True:
@@ -162,8 +204,8 @@ def _laid_names(lane: Session, prefixes: Prefixes, own: Sequence[bytes], length:
 class _Questions:
     """Asks all parties for the ORs of bits, one question after the other on lanes of their own."""
 
-    def __init__(self, lane: Session, pairs: Mapping[str, TwoParty], label: str) -> None:
-        self.lane, self._pairs, self._label, self._asked = lane, pairs, label, 0
+    def __init__(self, lane: Session, ors: Ors) -> None:
+        self.lane, self._ors, self._asked = lane, ors, 0
 
     async def __call__(self, bits: Bits) -> Bits:
         """The ORs over all parties, shape (m,), each 0 or 1.
@@ -176,11 +218,7 @@ class _Questions:
             part = bits[start : start + MOST_AT_ONCE]
             lane = self.lane.lane(f"question {self._asked}")
             self._asked += 1
-            shares = await shared_or(lane, self._pairs, part)
-            opened = await open_bits(lane, shares, label=self._label, holders=lane.parties, number=len(part))
-            if opened is None:
-                raise AssertionError("answers are opened to all")
-            answers.append(opened.astype(np.uint8))
+            answers.append(await self._ors(lane, part))
             self.lane.progress(self.lane.path, self._asked, self._asked + 1)
         return np.concatenate(answers)
 

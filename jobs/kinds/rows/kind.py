@@ -132,14 +132,10 @@ def _check_verified(spec: JobSpec) -> None:
     needs = 'security = "malicious" in [trust] needs'
     if helper_of(spec) is None:
         raise ConfigurationError(f"{needs} three computing parties; name the third as [trust] helper")
-    if given.catalogue is None:
+    if horizontal_mining(spec).hides_names:
         raise ConfigurationError(
-            f"{needs} a public catalogue, since no union is checked; set [itemsets] universe to a file of items"
-        )
-    if given.strategy == "one-shot" or given.thin:
-        raise ConfigurationError(
-            f'{needs} strategy = "level-wise", not thinned, since no union is checked; leave strategy and '
-            "thin out of [itemsets]"
+            f"{needs} items that have names, since no alignment is checked; set [itemsets] universe to "
+            '"frequent-items", "all-items" or a file of items'
         )
     if given.disclose == "frequent" and spec.rules is not None:
         raise ConfigurationError(
@@ -154,11 +150,15 @@ def _collusion(spec: JobSpec) -> str:
     if len(parties) == 2:
         return opened_sums(parties)
     union = "of the unions, all parties but one learn only what none of them holds, and is the last one's"
+    if spec.is_verified and KIND.unions(spec).taken:
+        union = "of the unions, any two of them together could learn what each party brings"
     if horizontal_mining(spec).hides_names:
         union += "; of who shares items, all parties but one learn only what the names of frequent ones say"
     if spec.itemsets.disclose == "candidates":
         return f"{opened_sums(parties)}; {union}"
     together = "the third party's count" if len(parties) == 3 else "the sum over the others"
+    if spec.is_verified and len(parties) > 3:  # each deals shares of its own counts
+        together = "each other party's count"
     first, second = spec.compute
     if (helper := helper_of(spec)) is not None:
         hidden = (
@@ -182,6 +182,8 @@ def _worst(spec: JobSpec) -> str:
         return NOBODY_ELSE if disclose == "frequent" else opened_at_worst(parties, "count of every frequent itemset")
     first, second = spec.compute
     third = "the third's count" if len(parties) == 3 else "the others' sum"
+    if spec.is_verified and len(parties) > 3:
+        third = "each other's count"
     pair = f"{first} and {second}"
     if (helper := helper_of(spec)) is not None:
         pair = f"any two of {first}, {second} and {helper}"

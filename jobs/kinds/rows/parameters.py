@@ -29,7 +29,7 @@ def horizontal_mining(spec: JobSpec) -> HorizontalMining:
         security=spec.trust.security,
         max_length=given.max_length,
         disclose=given.disclose,
-        strategy="level-wise" if spec.is_verified else given.strategy,
+        strategy="level-wise" if spec.is_verified and given.strategy == "auto" else given.strategy,
         prefer=given.prefer,
         thin=given.thin,
         universe=_universe(spec),

@@ -77,10 +77,10 @@ async def _agreed(
 ) -> None:
     """What is needed in any case; a union that comes later agrees upon the rest."""
     needed = [] if two_party is None else [two_party.prepare()]
-    if task.unites_items:
-        needed.append(prepared(session, pairs))
     if task.hides_names:
         needed += [pair.prepare() for pair in pairs.values() if pair is not two_party]
+    elif task.matches_in_pairs:
+        needed.append(prepared(session, pairs))
     await together(needed)
 
 

@@ -23,18 +23,19 @@ def thins(task: HorizontalMining, n_parties: int, min_count: int) -> bool:
 
 
 def pairs_with_items(task: HorizontalMining, n_items: int) -> bool:
-    """Whether pairs are decided in one batch with the items of a catalogue, though some of these are not frequent.
+    """Whether pairs are decided in one batch with the items that have names, though some of these are not frequent.
 
     A checked batch takes three times the rounds of another, however few candidates it has. A pair with an infrequent
     item is infrequent, as all know: nothing more is disclosed of it.
 
     Args:
         task: The public parameters.
-        n_items: Of the catalogue.
+        n_items: Of the catalogue, or of the union.
     """
     pairs = n_pairs(n_items)
     few = 0 < pairs <= task.max_candidates and n_items + pairs <= _AT_ONCE
-    return few and task.is_verified and task.universe == "catalogue" and task.allows(2) and not task.thin
+    by_levels = task.strategy == "level-wise" and task.allows(2) and not task.thin
+    return few and by_levels and task.is_verified and not task.hides_names
 
 
 def choose(task: HorizontalMining, n_items: int, n_parties: int, min_count: int) -> Literal["level-wise", "one-shot"]:

@@ -2,15 +2,16 @@
 
 Every party deals its number of rows first, and for each batch of candidates its counts, none above that number. The
 three find the sums, and which reach c, by circuits of which every AND is checked; then these are opened. The sums of
-what is frequent are kept as shares and opened later: they are the very sums that were compared.
+what is frequent are kept as shares and opened later: they are the very sums that were compared. The three check unions,
+too.
 
-Adversary:  malicious with abort, as of `verified_sums`: what a party may still do is to choose its counts, batch by
-            batch, and to end the job.
+Adversary:  malicious with abort, as of `verified_sums` and `verified_union`: what a party may still do is to choose its
+            counts, batch by batch, and what it brings to unions, and to end the job.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -20,8 +21,10 @@ from crypto.primitives.shares.replicated_bits import ReplicatedBits
 from crypto.primitives.shares.xor import words_of
 from crypto.protocols.comparison.two_party import TwoParty
 from crypto.protocols.replicated.crosschecks import opened
+from crypto.protocols.replicated.verified_or import verified_or
 from crypto.protocols.replicated.verified_sums import decided, sum_width, summed
 from crypto.protocols.sums.pairwise import PairwiseSecrets
+from crypto.protocols.union.verified_union import verified_union
 from link.journal import Known
 from link.session import Session
 from link.steps import step
@@ -85,6 +88,24 @@ class VerifiedTally(HorizontalTally):
         n_rows = int((await step(session, "number of rows", count)).public)
         least, threshold = cls.thresholds(session, task, rows, n_rows, least_count)
         return cls(session, secrets, two_party, task, n_rows, least, threshold, pairs, limits or None, [])
+
+    async def all_agree(self, name: str, agreed: bool) -> bool:
+        """The AND over all parties of one bit each."""
+        lane, bit = self.session.lane(name), np.array([not agreed], np.uint8)
+        refused = await verified_or(lane, self.secrets, bit, self.task.three, label="enumeration_bounded")
+        return not refused[0]
+
+    async def union(self, name: str, elements: Collection[bytes], label: str, max_element_bytes: int) -> list[bytes]:
+        """As of `HorizontalTally`; the three check every step of it."""
+        return await verified_union(
+            self.session.lane(name),
+            self.secrets,
+            self.task.three,
+            elements,
+            bound=self.task.bound,
+            label=label,
+            max_element_bytes=max_element_bytes,
+        )
 
     async def decide(
         self, name: str, counts: Addends, *, supports: bool = True, most: int | None = None

@@ -123,13 +123,23 @@ def test_the_bytes_of_a_semi_honest_job_are_those_of_before_there_were_others() 
     assert statement(plain).adversary.startswith("semi-honest")
 
 
+def test_what_parties_that_may_deviate_bring_to_unions_is_stated() -> None:
+    bring = ", and what they bring to unions"
+    assert bring not in statement(verified()).adversary
+    united = verified(itemsets={"universe": "frequent-items", "catalogue": None})
+    assert bring in statement(united).adversary
+    assert "of the unions, any two of them together could learn what each party brings" in statement(united).collusion
+    four = verified(job={"parties": ["north", "south", "east", "west"]})
+    assert "any two of these three together could learn each other party's count" in statement(four).collusion
+    assert "each other's count" in statement(four).worst
+
+
 @pytest.mark.parametrize(
     "sections",
     [
         {"trust": {"helper": "none"}},
         {"itemsets": {"universe": "hidden-all", "catalogue": None}},
-        {"itemsets": {"strategy": "one-shot"}},
-        {"itemsets": {"thin": True}},
+        {"itemsets": {"universe": "auto", "catalogue": None, "prefer": "disclosure"}},
         {"itemsets": {"disclose": "candidates"}},
         {"job": {"task": "rules"}, "itemsets": {"disclose": "frequent"}, "rules": {"min_confidence": "0.5"}},
         {"job": {"parties": ["north", "south"]}, "trust": {"helper": "none"}},

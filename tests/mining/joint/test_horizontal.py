@@ -97,6 +97,23 @@ def test_a_frequent_pair_of_an_infrequent_item_ends_a_job_that_decides_both_at_o
         run(data, task)
 
 
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"universe": "frequent-items", "strategy": "level-wise"},
+        {"universe": "frequent-items", "strategy": "level-wise", "thin": True},
+        {"universe": "all-items", "strategy": "one-shot", "lambda_": Decimal(0)},
+    ],
+)
+def test_where_one_of_three_may_deviate_unions_are_checked_too(settings: dict[str, object]) -> None:
+    data = {"x": [["a", "b", "e"], ["a", "b"], ["b"]] * 7, "y": [["a", "b", "c"]] * 9, "z": [["d"]]}
+    results = run(data, task_for(data, 20, helper="z", security="malicious", **settings))
+    assert {party: supports(result) for party, result in results.items()} == dict.fromkeys(
+        data, pooled_supports(data, 20)
+    )
+    assert {result.strategy for result in results.values()} == {settings["strategy"]}
+
+
 @pytest.mark.parametrize("disclose", ["supports", "frequent"])
 @pytest.mark.parametrize("parties", [3, 4])
 def test_where_one_of_three_may_deviate(parties: int, disclose: str) -> None:

@@ -35,6 +35,7 @@ from tests.party import nodes
 
 pytestmark = pytest.mark.turn(8)
 
+MALICIOUS: dict[str, Any] = {"helper": "east", "security": "malicious"}
 VARIANTS: dict[str, dict[str, Any]] = {
     "all candidates' sums": {"strategy": "level-wise", "disclose": "candidates"},
     "hidden": {"strategy": "level-wise", "universe": "hidden"},
@@ -45,6 +46,8 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "three compute": {"strategy": "level-wise", "helper": "east"},
     "three compute, no sums": {"strategy": "one-shot", "disclose": "frequent", "helper": "east"},
     "three compute, one may deviate": VERIFIED,
+    "three compute, one may deviate, frequent items": {**MALICIOUS, "strategy": "level-wise", "thin": True},
+    "three compute, one may deviate, one-shot": {**MALICIOUS, "strategy": "one-shot", "universe": "all-items"},
     "three compute, one may deviate, no sums": {**VERIFIED, "disclose": "frequent", "recipients": ("south",)},
     **STRATEGIES,
     "one-shot, all": {"strategy": "one-shot", "union": "all"},
