@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
-from itertools import combinations
+from itertools import combinations, groupby
 from typing import Any, Final
 
 import pytest
@@ -164,7 +164,10 @@ class Openings:
         *,
         complete: bool,
     ) -> None:
-        self.opened = [(each.label, each.recipients, each.number) for each in opened if each.label != LABEL]
+        values = ((each.label, each.recipients, each.number) for each in opened if each.label != LABEL)
+        for (label, recipients), of_one in groupby(values, lambda value: value[:2]):
+            numbers = [number for *_, number in of_one]  # a union's many questions follow from its elements and its key
+            self.opened.append((label, recipients, numbers[0] if len(numbers) == 1 else 0))
 
 
 def attempt(example: Example, number: int, journals: Mapping[str, MemoryJournal]) -> dict[str, list[Any]] | None:
