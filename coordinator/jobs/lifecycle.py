@@ -30,6 +30,7 @@ PROPOSE_S: Final = 120.0  # for all parties to answer a proposal
 MARGIN_S: Final = 15.0  # beyond a job's deadline, for the parties' own words about it
 LOOK_S: Final = 20.0  # for what the parties have to say, where a driver finds that a job's time has passed
 RELEASE_S: Final = 900.0  # for fetching the result
+AHEAD_S: Final = 5.0  # by which a party's clock may be ahead without a word
 
 
 class State(StrEnum):
@@ -284,7 +285,7 @@ def step(job: Job, event: Event, now: float) -> tuple[Job, tuple[Effect, ...]]:
         case Signal.RELEASED if job.state is State.RELEASING:
             return _moved(job, State.SUCCEEDED, stands=dict.fromkeys(job.parties, Stand.RELEASED)), (Act.SAVE,)
         case Ended(problem) if _end_of(job, problem) is State.EXPIRED and job.state is not State.PROPOSED:
-            return _late(job, now)  # a party's clock was a moment ahead; all that had not decided are named
+            return _early(job, problem, now)
         case Ended(problem):
             return _ended(job, _end_of(job, problem), problem)
         case CancelAsked(reason):
@@ -372,6 +373,18 @@ def _end_of(job: Job, problem: Problem) -> State:
         DeadlineExceeded.code: State.EXPIRED,
     }.get(problem.code, State.FAILED)
     return wanted if wanted in MOVES[job.state] else State.FAILED
+
+
+def _early(job: Job, problem: Problem, now: float) -> tuple[Job, tuple[Effect, ...]]:
+    """The job's time is over by a party's clock: where that is a moment ahead, all that had not decided are named."""
+    ahead_s = job.expires - now
+    if problem.party is None or ahead_s <= AHEAD_S or job.state not in (State.AWAITING, State.APPROVED):
+        return _late(job, now)
+    what = (
+        f"the job expired at {problem.party} before its time: the clock there is {ahead_s:.0f} s ahead of the "
+        "coordinator's, or more; set both by a time server and submit it again"
+    )
+    return _ended(job, State.EXPIRED, Problem(DeadlineExceeded.code, what))
 
 
 def _late(job: Job, now: float) -> tuple[Job, tuple[Effect, ...]]:

@@ -225,6 +225,15 @@ def test_a_party_whose_clock_is_ahead_does_not_hide_who_has_not_decided() -> Non
     assert "before south and east had decided" in ended.problem.message
 
 
+@pytest.mark.parametrize("state", [State.AWAITING, State.APPROVED])
+def test_a_party_whose_clock_is_far_ahead_is_named_where_the_job_expires_there(state: State) -> None:
+    job, _ = after(*PATHS[state])
+    ended, _ = step(job, Ended(Problem("E600", "the proposal expired at east", "east")), job.expires - 42)
+    assert ended.state is State.EXPIRED
+    assert ended.problem is not None
+    assert ended.problem.message.startswith("the job expired at east before its time: the clock there is 42 s ahead of")
+
+
 @pytest.mark.parametrize("state", PATHS)
 def test_cancelling_ends_a_job_in_any_phase(state: State) -> None:
     job, _ = after(*PATHS[state])
