@@ -19,8 +19,14 @@ def check_tables(spec: JobSpec, tables: Mapping[str, frozenset[str]]) -> None:
         tables: By table, the keys that mean something.
 
     Raises:
-        ConfigurationError: Another one is given.
+        ConfigurationError: Another one is given, or the job is to withstand what nobody checks in it.
     """
+    trusted = tables.get("trust", frozenset())
+    if spec.is_verified and trusted != ALL and "security" not in trusted:
+        raise ConfigurationError(
+            'security = "malicious" in [trust] is for itemsets and rules over rows, without noise: with '
+            f"{settings(spec)} nothing checks what a party sends; where parties may deviate, do not run this job"
+        )
     for said in said_in_vain(spec, tables):
         raise ConfigurationError(f"{said} means nothing with {settings(spec)}; leave it out")
 
