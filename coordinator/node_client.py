@@ -7,8 +7,8 @@ from typing import Any, Final, Self, TypeVar
 
 import grpc
 
-from link.errors import ComineError, MalformedMessage
-from link.pki.identity import Identity
+from link.errors import ComineError, IdentityError, MalformedMessage
+from link.pki.identity import Identity, is_misjudged
 from link.transports.grpc_channel import dial
 from link.transports.grpc_errors import explained, unreadable
 
@@ -28,7 +28,7 @@ class NodeClient:
     """
 
     def __init__(self, identity: Identity, party: str, address: str) -> None:
-        self.party, self.address = party, address
+        self.party, self.address, self._identity = party, address, identity
         self.channel = dial(identity, party, address)
 
     async def __aenter__(self) -> Self:
@@ -78,7 +78,14 @@ class NodeClient:
 
     def explain(self, error: grpc.aio.AioRpcError) -> ComineError:
         """The error behind a failed call: the node's own where it sent one, otherwise what TLS or TCP says."""
-        return explained(error, self.party, self.address, "coordinator")
+        found = explained(error, self.party, self.address, "coordinator")
+        if is_misjudged(self._identity, found):
+            return IdentityError(
+                f"{self.party} takes the coordinator's certificate for expired, which it is not by the clock here; set "
+                "both clocks by a time server",
+                party=self.party,
+            )
+        return found
 
     def malformed(self, what: str) -> MalformedMessage:
         """The error of a node that sent something other than the protocol promises."""

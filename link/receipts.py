@@ -70,7 +70,9 @@ class Receipts:
                 raise LimitExceeded(f"{peer} sent a receipt of more than {most} bytes", party=peer)
             self._theirs[peer] = signed
         for peer, signed in self._theirs.items():
-            check_receipt(signed, peer, Receipt.FromString(self._mine[peer].receipt), self._identity.trust)
+            mine, member = Receipt.FromString(self._mine[peer].receipt), self._session.core.members.get(peer)
+            greeted = b"" if member is None else member.certificate_pem
+            check_receipt(signed, peer, mine, self._identity.trust, timed=signed.certificate != greeted)
 
     def accounts(self) -> dict[str, Account]:
         """By peer, what was exchanged; before the exchange, this party's own account so far."""
@@ -106,7 +108,9 @@ def sign_receipt(receipt: Receipt, identity: Identity) -> SignedReceipt:
     )
 
 
-def read_receipt(signed: SignedReceipt, signer: str, trust: Trust, *, at: dt.datetime | None = None) -> Receipt:
+def read_receipt(
+    signed: SignedReceipt, signer: str, trust: Trust, *, at: dt.datetime | None = None, timed: bool = True
+) -> Receipt:
     """A receipt, once it is known to be this party's word.
 
     Args:
@@ -114,12 +118,13 @@ def read_receipt(signed: SignedReceipt, signer: str, trust: Trust, *, at: dt.dat
         signer: Who must have signed it.
         trust: Whom the reader believes.
         at: When it was signed, for records; now, where absent.
+        timed: As of `verify`.
 
     Raises:
         IdentityError: The signature is not the signer's.
         ProtocolViolation: The receipt cannot be read, or is another party's.
     """
-    verify(trust, signed.certificate, signer, _PURPOSE + signed.receipt, signed.signature, at=at)
+    verify(trust, signed.certificate, signer, _PURPOSE + signed.receipt, signed.signature, at=at, timed=timed)
     receipt = Receipt()
     try:
         receipt.ParseFromString(signed.receipt)
@@ -130,7 +135,7 @@ def read_receipt(signed: SignedReceipt, signer: str, trust: Trust, *, at: dt.dat
     return receipt
 
 
-def check_receipt(signed: SignedReceipt, peer: str, mine: Receipt, trust: Trust) -> None:
+def check_receipt(signed: SignedReceipt, peer: str, mine: Receipt, trust: Trust, *, timed: bool = True) -> None:
     """Checks a peer's receipt against this party's own record.
 
     Args:
@@ -138,12 +143,13 @@ def check_receipt(signed: SignedReceipt, peer: str, mine: Receipt, trust: Trust)
         peer: Who must have signed it.
         mine: This party's receipt for that peer.
         trust: Whom this party believes.
+        timed: As of `verify`; not where the greeting has seen to it that the peer's certificate lasts until the end.
 
     Raises:
         ProtocolViolation: The accounts differ; the message names the first lane in which they do.
         IdentityError: The signature is not the peer's.
     """
-    theirs = read_receipt(signed, peer, trust)
+    theirs = read_receipt(signed, peer, trust, timed=timed)
     if (theirs.session, theirs.peer) != (mine.session, mine.sender):
         raise ProtocolViolation(f"{peer} signed a receipt for another session or party", party=peer)
     if (theirs.version, theirs.suite) != (mine.version, mine.suite):

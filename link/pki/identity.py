@@ -25,7 +25,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding
 
 from link.clocks import TOLERANCE_S
-from link.errors import ConfigurationError, IdentityError
+from link.errors import ComineError, ConfigurationError, IdentityError
 from link.pki.certificates import has_issued, read_certificate, read_key
 from link.pki.trust import Trust
 
@@ -136,13 +136,17 @@ class Member:
         """The certificate in PEM form."""
         return self.certificate.public_bytes(Encoding.PEM)
 
-    def check(self) -> None:
+    def check(self, *, timed: bool = True) -> None:
         """Refuses a member whose certificate is no longer good.
+
+        Args:
+            timed: Whether its time is looked at; not where `check_span` has seen to it for as long as this lasts.
 
         Raises:
             IdentityError: It has expired, is revoked, or is not the one that is pinned.
         """
-        _check_time(self.certificate, f"the certificate of {self.name}", self.name)
+        if timed:
+            _check_time(self.certificate, f"the certificate of {self.name}", self.name)
         self.trust.check(self.certificate, self.role, self.name)
 
 
@@ -280,6 +284,14 @@ def check_span(certificate_pem: bytes, name: str, lasts_s: float) -> None:
     _check_span(certificate_pem, f"the certificate of {name}", name, lasts_s)
 
 
+def is_misjudged(identity: Identity, error: ComineError) -> bool:
+    """Whether another end takes a member's certificate for expired that is not, by the clock here."""
+    where = f"the certificate of {identity.name}"
+    certificate = _certificate(identity.certificate_pem, where, identity.name)
+    said = isinstance(error, IdentityError) and error.message == _outdated(certificate, where)
+    return said and dt.datetime.now(dt.UTC) <= certificate.not_valid_after_utc
+
+
 def check_own_span(identity: Identity, lasts_s: float) -> None:
     """As `check_span` of a member's own certificate and of the authority's, without which no certificate is any good.
 
@@ -358,16 +370,17 @@ def _check_time(
 ) -> None:
     now = at or dt.datetime.now(dt.UTC)
     if now > certificate.not_valid_after_utc:
-        raise IdentityError(
-            f"{where} expired on {certificate.not_valid_after_utc:%Y-%m-%d %H:%M} UTC; have a new certificate issued",
-            party=party,
-        )
+        raise IdentityError(_outdated(certificate, where), party=party)
     if now < certificate.not_valid_before_utc:
         raise IdentityError(
             f"{where} is not valid before {certificate.not_valid_before_utc:%Y-%m-%d %H:%M} UTC; "
             "check this machine's clock",
             party=party if at else None,  # by its clock now, this machine is at fault; at another moment, the member
         )
+
+
+def _outdated(certificate: x509.Certificate, where: str) -> str:
+    return f"{where} expired on {certificate.not_valid_after_utc:%Y-%m-%d %H:%M} UTC; have a new certificate issued"
 
 
 def _uris(certificate: x509.Certificate) -> list[str]:
