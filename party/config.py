@@ -157,9 +157,10 @@ class DatasetSection(TomlTable):
             )
         if self.engine == "spark":
             self._check_spark()
-        if self.engine == "spark" and self.kind == "table":
+        if self.engine == "spark" and self.anonymization is not None:
             raise ValueError(
-                'engine = "spark" needs kind = "transactions"; tables are counted by engine = "processes", or in memory'
+                'engine = "spark" and [dataset.anonymization] exclude each other: releases are written of files or '
+                "databases that the node reads"
             )
         if self.engine in ("processes", "spark") and (self.queries is not None or self.hiding is not None):
             section, why = ("queries", "look at") if self.hiding is None else ("hiding", "changes")

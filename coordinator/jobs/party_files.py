@@ -29,7 +29,8 @@ from mining.partitioned.expected_source import expected_source
 from mining.partitioned.rows import PartitionedRows
 from mining.partitioned.sources import AnySource, Stored, by_processes, encoding_of
 from mining.partitioned.spark.cluster import Cluster
-from mining.partitioned.spark.encoding import SparkEncoding
+from mining.partitioned.spark.sources import encoding_on
+from mining.partitioned.tables.rows import PartitionedTable
 
 ENGINES: Final = ("auto", "memory", "processes", "spark")
 TAG: Final = "comine-simulate"  # of work on a cluster, before a party's name
@@ -189,18 +190,14 @@ def party_files(
         yield load_files(spec, sources, data_format, separator, ids, item, query, options)
         return
     for party in sources:
-        check_takes_blocks(spec, party, on_cluster=name == "spark")
+        check_takes_blocks(spec, party)
     if name == "processes":
         with tempfile.TemporaryDirectory(prefix="comine-") as folder:
             yield dict(_in_blocks(places, Path(folder)))
         return
     cluster = Cluster(engine.spark or "")
     try:
-        yield {
-            party: _on_cluster(cluster, place, party)
-            for party, place in places.items()
-            if isinstance(place, TransactionSource)
-        }
+        yield {party: _on_cluster(cluster, place, party) for party, place in places.items()}
     finally:
         cluster.close()
 
@@ -229,10 +226,10 @@ def _in_blocks(places: Mapping[str, AnySource], folder: Path) -> dict[str, Data]
     return {party: by_processes(each, cores) for party, each in stored.items()}
 
 
-def _on_cluster(cluster: Cluster, place: TransactionSource, party: str) -> PartitionedRows:
+def _on_cluster(cluster: Cluster, place: AnySource, party: str) -> PartitionedRows | PartitionedTable:
     tag = f"{TAG}-{party}"
     with _told(party):
-        return SparkEncoding(cluster, place, (), tag).run().rows(tag)
+        return encoding_on(cluster, place, (), tag).run().rows(tag)
 
 
 def _for_each(parties: Iterable[str], load: Callable[[str], T], end: Callable[[], None] = lambda: None) -> dict[str, T]:

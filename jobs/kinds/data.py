@@ -51,21 +51,14 @@ def transactions_of(spec: JobSpec, data: Data, me: str) -> Transactions:
     return rows
 
 
-def check_takes_blocks(spec: JobSpec, me: str, *, on_cluster: bool) -> None:
-    """Refuses rows in blocks where the job needs them in memory, and on a cluster tables.
+def check_takes_blocks(spec: JobSpec, me: str) -> None:
+    """Refuses rows in blocks where the job needs them in memory.
 
     Raises:
         ConfigurationError: It does.
     """
-    kind = kind_of(spec)
-    if not kind.takes_blocks(spec):
+    if not kind_of(spec).takes_blocks(spec):
         raise _in_blocks(spec, me)
-    if on_cluster and kind.data == "table":
-        raise ConfigurationError(
-            f"the dataset '{spec.job.dataset}' of {me} is a table, which no cluster counts; write engine = "
-            '"processes" in [[dataset]]',
-            party=me,
-        )
 
 
 def _in_blocks(spec: JobSpec, me: str) -> ConfigurationError:

@@ -11,6 +11,7 @@ from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 MOST_BYTES: Final = (1 << 31) - 1  # of all texts of an Arrow string array together
@@ -66,3 +67,26 @@ def as_numpy(column: pa.Array | pa.ChunkedArray) -> NDArray[Any]:
 
 def _bits(values: NDArray[np.bool_]) -> pa.Buffer:
     return pa.py_buffer(np.packbits(values, bitorder="little"))
+
+
+def lengths_of(texts: pa.Array) -> NDArray[np.int64]:
+    """Bytes of each of some texts, Arrow's large strings without nulls."""
+    return np.asarray(pc.binary_length(texts).to_numpy(zero_copy_only=False), np.int64)
+
+
+def bytes_of(texts: pa.Array) -> memoryview:
+    """The bytes of all of some texts, one after the other."""
+    _, _, data = texts.buffers()
+    if data is None or not len(texts):
+        return memoryview(b"")
+    offsets = np.frombuffer(texts.buffers()[1], np.int64)[texts.offset : texts.offset + len(texts) + 1]
+    return memoryview(data)[int(offsets[0]) : int(offsets[-1])]
+
+
+def texts_of(lengths: NDArray[np.int64], data: bytes | memoryview) -> pa.Array:
+    """Texts by the bytes of each, and the bytes of all: Arrow's large strings, whose bytes nobody has looked at."""
+    offsets = np.zeros(len(lengths) + 1, np.int64)
+    np.cumsum(lengths, out=offsets[1:])
+    if offsets[-1] != len(data):
+        raise ValueError("the texts have other lengths than their bytes")
+    return pa.LargeStringArray.from_buffers(len(lengths), pa.py_buffer(offsets), pa.py_buffer(data))

@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from link.errors import InputDataError
+from mining.data.arrow_arrays import bytes_of, lengths_of
 from mining.data.coded_cells import CodedCells, Codes, checked_texts
 from mining.data.row_ids import AS_THEY_ARE, IdNormalisation, RowIds, check_has_ids, checked_ids
 from mining.data.transactions import matching
@@ -260,17 +261,3 @@ class TableDigest:
                 self._whole.update(lengths_of(texts.slice(start, _AT_ONCE)).astype("<u8").data)
         for texts in pieces():
             self._whole.update(bytes_of(texts))
-
-
-def lengths_of(texts: pa.Array) -> NDArray[np.int64]:
-    """Bytes of each of some texts, Arrow's large strings without nulls."""
-    return np.asarray(pc.binary_length(texts).to_numpy(zero_copy_only=False), np.int64)
-
-
-def bytes_of(texts: pa.Array) -> memoryview:
-    """The bytes of all of some texts, one after the other."""
-    _, _, data = texts.buffers()
-    if data is None or not len(texts):
-        return memoryview(b"")
-    offsets = np.frombuffer(texts.buffers()[1], np.int64)[texts.offset : texts.offset + len(texts) + 1]
-    return memoryview(data)[int(offsets[0]) : int(offsets[-1])]

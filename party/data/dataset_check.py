@@ -16,10 +16,11 @@ from numpy.typing import NDArray
 
 from link.errors import ConfigurationError, InputDataError
 from link.files.scratch import scratch_folder
+from mining.data.arrow_arrays import lengths_of
 from mining.data.hints import Hint, hints, other_format
 from mining.data.rows import Rows
 from mining.data.table_rows import TableRows
-from mining.data.tables import Table, lengths_of
+from mining.data.tables import Table
 from mining.data.transactions import Transactions
 from mining.hiding.sensitive import Thresholds
 from mining.partitioned.cores import Cores
@@ -29,6 +30,7 @@ from mining.partitioned.in_process import InProcess
 from mining.partitioned.processes import Processes
 from mining.partitioned.sources import encoding_of
 from mining.partitioned.stored import StoredRows
+from mining.partitioned.tables.rows import PartitionedTable
 from mining.partitioned.tables.stored import StoredTable
 from mining.public_sizes import NOTHING, PublicSizes, least_measured, measured
 from mining.thresholds import minimum_count
@@ -37,10 +39,10 @@ from party.data.block_folders import blocks_of
 from party.data.engine import engine_of
 from party.data.engine_costs import EngineCost, engine_costs, unfit
 from party.data.hidden_rules import HidingSection
-from party.data.places import source_of, transactions_at
+from party.data.places import source_of
 from party.data.sources import SCRATCH, read_dataset
 from party.data.spark_blocks import SparkBlocks
-from party.data.table_costs import table_costs, unfit_table
+from party.data.table_costs import cluster_costs, table_costs, unfit_table
 from party.data.table_hints import table_hints
 from party.policy.rules import PolicySection
 from party.services.anonymization.check import check_releases
@@ -285,11 +287,16 @@ def _scratch(state: Path | None) -> Iterator[Path]:
 
 def _check_on_cluster(dataset: DatasetSection, withheld: Sequence[str], in_place_of_items: str | None) -> DatasetCheck:
     """Encodes a dataset on its cluster as a job would, and looks at its sizes; the cluster drops it afterwards."""
-    blocks = SparkBlocks(dataset.cluster, transactions_at(dataset), withheld)
+    blocks = SparkBlocks(dataset.cluster, source_of(dataset), withheld)
+    profile: Profile | TableProfile
     try:
         rows = blocks.loading("check").run()
-        profile, public = Profile.of(rows), measured(rows).coarse()
-        costs = engine_costs(dataset, rows, Path(tempfile.gettempdir()), blocks.tasks)
+        if isinstance(rows, PartitionedTable):
+            profile, costs = TableProfile.of(rows), cluster_costs(rows, blocks.tasks)
+            public = PublicSizes(profile.rows, profile.items).coarse()
+        else:
+            profile, public = Profile.of(rows), measured(rows).coarse()
+            costs = engine_costs(dataset, rows, Path(tempfile.gettempdir()), blocks.tasks)
     except ConfigurationError as error:
         return DatasetCheck(dataset.name, dataset.format, problem=_problem(dataset, error, in_place_of_items))
     finally:

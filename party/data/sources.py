@@ -30,7 +30,7 @@ from party.config import DatasetSection
 from party.data.block_folders import BlockFolders, remove_stale
 from party.data.engine import engine_of
 from party.data.hidden_rules import without_rules
-from party.data.places import source_of, transactions_at
+from party.data.places import source_of
 from party.data.spark_blocks import Loading, SparkBlocks
 
 BLOCKS: Final = "blocks"  # in the state folder
@@ -225,11 +225,11 @@ class Sources:
             raise
         return rows
 
-    async def _on_spark(self, name: str, job: str) -> PartitionedRows:
+    async def _on_spark(self, name: str, job: str) -> PartitionedRows | PartitionedTable:
         """The rows of a dataset on its cluster; what cancels this ends what the cluster does for it."""
         (dataset, withheld), kept = self._datasets[name], self._kept[name]
         if kept.spark is None:
-            kept.spark = SparkBlocks(dataset.cluster, transactions_at(dataset), withheld)
+            kept.spark = SparkBlocks(dataset.cluster, source_of(dataset), withheld)
         loading = kept.spark.loading(job)
         try:
             (rows,) = await self._executor.map(Loading.run, [loading])

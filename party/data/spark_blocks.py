@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from typing import Final
 
 from link.errors import ResourceError
-from mining.partitioned.encoding.source import TransactionSource
 from mining.partitioned.rows import PartitionedRows
+from mining.partitioned.sources import AnySource
 from mining.partitioned.spark.cluster import Cluster
-from mining.partitioned.spark.encoding import SparkEncoding
-from mining.partitioned.spark.runner import ClusterRows
+from mining.partitioned.spark.sources import ClusterEncoding, Kept, encoding_on
+from mining.partitioned.tables.rows import PartitionedTable
 
 TAG: Final = "comine"  # before a job's id
 
@@ -28,20 +28,20 @@ class SparkBlocks:
         cluster: Once it is connected to, and until it is lost.
     """
 
-    def __init__(self, url: str, source: TransactionSource, withheld: Sequence[str]) -> None:
+    def __init__(self, url: str, source: AnySource, withheld: Sequence[str]) -> None:
         self._url, self._source, self._withheld = url, source, tuple(withheld)
         self.cluster: Cluster | None = None
-        self._current: ClusterRows | None = None
+        self._current: Kept | None = None
 
     def loading(self, job: str) -> Loading:
         """What loads the rows for a job; its `close` ends that."""
         return Loading(self, f"{TAG}-{job}" if job else TAG)
 
-    def load(self, loading: Loading) -> PartitionedRows:
+    def load(self, loading: Loading) -> PartitionedRows | PartitionedTable:
         """The rows as the source is now, to be closed by whoever gets them; a query is read anew every time.
 
         Raises:
-            ConfigurationError: Spark's client is not installed, or the workers have another Python.
+            ConfigurationError: Spark's client is not installed, or the workers have another Python, or lack a package.
             InputDataError: The source cannot be read, is not what its format says, or changed meanwhile.
             ResourceError: The cluster is lost, or the loading was closed.
         """
@@ -65,10 +65,10 @@ class SparkBlocks:
         if cluster is not None:
             cluster.close()
 
-    def _load(self, loading: Loading) -> PartitionedRows:
+    def _load(self, loading: Loading) -> PartitionedRows | PartitionedTable:
         if self.cluster is None:
             self.cluster = Cluster(self._url)
-        encoding = SparkEncoding(self.cluster, self._source, self._withheld, loading.tag)
+        encoding = encoding_on(self.cluster, self._source, self._withheld, loading.tag)
         loading.begin(encoding)
         current, origin = self._current, encoding.origin()
         if current is None or not origin or current.origin != origin:
@@ -85,13 +85,13 @@ class Loading:
     def __init__(self, blocks: SparkBlocks, tag: str) -> None:
         self.tag, self._blocks = tag, blocks
         self.closed = False
-        self._encoding: SparkEncoding | None = None
+        self._encoding: ClusterEncoding | None = None
 
-    def run(self) -> PartitionedRows:
+    def run(self) -> PartitionedRows | PartitionedTable:
         """The rows; see `SparkBlocks.load`."""
         return self._blocks.load(self)
 
-    def begin(self, encoding: SparkEncoding) -> None:
+    def begin(self, encoding: ClusterEncoding) -> None:
         """Makes `close` end this encoding.
 
         Raises:

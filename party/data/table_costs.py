@@ -45,6 +45,20 @@ def table_costs(dataset: DatasetSection, table: TableRows, folder: Path) -> tupl
     )
 
 
+def cluster_costs(table: TableRows, tasks: int) -> tuple[EngineCost, ...]:
+    """What a cluster would take for a table that lies there, and the node beside it.
+
+    Args:
+        table: Its rows.
+        tasks: That the cluster runs at a time.
+    """
+    seconds = table.n_rows * next(iter(table.parts(_seconds_for_a_row)))
+    memory = NODE
+    if table.id_columns:
+        memory += BLOCK_BYTES + list_bytes(table.n_rows) + table.n_rows * PLACE_BYTES
+    return (EngineCost("spark", seconds / tasks, memory, memory < memory_limit()),)
+
+
 def unfit_table(dataset: DatasetSection, memory_share: Decimal, folder: Path) -> str:
     """Why no engine of this machine can have a table, by its source; empty where one can.
 
@@ -62,7 +76,7 @@ def unfit_table(dataset: DatasetSection, memory_share: Decimal, folder: Path) ->
     return (
         f"its {found.rows:,} rows are expected to take {size(memory)} of memory, or in blocks {size(blocks)} and "
         f"{size(found.kept)} of the disk; there are {size(limit)} of memory and {size(shutil.disk_usage(folder).free)} "
-        "on the disk; use a larger machine, or a table of fewer rows or columns"
+        'on the disk; use a larger machine, engine = "spark" on a cluster, or a table of fewer rows or columns'
     )
 
 

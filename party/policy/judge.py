@@ -230,7 +230,7 @@ class Judge:
         if dataset is not None:
             check_data_kind(spec, dataset.kind, self._config.party.name)
             if dataset.engine not in ("auto", "memory"):
-                check_takes_blocks(spec, self._config.party.name, on_cluster=dataset.engine == "spark")
+                check_takes_blocks(spec, self._config.party.name)
         return PolicyInput(
             spec=spec,
             coordinator=coordinator,

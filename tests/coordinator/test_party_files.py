@@ -94,8 +94,6 @@ def test_tables_in_blocks_give_the_model_of_memory(tmp_path: Path) -> None:
         assert pack_model(found.model()) == pack_model(pooled(spec, rows))
     with fails("E100"), party_files(spec, files, "basket", None, [], BLOCKS):
         pass
-    with fails("E100", party="north"), party_files(spec, files, "parquet", None, [], Engine("spark", spark="sc://a")):
-        pass
 
 
 RELEASE: Mapping[str, Any] = {

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -19,29 +20,47 @@ import pyarrow.parquet as pq
 import pytest
 
 import comine
+from coordinator.jobs.simulate import simulate_job
 from crypto.primitives.randomness import Randomness
+from jobs.kinds.models.document import pack_model
 from jobs.kinds.packed_itemsets import unpack
 from jobs.spec.job import JobSpec
 from link.errors import ResourceError
 from link.pki.authority import Authority
 from mining.counting import SupportCounter
 from mining.data.rows import Rows
+from mining.data.table_rows import TableRows
+from mining.data.tables import Table
 from mining.data.transactions import Transactions
+from mining.joint import align
 from mining.joint.blended.own_records import answers, halves
+from mining.joint.vertical.parameters import VerticalMining
 from mining.partitioned.counter import PartitionedCounter
-from mining.partitioned.encoding.source import TransactionSource
+from mining.partitioned.encoding.source import TableSource, TransactionSource
 from mining.partitioned.runner import Anywhere
 from mining.partitioned.spark import encoding
 from mining.partitioned.spark.cluster import Cluster
 from mining.partitioned.spark.encoding import SparkEncoding
 from mining.partitioned.spark.runner import ClusterRows, OnSpark
+from mining.partitioned.spark.table_encoding import SparkTableEncoding
+from mining.partitioned.tables.rows import PartitionedTable
 from mining.reference.pooled import brute_force
+from party.config import DatasetSection
+from party.data import dataset_check
+from party.data.dataset_check import check_dataset
+from party.data.spark_blocks import SparkBlocks
 from protos.v1 import control_pb2 as control
 from tests.errors import fails
+from tests.mining.joint import model_jobs_world as models
+from tests.mining.joint.anonymisation import anonymisation_world as releases
+from tests.mining.joint.anonymisation.test_anonymisation_blocks import outcomes
 from tests.mining.joint.hybrid.hybrid_world import TASK
 from tests.mining.joint.hybrid.test_blended import TASK as BLENDING
+from tests.mining.joint.model_jobs_world import TASKS
+from tests.mining.partitioned import test_columns as columns
 from tests.mining.partitioned.deadly_kernels import Deadly, Endless, lives
 from tests.mining.partitioned.spark_server import SparkServer
+from tests.mining.partitioned.tables_world import cells
 from tests.mining.partitioned.test_joint import assert_alike, task_for
 from tests.mining.partitioned.test_reported import certain, records, run
 from tests.mining.partitioned.world import evenly, partitioned, waiting
@@ -286,6 +305,103 @@ def test_no_log_has_data_or_keys(kept: ClusterRows, server: SparkServer, data: T
 
 def _wrong(rows: Transactions) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
     raise ValueError(f"{ITEM} {rows.n_rows}")
+
+
+# -- tables -----------------------------------------------------------------------------------------------------------
+def on_cluster(cluster: Cluster, table: Table, folder: Path, parts: int | None = None) -> PartitionedTable:
+    """A table in two files of row groups of ten rows, on the cluster."""
+    whole = pa.table(dict(zip((*table.id_columns, *table.column_names), cells(table), strict=True)))
+    for name, piece in (("a", whole.slice(0, 90)), ("b", whole.slice(90))):
+        pq.write_table(piece, folder / f"{name}.parquet", row_group_size=10)
+    source = TableSource(str(folder / "*.parquet"), "parquet", id_columns=table.id_columns)
+    return SparkTableEncoding(cluster, source, (), "encoding", parts).run().rows("table")
+
+
+def all_cells(table: TableRows) -> list[list[str]]:
+    return [list(chain(*each)) for each in zip(*table.parts(cells), strict=True)]
+
+
+@pytest.mark.parametrize(("parts", "tasks"), [(1, TASKS[:1]), (3, TASKS[1:2]), (17, TASKS[2:])])
+def test_a_table_gives_what_memory_gives(
+    cluster: Cluster, tmp_path: Path, parts: int, tasks: Sequence[models.Task]
+) -> None:
+    rows = models.people(165, 4)
+    memory = models.table(rows, [f"{ITEM} {place}" for place in range(165)])
+    found = on_cluster(cluster, memory, tmp_path, parts)
+    assert (found.n_rows, found.column_names, found.id_columns) == (165, memory.column_names, ("id",))
+    assert all_cells(found) == cells(memory)
+    assert all_cells(found.only(["age", "class"])) == cells(memory.only(["age", "class"]))
+    (texts, counts), (own, held) = found.value_counts("age"), memory.value_counts("age")
+    assert (texts.to_pylist(), counts.tolist()) == (own.to_pylist(), held.tolist())
+    assert found.row_ids()[:] == memory.row_ids()[:]
+    assert found.row_ids()[7] == memory.row_ids()[7]
+    for task in tasks:
+        spec, other = models.job(task, (NORTH, SOUTH)), models.people(30, 9)
+        learnt = asyncio.run(simulate_job(spec, {NORTH: found, SOUTH: models.table(other)})).model()
+        pooled = models.pooled(spec, {name: [*column, *other[name]] for name, column in rows.items()})
+        assert pack_model(learnt) == pack_model(pooled)
+
+
+def test_a_joint_release_is_alike(cluster: Cluster, tmp_path: Path) -> None:
+    wanted = releases.task((NORTH, SOUTH), k=2)
+    tables: dict[str, Table] = releases.parted(releases.people(60, 3), np.arange(60) % 2, (NORTH, SOUTH))
+    there = on_cluster(cluster, tables[NORTH], tmp_path, 3)
+    assert outcomes({**tables, NORTH: there}, wanted) == outcomes(tables, wanted)
+
+
+def test_a_job_over_columns_is_alike(cluster: Cluster, tmp_path: Path) -> None:
+    data = {party: columns.people(party, seed, names) for seed, (party, names) in enumerate(columns.ALONE.items())}
+    names, how = tuple(data), columns.HOW
+    task = VerticalMining(3, names, names[:2], "a", itemisation=how, engine="ot", max_length=2)
+    there = on_cluster(cluster, data["a"], tmp_path, 3)
+    expected, frames = columns.mined(data, task)
+    found, seen = columns.mined({**data, "a": there}, task)
+    assert found == expected
+    assert columns.shape(seen) == columns.shape(frames)
+    rows = np.array([3, -1, 30, 0])
+    assert align.positions_of(there, rows).equals(align.positions_of(data["a"], rows))
+
+
+def test_a_query_gives_a_table(cluster: Cluster, tmp_path: Path) -> None:
+    pq.write_table(pa.table({"no": [3, 1, 2], "town": ["A", None, "B"], "fee": [0.5, 7.0, 2.25]}), tmp_path / "t.pq")
+    query = f"SELECT * FROM parquet.`{tmp_path}/t.pq`"
+    source = TableSource("sc://", "sql", query=query, id_columns=("no",))
+    found = SparkTableEncoding(cluster, source, ("town=B",), "encoding").run().rows("job")
+    assert sorted(zip(*all_cells(found), strict=True)) == [("1", "", "7"), ("2", "", "2.25"), ("3", "A", "0.5")]
+    nothing = replace(source, query=f"{query} WHERE no > 5")
+    assert SparkTableEncoding(cluster, nothing, (), "encoding").run().rows("job").n_rows == 0
+
+
+def test_a_table_is_looked_over_as_in_memory(
+    cluster: Cluster, server: SparkServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Blocks(SparkBlocks):
+        """In the session that is there."""
+
+        def __init__(self, *those: Any) -> None:
+            super().__init__(*those)
+            self.cluster = cluster
+
+        def close(self) -> None:
+            assert self.cluster is cluster
+
+    monkeypatch.setattr(dataset_check, "SparkBlocks", Blocks)
+    cells = {"id": [f"{ITEM} {place}" for place in range(400)], "town": ["A", "B"] * 200}
+    pq.write_table(pa.table(cells), tmp_path / "people.parquet")
+    place = {"name": "people", "kind": "table", "source": str(tmp_path / "people.parquet"), "format": "parquet"}
+    found = check_dataset(DatasetSection(**place, engine="spark", spark=server.url))  # type: ignore[arg-type]
+    memory = check_dataset(DatasetSection(**place, engine="memory"))  # type: ignore[arg-type]
+    assert (found.problem, found.profile, found.engine) == ("", memory.profile, "spark")
+    assert found.publishable.rows == memory.publishable.rows
+    assert [cost.engine for cost in found.costs] == ["spark"]
+
+
+def test_tables_that_cannot_be_read(cluster: Cluster, tmp_path: Path) -> None:
+    pq.write_table(pa.table({"id": ["1"], "town": ["A"]}), tmp_path / "a.parquet")
+    pq.write_table(pa.table({"id": ["2"], "city": ["A"]}), tmp_path / "b.parquet")
+    for ids in (("id",), ("number",)):
+        with fails("E101"):
+            SparkTableEncoding(cluster, TableSource(f"{tmp_path}/*.parquet", "parquet", id_columns=ids), (), "t").run()
 
 
 # -- at nodes ---------------------------------------------------------------------------------------------------------

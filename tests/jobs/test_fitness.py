@@ -81,6 +81,7 @@ PLACES: Final[dict[str, str]] = {
                 "mining.partitioned.stored",
                 "mining.partitioned.encoding.encode",
                 "mining.partitioned.spark.encoding",
+                "mining.partitioned.spark.table_encoding",
                 "mining.partitioned.spark.worker",
             ),
             *(

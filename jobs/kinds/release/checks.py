@@ -30,8 +30,9 @@ def check_persons(table: TableRows, me: str) -> None:
     with tempfile.TemporaryDirectory() as scratch:  # used where ids do not fit memory
         counted = CountedRows(Path(scratch))
         for ids in table.only((), ids=True).parts(_ids):
-            for start in range(0, ids.num_rows, BLOCK_ROWS):
-                counted.add(ids.slice(start, BLOCK_ROWS))
+            rows = pa.table(ids, list(table.id_columns))
+            for start in range(0, rows.num_rows, BLOCK_ROWS):
+                counted.add(rows.slice(start, BLOCK_ROWS))
         several = any((rows > 1).any() for _, rows in counted.sorted())
     if several:
         raise InputDataError(
@@ -41,9 +42,9 @@ def check_persons(table: TableRows, me: str) -> None:
         )
 
 
-def _ids(table: Table, _first: int) -> pa.Table:
+def _ids(table: Table, _first: int) -> list[pa.Array]:
     """The ids of a block."""
-    return pa.table(list(table.ids), list(table.id_columns))
+    return list(table.ids)
 
 
 def check_insensitive(spec: JobSpec, table: TableRows, me: str) -> None:

@@ -128,11 +128,21 @@ def sql_batches(url: str, query: str, id_columns: Sequence[str], options: Source
             yield Batches(names, _sqlite_columns(cursor, names, id_columns, where))
         return
     with database.query(url, query, options) as batches:
-        names = batches.schema.names
-        check_names(names, id_columns, where)
-        for field in batches.schema:
-            _check_kind(field.type, field.name, where, is_id=field.name in id_columns)
-        yield Batches(names, (list(map(_texts, batch.columns)) for batch in batches))
+        yield arrow_batches(batches.schema, batches, id_columns, where)
+
+
+def arrow_batches(
+    schema: pa.Schema, batches: Iterable[pa.RecordBatch], id_columns: Sequence[str], where: str
+) -> Batches:
+    """Batches of Arrow's, whose cells become texts; see `table_from_arrow`.
+
+    Raises:
+        InputDataError: A column is missing, or is of no kind that can be written as text.
+    """
+    check_names(schema.names, id_columns, where)
+    for field in schema:
+        _check_kind(field.type, field.name, where, is_id=field.name in id_columns)
+    return Batches(schema.names, (list(map(_texts, batch.columns)) for batch in batches))
 
 
 @contextmanager

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
 
 from link.errors import InputDataError
 from mining.partitioned.blocks import MOST_ROWS
-from mining.partitioned.encoding.source import TransactionSource
+from mining.partitioned.encoding.source import TableSource, TransactionSource
 from mining.partitioned.spark.cluster import BATCH_ROWS, Cluster
 from mining.partitioned.spark.runner import ClusterRows
 from mining.partitioned.spark.values import from_bytes
@@ -28,6 +30,9 @@ from mining.partitioned.spark.worker import (
     seals,
 )
 
+S = TypeVar("S", TransactionSource, TableSource)
+K = TypeVar("K")
+
 
 class File(NamedTuple):
     """A Parquet file as the workers see it: its path, size, time of change, and the rows of its row groups."""
@@ -38,7 +43,7 @@ class File(NamedTuple):
     rows: Sequence[int]
 
 
-class SparkEncoding:
+class SourceOnCluster(ABC, Generic[S, K]):
     """One encoding of a source on a cluster.
 
     Args:
@@ -50,14 +55,10 @@ class SparkEncoding:
     """
 
     def __init__(
-        self,
-        cluster: Cluster,
-        source: TransactionSource,
-        withheld: Sequence[str],
-        tag: str,
-        partitions: int | None = None,
+        self, cluster: Cluster, source: S, withheld: Sequence[str], tag: str, partitions: int | None = None
     ) -> None:
-        self._cluster, self._source, self._withheld = cluster, source, tuple(withheld)
+        self._source: S = source
+        self._cluster, self._withheld = cluster, tuple(withheld)
         self._tag, self._partitions = tag, partitions
 
     def files(self) -> list[File]:
@@ -79,29 +80,67 @@ class SparkEncoding:
         """
         return "" if self._source.format == "sql" else self._origin_of(self.files())
 
-    def run(self) -> ClusterRows:
+    @abstractmethod
+    def run(self) -> K:
         """Encodes; whatever ends it early leaves nothing behind.
 
         Raises:
+            ConfigurationError: The workers lack a package.
             InputDataError: The source cannot be read, is not what its format says, or changed meanwhile.
             ResourceError: The cluster is lost, or `close` was called.
         """
-        cluster, kept = self._cluster, list[Any]()
+
+    def close(self) -> None:
+        """Ends the encoding on the cluster, from whatever thread."""
+        self._cluster.interrupt(self._tag)
+
+    def _run(self, frame: Any, work: Task | TableTask) -> Iterator[tuple[int, int, bytes, bytes]]:
+        return self._cluster.rows(self._cluster.task(frame, work), self._tag)
+
+    @contextmanager
+    def _keeping(self) -> Iterator[list[Any]]:
+        """Frames that are kept; the cluster drops them where this ends early."""
+        kept = list[Any]()
         try:
+            yield kept
+        except BaseException:
+            for frame in kept:
+                self._cluster.forget(frame)
+            raise
+
+    def _read_shares(self, reading: Callable[[Sequence[Share]], Task]) -> tuple[Any, str]:
+        """The frame of what is read of files, and what it depends on."""
+        files = self.files()
+        shares = shares_of(files)
+        partitions = min(self._partitions or len(shares), len(shares))
+        frame = self._cluster.task(self._cluster.numbers(len(shares), partitions), reading(shares))
+        return frame, self._origin_of(files)
+
+    def _origin_of(self, files: Sequence[File]) -> str:
+        stamp = [*self._source.settings, list(self._withheld), files]
+        return hashlib.sha256(json.dumps(stamp).encode()).hexdigest()
+
+    def _check_same(self, origin: str) -> None:
+        if self.origin() != origin:
+            raise InputDataError(
+                f"{self._source.place} changed while it was read; run the job again once nobody writes to it"
+            )
+
+
+class SparkEncoding(SourceOnCluster[TransactionSource, ClusterRows]):
+    """An encoding of transactions."""
+
+    def run(self) -> ClusterRows:
+        """Encodes; see `SourceOnCluster.run`."""
+        cluster = self._cluster
+        with self._keeping() as kept:
             frame, origin = self._read()
             kept.append(cluster.keep(frame))
             items, counts = self._dictionary(kept[0])
             blocks = cluster.task(kept[0], Task(Number(items)))
             kept.append(cluster.keep(blocks))
             found = sorted(self._run(kept[1], Task(seals)))
-            if self.origin() != origin:
-                raise InputDataError(
-                    f"{self._source.place} changed while it was read; run the job again once nobody writes to it"
-                )
-        except BaseException:
-            for frame in kept:
-                cluster.forget(frame)
-            raise
+            self._check_same(origin)
         cluster.forget(kept[0])
         whole = hashlib.blake2b(json.dumps(items).encode(), digest_size=32)
         for place, rows, seal, _ in found:
@@ -118,22 +157,11 @@ class SparkEncoding:
             origin,
         )
 
-    def close(self) -> None:
-        """Ends the encoding on the cluster, from whatever thread."""
-        self._cluster.interrupt(self._tag)
-
-    def _run(self, frame: Any, work: Task | TableTask) -> Iterator[tuple[int, int, bytes, bytes]]:
-        return self._cluster.rows(self._cluster.task(frame, work), self._tag)
-
     def _read(self) -> tuple[Any, str]:
         """The frame of blocks without numbers, and what they depend on."""
         if self._source.format == "sql":
             return self._read_query(), ""
-        files = self.files()
-        shares = shares_of(files)
-        partitions = min(self._partitions or len(shares), len(shares))
-        work = Task(ReadShares(self._source, shares, self._withheld))
-        return self._cluster.task(self._cluster.numbers(len(shares), partitions), work), self._origin_of(files)
+        return self._read_shares(lambda shares: Task(ReadShares(self._source, shares, self._withheld)))
 
     def _read_query(self) -> Any:
         frame = self._cluster.query(self._source.query or "")
@@ -156,10 +184,6 @@ class SparkEncoding:
             )
         self._cluster.batches_of(BATCH_ROWS)
         return self._cluster.task(rows, TableTask(ReadLists(name, self._withheld)))
-
-    def _origin_of(self, files: Sequence[File]) -> str:
-        stamp = [self._source.id_column, self._source.item_column, list(self._withheld), files]
-        return hashlib.sha256(json.dumps(stamp).encode()).hexdigest()
 
     def _dictionary(self, frame: Any) -> tuple[tuple[str, ...], Any]:
         """All items in ascending order of UTF-8 bytes, and in how many rows each is."""

@@ -8,7 +8,7 @@ from typing import Final
 
 import mining
 
-PACKAGES: Final = ("crypto", "ldp", "anonymize", "link", "mining")
+PACKAGES: Final = ("crypto", "ldp", "anonymize", "link", "mining", "protos")
 
 
 def write_packages(folder: Path) -> Path:

@@ -1,4 +1,4 @@
-"""Results of kernels as bytes that are safe to read: numbers, texts, arrays, and lists and tuples of these."""
+"""Results of kernels as bytes that are safe to read: numbers, texts, arrays of them, and lists and tuples of these."""
 
 from __future__ import annotations
 
@@ -8,6 +8,9 @@ import struct
 from typing import Any, Final
 
 import numpy as np
+import pyarrow as pa
+
+from mining.data.arrow_arrays import bytes_of, lengths_of, texts_of
 
 _HEAD: Final = struct.Struct("<Q")
 
@@ -44,6 +47,9 @@ def _tree(value: Any, arrays: list[bytes]) -> Any:
         np.save(written, np.asarray(value), allow_pickle=False)
         arrays.append(written.getvalue())
         return {"array": isinstance(value, np.generic)}
+    if isinstance(value, pa.Array) and pa.types.is_large_string(value.type) and not value.null_count:
+        parts = (lengths_of(value).astype(np.uint32), np.frombuffer(bytes_of(value), np.uint8))
+        return {"texts": [_tree(part, arrays) for part in parts]}
     if value is None or isinstance(value, bool | int | float | str):
         return value
     if isinstance(value, list | tuple):
@@ -58,4 +64,10 @@ def _value(tree: Any, rest: io.BytesIO) -> Any:
     if kind == "array":
         array = np.load(rest, allow_pickle=False)
         return array[()] if inner else array
-    return {"list": list, "tuple": tuple}[kind](_value(each, rest) for each in inner)
+    found = [_value(each, rest) for each in inner]
+    if kind == "texts":
+        lengths, data = found
+        texts = texts_of(lengths.astype(np.int64), data.tobytes())
+        texts.validate(full=True)
+        return texts
+    return {"list": list, "tuple": tuple}[kind](found)

@@ -15,7 +15,7 @@ from glob import glob
 from importlib.util import find_spec
 from itertools import chain
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -28,7 +28,7 @@ from mining.data.transactions import Transactions
 from mining.partitioned.blocks import Block, code_type, items_part, rows_part
 from mining.partitioned.encoding.pieces import cut, gathered, pieces
 from mining.partitioned.encoding.source import TransactionSource
-from mining.partitioned.runner import Part, View
+from mining.partitioned.runner import Seen
 from mining.partitioned.spark.values import to_bytes
 
 FIELDS: Final = ("place", "rows", "value", "names")  # int, int, bytes, bytes
@@ -253,23 +253,50 @@ def seal_of(block: bytes) -> bytes:
     return zlib.crc32(block).to_bytes(4, "little")
 
 
+class Read(NamedTuple):
+    """A block as it is read.
+
+    Attributes:
+        place: Its own.
+        rows: How many it has.
+        block: What a view sees.
+        seal: What identifies what was read.
+    """
+
+    place: int
+    rows: int
+    block: Any
+    seal: bytes
+
+
+Reader = Callable[[Iterator[dict[str, Any]]], Iterator[Read]]
+"""Reads the blocks of the rows of a frame; picklable."""
+
+
+def read_rows(rows: Iterator[dict[str, Any]]) -> Iterator[Read]:
+    """Blocks of transactions, each of which is a row."""
+    for row in rows:
+        place, block = row["place"], row["value"]
+        yield Read(place, row["rows"], Block.from_bytes(block, f"block {place}"), seal_of(block))
+
+
 @dataclass(frozen=True, slots=True)
 class Totals:
     """The sum over the blocks of a partition, and which these were."""
 
-    view: View
-    kernel: Part[Any]
+    read: Reader
+    view: Seen[Any, Any]
+    kernel: Callable[[Any, int], Any]
     firsts: dict[int, int]
 
     def __call__(self, rows: Iterator[dict[str, Any]]) -> Iterator[Row]:
         """One row, or none for a partition without blocks."""
         total, places, checks = None, list[int](), list[bytes]()
-        for row in rows:
-            block = Block.from_bytes(row["value"], f"block {row['place']}")
-            found = self.kernel(self.view.of(block), self.firsts[row["place"]])
+        for place, _, block, seal in self.read(rows):
+            found = self.kernel(self.view.of(block), self.firsts[place])
             total = found.copy() if total is None else np.add(total, found, out=total)
-            places.append(row["place"])
-            checks.append(seal_of(row["value"]))
+            places.append(place)
+            checks.append(seal)
         if total is not None:
             yield COUNTED, len(places), to_bytes(total), np.array(places, np.int64).tobytes() + b"".join(checks)
 
@@ -278,13 +305,12 @@ class Totals:
 class Parts:
     """What a kernel gives for each block."""
 
-    view: View
-    kernel: Part[Any]
+    read: Reader
+    view: Seen[Any, Any]
+    kernel: Callable[[Any, int], Any]
     firsts: dict[int, int]
 
     def __call__(self, rows: Iterator[dict[str, Any]]) -> Iterator[Row]:
         """A row for each block."""
-        for row in rows:
-            place, block = row["place"], row["value"]
-            found = self.kernel(self.view.of(Block.from_bytes(block, f"block {place}")), self.firsts[place])
-            yield place, row["rows"], to_bytes(found), seal_of(block)
+        for place, n_rows, block, seal in self.read(rows):
+            yield place, n_rows, to_bytes(self.kernel(self.view.of(block), self.firsts[place])), seal

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import struct
 import zlib
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, BinaryIO, Final
+from typing import Any, BinaryIO, Final, Protocol
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from mining.data.tables import Column, Table, bytes_of, lengths_of
+from mining.data.arrow_arrays import bytes_of, lengths_of, texts_of
+from mining.data.tables import Column, Table
 from mining.partitioned.blocks import damaged
 from mining.partitioned.stored import removed_if_useless
 
@@ -22,6 +23,13 @@ MOST_TEXT: Final = 1 << 26  # bytes of a block's cells while it is gathered
 _BLOCK, _PART = b"comine table 1\0\0", b"comine column 1\0"
 _HEAD = struct.Struct("<16sQQI")  # what follows, how many rows, how many parts, CRC-32 with the parts' lengths
 _PART_HEAD = struct.Struct("<16sQQQI")  # what follows, how many texts, their bytes, bytes of a code, CRC-32
+
+
+class Viewed(Protocol):
+    """A block of which a view reads its own columns."""
+
+    def table(self, view: TableView) -> Table:
+        """What a view sees; see `TableView.of`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +46,7 @@ class TableView:
     columns: tuple[str, ...]
     places: tuple[int, ...]
 
-    def of(self, block: TableBlock) -> Table:
+    def of(self, block: Viewed) -> Table:
         """What is seen of a block.
 
         Raises:
@@ -62,21 +70,60 @@ class TableBlock:
         with removed_if_useless(self.path):
             try:
                 with self.path.open("rb") as file:
-                    n_rows, parts = _parts(file, view.places)
-                found = [_part(part, n_rows) for part in parts]
-                n_ids = len(view.id_columns)
-                if any(len(texts) != n_rows for texts, _ in found[:n_ids]):
-                    raise ValueError
+                    return _seen(view, *_parts(file, view.places))
             except (ValueError, IndexError, struct.error, pa.ArrowException):
                 raise damaged(str(self.path)) from None
-        columns = (Column(name, *part) for name, part in zip(view.columns, found[n_ids:], strict=True))
-        return Table(view.id_columns, tuple(texts for texts, _ in found[:n_ids]), tuple(columns), n_rows)
+
+
+@dataclass(frozen=True, slots=True)
+class TableParts:
+    """A block in memory, with the parts of some columns.
+
+    Attributes:
+        n_rows: Of the block.
+        parts: By place among all, as `parts_of` gives them.
+        name: How an error calls it.
+    """
+
+    n_rows: int
+    parts: Mapping[int, bytes] = field(repr=False)
+    name: str
+
+    def table(self, view: TableView) -> Table:
+        """What a view sees; see `TableView.of`. Nothing is taken for granted of the parts.
+
+        Raises:
+            InputDataError: They are none of such a block.
+        """
+        try:
+            found = _seen(view, self.n_rows, [self.parts[place] for place in view.places])
+            for texts in (*found.ids, *(column.values for column in found.columns)):
+                texts.validate(full=True)
+            if any(len(each.codes) and each.codes.max() >= len(each.values) for each in found.columns):
+                raise ValueError
+        except (ValueError, LookupError, struct.error, pa.ArrowException):
+            raise damaged(self.name) from None
+        return found
+
+
+def _seen(view: TableView, n_rows: int, parts: Sequence[bytes]) -> Table:
+    found = [_part(part, n_rows) for part in parts]
+    n_ids = len(view.id_columns)
+    if any(len(texts) != n_rows for texts, _ in found[:n_ids]):
+        raise ValueError
+    columns = (Column(name, *part) for name, part in zip(view.columns, found[n_ids:], strict=True))
+    return Table(view.id_columns, tuple(texts for texts, _ in found[:n_ids]), tuple(columns), n_rows)
+
+
+def parts_of(table: Table) -> list[bytes]:
+    """By column, those of ids first, what a block has of it."""
+    parts = [_sealed(texts, None) for texts in table.ids]
+    return parts + [_sealed(column.values, column.codes) for column in table.columns]
 
 
 def block_bytes(table: Table) -> bytes:
     """The block of some rows, with all columns."""
-    parts = [_sealed(texts, None) for texts in table.ids]
-    parts += [_sealed(column.values, column.codes) for column in table.columns]
+    parts = parts_of(table)
     lengths = np.array([len(part) for part in parts], "<u8").tobytes()
     head = _HEAD.pack(_BLOCK, table.n_rows, len(parts), 0)
     return b"".join(
@@ -121,12 +168,10 @@ def _part(part: bytes, n_rows: int) -> tuple[pa.Array, NDArray[np.int32]]:
     rest = memoryview(part)[_PART_HEAD.size :]
     if kind != _PART or zlib.crc32(rest, zlib.crc32(head)) != crc:
         raise ValueError
-    offsets = np.zeros(n_texts + 1, np.int64)
-    np.cumsum(np.frombuffer(rest[: 4 * n_texts], "<u4"), out=offsets[1:])
     data, short = rest[4 * n_texts : 4 * n_texts + n_bytes], rest[4 * n_texts + n_bytes :]
-    if offsets[-1] != n_bytes or len(short) != width * n_rows:
+    if len(data) != n_bytes or len(short) != width * n_rows:
         raise ValueError
-    texts = pa.LargeStringArray.from_buffers(n_texts, pa.py_buffer(offsets), pa.py_buffer(data))
+    texts = texts_of(np.frombuffer(rest[: 4 * n_texts], "<u4").astype(np.int64), data)
     if not width:
         return texts, np.empty(0, np.int32)
     codes: NDArray[Any] = np.frombuffer(short, f"<u{width}")

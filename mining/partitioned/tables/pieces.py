@@ -51,13 +51,27 @@ def table_pieces(source: TableSource, share: Share) -> Iterator[Table]:
         InputDataError: The source cannot be read, or is not what its format says.
     """
     where = database_of(source.place).where(source.place) if source.format == "sql" else str(source.path)
-    with _READERS[source.format](source, share) as (names, batches):
-        empty = True
-        for some in _pieces(names, batches):
-            empty = False
-            yield gathered(names, some, source.id_columns, where)
-        if empty:
-            yield gathered(names, [], source.id_columns, where)
+    with _READERS[source.format](source, share) as found:
+        yield from pieces_of(found, source.id_columns, where)
+
+
+def pieces_of(read: Batches, id_columns: Sequence[str], where: str) -> Iterator[Table]:
+    """The pieces of a table as it is read; at least one.
+
+    Args:
+        read: Its batches.
+        id_columns: The columns that together name a row.
+        where: The source, which errors name.
+
+    Raises:
+        InputDataError: A column is missing, or a cell is not UTF-8 text.
+    """
+    names, empty = read.names, True
+    for some in _pieces(names, read.batches):
+        empty = False
+        yield gathered(names, some, id_columns, where)
+    if empty:
+        yield gathered(names, [], id_columns, where)
 
 
 def _pieces(names: Sequence[str], batches: Iterable[list[pa.Array]]) -> Iterator[Iterator[list[pa.Array]]]:

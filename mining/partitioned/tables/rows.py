@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from mining.data.row_ids import AS_THEY_ARE, IdNormalisation, check_has_ids, check_ids
 from mining.data.tables import Table
 from mining.partitioned.runner import Anywhere, Runner
-from mining.partitioned.tables.blocks import TableBlock, TableView
+from mining.partitioned.tables.blocks import TableView, Viewed
 from mining.partitioned.tables.ids import StoredIds
 
 N = TypeVar("N", bound=np.generic)
@@ -36,7 +36,7 @@ class PartitionedTable:
         self,
         runner: Runner[TableView, Table],
         view: TableView,
-        sources: Sequence[Callable[[], TableBlock]],
+        sources: Sequence[Callable[[], Viewed]],
         value_counts: Callable[[str], tuple[pa.Array, NDArray[np.int64]]],
         digest: bytes,
     ) -> None:
@@ -109,5 +109,5 @@ class PartitionedTable:
         return f"PartitionedTable(rows={self.n_rows}, ids={list(self.id_columns)}, columns={list(self.column_names)})"
 
 
-def _seen(view: TableView, source: Callable[[], TableBlock]) -> Table:
+def _seen(view: TableView, source: Callable[[], Viewed]) -> Table:
     return view.of(source())

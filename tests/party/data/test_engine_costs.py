@@ -80,7 +80,7 @@ def test_datasets_on_a_cluster() -> None:
         {"engine": "spark", "spark": "lake:15002", "format": "parquet"},
         {"engine": "spark", "spark": "sc://", "format": "parquet"},
         CLUSTER,  # a text
-        CLUSTER | {"kind": "table", "format": "parquet"},
+        CLUSTER | {"kind": "table", "format": "csv"},
         {"source": "sc://lake", "format": "sql", "query": "SELECT 1"},
     ],
 )

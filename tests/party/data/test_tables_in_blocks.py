@@ -108,9 +108,17 @@ def test_the_engine_of_a_table_goes_by_its_size(people: Path, monkeypatch: pytes
     assert engine_of(section(people, engine="memory"), Decimal("0.25")) == "memory"
 
 
-def test_a_table_is_on_no_cluster(people: Path) -> None:
-    with pytest.raises(ValueError, match="tables are counted by"):
-        section(people, format="parquet", engine="spark", spark="sc://lake")
+def test_a_table_on_a_cluster_is_released_by_no_service_and_answers_no_queries(people: Path) -> None:
+    cluster = {"format": "parquet", "engine": "spark", "spark": "sc://lake"}
+    assert section(people, **cluster).cluster == "sc://lake"
+    released = {"columns": {"town": ["quasi_identifiers"]}, "min_k": 2, "algorithms": ["optimal"]}
+    asked = {"public": ["town"], "records": True, "min_size": 2, "max_overlap": 1}
+    for key, settings, why in (
+        ("anonymization", released, "releases are written of files"),
+        ("queries", asked, "look at rows in memory"),
+    ):
+        with pytest.raises(ValueError, match=why):
+            section(people, **cluster, **{key: settings})
 
 
 def test_blocks_of_a_table_are_looked_over_as_memory_is(people: Path, monkeypatch: pytest.MonkeyPatch) -> None:
