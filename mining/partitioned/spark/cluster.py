@@ -33,6 +33,7 @@ class Cluster:
     Attributes:
         name: How sentences call it; without parameters, which may be secrets.
         cores: How many tasks run at a time.
+        lacking: Packages that workers lack, of those that some jobs need.
         client: Spark's.
         spark: The session.
 
@@ -52,7 +53,7 @@ class Cluster:
             with tempfile.TemporaryDirectory() as folder:
                 self.spark.addArtifacts(str(write_packages(Path(folder))), pyfile=True)
         found = [from_bytes(value) for _, _, value, _ in self.rows(self.task(self.numbers(_PROBED), Task(equipment)))]
-        self.cores, self._lacking = len(found), {name for _, names in found for name in names}
+        self.cores, self.lacking = len(found), {name for _, names in found for name in names}
         own = ".".join(map(str, sys.version_info[:2]))
         if other := {python for python, _ in found} - {own}:
             raise ConfigurationError(
@@ -66,7 +67,7 @@ class Cluster:
         Raises:
             ConfigurationError: They lack one.
         """
-        if lacking := sorted(self._lacking & set(packages)):
+        if lacking := sorted(self.lacking & set(packages)):
             raise ConfigurationError(
                 f"the workers of {self.name} lack {' and '.join(map(_DISTRIBUTIONS.__getitem__, lacking))}, which jobs "
                 "that perturb records or read tables need there; install comine at all workers"

@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
-from mining.partitioned.encoding.source import TransactionSource
+from mining.partitioned.encoding.source import TableSource, TransactionSource
 from mining.partitioned.spark.cluster import Client, Cluster
+from mining.partitioned.spark.table_encoding import SparkTableEncoding
 from mining.partitioned.spark.worker import Task, seals
 from party.data import spark_blocks
 from party.data.spark_blocks import SparkBlocks
@@ -63,6 +64,16 @@ def test_the_node_connects_anew(monkeypatch: pytest.MonkeyPatch) -> None:
     with fails("E103"):
         blocks.loading("second").run()
     assert len(made) == 2
+
+
+def test_workers_that_lack_a_package_are_told_before_they_need_it() -> None:
+    cluster = forgotten()
+    cluster.lacking = {"cryptography", "google"}
+    cluster.check_has("pydantic")
+    with fails("E100"):
+        cluster.check_has("cryptography")
+    with fails("E100"):
+        SparkTableEncoding(cluster, TableSource("/lake/*.parquet", "parquet"), (), "job").run()
 
 
 def test_the_client_loads_in_a_process_without_a_main_file() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -18,7 +19,7 @@ from mining.data.table_rows import TableRows
 from mining.data.tables import Table
 from mining.partitioned.cores import Cores
 from mining.partitioned.processes import Processes
-from mining.partitioned.tables.blocks import TableBlock, TableView, block_bytes
+from mining.partitioned.tables.blocks import TableBlock, TableParts, TableView, block_bytes, parts_of
 from tests.errors import fails
 from tests.mining.partitioned.tables_world import CELL, between, cells, partitioned
 from tests.mining.partitioned.world import PARTITIONS, evenly, ragged
@@ -60,6 +61,18 @@ def test_a_table_in_blocks_is_the_table(
         assert [[cell for part in parts for cell in part[place]] for place in range(len(memory))] == memory
         assert list(found.parts(lambda _, first: first)) == cuts[:-1]
         assert found.total(partial(held, "ä")).tolist() == expected.total(partial(held, "ä")).tolist()
+
+
+def test_parts_in_memory_are_taken_for_nothing() -> None:
+    whole = table_of([("1", "x", "y"), ("2", "", "z")])
+    view = TableView(("id",), ("b",), (0, 2))
+    parts = dict(enumerate(parts_of(whole)))
+    assert cells(TableParts(2, parts, "block 0").table(view)) == [["1", "2"], ["y", "z"]]
+    beyond = replace(whole, columns=tuple(replace(each, codes=each.codes + 1) for each in whole.columns))
+    cut = {place: part[:-1] for place, part in parts.items()}
+    for n_rows, wrong in ((3, parts), (2, {0: parts[0]}), (2, cut), (2, dict(enumerate(parts_of(beyond))))):
+        with fails("E101"):
+            TableParts(n_rows, wrong, "block 0").table(view)
 
 
 def test_only_what_is_seen_is_read(tmp_path: Path) -> None:

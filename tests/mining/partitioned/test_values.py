@@ -6,6 +6,7 @@ import pickle
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 from mining.partitioned.spark.values import from_bytes, to_bytes
@@ -26,8 +27,24 @@ def test_arrays(array: np.ndarray[Any, Any]) -> None:
     assert np.array_equal(second[0], array)
 
 
+def test_texts() -> None:
+    texts = pa.array(["left out", "a", "", "ünï"], pa.large_string())[1:]
+    found, number = from_bytes(to_bytes((texts, 3)))
+    assert (found.to_pylist(), found.type, number) == (["a", "", "ünï"], pa.large_string(), 3)
+
+
+@pytest.mark.parametrize(("lengths", "data"), [([2, 1], b"ab"), ([3, -1], b"ab"), ([1, 1], b"\xc3\xbc"), ([0.5], b"a")])
+def test_texts_that_are_none(lengths: list[Any], data: bytes) -> None:
+    made_up = to_bytes([np.array(lengths), np.frombuffer(data, np.uint8)])
+    (length,) = np.frombuffer(made_up[:8], np.uint64)
+    made_up = made_up[:8] + made_up[8 : 8 + length].replace(b'{"list": ', b'{"texts":') + made_up[8 + length :]
+    assert b'"texts"' in made_up
+    with pytest.raises(ValueError, match="no result of a kernel"):
+        from_bytes(made_up)
+
+
 def test_nothing_else() -> None:
-    for value in (object(), {"a": 1}, {1}, np.array([object()])):
+    for value in (object(), {"a": 1}, {1}, np.array([object()]), pa.array(["a", None], pa.large_string()), b"a"):
         with pytest.raises((TypeError, ValueError)):
             to_bytes(value)
 
