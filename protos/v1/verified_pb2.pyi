@@ -238,43 +238,33 @@ Global___ProofDigest: _TypeAlias = ProofDigest  # noqa: Y015
 
 @_typing.final
 class ProofHolds(_message.Message):
-    """The proof with this challenge holds."""
+    """The proof with this challenge holds; and of components that the receiver lacks, what it can tell if they are of zeros."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
     SEED_FIELD_NUMBER: _builtins.int
+    DIGESTS_FIELD_NUMBER: _builtins.int
+    MASK_FIELD_NUMBER: _builtins.int
+    COMMITMENT_FIELD_NUMBER: _builtins.int
     seed: _builtins.bytes
+    digests: _builtins.bytes
+    """SHA-256 each, under a mask that the other holder of these sends"""
+    mask: _builtins.bytes
+    """of the digests that the other one sends"""
+    commitment: _builtins.bytes
+    """SHA-256 of the mask that the other one sends"""
     def __init__(
         self,
         *,
         seed: _builtins.bytes = ...,
+        digests: _builtins.bytes = ...,
+        mask: _builtins.bytes = ...,
+        commitment: _builtins.bytes = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["seed", b"seed"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["commitment", b"commitment", "digests", b"digests", "mask", b"mask", "seed", b"seed"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___ProofHolds: _TypeAlias = ProofHolds  # noqa: Y015
-
-@_typing.final
-class CheckDigests(_message.Message):
-    """Digests of components that the receiver can tell if a check holds."""
-
-    DESCRIPTOR: _descriptor.Descriptor
-
-    DIGESTS_FIELD_NUMBER: _builtins.int
-    digests: _builtins.bytes
-    """SHA-256 each"""
-    def __init__(
-        self,
-        *,
-        digests: _builtins.bytes = ...,
-    ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
-    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["digests", b"digests"]  # noqa: Y015
-    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
-
-Global___CheckDigests: _TypeAlias = CheckDigests  # noqa: Y015

@@ -126,6 +126,7 @@ class Common:
         keys: Of the earlier's fingerprints, for x and for y.
         share: Of H and M of the earlier, shape (B + 41, B, 16); the other is the holder after it.
         sums: Which rows each sum takes in, of the proof of the third, shape (41, B).
+        covers: Of what the earlier and what the later tell the third of components that it lacks (`zero_checks`).
     """
 
     masks: Planes
@@ -133,10 +134,11 @@ class Common:
     keys: tuple[bytes, bytes]
     share: Hashes
     sums: NDArray[np.bool_]
+    covers: tuple[bytes, bytes]
 
 
-def drawn(random: Randomness, size: int) -> Common:
-    """The next of a stream, for so many bytes of ANDs."""
+def drawn(random: Randomness, size: int, covered: int) -> Common:
+    """The next of a stream, for so many bytes of ANDs, and so many bytes that the third is told."""
     rows = row_count(size)
     length = row_bytes(size, rows)
     masks = random_matrix(random, (2 * COMBINATIONS, length), np.uint8).reshape(2, COMBINATIONS, length)
@@ -144,7 +146,8 @@ def drawn(random: Randomness, size: int) -> Common:
     keys = random.bytes(SEED_BYTES), random.bytes(SEED_BYTES)
     share = random_matrix(random, (rows + COMBINATIONS, rows * HASH_BYTES), np.uint8).reshape(-1, rows, HASH_BYTES)
     sums = unpack_bits(random_matrix(random, (COMBINATIONS, -(-rows // 8)), np.uint8), rows)
-    return Common(masks, pads, keys, share, sums.astype(bool))
+    covers = random.bytes(covered), random.bytes(covered)
+    return Common(masks, pads, keys, share, sums.astype(bool), covers)
 
 
 def fingerprints(keys: tuple[bytes, bytes], rows: Planes) -> Hashes:

@@ -1,14 +1,14 @@
-"""What two holders of one component say of it: opened, or checked to be of zeros, so that one that deviates is noticed.
+"""What two holders of one component say of it when it is opened, so that one that deviates is noticed.
 
 Every component of a replicated share lies at two of the three holders, so whoever lacks it hears of it from two, and
 one of them is honest: a wrong value ends the job before it is used. Which of the two was wrong the receiver cannot
 know; it names both. Nothing is ever opened by summing up what holders send without this comparison: a check that did
 so would itself be open to whom it is to catch.
 
-Rounds: 1 each. Bytes: `zeros`, 64 a share; `opened`, to each receiver two or, if it holds none, six components.
+Rounds: 1. Bytes: to each receiver two or, if it holds none, six components.
 Adversary: malicious, one of the three holders, together with any parties that are none: what is opened is what the
     honest holders' shares say, or the honest receiver ends the job.
-Leakage: `zeros` tells a holder whether the bits are all zero, and no more where they are.
+Leakage: what is opened.
 
 Source: Furukawa, Lindell, Nof and Weinstein, "High-Throughput Secure Three-Party Computation for Malicious Adversaries
 and an Honest Majority", EUROCRYPT 2017, section 2.3 (opening and comparing views).
@@ -17,7 +17,7 @@ and an Honest Majority", EUROCRYPT 2017, section 2.3 (opening and comparing view
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Final
 
 import numpy as np
@@ -26,7 +26,6 @@ from crypto.primitives.shares.replicated import Holders3
 from crypto.primitives.shares.replicated_bits import Planes, ReplicatedBits
 from link.errors import ProtocolViolation
 from link.session import Session
-from protos.v1.verified_pb2 import CheckDigests
 
 DIGEST_BYTES: Final = 32
 
@@ -45,31 +44,6 @@ def digest(planes: Planes) -> bytes:
 def contradiction(one: str, other: str, what: str) -> ProtocolViolation:
     """Two parties say different things of what both know."""
     return ProtocolViolation(f"{one} and {other} contradict each other on {what}; one of these two nodes deviates")
-
-
-async def zeros(session: Session, shares: Sequence[ReplicatedBits], what: str) -> list[bool]:
-    """Whether each of some shares is of zeros alone; the three holders call this.
-
-    Of zeros the component that a holder lacks is the XOR of those that it has, so it knows their digest.
-
-    Args:
-        session: The lane to use, fresh for this call.
-        shares: This holder's.
-        what: Of what the bits are, for an error.
-
-    Raises:
-        ProtocolViolation: The two others contradict each other.
-        MalformedMessage: A holder's message has another size.
-    """
-    before, after = neighbours(session, _three(shares[0]))
-    await session.send(after, CheckDigests(digests=b"".join(digest(share.own) for share in shares)))
-    await session.send(before, CheckDigests(digests=b"".join(digest(share.following) for share in shares)))
-    check = _checks_size(len(shares))
-    told = [(await session.recv(peer, CheckDigests, check)).digests for peer in (before, after)]
-    if told[0] != told[1]:
-        raise contradiction(before, after, what)
-    expected = [digest(share.own ^ share.following) for share in shares]
-    return [told[0][place * DIGEST_BYTES : (place + 1) * DIGEST_BYTES] == each for place, each in enumerate(expected)]
 
 
 async def opened(
@@ -135,16 +109,3 @@ def _cleared(planes: Planes, number: int) -> Planes:
     if number % 8:
         cleared[:, -1] &= np.uint8((1 << number % 8) - 1)
     return cleared
-
-
-def _three(share: ReplicatedBits) -> Holders3:
-    first, second, third = share.holders
-    return first, second, third
-
-
-def _checks_size(number: int) -> Callable[[CheckDigests], None]:
-    def check(message: CheckDigests) -> None:
-        if len(message.digests) != number * DIGEST_BYTES:
-            raise ValueError(f"{number} digests have {number * DIGEST_BYTES} bytes, not {len(message.digests)}")
-
-    return check

@@ -7,7 +7,8 @@
                  its share's sums, as a digest: `and_proofs`. By what the prover has told it, the one after knows that
                  they are the right ones
     3  agree     the one after compares, and says to both others that the proof holds; a holder goes on once it has
-                 that of all proofs (`check`)
+                 that of all proofs (`check`). With that, it tells them of outputs that are to be of zeros, such that a
+                 holder can read it only if both others say that the proofs hold which they have checked
 
 All that a holder can do to an AND is to add bits to it, which it chooses without knowing the operands, and its proof
 then fails.
@@ -19,8 +20,8 @@ Output: replicated shares of the circuits' outputs, right but with probability 2
     holder.
 Adversary: malicious, one of the three, in the random oracle model (the challenge of a proof is drawn from what has been
     sent).
-Leakage: none. Shares of a proof and sums under masks are uniform; what they are compared with follows from what the
-    receiver has, and whether the proof holds from what the prover itself has added.
+Leakage: none but whether these outputs are zeros. Shares of a proof and sums under masks are uniform; what they are
+    compared with follows from what the receiver has, and whether the proof holds from what the prover has added.
 
 Source: Boyle, Gilboa, Ishai and Nof, CCS 2019 (semi-honest ANDs, then a proof of each holder); Furukawa, Lindell, Nof
 and Weinstein, EUROCRYPT 2017, section 2.3 and Lemma 2.3 (attacks on an AND add to it).
@@ -31,6 +32,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final, ParamSpec, TypeVar
 
 import numpy as np
@@ -58,7 +60,8 @@ from crypto.protocols.replicated.and_proofs import (
     summed_share,
 )
 from crypto.protocols.replicated.circuits import Circuit, side_by_side
-from crypto.protocols.replicated.crosschecks import contradiction, digest, neighbours
+from crypto.protocols.replicated.crosschecks import DIGEST_BYTES, contradiction, digest, neighbours
+from crypto.protocols.replicated.zero_checks import COMMITMENT_BYTES, are_zeros, tell
 from crypto.protocols.sums.pairwise import PairwiseSecrets
 from link.errors import ProtocolViolation
 from link.session import Session
@@ -73,7 +76,6 @@ from protos.v1.verified_pb2 import (
 
 P = ParamSpec("P")
 R = TypeVar("R")
-DIGEST_BYTES: Final = 32
 _AT_ONCE: Final = 1 << 14  # bytes, up to which work is not handed over: that would take as long
 
 
@@ -122,7 +124,12 @@ class Evaluated:
 
 
 async def evaluated(
-    session: Session, secrets: PairwiseSecrets, holders: Holders3, circuits: Sequence[Circuit[Any]], size: int
+    session: Session,
+    secrets: PairwiseSecrets,
+    holders: Holders3,
+    circuits: Sequence[Circuit[Any]],
+    size: int,
+    zeros: int = 0,
 ) -> Evaluated:
     """Evaluates circuits side by side, and proves the parts that this holder sends.
 
@@ -132,6 +139,7 @@ async def evaluated(
         holders: The three, who call this alike.
         circuits: Of planes of one size.
         size: Bytes of all their ANDs, public: one or more.
+        zeros: How many shares are to be of zeros, see `check`; public.
 
     Raises:
         MalformedMessage: A holder's message has another size.
@@ -155,7 +163,7 @@ async def evaluated(
         done += step.part.size
         if done == size:  # the last ones: the proof of all goes with them
             ands = _joined(steps)
-            common = await _done(session, size, _drawn, streams, size)
+            common = await _done(session, size, _drawn, streams, size, zeros * DIGEST_BYTES)
             seed = challenge(session, session.path, session.me, ands.part)
             proof, prints = await _done(session, size, _proof, common, ands, seed)
             await session.send_array(before, MaskedProof, proof)
@@ -176,13 +184,23 @@ async def evaluated(
     return Evaluated(outputs, ands, np.concatenate(following), share, told, session.path, *common)
 
 
-async def check(session: Session, holders: Holders3, of: Evaluated) -> None:
+async def check(
+    session: Session, holders: Holders3, of: Evaluated, zeros: Sequence[ReplicatedBits] = (), what: str = ""
+) -> list[bool]:
     """Checks all ANDs; nothing that follows from the outputs may be opened before this has returned.
+
+    What holders tell each other of shares that are to be of zeros, the receiver can read only if both others have found
+    all proofs right that they have checked: `zero_checks`.
 
     Args:
         session: The lane to use, fresh for this call.
         holders: The three, who call this alike.
         of: From `evaluated`; its inputs have been compared by now.
+        zeros: Among its outputs, as many as `evaluated` was told of.
+        what: Of what these are, for an error.
+
+    Returns:
+        Whether each of them is of zeros alone.
 
     Raises:
         ProtocolViolation: An AND is wrong, or the two others contradict each other.
@@ -207,11 +225,23 @@ async def check(session: Session, holders: Holders3, of: Evaluated) -> None:
         raise ProtocolViolation(
             f"an AND of the comparison is wrong, by {before} or by {after}; one of these two nodes deviates"
         )
-    for peer in (before, after):
-        await session.send(peer, ProofHolds(seed=claim.seed))
+    # The holder before lacks the following components, which the one after has, too, and that one lacks the own ones.
+    for peer, parts, common in (
+        (before, [share.following for share in zeros], of.after),
+        (after, [share.own for share in zeros], of.before),
+    ):
+        holds = ProofHolds(seed=claim.seed)
+        tell(holds, parts, common, earlier=peer == before)
+        await session.send(peer, holds)
+    heard = {}
     for peer, other, seed in ((after, before, own), (before, after, following)):
-        if (await session.recv(peer, ProofHolds, _check_seed)).seed != seed:
+        heard[peer] = await session.recv(peer, ProofHolds, partial(_check_holds, len(zeros)))
+        if heard[peer].seed != seed:
             raise contradiction(peer, other, "the check of ANDs")
+    found = are_zeros(zeros, heard[before], heard[after])
+    if found is None:
+        raise contradiction(before, after, what)
+    return found
 
 
 def challenge(session: Session, path: str, prover: str, parts: Planes) -> bytes:
@@ -228,9 +258,9 @@ def _masked(streams: tuple[Randomness, Randomness], x: ReplicatedBits, y: Replic
     return Ands(x.reshaped(1), y.reshaped(1), part, with_before, with_after)
 
 
-def _drawn(streams: tuple[Randomness, Randomness], size: int) -> tuple[Common, Common]:
+def _drawn(streams: tuple[Randomness, Randomness], size: int, covered: int) -> tuple[Common, Common]:
     before, after = streams
-    return drawn(before, size), drawn(after, size)
+    return drawn(before, size, covered), drawn(after, size, covered)
 
 
 def _proof(common: tuple[Common, Common], ands: Ands, seed: bytes) -> tuple[Hashes, Hashes]:
@@ -284,8 +314,9 @@ def _check_claim(message: ProofDigest) -> None:
     _check_sizes(message, seed=SEED_BYTES, digest=DIGEST_BYTES, pads=COMBINATIONS * HASH_BYTES)
 
 
-def _check_seed(message: ProofHolds) -> None:
-    _check_sizes(message, seed=SEED_BYTES)
+def _check_holds(zeros: int, message: ProofHolds) -> None:
+    size, commitment = zeros * DIGEST_BYTES, COMMITMENT_BYTES * bool(zeros)
+    _check_sizes(message, seed=SEED_BYTES, digests=size, mask=size, commitment=commitment)
 
 
 def _check_sizes(message: Message, **sizes: int) -> None:

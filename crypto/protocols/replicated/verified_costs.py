@@ -20,6 +20,7 @@ from crypto.protocols.replicated.dealing import sent_in_full
 from crypto.protocols.replicated.evidence import COMMITMENT_BYTES
 from crypto.protocols.replicated.verified_or import or_blocks, or_planes
 from crypto.protocols.replicated.verified_sums import BLOCK, FEW, blocks, decision_planes, total_planes
+from crypto.protocols.replicated.zero_checks import told_bytes
 from link.traffic import Traffic
 
 _KEY_BYTES: Final = 32
@@ -39,10 +40,7 @@ def decided_traffic(traffic: Traffic, holders: Holders3, *, number: int, width: 
     for part in blocks(number):
         traffic.rounds, size = begun, part.stop - part.start
         steps = decision_planes(len(traffic.parties), width, size <= FEW)
-        checked_traffic(traffic, holders, number=size, width=width, steps=steps)
-        for holder in holders:
-            traffic.send(holder, holders, DIGEST_BYTES * len(traffic.parties))
-        traffic.rounds += 1
+        checked_traffic(traffic, holders, number=size, width=width, steps=steps, zeros=len(traffic.parties))
         longest = max(longest, traffic.rounds)
     traffic.rounds = longest
 
@@ -75,8 +73,10 @@ def kept_bytes(number: int, parties: int, width: int) -> int:
     return _KEPT * ands(min(number, 2 * BLOCK), parties, width) // 8
 
 
-def checked_traffic(traffic: Traffic, holders: Holders3, *, number: int, width: int, steps: Sequence[int]) -> None:
-    """Enters `verified_sums.checked`, of circuits with so many planes of ANDs in each step."""
+def checked_traffic(
+    traffic: Traffic, holders: Holders3, *, number: int, width: int, steps: Sequence[int], zeros: int = 0
+) -> None:
+    """Enters `verified_sums.checked`: planes of ANDs in each step, and how many shares are shown to be of zeros."""
     octets = _octets(number)
     for dealer in traffic.parties:
         full = sent_in_full(traffic.parties, holders, dealer)
@@ -95,7 +95,7 @@ def checked_traffic(traffic: Traffic, holders: Holders3, *, number: int, width: 
         traffic.send(holder, after, SEED_BYTES + fingerprint_bytes(rows))
         traffic.send(holder, before, SEED_BYTES + DIGEST_BYTES + COMBINATIONS * HASH_BYTES)
         traffic.send(holder, before, sums_bytes(size, rows))
-        traffic.send(holder, holders, SEED_BYTES)
+        traffic.send(holder, holders, SEED_BYTES + told_bytes(zeros))
     traffic.rounds += 1 + len(steps) + 2
 
 

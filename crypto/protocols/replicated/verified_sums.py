@@ -4,13 +4,14 @@
     2  circuits  the three take the sums of the dealt numbers, compare them with the threshold, and each number with its
                  dealer's limit, such as its number of rows (`circuits`). Meanwhile they compare what was dealt
     3  ANDs      each proves that its parts of all ANDs are right (`verified_ands`)
-    4  limits    no number may be above its limit: only now is that opened, since wrong ANDs could make it tell more
+    4  limits    no number may be above its limit: what tells so comes with the word that the proofs hold, and cannot be
+                 read without it, since wrong ANDs could make it tell more (`zero_checks`)
     5  open      sums, or whether they reach the threshold: every component comes from two holders (`crosschecks`)
 
 Steps 1 to 4 are `decided` and, of numbers without limits, `summed`; their outputs are right, and may be opened at any
 time after. All of a call is dealt and checked before any of its outputs can be opened.
 
-Rounds: 1, one a step of the circuits, and 2; of numbers with limits 1 more. Bytes: `verified_costs`.
+Rounds: 1, one a step of the circuits, and 2. Bytes: `verified_costs`.
 
 Output: replicated shares at the three.
 Adversary: malicious with abort, one of the three together with any parties that are none. Honest parties get the sums
@@ -40,7 +41,6 @@ from crypto.primitives.shares.replicated_bits import Planes, ReplicatedBits
 from crypto.primitives.shares.xor import planes_of
 from crypto.protocols.replicated import circuits
 from crypto.protocols.replicated.circuits import Circuit, planes_by_step, side_by_side
-from crypto.protocols.replicated.crosschecks import zeros
 from crypto.protocols.replicated.dealing import compared, dealt
 from crypto.protocols.replicated.verified_ands import check, evaluated
 from crypto.protocols.sums.pairwise import PairwiseSecrets
@@ -137,11 +137,10 @@ async def decided(
         async with slots:
             spread = [] if limits is None else [each.bits(slice(0, width)).spread(own.shape[1]) for each in limits]
             gates = decision_planes(len(session.parties), width, number <= FEW)
-            found = await checked(lane, secrets, own, holders, spread, build, gates)
+            found = await checked(lane, secrets, own, holders, spread, build, gates, limited=True)
             if found is None:
                 return None
-            (sums_and_reached, beyond), _ = found
-            await _within(lane.lane("limits"), beyond)
+            (sums_and_reached, _), _ = found
             return Decided(*sums_and_reached)
 
     lanes = [(session.lane(f"block {place}"), part) for place, part in enumerate(blocks(len(values)))]
@@ -207,6 +206,8 @@ async def checked(
     limits: Shares,
     build: Callable[[Shares, Shares], list[Circuit[Any]]],
     gates: Sequence[int],
+    *,
+    limited: bool = False,
 ) -> tuple[list[Any], list[ReplicatedBits]] | None:
     """Deals numbers, evaluates circuits of them and checks all ANDs; every party of the job calls this.
 
@@ -218,12 +219,13 @@ async def checked(
         limits: Shares of what else the circuits take.
         build: The circuits, of all parties' numbers in the order of the job and of the limits.
         gates: Planes of ANDs of the circuits side by side, step by step.
+        limited: Whether the last circuit gives a plane for each party of which no bit may be 1: numbers above limits.
 
     Returns:
         The circuits' outputs, which are right, and each party's numbers; None to a party that does not compute.
 
     Raises:
-        ProtocolViolation: A party deviates.
+        ProtocolViolation: A party deviates, or its number is above its limit.
         MalformedMessage: A party's message has another size.
     """
     of = await dealt(session.lane("deal"), planes, holders)
@@ -235,18 +237,14 @@ async def checked(
     # way that depends on others' numbers, and the check would tell of them.
     beside: list[Coroutine[Any, Any, Any]] = [
         compared(session.lane("compare"), of, holders),
-        evaluated(session.lane("ands"), secrets, holders, build(numbers, limits), size),
+        evaluated(session.lane("ands"), secrets, holders, build(numbers, limits), size, limited * len(numbers)),
     ]
     _, done = await together(beside)
-    await check(session.lane("verify"), holders, done)
-    return done.outputs, numbers
-
-
-async def _within(session: Session, beyond: ReplicatedBits) -> None:
-    """Refuses numbers above their dealers' limits; one plane of `beyond` for each party."""
-    each = [beyond.bits(slice(place, place + 1)) for place in range(beyond.width)]
-    for dealer, within in zip(session.parties, await zeros(session, each, "whose counts are too high"), strict=True):
+    beyond = [done.outputs[-1].bits(slice(place, place + 1)) for place in range(len(numbers))] if limited else []
+    found = await check(session.lane("verify"), holders, done, beyond, "whose counts are too high")
+    for dealer, within in zip(session.parties, found, strict=False):
         if not within:
             raise ProtocolViolation(
                 f"{dealer} has dealt a count that is above its number of rows; its node must be checked", party=dealer
             )
+    return done.outputs, numbers
