@@ -126,6 +126,7 @@ HELPERS = {
     "replicated.dealing",
     "replicated.evidence",
     "replicated.verified_ands",
+    "replicated.zero_checks",
     "replicated.verified_costs",
     "transfers.costs",
     "comparison.carry_chain",
