@@ -5,7 +5,10 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
+from statistics import median
+from unittest import mock
 
 import numpy as np
 
@@ -17,6 +20,8 @@ from crypto.primitives.bit_matrix import ROWS, transpose
 from crypto.primitives.correlation_robust import hash_words
 from crypto.primitives.keystream import Keystream
 from crypto.primitives.randomness import Randomness
+from crypto.protocols.transfers import extension_seeds
+from crypto.protocols.transfers.extension_check import BatchCheck, corrections_bytes, extra
 from crypto.protocols.transfers.extension_codes import SYMBOL_BITS, block_count
 from crypto.protocols.transfers.extension_seeds import DEFAULT_FIELD_BITS, ReceiverSeeds, SenderSeeds
 from crypto.protocols.transfers.ot_extension import BATCH, Keep, lowest_bits, whole
@@ -24,6 +29,7 @@ from crypto.protocols.transfers.ot_extension import BATCH, Keep, lowest_bits, wh
 MPYC = Path(__file__).parent.parent / "peers" / "mpyc_comparisons.py"
 TRANSFERS_TARGET, TRIPLES_TARGET = 14.0, 7.5  # millions a second of one core, both sides added
 COMPARISONS = (("at 64 bits", 64, 0.25), ("at 24 bits", 24, 0.12), ("at 18 bits", 18, 0.12), ("at 9 bits", 9, None))
+CHECK_TARGET = 1.15
 LEVEL, LEVEL_BITS, LEVEL_TARGET_S = 2_240_000, 9, 0.8  # retail at 0.1 %, three parties: pairs, and bits of capped sums
 NO_OFFSET = np.zeros((1, 2), np.uint64)
 DOT_TARGET_S, BASE_TARGET_S = 0.15, 0.040
@@ -31,7 +37,7 @@ DOT_TARGET_S, BASE_TARGET_S = 0.15, 0.040
 
 def run(settings: Settings) -> list[Table]:
     """One core's arithmetic; two processes over the loopback; the same over a slow network; MPyC at its side."""
-    return [_arithmetic(settings), *_two_parties(settings)]
+    return [_arithmetic(settings), _checks(settings), *_two_parties(settings)]
 
 
 def _arithmetic(settings: Settings) -> Table:
@@ -58,6 +64,51 @@ def _arithmetic(settings: Settings) -> Table:
     cost = _cpu_ns(_triples(k), repeats)
     table.add(f"AND triples, k = {k}", cost, 1e3 / cost, TRIPLES_TARGET, 2 * block_count(k) / 8, cost / bare)
     return table
+
+
+def _checks(settings: Settings) -> Table:
+    """What the check of a batch adds: the two ways take turns, so that both meet the same machine."""
+    table = Table(
+        "Oblivious-transfer extension: batches with and without their check, in turn, processor time of both sides",
+        ("what", "ns each", "without ns", "× without", "median ×", "target ×"),
+        notes=["without: corrections are not hashed, nor rows, and nothing is compared"],
+    )
+    kinds: tuple[tuple[str, Callable[[int], Callable[[], object]], int], ...] = (
+        ("random transfers", _transfers, 1),
+        (f"of bits, one of {2**SYMBOL_BITS}", _symbols, SYMBOL_BITS),
+    )
+    for name, make, symbol_bits in kinds:
+        for k in (1, 2, 3, 4):
+            settings.tell(f"{name}, k = {k}, with and without check")
+            work = make(k)
+            unchecked = partial(
+                _Unchecked, corrections_bytes(k, 0, symbol_bits) - block_count(k, symbol_bits) * extra(k) // 8
+            )
+            taken: tuple[list[float], list[float]] = ([], [])
+            for _ in range(3 if settings.quick else 25):
+                for found, check in zip(taken, (BatchCheck, unchecked), strict=True):
+                    with mock.patch.object(extension_seeds, "BatchCheck", check):
+                        found.append(_cpu_ns(work, 1))
+            best, bare = map(min, taken)
+            ratios = [one / other for one, other in zip(*taken, strict=True)]
+            table.add(f"{name}, k = {k}", best, bare, best / bare, median(ratios), CHECK_TARGET)
+    return table
+
+
+class _Unchecked:
+    """In place of the check of a batch: as many bytes, and no work."""
+
+    def __init__(self, told: int, *_: object) -> None:
+        self._told = bytes(told)
+
+    def hashes_of(self, _: object) -> bytes:
+        return b""
+
+    def told(self, *_: object) -> bytes:
+        return self._told
+
+    def agrees(self, *_: object) -> bool:
+        return True
 
 
 def _cpu_ns(work: Callable[[], object], repeats: int) -> float:
