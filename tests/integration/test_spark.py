@@ -293,10 +293,10 @@ def test_closing_ends_the_work_on_the_cluster(kept: ClusterRows, data: Transacti
 
 
 def test_no_log_has_data_or_keys(kept: ClusterRows, server: SparkServer, data: Transactions) -> None:
-    rows = kept.rows("job")
-    with fails("E103"):
+    rows, task = kept.rows("job"), replace(TASK, catalogue=data.items)
+    assert list(records(rows, task).reports(0, certain(task), NOISE))
+    with fails("E103"):  # later, so that what Spark has written of the reports is there
         rows.total(_wrong)
-    assert list(records(rows, replace(TASK, catalogue=data.items)).reports(0, certain(TASK), NOISE))
     files = [path for place in server.logs for path in ([place] if place.is_file() else place.rglob("*"))]
     texts = [path.read_bytes() for path in files if path.is_file() and path.suffix not in (".jar", ".zip")]
     assert any(b"comine" in text for text in texts)
