@@ -15,7 +15,7 @@ from jobs.audit.across import compare, journals
 from jobs.audit.verify import check_log
 from jobs.results.result import Result
 from jobs.statement import statement
-from link.errors import ComineError, ConfigurationError, DeadlineExceeded, UnexpectedMessage
+from link.errors import ComineError, ConfigurationError, DeadlineExceeded, ProtocolViolation, UnexpectedMessage
 from tests.chaos import clock
 from tests.chaos.demands import clear, require
 from tests.chaos.faults import Fault
@@ -61,8 +61,10 @@ def guilty(error: ComineError, faults: Sequence[Fault]) -> None:
 def may_not_go_on(error: ComineError, world: World, faults: Sequence[Fault]) -> None:
     """Another attempt may fail only where a party says that the job cannot go on, or something was damaged."""
     clear(error)
-    damaged = world.damaged or any(fault.kind == "flip" for fault in faults)
+    flipped = any(fault.kind == "flip" for fault in faults)  # so what was kept is not what was sent, or not its result
+    damaged = world.damaged or flipped
     says_so = isinstance(error, UnexpectedMessage) or (damaged and isinstance(error, ConfigurationError))
+    says_so |= flipped and isinstance(error, ProtocolViolation)
     says_so |= isinstance(error, DeadlineExceeded) and any(fault.kind == "clock" for fault in faults)
     require(says_so, f"although all is well, the job cannot go on: {error.message}")
 

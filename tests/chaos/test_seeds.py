@@ -22,6 +22,8 @@ ONCE_FAILED: Final = {
     28: "a party ended a job while others were asked for its turn, and the coordinator met a fault of its own",
     980912126: "an audit log that lacked the end of a job of a moment ago went unnoticed",
     303: "a call that was given up before its request came was a fault of the node",
+    40056: "an audit log of before a session that still ran went unnoticed",
+    71027: "a clock that was set far forward made the other parties' certificates look expired, and them guilty",
 }
 REPEATED: Final = FIRST_SEED + HALF - 1
 """Which comes in another process, too, and there first."""

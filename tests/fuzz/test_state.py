@@ -213,7 +213,6 @@ def _use_jobs(folder: Path) -> None:
         try:
             ledger.entries("baskets")
             ledger.spent("baskets")
-            ledger.unions(["baskets"])
         finally:
             ledger.close()
         plans = PlanCount.open(folder / "node.db")
