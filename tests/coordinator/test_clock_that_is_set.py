@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import datetime as dt
 from typing import Any
 
@@ -15,7 +16,6 @@ from link.pki.authority import Authority
 from link.pki.identity import Member
 from link.receipts import Receipts
 from link.session import Session
-from tests.errors import fails
 from tests.world import run_parties
 
 AUTHORITY = Authority.create()
@@ -62,9 +62,11 @@ def test_a_node_that_takes_the_coordinator_for_expired_is_named(monkeypatch: pyt
         clock.setattr(identity.dt, "datetime", Later)
         with pytest.raises(IdentityError) as raised:
             member.check()
-    client = object.__new__(NodeClient)  # without a connection
-    client.party, client.address, client._identity = "south", "south:1", hub
-    with fails("E201", party="south"):
-        raise client.explain(Refusal(raised.value.message))
-    revoked = client.explain(Refusal("the certificate of hub was revoked"))
-    assert revoked.party == "hub"
+    expired = raised.value.message
+
+    async def explained() -> None:
+        async with NodeClient(hub, "south", "127.0.0.1:1") as client:
+            ahead, revoked = (client.explain(Refusal(said)) for said in (expired, "the certificate of hub was revoked"))
+        assert (ahead.code, ahead.party, revoked.party) == ("E201", "south", "hub")
+
+    asyncio.run(explained())
