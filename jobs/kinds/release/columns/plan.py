@@ -41,9 +41,13 @@ def estimate(
 ) -> Plan:
     """As `jobs.kinds.kind.Kind.estimate`."""
     released = list[Release]()
+    least = dict[str, dict[str, int]]()  # of the alignment alone: a search may end at its first node
 
     def release(spec: JobSpec, traffic: Traffic, sizes: RunSizes, speeds: Speeds) -> Following:
         found = _release(spec, sizes)
+        for name in spec.job.parties:
+            sent, received = traffic.bytes_sent(name), traffic.bytes_received(name)
+            least[name] = {"bytes_sent_at_least": sent, "bytes_received_at_least": received}
         released.append(found)
         return _following(found, traffic, speeds)
 
@@ -54,9 +58,11 @@ def estimate(
     sentence = foreseen if expected.is_possible else unforeseen
     said = [*aligned.assumptions, sentence]
     is_least = aligned.is_least or sentence != _EVENLY
-    return aligned.model_copy(
-        update={"strategy": spec.anonymization.algorithm, "is_least": is_least, "assumptions": said}
-    )
+    parties = aligned.parties
+    if not is_least:
+        parties = {name: each.model_copy(update=least[name]) for name, each in parties.items()}
+    figures = {"strategy": spec.anonymization.algorithm, "is_least": is_least, "assumptions": said, "parties": parties}
+    return aligned.model_copy(update=figures)
 
 
 def _release(spec: JobSpec, sizes: RunSizes) -> Release:
