@@ -15,7 +15,7 @@ def test_what_a_node_says_of_itself_follows_from_its_file_however_often_it_is_as
     async def told(folder: Path, rows: list[list[str]]) -> set[bytes]:
         found = set[bytes]()
         async with running(folder, policy="min_support = 0.1", data={"north": rows, "south": rows}) as nodes:
-            for number in range(100):
+            for number in range(1_000):
                 request = DescribeRequest(challenge=number.to_bytes(32, "big"))
                 signed = await nodes.clients["north"].stub.Describe(request)
                 said = Description.FromString(signed.description)
