@@ -119,7 +119,7 @@ def _check_helper(spec: JobSpec) -> None:
             f"[trust] helper: '{helper}' cannot compute beside {' and '.join(spec.compute)}; over rows, name a third "
             "party of the job"
         )
-    if spec.itemsets.disclose == "candidates":
+    if spec.itemsets.disclose == "candidates" and not spec.is_verified:
         raise ConfigurationError(
             '[trust] helper computes on sums that stay hidden, and disclose = "candidates" opens them all; leave the '
             "helper out"
@@ -130,6 +130,10 @@ def _check_verified(spec: JobSpec) -> None:
     """Refuses what is not checked against parties that deviate."""
     given = spec.itemsets
     needs = 'security = "malicious" in [trust] needs'
+    if given.disclose == "candidates":
+        raise ConfigurationError(
+            f'{needs} sums that stay hidden until they are checked; set [itemsets] disclose to "supports" or "frequent"'
+        )
     if helper_of(spec) is None:
         raise ConfigurationError(f"{needs} three computing parties; name the third as [trust] helper")
     if horizontal_mining(spec).hides_names:

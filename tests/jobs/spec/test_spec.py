@@ -141,6 +141,7 @@ def test_what_parties_that_may_deviate_bring_to_unions_is_stated() -> None:
         {"itemsets": {"universe": "hidden-all", "catalogue": None}},
         {"itemsets": {"universe": "auto", "catalogue": None, "prefer": "disclosure"}},
         {"itemsets": {"disclose": "candidates"}},
+        {"itemsets": {"disclose": "candidates"}, "trust": {"helper": "auto"}},
         {"job": {"task": "rules"}, "itemsets": {"disclose": "frequent"}, "rules": {"min_confidence": "0.5"}},
         {"job": {"parties": ["north", "south"]}, "trust": {"helper": "none"}},
         {"job": {"parties": ["north", "south"]}, "trust": {"helper": "auto"}},
