@@ -44,6 +44,7 @@ def run_faulty_parties(
     declared: Iterable[Declared],
     rewrite: Rewrite = lambda frame: frame,
     crash: tuple[str, int] | None = None,
+    seed: int = 0,
 ) -> tuple[dict[str, T | BaseException], FaultyHub]:
     """How it ends at each party, which tells its peers of its errors as the host of a session does.
 
@@ -53,13 +54,14 @@ def run_faulty_parties(
         declared: What may be opened.
         rewrite: What becomes of each frame on its way.
         crash: A party, and the number of frames that it sends before it is gone.
+        seed: Repeats all random draws, those of `world.run_parties` from the same seed.
     """
     hub, executor = FaultyHub(rewrite, crash), ThreadExecutor(2)
 
     async def party(name: str) -> T:
-        random = Randomness.from_seed(0).derive(name)
+        random = Randomness.from_seed(seed).derive(name)
         session = await Session.establish(
-            terms(parties),
+            terms(parties, seed),
             name,
             hub.endpoint(name),
             random=random,

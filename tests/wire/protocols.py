@@ -52,6 +52,7 @@ from crypto.protocols.union.prefix_union import prefix_union
 from link.disclosure import Declared
 from link.session import Session
 from protos.v1.link_pb2 import Frame
+from tests.faulty_world import Rewrite, run_faulty_parties
 from tests.paillier_world import empty_pool, full_key
 from tests.world import run_parties
 
@@ -70,12 +71,24 @@ class Run:
     role: Role | Mapping[str, Role]
     parties: Sequence[str] = THREE
 
-    def frames(self) -> list[Frame]:
-        """All that is sent from seed 1."""
+    @property
+    def declared(self) -> list[Declared]:
+        """What may be opened."""
+        return [Declared(label, frozenset(self.parties), "", 1 << 20, "") for label in LABELS]
+
+    def frames(self, seed: int = 1) -> list[Frame]:
+        """All that is sent from a seed."""
         found: list[Frame] = []
-        declared = [Declared(label, frozenset(self.parties), "", 1 << 20, "") for label in LABELS]
-        run_parties(self.parties, self.role, declared=declared, seed=1, observe=found.append)
+        run_parties(self.parties, self.role, declared=self.declared, seed=seed, observe=found.append)
         return found
+
+    def ends(self, rewrite: Rewrite) -> dict[str, Any]:
+        """How the same run ends at each party, an error as what is returned, where frames are changed on their way."""
+
+        async def role(session: Session) -> Any:
+            return await (self.role[session.me] if isinstance(self.role, Mapping) else self.role)(session)
+
+        return run_faulty_parties(tuple(self.parties), role, self.declared, rewrite, seed=1)[0]
 
     def digests(self) -> dict[str, str]:
         """By direction the SHA-256 of its frames, lane by lane."""

@@ -24,7 +24,7 @@ from crypto.protocols.comparison.two_party import pairs_of
 from crypto.protocols.sums.costs import agreement_traffic
 from crypto.protocols.sums.masked_maximum import LABEL as SIZES
 from crypto.protocols.sums.pairwise import agree
-from link.errors import ComineError, MalformedMessage, PeerError, ProtocolViolation
+from link.errors import PeerError, ProtocolViolation
 from link.session import Session
 from link.traffic import Traffic
 from protos.v1 import alignment_pb2
@@ -263,7 +263,7 @@ def changed(kind: str, sender: str, change: Any, nth: int = 0) -> Rewrite:
         seen.append(frame)
         if len(seen) != nth + 1:
             return frame
-        message = (getattr(alignment_pb2, kind, None) or Opening).FromString(frame.body)
+        message = getattr(alignment_pb2, kind).FromString(frame.body)
         change(message)
         copy = Frame()
         copy.CopyFrom(frame)
@@ -273,36 +273,7 @@ def changed(kind: str, sender: str, change: Any, nth: int = 0) -> Rewrite:
     return rewrite
 
 
-def put(place: int, point: bytes):
-    def change(message: Any) -> None:
-        message.data = message.data[: 32 * place] + point + message.data[32 * (place + 1) :]
-
-    return change
-
-
-def shorter(message: Any) -> None:
-    message.data = message.data[:-32]
-
-
-def longer(message: Any) -> None:
-    message.data += message.data[:32]
-
-
-WRONG = [put(0, b"\xff" * 32), put(2, bytes(32)), shorter, longer]
 TWO = TWO_WORLDS[0]
-
-
-@pytest.mark.parametrize("change", WRONG)
-@pytest.mark.parametrize(
-    ("sender", "nth"),
-    [("north", 0), ("south", 0), ("south", 1)],  # the last: the merger's list comes back
-)
-def test_what_is_no_list_of_points_is_laid_at_its_senders_door(sender, nth, change):
-    outcome, _ = run_faulty(TWO, changed("EncryptedIdentifiers", sender, change, nth))
-    errors = [end for end in outcome.values() if isinstance(end, ComineError)]
-    assert {type(error) for error in errors} == {MalformedMessage}
-    assert all(error.message.startswith(f"{sender} sent") for error in errors)
-    assert sender in {error.party for error in errors}
 
 
 def first_again(message: Any) -> None:
@@ -311,26 +282,6 @@ def first_again(message: Any) -> None:
 
 def put_first_last(message: Any) -> None:
     message.data = message.data[:-32] + message.data[:32]
-
-
-def values(change: Any) -> Any:
-    def apply(message: Any) -> None:
-        message.values = change(message.values)
-
-    return apply
-
-
-@pytest.mark.parametrize(
-    ("change", "error"),
-    [
-        (lambda bits: bytes([2]) + bits[1:], MalformedMessage),
-        (lambda bits: b"\1" * len(bits), ProtocolViolation),  # random points that fill the list cannot be common
-    ],
-)
-def test_bits_of_the_merger_are_checked(change, error):
-    outcome, _ = run_faulty(TWO, changed("Opening", "north", values(change)))
-    assert type(outcome["south"]) is error
-    assert outcome["south"].party == "north"
 
 
 def test_a_list_sent_back_with_common_points_twice_is_noticed():

@@ -17,10 +17,8 @@ from crypto.protocols.comparison.argmin import argmin, open_positions, position_
 from link.disclosure import Declared
 from link.session import Session
 from protos.v1.link_pb2 import Frame
-from protos.v1.oblivious_transfer_pb2 import EncryptedMessages, ExtensionRows
 from tests.crypto.protocols.products_world import assert_views_alike
 from tests.crypto.protocols.two_party_world import HOLDERS, A, B, assert_uniform, run_two, shares_of
-from tests.errors import fails
 from tests.examples import examples, slowly
 
 pytestmark = pytest.mark.turn(6)
@@ -110,23 +108,6 @@ def test_what_is_opened_holds_the_position_alone() -> None:
     for holder in HOLDERS:
         assert_uniform(out[holder].values)
     assert not (reconstruct([out[A], out[B]]) & ((1 << (8 - position_bits(3))) - 1)).any()
-
-
-async def _cheat(lane: Session, two: Any) -> None:
-    """As a holder that answers the last selection with corrections of another size."""
-    sending = lane.lane(f"from {two.me}")
-    await two.both(sending, lane.lane(f"from {two.peer}"))
-    await sending.recv(two.peer, ExtensionRows)
-    await sending.send(two.peer, EncryptedMessages(data=bytes(99)))
-    await sending.recv(two.peer, ExtensionRows)
-
-
-def test_wrong_corrections_are_refused_and_their_sender_named() -> None:
-    bits = dict(zip(HOLDERS, share_bits(np.ones(8, np.uint64), 1, HOLDERS, Randomness.from_seed(0)), strict=True))
-    numbers = shares_of(range(8))
-    with fails("E402") as caught:
-        run_two({A: _cheat, B: lambda lane, two: select(lane, two, bits[B], numbers[B])})
-    assert caught.value.party == A
 
 
 def test_misuse() -> None:

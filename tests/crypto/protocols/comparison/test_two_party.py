@@ -26,11 +26,10 @@ from crypto.protocols.transfers.ot_extension import (
     send_random,
 )
 from link.disclosure import Declared
-from link.errors import UndeclaredDisclosure, UnexpectedMessage
+from link.errors import UndeclaredDisclosure
 from link.session import Session
 from protos.v1.link_pb2 import Frame, Opening
 from protos.v1.oblivious_transfer_pb2 import ExtensionRows
-from protos.v1.shares_pb2 import MaskedOperands
 from tests.crypto.protocols.two_party_world import HOLDERS, A, B, assert_uniform, payload_of, run_two, shares_of
 from tests.errors import fails
 from tests.world import run_parties
@@ -347,33 +346,3 @@ def test_shares_of_others_are_refused() -> None:
 
     with pytest.raises(TypeError, match="none of"):
         run_two(part)
-
-
-def cheating(message: Any) -> Any:
-    """B agrees honestly on triples, then sends this in place of its operands."""
-    zeros = {h: XorShare(np.zeros((1, 16), np.uint8), 128, h, HOLDERS) for h in HOLDERS}
-
-    async def honest(lane: Session, parties: TwoParty) -> Any:
-        triples = await make_triples(lane.lane("triples"), parties, 128)
-        return await conjunction(lane, parties, triples, zeros[A], zeros[A])
-
-    async def cheat(lane: Session, parties: TwoParty) -> Any:
-        await make_triples(lane.lane("triples"), parties, 128)
-        await lane.send(A, message)
-        await lane.recv(A, MaskedOperands)
-        await asyncio.Event().wait()
-
-    return run_two({A: honest, B: cheat})
-
-
-@pytest.mark.parametrize("size", [0, 31, 33])
-def test_operands_of_another_size_are_refused_and_named(size: int) -> None:
-    with fails("E402") as caught:
-        cheating(MaskedOperands(data=bytes(size)))
-    assert caught.value.party == B
-
-
-def test_another_message_in_their_place_is_refused_and_named() -> None:
-    with pytest.raises(UnexpectedMessage) as caught:
-        cheating(ExtensionRows(data=bytes(32)))
-    assert caught.value.party == B

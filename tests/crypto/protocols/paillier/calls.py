@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from crypto.primitives.bit_matrix import pack_bits
-from crypto.primitives.paillier.ciphertexts import Ciphertexts, bytes_of, values_of
+from crypto.primitives.paillier.ciphertexts import Ciphertexts, values_of
 from crypto.primitives.shares.additive import reconstruct
 from crypto.protocols.comparison.comparison import width_for
 from crypto.protocols.paillier.dot import declared, evaluate_opened, hold_opened
@@ -21,7 +21,7 @@ from link.session import Session
 from protos.v1.link_pb2 import Frame
 from protos.v1.paillier_pb2 import EncryptedRows, MaskedProducts
 from tests.crypto.protocols.two_party_world import A, B
-from tests.paillier_world import empty_pool, full_key, residue_part, small_key
+from tests.paillier_world import empty_pool, full_key, residue_part
 from tests.world import below, run_parties
 
 BITS = 2048
@@ -103,29 +103,3 @@ def rows_of(frames: Iterable[Frame]) -> list[mpz]:
 def residue_parts(ciphertexts: Ciphertexts) -> list[Any]:
     plaintexts = KEY.decrypt(ciphertexts)
     return [residue_part(KEY, int(c), m) for c, m in zip(ciphertexts.values, plaintexts, strict=True)]
-
-
-def bad_moduli() -> dict[str, bytes]:
-    n = int(KEY.public.n)
-    return {
-        "empty": b"",
-        "short": KEY.public.to_bytes()[1:],
-        "long": b"\0" + KEY.public.to_bytes(),
-        "even": (n - 1).to_bytes(256, "big"),
-        "small": int(small_key().public.n).to_bytes(256, "big"),
-        "a multiple of three": (3 * (n // 3 | 1)).to_bytes(256, "big"),
-    }
-
-
-def wrong_rows() -> dict[str, Callable[[list[mpz]], bytes]]:
-    key = KEY.public
-    return {
-        "a zero": lambda rows: bytes_of(key, [mpz(0), *rows[1:]]),
-        "a multiple of p": lambda rows: bytes_of(key, [*rows[:-1], KEY.p * 77]),
-        "n": lambda rows: bytes_of(key, [*rows[:-1], key.n]),
-        "too large": lambda rows: bytes_of(key, rows[:-1]) + b"\xff" * 512,
-        "too few": lambda rows: bytes_of(key, rows[1:]),
-        "too many": lambda rows: bytes_of(key, [*rows, mpz(1)]),
-        "a cut one": lambda rows: bytes_of(key, rows)[:-1],
-        "nothing": lambda rows: b"",
-    }

@@ -22,21 +22,18 @@ from crypto.protocols.comparison.two_party import TwoParty
 from crypto.protocols.paillier import kept as paillier_kept
 from crypto.protocols.paillier.kept import KeptColumns, KeptRows, Names, evaluate_kept, hold_kept
 from crypto.protocols.products.ot_matrix import Pairs, all_pairs
-from link.errors import MalformedMessage
 from link.session import Session
 from protos.v1.link_pb2 import Frame
-from protos.v1.paillier_pb2 import EncryptedRows, MaskedProducts, PaillierKey
+from protos.v1.paillier_pb2 import PaillierKey
 from tests.crypto.protocols.paillier.calls import (
     BITS,
     KEY,
     KINDS,
     Bits,
-    bad_moduli,
     columns,
     replies_of,
     residue_parts,
     rows_of,
-    wrong_rows,
 )
 from tests.crypto.protocols.two_party_world import A, B, assert_alike, assert_uniform, shapes_of
 from tests.examples import examples
@@ -203,61 +200,6 @@ def test_both_views_have_the_same_shape_whatever_the_bits() -> None:
 
 # -- wrong messages and calls ------------------------------------------------------------------------------------------
 ONES, PAIRS = np.ones((2, 9), np.bool_), all_pairs(2, 2)
-
-
-def cheated(cheating: Any, honest: str) -> MalformedMessage:
-    """What the honest one says of who cheats."""
-
-    async def holder(session: Session) -> Any:
-        kept = KeptColumns(9, BITS)
-        return await hold_kept(session.lane("dot"), B, KEY, empty_pool(), kept, pack_bits(ONES), PAIRS, "xy")
-
-    async def evaluator(session: Session) -> Any:
-        kept = KeptRows(KeptColumns(9, BITS))
-        return await evaluate_kept(session.lane("dot"), A, kept, pack_bits(ONES), PAIRS, "xy")
-
-    roles = {A: holder, B: evaluator} | {({A, B} - {honest}).pop(): cheating}
-    with pytest.raises(MalformedMessage) as caught:
-        run_parties((A, B), roles, deadline_s=60)
-    return caught.value
-
-
-@pytest.mark.parametrize("name", list(bad_moduli()))
-def test_a_bad_key_is_refused_and_named(name: str) -> None:
-    async def cheating(session: Session) -> None:
-        lane = session.lane("dot")
-        await lane.send(B, PaillierKey(modulus=bad_moduli()[name]))
-        await lane.recv(B, MaskedProducts)
-
-    error = cheated(cheating, B)
-    assert error.party == A
-    assert "a sent a key that cannot be one" in str(error)
-
-
-@pytest.mark.parametrize("name", list(wrong_rows()))
-def test_wrong_rows_are_refused_and_named(name: str) -> None:
-    (part,) = KeptColumns(9, BITS).parts(PAIRS, "xy")
-
-    async def cheating(session: Session) -> None:
-        lane = session.lane("dot")
-        await lane.send(B, PaillierKey(modulus=KEY.public.to_bytes()))
-        await lane.send(B, EncryptedRows(data=wrong_rows()[name]([mpz(2)] * part.requests)))
-        await lane.recv(B, MaskedProducts)
-
-    assert cheated(cheating, B).party == A
-
-
-@pytest.mark.parametrize("name", list(wrong_rows()))
-def test_wrong_replies_are_refused_and_named(name: str) -> None:
-    (part,) = KeptColumns(9, BITS).parts(PAIRS, "xy")
-
-    async def cheating(session: Session) -> None:
-        lane = session.lane("dot")
-        await lane.recv(A, PaillierKey)
-        await lane.recv(A, EncryptedRows)
-        await lane.send(A, MaskedProducts(data=wrong_rows()[name]([mpz(2)] * part.replies)))
-
-    assert cheated(cheating, A).party == B
 
 
 def test_wrong_calls_are_refused() -> None:

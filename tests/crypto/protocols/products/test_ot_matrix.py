@@ -25,10 +25,8 @@ from crypto.protocols.transfers.vector_transfers import (
     stretches,
     transfers_of,
 )
-from link.errors import UnexpectedMessage
 from link.session import Session
 from protos.v1.link_pb2 import Frame
-from protos.v1.oblivious_transfer_pb2 import EncryptedMessages, ExtensionRows
 from tests.crypto.protocols.products_world import (
     packed,
     pair_counts,
@@ -208,39 +206,3 @@ def test_other_rows_are_noticed_and_named(rows: dict[str, int]) -> None:
     with fails("E402") as caught:
         run_two(lambda lane, two: pair_products(lane, two, columns[lane.me], rows[lane.me], all_pairs(2, 2)))
     assert caught.value.party in HOLDERS
-
-
-@pytest.mark.parametrize("message", [EncryptedMessages(data=bytes(399)), EncryptedMessages(data=bytes(401))])
-def test_wrong_corrections_are_refused_and_their_sender_named(message: EncryptedMessages) -> None:
-    columns = packed(table(HOLDERS, (2, 2), 100, 0.5, 0))
-
-    async def honest(lane: Session, two: TwoParty) -> Any:
-        return await pair_products(lane, two, columns[B], 100, all_pairs(2, 2))
-
-    async def cheat(lane: Session, two: TwoParty) -> None:
-        lane = lane.lane("transfers")
-        await two.sending(lane)
-        await lane.recv(B, ExtensionRows)
-        await lane.send(B, message)
-        await lane.recv(B, ExtensionRows)
-
-    with fails("E402", party="a") as caught:
-        run_two({A: cheat, B: honest})
-    assert caught.value.party == A
-
-
-def test_another_message_in_the_place_of_rows_is_refused_and_its_sender_named() -> None:
-    columns = packed(table(HOLDERS, (2, 2), 100, 0.5, 0))
-
-    async def honest(lane: Session, two: TwoParty) -> Any:
-        return await pair_products(lane, two, columns[A], 100, all_pairs(2, 2))
-
-    async def cheat(lane: Session, two: TwoParty) -> None:
-        lane = lane.lane("transfers")
-        await two.receiving(lane)
-        await lane.send(A, EncryptedMessages(data=bytes(10)))
-        await lane.recv(A, EncryptedMessages)
-
-    with pytest.raises(UnexpectedMessage) as caught:
-        run_two({A: honest, B: cheat})
-    assert caught.value.party == B

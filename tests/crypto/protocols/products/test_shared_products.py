@@ -17,10 +17,8 @@ from crypto.protocols.sums.pairwise import agree
 from crypto.protocols.transfers import vector_transfers
 from link.session import Session
 from protos.v1.link_pb2 import Frame
-from protos.v1.oblivious_transfer_pb2 import EncryptedMessages, ExtensionRows
 from tests.crypto.protocols.products_world import assert_views_alike, itemset_counts, packed, table
 from tests.crypto.protocols.two_party_world import assert_uniform
-from tests.errors import fails
 from tests.examples import examples
 from tests.world import below, run_parties
 
@@ -149,21 +147,6 @@ def test_each_share_is_uniform() -> None:
     out = run(columns, 64, itemsets, two=("a", "c"))
     for holder in ("a", "c"):
         assert_uniform(out[holder].values.view(np.uint8))
-
-
-async def _cheat(lane: Session, pairs: Any) -> None:
-    lane = lane.lane("a to b counts")
-    await pairs["b"].sending(lane)
-    await lane.recv("b", ExtensionRows)
-    await lane.send("b", EncryptedMessages(data=bytes(99)))
-    await lane.recv("b", ExtensionRows)
-
-
-def test_wrong_corrections_are_refused_and_their_sender_named() -> None:
-    columns = table(PARTIES[:3], (1, 1, 1), 100, 0.5, 0)
-    with fails("E402", party="a") as caught:
-        run(columns, 100, [{"a": 0, "b": 0}], instead={"a": _cheat})
-    assert caught.value.party == "a"
 
 
 def test_misuse() -> None:

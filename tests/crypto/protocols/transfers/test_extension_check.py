@@ -13,7 +13,7 @@ from crypto.primitives.bit_matrix import ROWS
 from crypto.primitives.polynomial_hash import PolynomialHash
 from crypto.primitives.randomness import Randomness
 from crypto.protocols.transfers import extension_seeds
-from crypto.protocols.transfers.extension_check import BatchCheck, corrections_bytes, extra
+from crypto.protocols.transfers.extension_check import BatchCheck, extra
 from crypto.protocols.transfers.extension_codes import CODES, SYMBOL_BITS, block_count
 from crypto.protocols.transfers.extension_seeds import (
     FIELD_BITS,
@@ -24,7 +24,7 @@ from crypto.protocols.transfers.extension_seeds import (
 )
 from crypto.protocols.transfers.ot_extension import BATCH, receive_random, send_random
 from crypto.protocols.transfers.table_transfers import BATCH as TABLES_BATCH
-from link.errors import MalformedMessage, ProtocolViolation
+from link.errors import ProtocolViolation
 from link.session import Session
 from protos.v1 import oblivious_transfer_pb2
 from protos.v1.link_pb2 import Frame
@@ -256,16 +256,3 @@ def test_without_alterations_all_is_well() -> None:
     zero, one = (np.concatenate([both[i] for both in ends[SENDER]]) for i in (0, 1))
     picked = np.unpackbits(drawn((2, NUMBER // 8), 3).reshape(-1), bitorder="little")[:, None] == 1
     assert (np.concatenate(ends[RECEIVER]) == np.where(picked, one, zero)).all()
-
-
-def test_messages_of_another_size_are_refused_before_anything_is_computed() -> None:
-    def longer(frame: Frame) -> Frame:
-        if not frame.type.endswith("ExtensionRows"):
-            return frame
-        copy = Frame()
-        copy.CopyFrom(frame)
-        too_many = bytes(corrections_bytes(3, NUMBER) + 1)
-        copy.body = oblivious_transfer_pb2.ExtensionRows(data=too_many).SerializeToString()
-        return copy
-
-    assert isinstance(transfers(3, longer)[SENDER], MalformedMessage)

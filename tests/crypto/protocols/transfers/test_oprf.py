@@ -16,14 +16,12 @@ from crypto.protocols.transfers.extension_seeds import prepare_receiving, prepar
 from crypto.protocols.transfers.oprf import Parts, part_keys, receive_values, send_values
 from crypto.protocols.transfers.oprf_check import columns_of, rows_from
 from crypto.protocols.transfers.programmable_oprf import receive_programmed, send_programmed
-from link.errors import MalformedMessage
 from link.session import Session
 from link.traffic import Traffic
 from protos.v1 import oblivious_prf_pb2
 from protos.v1.link_pb2 import Frame
 from tests.errors import fails
 from tests.examples import examples
-from tests.faulty_world import Rewrite, run_faulty_parties
 from tests.traffic import assert_planned
 from tests.world import run_parties
 
@@ -217,74 +215,6 @@ def test_the_store_of_programmed_values_is_uniform():
 
 
 # -- what is refused ---------------------------------------------------------------------------------------------------
-def run_faulty(parts: dict[str, Any], rewrite: Rewrite) -> dict[str, Any]:
-    async def role(session: Session) -> Any:
-        return await parts[session.me](session)
-
-    return run_faulty_parties(TWO, role, [], rewrite)[0]
-
-
-def changed(kind: str, change: Any, nth: int = 0) -> Rewrite:
-    seen = []
-
-    def rewrite(frame: Frame) -> Frame:
-        if not frame.type.endswith("." + kind):
-            return frame
-        seen.append(frame)
-        if len(seen) != nth + 1:
-            return frame
-        copy = Frame()
-        copy.CopyFrom(frame)
-        message = getattr(oblivious_prf_pb2, kind).FromString(frame.body)
-        copy.body = change(message)
-        return copy
-
-    return rewrite
-
-
-def with_data(change: Any) -> Any:
-    def apply(message: Any) -> bytes:
-        (field,) = (name for name in ("data", "seed") if hasattr(message, name))
-        setattr(message, field, change(getattr(message, field)))
-        return message.SerializeToString()
-
-    return apply
-
-
-WRONG = [
-    with_data(lambda data: data[:-1]),
-    with_data(lambda data: data + b"\0"),
-    with_data(lambda data: b""),
-    lambda message: b"\xff\xff",
-]
-
-
-@pytest.mark.parametrize("change", WRONG)
-@pytest.mark.parametrize(
-    ("kind", "nth", "blamed"),
-    [("StoreSeed", 0, RECEIVER), ("CodeColumns", 0, RECEIVER), ("StoreSeed", 1, SENDER), ("ProgrammedRows", 0, SENDER)],
-)
-def test_wrong_messages_are_laid_at_their_senders_door(kind, nth, blamed, change):
-    parts = programmed(points(1, 2), np.ones((2, 1), np.uint64), points(2, 3), (64, 64))
-    outcome = run_faulty(parts, changed(kind, change, nth))
-    (other,) = {SENDER, RECEIVER} - {blamed}
-    assert type(outcome[other]) is MalformedMessage
-    assert outcome[other].party == blamed
-
-
-def test_a_message_in_place_of_another_is_refused():
-    def swapped(frame: Frame) -> Frame:
-        if not frame.type.endswith(".StoreSeed"):
-            return frame
-        copy = Frame()
-        copy.CopyFrom(frame)
-        copy.type = frame.type.replace("StoreSeed", "CodeColumns")
-        return copy
-
-    outcome = run_faulty(values(points(1), points(1), 5), swapped)
-    assert outcome[SENDER].party == RECEIVER
-
-
 def test_more_points_than_agreed_upon():
     with pytest.raises(ValueError, match="3 points are more than the 2"):
         run(values(points(), points(1, 2, 3), 2))

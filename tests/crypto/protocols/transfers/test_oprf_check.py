@@ -17,20 +17,18 @@ from crypto.primitives.polynomial_hash import polynomial_hashes
 from crypto.primitives.randomness import Randomness
 from crypto.protocols.transfers import oprf_check
 from crypto.protocols.transfers.oprf_check import Sent, columns_of, rows_of
-from link.errors import MalformedMessage, ProtocolViolation
+from link.errors import ProtocolViolation
+from link.session import Session
 from protos.v1.link_pb2 import Frame
-from protos.v1.oblivious_prf_pb2 import CheckedColumns
+from protos.v1.oblivious_prf_pb2 import CheckedColumns, CodeColumns
 from tests.crypto.protocols.transfers.test_oprf import (
     RECEIVER,
     SENDER,
     assert_fair,
-    changed,
     points,
-    run,
-    run_faulty,
     values,
-    with_data,
 )
+from tests.faulty_world import Rewrite, run_faulty_parties
 
 pytestmark = pytest.mark.turn(3)
 
@@ -204,13 +202,20 @@ def test_a_store_has_no_more_points_than_about_twice_its_capacity(capacity, cand
 
 
 # -- whole runs ------------------------------------------------------------------------------------------------------
-def flipped(place: int) -> Any:
-    def change(data: bytes) -> bytes:
-        changed = bytearray(data)
-        changed[place // 8] ^= 1 << place % 8
-        return bytes(changed)
+def flipped(place: int) -> Rewrite:
+    """Turns a bit of the receiver's columns on their way."""
 
-    return with_data(change)
+    def rewrite(frame: Frame) -> Frame:
+        if not frame.type.endswith(".CodeColumns"):
+            return frame
+        data = bytearray(CodeColumns.FromString(frame.body).data)
+        data[place // 8] ^= 1 << place % 8
+        copy = Frame()
+        copy.CopyFrom(frame)
+        copy.body = CodeColumns(data=bytes(data)).SerializeToString()
+        return copy
+
+    return rewrite
 
 
 @pytest.mark.parametrize("column", [0, 1, 2, 200, 401, 509])
@@ -223,49 +228,13 @@ def test_a_column_that_is_changed_on_its_way_ends_the_run_where_it_counts(column
         return agrees(answer, seed, secret, columns)
 
     monkeypatch.setattr(oprf_check, "agrees", watched)
-    outcome = run_faulty(values(points(1, 2), points(2, 3), 64), changed("CodeColumns", flipped(column * ROWS_SENT)))
+    parts = values(points(1, 2), points(2, 3), 64)
+
+    async def role(session: Session) -> Any:
+        return await parts[session.me](session)
+
+    outcome, _ = run_faulty_parties((SENDER, RECEIVER), role, [], flipped(column * ROWS_SENT))
     (counts,) = seen
     assert isinstance(outcome[SENDER], ProtocolViolation) == bool(counts)
     if counts:
         assert outcome[SENDER].party == RECEIVER
-
-
-@pytest.mark.parametrize(
-    ("kind", "change"),
-    [
-        ("CheckedColumns", lambda answer: CheckedColumns(messages=answer.messages, streams=answer.streams[::-1])),
-        ("CheckedColumns", lambda answer: CheckedColumns(messages=answer.messages[::-1], streams=answer.streams)),
-        ("ColumnChallenge", lambda challenge: type(challenge)(seed=challenge.seed[::-1])),
-    ],
-)
-def test_what_does_not_fit_the_rows_ends_the_run(kind, change):
-    parts = values(points(1, 2), points(2, 3), 64)
-    outcome = run_faulty(parts, changed(kind, lambda message: change(message).SerializeToString()))
-    assert type(outcome[SENDER]) is ProtocolViolation
-    assert outcome[SENDER].party == RECEIVER
-
-
-@pytest.mark.parametrize("kind", ["CodeColumns", "CheckedColumns"])
-def test_what_was_sent_in_another_run_ends_the_run(kind):
-    frames: list[Frame] = []
-    parts = values(points(1, 2), points(2, 3), 64)
-    run(parts, seed=7, observe=frames.append)
-    (before,) = (frame.body for frame in frames if frame.type.endswith("." + kind))
-    outcome = run_faulty(parts, changed(kind, lambda _: before))
-    assert type(outcome[SENDER]) is ProtocolViolation
-
-
-@pytest.mark.parametrize(
-    ("kind", "change", "blamed"),
-    [
-        ("CheckedColumns", lambda answer: CheckedColumns(messages=answer.messages), RECEIVER),
-        ("CheckedColumns", lambda answer: CheckedColumns(streams=answer.streams), RECEIVER),
-        ("ColumnChallenge", lambda challenge: type(challenge)(seed=challenge.seed[1:]), SENDER),
-    ],
-)
-def test_checks_of_another_size_are_laid_at_their_senders_door(kind, change, blamed):
-    parts = values(points(1, 2), points(2, 3), 64)
-    outcome = run_faulty(parts, changed(kind, lambda message: change(message).SerializeToString()))
-    (other,) = {SENDER, RECEIVER} - {blamed}
-    assert type(outcome[other]) is MalformedMessage
-    assert outcome[other].party == blamed

@@ -277,16 +277,6 @@ def test_a_label_serves_once() -> None:
                 family.fork(b"label")
 
 
-def test_corrections_of_another_size_are_refused_and_named() -> None:
-    async def cheating(session: Session, seeds: ReceiverSeeds) -> None:
-        await session.send(SENDER, ExtensionRows(data=bytes(100)))
-        await session.recv(SENDER, EncryptedMessages)
-
-    with fails("E402") as caught:
-        run(lambda s, seeds: collected(send_random(s, RECEIVER, seeds, 128)), cheating)
-    assert caught.value.party == RECEIVER
-
-
 @pytest.mark.parametrize("k", [0, 5, 16])
 def test_other_field_sizes_are_refused(k: int) -> None:
     async def nothing(session: Session, seeds: Any) -> None:
