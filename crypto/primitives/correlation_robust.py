@@ -3,8 +3,8 @@
     H(i, x) = π(π(x) ⊕ i) ⊕ π(x)          `hash_rows`, `hash_blocks`, for messages of 128 bits, rows that another party
                                           may have chosen, or that are hashed under several tweaks: tweakable circular
                                           correlation robustness;
-    H(i, x) = π(x ⊕ i) ⊕ x ⊕ i            `hash_words`, for single bits and table entries of an honest extension, whose
-                                          rows are pseudorandom: correlation robustness, at half the work.
+    H(i, x) = π(x ⊕ i) ⊕ x ⊕ i            `hash_words`, for bits, words of correlated transfers and table entries, where
+                                          no party chooses its rows: correlation robustness, at half the work.
 
 They break the correlation that oblivious-transfer extension leaves among its rows: for a secret Δ the hashes of
 x and x ⊕ Δ look independent, for as many rows as there are tweaks, since no tweak is used twice under one Δ. The second

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
+from crypto.primitives.unordered_code import words_of
 from crypto.protocols.comparison.two_party import pairs_of
 from crypto.protocols.sums.pairwise import agree
 from crypto.protocols.union import prefix_union as module
@@ -16,7 +17,7 @@ from crypto.protocols.union.prefix_disclosure import declared, leakage, most_ope
 from crypto.protocols.union.prefix_union import prefix_union
 from crypto.protocols.union.prefixes import Prefixes
 from link.disclosure import Declared
-from link.errors import ComineError, PeerError
+from link.errors import ComineError, MalformedMessage, PeerError
 from protos.v1.link_pb2 import Frame, Opening
 from protos.v1.oblivious_transfer_pb2 import EncryptedMessages, ExtensionRows
 from tests.errors import fails
@@ -256,6 +257,44 @@ def test_wrong_bits_end_in_an_error_or_in_a_union_that_holds_all_own_elements():
         return copy
 
     assert all(isinstance(end, ComineError) for name, end in faulty(sets, rewrite=rewrite).items() if name != "south")
+
+
+def opening_other_bits(question: int, receiver: str, turned: bytes):
+    """South opens other bits of a question to one party than to the rest."""
+
+    def rewrite(frame: Frame) -> Frame:
+        kind = frame.type == Opening.DESCRIPTOR.full_name
+        if (
+            not kind
+            or f"/question {question}" not in frame.lane
+            or (frame.sender, frame.receiver) != ("south", receiver)
+        ):
+            return frame
+        message = Opening.FromString(frame.body)
+        message.values = bytes(a ^ b for a, b in zip(message.values, turned, strict=True))
+        copy = Frame()
+        copy.CopyFrom(frame)
+        copy.body = message.SerializeToString()
+        return copy
+
+    return rewrite
+
+
+def test_who_opens_different_bits_to_two_others_is_not_the_one_that_is_named():
+    """A limit of semi-honest parties, which the page names: a verified union has none of it."""
+    ends = faulty(sets_of("abc", "bcd", "cde"), rewrite=opening_other_bits(0, "north", b"\xff" * 512))
+    assert {name: type(end) for name, end in ends.items() if name != "south"} == dict.fromkeys(
+        ("north", "east"), MalformedMessage
+    )
+    assert ends["north"].party == "east"
+
+
+def test_who_opens_different_names_to_two_others_gives_them_different_unions():
+    names = np.unpackbits(np.frombuffer(b"ab", np.uint8)).reshape(2, 8)
+    one, other = (np.packbits(word, bitorder="little") for word in words_of(names))
+    turned = (one ^ other).tobytes()
+    ends = faulty(sets_of("", "a", ""), rewrite=opening_other_bits(2, "north", turned))
+    assert ends == {"north": [b"b"], "south": [b"a"], "east": [b"a"]}
 
 
 @pytest.mark.costly
