@@ -15,7 +15,9 @@ from crypto.primitives.randomness import Randomness
 from crypto.primitives.sealed import KEY_BYTES, OVERHEAD, new_private_key, open_rows, public_key_of, seal_rows
 from tests.vectors import hpke_reference as reference
 
-VECTORS = json.loads((Path(__file__).parents[2] / "vectors" / "hpke_rfc9180.json").read_text())["vectors"]
+FOLDER = Path(__file__).parents[2] / "vectors"
+VECTORS = json.loads((FOLDER / "hpke_rfc9180.json").read_text())["vectors"]
+NEGATIVE = json.loads((FOLDER / "negative" / "shuffle.json").read_text())
 KEY = new_private_key(Randomness.from_seed(1))
 
 
@@ -46,6 +48,15 @@ def test_what_one_side_seals_the_reference_opens_and_the_reverse(message: bytes,
     opened, good = open_rows(rows(reference.seal(message, public, info, ephemeral, **suite)), KEY, info)
     assert good.tolist() == [True]
     assert opened.tobytes() == message
+
+
+def test_negative_vectors_do_not_open() -> None:
+    key, info, sealed = (bytes.fromhex(NEGATIVE[name]) for name in ("private_key", "info", "sealed"))
+    opened, good = open_rows(rows(sealed), key, info)
+    assert good.all()
+    assert opened.tobytes() == bytes.fromhex(NEGATIVE["message"])
+    for each in NEGATIVE["reports"]:
+        assert not open_rows(rows(bytes.fromhex(each["sealed"])), key, info)[1].any(), each["name"]
 
 
 def test_nothing_opens_that_was_changed_or_meant_for_others() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -25,6 +26,7 @@ from protos.v1.shuffle_pb2 import BatchStatement, LayerKey, SignedLayerKey, Sign
 from tests.errors import fails
 from tests.ldp.contract import ERROR
 
+NEGATIVE = json.loads((Path(__file__).parents[2] / "vectors" / "negative" / "shuffle.json").read_text())
 KEYS = [new_private_key(Randomness.from_seed(seed)) for seed in range(4)]
 PUBLIC = [public_key_of(key) for key in KEYS]
 
@@ -208,8 +210,8 @@ SIGNERS = {name: AUTHORITY.issue(name) for name in ("north", "south", "east")}
 TRUST = SIGNERS["north"].trust
 
 
-def statement(hop: int, route: Route, output: bytes, **fields: Any) -> BatchStatement:
-    return BatchStatement(route=route.digest, batch=1, shuffler=route.shufflers[hop], output=output, **fields)
+def statement(hop: int, route: Route, **fields: Any) -> BatchStatement:
+    return BatchStatement(route=route.digest, batch=1, shuffler=route.shufflers[hop], **fields)
 
 
 def signed(*statements: BatchStatement) -> list[SignedStatement]:
@@ -217,10 +219,11 @@ def signed(*statements: BatchStatement) -> list[SignedStatement]:
 
 
 def chain(route: Route) -> list[BatchStatement]:
-    return [
-        statement(0, route, b"one", received=9, replayed=1, wrong_size=1, unreadable=1, over_share=1, forwarded=5),
-        statement(1, route, b"two", received=5, unreadable=1, forwarded=4, input=b"one"),
-    ]
+    statements = []
+    for hop, fields in enumerate(NEGATIVE["statements"]):
+        read = {name: bytes.fromhex(value) if isinstance(value, str) else value for name, value in fields.items()}
+        statements.append(statement(hop, route, **read))
+    return statements
 
 
 def test_a_good_chain_is_believed() -> None:
@@ -229,26 +232,14 @@ def test_a_good_chain_is_believed() -> None:
     assert check_chain(signed(*chain(route)[:1]), route, 1, 5, b"one", TRUST) == chain(route)[:1]
 
 
-@pytest.mark.parametrize(
-    ("hop", "changes"),
-    [
-        (0, {"received": 10}),
-        (1, {"received": 4, "unreadable": 0}),
-        (1, {"input": b"other"}),
-        (1, {"forwarded": 1, "withheld": 0, "unreadable": 4}),
-        (1, {"forwarded": 3, "unreadable": 2}),
-        (1, {"output": b"other"}),
-        (0, {"batch": 2}),
-        (0, {"route": b""}),
-    ],
-)
-def test_a_chain_that_does_not_agree_names_the_shuffler(hop: int, changes: dict[str, Any]) -> None:
+@pytest.mark.parametrize("vector", NEGATIVE["vectors"], ids=lambda vector: vector["name"])
+def test_a_chain_that_does_not_agree_names_the_shuffler(vector: dict[str, Any]) -> None:
     route, statements = route_with(), chain(route_with())
-    for name, value in changes.items():
-        setattr(statements[hop], name, value)
+    for name, value in vector["change"].items():
+        setattr(statements[vector["shuffler"]], name, bytes.fromhex(value) if isinstance(value, str) else value)
     with fails("E400") as caught:
         check_chain(signed(*statements), route, 1, 4, b"two", TRUST)
-    assert caught.value.party == route.shufflers[hop]
+    assert caught.value.party == route.shufflers[vector["shuffler"]]
 
 
 def test_statements_need_their_signatures() -> None:
@@ -291,7 +282,7 @@ def test_the_collector_drops_what_comes_twice_or_cannot_be_read() -> None:
     collecting = Collecting(route, KEYS[3], TRUST)
 
     def statements(batch: int) -> list[SignedStatement]:
-        said = statement(0, route, digest(sealed), received=9, forwarded=9)
+        said = statement(0, route, output=digest(sealed), received=9, forwarded=9)
         said.batch = batch
         return signed(said)
 
@@ -306,6 +297,6 @@ def test_the_collector_drops_what_comes_twice_or_cannot_be_read() -> None:
 def test_the_collector_wants_all_shufflers() -> None:
     route = route_with(2)
     sealed, _ = peel(wrap(numbered(3), route, PUBLIC[:2]), route, 0, KEYS[0])
-    said = signed(statement(0, route, digest(sealed), received=3, forwarded=3))
+    said = signed(statement(0, route, output=digest(sealed), received=3, forwarded=3))
     with fails("E402", party="south"):
         Collecting(route, KEYS[3], TRUST).open(1, sealed, said)

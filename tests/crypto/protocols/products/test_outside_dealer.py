@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import json
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -144,10 +146,11 @@ def test_an_answer_of_another_shape_is_refused(answer: Words) -> None:
 
 
 def test_requests_that_cannot_be() -> None:
-    for label, rows, columns in ((b"short", 8, (1, 1)), (LABEL, 1 << 31, (1, 1)), (LABEL, 8, (-1, 1))):
-        with fails("E402"):
-            Wanted(label, rows, columns)
-    with fails("E403"):
-        Wanted(LABEL, 8, (MAX_PRODUCTS, 2))
+    requests = json.loads((Path(__file__).parents[3] / "vectors" / "negative" / "dealer.json").read_text())["requests"]
+    assert len(requests) >= 5
+    for each in requests:
+        with fails(each["refused"]):
+            Wanted(bytes.fromhex(each["label"]), each["rows"], tuple(each["columns"]))
+    assert requests[-1]["columns"][0] == MAX_PRODUCTS
     with pytest.raises(ValueError, match="32 bytes, not 3"):
         OutsideProducts(type("Short", (), {"seed": b"abc"})())
