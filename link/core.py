@@ -75,8 +75,8 @@ class Transport(Protocol):
     async def send(self, to: str, frame: Frame) -> None:
         """Accepts a frame for delivery; waits only while too much is under way."""
 
-    async def close(self) -> None:
-        """Flushes what peers have not got yet, for a moment, and ends."""
+    async def close(self, *, hurried: bool = False) -> None:
+        """Lets peers that are there get what they have not got yet, for a moment only where `hurried`, and ends."""
 
 
 class Progress(Protocol):

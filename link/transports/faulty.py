@@ -134,10 +134,10 @@ class FaultyTransport:
         self._numbers[to] += 1
         await asyncio.sleep(0)
 
-    async def close(self) -> None:
+    async def close(self, *, hurried: bool = False) -> None:
         """Passes on what is held back, and ends."""
         await asyncio.gather(*(pump.drain() for pump in self._pumps.values()))
-        await self._inner.close()
+        await self._inner.close(hurried=hurried)
 
     async def crash(self) -> None:
         """Dies: what is held back is lost, and nothing leaves any more."""
@@ -206,10 +206,10 @@ class EmulatedLink:
         self._pumps[to].queue.put_nowait((self._free_at + self._latency_s, frame))
         await asyncio.sleep(max(0.0, self._free_at - now - BUFFER_S))
 
-    async def close(self) -> None:
+    async def close(self, *, hurried: bool = False) -> None:
         """Waits until everything has arrived, and ends."""
         await asyncio.gather(*(pump.drain() for pump in self._pumps.values()))
-        await self._inner.close()
+        await self._inner.close(hurried=hurried)
 
     async def _pass_on(self, to: str, queue: asyncio.Queue[tuple[float, Frame]]) -> None:
         while True:

@@ -27,7 +27,7 @@ ACKNOWLEDGE_FRAMES: Final = 256
 ACKNOWLEDGE_BYTES: Final = 4 << 20
 ACKNOWLEDGE_S: Final = 0.05  # of silence on this side, after which the rest is acknowledged
 HEARTBEAT_S: Final = 3.0  # of silence on this side, after which what the peer has is acknowledged again
-FLUSH_S: Final = 2.0  # without progress, after which a party that leaves waits no longer
+HURRY_S: Final = 2.0  # without progress, after which a party that leaves in a hurry waits no longer
 LEAVE_S: Final = 300.0  # after which it waits no longer in any case: a peer can take what it gets drop by drop
 
 
@@ -74,7 +74,7 @@ class Conversation:
         self.acknowledged = self.pending_bytes = 0
         self.heard = 0.0
         self.received = self._quiet_frames = self._quiet_bytes = 0
-        self._acknowledge = self._leaving = self._left = self._reached = self.at_peace = False
+        self._acknowledge = self._dialled = self._leaving = self._left = self._reached = self.at_peace = False
         self.generation = 0
         self._over = asyncio.Event()
         self._more, self._moved = asyncio.Event(), asyncio.Event()
@@ -121,11 +121,16 @@ class Conversation:
             self._moved.clear()
             await self._moved.wait()
 
-    async def leave(self, finish_s: float = FLUSH_S) -> None:
-        """Lets the peer get what is under way, as long as it makes progress within `LEAVE_S`, and ends the stream.
+    async def leave(self, *, hurried: bool = False) -> None:
+        """Lets the peer get what is under way, within `LEAVE_S` and while it is not lost, and ends the stream.
 
-        A stream that ends in peace shows the peer that it has got everything; otherwise the stream breaks.
+        A stream that ends in peace shows the peer that it has got everything; otherwise the stream breaks, and the peer
+        takes this party for lost. So one that stands still is waited for.
+
+        Args:
+            hurried: Waits for `HURRY_S` only while nothing reaches the peer.
         """
+        finish_s = HURRY_S if hurried else LEAVE_S
         self._owe(now=True)
         until = self._loop.time() + LEAVE_S
         while (self._unsent or self._unacknowledged) and not self.over:
@@ -138,7 +143,9 @@ class Conversation:
                 self.end()
         self._leaving = True
         self._more.set()
-        if self._stream is not None and not self.over:
+        if self._dialled:  # whose stream is renewed where it breaks, so that the farewell is not lost
+            await self.wait_until_over(finish_s)
+        elif self._stream is not None and not self.over:
             await asyncio.wait({self._stream}, timeout=finish_s)
         self.end(peace=self._reached)
 
@@ -162,6 +169,7 @@ class Conversation:
         self.cut()
         if self.over:
             return self.at_peace
+        self._dialled = half_close is not None
         self.generation += 1
         stream = self._stream = asyncio.create_task(self._talk(duplex, half_close, resume, self.generation))
         try:

@@ -132,7 +132,7 @@ class NodeLink:
 
     async def close(self) -> None:
         """Ends all jobs and connections."""
-        await asyncio.gather(*(transport.close() for transport in list(self.jobs.values())))
+        await asyncio.gather(*(transport.close(hurried=True) for transport in list(self.jobs.values())))
         await asyncio.gather(*(calls.close() for calls in (self._calls, *self._earlier)))
         self._earlier.clear()
 
@@ -290,9 +290,13 @@ class GrpcTransport:
         """Accepts a frame; waits only while too much is under way to `to`."""
         await self.conversations[to].send(frame)
 
-    async def close(self) -> None:
-        """Flushes what peers have not got yet, as long as that makes progress, and ends the streams."""
-        await asyncio.gather(*(conversation.leave() for conversation in self.conversations.values()))
+    async def close(self, *, hurried: bool = False) -> None:
+        """Lets peers that are not lost get what they have not got yet, and ends the streams.
+
+        Args:
+            hurried: Waits no longer than a moment for a peer that stands still, also where another call waits.
+        """
+        await asyncio.gather(*(conversation.leave(hurried=hurried) for conversation in self.conversations.values()))
         await self._stop()
 
     def cut(self, peer: str) -> None:

@@ -70,7 +70,7 @@ class MemoryTransport:
         await asyncio.sleep(0)
         self._hub.carry(self._name, to, frame)
 
-    async def close(self) -> None:
+    async def close(self, *, hurried: bool = False) -> None:
         """Nothing is under way."""
 
     async def crash(self) -> None:

@@ -120,6 +120,6 @@ class JobTransport:
             frame.type = Abort.DESCRIPTOR.full_name
             await self.send(peer, frame)
 
-    async def close(self) -> None:
-        """Flushes and closes the transport."""
-        await self._transport.close()
+    async def close(self, *, hurried: bool = False) -> None:
+        """Closes the transport."""
+        await self._transport.close(hurried=hurried)

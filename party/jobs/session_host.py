@@ -454,7 +454,8 @@ class SessionHost:
                 await self.transitions.end(job, CANCELLED if isinstance(cause, JobCancelled) else FAILED, cause, error)
         finally:
             del self._transports[job.id]
-            await transport.close()
+            # Peers need the last frames of a party that has done its part, and of one that has not no more than why.
+            await transport.close(hurried=job.state != SUCCEEDED)
 
     async def _take_part(
         self,

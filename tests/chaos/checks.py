@@ -65,7 +65,10 @@ def may_not_go_on(error: ComineError, world: World, faults: Sequence[Fault]) -> 
     damaged = world.damaged or flipped
     says_so = isinstance(error, UnexpectedMessage) or (damaged and isinstance(error, ConfigurationError))
     says_so |= flipped and isinstance(error, ProtocolViolation)
-    says_so |= isinstance(error, DeadlineExceeded) and any(fault.kind == "clock" for fault in faults)
+    clocks = {fault.place for fault in faults if fault.kind == "clock"}
+    says_so |= isinstance(error, DeadlineExceeded) and bool(clocks)
+    # Who took the job for expired, by a clock that was set far forward, has forgotten it.
+    says_so |= isinstance(error, ConfigurationError) and any(place in error.message for place in clocks)
     require(says_so, f"although all is well, the job cannot go on: {error.message}")
 
 

@@ -304,5 +304,5 @@ class _Flipping:
     async def send(self, to: str, frame: Frame) -> None:
         await self._inner.send(to, frame)
 
-    async def close(self) -> None:
-        await self._inner.close()
+    async def close(self, *, hurried: bool = False) -> None:
+        await self._inner.close(hurried=hurried)

@@ -23,6 +23,7 @@ ONCE_FAILED: Final = {
     980912126: "an audit log that lacked the end of a job of a moment ago went unnoticed",
     303: "a call that was given up before its request came was a fault of the node",
     40056: "an audit log of before a session that still ran went unnoticed",
+    71089: "a party that had done its part left another that stood still for two seconds, and was missed there",
     71027: "a clock that was set far forward made the other parties' certificates look expired, and them guilty",
 }
 REPEATED: Final = FIRST_SEED + HALF - 1

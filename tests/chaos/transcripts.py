@@ -69,5 +69,5 @@ class _Noted:
         self._transcripts.note(frame)
         await self._inner.send(to, frame)
 
-    async def close(self) -> None:
-        await self._inner.close()
+    async def close(self, *, hurried: bool = False) -> None:
+        await self._inner.close(hurried=hurried)

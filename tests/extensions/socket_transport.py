@@ -35,7 +35,7 @@ class SocketTransport:
         writer.write(len(packed).to_bytes(_LENGTH_BYTES, "big") + packed)
         await writer.drain()
 
-    async def close(self) -> None:
+    async def close(self, *, hurried: bool = False) -> None:
         """Flushes and ends."""
         for _, writer in self._ends.values():
             writer.close()

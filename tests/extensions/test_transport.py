@@ -39,8 +39,8 @@ class Broken:
             changed.lane = "/elsewhere"
         await self._inner.send(to, changed)
 
-    async def close(self) -> None:
-        await self._inner.close()
+    async def close(self, *, hurried: bool = False) -> None:
+        await self._inner.close(hurried=hurried)
 
 
 @pytest.mark.parametrize(

@@ -110,5 +110,5 @@ class Wire:
     async def send(self, to: str, frame: Frame) -> None:
         self.sent.append(frame)
 
-    async def close(self) -> None:
+    async def close(self, *, hurried: bool = False) -> None:
         pass

@@ -119,8 +119,8 @@ def test_frames_that_come_before_the_session_began_are_kept():
         async def send(self, to, frame):
             await self.inner.send(to, frame)
 
-        async def close(self):
-            await self.inner.close()
+        async def close(self, *, hurried=False):
+            await self.inner.close(hurried=hurried)
 
     async def main():
         hub = Hub()

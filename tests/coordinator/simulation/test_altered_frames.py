@@ -46,8 +46,8 @@ class Altering:
             self._left -= 1
         await self._inner.send(to, frame)
 
-    async def close(self) -> None:
-        await self._inner.close()
+    async def close(self, *, hurried: bool = False) -> None:
+        await self._inner.close(hurried=hurried)
 
 
 def put(field: str, value: object) -> Callable[[Frame], None]:

@@ -76,8 +76,8 @@ class Passing:
         self._look(frame)
         await self._inner.send(to, frame)
 
-    async def close(self) -> None:
-        await self._inner.close()
+    async def close(self, *, hurried: bool = False) -> None:
+        await self._inner.close(hurried=hurried)
 
 
 def at(lane: str, change: Callable[[Frame], None]) -> Callable[[Transport], Transport]:

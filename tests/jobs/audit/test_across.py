@@ -236,8 +236,8 @@ class _Spoiled:
             frame.body = sign_receipt(receipt, self._identity).SerializeToString(deterministic=True)
         await self._inner.send(to, frame)
 
-    async def close(self) -> None:
-        await self._inner.close()
+    async def close(self, *, hurried: bool = False) -> None:
+        await self._inner.close(hurried=hurried)
 
 
 def test_a_dispute_while_the_job_runs_is_in_the_logs(tmp_path: Path):
@@ -267,8 +267,8 @@ class _Lost:
             raise PeerError("the network of this party is gone", party=to)
         await self._inner.send(to, frame)
 
-    async def close(self) -> None:
-        await self._inner.close()
+    async def close(self, *, hurried: bool = False) -> None:
+        await self._inner.close(hurried=hurried)
 
 
 @pytest.mark.parametrize("after", [0, 4])

@@ -44,8 +44,8 @@ class _Watched:
         self._seen.append((frame.lane, self._log.read_text()))
         await self._inner.send(to, frame)
 
-    async def close(self) -> None:
-        await self._inner.close()
+    async def close(self, *, hurried: bool = False) -> None:
+        await self._inner.close(hurried=hurried)
 
 
 def test_the_session_is_on_disk_before_a_protocol_frame_leaves(tmp_path: Path):
