@@ -122,13 +122,25 @@ def adversary(spec: JobSpec) -> str:
     if not spec.is_verified:
         return "semi-honest: every party follows the protocol and may study all it sees"
     first, second, third = (*spec.compute, kind_of(spec).helper(spec))
-    unions = ", and what they bring to unions" if kind_of(spec).unions(spec).taken else ""
     return (
         f"malicious: one of {first}, {second} and {third}, and any parties that do not compute, may do what they like; "
-        "they can end the job, also when they have learned its result and others have not, and choose their own "
-        f"counts, between 0 and the rows that they say they have{unions}; "
+        "they can end the job, also when they have learned its result and others have not, and choose "
+        f"{_input(spec)}; "
         "a wrong result passes with probability 2^-40 a batch"
     )
+
+
+def _input(spec: JobSpec) -> str:
+    """What parties that deviate still choose."""
+    if spec.is_vertical:
+        merger = spec.job.parties[0]
+        return (
+            "their own ids, up to 2.7 times as many as a list has places, and their own columns, before any count is "
+            f"known; {merger}, if it deviates, can leave out common rows that it has seen, and learn once of each "
+            "party whether it has all of some ids, which else ends the job"
+        )
+    unions = ", and what they bring to unions" if kind_of(spec).unions(spec).taken else ""
+    return f"their own counts, between 0 and the rows that they say they have{unions}"
 
 
 def _rank(line: Learned, parties: tuple[str, ...]) -> tuple[bool, bool]:

@@ -24,7 +24,7 @@ def check_tables(spec: JobSpec, tables: Mapping[str, frozenset[str]]) -> None:
     trusted = tables.get("trust", frozenset())
     if spec.is_verified and trusted != ALL and "security" not in trusted:
         raise ConfigurationError(
-            'security = "malicious" in [trust] is for itemsets and rules over rows, without noise: with '
+            'security = "malicious" in [trust] is for itemsets and rules, without noise: with '
             f"{settings(spec)} nothing checks what a party sends; where parties may deviate, do not run this job"
         )
     for said in said_in_vain(spec, tables):

@@ -48,6 +48,7 @@ _VALUE_TRANSFERS: Final = 14  # random transfers, about, that cost as much as a 
 _STREAMS: Final = 150_000  # random transfers that the streams of a comparison cost at both ends, before the first one
 _TABLES: Final = 3  # random transfers that one of a comparison costs with its tables, and an AND triple
 _CHECKED: Final = 10  # times as long as the same comparison among semi-honest parties; measured
+_CHECKED_BYTE: Final = 450  # bytes under a mask that take as long as a byte of checked ANDs at all three; measured
 _TOGETHER: Final = 0.5  # of both ends' work: they work at the same time, but for waiting
 NODE_BYTES: Final = 160 << 20  # of a node that runs no job
 ROW_BYTES: Final = 100  # of a row of ten items, twice, as it is while the frequent ones are selected
@@ -139,6 +140,11 @@ def comparison_s(number: int, width: int, compute: Sequence[str], speeds: Speeds
 def _replicated_comparison_s(number: int, width: int, computing: Sequence[str], speeds: Speeds) -> float:
     """Seconds of a batched decision of three computing parties, all on one machine or each waiting for the others."""
     return masked_bytes(number, width) * max(speeds[name].byte_s for name in computing)
+
+
+def checked_s(and_bytes: int, computing: Sequence[str], speeds: Speeds) -> float:
+    """Seconds of so many bytes of ANDs that three computing parties take and check, as of their comparisons."""
+    return _CHECKED_BYTE * and_bytes * max(speeds[name].byte_s for name in computing)
 
 
 def _comparisons(step: Step, task: HorizontalMining, n_parties: int, n_rows: int) -> list[tuple[int, int]]:

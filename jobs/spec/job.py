@@ -140,7 +140,8 @@ class TrustSection(Section):
             randomness, and with one of them could learn the other's columns.
         security: Against which parties the job is safe: `semi-honest`, which follow the protocol and study what they
             see, or also `malicious`, of which one of three computing parties may deviate from it, and any others: they
-            can end the job, and no more. Over rows, with a helper, and no hidden universe.
+            can end the job, and no more. For itemsets and rules, with a helper; over rows with no hidden universe, over
+            columns with rows aligned by intersection.
     """
 
     compute: tuple[Name, ...] | None = None

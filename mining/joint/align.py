@@ -18,6 +18,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from crypto.primitives.scratch_file import ScratchLimits
+from crypto.primitives.shares.replicated import Holders3
 from crypto.protocols.alignment import alignment
 from crypto.protocols.alignment import disclosure as alignment_disclosure
 from crypto.protocols.alignment.common_rows import Rows
@@ -49,12 +50,14 @@ class RowAlignment:
         mode: What is disclosed of which rows belong together; see `crypto.protocols.alignment.alignment`.
         normalisation: What is done to ids before they are compared.
         bound: The most rows that any party may have, public; None: size classes are announced.
+        three: Who check an intersection where parties may deviate.
     """
 
     merger: str
     mode: Mode = "intersection"
     normalisation: IdNormalisation = AS_THEY_ARE
     bound: int | None = None
+    three: Holders3 | None = None
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -161,7 +164,7 @@ async def _intersected(lane: Session, means: Means, ids: Sequence[bytes], task: 
 
     async def take() -> Known:
         rows = await alignment.intersection(
-            lane, means.secrets, ids, merger=task.merger, bound=task.bound, limits=means.limits
+            lane, means.secrets, ids, merger=task.merger, bound=task.bound, limits=means.limits, three=task.three
         )
         aligned.append(rows)
         common = np.zeros(len(ids), np.bool_)

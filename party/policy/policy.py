@@ -291,7 +291,7 @@ def _security(policy: PolicySection, facts: PolicyInput) -> Verdict | None:
     if policy.security == "malicious" and not facts.spec.is_verified:
         refusal = (
             'takes part only in jobs that hold where parties deviate (rule security); set security = "malicious" in '
-            "[trust] of a job over rows"
+            "[trust] of a job for itemsets or rules"
         )
     return Verdict("security", policy.security, refusal)
 

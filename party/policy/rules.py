@@ -130,7 +130,7 @@ class Rules(TomlTable):
         helpers: Who may help the two computing parties of a job: parties, or of columns `coordinator`; perhaps nobody.
             Of a job over rows a helper has to be among `compute` too, where that is given.
         security: Against which parties jobs must be safe: `malicious`, those that deviate from the protocol, too; so
-            that jobs over columns, and all that the mode does not know, are refused. Where absent, semi-honest ones.
+            that jobs under noise, and all that the mode does not know, are refused. Where absent, semi-honest ones.
         column_groups: Whether a vertical job may have groups of parties that hold the same columns of different rows;
             where absent, it may.
         models: Privacy models that a job may have; all, where absent.

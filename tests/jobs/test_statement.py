@@ -86,6 +86,9 @@ def _jobs() -> dict[str, Made]:
         itemsets={"universe": "the catalogue", "catalogue": ["a", "b"]},
         trust={"helper": PARTIES[2], "security": "malicious"},
     )
+    found["columns, three compute, one may deviate"] = lambda: _columns(
+        4, "itemsets", trust={"helper": PARTIES[2], "security": "malicious"}
+    )
     found |= {
         "perturbed": hybrid_world.job,
         "shuffled": lambda: hybrid_world.job(privacy=SHUFFLE),

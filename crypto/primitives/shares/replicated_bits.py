@@ -103,6 +103,19 @@ class ReplicatedBits(Share):
         """The share of some of the words, shape (number,): the flags say of which."""
         return self._with(pack_bits(unpack_bits(self.both, len(which))[..., which]))
 
+    def octets(self, selection: slice) -> ReplicatedBits:
+        """The share of some of the bytes of every plane."""
+        return self._with(self.both[..., selection].copy())
+
+    def within(self, planes: Planes) -> ReplicatedBits:
+        """The share of the bits where public planes have ones, with zeros elsewhere."""
+        return self._with(self.both & planes)
+
+    def transposed(self) -> ReplicatedBits:
+        """The share of a word for each plane, filled up to whole bytes, with a plane for each bit of these."""
+        size = 8 * self.both.shape[2]
+        return self._with(pack_bits(np.ascontiguousarray(unpack_bits(self.both, size).transpose(0, 2, 1))))
+
     def spread(self, size: int) -> ReplicatedBits:
         """The share of planes of `size` bytes, which hold the first bit of each of these everywhere."""
         return self._with(np.repeat((self.both[..., :1] & 1) * np.uint8(0xFF), size, axis=2))

@@ -22,8 +22,9 @@ An intersection of two lists of fewer than `LONG_LISTS` places is the classic ex
 Rounds: `intersection` of two short lists 4; else those of its parts.
 Group multiplications: twice the length of either list for two short lists.
 
-Adversary: semi-honest; who deviates can invent identifiers. Collusion: any n − 1 parties learn the output alone (two
-    short lists: decisional Diffie–Hellman, the hash into the group a random oracle).
+Adversary: semi-honest; who deviates can invent identifiers. Intersections of three parties and more also withstand
+    parties that deviate, where three check (`docs/protocols/alignment.md`). Collusion: any n − 1 parties learn the
+    output alone (two short lists: decisional Diffie–Hellman, the hash into the group a random oracle).
 Leakage: `alignment_disclosure`. Beside the output all learn the size class of the longest list, or whether one is over
     that of the bound.
 
@@ -44,6 +45,7 @@ from crypto.primitives.groups.commutative import CommutativeKey
 from crypto.primitives.groups.ristretto255 import POINT_BYTES, UNIFORM_BYTES, Points, from_uniform_bytes, hash_to_group
 from crypto.primitives.hashing import encode_fields
 from crypto.primitives.scratch_file import ScratchLimits
+from crypto.primitives.shares.replicated import Holders3
 from crypto.protocols.alignment.common_rows import (
     KEY,
     Rows,
@@ -61,6 +63,7 @@ from crypto.protocols.alignment.shared_count import count_common
 from crypto.protocols.alignment.shared_positions import place_rows
 from crypto.protocols.alignment.zero_shares import common_points
 from crypto.protocols.comparison.two_party import Pairs
+from crypto.protocols.replicated.broadcasts import compare_heard
 from crypto.protocols.sums.pairwise import PairwiseSecrets
 from crypto.protocols.transfers.oprf import Parts
 from crypto.protocols.union.common_length import agree_on_length
@@ -81,6 +84,7 @@ async def intersection(
     bound: int | None = None,
     label: str = "intersection",
     limits: ScratchLimits = IN_MEMORY,
+    three: Holders3 | None = None,
 ) -> Rows:
     """Learns which rows all parties hold.
 
@@ -96,6 +100,8 @@ async def intersection(
         label: A label of the job's statement under which the merger opens what is common; with three parties and more
             also LABEL-size, for how many that are.
         limits: What lists may take of memory; an intersection has such where `takes_functions`.
+        three: Of three parties and more those who check lengths, where parties may deviate; all then compare what the
+            merger has opened, by `broadcasts`.
 
     Returns:
         Shape (common,): the numbers of this party's common rows, in an order that is the same at all parties.
@@ -108,13 +114,15 @@ async def intersection(
     """
     lane = session.lane("intersection")
     ring = ring_from(session.parties, merger)
-    length = await agree_on_length(lane.lane("length"), secrets, len(identifiers), bound, key=KEY)
+    length = await agree_on_length(lane.lane("length"), secrets, len(identifiers), bound, key=KEY, three=three)
     if takes_functions(len(ring), length):
         with Room(limits, lane.randomness("lists on the disk")) as room:
             if len(ring) == 2:
                 common = await exchange_values(lane, ring, identifiers, length, label, room)
             else:
-                common = await common_points(lane, ring, identifiers, length, label, room)
+                common, opened = await common_points(lane, ring, identifiers, length, label, room)
+                if three is not None:
+                    await compare_heard(lane.lane("compare"), {merger: opened}, "which rows are common")
             lane.progress(ORDERED, 0, 1)
             return await lane.compute(in_common_order, identifiers, common, ORDER, room)
     await lane.compute(session_points, lane, identifiers)  # refuses one that is given twice

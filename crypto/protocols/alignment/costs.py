@@ -14,6 +14,7 @@ from crypto.params import STANDARD_128
 from crypto.primitives.groups.point_hash import POINT_BYTES as HASH_BYTES
 from crypto.primitives.okvs import MOST_KEYS
 from crypto.primitives.permutation_network import network_size
+from crypto.primitives.shares.replicated import Holders3
 from crypto.protocols.alignment.alignment import ring_from, takes_functions
 from crypto.protocols.alignment.bins import THIRDS, table_of
 from crypto.protocols.alignment.choices import BLOCK, WORD
@@ -32,6 +33,7 @@ from crypto.protocols.comparison.costs import (
     permutation_traffic,
 )
 from crypto.protocols.comparison.digit_tables import leaves
+from crypto.protocols.replicated.verified_costs import heard_traffic, or_traffic
 from crypto.protocols.sums.costs import maximum_traffic
 from crypto.protocols.transfers.costs import (
     correlated_traffic,
@@ -89,12 +91,17 @@ class AlignmentSizes:
         return takes_functions(self.parties, self.length)
 
 
-def intersection_traffic(traffic: Traffic, sizes: AlignmentSizes, merger: str) -> None:
+def intersection_traffic(traffic: Traffic, sizes: AlignmentSizes, merger: str, three: Holders3 | None = None) -> None:
     """Enters `alignment.intersection`."""
     ring = ring_from(traffic.parties, merger)
-    maximum_traffic(traffic, [LISTS.beyond])
+    if three is None:
+        maximum_traffic(traffic, [LISTS.beyond])
+    else:
+        or_traffic(traffic, three, LISTS.beyond)
     if len(ring) > 2:
         _zero_shares_traffic(traffic, ring, sizes)
+        if three is not None:
+            heard_traffic(traffic, 1)
         return
     other = ring[1]
     if sizes.takes_functions:

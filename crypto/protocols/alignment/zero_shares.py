@@ -30,6 +30,7 @@ reconstruction); pads here are sums of two functions' values, where there shares
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import AsyncIterator, Sequence
 from typing import Any, Final
 
@@ -63,7 +64,7 @@ _POINT: Final = np.dtype(f"S{POINT_BYTES}")
 
 async def common_points(
     lane: Session, ring: Sequence[str], identifiers: Sequence[bytes], length: int, label: str, room: Room
-) -> Flags:
+) -> tuple[Flags, bytes]:
     """Every party's part.
 
     Args:
@@ -75,7 +76,7 @@ async def common_points(
         room: What lists may take.
 
     Returns:
-        Of each row of this party whether it is common.
+        Of each row of this party whether it is common, and a digest of the points that the merger has opened.
 
     Raises:
         MalformedMessage: A peer's messages have another size.
@@ -97,7 +98,7 @@ async def common_points(
 # -- the merger --------------------------------------------------------------------------------------------------------
 async def _collect(
     lane: Session, others: Sequence[str], points: PartedPoints, parts: Parts, label: str, room: Room
-) -> Flags:
+) -> tuple[Flags, bytes]:
     """The merger's part."""
     holders = await key_holders(lane, others)
     values = await _values(lane, holders, points, parts, room)
@@ -116,12 +117,18 @@ async def _collect(
         await lane.compute(added_up, part, stores)
     values.close()
     points.close()
-    size = int(flags.sum())
+    size, digest = int(flags.sum()), hashlib.sha256()
     await open_size(lane, f"{label}-size", size, points.rows)  # -> 4
     if size:
-        await lane.open_pieces(label, ascending(lane, common), size, *others)  # -> 4
+        await lane.open_pieces(label, _digested(ascending(lane, common), digest), size, *others)  # -> 4
     common.close()
-    return flags
+    return flags, digest.digest()
+
+
+async def _digested(pieces: AsyncIterator[NDArray[Any]], digest: Any) -> AsyncIterator[NDArray[Any]]:
+    async for piece in pieces:
+        digest.update(piece.tobytes())
+        yield piece
 
 
 async def _values(
@@ -193,11 +200,13 @@ async def _program(lane: Session, merger: str, points: PartedPoints, shares: Buc
 
 async def _opened(
     lane: Session, merger: str, points: PartedPoints, parts: Parts, label: str, size: int, room: Room
-) -> Flags:
-    """Of each row whether its point is among those that the merger opens."""
+) -> tuple[Flags, bytes]:
+    """Of each row whether its point is among those that the merger opens, and a digest of these."""
+    digest = hashlib.sha256()
     common, flags = Buckets(parts.number, _POINT, room), np.zeros(points.rows, np.bool_)
 
     def listed(some: NDArray[np.uint8]) -> None:
+        digest.update(some.tobytes())
         found = some.view(_WORD)
         common.add(parts.parts_of(found), strings(found))
 
@@ -215,4 +224,4 @@ async def _opened(
             await lane.compute(found_in, part)
     common.close()
     points.close()
-    return flags
+    return flags, digest.digest()

@@ -64,13 +64,16 @@ def sent_in_full(parties: tuple[str, ...], holders: Holders3, dealer: str) -> in
     return holders.index(dealer) if dealer in holders else parties.index(dealer) % 3
 
 
-async def dealt(session: Session, planes: Planes, holders: Holders3) -> Dealt | None:
+async def dealt(
+    session: Session, planes: Planes, holders: Holders3, widths: Mapping[str, int] | None = None
+) -> Dealt | None:
     """Deals this party's numbers, and at a holder takes what all parties deal; every party of the job calls this.
 
     Args:
         session: The lane to use, fresh for this call.
-        planes: Shape (width, bytes): this party's numbers, bit by bit; the shape is public and equal at all parties.
+        planes: Shape (width, bytes): this party's numbers, bit by bit; their number is public and equal at all parties.
         holders: The three computing parties, in the same order at all parties.
+        widths: Of each party's numbers, public, one or more; None where all have this party's.
 
     Returns:
         What it holds; None to a party that does not compute.
@@ -81,7 +84,7 @@ async def dealt(session: Session, planes: Planes, holders: Holders3) -> Dealt | 
     """
     random, full = session.randomness(_PURPOSE), sent_in_full(session.parties, holders, session.me)
     keys = [random.bytes(KEY_BYTES) for _ in holders]
-    parts = [_expanded(key, planes) for key in keys]
+    parts = [_expanded(key, planes.shape) for key in keys]
     parts[full] = planes ^ parts[full - 1] ^ parts[full - 2]
     commitments = b"".join(commitment_of(key, [parts[full]] * (part == full)) for part, key in enumerate(keys))
     for place, holder in enumerate(holders):
@@ -101,7 +104,8 @@ async def dealt(session: Session, planes: Planes, holders: Holders3) -> Dealt | 
         if dealer == session.me:
             shares.append(ReplicatedBits(parts[place], parts[(place + 1) % 3], session.me, holders))
         else:
-            share, words[dealer] = await _taken(session, planes, holders, dealer)
+            shape = (len(planes) if widths is None else widths[dealer], planes.shape[1])
+            share, words[dealer] = await _taken(session, shape, holders, dealer)
             shares.append(share)
     return Dealt(shares, words)
 
@@ -142,7 +146,9 @@ async def compared(session: Session, of: Dealt, holders: Holders3) -> None:
             raise convicted(session, evidence.EQUIVOCATION, what, known, other)
 
 
-async def _taken(session: Session, like: Planes, holders: Holders3, dealer: str) -> tuple[ReplicatedBits, Words]:
+async def _taken(
+    session: Session, shape: tuple[int, int], holders: Holders3, dealer: str
+) -> tuple[ReplicatedBits, Words]:
     place, full = holders.index(session.me), sent_in_full(session.parties, holders, dealer)
     held = (place, (place + 1) % 3)
 
@@ -159,7 +165,7 @@ async def _taken(session: Session, like: Planes, holders: Holders3, dealer: str)
     async def receive() -> tuple[bytes, list[bytes], Planes | None]:
         commitments = (await session.recv(dealer, DealtCommitments, check_commitments)).commitments
         keys = [(await session.recv(dealer, DealtKey, partial(check_key, part))).key for part in held]
-        bits = await session.recv_array(dealer, DealtBits, np.uint8, like.shape) if full in held else None
+        bits = await session.recv_array(dealer, DealtBits, np.uint8, shape) if full in held else None
         return commitments, keys, bits
 
     (commitments, keys, bits), words = await heard(session, dealer, receive())
@@ -170,10 +176,11 @@ async def _taken(session: Session, like: Planes, holders: Holders3, dealer: str)
             shown = [0, 1 + number, *(range(3, len(words.frames)) if part == full else ())]
             what = f"has dealt other counts to {session.me} than it has committed to"
             raise convicted(session, evidence.DEALING, what, words.showing(*shown))
-        parts.append(_expanded(key, like) if in_full is None else in_full)
+        parts.append(_expanded(key, shape) if in_full is None else in_full)
     own, following = parts
     return ReplicatedBits(own, following, session.me, holders), words.showing(0)
 
 
-def _expanded(key: bytes, like: Planes) -> Planes:
-    return random_matrix(Randomness.from_key(key), (like.shape[0], like.shape[1]), np.uint8)
+def _expanded(key: bytes, shape: tuple[int, ...]) -> Planes:
+    width, octets = shape
+    return random_matrix(Randomness.from_key(key), (width, octets), np.uint8)

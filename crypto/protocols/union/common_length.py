@@ -3,13 +3,18 @@
 Where each list had a length of its own, the one longer list would reveal who has more; so all have the same, and that
 some party is over the bound is reported to all alike, and not whose list it is.
 
-Rounds, adversary, collusion: those of `masked_maximum`. Leakage: `leakage`.
+Rounds, adversary, collusion: those of `masked_maximum`; where parties may deviate three of them find the maximum, in
+    unary, as ORs, and they are those of `verified_or`. Leakage: `leakage`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
+
+from crypto.primitives.shares.replicated import Holders3
+from crypto.protocols.replicated.verified_or import verified_or
 from crypto.protocols.sums import masked_maximum
 from crypto.protocols.sums.pairwise import PairwiseSecrets
 from crypto.protocols.union.size_classes import LISTS, SizeClasses, over_bound
@@ -26,6 +31,7 @@ async def agree_on_length(
     *,
     classes: SizeClasses = LISTS,
     key: str = "[union] bound",
+    three: Holders3 | None = None,
 ) -> int:
     """The length of all parties' lists: the size class of the bound, or of the longest of them.
 
@@ -36,6 +42,7 @@ async def agree_on_length(
         bound: The job's bound.
         classes: That lists may be of.
         key: The job's key that sets the bound, for people.
+        three: Who check, where parties may deviate.
 
     Raises:
         ConfigurationError: The bound allows none.
@@ -43,7 +50,13 @@ async def agree_on_length(
     """
     if bound is not None and not 1 <= bound <= classes.most:
         raise shareable(ConfigurationError(f"the bound of a list must lie between 1 and {classes.most}, not {bound}"))
-    (largest,) = await masked_maximum.masked_maximum(session, secrets, [classes.of(number, bound)], [classes.beyond])
+    own = classes.of(number, bound)
+    if three is None:
+        (largest,) = await masked_maximum.masked_maximum(session, secrets, [own], [classes.beyond])
+    else:
+        unary = (np.arange(classes.beyond) < own).view(np.uint8)
+        reached = await verified_or(session, secrets, unary, three, label=masked_maximum.LABEL)
+        largest = int(np.max(np.flatnonzero(reached) + 1, initial=0))
     if largest == classes.beyond:
         allowed = over_bound(classes, bound, key)
         raise shareable(OverLimit(f"some party, and nobody learns which, has more rows or items than {allowed}"))

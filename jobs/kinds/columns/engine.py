@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from jobs.kinds.columns.parameters import vertical_mining
 from jobs.spec.job import JobSpec
-from mining.joint.vertical.choice import choose_engine, chosen_engine, is_dealt
+from mining.joint.vertical.choice import VERIFIED, choose_engine, chosen_engine, is_dealt
 from mining.joint.vertical.engines.names import AUTO
 
 
@@ -12,6 +12,8 @@ def engine_reason(spec: JobSpec) -> str:
     """Why the job takes its engine, in a sentence."""
     if spec.itemsets.engine != AUTO:
         return f'The job names engine = "{spec.itemsets.engine}".'
+    if spec.is_verified:
+        return f'security = "malicious" takes {VERIFIED}, the engine whose products are checked.'
     return choose_engine(vertical_mining(spec)).reason
 
 

@@ -23,7 +23,7 @@ from link.disclosure import Learned
 from link.errors import ConfigurationError
 from mining.data.items.item_columns import check_columns
 from mining.joint.vertical import disclosure
-from mining.joint.vertical.choice import chosen_engine
+from mining.joint.vertical.choice import VERIFIED, chosen_engine
 from mining.joint.vertical.engines.names import AUTO
 from mining.joint.vertical.engines.registry import engine_named
 from mining.joint.vertical.grouped.disclosure import several
@@ -49,7 +49,7 @@ class Columns(ItemsetsKind):
             "rules": ALL,
             "align": ALL,
             "groups": ALL,
-            "trust": frozenset({"compute", "helper"}),
+            "trust": ALL,
             "plan": ALL,
         }
 
@@ -58,6 +58,8 @@ class Columns(ItemsetsKind):
         check_alignment(spec)
         check_groups(spec)
         check_quantiles(spec)
+        if spec.is_verified:
+            _check_verified(spec)
         _check_helper(spec)
         vertical_mining(spec)
 
@@ -81,6 +83,10 @@ class Columns(ItemsetsKind):
 
     def facts(self, spec: JobSpec, strategy: str) -> list[tuple[str, str]]:
         return [*super().facts(spec, strategy), *groups_fact(spec)]
+
+    def resumes(self, spec: JobSpec) -> bool:
+        """As over rows: where parties may deviate none is believed what it has kept."""
+        return not spec.is_verified
 
     def shares(self, spec: JobSpec) -> bool:
         return spec.itemsets.disclose != "candidates" or self.helper(spec) is not None
@@ -143,6 +149,30 @@ def _check_helper(spec: JobSpec) -> None:
         raise ConfigurationError(f"[trust] helper: '{helper}' is a computing party; name another one")
     if spec.itemsets.engine != AUTO and not engine_named(spec.itemsets.engine).takes_helper:
         raise ConfigurationError('[trust] helper needs [itemsets] engine = "replicated" or "auto"')
+
+
+def _check_verified(spec: JobSpec) -> None:
+    """Refuses what is not checked against parties that deviate."""
+    given, needs = spec.itemsets, 'security = "malicious" in [trust] needs'
+    if len(spec.job.parties) < 3 or spec.trust.helper == "none":
+        raise ConfigurationError(
+            f"{needs} three parties or more with columns, of which three compute; name the third as [trust] helper"
+        )
+    if spec.alignment.mode != "intersection":
+        raise ConfigurationError(f'{needs} rows that are aligned by intersection; set [align] mode to "intersection"')
+    if given.engine not in (AUTO, VERIFIED):
+        raise ConfigurationError(
+            f'{needs} products that are checked, and those of engine = "{given.engine}" are not; set [itemsets] engine '
+            f'to "{VERIFIED}" or "{AUTO}"'
+        )
+    if given.disclose == "candidates":
+        raise ConfigurationError(
+            f'{needs} sums that stay hidden until they are checked; set [itemsets] disclose to "supports" or "frequent"'
+        )
+    if given.disclose == "frequent" and spec.rules is not None:
+        raise ConfigurationError(
+            f'{needs} the supports of itemsets for rules, since no confidence is checked; set disclose = "supports"'
+        )
 
 
 KIND: Final = Columns()

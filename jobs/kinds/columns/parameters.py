@@ -43,6 +43,7 @@ def vertical_mining(spec: JobSpec) -> VerticalMining:
         rules=decided_rules(spec),
         expectation=_expectation(spec),
         groups=column_groups(spec),
+        security=spec.trust.security,
     )
 
 

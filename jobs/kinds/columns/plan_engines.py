@@ -40,11 +40,16 @@ Compared = Mapping[str, tuple[EngineVariant, VerticalFigures]]
 
 
 def engine_variants(spec: JobSpec) -> dict[str, EngineVariant]:
-    """The job with each engine of comine itself, and with its own; none of a job that does not mine."""
+    """The job with each engine of comine itself, and with its own; none of a job that does not mine.
+
+    Where parties may deviate there is one engine alone.
+    """
     if not mines(spec):
         return {}
     task = vertical_mining(spec)
     chosen, allowed = chosen_engine(task).name, allowed_engines(task)
+    if task.is_verified:
+        return {chosen: EngineVariant(spec, (), chosen=True, allowed=True)}
     return {
         name: _changed(spec, engine, allowed=name in allowed)
         if name != chosen

@@ -34,6 +34,7 @@ from jobs.plan.prices import (
     PLACE_BYTES,
     POINT_COPIES,
     Speeds,
+    checked_s,
     comparison_s,
     listed_s,
     matches_s,
@@ -46,7 +47,8 @@ from link.traffic import Traffic
 from mining.joint.vertical.choice import chosen_engine
 from mining.joint.vertical.engines.engine import EngineSpeed
 from mining.joint.vertical.parameters import VerticalMining
-from mining.joint.vertical.run_sizes import RunSizes, comparisons, mining_traffic, products_seconds
+from mining.joint.vertical.run_sizes import RunSizes, comparisons, decided, mining_traffic, products_seconds
+from mining.joint.vertical.verified_costs import verified_and_bytes, working_bytes
 
 
 class Following(NamedTuple):
@@ -129,6 +131,12 @@ def _alignment_s(spec: JobSpec, sizes: RunSizes, speeds: Speeds) -> float:
 
 def _mining_s(task: VerticalMining, sizes: RunSizes, speeds: Speeds) -> float:
     """Agreements that a union has not made, products and comparisons; the parties share the work of products."""
+    if task.is_verified:
+        checked = [
+            verified_and_bytes(candidates, sizes.common, products=length > 1)
+            for length, (candidates, _) in enumerate(decided(sizes), 1)
+        ]
+        return checked_s(sum(checked), task.three, speeds)
     speed = EngineSpeed.by_transfer(max(each.transfer_s for each in speeds.values()))
     parties, density = tuple(speeds), task.expectation.density
     products_s = products_seconds(sizes, task, speed, density)
@@ -174,5 +182,8 @@ def _memory(spec: JobSpec, sizes: RunSizes, traffic: Traffic, party: str) -> int
     holder = task.holder_of(party)
     conjunctions = max((len({each[holder] for each in one if holder in each}) for one in batches), default=0)
     bitmaps = (sizes.items[holder].number + conjunctions) * sizes.positions // 8
+    if task.is_verified:
+        needed = max(working_bytes(*each, sizes.common) for each in decided(sizes)) if party in task.three else 0
+        return found + sizes.items[holder].number * sizes.common // 8 + needed
     moved = traffic.bytes_sent(party) + traffic.bytes_received(party)
     return found + bitmaps + chosen_engine(task).working_bytes(moved)

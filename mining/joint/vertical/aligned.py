@@ -7,6 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from crypto.primitives.hashing import encode_labels
+from crypto.protocols.replicated.broadcasts import compare_heard
 from link.session import Session
 from mining.data.items.bitmaps import Bitmaps, words
 from mining.data.items.item_blocks import item_blocks
@@ -58,7 +60,11 @@ async def align(session: Session, means: Means, table: TableRows, task: Vertical
         ProtocolViolation: What came out cannot be the intersection with this party's rows, or a peer has kept another
             result of an earlier attempt.
     """
-    names = await open_names(session.lane("columns"), "columns", table.column_names)
+    lane = session.lane("columns")
+    names = await open_names(lane, "columns", table.column_names)
+    if task.is_verified:
+        heard = {party: encode_labels(*of) for party, of in names.items()}
+        await compare_heard(lane.lane("compare"), heard, "the names of its columns")
     if task.groups:
         check_group_columns(names, task.groups, task.itemisation.numeric)
     else:

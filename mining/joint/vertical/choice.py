@@ -24,6 +24,7 @@ from mining.joint.vertical.grouped.groups import ColumnGroup, Groups
 from mining.joint.vertical.parameters import COORDINATOR, Expectation, Mode, VerticalMining
 from mining.joint.vertical.sizes import EngineCost, engine_costs
 
+VERIFIED: Final = "replicated"  # the engine whose products are checked where parties may deviate
 _MOST_GROUPS: Final = 3  # that are considered of a job with column groups, and
 _MOST_MEMBERS: Final = 2  # of each
 _MOST_PAIRS: Final = 40_000  # more items of a party are not considered: a choice takes half a second at most
@@ -70,6 +71,8 @@ class EngineChoice:
 
 def allowed_engines(task: VerticalMining) -> tuple[str, ...]:
     """What `auto` may take under the trust of the job: engines of comine itself, which are the same at all parties."""
+    if task.is_verified:
+        return (VERIFIED,)
     return tuple(name for name, engine in OWN.items() if not engine.takes_helper or task.helper is not None)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from crypto.protocols.replicated import broadcasts
 from link.disclosure import Declared, Learned
 from mining.joint import align
 from mining.joint.collusion import NOBODY_ELSE
@@ -31,6 +32,8 @@ def openings(task: VerticalMining, parties: tuple[str, ...]) -> tuple[Declared, 
             Declared("rows", everyone, f"number of rows that all {_holders(task)} have", 1, "after the alignment")
         )
         found.append(Declared("item_numbers", everyone, _numbers(task), 1, "at level 1"))
+    if task.is_verified:  # names of columns and of items, and what the merger opens
+        found.append(broadcasts.declared(parties, 2 * len(parties) + 1))
     found += grouped.openings(task.groups, parties, task.max_candidates)
     if task.disclose != "frequent":
         which = "each candidate's" if task.disclose == "candidates" else "each frequent itemset's"

@@ -38,7 +38,7 @@ from crypto.protocols.comparison.two_party import Pairs, beside, pairs_of
 from crypto.protocols.products.outside_dealer import Dealings
 from crypto.protocols.sums.pairwise import PairwiseSecrets, agree
 from crypto.protocols.sums.secure_sum import secure_sum
-from link.errors import ConfigurationError, InputDataError, ProtocolViolation, shareable
+from link.errors import ProtocolViolation
 from link.journal import Known
 from link.session import Session
 from link.steps import step
@@ -59,6 +59,7 @@ from mining.joint.vertical.grouped.items import GroupItems
 from mining.joint.vertical.grouped.repeated import check_repeated
 from mining.joint.vertical.names import Dictionary, dictionary_of, name_items
 from mining.joint.vertical.parameters import VerticalMining, in_job_order
+from mining.joint.vertical.refusals import no_common_row, too_many
 from mining.lattice import Sets
 from mining.limits import EnumerationLimit
 from mining.thresholds import agreed_count
@@ -199,12 +200,7 @@ class _Run:
                 party=session.others[0] if len(session.others) == 1 else None,
             )
         if n_rows == 0:
-            raise shareable(
-                InputDataError(
-                    "the parties have no row in common; check that their ids are of the same kind, and [align] "
-                    "trim, case and unicode"
-                )
-            )
+            raise no_common_row()
         min_count = agreed_count(task.min_support, n_rows, floor=least_count, me=session.me, rows="the common rows")
         two_party = None
         if task.disclose != "candidates" and session.me in task.compute:
@@ -292,7 +288,7 @@ class _Run:
             try:
                 sets = (await session.compute(join, frequent, limit)).sets
             except EnumerationLimit:
-                raise _too_many(length, limit) from None
+                raise too_many(length, limit) from None
             addends = await self._addends(f"level-{length}", sets, dictionary, conjunctions)
             mask, supports = await self.tally.decide(f"level-{length}/decision", addends)
             decided.append(addends[mask])
@@ -350,7 +346,7 @@ class _Run:
             numbers: Of the items that this party has of its holder's.
         """
         if sum(found.values()) > self.task.max_candidates:
-            raise _too_many(1, self.task.max_candidates)
+            raise too_many(1, self.task.max_candidates)
         held = await self._conjunctions(numbers)
         with_presence = np.concatenate([held.bitmaps, held.nothing[None]]).view(np.uint8)
         itemsets = [{**found, holder: number} for holder in found for number in range(found[holder])]
@@ -377,12 +373,3 @@ def _assemble(dictionary: Dictionary, levels: list[_Level], tally: Tally) -> Ite
         for level in levels
     ]
     return Itemsets(dictionary.items, filled, tally.n_rows, counted=tally.task.disclose != "frequent")
-
-
-def _too_many(length: int, limit: int) -> ConfigurationError:
-    return shareable(
-        ConfigurationError(
-            f"there are more than {limit} candidates of {length} items; raise min_support, set max_length, "
-            "or raise [itemsets] max_candidates"
-        )
-    )

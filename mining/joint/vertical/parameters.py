@@ -12,7 +12,7 @@ from link.errors import ConfigurationError
 from mining.data.items.item_columns import Itemisation
 from mining.data.row_ids import AS_THEY_ARE, IdNormalisation
 from mining.joint.align import RowAlignment
-from mining.joint.parameters import Disclose, RuleParameters
+from mining.joint.parameters import Disclose, RuleParameters, Security
 from mining.joint.usual_network import BYTES_PER_S
 from mining.joint.vertical.grouped.groups import Groups, column_holder, column_holders
 
@@ -63,6 +63,7 @@ class VerticalMining:
         expectation: On which the choice of `auto` rests.
         groups: Of columns, where several parties hold the same columns of different rows, in the order of their first
             members; every party is in one, and the mode is `union`. Empty: every party has columns of its own.
+        security: Against whom it holds; `malicious` takes a helper, an intersection and `replicated`.
     """
 
     min_support: int | Decimal
@@ -81,11 +82,25 @@ class VerticalMining:
     rules: RuleParameters | None = None
     expectation: Expectation = Expectation()
     groups: Groups = ()
+    security: Security = "semi-honest"
+
+    @property
+    def is_verified(self) -> bool:
+        """Whether one of three computing parties, and any others, may deviate."""
+        return self.security == "malicious"
+
+    @property
+    def three(self) -> Holders3:
+        """The three computing parties of a job that checks them."""
+        if self.helper is None:
+            raise AssertionError("only a job with a helper has three computing parties")
+        return (*self.compute, self.helper)
 
     @property
     def alignment(self) -> RowAlignment:
         """How rows are aligned."""
-        return RowAlignment(self.merger, self.mode, self.normalisation, self.bound)
+        three = self.three if self.is_verified else None
+        return RowAlignment(self.merger, self.mode, self.normalisation, self.bound, three)
 
     @property
     def computing(self) -> tuple[str, str]:

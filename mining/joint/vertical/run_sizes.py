@@ -8,6 +8,8 @@ from dataclasses import dataclass, field, replace
 from crypto.protocols.alignment.costs import AlignmentSizes, intersection_traffic, row_union_traffic
 from crypto.protocols.comparison.costs import agreement_traffic as two_party_traffic
 from crypto.protocols.products.chains import Itemset
+from crypto.protocols.replicated.verified_costs import heard_traffic
+from crypto.protocols.replicated.verified_count_costs import columns_traffic
 from crypto.protocols.sums.costs import agreement_traffic, sum_traffic
 from link.traffic import Traffic
 from mining.data.items.bitmaps import words
@@ -23,6 +25,7 @@ from mining.joint.vertical.grouped.groups import ColumnGroup
 from mining.joint.vertical.grouped.sizes import GroupSizes, after_level_1, before_level_1, repeated_traffic
 from mining.joint.vertical.names import PREFIX_BYTES
 from mining.joint.vertical.parameters import VerticalMining, in_job_order
+from mining.joint.vertical.verified_costs import verified_counts_traffic
 from mining.thresholds import minimum_count
 
 _WORD_BYTES = 8
@@ -143,6 +146,9 @@ def comparisons(sizes: RunSizes, task: VerticalMining) -> list[tuple[int, int]]:
 def mining_traffic(traffic: Traffic, task: VerticalMining, sizes: RunSizes) -> None:
     """Enters `vertical.mine`: all that is sent, and at least as many rounds."""
     parties = traffic.parties
+    if task.is_verified:
+        _verified_traffic(traffic, task, sizes)
+        return
     task = replace(task, compute=in_job_order(parties, task.compute))
     agreement_traffic(traffic)
     begun = traffic.rounds
@@ -170,6 +176,28 @@ def mining_traffic(traffic: Traffic, task: VerticalMining, sizes: RunSizes) -> N
         _decision_traffic(traffic, task, sizes, level.candidates, level.frequent)
     if (rules := _rule_steps(sizes, task)) is not None:
         rules_traffic(traffic, task, rules)
+
+
+def _verified_traffic(traffic: Traffic, task: VerticalMining, sizes: RunSizes) -> None:
+    """Enters `verified.mine`."""
+    parties = traffic.parties
+    agreement_traffic(traffic)
+    _names_traffic(traffic, sizes.columns)
+    heard_traffic(traffic, len(parties))
+    intersection_traffic(traffic, AlignmentSizes.of(sizes.rows, sizes.common, task.bound), task.merger, task.three)
+    _names_traffic(traffic, sizes.items)
+    heard_traffic(traffic, len(parties))
+    items = {party: names.number for party, names in sizes.items.items()}
+    if any(items.values()):
+        columns_traffic(traffic, task.three, items, sizes.common)
+    for length, (candidates, frequent) in enumerate(decided(sizes), 1):
+        verified_counts_traffic(traffic, task, candidates, frequent, sizes.common, products=length > 1)
+
+
+def decided(sizes: RunSizes) -> list[tuple[int, int]]:
+    """Of itemsets of 1, 2, … items: how many are decided on where parties may deviate, and how many are frequent."""
+    items = sizes.frequent[0]
+    return [(items, items), *((level.candidates, level.frequent) for level in sizes.levels)]
 
 
 def _agreements_traffic(traffic: Traffic, task: VerticalMining) -> None:

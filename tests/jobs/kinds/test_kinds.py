@@ -27,6 +27,8 @@ from tests.jobs.audit import kinds as examples
 from tests.mining.joint import model_jobs_world
 from tests.mining.joint.anonymisation import anonymisation_world, vertical_anonymisation_world
 from tests.mining.joint.hybrid import hybrid_world
+from tests.mining.joint.vertical.test_vertical_run_sizes import job as vertical_job
+from tests.mining.joint.vertical.test_vertical_run_sizes import tables as tables_of
 
 pytestmark = pytest.mark.turn(12)
 
@@ -64,10 +66,17 @@ def _release_of_groups() -> tuple[JobSpec, Mapping[str, Data]]:
     return drawn.job(max_suppression="0.1"), dict(drawn.tables())
 
 
+def _checked_columns() -> tuple[JobSpec, Mapping[str, Data]]:
+    parties = ("north", "south", "east")
+    trust = {"helper": "east", "security": "malicious"}
+    return vertical_job(parties, itemsets={"min_support": "0.4"}, trust=trust), dict(tables_of(parties, 40, 3))
+
+
 JOBS: Final = {
     **{name: made for name, (made, _) in examples.JOBS.items()},
     "perturbed": _perturbed,
     "blended": _blended,
+    "columns, parties may deviate": _checked_columns,
     "model of columns": _model_of_columns,
     "release of columns": _release_of_columns,
     "release of column groups": _release_of_groups,
