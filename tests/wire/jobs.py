@@ -9,11 +9,13 @@ from functools import cache
 from typing import Any, Final
 
 from jobs.run import PartyRun
+from link.core import Receiver, Transport
 from link.receipts import LANE as RECEIPTS
 from link.session import HELLO_LANE
 from protos.v1.link_pb2 import Frame, Hello
 from tests.coordinator.simulation.still_time import InlineExecutor, run_still
 from tests.coordinator.simulation.whole_job import DATA, STRATEGIES, job, run_job
+from tests.faulty_world import Rewrite
 
 Runs = Mapping[str, PartyRun | BaseException]
 
@@ -53,6 +55,34 @@ class Wire:
             digest.update(_without(frame, "proof", "spec_digest").SerializeToString(deterministic=True))
         (number,) = rounds
         return cls(digest.hexdigest(), number, sent)
+
+
+@dataclass(frozen=True)
+class _Rewriting:
+    """Changes what a party sends on its way."""
+
+    inner: Transport
+    rewrite: Rewrite
+
+    def attach(self, receiver: Receiver) -> None:
+        """As the one inside."""
+        self.inner.attach(receiver)
+
+    async def send(self, to: str, frame: Frame) -> None:
+        """What becomes of the frame."""
+        await self.inner.send(to, self.rewrite(frame))
+
+    async def close(self) -> None:
+        """As the one inside."""
+        await self.inner.close()
+
+
+def ends(variant: str, rewrite: Rewrite) -> Runs:
+    """How it ends at each party where frames are changed on their way."""
+    changed = run_job(
+        job(**JOBS[variant]), DATA, InlineExecutor(), seed=1, wrap=lambda _, inner: _Rewriting(inner, rewrite)
+    )
+    return run_still(changed)
 
 
 def _without(frame: Frame, *fields: str) -> Frame:
