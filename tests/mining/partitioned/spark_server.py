@@ -14,7 +14,11 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[3]
 PYTHON = ROOT / ".venv-spark" / "bin" / "python"
-QUICK = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xshare:auto"  # no server lives so long that more would pay
+# No server lives so long that more would pay, and its classes are those that were installed.
+QUICK = (
+    "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xshare:auto "
+    "-XX:+UnlockDiagnosticVMOptions -XX:-BytecodeVerificationRemote"
+)
 
 
 class SparkServer:
@@ -40,6 +44,7 @@ class SparkServer:
             found.bind(("127.0.0.1", 0))
             self._port = found.getsockname()[1]
         self.url = f"sc://127.0.0.1:{self._port}"
+        own = _without_archives(home, folder / "home")
         events, self._log = folder / "events", folder / "server.log"
         events.mkdir()
         self.logs = (events, self._log, folder / "work")
@@ -52,6 +57,8 @@ class SparkServer:
             "spark.driver.bindAddress": "127.0.0.1",
             "spark.connect.grpc.binding.address": "127.0.0.1",
             "spark.connect.grpc.binding.port": str(self._port),
+            "spark.sql.codegen.wholeStage": "false",
+            "spark.sql.codegen.factoryMode": "NO_CODEGEN",
             "spark.ui.port": "0",
             "spark.eventLog.enabled": "true",
             "spark.eventLog.compress": "false",
@@ -59,14 +66,14 @@ class SparkServer:
             "spark.sql.warehouse.dir": str(folder / "warehouse"),
         }
         variables = {
-            "SPARK_HOME": str(home),
+            "SPARK_HOME": str(own),
             "PYSPARK_PYTHON": str(PYTHON),
             "SPARK_LOCAL_IP": "127.0.0.1",
             "SPARK_SCALA_VERSION": "2.13",
             "SPARK_WORKER_DIR": str(folder / "work"),
             "SPARK_LOCAL_DIRS": str(folder / "local"),
         }
-        command = [str(home / "bin" / "spark-submit"), "--master", "local-cluster[2,1,1024]"]
+        command = [str(own / "bin" / "spark-submit"), "--master", "local-cluster[2,1,1024]"]
         command += ["--class", "org.apache.spark.sql.connect.service.SparkConnectServer"]
         command += [part for key, value in settings.items() for part in ("--conf", f"{key}={value}")]
         inherited = {name: os.environ[name] for name in ("PATH", "HOME", "JAVA_HOME") if name in os.environ}
@@ -110,3 +117,12 @@ class SparkServer:
         if self._process.poll() is None:
             os.killpg(self._process.pid, signal.SIGKILL)
         self._process.wait()
+
+
+def _without_archives(home: Path, folder: Path) -> Path:
+    """Spark's home without its archive of pyspark, which Python workers would compile: they read what is installed."""
+    folder.mkdir()
+    for place in home.iterdir():
+        if place.name != "python":
+            (folder / place.name).symlink_to(place)
+    return folder
