@@ -14,6 +14,7 @@ import pytest
 
 from tests.containers.debian import write_packages
 from tests.containers.engine import INCLUDED, Docker
+from tests.examples import ALL
 
 ROOT = Path(__file__).resolve().parents[2]
 PUBLIC_BASE = "python:3.12-slim"
@@ -31,8 +32,14 @@ def build(docker: Docker, tag: str, folder: Path) -> Path:
 
 
 def build_again(docker: Docker, tag: str, context: Path) -> None:
-    """Builds the stage of a folder that `build` has returned from the start, as `tag`: the image copies it."""
-    _build(docker, tag, context, "--no-cache", "--target", "build")
+    """Builds the stage of a folder that `build` has returned once more, as `tag`: the image copies it.
+
+    It is built from the sources on, and in `make test-slow` from the start, with the packages that comine needs.
+    """
+    (context / "scripts" / "wheel_hook.py").chmod(
+        0o700
+    )  # which is in the step of the sources, and in nothing made there
+    _build(docker, tag, context, *(["--no-cache"] if ALL else []), "--target", "build")
 
 
 def _build(docker: Docker, tag: str, context: Path, *options: str) -> None:

@@ -241,7 +241,7 @@ def test_the_image_tells_what_is_in_it_and_serves_as_a_relay_too(image: tuple[Do
 
 
 def test_all_of_comine_in_an_image_that_is_built_again_is_the_same(image: tuple[Docker, str, Path]) -> None:
-    """Names, owners, modes, times and bytes of the layer: pip's, too, which is installed from the start once more."""
+    """Names, owners, modes, times and bytes of the layer; in `make test-slow`, of what pip installs first, too."""
     docker, tag, context = image
     build_again(docker, f"{tag}-again", context)
     try:
