@@ -82,7 +82,7 @@ def small_jobs() -> dict[str, SmallJob]:
     found = {}
     for title, made in JOBS.items():
         spec, data = made()
-        name = title.replace(" ", "-")
+        name = title.replace(",", "").replace(" ", "-")
         contents = spec.model_dump(mode="json", by_alias=True)
         contents["job"] |= {"dataset": name, "deadline": DEADLINE}
         found[name] = SmallJob(name, read_spec(contents, "chaos"), data)
