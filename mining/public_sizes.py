@@ -45,11 +45,13 @@ class PublicSizes:
         items: Distinct items; None: not published.
         frequent: By descending support, in ten-thousandths: how many itemsets of 1, 2, 3, … items are frequent; 0, or
             left out at the end: fewer than `FLOOR`.
+        level_ms: Milliseconds of a level on the cluster that its rows lie on; None: on none, or not published.
     """
 
     rows: int | None = None
     items: int | None = None
     frequent: Frequent = ()
+    level_ms: int | None = None
 
     def coarse(self) -> PublicSizes:
         """As they are published, however they were written."""
@@ -62,7 +64,8 @@ class PublicSizes:
             len(published) > 1 and not published[1][1]
         ):  # which goes without saying where a lower support has nothing either
             del published[0]
-        return PublicSizes(rows, coarse(self.items or 0) or None, tuple(published))
+        level_ms = None if self.level_ms is None else coarse(max(self.level_ms, FLOOR))
+        return PublicSizes(rows, coarse(self.items or 0) or None, tuple(published), level_ms)
 
     def as_toml(self) -> str:
         """The lines of `[dataset.publish]`; none where nothing may be published."""
@@ -71,6 +74,8 @@ class PublicSizes:
         lines = ["[dataset.publish]", f"rows = {self.rows:_}"]
         if self.items is not None:
             lines.append(f"items = {self.items:_}")
+        if self.level_ms is not None:
+            lines.append(f"level_s = {self.level_ms / 1000:g}")
         if self.frequent:
             lines.append("[dataset.publish.frequent]")
             for support, numbers in self.frequent:

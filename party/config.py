@@ -157,6 +157,10 @@ class DatasetSection(TomlTable):
             )
         if self.engine == "spark":
             self._check_spark()
+        elif self.publish is not None and self.publish.level_s is not None:
+            raise ValueError(
+                '[dataset.publish] level_s needs engine = "spark": elsewhere plans go by the speed of the node itself'
+            )
         if self.engine == "spark" and self.anonymization is not None:
             raise ValueError(
                 'engine = "spark" and [dataset.anonymization] exclude each other: releases are written of files or '

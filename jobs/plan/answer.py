@@ -80,6 +80,9 @@ class Answer:
         n_rows: Its rows; None where it does not publish their number.
         sizes: Of its itemsets; None where it publishes none of them.
         left: What is left of its totals for the privacy of records, where it says so.
+        block_bytes: Of the processes that count its rows where these lie in blocks, 0 on a cluster; None: its rows are
+            in memory.
+        level_s: Seconds that a cluster takes for a level over its rows, where it publishes them.
     """
 
     party: str
@@ -88,6 +91,8 @@ class Answer:
     n_rows: int | None = None
     sizes: ItemsetSizes | None = None
     left: Amounts | None = None
+    block_bytes: int | None = None
+    level_s: float | None = None
 
     @property
     def rows_public(self) -> Literal["rounded", "hidden"]:

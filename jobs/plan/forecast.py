@@ -67,8 +67,18 @@ def _grounds(spec: JobSpec, published: Mapping[str, PartyEstimate]) -> list[str]
         f"The figures rest on what {enumeration(public)} {'publishes' if len(public) == 1 else 'publish'} of "
         f"{'its' if len(public) == 1 else 'their'} sizes ({_COARSE}) and on nothing else: no row was looked at. "
         "Parties that differ much in kind may cost more or less than the range says.",
+        *_of_clusters(spec, published),
         *_made(spec, published),
     ]
+
+
+def _of_clusters(spec: JobSpec, published: Mapping[str, PartyEstimate]) -> list[str]:
+    """How rows are counted that lie on clusters."""
+    timed = [name for name in spec.job.parties if published[name].sizes.level_ms]
+    if not timed:
+        return []
+    whose = f"{'the cluster' if len(timed) == 1 else 'clusters'} of {enumeration(timed)}"
+    return [f"Each pass over rows on {whose} is taken to last as long as is published, however much it counts."]
 
 
 def _made(spec: JobSpec, published: Mapping[str, PartyEstimate]) -> list[str]:

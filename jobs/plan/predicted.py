@@ -51,14 +51,15 @@ Numbers = tuple[float, ...]
 def sizes_of(published: SizesMessage) -> PublicSizes:
     """What a party has published."""
     frequent = tuple((each.support, tuple(each.itemsets)) for each in published.frequent)
-    return PublicSizes(published.rows or None, published.items or None, frequent)
+    return PublicSizes(published.rows or None, published.items or None, frequent, published.level_ms or None)
 
 
 def sizes_message(sizes: PublicSizes) -> SizesMessage:
     """The sizes as they are published: coarse, however they were written."""
     published = sizes.coarse()
     frequent = [{"support": support, "itemsets": numbers} for support, numbers in published.frequent]
-    return SizesMessage(rows=published.rows or 0, items=published.items or 0, frequent=frequent)  # type: ignore[arg-type]
+    numbers = {"rows": published.rows or 0, "items": published.items or 0, "level_ms": published.level_ms or 0}
+    return SizesMessage(**numbers, frequent=frequent)  # type: ignore[arg-type]
 
 
 def predicted(spec: JobSpec, published: Mapping[str, PartyEstimate], end: End) -> dict[str, Answer]:
@@ -73,13 +74,16 @@ def predicted(spec: JobSpec, published: Mapping[str, PartyEstimate], end: End) -
     rows = {name: _of(sizes.rows, end) for name, sizes in public.items()}
     found = {}
     for name, sizes in public.items():
+        told, level_ms = published[name], _of(sizes.level_ms, end)
         found[name] = Answer(
             party=name,
-            speed=published[name].speed,
-            certificate_bytes=published[name].certificate_bytes,
+            speed=told.speed,
+            certificate_bytes=told.certificate_bytes,
             n_rows=rows[name],
             sizes=_sizes(spec, sizes, rows, name, end),
-            left=published_left(published[name]),
+            left=published_left(told),
+            block_bytes=told.block_bytes if told.HasField("block_bytes") else None,
+            level_s=None if level_ms is None else level_ms / 1000,
         )
     return found
 

@@ -24,6 +24,7 @@ from crypto.protocols.union.prefix_costs import AskedBits
 from jobs.plan.answer import Answer
 from jobs.plan.calibration import MEASURED_ROWS
 from link.traffic import Traffic
+from mining.counting import SETS_AT_ONCE
 from mining.data.items.bitmaps import packed_bytes
 from mining.joint.horizontal.verified_tally import bits_of
 from mining.joint.parameters import HorizontalMining
@@ -38,7 +39,7 @@ from mining.joint.sizes import (
     capped_sums,
     steps,
 )
-from mining.pairs import n_pairs
+from mining.pairs import MOST_COUNTS, n_pairs
 from protos.v1.plan_pb2 import Speed
 
 _CALL: Final = 20  # what a frame costs at either end, in gRPC and TLS, as a multiple of writing and reading it
@@ -95,7 +96,7 @@ def memory(task: HorizontalMining, answer: Answer, sizes: MiningSizes, n_parties
     length = 2 if sizes.one_shot is None else 4
     word_bytes = 8 if task.is_shared else word_for(sizes.most_together).itemsize
     vectors = batch * (8 + 4 * length + _COPIES_OF_SUMS * word_bytes)
-    columns = packed_bytes(sizes.universe, answer.rows)
+    columns = packed_bytes(sizes.universe, answer.rows) if answer.block_bytes is None else 0
     blocks = 0
     if task.is_shared and answer.party in task.computing:
         comparisons = [each for step in taken for each in _comparisons(step, task, n_parties, sizes.n_rows)]
@@ -105,7 +106,17 @@ def memory(task: HorizontalMining, answer: Answer, sizes: MiningSizes, n_parties
             blocks = max((verified_bytes(number, n_parties, width) for number, width in comparisons), default=0)
         else:
             blocks = max((kept_bytes(*each) for each in comparisons), default=0)
-    return NODE_BYTES + answer.rows * ROW_BYTES + columns + vectors + lists + blocks
+    return NODE_BYTES + rows_bytes(answer, answer.rows) + columns + vectors + lists + blocks
+
+
+def rows_bytes(answer: Answer, rows: int) -> int:
+    """Bytes of so many rows in memory, or of what counts them in its place."""
+    return rows * ROW_BYTES if answer.block_bytes is None else answer.block_bytes
+
+
+def passes_s(answers: Mapping[str, Answer], passes: int) -> float:
+    """Seconds of so many passes over rows on clusters, of the slowest that publishes its time; all count at once."""
+    return passes * max((answer.level_s or 0.0 for answer in answers.values()), default=0.0)
 
 
 def _step_s(step: Step, task: HorizontalMining, n_rows: int, speeds: Speeds) -> float:
@@ -242,8 +253,11 @@ def matches_s(
 def _counting_s(sizes: MiningSizes, answer: Answer) -> float:
     """Pairs along rows or along columns, whichever is quicker; longer itemsets along columns.
 
-    The one-shot strategy counts its own pairs and itemsets before the common ones.
+    The one-shot strategy counts its own pairs and itemsets before the common ones. A cluster passes over all rows for
+    each length, whatever it counts, and once more for as many candidates as its node has counts of at a time.
     """
+    if answer.level_s is not None:
+        return passes_s({answer.party: answer}, _passes(sizes))
     pairs = n_pairs(sizes.universe) if sizes.one_shot is not None else sum(sizes.candidates[:1])
     longer = 2 * sizes.closure if sizes.one_shot is not None else sum(sizes.candidates[1:])
     if sizes.rules:
@@ -252,6 +266,16 @@ def _counting_s(sizes: MiningSizes, answer: Answer) -> float:
     candidate_s = speed.candidate_s * max(rows, 1) / MEASURED_ROWS
     along_rows = rows * speed.row_pairs_s if rows else float("inf")
     return rows * speed.row_s + min(pairs * candidate_s, along_rows) + longer * candidate_s
+
+
+def _passes(sizes: MiningSizes) -> int:
+    if sizes.one_shot is None:
+        pairs, longer = sum(sizes.candidates[:1]), list(sizes.candidates[1:])
+    else:
+        pairs, longer = n_pairs(sizes.universe), [*sizes.frequent[2:], sizes.closure]
+    if sizes.rules:
+        longer.append(sum(sizes.frequent[1:]))
+    return -(-pairs // MOST_COUNTS) + sum(-(-number // SETS_AT_ONCE) for number in longer)
 
 
 def session_s(traffic: Traffic, speeds: Speeds, latency_s: float, bytes_per_s: float | None) -> float:

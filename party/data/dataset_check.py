@@ -37,12 +37,12 @@ from mining.thresholds import minimum_count
 from party.config import DatasetSection
 from party.data.block_folders import blocks_of
 from party.data.engine import engine_of
-from party.data.engine_costs import EngineCost, engine_costs, unfit
+from party.data.engine_costs import EngineCost, cluster_cost, engine_costs, unfit
 from party.data.hidden_rules import HidingSection
 from party.data.places import source_of
 from party.data.sources import SCRATCH, read_dataset
 from party.data.spark_blocks import SparkBlocks
-from party.data.table_costs import cluster_costs, table_costs, unfit_table
+from party.data.table_costs import cluster_table_cost, table_costs, unfit_table
 from party.data.table_hints import table_hints
 from party.policy.rules import PolicySection
 from party.services.anonymization.check import check_releases
@@ -292,17 +292,18 @@ def _check_on_cluster(dataset: DatasetSection, withheld: Sequence[str], in_place
     try:
         rows = blocks.loading("check").run()
         if isinstance(rows, PartitionedTable):
-            profile, costs = TableProfile.of(rows), cluster_costs(rows, blocks.tasks)
-            public = PublicSizes(profile.rows, profile.items).coarse()
+            profile = TableProfile.of(rows)
+            public, cost = PublicSizes(profile.rows, profile.items), cluster_table_cost(rows)
         else:
-            profile, public = Profile.of(rows), measured(rows).coarse()
-            costs = engine_costs(dataset, rows, Path(tempfile.gettempdir()), blocks.tasks)
+            profile, public = Profile.of(rows), measured(rows)
+            cost = cluster_cost(rows)
     except ConfigurationError as error:
         return DatasetCheck(dataset.name, dataset.format, problem=_problem(dataset, error, in_place_of_items))
     finally:
         blocks.close()
+    public = replace(public, level_ms=round(1000 * cost.seconds)).coarse()
     published = dataset.publish is not None
-    return DatasetCheck(dataset.name, dataset.format, profile, public, published, engine="spark", costs=costs)
+    return DatasetCheck(dataset.name, dataset.format, profile, public, published, engine="spark", costs=(cost,))
 
 
 def _found_below(n_rows: int, hiding: HidingSection, policy: PolicySection) -> tuple[Hint, ...]:

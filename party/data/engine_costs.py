@@ -17,6 +17,7 @@ from link.memory_limit import memory_limit
 from mining.counting import ItemsetCounts
 from mining.data.rows import Rows
 from mining.data.transactions import Transactions
+from mining.lattice import Sets
 from party.config import DatasetSection
 from party.data.engine import estimated_bytes
 
@@ -60,18 +61,15 @@ class _Sample:
         return (time.process_time() - start) / max(some.n_rows, 1)
 
 
-def engine_costs(dataset: DatasetSection, rows: Rows, folder: Path, tasks: int = 0) -> tuple[EngineCost, ...]:
+def engine_costs(dataset: DatasetSection, rows: Rows, folder: Path) -> tuple[EngineCost, ...]:
     """What the engines that the dataset may have take.
 
     Args:
         dataset: With a source that is absolute.
         rows: Its rows.
         folder: For blocks, or one above it.
-        tasks: That its cluster runs at a time, where it has one.
     """
     seconds = rows.n_rows * _seconds_for_a_row(rows)
-    if tasks:
-        return (EngineCost("spark", seconds / tasks, NODE, memory_limit() > NODE),)
     cores, blocks = available_cores(), 4 * rows.n_rows + 2 * int(rows.item_counts().sum())
     whole = max(estimated_bytes(dataset), BYTES_BY_BLOCK_BYTE * blocks)
     bounded = NODE + cores * PROCESS
@@ -82,14 +80,28 @@ def engine_costs(dataset: DatasetSection, rows: Rows, folder: Path, tasks: int =
     )
 
 
+def cluster_cost(rows: Rows) -> EngineCost:
+    """What a cluster takes that has been used before: a level of all rows, begun, counted and fetched."""
+    frequent, sets = _level(rows)
+    start = time.perf_counter()
+    rows.onto(frequent).total(ItemsetCounts([sets]))
+    return EngineCost("spark", time.perf_counter() - start, NODE, memory_limit() > NODE)
+
+
 def _seconds_for_a_row(rows: Rows) -> float:
+    frequent, sets = _level(rows)
+    if not len(sets):
+        return 0.0
+    return next(iter(rows.onto(frequent).parts(_Sample(ItemsetCounts([sets])))))
+
+
+def _level(rows: Rows) -> tuple[list[str], Sets]:
+    """Frequent items, and candidates of a level of these; none where there are too few."""
     counts = rows.item_counts()
     order = np.argsort(-counts, kind="stable")[:_ITEMS]
     frequent = [rows.items[place] for place in order if counts[place] * _SUPPORT >= rows.n_rows]
-    if len(frequent) < LENGTH:
-        return 0.0
-    sets = np.array(list(islice(combinations(range(len(frequent)), LENGTH), CANDIDATES)), np.int32)
-    return next(iter(rows.onto(frequent).parts(_Sample(ItemsetCounts([sets])))))
+    sets = list(islice(combinations(range(len(frequent)), LENGTH), CANDIDATES))
+    return frequent, np.array(sets, np.int32).reshape(-1, LENGTH)
 
 
 def unfit(dataset: DatasetSection, memory_share: Decimal, folder: Path) -> str:

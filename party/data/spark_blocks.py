@@ -54,11 +54,6 @@ class SparkBlocks:
                 raise
         return self._load(loading)
 
-    @property
-    def tasks(self) -> int:
-        """How many the cluster runs at a time, once the rows were loaded."""
-        return 0 if self.cluster is None else self.cluster.cores
-
     def close(self) -> None:
         """Ends the session on the cluster, which drops the blocks."""
         cluster, self.cluster, self._current = self.cluster, None, None

@@ -8,6 +8,7 @@ from decimal import Decimal
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
 from crypto.protocols.alignment.costs import list_bytes
 from jobs.plan.prices import BLOCK_BYTES, PLACE_BYTES, PROCESS_BYTES
@@ -45,18 +46,14 @@ def table_costs(dataset: DatasetSection, table: TableRows, folder: Path) -> tupl
     )
 
 
-def cluster_costs(table: TableRows, tasks: int) -> tuple[EngineCost, ...]:
-    """What a cluster would take for a table that lies there, and the node beside it.
-
-    Args:
-        table: Its rows.
-        tasks: That the cluster runs at a time.
-    """
-    seconds = table.n_rows * next(iter(table.parts(_seconds_for_a_row)))
-    memory = NODE
+def cluster_table_cost(table: TableRows) -> EngineCost:
+    """What a cluster takes that has been used before, for a table that lies there, and the node beside it."""
+    start = time.perf_counter()
+    table.total(_looked_at)
+    seconds, memory = time.perf_counter() - start, NODE
     if table.id_columns:
         memory += BLOCK_BYTES + list_bytes(table.n_rows) + table.n_rows * PLACE_BYTES
-    return (EngineCost("spark", seconds / tasks, memory, memory < memory_limit()),)
+    return EngineCost("spark", seconds, memory, memory < memory_limit())
 
 
 def unfit_table(dataset: DatasetSection, memory_share: Decimal, folder: Path) -> str:
@@ -95,8 +92,17 @@ def _seconds_for_a_row(table: Table, _first: int) -> float:
     """Seconds of a core that it takes to compare the id of a row and to count its cells, from some rows of a block."""
     some = min(table.n_rows, SAMPLE)
     start = time.process_time()
-    if table.ids:
-        list(map(hash, RowIds(table.ids)[:some]))
-    for column in table.columns:
-        np.bincount(column.codes[:some].astype(np.int64) + 1)
+    _look_at(table, some)
     return (time.process_time() - start) / max(some, 1)
+
+
+def _looked_at(table: Table) -> NDArray[np.int64]:
+    _look_at(table, table.n_rows)
+    return np.array([table.n_rows])
+
+
+def _look_at(table: Table, rows: int) -> None:
+    if table.ids:
+        list(map(hash, RowIds(table.ids)[:rows]))
+    for column in table.columns:
+        np.bincount(column.codes[:rows].astype(np.int64) + 1)

@@ -28,6 +28,7 @@ from mining.public_sizes import NOTHING, PublicSizes, between, measured
 from party.config import DatasetSection, PartyConfig
 from party.data.block_folders import blocks_of
 from party.data.engine import engine_of
+from party.data.expected_blocks import expected_block_bytes
 from party.data.places import source_of
 from party.data.sources import BLOCKS, read_dataset
 from party.policy.judge import Judge
@@ -83,12 +84,14 @@ class Estimates:
         spec = await asyncio.to_thread(job_from_canonical, request.spec)
         await self._audit.record(PlanAsked(coordinator=coordinator, spec_digest=spec.digest))
         approval = await asyncio.to_thread(self._judge.decide, spec, coordinator)
+        dataset = self._config.datasets[spec.job.dataset]
         answer = PartyEstimate(
             party=me,
-            sizes=sizes_message(self._config.datasets[spec.job.dataset].public_sizes),
+            sizes=sizes_message(dataset.public_sizes),
             speed=speed_message(await self._measured()),
             certificate_bytes=len(self._identity.certificate_pem),
             release=await asyncio.to_thread(self._judge.releases, spec) + 1,
+            block_bytes=expected_block_bytes(dataset, self._config.party.memory_share, spec),
         )
         if approval == "auto" and (left := await asyncio.to_thread(self._judge.left, spec)):
             answer.left.CopyFrom(PrivacyLeft(**amounts(left).model_dump(exclude_none=True)))
@@ -135,7 +138,12 @@ async def _local_plan(config: PartyConfig, spec: JobSpec, speed: Speed | None) -
         certificate_bytes = config.tls.certificate.stat().st_size
     finally:
         executor.close()
-    likewise = PartyEstimate(sizes=sizes_message(known.sizes), speed=found_speed, certificate_bytes=certificate_bytes)
+    likewise = PartyEstimate(
+        sizes=sizes_message(known.sizes),
+        speed=found_speed,
+        certificate_bytes=certificate_bytes,
+        block_bytes=expected_block_bytes(dataset, config.party.memory_share, spec),
+    )
     answers = dict.fromkeys(spec.job.parties, likewise)
     taken = f"The other parties are taken to be like {me}, in rows as in speed; nothing was asked of them."
     found = await asyncio.to_thread(forecast, spec, answers, LOCAL_LATENCY_S, taken, *known.grounds)

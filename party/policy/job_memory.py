@@ -17,18 +17,19 @@ from protos.v1.plan_pb2 import PartyEstimate
 _ANY: Final = Speed(*[1e-6] * 8)  # of which memory does not depend
 
 
-def expected_memory(spec: JobSpec, sizes: PublicSizes, me: str) -> int:
+def expected_memory(spec: JobSpec, sizes: PublicSizes, me: str, block_bytes: int | None = None) -> int:
     """Bytes of memory, by the job and by what this party publishes of its dataset's size; the others are like it.
 
     Args:
         spec: The job.
         sizes: What the party publishes.
         me: The party.
+        block_bytes: As in `PartyEstimate`.
 
     Returns:
         Bytes beside those of a node that runs no job; 0 where the job cannot run with such parties: it will say so.
     """
-    likewise = PartyEstimate(sizes=sizes_message(sizes), speed=speed_message(_ANY))
+    likewise = PartyEstimate(sizes=sizes_message(sizes), speed=speed_message(_ANY), block_bytes=block_bytes)
     with suppress(ConfigurationError):
         answers = predicted(spec, dict.fromkeys(spec.job.parties, likewise), "likely")
         whole = estimate(spec, answers, 0.0, compare=False).parties[me].memory_bytes

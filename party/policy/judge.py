@@ -17,6 +17,7 @@ from link.errors import PolicyDenied, ResourceError
 from link.files.quantities import seconds, size
 from mining.public_sizes import PublicSizes
 from party.config import DatasetSection, PartyConfig
+from party.data.expected_blocks import expected_block_bytes
 from party.data.shared_sources import alike
 from party.data.sources import Rows
 from party.policy.job_memory import expected_memory
@@ -63,7 +64,7 @@ class Judge:
     ) -> None:
         self._config, self._federation, self._store, self.now = config, federation, store, now
         self._ledger, self._releases, self.alike = ledger, releases, alike(config.dataset, before)
-        self._memory: dict[tuple[bytes, PublicSizes], int] = {}  # by specification and sizes, which cost time to plan
+        self._memory: dict[tuple[bytes, PublicSizes, int | None], int] = {}  # of what it follows from: plans take time
 
     def policy_of(self, spec: JobSpec) -> PolicySection:
         """The rules for the dataset of a job."""
@@ -101,11 +102,12 @@ class Judge:
         if self._config.party.memory is None or dataset is None:
             return 0
         sizes = dataset.public_sizes
-        if (memory := self._memory.get((spec.digest, sizes))) is None:
-            memory = expected_memory(spec, sizes, self._config.party.name)
+        block_bytes = expected_block_bytes(dataset, self._config.party.memory_share, spec)
+        if (memory := self._memory.get((spec.digest, sizes, block_bytes))) is None:
+            memory = expected_memory(spec, sizes, self._config.party.name, block_bytes)
             if len(self._memory) >= KEPT_EXPECTED:
                 self._memory.clear()
-            self._memory[spec.digest, sizes] = memory  # another thread may clear them at once
+            self._memory[spec.digest, sizes, block_bytes] = memory  # another thread may clear them at once
         return memory
 
     def _check_memory(self, spec: JobSpec) -> None:

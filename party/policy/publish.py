@@ -39,12 +39,14 @@ class PublishSection(TomlTable):
     Attributes:
         rows: About how many rows there are.
         items: About how many distinct items.
+        level_s: About how many seconds a level takes on the cluster of `engine = "spark"`, for plans to count.
         frequent: By support, about how many itemsets of 1, 2, 3, … items are frequent; fewer than 100 need not be
             distinguished from none.
     """
 
     rows: Size
     items: Size | None = None
+    level_s: float | None = Field(default=None, gt=0, le=MOST / 1000)
     frequent: Annotated[dict[str, tuple[Size, ...]], AfterValidator(_supports)] = Field(default_factory=dict)
 
     @model_validator(mode="after")
@@ -57,4 +59,5 @@ class PublishSection(TomlTable):
     def sizes(self) -> PublicSizes:
         """As they are written."""
         frequent = ((support, numbers) for key, numbers in self.frequent.items() if (support := _support(key)))
-        return PublicSizes(self.rows, self.items, tuple(sorted(frequent, reverse=True)))
+        level_ms = None if self.level_s is None else max(1, round(1000 * self.level_s))
+        return PublicSizes(self.rows, self.items, tuple(sorted(frequent, reverse=True)), level_ms)

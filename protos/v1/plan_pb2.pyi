@@ -99,10 +99,13 @@ class PublicSizes(_message.Message):
     ROWS_FIELD_NUMBER: _builtins.int
     ITEMS_FIELD_NUMBER: _builtins.int
     FREQUENT_FIELD_NUMBER: _builtins.int
+    LEVEL_MS_FIELD_NUMBER: _builtins.int
     rows: _builtins.int
     """0: not told"""
     items: _builtins.int
     """distinct ones; 0: not told"""
+    level_ms: _builtins.int
+    """that a level takes on its owner's cluster; 0: not told"""
     @_builtins.property
     def frequent(self) -> _containers.RepeatedCompositeFieldContainer[Global___FrequentItemsets]:
         """by descending support"""
@@ -113,10 +116,11 @@ class PublicSizes(_message.Message):
         rows: _builtins.int = ...,
         items: _builtins.int = ...,
         frequent: _abc.Iterable[Global___FrequentItemsets] | None = ...,
+        level_ms: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["frequent", b"frequent", "items", b"items", "rows", b"rows"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["frequent", b"frequent", "items", b"items", "level_ms", b"level_ms", "rows", b"rows"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -160,10 +164,13 @@ class PartyEstimate(_message.Message):
     CERTIFICATE_BYTES_FIELD_NUMBER: _builtins.int
     LEFT_FIELD_NUMBER: _builtins.int
     RELEASE_FIELD_NUMBER: _builtins.int
+    BLOCK_BYTES_FIELD_NUMBER: _builtins.int
     party: _builtins.str
     certificate_bytes: _builtins.int
     release: _builtins.int
     """which release of the same rows the next one would be, from 1"""
+    block_bytes: _builtins.int
+    """of processes over its rows in blocks, 0 on a cluster; absent: the rows are in memory"""
     @_builtins.property
     def sizes(self) -> Global___PublicSizes: ...
     @_builtins.property
@@ -181,12 +188,15 @@ class PartyEstimate(_message.Message):
         certificate_bytes: _builtins.int = ...,
         left: Global___PrivacyLeft | None = ...,
         release: _builtins.int = ...,
+        block_bytes: _builtins.int | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["left", b"left", "sizes", b"sizes", "speed", b"speed"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_block_bytes", b"_block_bytes", "block_bytes", b"block_bytes", "left", b"left", "sizes", b"sizes", "speed", b"speed"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["certificate_bytes", b"certificate_bytes", "left", b"left", "party", b"party", "release", b"release", "sizes", b"sizes", "speed", b"speed"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_block_bytes", b"_block_bytes", "block_bytes", b"block_bytes", "certificate_bytes", b"certificate_bytes", "left", b"left", "party", b"party", "release", b"release", "sizes", b"sizes", "speed", b"speed"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
+    _WhichOneofReturnType__block_bytes: _TypeAlias = _typing.Literal["block_bytes"]  # noqa: Y015
+    _WhichOneofArgType__block_bytes: _TypeAlias = _typing.Literal["_block_bytes", b"_block_bytes"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__block_bytes) -> _WhichOneofReturnType__block_bytes | None: ...
 
 Global___PartyEstimate: _TypeAlias = PartyEstimate  # noqa: Y015
 

@@ -43,7 +43,9 @@ from mining.partitioned.spark.cluster import Cluster
 from mining.partitioned.spark.encoding import SparkEncoding
 from mining.partitioned.spark.runner import ClusterRows, OnSpark
 from mining.partitioned.spark.table_encoding import SparkTableEncoding
+from mining.partitioned.spark.worker import PIECE
 from mining.partitioned.tables.rows import PartitionedTable
+from mining.public_sizes import FLOOR, coarse
 from mining.reference.pooled import brute_force
 from party.config import DatasetSection
 from party.data import dataset_check
@@ -59,7 +61,7 @@ from tests.mining.joint.hybrid.test_blended import TASK as BLENDING
 from tests.mining.joint.model_jobs_world import TASKS
 from tests.mining.partitioned import test_columns as columns
 from tests.mining.partitioned.deadly_kernels import Deadly, Endless, lives
-from tests.mining.partitioned.spark_server import SparkServer
+from tests.mining.partitioned.spark_server import MESSAGE, RESULTS, SparkServer
 from tests.mining.partitioned.tables_world import cells
 from tests.mining.partitioned.test_joint import assert_alike, task_for
 from tests.mining.partitioned.test_reported import certain, records, run
@@ -266,12 +268,49 @@ def test_tables_of_the_cluster(cluster: Cluster, folder: Path, data: Transaction
     kept.forget()
 
 
+@pytest.mark.parametrize("made", ["TABLE {} USING orc AS", "TEMPORARY VIEW {} AS", "VIEW {} AS"])
+def test_whatever_the_catalogue_of_the_cluster_names_is_read(
+    cluster: Cluster, folder: Path, data: Transactions, made: str
+) -> None:
+    """The query is Spark's own, passed on as it is."""
+    name = f"made_{''.join(filter(str.isalpha, made)).lower()}"
+    cluster.query(f"CREATE {made.format(name)} SELECT id AS receipt, item AS product FROM parquet.`{folder}/long.pq`")
+    query = f"SELECT receipt AS id, product AS item FROM {name}"
+    kept = SparkEncoding(cluster, TransactionSource("sc://", "sql", query=query), (), "encoding", 3).run()
+    found = kept.rows("job")
+    assert (found.n_rows, found.items) == (data.n_rows, data.items)
+    assert np.array_equal(PartitionedCounter(found).count_pairs(), SupportCounter(data).count_pairs())
+    kept.forget()
+
+
 def test_sources_that_cannot_be_read(cluster: Cluster, folder: Path) -> None:
     with fails("E101"):
         SparkEncoding(cluster, TransactionSource(str(folder / "none"), "parquet"), (), "encoding").run()
     for query in ("SELECT * FROM nowhere", "SELEC", "SELECT 1 AS one, 2 AS two", "SELECT ARRAY(1.5) AS items"):
         with fails("E101"):
             SparkEncoding(cluster, TransactionSource("sc://", "sql", query=query), (), "encoding").run()
+
+
+class Words:
+    """Gives as many words for any rows, and needs others for it."""
+
+    def __init__(self, given: int, needed: int = 0) -> None:
+        self.given, self.needed = given, np.random.default_rng(1).integers(0, 1 << 62, needed)
+
+    def __call__(self, _rows: Transactions) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+        return np.arange(self.given)
+
+
+def test_what_exceeds_a_message_comes_in_several(kept: ClusterRows) -> None:
+    number = (PIECE + MESSAGE // 2) // 8
+    assert np.array_equal(kept.rows("large").total(Words(number)), np.arange(number) * len(kept.lengths))
+
+
+@pytest.mark.parametrize("kernel", [Words(RESULTS // 8), Words(1, MESSAGE // 8)])
+def test_what_exceeds_a_setting_of_the_cluster_is_told_with_its_name(kept: ClusterRows, kernel: Words) -> None:
+    with fails("E103") as raised:
+        kept.rows("large").total(kernel)
+    assert ("maxInboundMessageSize" if len(kernel.needed) else "maxResultSize") in str(raised.value)
 
 
 def test_a_killed_worker_costs_a_retry(kept: ClusterRows, data: Transactions, tmp_path: Path) -> None:
@@ -362,6 +401,16 @@ def test_a_job_over_columns_is_alike(cluster: Cluster, tmp_path: Path) -> None:
     assert align.positions_of(there, rows).equals(align.positions_of(data["a"], rows))
 
 
+def test_column_groups_with_a_slice_on_a_cluster(cluster: Cluster, tmp_path: Path) -> None:
+    """Data that are split both ways: one of two slices of a column group lies there."""
+    data, task = columns.grouped()
+    expected, frames = columns.mined(data, task)
+    assert any(len(itemset) > 1 for itemset, _ in expected["a"][1])
+    found, seen = columns.mined({**data, "a": on_cluster(cluster, data["a"], tmp_path, 3)}, task)
+    assert found == expected
+    assert columns.shape(seen) == columns.shape(frames)
+
+
 def test_a_query_gives_a_table(cluster: Cluster, tmp_path: Path) -> None:
     pq.write_table(pa.table({"no": [3, 1, 2], "town": ["A", None, "B"], "fee": [0.5, 7.0, 2.25]}), tmp_path / "t.pq")
     query = f"SELECT * FROM parquet.`{tmp_path}/t.pq`"
@@ -393,7 +442,8 @@ def test_a_table_is_looked_over_as_in_memory(
     memory = check_dataset(DatasetSection(**place, engine="memory"))  # type: ignore[arg-type]
     assert (found.problem, found.profile, found.engine) == ("", memory.profile, "spark")
     assert found.publishable.rows == memory.publishable.rows
-    assert [cost.engine for cost in found.costs] == ["spark"]
+    assert [(cost.engine, cost.seconds > 0) for cost in found.costs] == [("spark", True)]
+    assert found.publishable.level_ms == coarse(max(round(1000 * found.costs[0].seconds), FLOOR))
 
 
 def test_tables_that_cannot_be_read(cluster: Cluster, tmp_path: Path) -> None:

@@ -50,14 +50,14 @@ def test_neighbouring_ranges_meet() -> None:
 frequent = st.lists(
     st.tuples(st.sampled_from([*SUPPORTS, 7, 123]), st.lists(sizes, max_size=12).map(tuple)), max_size=8
 ).map(tuple)
-anything = st.builds(PublicSizes, st.none() | sizes, st.none() | sizes, frequent)
+anything = st.builds(PublicSizes, st.none() | sizes, st.none() | sizes, frequent, st.none() | sizes)
 
 
 @given(anything)
 def test_whatever_is_written_is_told_coarsely(written: PublicSizes) -> None:
     told = written.coarse()
     assert told.coarse() == told
-    assert all(coarse(number) == number for number in (told.rows, told.items) if number is not None)
+    assert all(coarse(number) == number for number in (told.rows, told.items, told.level_ms) if number is not None)
     assert all(support in SUPPORTS for support, _ in told.frequent)
     assert all(not number or coarse(number) == number for _, numbers in told.frequent for number in numbers)
     assert [support for support, _ in told.frequent] == sorted({s for s, _ in told.frequent}, reverse=True)

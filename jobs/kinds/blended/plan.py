@@ -11,7 +11,7 @@ from jobs.kinds.reported.plan import likely_rows
 from jobs.plan.answer import Answer
 from jobs.plan.assumptions import of_network
 from jobs.plan.plan import Batch, Plan
-from jobs.plan.prices import NODE_BYTES, ROW_BYTES, session_s
+from jobs.plan.prices import NODE_BYTES, passes_s, rows_bytes, session_s
 from jobs.plan.privacy import Privacy
 from jobs.plan.session_plan import session_plan
 from jobs.spec.job import JobSpec
@@ -42,8 +42,8 @@ def estimate_blended(spec: JobSpec, answers: Mapping[str, Answer], latency_s: fl
         spec,
         answers,
         traffic,
-        session_s(traffic, speeds, latency_s, spec.plan.bytes_per_s) + work_s,
-        {name: NODE_BYTES + rows[name] * ROW_BYTES for name in answers},
+        session_s(traffic, speeds, latency_s, spec.plan.bytes_per_s) + work_s + passes_s(answers, 1),
+        {name: NODE_BYTES + rows_bytes(answer, rows[name]) for name, answer in answers.items()},
         n_rows=sum(rows.values()) if published else None,
         strategy="blended",
         batches=[Batch(step="head", candidates=task.head, opened=0)],

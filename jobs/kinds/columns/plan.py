@@ -72,7 +72,11 @@ def estimate(
             Batch.of(f"level-{length}", spec.itemsets.disclose, level.candidates, level.frequent)
             for length, level in enumerate(sizes.levels, 2)
         ],
-        assumptions=[*others, *_assumptions(spec, answers, figures.found, latency_s), *_of_blocks(spec, figures)],
+        assumptions=[
+            *others,
+            *_assumptions(spec, answers, figures.found, latency_s),
+            *_of_blocks(spec, answers, figures),
+        ],
         alternatives=[
             *(_alternative(spec, *way, figures_of(way[1]), known=published) for way in alignments(spec) if compare),
             *(
@@ -135,13 +139,17 @@ def _assumptions(spec: JobSpec, answers: Mapping[str, Answer], found: ExpectedCo
     return lines
 
 
-def _of_blocks(spec: JobSpec, figures: VerticalFigures) -> list[str]:
+def _of_blocks(spec: JobSpec, answers: Mapping[str, Answer], figures: VerticalFigures) -> list[str]:
     """What lists of ids take beside memory, and what tables in blocks take; nothing where tables are small."""
     sizes = figures.found.sizes
     lists = AlignmentSizes.of(sizes.rows, sizes.common, spec.alignment.bound)
     lines = _of_lists(spec.alignment.mode, lists)
-    saved = {name: number - figures.block_bytes[name] for name, number in figures.memory_bytes.items()}
-    if max(saved.values()) < _NOTABLE_BYTES:
+    saved = {
+        name: number - figures.block_bytes[name]
+        for name, number in figures.memory_bytes.items()
+        if answers[name].block_bytes is None
+    }
+    if max(saved.values(), default=0) < _NOTABLE_BYTES:
         return lines
     nodes = enumeration(
         [f"{name} {figures.block_bytes[name] / 1e9:.1f} GB" for name, number in saved.items() if number > 0]

@@ -73,7 +73,7 @@ class VerticalFigures(SessionFigures):
 
     Attributes:
         found: What is expected of it.
-        memory_bytes: By party, where its table is in memory.
+        memory_bytes: By party, with its table where it lies.
         block_bytes: By party, those of the node where its table lies in blocks.
     """
 
@@ -103,8 +103,13 @@ class VerticalFigures(SessionFigures):
         traffic.session({name: answer.certificate_bytes for name, answer in answers.items()})
         seconds += session_s(traffic, speeds, latency_s, spec.plan.bytes_per_s)
         beside = {name: _memory(spec, found.sizes, traffic, name) + following.memory_bytes[name] for name in answers}
-        memory = {name: number + _table_bytes(found.sizes, name) for name, number in beside.items()}
         blocks = {name: number + BLOCK_BYTES + PLACE_BYTES * found.sizes.rows[name] for name, number in beside.items()}
+        memory = {}
+        for name, answer in answers.items():
+            if answer.block_bytes is None:
+                memory[name] = beside[name] + _table_bytes(found.sizes, name)
+            else:  # processes encode the table before its rows are aligned
+                memory[name] = max(blocks[name], NODE_BYTES + answer.block_bytes)
         return cls(traffic, seconds, found, memory, blocks)
 
 

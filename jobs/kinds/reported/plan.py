@@ -12,7 +12,7 @@ from jobs.kinds.reported.parameters import hybrid_mining
 from jobs.plan.answer import Answer
 from jobs.plan.assumptions import of_network
 from jobs.plan.plan import Batch, Plan
-from jobs.plan.prices import NODE_BYTES, ROW_BYTES, UNKNOWN_ROWS, Speeds, session_s
+from jobs.plan.prices import NODE_BYTES, UNKNOWN_ROWS, Speeds, passes_s, rows_bytes, session_s
 from jobs.plan.privacy import Privacy
 from jobs.plan.session_plan import session_plan
 from jobs.spec.job import JobSpec
@@ -54,13 +54,14 @@ def estimate_reported(spec: JobSpec, answers: Mapping[str, Answer], latency_s: f
     figures = _figures(spec, answers)
     speeds = {name: answer.speed for name, answer in answers.items()}
     seconds = session_s(figures.traffic, speeds, latency_s, spec.plan.bytes_per_s) + _work_s(figures, speeds)
+    seconds += passes_s(answers, len(figures.sizes.phases))
     published = any(answer.n_rows is not None for answer in answers.values())
     return session_plan(
         spec,
         answers,
         figures.traffic,
         seconds,
-        {name: _memory(figures, name) for name in answers},
+        {name: _memory(figures, answer) for name, answer in answers.items()},
         n_rows=sum(figures.rows.values()) if published else None,
         strategy=figures.task.search,
         batches=[
@@ -106,11 +107,11 @@ def _phase_s(phase: PhaseSizes, task: HybridMining, speeds: Speeds) -> float:
     return reporting + opening + _HASH * phase.reports * values * cost[task.analyst]
 
 
-def _memory(figures: _Figures, party: str) -> int:
+def _memory(figures: _Figures, answer: Answer) -> int:
     """Rows; own reports of the largest phase; others' that wait or are shuffled; covariances at the analyst."""
-    task, phases = figures.task, figures.sizes.phases
+    task, phases, party = figures.task, figures.sizes.phases, answer.party
     width = phases[0].report_bytes + OVERHEAD * len(task.shufflers)
-    found = NODE_BYTES + figures.rows[party] * ROW_BYTES
+    found = NODE_BYTES + rows_bytes(answer, figures.rows[party])
     found += _COPIES * max(phase.groups[party] for phase in phases) * width
     others = _COPIES * max(phase.reports for phase in phases) * width
     if party in task.shufflers:

@@ -12,14 +12,16 @@ from typing import Any, Final
 from urllib.parse import urlsplit
 
 from link.errors import ComineError, ConfigurationError, InputDataError, ResourceError
+from mining.partitioned.spark.failures import is_unreadable, too_large
 from mining.partitioned.spark.shipping import PACKAGES, write_packages
 from mining.partitioned.spark.values import from_bytes
-from mining.partitioned.spark.worker import FAILURE, FIELDS, Row, TableTask, Task, equipment
+from mining.partitioned.spark.worker import FAILURE, FIELDS, Row, TableTask, Task, equipment, joined
 
 RETRIES: Final = 6  # of a call that the network loses: about half a minute
 BATCH_ROWS: Final = 10_000  # of a table; blocks travel one by one
 _BATCH: Final = "spark.sql.execution.arrow.maxRecordsPerBatch"
 _DISTRIBUTIONS: Final = {"cryptography": "cryptography", "google": "protobuf", "pydantic": "pydantic"}
+_WAYS: Final = ("send", "receive")
 _PROBED: Final = 100_000  # numbers, which Spark cuts into as many partitions as it runs at a time
 
 
@@ -123,11 +125,10 @@ class Cluster:
             ResourceError: A worker says so, the cluster is lost, or the work was interrupted.
         """
         with self._sentences(), self._tagged(tag):
-            for row in frame.select(*FIELDS).toLocalIterator():
-                place, rows, value, names = row
+            for place, rows, value, names in joined(frame.select(*FIELDS).toLocalIterator()):
                 if place == FAILURE:
-                    raise _failure(self.name, bytes(value), bytes(names))
-                yield place, rows, bytes(value), bytes(names)
+                    raise _failure(self.name, value, names)
+                yield place, rows, value, names
 
     def interrupt(self, tag: str) -> None:
         """Ends what runs under a tag on the cluster, from whatever thread; whoever waits for it gets an error."""
@@ -164,10 +165,12 @@ class Cluster:
             raise
         except Exception as error:
             condition = self.client.condition(error)
-            if condition in ("TABLE_OR_VIEW_NOT_FOUND", "PARSE_SYNTAX_ERROR", "UNRESOLVED_COLUMN.WITH_SUGGESTION"):
+            if is_unreadable(condition):
                 raise InputDataError(
                     f"{self.name} cannot read the query ({condition}); check it there as the node's user"
                 ) from None
+            if sentence := too_large(str(error)):
+                raise ResourceError(f"{self.name} cannot do it: {sentence}") from None
             raise ResourceError(
                 f"{self.name} is lost or refuses the work ({condition}); look into its log, and run the job again"
             ) from None
@@ -202,7 +205,9 @@ class Client:
     def session(self, url: str, retries: int) -> Any:
         """A session of a cluster."""
         # A connection that sessions share would still wait, once the cluster is back, as it did while it was away.
-        channels = self._channels(url, [("grpc.use_local_subchannel_pool", 1)])
+        # How much a message may have, the cluster's own settings say.
+        own = [("grpc.use_local_subchannel_pool", 1), *((f"grpc.max_{way}_message_length", -1) for way in _WAYS)]
+        channels = self._channels(url, own)
         session = self._session(channels, userId="comine")
         session.client.set_retry_policies([self._policy(max_retries=retries, max_backoff=10_000)])
         return session

@@ -34,6 +34,8 @@ from mining.partitioned.spark.values import to_bytes
 FIELDS: Final = ("place", "rows", "value", "names")  # int, int, bytes, bytes
 FAILURE: Final = -1  # places of rows that are none of a block
 COUNTED: Final = -2
+CONTINUED: Final = -1  # `rows` of a row whose value goes on in the next one
+PIECE: Final = 4 << 20  # bytes of a value that come in one row: Spark holds rows several times over
 WITHIN: Final = 20  # bits of a place that count the blocks of one share
 NOISE: Final = "cryptography"  # the package that kernels import that perturb rows
 TABLES: Final = ("google", "pydantic")  # and those of tables besides; the first is protobuf's
@@ -108,6 +110,24 @@ def _batch(row: Row) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(
         [pa.array([value], kind) for value, kind in zip(row, kinds, strict=True)], list(FIELDS)
     )
+
+
+def in_pieces(place: int, rows: int, value: bytes, names: bytes = b"") -> Iterator[Row]:
+    """A row for the node, in as many as its value needs."""
+    last = max(len(value) - 1, 0) // PIECE * PIECE
+    for start in range(0, last, PIECE):
+        yield place, CONTINUED, value[start : start + PIECE], b""
+    yield place, rows, value[last:], names
+
+
+def joined(rows: Iterable[Sequence[Any]]) -> Iterator[Row]:
+    """The rows that were given to `in_pieces`."""
+    begun = list[bytes]()
+    for place, number, value, names in rows:
+        begun.append(bytes(value))
+        if number != CONTINUED:
+            yield place, number, b"".join(begun), bytes(names)
+            begun.clear()
 
 
 # -- before ------------------------------------------------------------------------------------------------------------
@@ -223,7 +243,7 @@ def merge_names(rows: Iterator[dict[str, Any]]) -> Iterator[Row]:
     for row in rows:
         for item, count in zip(*read_names(row["names"]), strict=True):
             found[item] = found.get(item, 0) + count
-    yield 0, 0, names_bytes(list(found), list(found.values())), b""
+    yield from in_pieces(0, 0, names_bytes(list(found), list(found.values())))
 
 
 @dataclass(frozen=True, slots=True)
@@ -290,7 +310,7 @@ class Totals:
     firsts: dict[int, int]
 
     def __call__(self, rows: Iterator[dict[str, Any]]) -> Iterator[Row]:
-        """One row, or none for a partition without blocks."""
+        """One result, or none for a partition without blocks."""
         total, places, checks = None, list[int](), list[bytes]()
         for place, _, block, seal in self.read(rows):
             found = self.kernel(self.view.of(block), self.firsts[place])
@@ -298,7 +318,8 @@ class Totals:
             places.append(place)
             checks.append(seal)
         if total is not None:
-            yield COUNTED, len(places), to_bytes(total), np.array(places, np.int64).tobytes() + b"".join(checks)
+            counted = np.array(places, np.int64).tobytes() + b"".join(checks)
+            yield from in_pieces(COUNTED, len(places), to_bytes(total), counted)
 
 
 @dataclass(frozen=True, slots=True)
@@ -311,6 +332,7 @@ class Parts:
     firsts: dict[int, int]
 
     def __call__(self, rows: Iterator[dict[str, Any]]) -> Iterator[Row]:
-        """A row for each block."""
+        """A result for each block."""
         for place, n_rows, block, seal in self.read(rows):
-            yield place, n_rows, to_bytes(self.kernel(self.view.of(block), self.firsts[place])), seal
+            found = to_bytes(self.kernel(self.view.of(block), self.firsts[place]))
+            yield from in_pieces(place, n_rows, found, seal)

@@ -247,3 +247,40 @@ def test_no_plan_recommends_what_a_job_refuses(name: str) -> None:
 def test_the_largest_sizes_that_a_party_may_claim_make_a_plan_too(name: str) -> None:
     largest = PublicSizes(MOST, MOST, tuple((support, (MOST,) * LONGEST) for support in SUPPORTS))
     check_ranges(forecast(JOBS[name], publishing(largest), LATENCY_S))
+
+
+# -- rows on clusters --------------------------------------------------------------------------------------------------
+def on_cluster(told: PartyEstimate, **seconds: int) -> PartyEstimate:
+    """The same party whose rows lie on a cluster."""
+    changed = PartyEstimate()
+    changed.CopyFrom(told)
+    changed.block_bytes, changed.sizes.level_ms = 0, seconds.get("level_ms", 0)
+    return changed
+
+
+@pytest.mark.parametrize(("name", "passes"), [("level-wise", 4), ("one-shot", 3), ("naive Bayes", 1), ("shuffle", 2)])
+def test_a_pass_takes_as_long_as_a_cluster_publishes(name: str, passes: int) -> None:
+    """And the range of a plan is as wide as what is told so may be."""
+    published, spec = publishing(SIZES), JOBS[name]
+    plans = []
+    for level_ms in (50_000, 500_000):
+        told = published | {"south": on_cluster(published["south"], level_ms=level_ms)}
+        plans.append(forecast(spec, told, LATENCY_S))
+    assert plans[1].seconds - plans[0].seconds == pytest.approx(450 * passes)
+    assert plans[1].seconds_at_least is not None
+    assert plans[1].seconds_at_most is not None
+    assert plans[1].seconds_at_least < plans[1].seconds < plans[1].seconds_at_most
+    assert plans[1].seconds_at_most > 700 * passes
+    assert any("the cluster of south" in line for line in plans[1].assumptions)
+    assert not any("cluster of" in line for line in forecast(spec, published, LATENCY_S).assumptions)
+
+
+@pytest.mark.parametrize("name", ["level-wise", "shuffle", "columns, union"])
+def test_memory_of_rows_on_a_cluster_hardly_grows_with_them(name: str) -> None:
+    spec, grown = JOBS[name], []
+    for rows in (1_000_000, 2_000_000):
+        published = publishing(PublicSizes(rows, 200, SIZES.frequent))
+        plan = forecast(spec, published | {"south": on_cluster(published["south"])}, LATENCY_S)
+        grown.append([plan.parties[party].memory_bytes for party in ("east", "south")])
+    memory, cluster = (grown[1][place] - grown[0][place] for place in (0, 1))
+    assert cluster <= memory - 40 * 1_000_000

@@ -14,6 +14,8 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[3]
 PYTHON = ROOT / ".venv-spark" / "bin" / "python"
+RESULTS = 48 << 20  # bytes that a job's tasks may return together, and that a message may have
+MESSAGE = 16 << 20
 # No server lives so long that more would pay, and its classes are those that were installed.
 QUICK = (
     "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xshare:auto "
@@ -50,6 +52,8 @@ class SparkServer:
         self.logs = (events, self._log, folder / "work")
         settings = {
             "spark.driver.memory": "1g",
+            "spark.driver.maxResultSize": f"{RESULTS}b",
+            "spark.connect.grpc.maxInboundMessageSize": f"{MESSAGE}b",
             "spark.executor.memory": "600m",
             "spark.driver.extraJavaOptions": QUICK,
             "spark.executor.extraJavaOptions": QUICK,

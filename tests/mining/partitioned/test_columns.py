@@ -115,8 +115,8 @@ def test_itemsets_of_columns_in_blocks_are_those_in_memory_by_the_same_frames(
         assert shape(seen) == shape(frames)
 
 
-@pytest.mark.costly
-def test_itemsets_of_column_groups_in_blocks_are_those_in_memory_by_the_same_frames(tmp_path: Path) -> None:
+def grouped() -> tuple[dict[str, Table], VerticalMining]:
+    """A job over data that are split by rows and by columns: two slices of one group, and another group whole."""
     whole = {"g": people("g", 1, ("a0", "a1"), 1.0), "h": people("h", 2, ("b0", "b1"), 1.0)}
 
     def some(table: Table, start: int, stop: int) -> Table:
@@ -132,6 +132,12 @@ def test_itemsets_of_column_groups_in_blocks_are_those_in_memory_by_the_same_fra
     how = Itemisation({"a0": (Decimal(25),)}, {}, ("*=x",))
     names = tuple(data)
     task = VerticalMining(8, names, names[:2], "a", "union", groups=groups, itemisation=how, engine="ot", max_length=2)
+    return data, task
+
+
+@pytest.mark.costly
+def test_itemsets_of_column_groups_in_blocks_are_those_in_memory_by_the_same_frames(tmp_path: Path) -> None:
+    data, task = grouped()
     expected, frames = mined(data, task)
     assert any(len(itemset) > 1 for itemset, _ in expected["a"][1])
     for parts in in_turn(PARTITIONS[1:], 2):

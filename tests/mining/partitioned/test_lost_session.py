@@ -20,8 +20,11 @@ from tests.errors import fails
 class Forgotten:
     """A frame, or the settings, of a session that is not there any more."""
 
+    def __init__(self, words: str = "no such session") -> None:
+        self.words = words
+
     def mapInArrow(self, *_: object) -> None:  # noqa: N802 - the word of Spark's client
-        raise RuntimeError("no such session")
+        raise RuntimeError(self.words)
 
     def set(self, *_: object) -> None:
         raise RuntimeError("no such session")
@@ -46,6 +49,20 @@ def test_it_is_told_in_one_sentence() -> None:
         cluster.task(Forgotten(), Task(seals))
     with fails("E103"):
         cluster.batches_of(1)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "Total size of results of 8 tasks (1029.2 MiB) is bigger than spark.driver.maxResultSize (1024.0 MiB)",
+        "status = StatusCode.RESOURCE_EXHAUSTED details = gRPC message exceeds maximum size 134217728: 134220032",
+        "Job aborted due to stage failure: Task 0 in stage 3.0 failed 4 times: ExecutorLostFailure (executor 2 exited)",
+    ],
+)
+def test_what_was_too_large_is_told_without_the_words_of_spark(words: str) -> None:
+    with fails("E103") as raised:
+        forgotten().task(Forgotten(words), Task(seals))
+    assert words not in str(raised.value)
 
 
 def test_the_node_connects_anew(monkeypatch: pytest.MonkeyPatch) -> None:

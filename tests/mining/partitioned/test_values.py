@@ -9,7 +9,9 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from mining.partitioned.spark import worker
 from mining.partitioned.spark.values import from_bytes, to_bytes
+from mining.partitioned.spark.worker import in_pieces, joined
 
 
 @pytest.mark.parametrize("value", [None, True, 7, 0.5, "ünï", [], [1, [2, "a"]], (1, (2,)), np.int64(3), np.float64(2)])
@@ -57,3 +59,12 @@ def test_what_a_cluster_makes_up_is_refused() -> None:
     wrong = to_bytes([np.arange(3)]).replace(b"list", b"dict")
     with pytest.raises(ValueError, match="no result of a kernel"):
         from_bytes(wrong)
+
+
+@pytest.mark.parametrize("length", [0, 1, 4, 5, 8, 9])
+def test_a_value_that_is_long_comes_in_rows_that_are_not(monkeypatch: pytest.MonkeyPatch, length: int) -> None:
+    monkeypatch.setattr(worker, "PIECE", 4)
+    rows = [(7, 3, bytes(range(length)), b"names"), (8, 0, b"next", b"")]
+    pieces = [piece for row in rows for piece in in_pieces(*row)]
+    assert all(len(value) <= 4 for _, _, value, _ in pieces)
+    assert list(joined(pieces)) == rows

@@ -2,19 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
+from numpy.typing import NDArray
 
+from link.executor import available_cores
 from mining.data.transactions import Transactions
+from mining.partitioned.rows import PartitionedRows
 from party.check import dataset_lines
 from party.config import DatasetSection
-from party.data import engine_costs
+from party.data import engine, engine_costs
 from party.data.dataset_check import check_dataset
-from party.data.engine_costs import NODE, unfit
+from party.data.engine_costs import NODE, PROCESS, cluster_cost, unfit
+from party.data.expected_blocks import expected_block_bytes
 from party.data.shared_sources import alike
+from party.policy.publish import PublishSection
+from tests.mining.partitioned.world import partitioned
+from tests.party.nodes import weekly
 
 SHARE = Decimal("0.25")
 
@@ -43,9 +52,36 @@ def test_rows_without_three_frequent_items_cost_nothing(dataset: DatasetSection,
     assert [cost.seconds for cost in costs] == [0, 0]
 
 
-def test_a_cluster_shares_the_work(dataset: DatasetSection, tmp_path: Path) -> None:
-    (cost,) = engine_costs.engine_costs(dataset, Transactions.from_rows([["a", "b", "c"]]), tmp_path, tasks=8)
-    assert (cost.engine, cost.memory) == ("spark", NODE)
+def test_a_cluster_is_asked_for_a_level(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Over all its blocks, also where so few items are frequent that none has candidates."""
+    counted, total = list[list[int]](), PartitionedRows.total
+
+    def recorded(rows: PartitionedRows, kernel: Callable[[Transactions], NDArray[np.int64]]) -> NDArray[np.int64]:
+        counted.append(total(rows, kernel).tolist())
+        return np.array(counted[-1])
+
+    monkeypatch.setattr(PartitionedRows, "total", recorded)
+    data = Transactions.from_rows([["a", "b", "c"], ["a"], ["b", "c"], ["a", "b", "c"]])
+    for rows in (data, data.onto(["a"])):
+        cost = cluster_cost(partitioned(rows, [0, 2, 4]))
+        assert (cost.engine, cost.memory) == ("spark", NODE)
+    assert counted == [[2], []]
+
+
+def test_what_is_said_of_blocks_follows_from_what_is_published(
+    dataset: DatasetSection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And never from the source, which may be absent: with "auto", by the published rows."""
+    absent = dataset.model_copy(update={"source": "/nowhere"})
+    million = PublishSection(rows=1_000_000)
+    monkeypatch.setattr(engine, "memory_limit", lambda: 100 << 20)
+
+    def said(**changes: Any) -> int | None:
+        return expected_block_bytes(absent.model_copy(update=changes), SHARE, weekly())
+
+    assert said() is said(engine="memory") is said(engine="memory", publish=million) is None
+    assert said(engine="processes") == said(publish=million) == PROCESS * available_cores()
+    assert said(engine="spark") == 0
 
 
 def test_one_sentence_where_neither_fits(
@@ -82,6 +118,7 @@ def test_datasets_on_a_cluster() -> None:
         CLUSTER,  # a text
         CLUSTER | {"kind": "table", "format": "csv"},
         {"source": "sc://lake", "format": "sql", "query": "SELECT 1"},
+        {"publish": {"rows": 1000, "level_s": 2.5}},
     ],
 )
 def test_sections_that_make_no_sense(wrong: dict[str, Any]) -> None:

@@ -20,6 +20,12 @@ def test_more_rows_take_more_and_what_is_not_published_counts_for_little() -> No
     assert 50 << 20 < million < 1 << 30
 
 
+def test_rows_in_blocks_count_for_their_processes_and_not_for_their_number() -> None:
+    few, many = (expected_memory(weekly(), PublicSizes(rows, 1000), "north", 300 << 20) for rows in (1000, 10_000_000))
+    assert 300 << 20 <= few == many < 400 << 20
+    assert expected_memory(weekly(), PublicSizes(10_000_000, 1000), "north", 0) == few - (300 << 20)
+
+
 def answers(sizes: PublicSizes) -> tuple[str, ...]:
     """What a coordinator hears of nodes with much memory for jobs and little, by jobs of all sizes."""
     heard = []

@@ -10,7 +10,7 @@ from jobs.kinds.models.parameters import ModelParameters, model_parameters
 from jobs.kinds.models.rows.run import STRATEGY
 from jobs.plan.answer import Answer
 from jobs.plan.plan import Plan
-from jobs.plan.prices import NODE_BYTES, UNKNOWN_ROWS, session_s
+from jobs.plan.prices import NODE_BYTES, UNKNOWN_ROWS, passes_s, session_s
 from jobs.plan.session_plan import session_plan
 from jobs.spec.job import JobSpec
 from link.traffic import Traffic
@@ -36,18 +36,24 @@ def estimate_model(spec: JobSpec, answers: Mapping[str, Answer], latency_s: floa
         spec,
         answers,
         traffic,
-        session_s(traffic, speeds, latency_s, spec.plan.bytes_per_s),
-        dict.fromkeys(answers, NODE_BYTES),
+        session_s(traffic, speeds, latency_s, spec.plan.bytes_per_s) + passes_s(answers, _passes(task)),
+        {name: NODE_BYTES + (answer.block_bytes or 0) for name, answer in answers.items()},
         n_rows=n_rows,
         strategy=STRATEGY,
         batches=[],
         assumptions=[
             *others,
             *sentences,
-            "What a party does with its own rows is not counted; it takes about as long as to learn from them alone.",
+            "What a party does with its own rows is not counted, but for passes on clusters that publish their time. "
+            "It takes about as long as to learn from them alone.",
             f"A message takes {1000 * latency_s:.1f} ms between parties.",
         ],
     )
+
+
+def _passes(task: ModelParameters) -> int:
+    """How often each party's rows are looked at for the sums that are entered."""
+    return task.max_iterations if isinstance(task, KMeansParameters) else 1
 
 
 def _enter(traffic: Traffic, spec: JobSpec, task: ModelParameters, n_rows: int) -> list[str]:
