@@ -136,8 +136,7 @@ def _input(spec: JobSpec) -> str:
         merger = spec.job.parties[0]
         return (
             "their own ids, up to 2.7 times as many as a list has places, and their own columns, before any count is "
-            f"known; {merger}, if it deviates, can leave out common rows that it has seen, and learn once of each "
-            "party whether it has all of some ids, which else ends the job"
+            f"known; {merger}, if it deviates, can leave out common rows that it has seen"
         )
     unions = ", and what they bring to unions" if kind_of(spec).unions(spec).taken else ""
     return f"their own counts, between 0 and the rows that they say they have{unions}"

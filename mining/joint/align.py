@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from crypto.primitives.scratch_file import ScratchLimits
 from crypto.primitives.shares.replicated import Holders3
-from crypto.protocols.alignment import alignment
+from crypto.protocols.alignment import alignment, shown_points
 from crypto.protocols.alignment import disclosure as alignment_disclosure
 from crypto.protocols.alignment.common_rows import Rows
 from crypto.protocols.alignment.disclosure import Mode
@@ -223,7 +223,8 @@ def _ids_of(table: TableRows, rows: NDArray[np.int64]) -> list[pa.Array]:
 
 def openings(task: RowAlignment, parties: Sequence[str]) -> tuple[Declared, ...]:
     """Every label under which something may be opened, with its recipients and the most values."""
-    return tuple(alignment_disclosure.declared(task.mode, parties, task.merger, task.bound, LABELS[task.mode]))
+    found = alignment_disclosure.declared(task.mode, parties, task.merger, task.bound, LABELS[task.mode])
+    return (*found, *([] if task.three is None else [shown_points.declared(parties, LABELS[task.mode])]))
 
 
 def learned(task: RowAlignment, parties: Sequence[str]) -> tuple[Learned, ...]:

@@ -61,6 +61,7 @@ PROTOCOL_PAGES = {
     "alignment.oprf_intersection": "alignment",
     "alignment.long_lists": "alignment",
     "alignment.zero_shares": "alignment",
+    "alignment.shown_points": "alignment",
     "alignment.shared_count": "alignment",
     "alignment.functions": "alignment",
     "alignment.matches": "alignment",

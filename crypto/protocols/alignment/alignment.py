@@ -63,7 +63,6 @@ from crypto.protocols.alignment.shared_count import count_common
 from crypto.protocols.alignment.shared_positions import place_rows
 from crypto.protocols.alignment.zero_shares import common_points
 from crypto.protocols.comparison.two_party import Pairs
-from crypto.protocols.replicated.broadcasts import compare_heard
 from crypto.protocols.sums.pairwise import PairwiseSecrets
 from crypto.protocols.transfers.oprf import Parts
 from crypto.protocols.union.common_length import agree_on_length
@@ -100,8 +99,8 @@ async def intersection(
         label: A label of the job's statement under which the merger opens what is common; with three parties and more
             also LABEL-size, for how many that are.
         limits: What lists may take of memory; an intersection has such where `takes_functions`.
-        three: Of three parties and more those who check lengths, where parties may deviate; all then compare what the
-            merger has opened, by `broadcasts`.
+        three: Of three parties and more those who check lengths, where parties may deviate; the merger then shows that
+            what it opens is common.
 
     Returns:
         Shape (common,): the numbers of this party's common rows, in an order that is the same at all parties.
@@ -120,9 +119,8 @@ async def intersection(
             if len(ring) == 2:
                 common = await exchange_values(lane, ring, identifiers, length, label, room)
             else:
-                common, opened = await common_points(lane, ring, identifiers, length, label, room)
-                if three is not None:
-                    await compare_heard(lane.lane("compare"), {merger: opened}, "which rows are common")
+                shown = three is not None
+                common = await common_points(lane, ring, identifiers, length, label, room, shown=shown)
             lane.progress(ORDERED, 0, 1)
             return await lane.compute(in_common_order, identifiers, common, ORDER, room)
     await lane.compute(session_points, lane, identifiers)  # refuses one that is given twice

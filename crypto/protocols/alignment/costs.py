@@ -33,6 +33,7 @@ from crypto.protocols.comparison.costs import (
     permutation_traffic,
 )
 from crypto.protocols.comparison.digit_tables import leaves
+from crypto.protocols.replicated.crosschecks import DIGEST_BYTES
 from crypto.protocols.replicated.verified_costs import heard_traffic, or_traffic
 from crypto.protocols.sums.costs import maximum_traffic
 from crypto.protocols.transfers.costs import (
@@ -99,9 +100,7 @@ def intersection_traffic(traffic: Traffic, sizes: AlignmentSizes, merger: str, t
     else:
         or_traffic(traffic, three, LISTS.beyond)
     if len(ring) > 2:
-        _zero_shares_traffic(traffic, ring, sizes)
-        if three is not None:
-            heard_traffic(traffic, 1)
+        _zero_shares_traffic(traffic, ring, sizes, shown=three is not None)
         return
     other = ring[1]
     if sizes.takes_functions:
@@ -116,16 +115,22 @@ def intersection_traffic(traffic: Traffic, sizes: AlignmentSizes, merger: str, t
     traffic.rounds += 3
 
 
-def _zero_shares_traffic(traffic: Traffic, ring: tuple[str, ...], sizes: AlignmentSizes) -> None:
+def _zero_shares_traffic(traffic: Traffic, ring: tuple[str, ...], sizes: AlignmentSizes, *, shown: bool) -> None:
     merger, *others = ring
     for holder, evaluator in permutations(others, 2):
         oprf_traffic(traffic, holder, evaluator, sizes.length)
     for other in others:
         oprf_traffic(traffic, other, merger, sizes.length)
-        programming_traffic(traffic, other, merger, sizes.length, WORD_BYTES // 8)
+        programming_traffic(traffic, other, merger, sizes.length, (1 + shown) * WORD_BYTES // 8)
     traffic.send(merger, ring, _COUNT_BYTES)
     if sizes.common:
         traffic.send(merger, ring, sizes.common * HASH_BYTES)
+    if shown:
+        traffic.send(merger, ring, len(others) * DIGEST_BYTES)
+        heard_traffic(traffic, 1)
+        for other in others:
+            traffic.send(other, ring, DIGEST_BYTES)
+        traffic.rounds += 1
     traffic.rounds += 2 * oprf_rounds(sizes.length) + 1  # the merger's choices of transfers come early
 
 

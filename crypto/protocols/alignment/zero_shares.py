@@ -17,8 +17,9 @@ Bytes: about 84 for each place of a list and each of the (n − 1)(n − 2) func
     n − 1 programmed ones.
 
 Adversary: semi-honest, and who deviates can invent identifiers; in each function, who deviates has values at a bounded
-    number of points (`oprf`). Collusion: any n − 1 parties learn nothing but the intersection of all: an honest party's
-    share of any other point takes a pad that they do not know (`docs/protocols/alignment.md` derives it).
+    number of points (`oprf`). If the merger shows what it opens, malicious: an honest party's common points are such as
+    all honest parties hold, or it ends. Collusion: any n − 1 parties learn nothing but the intersection of all: an
+    honest party's share of any other point takes a pad that they do not know (`docs/protocols/alignment.md` has why).
 Leakage: `alignment_disclosure` for intersection of three and more parties.
 Errors: the merger takes a point for a common one by mistake if a random word is zero: in one of 2^40 runs at most, at
     2^24 points.
@@ -52,6 +53,7 @@ from crypto.protocols.alignment.long_lists import (
     in_common,
 )
 from crypto.protocols.alignment.oprf_intersection import session_key
+from crypto.protocols.alignment.shown_points import OwnWords, ReadWords, check_shown, show
 from crypto.protocols.transfers.oprf import KeyHolder, PartKey, Parts, part_keys, received_by_part
 from crypto.protocols.transfers.programmable_oprf import FUNCTION, Store, receive_store
 from link.session import Session
@@ -63,8 +65,15 @@ _POINT: Final = np.dtype(f"S{POINT_BYTES}")
 
 
 async def common_points(
-    lane: Session, ring: Sequence[str], identifiers: Sequence[bytes], length: int, label: str, room: Room
-) -> tuple[Flags, bytes]:
+    lane: Session,
+    ring: Sequence[str],
+    identifiers: Sequence[bytes],
+    length: int,
+    label: str,
+    room: Room,
+    *,
+    shown: bool = False,
+) -> Flags:
     """Every party's part.
 
     Args:
@@ -74,9 +83,10 @@ async def common_points(
         length: Of all lists, public, and at least as many as any party has rows.
         label: Under which the merger opens what is common; under LABEL-size, how many that are.
         room: What lists may take.
+        shown: Whether the merger may deviate, and so shows that what it opens is common (`shown_points`).
 
     Returns:
-        Of each row of this party whether it is common, and a digest of the points that the merger has opened.
+        Of each row of this party whether it is common.
 
     Raises:
         MalformedMessage: A peer's messages have another size.
@@ -88,32 +98,46 @@ async def common_points(
     parts = Parts.of(length)
     points = await lane.compute(PartedPoints, identifiers, session_key(lane), parts, room)
     if lane.me == merger:
-        return await _collect(lane, others, points, parts, label, room)
+        return await _collect(lane, others, points, parts, label, room, shown=shown)
     shares = await _shares(lane, [peer for peer in others if peer != lane.me], points, parts, room)
-    await _program(lane, merger, points, shares, parts, room)  # -> 3
-    size = await receive_size(lane, merger, f"{label}-size", points.rows)  # <- 4
-    return await _opened(lane, merger, points, parts, label, size, room)
+    own = OwnWords(lane) if shown else None
+    await _program(lane, merger, points, shares, parts, room, own)  # -> 3
+    # Where the merger may deviate, a party with fewer rows does not say so before all have compared.
+    size = await receive_size(lane, merger, f"{label}-size", points.rows if own is None else length)  # <- 4
+    told, flags = await _opened(lane, merger, points, parts, label, size, room, own)
+    if own is not None:
+        await check_shown(lane, label, merger, others, told, own)
+    if flags is None:
+        raise no_intersection(lane)
+    return flags
 
 
 # -- the merger --------------------------------------------------------------------------------------------------------
 async def _collect(
-    lane: Session, others: Sequence[str], points: PartedPoints, parts: Parts, label: str, room: Room
-) -> tuple[Flags, bytes]:
+    lane: Session, others: Sequence[str], points: PartedPoints, parts: Parts, label: str, room: Room, *, shown: bool
+) -> Flags:
     """The merger's part."""
-    holders = await key_holders(lane, others)
-    values = await _values(lane, holders, points, parts, room)
+    holders, programmed = await key_holders(lane, others), 1 + shown
+    values, read = await _values(lane, holders, points, parts, room, programmed), ReadWords(others)
     flags, common = np.zeros(points.rows, np.bool_), Buckets(alike(parts.capacity), _POINT, room)
 
     def added_up(part: int, stores: Sequence[Store]) -> None:
-        some, total = points.points(part), values.read(part)[:, None]
-        for store in stores:
-            total ^= store.at(some)
-        zero = total[:, 0] == 0
+        some, words = points.points(part), values.read(part)["words"]
+        for place, store in enumerate(stores):
+            found = store.at(some)
+            words[:, 0] ^= found[:, 0]
+            words[:, 1 + place : 2 + place] ^= found[:, 1:]
+        zero = words[:, 0] == 0
         flags[points.rows_of(part)[zero]] = True
         by_first_byte(common, strings(some[zero]))
+        if shown:
+            order = np.argsort(strings(some[zero]))
+            read.opened(words[zero][order, 1:])
 
     for part in range(parts.number):
-        stores = await together(receive_store(each.session, each.name, parts.layout, 1) for each in holders)  # <- 3
+        stores = await together(
+            receive_store(each.session, each.name, parts.layout, programmed) for each in holders
+        )  # <- 3
         await lane.compute(added_up, part, stores)
     values.close()
     points.close()
@@ -122,7 +146,9 @@ async def _collect(
     if size:
         await lane.open_pieces(label, _digested(ascending(lane, common), digest), size, *others)  # -> 4
     common.close()
-    return flags, digest.digest()
+    if shown:
+        await show(lane, label, others, digest.digest(), read)
+    return flags
 
 
 async def _digested(pieces: AsyncIterator[NDArray[Any]], digest: Any) -> AsyncIterator[NDArray[Any]]:
@@ -132,15 +158,19 @@ async def _digested(pieces: AsyncIterator[NDArray[Any]], digest: Any) -> AsyncIt
 
 
 async def _values(
-    lane: Session, holders: Sequence[KeyHolder], points: PartedPoints, parts: Parts, room: Room
+    lane: Session, holders: Sequence[KeyHolder], points: PartedPoints, parts: Parts, room: Room, programmed: int
 ) -> Buckets:
-    """By part, the sum of the values of all others' functions at the merger's points."""
+    """By part, the sum of the values of all others' functions at the merger's points, and their second words if any."""
     functions = [holder.lane(FUNCTION) for holder in holders]
-    values, number = Buckets(parts.number, _WORD, room), 0
+    second = len(holders) * (programmed - 1)
+    values, number = Buckets(parts.number, _words(1 + second), room), 0
 
     def summed(some: Points, rows: Sequence[Words], part: int) -> None:
-        found = [row_hashes(each, some, WORD_BYTES).view(_WORD)[:, 0] for each in rows]
-        values.put(part, np.bitwise_xor.reduce(found))
+        found = [row_hashes(each, some, programmed * WORD_BYTES).view(_WORD) for each in rows]
+        records = np.empty(len(some), values.record)
+        records["words"][:, 0] = np.bitwise_xor.reduce([each[:, 0] for each in found])
+        records["words"][:, 1:] = np.concatenate([each[:, 1:] for each in found], axis=1)
+        values.put(part, records)
 
     async for some, rows in received_by_part(lane, functions, points.sizes, points.points, parts):
         await lane.compute(summed, some, rows, number)
@@ -182,27 +212,51 @@ async def _next(parts: AsyncIterator[Any]) -> Any:
     return await anext(parts, None)
 
 
-async def _program(lane: Session, merger: str, points: PartedPoints, shares: Buckets, parts: Parts, room: Room) -> None:
-    """Programs the shares into the function that the merger evaluates, and gives them up."""
-    masked = Buckets(parts.number, _WORD, room)
+async def _program(
+    lane: Session,
+    merger: str,
+    points: PartedPoints,
+    shares: Buckets,
+    parts: Parts,
+    room: Room,
+    own: OwnWords | None,
+) -> None:
+    """Programs the shares into the function that the merger evaluates, and gives them up; with own words if any."""
+    masked = Buckets(parts.number, _words(1 if own is None else 2), room)
 
     def given(part: int) -> Programmed:
-        return points.points(part), shares.read(part)[:, None]
+        some, words = points.points(part), shares.read(part)[:, None]
+        return some, words if own is None else np.concatenate([words, own.at(some)], axis=1)
 
     def keep(part: int, _points: Points, values: Words) -> None:
-        masked.put(part, values[:, 0])
+        records = np.empty(len(values), masked.record)
+        records["words"] = values
+        masked.put(part, records)
+
+    def kept(part: int) -> Programmed:
+        return points.points(part), np.ascontiguousarray(masked.read(part)["words"])
 
     hop = await mask(lane, merger, parts, given, keep)
     shares.close()
-    await send_stores(hop, merger, parts, lambda part: (points.points(part), masked.read(part)[:, None]))
+    await send_stores(hop, merger, parts, kept)
     masked.close()
 
 
 async def _opened(
-    lane: Session, merger: str, points: PartedPoints, parts: Parts, label: str, size: int, room: Room
-) -> tuple[Flags, bytes]:
-    """Of each row whether its point is among those that the merger opens, and a digest of these."""
-    digest = hashlib.sha256()
+    lane: Session,
+    merger: str,
+    points: PartedPoints,
+    parts: Parts,
+    label: str,
+    size: int,
+    room: Room,
+    own: OwnWords | None,
+) -> tuple[bytes, Flags | None]:
+    """A digest of the points that the merger opens, and of each row whether its point is among them.
+
+    None in place of the latter where this party does not hold all. Own words, if any, are taken up at all of them.
+    """
+    digest, missing = hashlib.sha256(), False
     common, flags = Buckets(parts.number, _POINT, room), np.zeros(points.rows, np.bool_)
 
     def listed(some: NDArray[np.uint8]) -> None:
@@ -211,10 +265,12 @@ async def _opened(
         common.add(parts.parts_of(found), strings(found))
 
     def found_in(part: int) -> None:
+        nonlocal missing
         opened = common.read(part).view(np.uint8).reshape(-1, POINT_BYTES)
+        if own is not None:
+            own.opened(opened.view(_WORD))
         ours, theirs = in_common(points.points(part).view(np.uint8), opened)
-        if not theirs.all() or ours.sum() != len(opened):
-            raise no_intersection(lane)
+        missing = missing or not theirs.all() or int(ours.sum()) != len(opened)
         flags[points.rows_of(part)[ours]] = True
 
     if size:
@@ -224,4 +280,9 @@ async def _opened(
             await lane.compute(found_in, part)
     common.close()
     points.close()
-    return flags, digest.digest()
+    return digest.digest(), None if missing else flags
+
+
+def _words(number: int) -> np.dtype[Any]:
+    """Records of so many words."""
+    return np.dtype([("words", _WORD, (number,))])

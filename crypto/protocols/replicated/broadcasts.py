@@ -68,4 +68,4 @@ def declared(parties: Sequence[str], messages: int) -> Declared:
         messages: How many messages all calls compare together.
     """
     what = "digests of what parties have told all others, which must be the same"
-    return Declared(LABEL, frozenset(parties), what, messages, "after names, and after the alignment")
+    return Declared(LABEL, frozenset(parties), what, messages, "after names, and at the end of the alignment")

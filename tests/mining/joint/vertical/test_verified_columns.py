@@ -17,6 +17,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from coordinator.jobs.simulate import simulate_job
+from crypto.primitives.groups.point_hash import points_of
+from crypto.protocols.alignment import zero_shares
 from crypto.protocols.sums.pairwise import agree
 from jobs.kinds.registry import kind_of
 from jobs.plan.answer import Answer
@@ -256,16 +258,39 @@ def test_a_merger_that_tells_two_parties_different_rows_is_noticed() -> None:
     assert assert_caught_or_right(ends, ["north"], None)
 
 
-def test_a_merger_that_names_ids_that_are_not_common_gets_nothing_counted() -> None:
-    job = attacked(3)
+def test_a_merger_that_names_ids_that_are_not_common_learns_nothing_of_who_has_them(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Whether both, one or none of the others hold an id that it names in place of a common one: all end alike."""
+    job, real, keys = Attacked(PARTIES[:3], 2), zero_shares.session_key, list[bytes]()
+    ids = {party: set(each.row_ids(job.task.normalisation)) for party, each in job.tables.items()}
 
-    def another(message: Any) -> None:
-        if message.label == "intersection":
-            message.values = bytes(16) + message.values[16:]
+    def known(lane: Session) -> bytes:
+        keys.append(real(lane))
+        return keys[-1]
 
-    ends = job.by(["north"], altered(Opening, "intersection", another), 1)
-    assert not ends.results
-    assert assert_caught_or_right(ends, ["north"], None)
+    monkeypatch.setattr(zero_shares, "session_key", known)
+    named = {
+        "both": ids["south"] & ids["east"] - ids["north"],
+        "south": ids["south"] - ids["east"],
+        "east": ids["east"] - ids["south"],
+        "none": {b"nobody"},
+    }
+    said = set()
+    for candidates in named.values():
+        assert candidates
+        chosen = min(candidates)
+
+        def another(message: Any, chosen: bytes = chosen) -> None:
+            if message.label == "intersection":
+                message.values = points_of([chosen], keys[-1]).tobytes() + message.values[16:]
+
+        ends = job.by(["north"], altered(Opening, "intersection", another), 1)
+        assert not ends.results
+        assert assert_caught_or_right(ends, ["north"], None)
+        said.add(tuple(sorted((name, error.message) for name, error in ends.errors.items())))
+    assert len(said) == 1
+    assert len(said.pop()) == 2
 
 
 def test_a_party_that_names_other_items_to_one_than_to_another_is_noticed() -> None:
