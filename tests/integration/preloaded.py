@@ -27,6 +27,7 @@ from typing import Any
 
 import pytest
 
+from jobs.kinds.packages import BUILT_IN
 from tests.base_transfers import has_groups, without_groups
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -38,6 +39,10 @@ MODULES = (
     "coordinator.cli.terminal.live",
     "coordinator.cli.terminal.present",
     "coordinator.jobs.runner",
+    "jinja2",
+    "pandas",  # which pyarrow loads where it is installed, and which takes longest
+    "scipy.optimize",
+    "scipy.special",
 )
 ENVIRONMENT = {  # as comine.command sets it before it loads more
     "GRPC_VERBOSITY": "NONE",
@@ -165,9 +170,11 @@ def forking() -> socket.socket:
 
 
 def load() -> None:
-    """Loads the commands."""
+    """Loads the commands, and what nodes and coordinators load for jobs."""
     for module in MODULES:
         import_module(module)
+    for package in dict.fromkeys(BUILT_IN.values()):
+        import_module(f"{package}.kind")
 
 
 def serve(number: int) -> None:
