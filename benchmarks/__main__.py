@@ -17,6 +17,7 @@ from benchmarks.anonymization import anonymize, anonymize_clustering, joint_anon
 from benchmarks.crypto import oblivious_transfer, paillier, psi, sums, union, wide_area
 from benchmarks.measure import cores
 from benchmarks.mining import (
+    checked,
     columns_at_size,
     distributed,
     engines,
@@ -60,6 +61,7 @@ SECTIONS: dict[str, Callable[[Settings], list[Table]]] = {
     "cardinality": columns_at_size.without_order,
     "union-at-size": columns_at_size.united,
     "job": job.run,
+    "checked": checked.run,
     "relay": relayed.run,
     "memory": memory.run,
     "sizing": sizing.run,

@@ -39,10 +39,10 @@ class Bench:
     files: Mapping[str, Path]
     pooled: Path
 
-    def run(self, disclose: Disclose = "supports") -> Finished:
-        """`comine job run` as a process, result folder included."""
+    def run(self, disclose: Disclose = "supports", itemsets: str = "", trust: str = "") -> Finished:
+        """`comine job run` as a process, result folder included; with more lines of two tables of the job."""
         folder = self.federation.folder
-        (folder / "job.toml").write_text(job_file(self.case, disclose), encoding="utf-8")
+        (folder / "job.toml").write_text(job_file(self.case, disclose, itemsets, trust), encoding="utf-8")
         return run_process(
             [
                 *(sys.executable, "-P", "-m", "comine", "job", "run", folder / "job.toml"),
@@ -75,10 +75,11 @@ def federation(
             yield Bench(case, made, load_job(folder / "job.toml"), files, folder / "pooled.dat")
 
 
-def job_file(case: Case, disclose: Disclose = "supports") -> str:
-    """The job of a case; `disclose` says whose sums are opened."""
+def job_file(case: Case, disclose: Disclose = "supports", itemsets: str = "", trust: str = "") -> str:
+    """The job of a case; `disclose` says whose sums are opened, the rest is more lines of two tables."""
     names = ", ".join(f'"{name}"' for name in PARTIES)
     return (
         f'[job]\nname = "benchmark"\ntask = "itemsets"\nparties = [{names}]\ndataset = "baskets"\n'
         f'[itemsets]\nmin_support = {case.support}\ndisclose = "{disclose}"\n'
+        f"{itemsets}[trust]\n{trust}"
     )
