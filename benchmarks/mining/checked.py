@@ -26,7 +26,7 @@ _WAYS: Final[Mapping[tuple[str, str], tuple[str, str]]] = {
     ("malicious", "union"): ("", _CHECKED),
     ("malicious", "catalogue"): (_CATALOGUE, _CHECKED),
 }
-_TURNS: Final = 9
+_TURNS: Final = 5
 
 
 def run(settings: Settings) -> list[Table]:

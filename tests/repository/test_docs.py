@@ -91,6 +91,7 @@ PROTOCOL_PAGES = {
     "replicated.verified_counts": "verified-counts",
     "replicated.count_circuits": "verified-counts",
     "replicated.broadcasts": "verified-counts",
+    "replicated.verified_total": "verified-comparison",
     "replicated.verified_or": "verified-union",
     "union.verified_union": "verified-union",
     "products.replicated": "replicated",

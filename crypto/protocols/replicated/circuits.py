@@ -123,7 +123,7 @@ def _reaching_in_few_steps(
 
 def _sums_of(x: ReplicatedBits, y: ReplicatedBits, steps: int) -> Circuit[ReplicatedBits]:
     low = slice(0, x.width - 1)
-    carries = yield from _carries_in(steps, x.bits(low), y.bits(low), 0)
+    carries = yield from _carries_in(steps, x.bits(low), y.bits(low))
     return x ^ y ^ _stacked([x.constant(0), carries])
 
 
@@ -140,12 +140,6 @@ def _reaching(x: ReplicatedBits, y: ReplicatedBits, threshold: int) -> Circuit[R
     return (u.bits(high) ^ v.bits(high) ^ borrow).inverted()
 
 
-def sums(numbers: Sequence[ReplicatedBits]) -> Circuit[ReplicatedBits]:
-    """The sums modulo 2^width of two or more numbers of one width, in few steps."""
-    x, y = yield from carry_saved(numbers)
-    return (yield from _sums_of(x, y, 0))
-
-
 def any_of(bits: Sequence[ReplicatedBits]) -> Circuit[ReplicatedBits]:
     """The ORs of these planes, place by place, in ⌈log2 of their number⌉ steps."""
     left = [each.inverted() for each in bits]
@@ -156,23 +150,26 @@ def any_of(bits: Sequence[ReplicatedBits]) -> Circuit[ReplicatedBits]:
     return left[0].inverted()
 
 
-def above(numbers: Sequence[ReplicatedBits], limits: Sequence[ReplicatedBits], *, few: bool) -> Circuit[ReplicatedBits]:
-    """One plane for each: whether the numbers are above the limits; in no more steps than `reaching_sums` of them."""
-    width, count = numbers[0].width, len(numbers)
-    # Bit 0 of all of them, then bit 1.
-    order = np.arange(width * count).reshape(count, width).T.reshape(-1)
-    of_limits, of_numbers = (_stacked(each).bits(order) for each in (limits, numbers))
-    of_numbers = of_numbers.inverted()
-    if few:
-        steps = _steps_of_saving(count) + _steps_of_reaching(width)
-        carries = yield from _carries_in(steps, of_limits, of_numbers, 1, count, alone=True)
-        return carries.inverted()
-    reached = _stacked([limits[0].constant(1)] * count)
-    for start in range(0, width * count, count):
-        place = slice(start, start + count)
-        ands = yield of_limits.bits(place) ^ reached, of_numbers.bits(place) ^ reached
-        reached = reached ^ ands
-    return reached.inverted()
+def beyond(
+    numbers: Sequence[ReplicatedBits], borrows: Sequence[ReplicatedBits], limits: Sequence[ReplicatedBits]
+) -> Circuit[ReplicatedBits]:
+    """Planes that are zero where numbers are not above their limits, one a bit, of each of them; in one step.
+
+    Args:
+        numbers: Of one width.
+        borrows: What limit − number borrows from each place but the lowest, as whoever knows both says. Others would
+            have to find one after the other; here each place is held against the next.
+        limits: Of the numbers' width.
+    """
+    one, other, rest = [], [], []
+    for number, borrowed, limit in zip(numbers, borrows, limits, strict=True):
+        none = number.constant(0)
+        arriving = _stacked([none, borrowed])
+        one.append(limit.inverted() ^ arriving)
+        other.append(number ^ arriving)
+        rest.append(arriving ^ _stacked([borrowed, none]))  # from above the highest place nothing may be borrowed
+    ands = yield _stacked(one), _stacked(other)
+    return _stacked(rest) ^ ands
 
 
 def planes_by_step(circuit: Circuit[T], like: ReplicatedBits) -> list[int]:
@@ -187,28 +184,16 @@ def planes_by_step(circuit: Circuit[T], like: ReplicatedBits) -> list[int]:
         return found
 
 
-def _carry_out(x: ReplicatedBits, y: ReplicatedBits, carry: int, pairs: int = 1) -> Circuit[ReplicatedBits]:
-    """The carry out of the highest place of x + y + carry, of several pairs side by side: bit 0 of all, then bit 1."""
-    found = yield from _carries_of(x, y, carry, pairs, alone=True)
-    return found.bits(slice(found.width - pairs, None))
+def _carry_out(x: ReplicatedBits, y: ReplicatedBits, carry: int) -> Circuit[ReplicatedBits]:
+    """The carry out of the highest place of x + y + carry."""
+    found = yield from _carries_of(x, y, carry, alone=True)
+    return found.bits(slice(found.width - 1, None))
 
 
-def _steps_of_saving(numbers: int) -> int:
-    """Steps of `carry_saved`."""
-    steps = 0
-    while numbers > 2:
-        numbers, steps = numbers - numbers // 3, steps + 1
-    return steps
-
-
-def _carries_in(
-    steps: int, x: ReplicatedBits, y: ReplicatedBits, carry: int, pairs: int = 1, *, alone: bool = False
-) -> Circuit[ReplicatedBits]:
-    """The carries out of each place of x + y + carry, or only out of the highest, in so many steps if that can be."""
-    segments = _segments(x.width // pairs, steps)
-    if segments:
-        return (yield from _skipping(segments, x, y, carry, pairs, alone=alone))
-    return (yield from (_carry_out if alone else _carries_of)(x, y, carry, pairs))
+def _carries_in(steps: int, x: ReplicatedBits, y: ReplicatedBits) -> Circuit[ReplicatedBits]:
+    """The carries out of each place of x + y, in so many steps if that can be."""
+    segments = _segments(x.width, steps)
+    return (yield from (_skipping(segments, x, y) if segments else _carries_of(x, y, 0)))
 
 
 @cache
@@ -227,75 +212,63 @@ def _segments(width: int, steps: int) -> tuple[int, ...]:
     return ()
 
 
-def _skipping(
-    sizes: tuple[int, ...], x: ReplicatedBits, y: ReplicatedBits, carry: int, pairs: int, *, alone: bool
-) -> Circuit[ReplicatedBits]:
+def _skipping(sizes: tuple[int, ...], x: ReplicatedBits, y: ReplicatedBits) -> Circuit[ReplicatedBits]:
     """Carries by segments: what each generates, and whether it passes one on, beside the carries of the lowest."""
     starts = np.cumsum([0, *sizes[:-1]])
     passes = x ^ y
     # By segment: what its places generate, from its lowest on, and from where to where they pass a carry on.
-    generated = [[x.constant(carry if place == 0 else 0)] * pairs for place in range(len(sizes))]
+    state = [x.constant(0)] * len(sizes)
     made: list[list[ReplicatedBits]] = [[] for _ in sizes]
     passed: list[list[ReplicatedBits]] = [[] for _ in sizes]
-    state = [_stacked(each) for each in generated]
     arriving: ReplicatedBits | None = None
     found: list[ReplicatedBits] = []
     for step in range(sizes[0] + len(sizes) - 1):
         active = [place for place, size in enumerate(sizes) if step < size]
         one, other = [], []
         for place in active:
-            at = slice((starts[place] + step) * pairs, (starts[place] + step + 1) * pairs)
-            one.append(x.bits(at) ^ state[place])
-            other.append(y.bits(at) ^ state[place])
+            at = starts[place] + step
+            one.append(_bit(x, at) ^ state[place])
+            other.append(_bit(y, at) ^ state[place])
         longer = [place for place in active if place and step]
         for place in longer:
-            at = slice((starts[place] + step) * pairs, (starts[place] + step + 1) * pairs)
             one.append(passed[place][-1])
-            other.append(passes.bits(at))
+            other.append(_bit(passes, starts[place] + step))
         due = step - sizes[0] + 1
         if due > 0:
             if arriving is None:
                 raise AssertionError("the lowest segment ends before others wait for it")
-            through = passed[due][-1:] if alone else passed[due]
-            one += through
-            other += [arriving] * len(through)
+            one += passed[due]
+            other += [arriving] * len(passed[due])
         ands = yield _stacked(one), _stacked(other)
-        parts = iter([ands.bits(slice(start, start + pairs)) for start in range(0, ands.width, pairs)])
+        parts = iter([_bit(ands, place) for place in range(ands.width)])
         for place in active:
             state[place] = next(parts) ^ state[place]
             made[place].append(state[place])
             if not step and place:
-                at = slice(starts[place] * pairs, (starts[place] + 1) * pairs)
-                passed[place].append(passes.bits(at))
+                passed[place].append(_bit(passes, starts[place]))
         for place in longer:
             passed[place].append(next(parts))
-        if due > 0:
-            carried = made[due][-1:] if alone else made[due]
-            found += [each ^ next(parts) for each in carried]
+        if due >= 0:
+            found += [each ^ next(parts) for each in made[due]] if due else made[0]
             arriving = found[-1]
-        elif due == 0:
-            found += made[0][-1:] if alone else made[0]
-            arriving = found[-1]
-    return found[-1] if alone else _stacked(found)
+    return _stacked(found)
 
 
-def _carries_of(
-    x: ReplicatedBits, y: ReplicatedBits, carry: int, pairs: int = 1, *, alone: bool = False
-) -> Circuit[ReplicatedBits]:
-    """The carries out of each place of x + y + carry, of several pairs; if `alone`, only the highest mean something."""
+def _carries_of(x: ReplicatedBits, y: ReplicatedBits, carry: int, *, alone: bool = False) -> Circuit[ReplicatedBits]:
+    """The carries out of each place of x + y + carry; if `alone`, only the highest means something."""
     generates = yield x, y
     passes = x ^ y
     if carry:  # the lowest place generates one where it would pass one on
-        lowest = slice(0, pairs)
+        lowest = slice(0, 1)
         generates = generates.replaced(lowest, generates.bits(lowest) ^ passes.bits(lowest))
-    for higher, lower, passing in _prefix_steps(x.width // pairs, alone):
-        on, of, still, below = (_planes(each, pairs) for each in (higher, lower, higher[passing], lower[passing]))
+    for higher, lower, passing in _prefix_steps(x.width, alone):
+        still, below = higher[passing], lower[passing]
         ands = yield (
-            _stacked([passes.bits(on), passes.bits(still)]),
-            _stacked([generates.bits(of), passes.bits(below)]),
+            _stacked([passes.bits(higher), passes.bits(still)]),
+            _stacked([generates.bits(lower), passes.bits(below)]),
         )
-        generates = generates.replaced(on, generates.bits(on) ^ ands.bits(slice(0, len(on))))
-        passes = passes.replaced(still, ands.bits(slice(len(on), None)))
+        generates = generates.replaced(higher, generates.bits(higher) ^ ands.bits(slice(0, len(higher))))
+        passes = passes.replaced(still, ands.bits(slice(len(higher), None)))
     return generates
 
 
@@ -309,10 +282,6 @@ def _prefix_steps(width: int, alone: bool) -> list[tuple[Places, Places, NDArray
         wanted |= set(lower.tolist())
         steps.append((higher, lower, higher >> level > 1))
     return [each for each in reversed(steps) if len(each[0])]
-
-
-def _planes(places: Places, pairs: int) -> Places:
-    return (places[:, None] * pairs + np.arange(pairs)).reshape(-1)
 
 
 def _bit(share: ReplicatedBits, place: int) -> ReplicatedBits:

@@ -18,9 +18,10 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from crypto.primitives.shares.replicated import Holders3
 from crypto.primitives.shares.replicated_bits import Planes, ReplicatedBits
@@ -75,13 +76,47 @@ async def opened(
         ProtocolViolation: Two holders of a component contradict each other.
         MalformedMessage: A holder opens something of another size.
     """
-    shape, outsiders = (width, -(-number // 8)), [name for name in to if name not in holders]
-    components: dict[int, Planes] = {}
+    held, like = None, np.empty((width, -(-number // 8)), np.uint8)
     if share is not None:
-        own, following = (_cleared(part, number) for part in (share.own, share.following))
+        held = _cleared(share.own, number), _cleared(share.following, number)
+    parts = await components(session, held, like, label=label, holders=holders, number=number, to=to)
+    if parts is None:
+        return None
+    found: Planes = parts[0] ^ parts[1] ^ parts[2]
+    return found
+
+
+async def components(
+    session: Session,
+    held: tuple[NDArray[Any], NDArray[Any]] | None,
+    like: NDArray[Any],
+    *,
+    label: str,
+    holders: Holders3,
+    number: int,
+    to: Sequence[str],
+) -> dict[int, NDArray[Any]] | None:
+    """The three components of what is opened; arguments and errors as of `opened`.
+
+    Args:
+        session: The lane to use, fresh for this call.
+        held: A holder's own component and the following one.
+        like: An array of a component's type and shape.
+        label: A label of the job's statement.
+        holders: The three holders.
+        number: How many values these are.
+        to: The receivers.
+
+    Returns:
+        By number of the component; None to a party that is no receiver.
+    """
+    outsiders = [name for name in to if name not in holders]
+    found: dict[int, NDArray[Any]] = {}
+    if held is not None:
+        own, following = held
         before, after = neighbours(session, holders)
         place = holders.index(session.me)
-        components = {place: own, (place + 1) % 3: following}
+        found = {place: own, (place + 1) % 3: following}
         for values, receivers in ((own, [after]), (following, [before]), (np.stack([own, following]), outsiders)):
             await session.open(label, values, [name for name in receivers if name in to], number=number)
     if session.me not in to:
@@ -89,17 +124,16 @@ async def opened(
     for place, holder in enumerate(holders):
         if holder == session.me:
             continue
-        if share is None:
-            both = await session.receive_opened(holder, label, np.uint8, (2, *shape), number=number)
+        if held is None:
+            both = await session.receive_opened(holder, label, like.dtype, (2, *like.shape), number=number)
             told = {place: both[0], (place + 1) % 3: both[1]}
         else:  # either has the one component that this holder lacks
-            planes = await session.receive_opened(holder, label, np.uint8, shape, number=number)
-            told = {(holders.index(session.me) - 1) % 3: planes}
-        for component, planes in told.items():
-            known = components.setdefault(component, planes)
-            if not np.array_equal(known, planes):
+            values = await session.receive_opened(holder, label, like.dtype, like.shape, number=number)
+            told = {(holders.index(session.me) - 1) % 3: values}
+        for component, values in told.items():
+            known = found.setdefault(component, values)
+            if not np.array_equal(known, values):
                 raise contradiction(holders[component - 1], holders[component], "what is opened")
-    found: Planes = components[0] ^ components[1] ^ components[2]
     return found
 
 

@@ -24,7 +24,7 @@ replicated secret sharing and holders compare.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Final
@@ -45,6 +45,11 @@ from protos.v1.verified_pb2 import DealtBits, DealtCommitments, DealtKey, HeardD
 
 _PURPOSE: Final = "dealing"
 
+Shape = tuple[int, int]
+"""Planes, and bytes of each."""
+Rest = Callable[[Planes, Planes], Planes]
+"""The component that a dealer gives in full, of the two that keys give."""
+
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Dealt:
@@ -64,14 +69,20 @@ def sent_in_full(parties: tuple[str, ...], holders: Holders3, dealer: str) -> in
     return holders.index(dealer) if dealer in holders else parties.index(dealer) % 3
 
 
+def rest_of(planes: Planes) -> Rest:
+    """That of a sharing by XOR."""
+    return lambda one, other: planes ^ one ^ other
+
+
 async def dealt(
-    session: Session, planes: Planes, holders: Holders3, widths: Mapping[str, int] | None = None
+    session: Session, shape: Shape, rest: Rest, holders: Holders3, widths: Mapping[str, int] | None = None
 ) -> Dealt | None:
     """Deals this party's numbers, and at a holder takes what all parties deal; every party of the job calls this.
 
     Args:
         session: The lane to use, fresh for this call.
-        planes: Shape (width, bytes): this party's numbers, bit by bit; their number is public and equal at all parties.
+        shape: Of what this party deals, bit by bit; how many bytes a plane has is public and equal at all parties.
+        rest: What completes a sharing of this party's; most often `rest_of`.
         holders: The three computing parties, in the same order at all parties.
         widths: Of each party's numbers, public, one or more; None where all have this party's.
 
@@ -84,8 +95,8 @@ async def dealt(
     """
     random, full = session.randomness(_PURPOSE), sent_in_full(session.parties, holders, session.me)
     keys = [random.bytes(KEY_BYTES) for _ in holders]
-    parts = [_expanded(key, planes.shape) for key in keys]
-    parts[full] = planes ^ parts[full - 1] ^ parts[full - 2]
+    one, other = (_expanded(keys[full - back], shape) for back in (1, 2))
+    parts = {full: rest(one, other), (full - 1) % 3: one, (full - 2) % 3: other}
     commitments = b"".join(commitment_of(key, [parts[full]] * (part == full)) for part, key in enumerate(keys))
     for place, holder in enumerate(holders):
         held = (place, (place + 1) % 3)
@@ -104,8 +115,8 @@ async def dealt(
         if dealer == session.me:
             shares.append(ReplicatedBits(parts[place], parts[(place + 1) % 3], session.me, holders))
         else:
-            shape = (len(planes) if widths is None else widths[dealer], planes.shape[1])
-            share, words[dealer] = await _taken(session, shape, holders, dealer)
+            of_dealer = (shape[0] if widths is None else widths[dealer], shape[1])
+            share, words[dealer] = await _taken(session, of_dealer, holders, dealer)
             shares.append(share)
     return Dealt(shares, words)
 
@@ -146,9 +157,7 @@ async def compared(session: Session, of: Dealt, holders: Holders3) -> None:
             raise convicted(session, evidence.EQUIVOCATION, what, known, other)
 
 
-async def _taken(
-    session: Session, shape: tuple[int, int], holders: Holders3, dealer: str
-) -> tuple[ReplicatedBits, Words]:
+async def _taken(session: Session, shape: Shape, holders: Holders3, dealer: str) -> tuple[ReplicatedBits, Words]:
     place, full = holders.index(session.me), sent_in_full(session.parties, holders, dealer)
     held = (place, (place + 1) % 3)
 
@@ -181,6 +190,5 @@ async def _taken(
     return ReplicatedBits(own, following, session.me, holders), words.showing(0)
 
 
-def _expanded(key: bytes, shape: tuple[int, ...]) -> Planes:
-    width, octets = shape
-    return random_matrix(Randomness.from_key(key), (width, octets), np.uint8)
+def _expanded(key: bytes, shape: Shape) -> Planes:
+    return random_matrix(Randomness.from_key(key), shape, np.uint8)

@@ -19,7 +19,8 @@ from crypto.protocols.replicated.crosschecks import DIGEST_BYTES
 from crypto.protocols.replicated.dealing import sent_in_full
 from crypto.protocols.replicated.evidence import COMMITMENT_BYTES
 from crypto.protocols.replicated.verified_or import or_blocks, or_planes
-from crypto.protocols.replicated.verified_sums import BLOCK, FEW, blocks, decision_planes, total_planes
+from crypto.protocols.replicated.verified_sums import BLOCK, FEW, blocks, dealt_planes, decision_planes
+from crypto.protocols.replicated.verified_total import WORD_BYTES, dealt_of_number, total_planes
 from crypto.protocols.replicated.zero_checks import told_bytes
 from link.traffic import Traffic
 
@@ -29,9 +30,12 @@ _HEARD_DEALING_BYTES: Final = 3 * COMMITMENT_BYTES + _SIGNATURE_BYTES + 3 * 2 * 
 KEPT: Final = 25  # bytes that a byte of ANDs takes, with masks and proofs, while it is checked; measured
 
 
-def summed_traffic(traffic: Traffic, holders: Holders3, *, number: int, width: int) -> None:
-    """Enters `verified_sums.summed`."""
-    checked_traffic(traffic, holders, number=number, width=width, steps=total_planes(len(traffic.parties), width))
+def total_traffic(traffic: Traffic, holders: Holders3, *, width: int) -> None:
+    """Enters `verified_total.opened_total`."""
+    parties = len(traffic.parties)
+    steps = total_planes(parties, width)
+    checked_traffic(traffic, holders, number=1, width=dealt_of_number(width), steps=steps, zeros=parties)
+    _components_traffic(traffic, holders, traffic.parties, WORD_BYTES)
 
 
 def decided_traffic(traffic: Traffic, holders: Holders3, *, number: int, width: int) -> None:
@@ -40,14 +44,18 @@ def decided_traffic(traffic: Traffic, holders: Holders3, *, number: int, width: 
     for part in blocks(number):
         traffic.rounds, size = begun, part.stop - part.start
         steps = decision_planes(len(traffic.parties), width, size <= FEW)
-        checked_traffic(traffic, holders, number=size, width=width, steps=steps, zeros=len(traffic.parties))
+        dealt, parties = dealt_planes(width), len(traffic.parties)
+        checked_traffic(traffic, holders, number=size, width=dealt, steps=steps, zeros=parties)
         longest = max(longest, traffic.rounds)
     traffic.rounds = longest
 
 
 def opened_traffic(traffic: Traffic, holders: Holders3, to: tuple[str, ...], *, number: int, width: int) -> None:
     """Enters `crosschecks.opened`; 1 round."""
-    size = width * _octets(number)
+    _components_traffic(traffic, holders, to, width * _octets(number))
+
+
+def _components_traffic(traffic: Traffic, holders: Holders3, to: tuple[str, ...], size: int) -> None:
     for holder in holders:
         traffic.send(holder, [name for name in to if name in holders], size)
         traffic.send(holder, [name for name in to if name not in holders], 2 * size)

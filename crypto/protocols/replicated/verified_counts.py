@@ -31,7 +31,7 @@ import numpy as np
 from crypto.primitives.shares.replicated import Holders3
 from crypto.primitives.shares.replicated_bits import Planes, ReplicatedBits
 from crypto.protocols.replicated.count_circuits import and_bytes, frequent
-from crypto.protocols.replicated.dealing import compared, dealt
+from crypto.protocols.replicated.dealing import compared, dealt, rest_of
 from crypto.protocols.replicated.verified_ands import check, evaluated
 from crypto.protocols.replicated.verified_sums import FEW
 from crypto.protocols.sums.pairwise import PairwiseSecrets
@@ -78,7 +78,7 @@ async def deal_columns(
     planes = np.zeros((max(1, len(columns)), octets), np.uint8)  # a party without columns deals one of zeros
     planes[: len(columns)] = columns[:, :octets]
     widths = {party: max(1, number) for party, number in numbers.items()}
-    of = await dealt(session.lane("deal"), planes, holders, widths)
+    of = await dealt(session.lane("deal"), (len(planes), planes.shape[1]), rest_of(planes), holders, widths)
     if of is None:
         return None
     await compared(session.lane("compare"), of, holders)

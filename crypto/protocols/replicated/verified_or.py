@@ -29,6 +29,7 @@ from crypto.primitives.bit_matrix import pack_bits, unpack_bits
 from crypto.primitives.shares.replicated import Holders3
 from crypto.protocols.replicated.circuits import any_of, planes_by_step
 from crypto.protocols.replicated.crosschecks import opened
+from crypto.protocols.replicated.dealing import rest_of
 from crypto.protocols.replicated.verified_sums import checked, nothing
 from crypto.protocols.sums.pairwise import PairwiseSecrets
 from link.session import Session
@@ -61,7 +62,10 @@ async def verified_or(session: Session, secrets: PairwiseSecrets, bits: Bits, ho
         lane, size = session.lane(f"block {place}"), part.stop - part.start
         gates = or_planes(len(session.parties))
         planes = pack_bits(bits[part][None])
-        done = await checked(lane, secrets, planes, holders, [], lambda dealt, _: [any_of(dealt)], gates)
+        shape = (1, planes.shape[1])
+        done = await checked(
+            lane, secrets, shape, rest_of(planes), holders, [], lambda dealt, _: [any_of(dealt)], gates
+        )
         share = None if done is None else done[0][0]
         ors = await opened(
             lane.lane("open"), share, label=label, holders=holders, number=size, width=1, to=session.parties

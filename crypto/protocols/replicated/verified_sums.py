@@ -2,14 +2,16 @@
 
     1  deal      every party deals its numbers to the three, bit by bit (`dealing`)
     2  circuits  the three take the sums of the dealt numbers, compare them with the threshold, and each number with its
-                 dealer's limit, such as its number of rows (`circuits`). Meanwhile they compare what was dealt
+                 dealer's limit, such as its number of rows (`circuits`). For the latter a dealer also says what is
+                 borrowed from each place where its number is taken off the limit, so that all places are compared at
+                 once. Meanwhile the three compare what was dealt
     3  ANDs      each proves that its parts of all ANDs are right (`verified_ands`)
     4  limits    no number may be above its limit: what tells so comes with the word that the proofs hold, and cannot be
                  read without it, since wrong ANDs could make it tell more (`zero_checks`)
     5  open      sums, or whether they reach the threshold: every component comes from two holders (`crosschecks`)
 
-Steps 1 to 4 are `decided` and, of numbers without limits, `summed`; their outputs are right, and may be opened at any
-time after. All of a call is dealt and checked before any of its outputs can be opened.
+Steps 1 to 4 are `decided`; its outputs are right, and may be opened at any time after. All of a call is dealt and
+checked before any of its outputs can be opened.
 
 Rounds: 1, one a step of the circuits, and 2. Bytes: `verified_costs`.
 
@@ -41,18 +43,20 @@ from crypto.primitives.shares.replicated_bits import Planes, ReplicatedBits
 from crypto.primitives.shares.xor import planes_of
 from crypto.protocols.replicated import circuits
 from crypto.protocols.replicated.circuits import Circuit, planes_by_step, side_by_side
-from crypto.protocols.replicated.dealing import compared, dealt
+from crypto.protocols.replicated.dealing import Rest, Shape, compared, dealt, rest_of
 from crypto.protocols.replicated.verified_ands import check, evaluated
 from crypto.protocols.sums.pairwise import PairwiseSecrets
 from link.errors import ProtocolViolation
 from link.session import Session
 from link.tasks import together
 
-FEW: Final = 1 << 12  # numbers, up to which rounds are dearer than ANDs
+FEW: Final = 1 << 15  # numbers, up to which rounds are dearer than ANDs
 BLOCK: Final = 1 << 17  # numbers at once; what a block keeps stays below 100 MB
 _BLOCKS_AT_ONCE: Final = 2
 
 Shares = Sequence[ReplicatedBits]
+Build = Callable[[Shares, Shares], list[Circuit[Any]]]
+"""Circuits of all parties' numbers, in the order of the job, and of limits."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -68,32 +72,29 @@ class Decided:
     reached: ReplicatedBits
 
 
-async def summed(
-    session: Session, secrets: PairwiseSecrets, values: NDArray[np.uint64], holders: Holders3, width: int
-) -> tuple[ReplicatedBits, list[ReplicatedBits]] | None:
-    """The sums of all parties' numbers, and the numbers; every party of the job calls this.
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """Why a dealer is refused whose planes of a circuit are not all zero.
 
-    Args:
-        session: The lane to use, fresh for this call.
-        secrets: From `pairwise.agree` in this session.
-        values: Shape (m,), this party's, below 2^width; m is public, equal at all parties, and small.
-        holders: The three computing parties, in the same order at all parties.
-        width: Bits of a number; public.
-
-    Returns:
-        Shares of the sums, of `sum_width` bits, and of each party's numbers in the order of the job; None to a party
-        that does not compute.
-
-    Raises:
-        ProtocolViolation: A party deviates.
-        MalformedMessage: A party's message has another size.
+    Attributes:
+        what: The planes tell, for an error on them.
+        error: On a dealer.
+        planes: Of each dealer.
     """
-    gates = total_planes(len(session.parties), width)
-    found = await checked(session, secrets, planes_of(values, width), holders, [], total, gates)
-    if found is None:
-        return None
-    (of_all,), numbers = found
-    return of_all, numbers
+
+    what: str
+    error: Callable[[str], ProtocolViolation]
+    planes: int
+
+    def of(self, dealers: int) -> list[slice]:
+        """The planes of each dealer."""
+        return [slice(start, start + self.planes) for start in range(0, dealers * self.planes, self.planes)]
+
+
+def _too_high(dealer: str) -> ProtocolViolation:
+    return ProtocolViolation(
+        f"{dealer} has dealt a count that is above its number of rows; its node must be checked", party=dealer
+    )
 
 
 async def decided(
@@ -101,6 +102,7 @@ async def decided(
     secrets: PairwiseSecrets,
     values: NDArray[np.uint64],
     holders: Holders3,
+    limit: int,
     limits: list[ReplicatedBits] | None,
     threshold: int,
     width: int,
@@ -109,9 +111,10 @@ async def decided(
 
     Args:
         session: The lane to use, fresh for this call.
-        secrets: As of `summed`.
+        secrets: From `pairwise.agree` in this session.
         values: Shape (m,), this party's, m ≥ 1; no number above this party's limit.
-        holders: As of `summed`.
+        holders: The three computing parties, in the same order at all parties.
+        limit: This party's.
         limits: At one of the three, shares of one number for each party in the order of the job. They add up to less
             than 2^width, so that no sum of numbers within them is too large.
         threshold: From 0 to 2^width − 1, public.
@@ -124,8 +127,8 @@ async def decided(
         ProtocolViolation: A party deviates, or its number is above its limit.
         MalformedMessage: A party's message has another size.
     """
-    planes = await session.compute(planes_of, values, width)
-    slots = asyncio.Semaphore(_BLOCKS_AT_ONCE)
+    planes = await session.compute(borrowing, values, limit, width)
+    slots, refusal = asyncio.Semaphore(_BLOCKS_AT_ONCE), Refusal("whose counts are too high", _too_high, width)
 
     async def decide(lane: Session, part: slice) -> Decided | None:
         number = part.stop - part.start
@@ -137,7 +140,8 @@ async def decided(
         async with slots:
             spread = [] if limits is None else [each.bits(slice(0, width)).spread(own.shape[1]) for each in limits]
             gates = decision_planes(len(session.parties), width, number <= FEW)
-            found = await checked(lane, secrets, own, holders, spread, build, gates, limited=True)
+            shape = dealt_planes(width), own.shape[1]
+            found = await checked(lane, secrets, shape, rest_of(own), holders, spread, build, gates, refusal)
             if found is None:
                 return None
             (sums_and_reached, _), _ = found
@@ -152,24 +156,23 @@ async def decided(
     )
 
 
-def sum_width(parties: int, width: int) -> int:
-    """Bits that hold the sum of a number of each party, whatever they deal."""
-    return width + (parties - 1).bit_length()
+def dealt_planes(width: int) -> int:
+    """Planes that a party deals of numbers of so many bits: these, and what is borrowed."""
+    return 2 * width - 1
 
 
-def total(numbers: Shares, _: Shares) -> list[Circuit[Any]]:
-    """The circuit of `summed`."""
-    longer = sum_width(len(numbers), numbers[0].width) - numbers[0].width
-    padding = [numbers[0].constant(0)] * longer
-    return [circuits.sums([ReplicatedBits.stacked([each, *padding]) for each in numbers])]
+def borrowing(values: NDArray[np.uint64], limit: int, width: int) -> Planes:
+    """The numbers, and from each place but the lowest whether limit − number borrows from it, bit by bit."""
+    most = np.uint64(limit)
+    borrows = (most ^ values ^ most - values) & np.uint64((1 << width) - 1)
+    return np.concatenate([planes_of(values, width), planes_of(borrows, width)[1:]])
 
 
 def decision(numbers: Shares, limits: Shares, threshold: int, *, few: bool) -> list[Circuit[Any]]:
     """The circuits of `decided`."""
-    return [
-        circuits.reaching_sums(numbers, threshold, few=few),
-        circuits.above(numbers, limits, few=few),
-    ]
+    width = limits[0].width
+    counts, borrows = ([each.bits(place) for each in numbers] for place in (slice(0, width), slice(width, None)))
+    return [circuits.reaching_sums(counts, threshold, few=few), circuits.beyond(counts, borrows, limits)]
 
 
 def blocks(number: int) -> list[slice]:
@@ -181,15 +184,8 @@ def blocks(number: int) -> list[slice]:
 @cache
 def decision_planes(parties: int, width: int, few: bool) -> tuple[int, ...]:
     """Planes of ANDs of `decision`, step by step, of so many parties' numbers of so many bits."""
-    numbers = nothing(parties, width)
-    return tuple(planes_by_step(side_by_side(decision(numbers, numbers, 0, few=few)), numbers[0]))
-
-
-@cache
-def total_planes(parties: int, width: int) -> tuple[int, ...]:
-    """Likewise, of `total`."""
-    numbers = nothing(parties, width)
-    return tuple(planes_by_step(side_by_side(total(numbers, [])), numbers[0]))
+    numbers, limits = nothing(parties, dealt_planes(width)), nothing(parties, width)
+    return tuple(planes_by_step(side_by_side(decision(numbers, limits, 0, few=few)), limits[0]))
 
 
 def nothing(parties: int, width: int) -> Shares:
@@ -201,50 +197,52 @@ def nothing(parties: int, width: int) -> Shares:
 async def checked(
     session: Session,
     secrets: PairwiseSecrets,
-    planes: Planes,
+    shape: Shape,
+    rest: Rest,
     holders: Holders3,
     limits: Shares,
-    build: Callable[[Shares, Shares], list[Circuit[Any]]],
+    build: Build,
     gates: Sequence[int],
-    *,
-    limited: bool = False,
+    refusal: Refusal | None = None,
 ) -> tuple[list[Any], list[ReplicatedBits]] | None:
     """Deals numbers, evaluates circuits of them and checks all ANDs; every party of the job calls this.
 
     Args:
         session: The lane to use, fresh for this call.
         secrets: From `pairwise.agree` in this session.
-        planes: This party's numbers, bit by bit, shape (width, bytes), public and equal at all parties.
+        shape: Of what a party deals, as of `dealt`.
+        rest: As of `dealt`.
         holders: The three computing parties, in the same order at all parties.
         limits: Shares of what else the circuits take.
-        build: The circuits, of all parties' numbers in the order of the job and of the limits.
+        build: The circuits.
         gates: Planes of ANDs of the circuits side by side, step by step.
-        limited: Whether the last circuit gives a plane for each party of which no bit may be 1: numbers above limits.
+        refusal: Where the last circuit gives planes for each party of which no bit may be 1: what it is told then.
 
     Returns:
         The circuits' outputs, which are right, and each party's numbers; None to a party that does not compute.
 
     Raises:
-        ProtocolViolation: A party deviates, or its number is above its limit.
+        ProtocolViolation: A party deviates, or what it deals is refused.
         MalformedMessage: A party's message has another size.
     """
-    of = await dealt(session.lane("deal"), planes, holders)
+    of = await dealt(session.lane("deal"), shape, rest, holders)
     if of is None:
         return None
     numbers = of.shares
-    size = planes.shape[1] * sum(gates)
+    size, refusable = shape[1] * sum(gates), 0 if refusal is None else len(numbers)
     # What was dealt is compared before proofs are: with inputs that differ at two honest holders, ANDs are wrong in a
     # way that depends on others' numbers, and the check would tell of them.
     beside: list[Coroutine[Any, Any, Any]] = [
         compared(session.lane("compare"), of, holders),
-        evaluated(session.lane("ands"), secrets, holders, build(numbers, limits), size, limited * len(numbers)),
+        evaluated(session.lane("ands"), secrets, holders, build(numbers, limits), size, refusable),
     ]
     _, done = await together(beside)
-    beyond = [done.outputs[-1].bits(slice(place, place + 1)) for place in range(len(numbers))] if limited else []
-    found = await check(session.lane("verify"), holders, done, beyond, "whose counts are too high")
-    for dealer, within in zip(session.parties, found, strict=False):
-        if not within:
-            raise ProtocolViolation(
-                f"{dealer} has dealt a count that is above its number of rows; its node must be checked", party=dealer
-            )
+    if refusal is None:
+        await check(session.lane("verify"), holders, done, [], "")
+        return done.outputs, numbers
+    zeros = [done.outputs[-1].bits(each) for each in refusal.of(len(numbers))]
+    found = await check(session.lane("verify"), holders, done, zeros, refusal.what)
+    for dealer, accepted in zip(session.parties, found, strict=True):
+        if not accepted:
+            raise refusal.error(dealer)
     return done.outputs, numbers

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from crypto.protocols.replicated.verified_costs import decided_traffic, opened_traffic, summed_traffic
-from crypto.protocols.replicated.verified_sums import sum_width
+from crypto.protocols.replicated.verified_costs import decided_traffic, opened_traffic, total_traffic
 from link.traffic import Traffic
 from mining.joint.horizontal.verified_tally import ROW_BITS, bits_of
 from mining.joint.parameters import HorizontalMining
@@ -11,9 +10,7 @@ from mining.joint.parameters import HorizontalMining
 
 def verified_rows_traffic(traffic: Traffic, task: HorizontalMining) -> None:
     """Enters `VerifiedTally.open`."""
-    summed_traffic(traffic, task.three, number=1, width=ROW_BITS)
-    width = sum_width(len(traffic.parties), ROW_BITS)
-    opened_traffic(traffic, task.three, traffic.parties, number=1, width=width)
+    total_traffic(traffic, task.three, width=ROW_BITS)
 
 
 def verified_traffic(traffic: Traffic, task: HorizontalMining, candidates: int, n_rows: int) -> None:

@@ -22,7 +22,8 @@ from crypto.primitives.shares.xor import words_of
 from crypto.protocols.comparison.two_party import TwoParty
 from crypto.protocols.replicated.crosschecks import opened
 from crypto.protocols.replicated.verified_or import verified_or
-from crypto.protocols.replicated.verified_sums import decided, sum_width, summed
+from crypto.protocols.replicated.verified_sums import decided
+from crypto.protocols.replicated.verified_total import opened_total
 from crypto.protocols.sums.pairwise import PairwiseSecrets
 from crypto.protocols.union.verified_union import verified_union
 from link.journal import Known
@@ -46,10 +47,12 @@ class VerifiedTally(HorizontalTally):
     """The parties' common means to decide on candidates, some of whom may deviate.
 
     Attributes:
+        n_own: This party's number of rows.
         limits: At a computing party, shares of each party's number of rows.
         unopened: By batch, how many candidates are frequent and, at a computing party, shares of their sums.
     """
 
+    n_own: int
     limits: list[ReplicatedBits] | None
     unopened: list[tuple[int, ReplicatedBits | None]]
 
@@ -65,29 +68,16 @@ class VerifiedTally(HorizontalTally):
         least_count: int,
     ) -> VerifiedTally:
         """As of `HorizontalTally`."""
-        lane, limits = session.lane("rows"), []
+        limits: list[ReplicatedBits] = []
 
         async def count() -> Known:
-            ours = np.array([rows], np.uint64)
-            found = await summed(lane, secrets, ours, task.three, ROW_BITS)
-            total, numbers = found or (None, [])
-            limits.extend(numbers)
-            planes = await opened(
-                lane.lane("open"),
-                total,
-                label="rows",
-                holders=task.three,
-                number=1,
-                width=sum_width(len(session.parties), ROW_BITS),
-                to=session.parties,
-            )
-            if planes is None:
-                raise AssertionError("the number of rows is opened to all")
-            return Known(int(words_of(planes, 1)[0]))
+            total, bits = await opened_total(session.lane("rows"), secrets, rows, task.three, ROW_BITS, label="rows")
+            limits.extend(bits or [])
+            return Known(total)
 
         n_rows = int((await step(session, "number of rows", count)).public)
         least, threshold = cls.thresholds(session, task, rows, n_rows, least_count)
-        return cls(session, secrets, two_party, task, n_rows, least, threshold, pairs, limits or None, [])
+        return cls(session, secrets, two_party, task, n_rows, least, threshold, pairs, rows, limits or None, [])
 
     async def all_agree(self, name: str, agreed: bool) -> bool:
         """The AND over all parties of one bit each."""
@@ -119,6 +109,7 @@ class VerifiedTally(HorizontalTally):
             self.secrets,
             counts.astype(np.uint64),
             self.task.three,
+            self.n_own,
             self.limits,
             self.min_count,
             bits_of(self.n_rows),

@@ -16,12 +16,13 @@ from numpy.typing import NDArray
 from crypto.primitives.randomness import Randomness
 from crypto.primitives.shares.replicated_bits import ReplicatedBits, reconstruct_replicated_bits
 from crypto.primitives.shares.xor import planes_of, words_of
-from crypto.protocols.replicated import and_proofs, circuits, verified_ands, verified_sums
+from crypto.protocols.replicated import and_proofs, circuits, verified_ands, verified_sums, verified_total
 from crypto.protocols.replicated.crosschecks import opened
 from crypto.protocols.replicated.dealing import sent_in_full
 from crypto.protocols.replicated.evidence import commitment_of
-from crypto.protocols.replicated.verified_costs import ands, decided_traffic, opened_traffic, summed_traffic
-from crypto.protocols.replicated.verified_sums import decided, decision_planes, sum_width, summed, total_planes
+from crypto.protocols.replicated.verified_costs import ands, decided_traffic, opened_traffic, total_traffic
+from crypto.protocols.replicated.verified_sums import decided, decision_planes
+from crypto.protocols.replicated.verified_total import dealt_of_number, opened_total, total_planes
 from crypto.protocols.sums.pairwise import agree
 from link.disclosure import Declared
 from link.session import Session
@@ -54,26 +55,14 @@ class Job:
 
     async def role(self, session: Session) -> tuple[int, list[int], list[int]]:
         secrets, number, everyone = await agree(session), len(self.counts[session.me]), session.parties
-        ours = np.array([self.rows[session.me]], np.uint64)
-        found = await summed(session.lane("rows"), secrets, ours, self.three, 20)
-        planes = await opened(
-            session.lane("n"),
-            found and found[0],
-            label="rows",
-            holders=self.three,
-            number=1,
-            width=sum_width(len(everyone), 20),
-            to=everyone,
-        )
-        assert planes is not None
-        n_rows = int(words_of(planes, 1)[0])
+        ours = self.rows[session.me]
+        n_rows, limits = await opened_total(session.lane("rows"), secrets, ours, self.three, 20, label="rows")
         width = max(2, n_rows.bit_length())
         if self.threshold >= 1 << width:
             return n_rows, [], []
         lane = session.lane("decide")
-        limits = None if found is None else found[1]
         values = self.counts[session.me]
-        shares = await decided(lane, secrets, values, self.three, limits, self.threshold, width)
+        shares = await decided(lane, secrets, values, self.three, ours, limits, self.threshold, width)
         verdicts = await opened(
             lane,
             None if shares is None else shares.reached,
@@ -138,6 +127,19 @@ def test_over_grpc() -> None:
     assert set(map(repr, job.run(transport="grpc").values())) == {repr(job.expected)}
 
 
+def plain(planes: Any) -> ReplicatedBits:
+    return ReplicatedBits(planes, np.zeros_like(planes), "0", ("0", "1", "2"))
+
+
+def clear(circuit: Any) -> Any:
+    try:
+        x, y = next(circuit)
+        while True:
+            x, y = circuit.send(plain(x.own & y.own))
+    except StopIteration as end:
+        return end.value
+
+
 @pytest.mark.parametrize("few", [True, False])
 @pytest.mark.parametrize("parties", [3, 4, 7])
 def test_circuits_on_all_sums_against_all_thresholds(parties: int, few: bool) -> None:
@@ -145,27 +147,28 @@ def test_circuits_on_all_sums_against_all_thresholds(parties: int, few: bool) ->
     width, number = 4, 400
     values = np.random.default_rng(parties).integers(0, 15 // parties + 1, (parties, number)).astype(np.uint64)
 
-    def plain(planes: Any) -> ReplicatedBits:
-        return ReplicatedBits(planes, np.zeros_like(planes), "0", ("0", "1", "2"))
-
-    def clear(circuit: Any) -> Any:
-        try:
-            x, y = next(circuit)
-            while True:
-                x, y = circuit.send(plain(x.own & y.own))
-        except StopIteration as end:
-            return end.value
-
     numbers = [plain(planes_of(each, width)) for each in values]
     sums = values.sum(axis=0)
     for threshold in range(16):
         found, reached = clear(circuits.reaching_sums(numbers, threshold, few=few))
         assert (words_of(found.own, number) == sums).all()
         assert (words_of(reached.own, number) == (sums >= threshold)).all()
-    beyond = clear(circuits.above(numbers, numbers[::-1], few=few))
-    for place in range(parties):
-        expected = values[place] > values[parties - 1 - place]
-        assert (words_of(beyond.own[place : place + 1], number) == expected).all()
+
+
+def test_borrows_tell_whether_numbers_are_within_limits() -> None:
+    """In the clear, all numbers of four bits and all limits; and no other borrows let a number above its limit pass."""
+    width, numbers = 4, np.arange(16, dtype=np.uint64)
+    x = plain(planes_of(numbers, width))
+    for most in range(16):
+        limit = plain(planes_of(np.full(16, most, np.uint64), width))
+        dealt = verified_sums.borrowing(numbers, most, width)
+        assert (dealt[:width] == x.own).all()
+        found = clear(circuits.beyond([x], [plain(dealt[width:])], [limit]))
+        assert ((words_of(found.own, 16) == 0) == (numbers <= most)).all()
+        for claimed in range(8):
+            borrows = plain(planes_of(np.full(16, claimed, np.uint64), width - 1))
+            found = clear(circuits.beyond([x], [borrows], [limit]))
+            assert (words_of(found.own, 16)[numbers > most] != 0).all()
 
 
 # -- parties that deviate ----------------------------------------------------------------------------------------------
@@ -233,7 +236,7 @@ def unaltered(frame: Frame) -> list[Frame]:
 @pytest.mark.parametrize("seed", range(4))
 def test_an_and_that_is_wrong_from_the_start_is_noticed(cheat: str, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """The party adds a bit to its part and goes on with it, so that no two views differ; nothing is opened after it."""
-    real, calls, chance = ReplicatedBits.local_and, [0], random.Random(seed)
+    real, told, calls, chance = ReplicatedBits.local_and, verified_ands.are_zeros, [0], random.Random(seed)
     step = chance.randrange(8)
 
     def adding(self: ReplicatedBits, other: ReplicatedBits) -> Any:
@@ -244,16 +247,78 @@ def test_an_and_that_is_wrong_from_the_start_is_noticed(cheat: str, seed: int, m
                 part.reshape(-1)[chance.randrange(part.size)] ^= 1 << chance.randrange(8)
         return part
 
-    def never(*_: Any) -> None:
-        raise AssertionError("limits are looked at though an AND is wrong")
+    def are_zeros(*of: Any) -> Any:
+        assert calls[0] <= step, "limits are looked at though an AND is wrong"
+        return told(*of)
 
     monkeypatch.setattr(ReplicatedBits, "local_and", adding)
-    monkeypatch.setattr(verified_ands, "are_zeros", never)
+    monkeypatch.setattr(verified_ands, "are_zeros", are_zeros)
     job = ATTACKED[3]
     ends = job.attacked([cheat], unaltered, seed)
     assert assert_caught_or_right(ends, [cheat], job.expected)
     assert all("an AND" in error.message for error in ends.errors.values())
     assert not ends.results
+
+
+@pytest.mark.parametrize("cheat", ["west", "south"])
+@pytest.mark.parametrize("plane", [0, 12, 20, 83, 84, 146, 147, 209])
+def test_two_numbers_dealt_as_one_are_refused_by_name(cheat: str, plane: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One bit of the number, of its word or of a carry is another than it has to be; nothing is opened."""
+    real = verified_total.completing
+    job = drawn(4, 5, 9, 7, 3)
+
+    def wrong(numbers: Any, width: int) -> Any:
+        if int(numbers[0]) != job.rows[cheat]:
+            return real(numbers, width)
+
+        def rest(one: Any, other: Any) -> Any:
+            found = real(numbers, width)(one, other)
+            found[plane] ^= 1
+            return found
+
+        return rest
+
+    job.rows = {name: place + 20 for place, name in enumerate(job.parties)}
+    monkeypatch.setattr(verified_total, "completing", wrong)
+    ends = job.attacked([cheat], unaltered, 1)
+    assert not ends.results
+    caught = [error for name, error in ends.errors.items() if name in job.three]
+    assert len(caught) == 3 - (cheat in job.three)
+    assert {error.party for error in caught} == {cheat}
+    assert all("two different numbers" in error.message for error in caught)
+
+
+def test_a_number_is_the_same_in_both_forms_whatever_its_components_are() -> None:
+    """In the clear, for random components: planes that tell of differences are zero, and the word is the number."""
+    width = 56
+    for seed, value in enumerate([0, 1, 2**56 - 1, 2**55, 123456789]):
+        parts = np.random.default_rng(seed).integers(0, 256, (2, dealt_of_number(width), 1)).astype(np.uint8)
+        numbers = np.zeros(8, np.uint64)
+        numbers[0] = value
+        parts = [*parts, verified_total.completing(numbers, width)(*parts)]
+        shares = [ReplicatedBits(parts[k], parts[(k + 1) % 3], THREE[k], THREE) for k in range(3)]
+        steps = [verified_total.differences([share]) for share in shares]
+        operands = [next(step) for step in steps]
+        x, y = (reconstruct_replicated_bits([each[side] for each in operands]) for side in range(2))
+        ands = [ReplicatedBits(*_trivial(x & y, place), THREE[place], THREE) for place in range(3)]
+        assert not reconstruct_replicated_bits([_end(step, each) for step, each in zip(steps, ands, strict=True)]).any()
+        words = [words_of(part[width : width + 64], 1) for part in parts]
+        assert (words[0] + words[1] + words[2])[0] == value
+        assert words_of((parts[0] ^ parts[1] ^ parts[2])[:width], 1)[0] == value
+
+
+def _trivial(planes: Any, place: int) -> tuple[Any, Any]:
+    """A holder's components of planes that are component 0."""
+    none = np.zeros_like(planes)
+    return (planes if place == 0 else none), (planes if place == 2 else none)
+
+
+def _end(circuit: Any, ands: Any) -> Any:
+    try:
+        circuit.send(ands)
+    except StopIteration as end:
+        return end.value
+    raise AssertionError("it takes one step")
 
 
 @pytest.mark.parametrize(("cheat", "deviating"), [("west", ["west"]), ("south", ["south"]), ("west", ["east", "west"])])
@@ -452,9 +517,8 @@ def test_bytes_and_rounds_are_as_planned(parties: int, width: int, number: int) 
     everyone = frozenset(names)
 
     async def part(lane: Session, secrets: Any, pairs: Any) -> None:
-        found = await summed(lane.lane("rows"), secrets, np.array([1], np.uint64), THREE, width)
-        limits = found and found[1]
-        shares = await decided(lane, secrets, counts, THREE, limits, 3, width)
+        _, limits = await opened_total(lane.lane("rows"), secrets, 1, THREE, width, label="bits")
+        shares = await decided(lane, secrets, counts, THREE, 1, limits, 3, width)
         await opened(
             lane,
             None if shares is None else shares.reached,
@@ -466,10 +530,10 @@ def test_bytes_and_rounds_are_as_planned(parties: int, width: int, number: int) 
         )
 
     traffic = Traffic(names)
-    summed_traffic(traffic, THREE, number=1, width=width)
+    total_traffic(traffic, THREE, width=width)
     decided_traffic(traffic, THREE, number=number, width=width)
     opened_traffic(traffic, THREE, names, number=number, width=1)
-    assert_planned(traffic, costs_of(names, part, declared=[Declared("bits", everyone, "", number, "")]))
+    assert_planned(traffic, costs_of(names, part, declared=[Declared("bits", everyone, "", number + 1, "")]))
 
 
 def test_ands_are_counted() -> None:
@@ -479,9 +543,10 @@ def test_ands_are_counted() -> None:
         assert sum(planes) == 6 * width - 2
         assert len(planes) == width + 2
     assert len(decision_planes(3, 14, True)) == 7
-    assert sum(decision_planes(3, 14, True)) == 162
-    assert len(total_planes(3, 56)) == 8
-    assert ands(10_000, 3, 14) == 82 * 10_000
+    assert sum(decision_planes(3, 14, True)) == 135
+    assert total_planes(3, 56) == (3 * 2 * 63,)
+    assert ands(10_000, 3, 14) == 135 * 10_000
+    assert ands(40_000, 3, 14) == 82 * 40_000
 
 
 # -- what the parties see ----------------------------------------------------------------------------------------------
@@ -569,8 +634,7 @@ def test_circuits_have_as_many_ands_as_was_said() -> None:
     async def role(session: Session) -> None:
         secrets = await agree(session)
         share = ReplicatedBits(np.zeros((2, 1), np.uint8), np.zeros((2, 1), np.uint8), session.me, THREE)
-        above = circuits.above([share], [share], few=True)
-        await verified_ands.evaluated(session.lane("x"), secrets, THREE, [above], 3)
+        await verified_ands.evaluated(session.lane("x"), secrets, THREE, [circuits.any_of([share, share])], 3)
 
     with pytest.raises(ValueError, match="other than 3 bytes"):
         run_parties(THREE, role)
