@@ -147,8 +147,10 @@ def install() -> None:
     connect, lock = sqlite3.connect, __import__("fcntl")
 
     def connected(path: Any, *arguments: Any, **named: Any) -> sqlite3.Connection:
-        if _disk() is None:
+        if (disk := _disk()) is None:
             return connect(path, *arguments, **named)
+        # SQLite makes a database itself last, before it is done with what its log has of it.
+        disk.lasting.pop(str(path), None)
         made = connect(path, *arguments, factory=_Connection, **named)
         made.place = str(path)
         return made
