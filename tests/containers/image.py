@@ -32,14 +32,18 @@ def build(docker: Docker, tag: str, folder: Path) -> Path:
 
 
 def build_again(docker: Docker, tag: str, context: Path) -> None:
-    """Builds the stage of a folder that `build` has returned once more, as `tag`: the image copies it.
+    """Builds the stage that the image copies once more, of a folder that `build` has returned, as `tag`.
 
-    It is built from the sources on, and in `make test-slow` from the start, with the packages that comine needs.
+    It is built from the sources on. In `make test-slow` that is the whole image, from the start.
     """
-    (context / "scripts" / "wheel_hook.py").chmod(
-        0o700
-    )  # which is in the step of the sources, and in nothing made there
-    _build(docker, tag, context, *(["--no-cache"] if ALL else []), "--target", "build")
+    # Which is in the step of the sources, and in nothing made there.
+    (context / "scripts" / "wheel_hook.py").chmod(0o700)
+    _build(docker, tag, context, *(["--no-cache"] if ALL else ["--target", "build"]))
+
+
+def build_system_again(docker: Docker, tag: str, context: Path) -> None:
+    """Builds the stage that is below comine in the image from the start, as `tag`."""
+    _build(docker, tag, context, "--no-cache", "--target", "system")
 
 
 def _build(docker: Docker, tag: str, context: Path, *options: str) -> None:

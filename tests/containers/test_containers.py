@@ -22,7 +22,8 @@ import pytest
 from mining.reference.pooled import brute_force
 from mining.reference.rules import rules as every_rule
 from tests.containers.engine import Docker, engine
-from tests.containers.image import OWN_BASE, build, build_again
+from tests.containers.image import OWN_BASE, build, build_again, build_system_again
+from tests.examples import ALL
 from tests.integration.kinds.joined_tables import joined
 from tests.integration.processes import Ran
 
@@ -248,8 +249,27 @@ def test_all_of_comine_in_an_image_that_is_built_again_is_the_same(image: tuple[
         first, again = (listed(docker, each) for each in (tag, f"{tag}-again"))
         assert len(first) > 1000
         assert again == first
+        if ALL:
+            assert layers(docker, f"{tag}-again") == layers(docker, tag)
     finally:
         docker.remove_images(f"{tag}-again")
+
+
+def test_the_layers_below_comine_are_the_same_at_each_build(image: tuple[Docker, str, Path]) -> None:
+    docker, tag, context = image
+    build_system_again(docker, f"{tag}-system", context)
+    try:
+        below = layers(docker, f"{tag}-system")
+        assert len(below) > 1
+        assert layers(docker, tag)[: len(below)] == below
+    finally:
+        docker.remove_images(f"{tag}-system")
+
+
+def layers(docker: Docker, tag: str) -> list[str]:
+    """The digests of an image's layers, those of its base first."""
+    digests: list[str] = json.loads(docker("image", "inspect", "--format", "{{json .RootFS.Layers}}", tag))
+    return digests
 
 
 def listed(docker: Docker, tag: str) -> set[str]:
