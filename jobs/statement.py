@@ -121,12 +121,16 @@ def adversary(spec: JobSpec) -> str:
     """Against whom the statement holds."""
     if not spec.is_verified:
         return "semi-honest: every party follows the protocol and may study all it sees"
-    first, second, third = (*spec.compute, kind_of(spec).helper(spec))
+    helper = kind_of(spec).helper(spec)
+    *most, last = spec.compute if helper is None else (*spec.compute, helper)
+    others = ", and any parties that do not compute," if len(spec.job.parties) > 2 else ""
+    passes = "a wrong result passes with probability 2^-40 a batch"
+    if helper is None:
+        passes = "what they do goes unnoticed with probability 2^-40 for each block of a batch"
     return (
-        f"malicious: one of {first}, {second} and {third}, and any parties that do not compute, may do what they like; "
+        f"malicious: one of {', '.join(most)} and {last}{others} may do what they like; "
         "they can end the job, also when they have learned its result and others have not, and choose "
-        f"{_input(spec)}; "
-        "a wrong result passes with probability 2^-40 a batch"
+        f"{_input(spec)}; {passes}"
     )
 
 

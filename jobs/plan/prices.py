@@ -15,6 +15,8 @@ from crypto.protocols.alignment.costs import (
     row_union_bytes,
     row_union_work,
 )
+from crypto.protocols.authenticated.costs import ands as authenticated_ands
+from crypto.protocols.authenticated.costs import kept_bytes as authenticated_bytes
 from crypto.protocols.comparison.comparison import BLOCK
 from crypto.protocols.comparison.costs import comparison_work
 from crypto.protocols.replicated.costs import kept_bytes, masked_bytes
@@ -48,6 +50,7 @@ AGREEMENT: Final = 1500  # group multiplications, about, of the agreement betwee
 _VALUE_TRANSFERS: Final = 14  # random transfers, about, that cost as much as a value of a pseudorandom function
 _STREAMS: Final = 150_000  # random transfers that the streams of a comparison cost at both ends, before the first one
 _TABLES: Final = 3  # random transfers that one of a comparison costs with its tables, and an AND triple
+_AUTHENTICATED: Final = 70  # random transfers that an AND of two costs where one may deviate; measured
 _CHECKED: Final = 12  # times as long as the same comparison among semi-honest parties; measured
 _CHECKED_BYTE: Final = 450  # bytes under a mask that take as long as a byte of checked ANDs at all three; measured
 _TOGETHER: Final = 0.5  # of both ends' work: they work at the same time, but for waiting
@@ -100,7 +103,9 @@ def memory(task: HorizontalMining, answer: Answer, sizes: MiningSizes, n_parties
     blocks = 0
     if task.is_shared and answer.party in task.computing:
         comparisons = [each for step in taken for each in _comparisons(step, task, n_parties, sizes.n_rows)]
-        if task.helper is None:
+        if task.helper is None and task.is_verified:
+            blocks = max((authenticated_bytes(number, n_parties, width) for number, width in comparisons), default=0)
+        elif task.helper is None:
             blocks = _BLOCK_BYTES * min(2 * BLOCK, max((number for number, _ in comparisons), default=0)) // BLOCK
         elif task.is_verified:
             blocks = max((verified_bytes(number, n_parties, width) for number, width in comparisons), default=0)
@@ -132,13 +137,21 @@ def _step_s(step: Step, task: HorizontalMining, n_rows: int, speeds: Speeds) -> 
             return row_union_s(hidden.items, speeds) + names_s
         case _:
             compared_s = sum(
-                comparison_s(number, width, task.compute, speeds)
-                if task.helper is None
-                else _replicated_comparison_s(number, width, task.computing, speeds)
-                * (_CHECKED if task.is_verified else 1)
+                _compared_s(number, width, task, speeds)
                 for number, width in _comparisons(step, task, len(speeds), n_rows)
             )
             return compared_s + _masks_s(step, task, n_rows, speeds)
+
+
+def _compared_s(number: int, width: int, task: HorizontalMining, speeds: Speeds) -> float:
+    """Seconds of a batch, by who computes and whether it is checked."""
+    if task.helper is not None:
+        checked = _CHECKED if task.is_verified else 1
+        return checked * _replicated_comparison_s(number, width, task.computing, speeds)
+    if not task.is_verified:
+        return comparison_s(number, width, task.compute, speeds)
+    transfers = _STREAMS + _AUTHENTICATED * authenticated_ands(number, len(speeds), width)
+    return _TOGETHER * transfers * max(speeds[name].transfer_s for name in task.compute)
 
 
 def comparison_s(number: int, width: int, compute: Sequence[str], speeds: Speeds, *, order: bool = True) -> float:

@@ -139,9 +139,9 @@ class TrustSection(Section):
             any two of the three could learn all columns; with two parties the "coordinator" helps, which deals
             randomness, and with one of them could learn the other's columns.
         security: Against which parties the job is safe: `semi-honest`, which follow the protocol and study what they
-            see, or also `malicious`, of which one of three computing parties may deviate from it, and any others: they
-            can end the job, and no more. For itemsets and rules, with a helper; over rows with no hidden universe, over
-            columns with rows aligned by intersection.
+            see, or also `malicious`, of which one of the computing parties may deviate from it, and any others: they
+            can end the job, and no more. For itemsets and rules; over rows with no hidden universe, and without a
+            helper level-wise over a public catalogue; over columns with a helper and rows aligned by intersection.
     """
 
     compute: tuple[Name, ...] | None = None

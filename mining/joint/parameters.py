@@ -46,7 +46,7 @@ class HorizontalMining:
         learners: The parties that learn the sums that are opened; the others learn only which candidates are frequent.
         compute: The two computing parties, who hold the shares of what stays hidden.
         helper: Who computes beside these two, on replicated shares; None where they compute by themselves.
-        security: Against whom it holds; `malicious` takes a helper, and no hidden universe.
+        security: Against whom it holds; `malicious` takes no hidden universe and, without a helper, no union at all.
         merger: The party that merges the sets of a union.
         max_length: The most items of an itemset.
         disclose: Which sums are opened: those of all `candidates`, the `supports` of the frequent ones, or none, so
@@ -112,7 +112,7 @@ class HorizontalMining:
 
     @property
     def is_verified(self) -> bool:
-        """Whether one of three computing parties, and any others, may deviate."""
+        """Whether one of the computing parties, and any others, may deviate."""
         return self.security == "malicious"
 
     @property

@@ -148,7 +148,7 @@ def _supports(task: HorizontalMining, frequent: int, most: int) -> list[Supports
 
 def mining_traffic(traffic: Traffic, task: HorizontalMining, sizes: MiningSizes) -> None:
     """Enters `horizontal.mine`."""
-    if task.is_shared and task.helper is None:
+    if task.is_shared and task.helper is None and not task.is_verified:
         begun = traffic.rounds
         two_party_traffic(traffic, task.compute)
         traffic.rounds = begun  # it goes beside the keys and the number of rows, which take as many rounds

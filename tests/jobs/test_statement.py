@@ -89,6 +89,13 @@ def _jobs() -> dict[str, Made]:
     found["columns, three compute, one may deviate"] = lambda: _columns(
         4, "itemsets", trust={"helper": PARTIES[2], "security": "malicious"}
     )
+    for n in (2, 3):
+        found[f"rows of {n}, two compute, one may deviate"] = lambda n=n: kinds.basket_job(
+            "itemsets",
+            job={"parties": PARTIES[:n]},
+            itemsets={"universe": "the catalogue", "catalogue": ["a", "b"]},
+            trust={"security": "malicious"},
+        )
     found |= {
         "perturbed": hybrid_world.job,
         "shuffled": lambda: hybrid_world.job(privacy=SHUFFLE),

@@ -15,6 +15,7 @@ from crypto.primitives.groups.point_hash import points_of
 from crypto.primitives.randomness import Randomness
 from crypto.primitives.shares.additive import AdditiveShare, share
 from crypto.protocols.alignment.alignment import LONG_LISTS, cardinality, intersection, union, union_of_listed
+from crypto.protocols.authenticated.authenticated_sums import Keyed, decided, opened, summed
 from crypto.protocols.comparison.and_triples import make_triples
 from crypto.protocols.comparison.argmin import argmin
 from crypto.protocols.comparison.comparison import at_least, equal_to
@@ -286,6 +287,16 @@ async def _outside_dealt(session: Session) -> None:
     await products.pair_products(session.lane("work"), _pair(session), _columns(session), ROWS, all_pairs(3, 3))
 
 
+async def _authenticated_sums(session: Session) -> None:
+    keyed = Keyed(session.lane("keys"), TWO) if session.me in TWO else None
+    rows = np.array([1000], np.uint64)
+    found = await summed(session.lane("rows"), keyed, rows, TWO, 12)
+    limits = None if found is None else found[1]
+    shares = await decided(session.lane("work"), keyed, _numbers(session), TWO, limits, 900, 12)
+    reached = None if shares is None else shares.reached
+    await opened(session, keyed, reached, label="opened", holders=TWO, number=20, width=1, to=THREE)
+
+
 async def _replicated(session: Session) -> None:
     two = _pair(session) if session.me in TWO else None
     itemsets = [{NORTH: 0, SOUTH: 1}, {NORTH: 1, SOUTH: 1, EAST: 2}]
@@ -338,6 +349,7 @@ PROTOCOLS: Final = {
     "products with a dealer": Run(_dealt),
     "products with a dealer outside": Run(_outside_dealt, TWO),
     "products by replicated sharing": Run(_replicated),
+    "authenticated sums": Run(_authenticated_sums),
     "products of shared bits": Run(_shared_products),
     "class counts": Run(_class_counts, TWO),
 }

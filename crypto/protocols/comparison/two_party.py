@@ -16,6 +16,7 @@ from collections.abc import Coroutine, Mapping
 from typing import Any, Never, TypeVar
 
 from crypto.primitives.hashing import encode_labels
+from crypto.protocols.transfers.extension_codes import SYMBOL_BITS
 from crypto.protocols.transfers.extension_seeds import (
     DEFAULT_FIELD_BITS,
     ReceiverSeeds,
@@ -43,6 +44,7 @@ class TwoParty:
     __slots__ = (
         "_asked",
         "_field_bits",
+        "_keyed",
         "_locks",
         "_receiver",
         "_sender",
@@ -59,6 +61,7 @@ class TwoParty:
         *,
         field_bits: int = DEFAULT_FIELD_BITS,
         seeds: tuple[SenderSeeds, ReceiverSeeds] | None = None,
+        keyed: bool = False,
     ) -> None:
         """Agrees upon nothing yet.
 
@@ -67,6 +70,8 @@ class TwoParty:
             holders: Two different parties of the job, this one among them, in the same order at both.
             field_bits: k of the extensions, public: 2 costs least work, 4 half the bytes.
             seeds: Of both directions, where the two have agreed upon them.
+            keyed: Whether both Δ are keys of authenticated bits: choices are bits alone, and the lowest bit of Δ is 1
+                at the first holder and 0 at the second.
 
         Raises:
             ValueError: The holders are not this party and another one of the job.
@@ -76,7 +81,7 @@ class TwoParty:
             raise ValueError(f"two computing parties are {session.me} and another party of the job, not {holders}")
         self.holders, self.me = holders, session.me
         self.peer = second if session.me == first else first
-        self._session, self._field_bits = session, field_bits
+        self._session, self._field_bits, self._keyed = session, field_bits, keyed
         self._sender: SenderSeeds | None = seeds[0] if seeds else None
         self._receiver: ReceiverSeeds | None = seeds[1] if seeds else None
         self._locks = (asyncio.Lock(), asyncio.Lock())
@@ -86,6 +91,10 @@ class TwoParty:
     def is_first(self) -> bool:
         """Whether this is the first holder."""
         return self.me == self.holders[0]
+
+    @property
+    def _symbol_bits(self) -> int:
+        return 1 if self._keyed else SYMBOL_BITS
 
     async def prepare(self, sender: str | None = None) -> None:
         """Agrees upon directions, where that has not been done; both holders call it, in a task beside other work.
@@ -132,7 +141,13 @@ class TwoParty:
             if self._sender is None:
                 lane = self._lane(self.me)
                 lane.aside()  # others may have asked for it than who needs it first
-                self._sender = await prepare_sending(lane, self.peer, field_bits=self._field_bits)
+                self._sender = await prepare_sending(
+                    lane,
+                    self.peer,
+                    field_bits=self._field_bits,
+                    symbol_bits=self._symbol_bits,
+                    lowest=int(self.is_first) if self._keyed else None,
+                )
             return self._sender
 
     async def _as_receiver(self) -> ReceiverSeeds:
@@ -140,7 +155,9 @@ class TwoParty:
             if self._receiver is None:
                 lane = self._lane(self.peer)
                 lane.aside()
-                self._receiver = await prepare_receiving(lane, self.peer, field_bits=self._field_bits)
+                self._receiver = await prepare_receiving(
+                    lane, self.peer, field_bits=self._field_bits, symbol_bits=self._symbol_bits
+                )
             return self._receiver
 
     def _lane(self, sender: str) -> Session:

@@ -1,4 +1,4 @@
-"""Circuits on replicated bits: sums of numbers, and whether they reach a threshold.
+"""Circuits on shared bits: sums of numbers, and whether they reach a threshold.
 
 A circuit is a generator: it yields the operands of ANDs that may be taken at once, as stacks of planes, and gets their
 ANDs. XORs it takes itself, as they need no message. So any circuits can be evaluated side by side, or only counted.
@@ -16,25 +16,55 @@ from __future__ import annotations
 
 from collections.abc import Generator, Sequence
 from functools import cache
-from typing import Any, TypeVar
+from typing import Any, Protocol, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from crypto.primitives.shares.replicated_bits import ReplicatedBits
-
-T = TypeVar("T")
-Circuit = Generator[tuple[ReplicatedBits, ReplicatedBits], ReplicatedBits, T]
 Places = NDArray[np.int64]
 
-_stacked = ReplicatedBits.stacked
+
+class Planes(Protocol):
+    """A share of planes of bits, of whatever kind; see `ReplicatedBits`."""
+
+    @property
+    def width(self) -> int:
+        """How many planes."""
+
+    def __xor__(self, other: Self) -> Self: ...
+
+    def bits(self, selection: slice | Places) -> Self:
+        """The share of some of the planes."""
+
+    def replaced(self, selection: slice | Places, share: Self) -> Self:
+        """The share with another's planes in place of some."""
+
+    def inverted(self) -> Self:
+        """The share of all bits turned over."""
+
+    def constant(self, bit: int) -> Self:
+        """The share of one plane that holds a public bit everywhere."""
+
+    @staticmethod
+    def stacked(shares: Sequence[Any]) -> Any:
+        """The share of one share's planes followed by another's."""
 
 
-def side_by_side(circuits: Sequence[Circuit[Any]]) -> Circuit[list[Any]]:
+S = TypeVar("S", bound=Planes)
+T = TypeVar("T")
+Circuit = Generator[tuple[S, S], S, T]
+
+
+def _stacked(shares: Sequence[S]) -> S:
+    found: S = shares[0].stacked(shares)
+    return found
+
+
+def side_by_side(circuits: Sequence[Circuit[S, Any]]) -> Circuit[S, list[Any]]:
     """Evaluates circuits in common steps; their outputs."""
     outputs: list[Any] = [None] * len(circuits)
-    asked: dict[int, tuple[ReplicatedBits, ReplicatedBits]] = {}
-    ands: ReplicatedBits | None = None
+    asked: dict[int, tuple[S, S]] = {}
+    ands: S | None = None
     while True:
         start, waiting = 0, list(asked) if ands is not None else range(len(circuits))
         for place in waiting:
@@ -53,7 +83,7 @@ def side_by_side(circuits: Sequence[Circuit[Any]]) -> Circuit[list[Any]]:
         ands = yield _stacked([x for x, _ in asked.values()]), _stacked([y for _, y in asked.values()])
 
 
-def carry_saved(numbers: Sequence[ReplicatedBits]) -> Circuit[tuple[ReplicatedBits, ReplicatedBits]]:
+def carry_saved(numbers: Sequence[S]) -> Circuit[S, tuple[S, S]]:
     """Two numbers with the sum of these, modulo 2^width: three become two, until two are left."""
     left = list(numbers)
     while len(left) > 2:
@@ -71,9 +101,7 @@ def carry_saved(numbers: Sequence[ReplicatedBits]) -> Circuit[tuple[ReplicatedBi
     return left[0], left[1]
 
 
-def reaching_sums(
-    numbers: Sequence[ReplicatedBits], threshold: int, *, few: bool
-) -> Circuit[tuple[ReplicatedBits, ReplicatedBits]]:
+def reaching_sums(numbers: Sequence[S], threshold: int, *, few: bool) -> Circuit[S, tuple[S, S]]:
     """The sums, and one plane: whether each reaches the threshold. They mean something where sums are below 2^width.
 
     Args:
@@ -87,7 +115,7 @@ def reaching_sums(
     against = _complement(x, threshold)
     # The sums' bits are compared as they come, a step behind.
     carry, reached = x.constant(0), x.constant(1)
-    bits: list[ReplicatedBits] = []
+    bits: list[S] = []
     for place in range(x.width + 1):
         operands = []
         if place < x.width - 1:
@@ -109,9 +137,7 @@ def reaching_sums(
     return _stacked(bits), reached
 
 
-def _reaching_in_few_steps(
-    numbers: Sequence[ReplicatedBits], threshold: int
-) -> Circuit[tuple[ReplicatedBits, ReplicatedBits]]:
+def _reaching_in_few_steps(numbers: Sequence[S], threshold: int) -> Circuit[S, tuple[S, S]]:
     """Side by side, the sums and the sums less the threshold, whose highest bit, one more, is their sign."""
     width = numbers[0].width
     x, y = yield from carry_saved([_stacked([each, each.constant(0)]) for each in numbers])
@@ -121,7 +147,7 @@ def _reaching_in_few_steps(
     return found, reached
 
 
-def _sums_of(x: ReplicatedBits, y: ReplicatedBits, steps: int) -> Circuit[ReplicatedBits]:
+def _sums_of(x: S, y: S, steps: int) -> Circuit[S, S]:
     low = slice(0, x.width - 1)
     carries = yield from _carries_in(steps, x.bits(low), y.bits(low))
     return x ^ y ^ _stacked([x.constant(0), carries])
@@ -132,7 +158,7 @@ def _steps_of_reaching(width: int) -> int:
     return 2 + (width - 1).bit_length()
 
 
-def _reaching(x: ReplicatedBits, y: ReplicatedBits, threshold: int) -> Circuit[ReplicatedBits]:
+def _reaching(x: S, y: S, threshold: int) -> Circuit[S, S]:
     """Whether x + y, whose highest bit is 0, reaches the threshold."""
     u, v = yield from carry_saved([x, y, _complement(x, threshold)])
     high, low = slice(x.width - 1, None), slice(0, x.width - 1)
@@ -140,7 +166,24 @@ def _reaching(x: ReplicatedBits, y: ReplicatedBits, threshold: int) -> Circuit[R
     return (u.bits(high) ^ v.bits(high) ^ borrow).inverted()
 
 
-def any_of(bits: Sequence[ReplicatedBits]) -> Circuit[ReplicatedBits]:
+def sums(numbers: Sequence[S]) -> Circuit[S, S]:
+    """The sums modulo 2^width of two or more numbers of one width, in few steps."""
+    x, y = yield from carry_saved(numbers)
+    return (yield from _sums_of(x, y, 0))
+
+
+def above(numbers: Sequence[S], limits: Sequence[S]) -> Circuit[S, S]:
+    """One plane for each: whether the numbers are above the limits; one AND a bit, one after the other."""
+    width, count = numbers[0].width, len(numbers)
+    reached = _stacked([limits[0].constant(1)] * count)
+    for place in range(width):
+        of_limits, of_numbers = (_stacked([_bit(each, place) for each in every]) for every in (limits, numbers))
+        ands = yield of_limits ^ reached, of_numbers.inverted() ^ reached
+        reached = reached ^ ands
+    return reached.inverted()
+
+
+def any_of(bits: Sequence[S]) -> Circuit[S, S]:
     """The ORs of these planes, place by place, in ⌈log2 of their number⌉ steps."""
     left = [each.inverted() for each in bits]
     while len(left) > 1:
@@ -150,9 +193,7 @@ def any_of(bits: Sequence[ReplicatedBits]) -> Circuit[ReplicatedBits]:
     return left[0].inverted()
 
 
-def beyond(
-    numbers: Sequence[ReplicatedBits], borrows: Sequence[ReplicatedBits], limits: Sequence[ReplicatedBits]
-) -> Circuit[ReplicatedBits]:
+def beyond(numbers: Sequence[S], borrows: Sequence[S], limits: Sequence[S]) -> Circuit[S, S]:
     """Planes that are zero where numbers are not above their limits, one a bit, of each of them; in one step.
 
     Args:
@@ -172,7 +213,7 @@ def beyond(
     return _stacked(rest) ^ ands
 
 
-def planes_by_step(circuit: Circuit[T], like: ReplicatedBits) -> list[int]:
+def planes_by_step(circuit: Circuit[S, T], like: S) -> list[int]:
     """How many planes of ANDs the circuit asks for, step by step; its inputs are alike planes without a number."""
     found: list[int] = []
     try:
@@ -184,13 +225,13 @@ def planes_by_step(circuit: Circuit[T], like: ReplicatedBits) -> list[int]:
         return found
 
 
-def _carry_out(x: ReplicatedBits, y: ReplicatedBits, carry: int) -> Circuit[ReplicatedBits]:
+def _carry_out(x: S, y: S, carry: int) -> Circuit[S, S]:
     """The carry out of the highest place of x + y + carry."""
     found = yield from _carries_of(x, y, carry, alone=True)
     return found.bits(slice(found.width - 1, None))
 
 
-def _carries_in(steps: int, x: ReplicatedBits, y: ReplicatedBits) -> Circuit[ReplicatedBits]:
+def _carries_in(steps: int, x: S, y: S) -> Circuit[S, S]:
     """The carries out of each place of x + y, in so many steps if that can be."""
     segments = _segments(x.width, steps)
     return (yield from (_skipping(segments, x, y) if segments else _carries_of(x, y, 0)))
@@ -212,16 +253,16 @@ def _segments(width: int, steps: int) -> tuple[int, ...]:
     return ()
 
 
-def _skipping(sizes: tuple[int, ...], x: ReplicatedBits, y: ReplicatedBits) -> Circuit[ReplicatedBits]:
+def _skipping(sizes: tuple[int, ...], x: S, y: S) -> Circuit[S, S]:
     """Carries by segments: what each generates, and whether it passes one on, beside the carries of the lowest."""
     starts = np.cumsum([0, *sizes[:-1]])
     passes = x ^ y
     # By segment: what its places generate, from its lowest on, and from where to where they pass a carry on.
     state = [x.constant(0)] * len(sizes)
-    made: list[list[ReplicatedBits]] = [[] for _ in sizes]
-    passed: list[list[ReplicatedBits]] = [[] for _ in sizes]
-    arriving: ReplicatedBits | None = None
-    found: list[ReplicatedBits] = []
+    made: list[list[S]] = [[] for _ in sizes]
+    passed: list[list[S]] = [[] for _ in sizes]
+    arriving: S | None = None
+    found: list[S] = []
     for step in range(sizes[0] + len(sizes) - 1):
         active = [place for place, size in enumerate(sizes) if step < size]
         one, other = [], []
@@ -254,7 +295,7 @@ def _skipping(sizes: tuple[int, ...], x: ReplicatedBits, y: ReplicatedBits) -> C
     return _stacked(found)
 
 
-def _carries_of(x: ReplicatedBits, y: ReplicatedBits, carry: int, *, alone: bool = False) -> Circuit[ReplicatedBits]:
+def _carries_of(x: S, y: S, carry: int, *, alone: bool = False) -> Circuit[S, S]:
     """The carries out of each place of x + y + carry; if `alone`, only the highest means something."""
     generates = yield x, y
     passes = x ^ y
@@ -284,10 +325,10 @@ def _prefix_steps(width: int, alone: bool) -> list[tuple[Places, Places, NDArray
     return [each for each in reversed(steps) if len(each[0])]
 
 
-def _bit(share: ReplicatedBits, place: int) -> ReplicatedBits:
+def _bit(share: S, place: int) -> S:
     return share.bits(slice(place, place + 1))
 
 
-def _complement(like: ReplicatedBits, number: int) -> ReplicatedBits:
+def _complement(like: S, number: int) -> S:
     """The public number's complement, to be added with a carry of 1, as shares."""
     return _stacked([like.constant(1 - (number >> place & 1)) for place in range(like.width)])

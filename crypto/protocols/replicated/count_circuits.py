@@ -31,7 +31,7 @@ def count_width(rows: int) -> int:
 
 def frequent(
     columns: ReplicatedBits, others: ReplicatedBits | None, rows: int, threshold: int, *, few: bool
-) -> Circuit[tuple[ReplicatedBits, ReplicatedBits, ReplicatedBits]]:
+) -> Circuit[ReplicatedBits, tuple[ReplicatedBits, ReplicatedBits, ReplicatedBits]]:
     """Products of columns, their counts, and one plane: whether each reaches the threshold.
 
     Args:
@@ -47,7 +47,7 @@ def frequent(
     return products, sums, reached
 
 
-def counted(columns: ReplicatedBits, rows: int) -> Circuit[list[ReplicatedBits]]:
+def counted(columns: ReplicatedBits, rows: int) -> Circuit[ReplicatedBits, list[ReplicatedBits]]:
     """Eight or sixteen numbers for each column, modulo 2^width, which add up to its count."""
     width = count_width(rows)
     steps, left = schedule(columns.both.shape[2], width)

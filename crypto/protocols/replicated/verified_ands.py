@@ -127,7 +127,7 @@ async def evaluated(
     session: Session,
     secrets: PairwiseSecrets,
     holders: Holders3,
-    circuits: Sequence[Circuit[Any]],
+    circuits: Sequence[Circuit[ReplicatedBits, Any]],
     size: int,
     zeros: int = 0,
 ) -> Evaluated:

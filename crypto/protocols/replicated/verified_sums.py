@@ -55,7 +55,7 @@ BLOCK: Final = 1 << 17  # numbers at once; what a block keeps stays below 100 MB
 _BLOCKS_AT_ONCE: Final = 2
 
 Shares = Sequence[ReplicatedBits]
-Build = Callable[[Shares, Shares], list[Circuit[Any]]]
+Build = Callable[[Shares, Shares], list[Circuit[ReplicatedBits, Any]]]
 """Circuits of all parties' numbers, in the order of the job, and of limits."""
 
 
@@ -133,7 +133,7 @@ async def decided(
     async def decide(lane: Session, part: slice) -> Decided | None:
         number = part.stop - part.start
 
-        def build(numbers: Shares, limits: Shares) -> list[Circuit[Any]]:
+        def build(numbers: Shares, limits: Shares) -> list[Circuit[ReplicatedBits, Any]]:
             return decision(numbers, limits, threshold, few=number <= FEW)
 
         own = planes[:, part.start // 8 : -(-part.stop // 8)]
@@ -168,7 +168,7 @@ def borrowing(values: NDArray[np.uint64], limit: int, width: int) -> Planes:
     return np.concatenate([planes_of(values, width), planes_of(borrows, width)[1:]])
 
 
-def decision(numbers: Shares, limits: Shares, threshold: int, *, few: bool) -> list[Circuit[Any]]:
+def decision(numbers: Shares, limits: Shares, threshold: int, *, few: bool) -> list[Circuit[ReplicatedBits, Any]]:
     """The circuits of `decided`."""
     width = limits[0].width
     counts, borrows = ([each.bits(place) for each in numbers] for place in (slice(0, width), slice(width, None)))

@@ -140,11 +140,11 @@ def _two_numbers(dealer: str) -> ProtocolViolation:
     return ProtocolViolation(f"{dealer} has dealt two different numbers as one; its node must be checked", party=dealer)
 
 
-def _compared(dealt: Sequence[ReplicatedBits], _: Sequence[ReplicatedBits]) -> list[Circuit[Any]]:
+def _compared(dealt: Sequence[ReplicatedBits], _: Sequence[ReplicatedBits]) -> list[Circuit[ReplicatedBits, Any]]:
     return [differences(dealt)]
 
 
-def differences(dealt: Sequence[ReplicatedBits]) -> Circuit[ReplicatedBits]:
+def differences(dealt: Sequence[ReplicatedBits]) -> Circuit[ReplicatedBits, ReplicatedBits]:
     """Planes that are all zero, `_TOLD` of each dealer, if it has dealt one number and its carries."""
     none, low, one, other, rest = dealt[0].constant(0), slice(0, _CARRIES), [], [], []
     for share in dealt:

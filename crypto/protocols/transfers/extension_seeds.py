@@ -294,7 +294,12 @@ async def prepare_receiving(
 
 
 async def prepare_sending(
-    session: Session, peer: str, *, field_bits: int = DEFAULT_FIELD_BITS, symbol_bits: int = SYMBOL_BITS
+    session: Session,
+    peer: str,
+    *,
+    field_bits: int = DEFAULT_FIELD_BITS,
+    symbol_bits: int = SYMBOL_BITS,
+    lowest: int | None = None,
 ) -> SenderSeeds:
     """The sender's part: Δ, and of every block the streams of all seeds but the one at Δ_b.
 
@@ -303,6 +308,7 @@ async def prepare_sending(
         peer: The extension's receiver.
         field_bits: k, public.
         symbol_bits: s of the longest choices, public; 1 takes fewer base transfers and serves for bits alone.
+        lowest: Δ's lowest bit, where it is fixed, and public.
 
     Raises:
         MalformedMessage: The receiver's messages are not as they must be.
@@ -312,6 +318,8 @@ async def prepare_sending(
     blocks = block_count(field_bits, symbol_bits)
     number = blocks * field_bits
     delta = session.randomness("delta").bytes(-(-number // 8))
+    if lowest is not None:
+        delta = bytes([delta[0] & 0xFE | lowest]) + delta[1:]
     bits = unpack_bits(np.frombuffer(delta, np.uint8), number).reshape(-1, field_bits)
     # The hole's path from the root goes along its bits from the highest down; the sender takes the other side's sums.
     path = bits[:, ::-1]

@@ -135,7 +135,7 @@ def _check_verified(spec: JobSpec) -> None:
             f'{needs} sums that stay hidden until they are checked; set [itemsets] disclose to "supports" or "frequent"'
         )
     if helper_of(spec) is None:
-        raise ConfigurationError(f"{needs} three computing parties; name the third as [trust] helper")
+        _check_between_two(spec, needs)
     if horizontal_mining(spec).hides_names:
         raise ConfigurationError(
             f"{needs} items that have names, since no alignment is checked; set [itemsets] universe to "
@@ -144,6 +144,26 @@ def _check_verified(spec: JobSpec) -> None:
     if given.disclose == "frequent" and spec.rules is not None:
         raise ConfigurationError(
             f'{needs} the supports of itemsets for rules, since no confidence is checked; set disclose = "supports"'
+        )
+
+
+def _check_between_two(spec: JobSpec, needs: str) -> None:
+    """Refuses what only three computing parties check."""
+    given = spec.itemsets
+    if given.catalogue is None:
+        raise ConfigurationError(
+            f"{needs} a public catalogue where two parties compute, since they check no union; set [itemsets] universe "
+            "to a file of items, or name a third computing party as [trust] helper"
+        )
+    if given.thin or given.strategy == "one-shot":
+        raise ConfigurationError(
+            f'{needs} strategy = "level-wise" without thin where two parties compute, since they check no union; set '
+            "these in [itemsets], or name a third computing party as [trust] helper"
+        )
+    if given.disclose == "supports" and not set(spec.compute) <= set(spec.learners):
+        raise ConfigurationError(
+            f"{needs} both computing parties among the recipients where two compute and open supports, since each of "
+            'them checks what the other opens; add them to recipients, or set [itemsets] disclose = "frequent"'
         )
 
 

@@ -54,7 +54,7 @@ def variants(spec: JobSpec) -> list[Variant]:
     found = [_changed(spec, name, change) for name, change in changes]
     if task.is_shared and len(spec.job.parties) > 2:
         found.append(_helped(spec))
-    if task.helper is not None:
+    if task.helper is not None or written.catalogue is not None:
         found.append(_secured(spec))
     free = {"strategy": "auto"} if written.catalogue is not None else {"strategy": "auto", "universe": "auto"}
     least = {**free, "thin": False, "prefer": "disclosure", "disclose": "frequent"}

@@ -18,7 +18,7 @@ _MORE = """
 # [trust]
 # compute = {compute}  # who holds the shares of hidden sums; these two together could learn them
 # helper = "auto"               # a third holds shares too where that is cheaper: any two could learn these sums
-# security = "malicious"        # nodes that deviate are caught: needs a helper
+# security = "malicious"        # nodes that deviate are caught: needs a helper, or a file of items
 """
 _EXACT = """
 [privacy]

@@ -62,7 +62,7 @@ async def mine(
         ProtocolViolation: What was opened cannot be sums of counts.
     """
     pairs, two_party = pairs_of(session.lane("pairs")), None
-    if task.is_shared and task.helper is None and session.me in task.compute:
+    if task.is_shared and task.helper is None and not task.is_verified and session.me in task.compute:
         two_party = TwoParty(session.lane("two-party"), task.compute)
         pairs[two_party.peer] = two_party
     # The parties agree upon what comparisons and the universe need while the first steps wait for messages.

@@ -25,7 +25,8 @@ def thins(task: HorizontalMining, n_parties: int, min_count: int) -> bool:
 def pairs_with_items(task: HorizontalMining, n_items: int) -> bool:
     """Whether pairs are decided in one batch with the items that have names, though some of these are not frequent.
 
-    A checked batch takes three times the rounds of another, however few candidates it has. A pair with an infrequent
+    A batch that three check takes three times the rounds of another, however few candidates it has; between two, what
+    each candidate takes is dearer than rounds. A pair with an infrequent
     item is infrequent, as all know: nothing more is disclosed of it.
 
     Args:
@@ -35,7 +36,7 @@ def pairs_with_items(task: HorizontalMining, n_items: int) -> bool:
     pairs = n_pairs(n_items)
     few = 0 < pairs <= task.max_candidates and n_items + pairs <= _AT_ONCE
     by_levels = task.strategy == "level-wise" and task.allows(2) and not task.thin
-    return few and by_levels and task.is_verified and not task.hides_names
+    return few and by_levels and task.is_verified and task.helper is not None and not task.hides_names
 
 
 def choose(task: HorizontalMining, n_items: int, n_parties: int, min_count: int) -> Literal["level-wise", "one-shot"]:

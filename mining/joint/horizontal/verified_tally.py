@@ -1,4 +1,4 @@
-"""A tally that holds against parties that deviate: one of the three computing parties, and any that do not compute.
+"""A tally that holds against parties that deviate: one of the computing parties, and any that do not compute.
 
 Every party deals its number of rows first, and for each batch of candidates its counts, none above that number. The
 three find the sums, and which reach c, by circuits of which every AND is checked; then these are opened. The sums of
@@ -13,28 +13,23 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import Any
 
 import numpy as np
 
-from crypto.primitives.shares.replicated_bits import ReplicatedBits
 from crypto.primitives.shares.xor import words_of
 from crypto.protocols.comparison.two_party import TwoParty
-from crypto.protocols.replicated.crosschecks import opened
 from crypto.protocols.replicated.verified_or import verified_or
-from crypto.protocols.replicated.verified_sums import decided
-from crypto.protocols.replicated.verified_total import opened_total
 from crypto.protocols.sums.pairwise import PairwiseSecrets
 from crypto.protocols.union.verified_union import verified_union
 from link.journal import Known
 from link.session import Session
 from link.steps import step
 from link.tasks import together
+from mining.joint.horizontal.checked_sums import CheckedSums, checked_sums
 from mining.joint.horizontal.tally import HorizontalTally
 from mining.joint.parameters import HorizontalMining
 from mining.joint.tally import Addends, Counts, Mask, no_sum
-
-ROW_BITS: Final = 56  # of a party's number of rows
 
 
 def bits_of(n_rows: int) -> int:
@@ -47,14 +42,14 @@ class VerifiedTally(HorizontalTally):
     """The parties' common means to decide on candidates, some of whom may deviate.
 
     Attributes:
-        n_own: This party's number of rows.
+        sums: How sums are decided.
         limits: At a computing party, shares of each party's number of rows.
         unopened: By batch, how many candidates are frequent and, at a computing party, shares of their sums.
     """
 
-    n_own: int
-    limits: list[ReplicatedBits] | None
-    unopened: list[tuple[int, ReplicatedBits | None]]
+    sums: CheckedSums
+    limits: list[Any] | None
+    unopened: list[tuple[int, Any]]
 
     @classmethod
     async def open(
@@ -68,16 +63,17 @@ class VerifiedTally(HorizontalTally):
         least_count: int,
     ) -> VerifiedTally:
         """As of `HorizontalTally`."""
-        limits: list[ReplicatedBits] = []
+        limits: list[Any] = []
+        sums = checked_sums(session.lane("keys of bits"), secrets, task, rows)
 
         async def count() -> Known:
-            total, bits = await opened_total(session.lane("rows"), secrets, rows, task.three, ROW_BITS, label="rows")
+            total, bits = await sums.total(session.lane("rows"), rows)
             limits.extend(bits or [])
             return Known(total)
 
         n_rows = int((await step(session, "number of rows", count)).public)
         least, threshold = cls.thresholds(session, task, rows, n_rows, least_count)
-        return cls(session, secrets, two_party, task, n_rows, least, threshold, pairs, rows, limits or None, [])
+        return cls(session, secrets, two_party, task, n_rows, least, threshold, pairs, sums, limits or None, [])
 
     async def all_agree(self, name: str, agreed: bool) -> bool:
         """The AND over all parties of one bit each."""
@@ -104,21 +100,13 @@ class VerifiedTally(HorizontalTally):
         lane, number = self.session.lane(name), len(counts)
         if not number:
             return np.zeros(0, bool), await self.supports(f"{name}/supports", counts) if supports else None
-        found = await decided(
-            lane.lane("decision"),
-            self.secrets,
-            counts.astype(np.uint64),
-            self.task.three,
-            self.n_own,
-            self.limits,
-            self.min_count,
-            bits_of(self.n_rows),
+        found = await self.sums.decided(
+            lane.lane("decision"), counts.astype(np.uint64), self.limits, self.min_count, bits_of(self.n_rows)
         )
-        planes = await opened(
+        planes = await self.sums.opened(
             lane,
             None if found is None else found.reached,
             label="frequent",
-            holders=self.task.three,
             number=number,
             width=1,
             to=lane.parties,
@@ -151,11 +139,10 @@ class VerifiedTally(HorizontalTally):
             raise AssertionError("supports are asked for of what was found frequent")
         lane, width = self.session.lane(name), bits_of(self.n_rows)
         planes = await together(
-            opened(
+            self.sums.opened(
                 lane.lane(f"batch {place}"),
                 share,
                 label="supports",
-                holders=self.task.three,
                 number=number,
                 width=width,
                 to=self.task.learners,

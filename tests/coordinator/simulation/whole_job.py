@@ -38,6 +38,7 @@ STRATEGIES: dict[str, dict[str, Any]] = {
     "catalogue": {"strategy": "level-wise", "universe": "the catalogue", "catalogue": list("abcdef")},
 }
 VERIFIED: dict[str, Any] = {**STRATEGIES["catalogue"], "helper": "east", "security": "malicious"}
+BETWEEN_TWO: dict[str, Any] = {**STRATEGIES["catalogue"], "security": "malicious"}
 
 
 def job(

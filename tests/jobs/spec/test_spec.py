@@ -11,6 +11,7 @@ import pytest
 from jobs.kinds.alignment.kind import Alignment
 from jobs.kinds.columns.parameters import vertical_mining
 from jobs.kinds.registry import kind_of
+from jobs.kinds.rows.parameters import horizontal_mining
 from jobs.loading import job_of
 from jobs.proposed import job_from_canonical
 from jobs.spec.job import JobSpec
@@ -123,6 +124,18 @@ def test_the_bytes_of_a_semi_honest_job_are_those_of_before_there_were_others() 
     assert statement(plain).adversary.startswith("semi-honest")
 
 
+@pytest.mark.parametrize("helper", ["none", "auto"])
+def test_two_parties_may_compute_by_themselves_where_one_may_deviate(helper: str) -> None:
+    two = verified(job={"parties": ["north", "south"]}, trust={"helper": helper})
+    assert horizontal_mining(two).computing == ("north", "south")
+    adversary = statement(two).adversary
+    assert "malicious: one of north and south may do what they like" in adversary
+    assert "goes unnoticed with probability 2^-40 for each block of a batch" in adversary
+    one = verified(job={"recipients": ["east"]}, trust={"helper": "none"}, itemsets={"disclose": "frequent"})
+    assert "one of north and south, and any parties that do not compute, may" in statement(one).adversary
+    assert "these two together could learn the third party's count" in statement(one).collusion
+
+
 def test_what_parties_that_may_deviate_bring_to_unions_is_stated() -> None:
     bring = ", and what they bring to unions"
     assert bring not in statement(verified()).adversary
@@ -137,14 +150,15 @@ def test_what_parties_that_may_deviate_bring_to_unions_is_stated() -> None:
 @pytest.mark.parametrize(
     "sections",
     [
-        {"trust": {"helper": "none"}},
+        {"trust": {"helper": "none"}, "itemsets": {"universe": "frequent-items", "catalogue": None}},
+        {"trust": {"helper": "none"}, "itemsets": {"strategy": "one-shot"}},
+        {"trust": {"helper": "none"}, "itemsets": {"thin": True}},
+        {"trust": {"helper": "none"}, "job": {"recipients": ["east"]}},
         {"itemsets": {"universe": "hidden-all", "catalogue": None}},
         {"itemsets": {"universe": "auto", "catalogue": None, "prefer": "disclosure"}},
         {"itemsets": {"disclose": "candidates"}},
         {"itemsets": {"disclose": "candidates"}, "trust": {"helper": "auto"}},
         {"job": {"task": "rules"}, "itemsets": {"disclose": "frequent"}, "rules": {"min_confidence": "0.5"}},
-        {"job": {"parties": ["north", "south"]}, "trust": {"helper": "none"}},
-        {"job": {"parties": ["north", "south"]}, "trust": {"helper": "auto"}},
     ],
 )
 def test_what_is_not_checked_is_refused_where_parties_may_deviate(sections: dict[str, Any]) -> None:

@@ -143,6 +143,35 @@ def test_where_one_of_three_may_deviate(parties: int, disclose: str) -> None:
             assert set(supports(result)) == set(expected)
 
 
+@pytest.mark.parametrize("disclose", ["supports", "frequent"])
+@pytest.mark.parametrize("parties", [2, 3, 4])
+def test_where_one_of_two_may_deviate(parties: int, disclose: str) -> None:
+    """Items and pairs are decided one after the other, since candidates are dear; and nobody else computes."""
+    data: dict[str, Rows] = {"x": [["a", "b", "e"], ["a", "b"], ["b"]] * 3, "y": [["a", "b", "c"]] * 2}
+    data |= {"z": list[list[str]](), "w": [["d", "b", "a"]]} if parties == 4 else {"z": [["a", "b"]]}
+    data = dict(list(data.items())[:parties])
+    task = task_for(
+        data,
+        4,
+        universe="catalogue",
+        catalogue=("a", "b", "c", "d"),
+        strategy="level-wise",
+        disclose=disclose,
+        security="malicious",
+        learners=("x", "y"),
+    )
+    results = run(data, task)
+    expected = {itemset: n for itemset, n in pooled_supports(data, 4).items() if "e" not in itemset}
+    assert {result.n_rows for result in results.values()} == {sum(map(len, data.values()))}
+    for name, result in results.items():
+        if name not in task.learners:
+            assert result.itemsets is None
+        elif disclose == "supports":
+            assert supports(result) == expected
+        else:
+            assert set(supports(result)) == set(expected)
+
+
 @pytest.mark.parametrize("strategy", ["level-wise", "one-shot"])
 def test_threshold_so_low_that_a_small_party_counts_everything(strategy: str) -> None:
     """τ falls to 1 at the party with one long basket: its 2^30 subsets must neither be enumerated nor missed."""

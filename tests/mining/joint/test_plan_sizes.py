@@ -27,7 +27,7 @@ from link.traffic import Traffic
 from mining.joint.horizontal.hidden_sizes import HiddenSizes
 from mining.joint.sizes import MiningSizes, mining_traffic
 from protos.v1.link_pb2 import Frame, Opening
-from tests.coordinator.simulation.whole_job import DATA, STRATEGIES, VERIFIED, identities, job, run_job
+from tests.coordinator.simulation.whole_job import BETWEEN_TWO, DATA, STRATEGIES, VERIFIED, identities, job, run_job
 from tests.mining.joint.oracle import Rows
 from tests.traffic import assert_planned
 
@@ -168,6 +168,14 @@ def test_whoever_learns_the_result_and_with_a_public_bound(recipients: tuple[str
 @pytest.mark.parametrize("settings", [{}, {"disclose": "frequent"}, {"recipients": ("east",)}])
 def test_where_one_of_three_may_deviate(settings: dict[str, Any]) -> None:
     compare(DATA, None, **VERIFIED, **settings)
+
+
+@pytest.mark.usefixtures("real_groups")
+@pytest.mark.parametrize("parties", [2, 3])
+@pytest.mark.parametrize("settings", [{}, {"disclose": "frequent", "recipients": ("south",)}])
+def test_where_one_of_two_may_deviate(settings: dict[str, Any], parties: int) -> None:
+    data = dict(list(DATA.items())[:parties])
+    compare(data, None, **BETWEEN_TWO, **settings)
 
 
 @pytest.mark.parametrize(

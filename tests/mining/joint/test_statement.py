@@ -29,7 +29,7 @@ from protos.v1 import common_pb2
 from protos.v1 import control_pb2 as control
 from protos.v1.link_pb2 import Frame, Opening
 from tests.coordinator.simulation.still_time import InlineExecutor, run_still
-from tests.coordinator.simulation.whole_job import DATA, STRATEGIES, VERIFIED, job, run_job
+from tests.coordinator.simulation.whole_job import BETWEEN_TWO, DATA, STRATEGIES, VERIFIED, job, run_job
 from tests.mining.joint.oracle import Rows, pooled_supports
 from tests.party import nodes
 
@@ -46,6 +46,8 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "three compute": {"strategy": "level-wise", "helper": "east"},
     "three compute, no sums": {"strategy": "one-shot", "disclose": "frequent", "helper": "east"},
     "three compute, one may deviate": VERIFIED,
+    "two compute, one may deviate": BETWEEN_TWO,
+    "two compute, one may deviate, no sums": {**BETWEEN_TWO, "disclose": "frequent", "recipients": ("south",)},
     "three compute, one may deviate, frequent items": {**MALICIOUS, "strategy": "level-wise", "thin": True},
     "three compute, one may deviate, one-shot": {**MALICIOUS, "strategy": "one-shot", "universe": "all-items"},
     "three compute, one may deviate, no sums": {**VERIFIED, "disclose": "frequent", "recipients": ("south",)},

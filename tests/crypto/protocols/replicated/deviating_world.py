@@ -45,11 +45,13 @@ class Ends:
         results: Of those that came to their end.
         errors: Of those that ended with one; others waited when the run was over.
         evidence: What each of them has against others.
+        stopped: The deviating ones that ended with an error, as those may that are told what follows from a lie.
     """
 
     results: Mapping[str, Any]
     errors: Mapping[str, ComineError]
     evidence: Mapping[str, Sequence[Evidence]]
+    stopped: Collection[str] = ()
 
 
 class _Counting(Hub):
@@ -130,6 +132,7 @@ def run_deviating(
             {name: end for name, end in honest.items() if not isinstance(end, BaseException)},
             {name: end for name, end in honest.items() if isinstance(end, ComineError)},
             {name: evidence[name] for name in honest},
+            [name for name in deviating if isinstance(ended[name], ComineError)],
         )
 
     return asyncio.run(main())
