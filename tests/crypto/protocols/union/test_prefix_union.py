@@ -280,13 +280,13 @@ def opening_other_bits(question: int, receiver: str, turned: bytes):
     return rewrite
 
 
-def test_who_opens_different_bits_to_two_others_is_not_the_one_that_is_named():
+def test_who_opens_different_bits_to_two_others_is_not_always_the_one_that_is_named():
     """A limit of semi-honest parties, which the page names: a verified union has none of it."""
     ends = faulty(sets_of("abc", "bcd", "cde"), rewrite=opening_other_bits(0, "north", b"\xff" * 512))
     assert {name: type(end) for name, end in ends.items() if name != "south"} == dict.fromkeys(
         ("north", "east"), MalformedMessage
     )
-    assert ends["north"].party == "east"
+    assert ends["north"].party in ("east", "south")  # whoever's next message comes first
 
 
 def test_who_opens_different_names_to_two_others_gives_them_different_unions():
