@@ -20,6 +20,7 @@ from jobs.loading import job_of, load_job
 from jobs.proposed import job_from_canonical
 from jobs.schema import NAMES
 from link.errors import BY_CODE
+from link.version import WINDOW, software_version
 from tests.product_texts import gaps, product_texts
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -378,3 +379,7 @@ def test_keys_of_documents_are_told() -> None:
     hiding = HidingDocument.model_json_schema()
     told = keys_in("tasks/rule-hiding.md", "Which method")
     assert set(hiding["properties"]) | set(hiding["$defs"]["EffectsDocument"]["properties"]) <= told
+
+
+def test_the_versions_that_a_release_speaks_are_those_of_the_code() -> None:
+    assert f"| {software_version()} | {WINDOW} |" in (ROOT / "docs" / "upgrading.md").read_text()

@@ -40,7 +40,7 @@ class Columns(ItemsetsKind):
     finding = FoundItemsets
 
     def template(self, key: Key, parties: tuple[str, ...]) -> str:
-        return template(key)
+        return template(key, parties)
 
     def tables(self, spec: JobSpec) -> Mapping[str, frozenset[str]]:
         how = {"disclose", "max_candidates", "engine", "cuts", "quantiles"}

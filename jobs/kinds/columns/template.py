@@ -11,8 +11,17 @@ _HOW = (
     "# cuts = { age = [18, 40, 65] } # columns of numbers, cut into intervals",
     "# quantiles = { income = 4 }    # cut into so many parts of equal size",
 )
+_TRUST = """
+# [trust]
+# compute = {compute}  # who holds the shares of hidden sums; these two together could learn them
+# helper = "{helper}"        # makes products cheap: {could} could learn columns
+# security = "malicious"        # nodes that deviate are caught: needs three parties or more, one of them the helper
+"""
 
 
-def template(key: Key) -> str:
+def template(key: Key, parties: tuple[str, ...]) -> str:
     """The tables of a job of a key, `[job]` apart."""
-    return ALIGN + itemsets(*_HOW) + rules_of(key)
+    compute = f'["{parties[0]}", "{parties[1]}"]'
+    helper = "coordinator" if len(parties) == 2 else parties[2]
+    could = "with one of the two it" if len(parties) == 2 else "any two of the three"
+    return ALIGN + itemsets(*_HOW) + rules_of(key) + _TRUST.format(compute=compute, helper=helper, could=could)

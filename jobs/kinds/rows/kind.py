@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Final
 
 from jobs.kinds.itemsets_finding import FoundItemsets
@@ -173,13 +173,9 @@ def _collusion(spec: JobSpec) -> str:
         return "none is needed: each of the two parties is alone"
     if len(parties) == 2:
         return opened_sums(parties)
-    union = "of the unions, all parties but one learn only what none of them holds, and is the last one's"
-    if spec.is_verified and KIND.unions(spec).taken:
-        union = "of the unions, any two of them together could learn what each party brings"
-    if horizontal_mining(spec).hides_names:
-        union += "; of who shares items, all parties but one learn only what the names of frequent ones say"
+    of_items = _collusion_on_items(spec)
     if spec.itemsets.disclose == "candidates":
-        return f"{opened_sums(parties)}; {union}"
+        return "; ".join((opened_sums(parties), *of_items))
     together = "the third party's count" if len(parties) == 3 else "the sum over the others"
     if spec.is_verified and len(parties) > 3:  # each deals shares of its own counts
         together = "each other party's count"
@@ -194,8 +190,19 @@ def _collusion(spec: JobSpec) -> str:
             f"sums that stay hidden withstand all parties but {first} and {second}; these two together could learn "
             f"{together} of every candidate"
         )
-    opened = "" if spec.itemsets.disclose == "frequent" else f"; {opened_sums(parties)}"
-    return f"{hidden}{opened}; {union}"
+    opened = () if spec.itemsets.disclose == "frequent" else (opened_sums(parties),)
+    return "; ".join((hidden, *opened, *of_items))
+
+
+def _collusion_on_items(spec: JobSpec) -> Iterator[str]:
+    """What parties together could learn of others' items, beside counts; nothing where no union is taken."""
+    if KIND.unions(spec).taken:
+        if spec.is_verified:
+            yield "of the unions, any two of them together could learn what each party brings"
+        else:
+            yield "of the unions, all parties but one learn only what none of them holds, and is the last one's"
+    if horizontal_mining(spec).hides_names:
+        yield "of who shares items, all parties but one learn only what the names of frequent ones say"
 
 
 def _worst(spec: JobSpec) -> str:

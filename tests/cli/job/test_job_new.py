@@ -5,6 +5,8 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
+import pytest
+
 from jobs.federation import Federation
 from jobs.loading import load_job
 from tests.cli.conftest import Comine
@@ -44,6 +46,17 @@ def test_a_job_is_written_where_there_is_nobody_to_ask(comine: Comine, tmp_path:
     assert comine("job", "new", "--task", "riches", "--out", "other.toml").code == 2
     assert comine("job", "new", "--task", "rules", "--federation", "missing.toml", "--out", "other.toml").code == 10
     assert not (tmp_path / "other.toml").exists()
+
+
+@pytest.mark.parametrize("partition", ["horizontal", "vertical"])
+def test_whom_to_trust_is_written_for_whoever_wants_it(partition: str, comine: Comine, tmp_path: Path) -> None:
+    parties = [word for name in ("a", "b", "c") for word in ("--party", name)]
+    assert comine("job", "new", "--task", "itemsets", "--partition", partition, *parties).code == 0
+    lines = (tmp_path / "job.toml").read_text().splitlines()
+    trust = lines[lines.index("# [trust]") :]
+    (tmp_path / "job.toml").write_text("\n".join([*lines, *(line.removeprefix("# ") for line in trust if line)]))
+    spec = load_job(tmp_path / "job.toml")
+    assert (spec.compute, spec.trust.helper != "none", spec.is_verified) == (("a", "b"), True, True)
 
 
 def test_a_federation_and_what_to_do_at_each_machine(comine: Comine, tmp_path: Path) -> None:

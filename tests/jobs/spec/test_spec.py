@@ -134,6 +134,7 @@ def test_two_parties_may_compute_by_themselves_where_one_may_deviate(helper: str
     one = verified(job={"recipients": ["east"]}, trust={"helper": "none"}, itemsets={"disclose": "frequent"})
     assert "one of north and south, and any parties that do not compute, may" in statement(one).adversary
     assert "these two together could learn the third party's count" in statement(one).collusion
+    assert "union" not in statement(one).collusion  # none is taken: the catalogue is public
 
 
 def test_what_parties_that_may_deviate_bring_to_unions_is_stated() -> None:
