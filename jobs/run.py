@@ -22,10 +22,10 @@ from link.errors import ComineError, InternalError, JobCancelled, ResourceError,
 from link.executor import Executor
 from link.pki.identity import Identity
 from link.randomness import RandomStream
-from link.receipts import Account, Receipts
 from link.session import Session
 from link.steps import begin
-from link.words import Evidence
+from link.transcripts.receipts import Account, Receipts
+from link.transcripts.words import Evidence
 
 
 @dataclass(frozen=True, slots=True)

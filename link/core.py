@@ -32,9 +32,9 @@ from link.executor import Executor
 from link.journal import Resumption
 from link.pki.identity import Identity, Member
 from link.randomness import RandomStream
-from link.transcript import MARK_BYTES, Direction, Passed, Transcript, header_of, mark_of
+from link.transcripts.transcript import MARK_BYTES, Direction, Passed, Transcript, header_of, mark_of
+from link.transcripts.words import Evidence, Shown
 from link.version import WINDOW, Window
-from link.words import Evidence, Shown
 from protos.v1.link_pb2 import Abort, Frame
 
 T = TypeVar("T")

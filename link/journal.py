@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Protocol
 
-from link.values import pack, unpack
+from link.encoding.values import pack, unpack
 
 MAX_STEPS: Final = 4096  # beyond which nothing is kept
 SECRET_BYTES: Final = 32
@@ -25,7 +25,7 @@ class Known:
     """The result of a step, by who knows it.
 
     Attributes:
-        public: What all parties know; a value of `link.values`, as are the others.
+        public: What all parties know; a value of `link.encoding.values`, as are the others.
         learned: What `to` know beside that; None at anybody else.
         to: Who they are, as all parties know.
         own: What this party alone knows, which is compared with nobody's.

@@ -19,8 +19,6 @@ import numpy as np
 from google.protobuf.message import DecodeError, Message
 from numpy.typing import DTypeLike, NDArray
 
-from link.bytes_field import data_of, message_of
-from link.chunks import chunks, chunks_of_pieces, rows_of_chunks, view
 from link.core import (
     ABORT_LANE,
     ABORT_S,
@@ -35,6 +33,9 @@ from link.core import (
 )
 from link.costs import Costs
 from link.disclosure import Declared, Ledger, opens
+from link.encoding.bytes_field import data_of, message_of
+from link.encoding.chunks import chunks, chunks_of_pieces, rows_of_chunks, view
+from link.encoding.reading import Reading, reading, reading_values
 from link.errors import (
     ComineError,
     JobCancelled,
@@ -48,8 +49,7 @@ from link.greeting import NONCE_BYTES, compare, window_of
 from link.pki.identity import Identity, Member
 from link.proof import check, prove
 from link.randomness import RandomStream
-from link.reading import Reading, reading, reading_values
-from link.transcript import Transcript
+from link.transcripts.transcript import Transcript
 from link.version import latest_common
 from protos.v1.link_pb2 import Abort, Hello, Opening
 

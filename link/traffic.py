@@ -11,7 +11,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
-from link.chunks import CHUNK_BYTES
+from link.encoding.chunks import CHUNK_BYTES
 
 TOLERANCE: Final = 0.15
 ALLOWANCE: Final = 1024

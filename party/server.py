@@ -25,14 +25,14 @@ from jobs.federation import Federation
 from jobs.metrics_section import MetricsSection
 from link.errors import ComineError, ResourceError
 from link.executor import FairThreads
-from link.exposition import Exposition
 from link.files.scratch import remove_abandoned
 from link.logs.lines import LogLines
 from link.logs.structured import LibraryLines, Log
 from link.pki.certificates import read_certificate
 from link.pki.identity import Identity, Role
 from link.relay.address import RelayAddress
-from link.service_manager import ServiceManager
+from link.runtime.exposition import Exposition
+from link.runtime.service_manager import ServiceManager
 from link.transports.grpc_channel import SERVER_OPTIONS, renewable_credentials
 from link.transports.grpc_transport import PATIENCE_S, NodeLink
 from link.transports.grpc_transport import SERVICE as LINK_SERVICE

@@ -19,11 +19,11 @@ from websockets.exceptions import ConnectionClosed
 
 from crypto.primitives.randomness import Randomness
 from link.errors import ComineError, ConfigurationError, MalformedMessage, ResourceError
-from link.exposition import Exposition
 from link.logs.lines import LogLines
 from link.logs.structured import LibraryLines, Log
 from link.relay.handshake import HANDSHAKE_S, MOST_BYTES, NONCE_BYTES, VERSION, read
-from link.service_manager import ServiceManager
+from link.runtime.exposition import Exposition
+from link.runtime.service_manager import ServiceManager
 from link.version import software_version
 from protos.v1.relay_pb2 import (
     RELAY_REASON_ABSENT,

@@ -20,8 +20,8 @@ from comine import command
 from crypto.primitives.groups import commutative
 from crypto.protocols.transfers import base_ot, seed_trees
 from jobs.plan.calibration import Speed, measure
-from link import process_executor
 from link.executor import Executor
+from link.runtime import process_executor
 from mining.partitioned import workers
 from party.jobs import estimate
 

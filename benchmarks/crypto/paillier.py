@@ -31,7 +31,7 @@ from crypto.protocols.paillier.kept import KeptColumns, KeptRows, evaluate_kept,
 from crypto.protocols.products.ot_matrix import all_pairs
 from link.core import Terms
 from link.executor import ThreadExecutor
-from link.process_executor import ProcessExecutor
+from link.runtime.process_executor import ProcessExecutor
 from link.session import Session
 from link.transports.memory import Hub
 

@@ -27,7 +27,7 @@ from ldp.shuffling.route import Route
 from ldp.shuffling.statement import check_chain, read_key
 from link.pki.authority import Authority
 from link.pki.identity import Identity
-from link.process_executor import ProcessExecutor
+from link.runtime.process_executor import ProcessExecutor
 from link.transports.grpc_channel import dial
 from protos.v1 import shuffle_pb2 as pb
 from protos.v1.shuffle_pb2_grpc import ShufflerStub

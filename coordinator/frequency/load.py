@@ -20,7 +20,7 @@ from jobs.collections.estimates import COUNTS, Estimates, mechanism_of_round
 from ldp.domain import Domain
 from ldp.frequency_oracle import FrequencyOracle
 from link.errors import ConfigurationError, UsageError
-from link.process_executor import ProcessExecutor
+from link.runtime.process_executor import ProcessExecutor
 from protos.v1.frequency_pb2 import Collection, FrequencyRequest
 
 _MOST: Final = {"reports": 10**8, "batch": 10**6, "connections": 64}

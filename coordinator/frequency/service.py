@@ -13,7 +13,7 @@ from coordinator.node_client import ANSWER_S, REACH_S, NodeClient
 from jobs.collections.estimates import Estimates, Pieces
 from jobs.collections.spec import CollectionSpec, digest_of
 from ldp.domain import Domain
-from link.chunks import CHUNK_BYTES
+from link.encoding.chunks import CHUNK_BYTES
 from link.errors import ComineError, ConfigurationError, PeerError, PolicyDenied, UsageError
 from link.pki.identity import Identity
 from protos.v1.frequency_pb2 import (

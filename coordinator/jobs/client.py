@@ -14,7 +14,7 @@ import grpc
 from coordinator.node_client import ANSWER_S, REACH_S, NodeClient
 from crypto.params import STANDARD_128
 from jobs.description import CHALLENGE_BYTES, read
-from link.chunks import CHUNK_BYTES
+from link.encoding.chunks import CHUNK_BYTES
 from link.errors import LimitExceeded, MalformedMessage, ProtocolViolation, UnexpectedMessage, VersionMismatch
 from link.files.printable import one_line
 from link.pki.identity import Identity

@@ -17,7 +17,7 @@ from jobs.kinds.data import check_takes_blocks
 from jobs.kinds.registry import kind_of
 from jobs.spec.job import JobSpec
 from link.errors import ConfigurationError, InputDataError
-from link.memory_limit import memory_limit
+from link.runtime.memory_limit import memory_limit
 from mining.data.hints import other_format
 from mining.data.loading import check_options, check_table_options, load_table, load_transactions
 from mining.data.schemes.registry import scheme_of

@@ -34,7 +34,7 @@ from jobs.anonymization.spec import FULL_DOMAIN, AnonymizeSection, read_spec
 from jobs.results.folder import write_whole
 from jobs.results.manifest import seal
 from link.errors import ConfigurationError
-from link.memory_limit import memory_limit
+from link.runtime.memory_limit import memory_limit
 from mining.data.copies import files_of, is_plain
 from mining.data.formats.workbooks import is_workbook
 from mining.data.schemes.registry import scheme_of

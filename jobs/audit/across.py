@@ -28,7 +28,7 @@ from jobs.audit.events import (
 from jobs.audit.finding import Finding, Record
 from jobs.audit.verify import CheckedLog
 from link.core import ABORT_LANE, HELLO_LANE
-from link.receipts import differences
+from link.transcripts.receipts import differences
 from protos.v1.control_pb2 import Approval, SignedApproval, SignedProposal
 from protos.v1.link_pb2 import Receipt, SignedReceipt
 

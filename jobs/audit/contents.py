@@ -32,7 +32,7 @@ from jobs.consent import read_approval, read_proposal
 from link.errors import ComineError
 from link.pki.certificates import read_certificate
 from link.pki.trust import Trust, fingerprint
-from link.receipts import differences, read_receipt
+from link.transcripts.receipts import differences, read_receipt
 from protos.v1.control_pb2 import Approval, Proposal, SignedApproval, SignedProposal
 from protos.v1.link_pb2 import SignedReceipt
 

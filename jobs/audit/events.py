@@ -16,7 +16,7 @@ from pydantic import BeforeValidator, Field, PlainSerializer
 
 from jobs.documents.part import Part
 from link.errors import ComineError
-from link.receipts import Account
+from link.transcripts.receipts import Account
 from link.version import WIRE_VERSION
 from protos.v1.control_pb2 import Release, ResultHeader, SignedApproval, SignedProposal
 from protos.v1.link_pb2 import Receipt, SignedReceipt

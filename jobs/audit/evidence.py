@@ -1,8 +1,8 @@
 """Evidence against a party as a file, and its check on a machine that trusts the authority alone.
 
 A file has the words of one party that break a rule of a protocol, with its signatures and certificate: see
-`link.words`, and `crypto.protocols.replicated.evidence` for the rules. All of it is bound by the signatures, so whoever
-changes anything gets evidence that does not hold.
+`link.transcripts.words`, and `crypto.protocols.replicated.evidence` for the rules. All of it is bound by the
+signatures, so whoever changes anything gets evidence that does not hold.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from jobs.documents.part import Part
 from link.errors import ConfigurationError, IdentityError
 from link.files.private_file import replace_private
 from link.pki.trust import Trust
+from link.transcripts.words import Evidence, Origin, Shown, Withheld, Words
 from link.version import WINDOW
-from link.words import Evidence, Origin, Shown, Withheld, Words
 
 SCHEMA: Final = "comine.evidence/1"
 MAX_BYTES: Final = 256 << 20  # of a file: a component of a large batch is in it

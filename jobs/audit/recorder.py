@@ -11,8 +11,8 @@ from jobs.audit.key import AuditKey
 from jobs.audit.log import AuditLog
 from link.disclosure import Opened
 from link.errors import ResourceError
-from link.receipts import Account
-from link.words import Evidence
+from link.transcripts.receipts import Account
+from link.transcripts.words import Evidence
 
 
 class SessionRecorder:

@@ -25,7 +25,7 @@ from crypto.protocols.transfers.extension_codes import block_count
 from crypto.protocols.transfers.extension_seeds import DEFAULT_FIELD_BITS, ReceiverSeeds, SenderSeeds
 from crypto.protocols.transfers.ot_extension import BATCH
 from link.executor import Executor
-from link.transcript import Chain, header_of
+from link.transcripts.transcript import Chain, header_of
 from mining.data.items.bitmaps import pack, words
 from mining.data.transactions import Transactions
 from mining.pairs import count_along_columns, count_along_rows, n_pairs

@@ -16,8 +16,8 @@ from typing import Any, Final, Protocol
 import grpc
 from google.protobuf.message import DecodeError
 
-from link.bytes_field import field
 from link.core import Receiver
+from link.encoding.bytes_field import field
 from link.errors import ComineError, LimitExceeded, MalformedMessage, PeerError, ProtocolViolation
 from protos.v1.link_pb2 import Acknowledge, Envelope, Farewell, Frame, Resume
 

@@ -10,7 +10,7 @@ from multiprocessing import get_context
 from typing import Any, Final, TypeVar
 
 from link.errors import ResourceError
-from link.process_executor import begin, undisturbed
+from link.runtime.process_executor import begin, undisturbed
 from mining.partitioned.cores import Cores
 
 R = TypeVar("R")

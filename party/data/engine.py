@@ -7,7 +7,7 @@ from decimal import Decimal
 from typing import Literal
 
 from jobs.plan.prices import ID_BYTES, ROW_BYTES
-from link.memory_limit import memory_limit
+from link.runtime.memory_limit import memory_limit
 from mining.partitioned.expected_source import expected_source
 from party.config import DatasetSection
 from party.data.places import source_of

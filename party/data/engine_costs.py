@@ -13,7 +13,7 @@ from typing import Final
 import numpy as np
 
 from link.executor import available_cores
-from link.memory_limit import memory_limit
+from link.runtime.memory_limit import memory_limit
 from mining.counting import ItemsetCounts
 from mining.data.rows import Rows
 from mining.data.transactions import Transactions

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from crypto.protocols.alignment.costs import list_bytes
 from jobs.plan.prices import BLOCK_BYTES, PLACE_BYTES, PROCESS_BYTES
 from link.executor import available_cores
-from link.memory_limit import memory_limit
+from link.runtime.memory_limit import memory_limit
 from mining.data.row_ids import RowIds
 from mining.data.table_rows import TableRows
 from mining.data.tables import Table

@@ -10,8 +10,8 @@ from jobs.audit.evidence import EvidenceFolder
 from jobs.audit.recorder import SessionRecorder
 from link.disclosure import Opened
 from link.errors import ComineError
-from link.receipts import Account
-from link.words import Evidence
+from link.transcripts.receipts import Account
+from link.transcripts.words import Evidence
 from party.jobs.context import JobContext
 from party.jobs.job import Job
 

@@ -13,7 +13,7 @@ import grpc
 from crypto.params import STANDARD_128
 from jobs.consent import check_approvals
 from jobs.description import sign
-from link.chunks import CHUNK_BYTES
+from link.encoding.chunks import CHUNK_BYTES
 from link.errors import UnexpectedMessage
 from link.pki.identity import Identity, check_own_span
 from link.version import WINDOW, software_version

@@ -49,7 +49,7 @@ class Frame(_message.Message):
     round: _builtins.int
     """length of the longest chain of messages that this one depends on, itself included"""
     mark: _builtins.bytes
-    """first 8 bytes of what the transcript hashes of all this but the body; see link/transcript.py"""
+    """first 8 bytes of what the transcript hashes of all this but the body; see link/transcripts/transcript.py"""
     def __init__(
         self,
         *,
@@ -377,7 +377,7 @@ Global___Receipt: _TypeAlias = Receipt  # noqa: Y015
 
 @_typing.final
 class Voucher(_message.Message):
-    """The sender's signature over all that it has sent to the receiver on this lane before; see link/vouching.py."""
+    """The sender's signature over all that it has sent to the receiver on this lane before; see link/transcripts/vouching.py."""
 
     DESCRIPTOR: _descriptor.Descriptor
 

@@ -14,8 +14,8 @@ from link.errors import IdentityError
 from link.pki import identity
 from link.pki.authority import Authority
 from link.pki.identity import Member
-from link.receipts import Receipts
 from link.session import Session
+from link.transcripts.receipts import Receipts
 from tests.world import run_parties
 
 AUTHORITY = Authority.create()

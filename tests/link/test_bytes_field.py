@@ -7,7 +7,7 @@ from google.protobuf.message import DecodeError
 from hypothesis import given
 from hypothesis import strategies as st
 
-from link.bytes_field import data_of, message_of
+from link.encoding.bytes_field import data_of, message_of
 from protos.v1.oblivious_transfer_pb2 import EncryptedMessages, ExtensionRows
 from tests.examples import examples
 

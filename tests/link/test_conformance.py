@@ -8,10 +8,11 @@ from dataclasses import replace
 import pytest
 
 from crypto.primitives.randomness import Randomness
-from link import core, transcript
+from link import core
 from link.pki.authority import Authority
-from link.receipts import Receipts
 from link.session import Session
+from link.transcripts import transcript
+from link.transcripts.receipts import Receipts
 from link.transports import conformance
 from link.transports.conformance import CHECKS, Check, Kit
 from link.transports.conformance.kit import AB, ABC, each

@@ -23,7 +23,7 @@ from link.errors import (
     VersionMismatch,
 )
 from link.session import Session
-from link.transcript import header_of, mark_of
+from link.transcripts.transcript import header_of, mark_of
 from link.transports.conformance.kit import AB, ABC
 from link.transports.conformance.messages import Note
 from link.transports.memory import Hub

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from link.memory_limit import memory_limit
+from link.runtime.memory_limit import memory_limit
 
 
 def test_the_machine_has_a_limit() -> None:

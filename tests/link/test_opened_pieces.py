@@ -50,7 +50,7 @@ def run(send: Callable[[Session], object], number: int, width: int) -> tuple[Row
 @pytest.mark.parametrize("number", [0, 1, 20, 21, 200])
 @pytest.mark.parametrize("size", [1, 7, 1_000])
 def test_pieces_are_what_would_be_opened_at_once(number: int, size: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("link.chunks.CHUNK_BYTES", 100)
+    monkeypatch.setattr("link.encoding.chunks.CHUNK_BYTES", 100)
     rows = np.arange(5 * number, dtype=np.int64).astype(np.uint8).reshape(number, 5)
     at_once = run(lambda session: session.open("reports", rows), number, 5)
     in_pieces = run(lambda session: session.open_pieces("reports", cut(rows, size), number, "south"), number, 5)

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from link.errors import ResourceError
-from link.process_executor import ProcessExecutor
+from link.runtime.process_executor import ProcessExecutor
 from tests.errors import fails
 
 
@@ -126,7 +126,7 @@ def test_workers_end_with_a_parent_that_is_killed() -> None:
     """Its standard output, which workers inherit, ends once all of them have."""
     script = (
         "import asyncio, os, time\n"
-        "from link.process_executor import ProcessExecutor\n"
+        "from link.runtime.process_executor import ProcessExecutor\n"
         "executor = ProcessExecutor(1)\n"
         "asyncio.run(executor.map(abs, [-1]))\n"
         "print('worked', flush=True)\n"

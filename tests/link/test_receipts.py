@@ -10,12 +10,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from link import transcript
 from link.errors import IdentityError, ProtocolViolation, outward
 from link.pki.authority import Authority
 from link.pki.trust import Trust
-from link.receipts import LANE, Receipts, check_receipt, differences
-from link.transcript import folded
+from link.transcripts import transcript
+from link.transcripts.receipts import LANE, Receipts, check_receipt, differences
+from link.transcripts.transcript import folded
 from link.transports.conformance.kit import AB
 from link.transports.conformance.messages import Note
 from protos.v1.link_pb2 import ChainHead, Receipt, SignedReceipt

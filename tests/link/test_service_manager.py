@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from link.service_manager import PLACE, ServiceManager
+from link.runtime.service_manager import PLACE, ServiceManager
 
 
 @contextmanager

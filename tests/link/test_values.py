@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import array_shapes, arrays
 
-from link.values import pack, unpack
+from link.encoding.values import pack, unpack
 
 KINDS = ("i1", "u2", "i4", "i8", "u8", "?")
 ARRAYS = st.sampled_from(KINDS).flatmap(lambda kind: arrays(kind, array_shapes(min_dims=1, max_dims=3, min_side=0)))

@@ -10,8 +10,8 @@ from typing import Any, Final
 
 from jobs.run import PartyRun
 from link.core import Receiver, Transport
-from link.receipts import LANE as RECEIPTS
 from link.session import HELLO_LANE
+from link.transcripts.receipts import LANE as RECEIPTS
 from protos.v1.link_pb2 import Frame, Hello
 from tests.coordinator.simulation.still_time import InlineExecutor, run_still
 from tests.coordinator.simulation.whole_job import DATA, STRATEGIES, job, run_job

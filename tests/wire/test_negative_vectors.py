@@ -12,7 +12,7 @@ import pytest
 from google.protobuf.message import Message
 from google.protobuf.symbol_database import Default
 
-from link.transcript import header_of, mark_of
+from link.transcripts.transcript import header_of, mark_of
 from protos.v1.link_pb2 import Frame
 from tests.errors import fails
 from tests.repository.test_docs import PROTOCOL_PAGES

@@ -39,8 +39,8 @@ from crypto.protocols.replicated import evidence
 from crypto.protocols.replicated.crosschecks import contradiction, neighbours
 from crypto.protocols.replicated.evidence import commitment_of
 from link.session import Session
-from link.vouching import convicted, heard, passed_on, said_to, vouch
-from link.words import Words
+from link.transcripts.vouching import convicted, heard, passed_on, said_to, vouch
+from link.transcripts.words import Words
 from protos.v1.verified_pb2 import DealtBits, DealtCommitments, DealtKey, HeardDealings
 
 _PURPOSE: Final = "dealing"

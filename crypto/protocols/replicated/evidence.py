@@ -31,8 +31,8 @@ from google.protobuf.message import DecodeError, Message
 
 from crypto.primitives.hashing import encode_labels
 from crypto.primitives.randomness import KEY_BYTES
-from link.vouching import MALFORMED
-from link.words import Shown, Words
+from link.transcripts.vouching import MALFORMED
+from link.transcripts.words import Shown, Words
 from protos.v1.verified_pb2 import DealtBits, DealtCommitments, DealtKey
 
 COMMITMENT_BYTES: Final = 32

@@ -21,8 +21,8 @@ from link.errors import (
     UnexpectedMessage,
 )
 from link.pki.authority import Authority
-from link.receipts import Receipts
 from link.session import Session
+from link.transcripts.receipts import Receipts
 from link.transports.conformance.kit import AB, ABC, Kit, each, refused, require
 from link.transports.conformance.messages import Chunk, Leak, Note
 from link.transports.memory import Hub

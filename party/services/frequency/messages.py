@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from link.chunks import CHUNK_BYTES
+from link.encoding.chunks import CHUNK_BYTES
 from link.errors import ConfigurationError, LimitExceeded
 from party.services.frequency.collection import Snapshot
 from party.services.frequency.estimates import MAX_CANDIDATE_BYTES, Answer, Question

@@ -29,7 +29,7 @@ from link.errors import (
 )
 from link.logs.structured import Log
 from link.pki.identity import Identity, peer_of
-from link.process_executor import ProcessExecutor
+from link.runtime.process_executor import ProcessExecutor
 from party.node.interceptors import coordinator_of
 from party.node.limits import MemoryLimit, Streams
 from party.services.shuffler.forwarding import Forwarder, arrived, parts

@@ -167,7 +167,7 @@ SHOWN = {  # by phase: the function by which a node signs, and shows its certifi
     "introduction": "party.jobs.service.sign",
     "approval": "party.policy.consent.signed_approval",
     "greeting": "link.session.prove",
-    "receipt": "link.receipts.sign_receipt",
+    "receipt": "link.transcripts.receipts.sign_receipt",
     "release": "party.jobs.release.sign",
 }
 

@@ -32,7 +32,7 @@ from link.errors import JobCancelled, PeerError
 from link.journal import Journal, Step
 from link.pki.authority import Authority
 from link.pki.trust import Trust
-from link.receipts import LANE as RECEIPTS
+from link.transcripts.receipts import LANE as RECEIPTS
 from link.version import WIRE_VERSION, software_version
 from mining.reference.pooled import brute_force
 from party.server import Node

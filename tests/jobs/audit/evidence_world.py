@@ -8,7 +8,7 @@ from typing import Any
 
 from jobs.audit.evidence import EvidenceDocument
 from link.pki.trust import Trust
-from link.words import Evidence
+from link.transcripts.words import Evidence
 from protos.v1.link_pb2 import Frame
 from protos.v1.verified_pb2 import DealtCommitments, DealtKey
 from tests.crypto.protocols.replicated.deviating_world import AUTHORITY, Ends

@@ -32,7 +32,7 @@ from jobs.run import PartyRun
 from link.core import Transport
 from link.errors import PeerError
 from link.pki.identity import Identity
-from link.receipts import sign_receipt
+from link.transcripts.receipts import sign_receipt
 from protos.v1.control_pb2 import SignedApproval
 from protos.v1.link_pb2 import Frame, Receipt, SignedReceipt
 from tests.jobs.audit.world import PARTIES, World, weekly

@@ -13,10 +13,10 @@ import pytest
 from crypto.protocols.replicated.evidence import RULES, commitment_of
 from jobs.audit.evidence import EvidenceDocument, EvidenceFolder, read_evidence
 from jobs.audit.verification import verification
-from link import vouching
 from link.pki.authority import Authority
+from link.transcripts import vouching
+from link.transcripts.words import Evidence, Origin, Shown, Words
 from link.version import WINDOW
-from link.words import Evidence, Origin, Shown, Words
 from protos.v1.link_pb2 import Frame, Voucher
 from protos.v1.verified_pb2 import DealtCommitments, DealtKey, HeardDealings
 from tests.crypto.protocols.replicated.deviating_world import AUTHORITY

@@ -24,10 +24,10 @@ from link.errors import ComineError, PeerError
 from link.executor import ThreadExecutor
 from link.journal import MemoryJournal, Step
 from link.pki.authority import Authority
-from link.receipts import Account
 from link.steps import LABEL, MAX_ATTEMPTS
+from link.transcripts.receipts import Account
+from link.transcripts.words import Evidence
 from link.transports.memory import Hub
-from link.words import Evidence
 from tests.errors import fails
 from tests.jobs.audit import kinds as examples
 from tests.jobs.audit.world import PARTIES

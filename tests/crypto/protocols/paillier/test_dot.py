@@ -18,7 +18,7 @@ from crypto.protocols.paillier.arrangement import Arrangement
 from crypto.protocols.paillier.dot import declared
 from crypto.protocols.products.ot_matrix import all_pairs
 from link.disclosure import Declared
-from link.process_executor import ProcessExecutor
+from link.runtime.process_executor import ProcessExecutor
 from link.session import Session
 from protos.v1.link_pb2 import Frame, Opening
 from protos.v1.oblivious_transfer_pb2 import EncryptedMessages, ExtensionRows

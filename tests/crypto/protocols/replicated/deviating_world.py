@@ -19,8 +19,8 @@ from link.errors import ComineError
 from link.pki.authority import Authority
 from link.pki.identity import Identity
 from link.session import Session
+from link.transcripts.words import Evidence
 from link.transports.memory import Hub
-from link.words import Evidence
 from protos.v1.link_pb2 import Frame
 from tests.coordinator.simulation.still_time import InlineExecutor
 from tests.world import Role, terms

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crypto.primitives.sealed import OVERHEAD, Rows, new_private_key, open_rows
-from link.chunks import CHUNK_BYTES
+from link.encoding.chunks import CHUNK_BYTES
 from link.session import Session
 from mining.joint.hybrid import pacing, shuffle
 from mining.joint.hybrid.disclosure import openings

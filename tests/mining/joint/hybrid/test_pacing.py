@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from crypto.primitives.sealed import OVERHEAD, Rows
-from link.chunks import CHUNK_BYTES
+from link.encoding.chunks import CHUNK_BYTES
 from link.session import Session
 from mining.joint.hybrid import pacing, shuffle
 from mining.joint.hybrid.disclosure import openings

@@ -20,7 +20,7 @@ from jobs.metrics_section import LISTEN, MetricsSection
 from jobs.spec.toml import validate
 from link.costs import Costs
 from link.errors import DeadlineExceeded, JobCancelled, PeerError, UnexpectedMessage
-from link.exposition import Exposition
+from link.runtime.exposition import Exposition
 from party.node.methods import METHODS
 from party.services.metrics.metrics import CLIENTS, LABELS, MOST_STEPS, OTHERS, Metrics
 from party.services.metrics.steps import StepTimes

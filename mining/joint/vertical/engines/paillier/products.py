@@ -19,7 +19,7 @@ from crypto.protocols.paillier.kept import KeptColumns, KeptRows, Names, evaluat
 from crypto.protocols.products.chains import Itemset
 from crypto.protocols.products.ot_matrix import Pairs
 from link.executor import available_cores
-from link.process_executor import ProcessExecutor
+from link.runtime.process_executor import ProcessExecutor
 from link.session import Session
 from mining.joint.vertical.engines.engine import Setup
 from mining.joint.vertical.engines.pairwise import PairwiseProducts

@@ -16,7 +16,7 @@ from link.errors import LimitExceeded, ProtocolViolation
 from link.pki.identity import Identity, verify
 from link.pki.trust import Trust
 from link.session import Session
-from link.transcript import Direction, folded
+from link.transcripts.transcript import Direction, folded
 from protos.v1.link_pb2 import ChainHead, Receipt, SignedReceipt
 
 LANE: Final = "receipts"

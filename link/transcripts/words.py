@@ -1,4 +1,4 @@
-"""What a party has sent to another on a lane and has signed: `Words`, which others can check; see `link.vouching`."""
+"""What a party has sent on a lane and has signed: `Words`, which others can check; see `link.transcripts.vouching`."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 
 from link.pki.identity import verify
 from link.pki.trust import Trust
-from link.transcript import Chain, header_of
+from link.transcripts.transcript import Chain, header_of
 from protos.v1.link_pb2 import Frame
 
 _PURPOSE: Final = b"comine voucher 1\0"

@@ -25,7 +25,7 @@ from google.protobuf.message import Message
 from link.core import ABORT_S, SessionCore
 from link.errors import ComineError, IdentityError, MalformedMessage, ProtocolViolation, UnexpectedMessage
 from link.session import Session
-from link.words import Evidence, Origin, Shown, Withheld, Words
+from link.transcripts.words import Evidence, Origin, Shown, Withheld, Words
 from protos.v1.link_pb2 import HeardWords, Voucher
 
 T = TypeVar("T")

@@ -1,0 +1,1 @@
+"""The process at its machine: processes for heavy work, its limit of memory, the service manager, metrics shown."""
