@@ -12,9 +12,10 @@ from crypto.primitives import linear_code, okvs
 from crypto.primitives.groups import point_hash
 from crypto.primitives.paillier import primes, slots
 from crypto.primitives.paillier.zeros import SHORT_BITS
+from crypto.primitives.randomness import KEY_BYTES
 from crypto.primitives.sealed import OVERHEAD
 from crypto.primitives.shares.masks import SECRET_BYTES
-from crypto.primitives.shares.ring_matrix import MAX_ROWS
+from crypto.primitives.shares.ring_matrix import LIMB_BITS, MAX_ROWS
 from crypto.protocols.alignment.matches import STATISTICAL_BITS
 from crypto.protocols.alignment.oprf_intersection import value_bytes
 from crypto.protocols.alignment.zero_shares import WORD_BYTES
@@ -41,12 +42,12 @@ PARTS = {
 COMPOSED = {"what is called": r"^\*\*Composition", "what an end tells": r"^\*\*Abort"}
 """Parts of pages about tasks, which call protocols that have pages of their own."""
 
-PAGES = ({*PROTOCOL_PAGES.values()} | {"shuffle"}) - {"replicated"}  # that one has its collusion and leakage only
+PAGES = {*PROTOCOL_PAGES.values()} | {"shuffle"}
 TASKS = {
     *("blended", "distributed-noise", "frequency-service", "hybrid", "joint-anonymisation", "shared-rules"),
     *("joint-anonymisation-vertical", "joint-itemsets", "joint-models", "joint-vertical"),
 }
-NO_PROTOCOLS = {"alignment-parameters", "replicated", "try"}
+NO_PROTOCOLS = {"alignment-parameters", "try"}
 
 _BITS = 8
 NUMBERS = {
@@ -76,6 +77,11 @@ NUMBERS = {
     "comparison": [f"one of {1 << INDEX_BITS}", f"one of {1 << SYMBOL_BITS}"],
     "argmin": [f"At most {MAX_CANDIDATES:,} numbers"],
     "dealer": [f"below 2^{MAX_ROWS.bit_length()}", f"have {LABEL_BYTES} bytes"],
+    "replicated": [
+        f"numbers of rows below 2^{MAX_ROWS.bit_length()}",
+        f"products of {LIMB_BITS} bits",
+        f"Seeds have {KEY_BYTES} bytes",
+    ],
     "shared-rows": [f"at most 2^{MAX_BITS} bits"],
     "prefix-union": [f"Points have {prefixes.MOST_BITS} bits", f"of {sum(prefixes.LIMITS)} places"],
     "paillier": [

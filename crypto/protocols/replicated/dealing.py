@@ -58,10 +58,12 @@ class Dealt:
     Attributes:
         shares: Of each party's numbers, in the order of the job.
         words: By dealer, this holder excepted, what it has signed.
+        what: What it is, for errors.
     """
 
     shares: list[ReplicatedBits]
     words: Mapping[str, Words]
+    what: str
 
 
 def sent_in_full(parties: tuple[str, ...], holders: Holders3, dealer: str) -> int:
@@ -75,7 +77,13 @@ def rest_of(planes: Planes) -> Rest:
 
 
 async def dealt(
-    session: Session, shape: Shape, rest: Rest, holders: Holders3, widths: Mapping[str, int] | None = None
+    session: Session,
+    shape: Shape,
+    rest: Rest,
+    holders: Holders3,
+    widths: Mapping[str, int] | None = None,
+    *,
+    what: str,
 ) -> Dealt | None:
     """Deals this party's numbers, and at a holder takes what all parties deal; every party of the job calls this.
 
@@ -85,6 +93,7 @@ async def dealt(
         rest: What completes a sharing of this party's; most often `rest_of`.
         holders: The three computing parties, in the same order at all parties.
         widths: Of each party's numbers, public, one or more; None where all have this party's.
+        what: What is dealt, for errors, such as "counts".
 
     Returns:
         What it holds; None to a party that does not compute.
@@ -116,9 +125,9 @@ async def dealt(
             shares.append(ReplicatedBits(parts[place], parts[(place + 1) % 3], session.me, holders))
         else:
             of_dealer = (shape[0] if widths is None else widths[dealer], shape[1])
-            share, words[dealer] = await _taken(session, of_dealer, holders, dealer)
+            share, words[dealer] = await _taken(session, of_dealer, holders, dealer, what)
             shares.append(share)
-    return Dealt(shares, words)
+    return Dealt(shares, words, what)
 
 
 async def compared(session: Session, of: Dealt, holders: Holders3) -> None:
@@ -152,12 +161,14 @@ async def compared(session: Session, of: Dealt, holders: Holders3) -> None:
                 continue
             other = said_to(session, peer, known, passed)
             if other is None:
-                raise contradiction(dealer, peer, f"the counts that {dealer} has dealt")
-            what = f"has dealt other counts to {peer} than to {session.me}"
-            raise convicted(session, evidence.EQUIVOCATION, what, known, other)
+                raise contradiction(dealer, peer, f"the {of.what} that {dealer} has dealt")
+            done = f"has dealt other {of.what} to {peer} than to {session.me}"
+            raise convicted(session, evidence.EQUIVOCATION, done, known, other)
 
 
-async def _taken(session: Session, shape: Shape, holders: Holders3, dealer: str) -> tuple[ReplicatedBits, Words]:
+async def _taken(
+    session: Session, shape: Shape, holders: Holders3, dealer: str, what: str
+) -> tuple[ReplicatedBits, Words]:
     place, full = holders.index(session.me), sent_in_full(session.parties, holders, dealer)
     held = (place, (place + 1) % 3)
 
@@ -183,8 +194,8 @@ async def _taken(session: Session, shape: Shape, holders: Holders3, dealer: str)
         in_full = bits if part == full else None
         if commitment_of(key, [] if in_full is None else [in_full]) != evidence.commitment_in(commitments, part):
             shown = [0, 1 + number, *(range(3, len(words.frames)) if part == full else ())]
-            what = f"has dealt other counts to {session.me} than it has committed to"
-            raise convicted(session, evidence.DEALING, what, words.showing(*shown))
+            done = f"has dealt other {what} to {session.me} than it has committed to"
+            raise convicted(session, evidence.DEALING, done, words.showing(*shown))
         parts.append(_expanded(key, shape) if in_full is None else in_full)
     own, following = parts
     return ReplicatedBits(own, following, session.me, holders), words.showing(0)

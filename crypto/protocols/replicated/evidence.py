@@ -167,7 +167,7 @@ def _check_component(component: int) -> None:
 
 
 _SAME_TO_ALL: Final = {
-    DealtCommitments.DESCRIPTOR.full_name: "the counts that it deals",
+    DealtCommitments.DESCRIPTOR.full_name: "what it deals",
 }
 _FORMS: Final[Mapping[str, type[Message]]] = {kind.DESCRIPTOR.full_name: kind for kind in (DealtCommitments, DealtKey)}
 _RULES: Final[Mapping[str, Callable[[Sequence[Words]], str]]] = {

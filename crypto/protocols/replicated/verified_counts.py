@@ -78,7 +78,8 @@ async def deal_columns(
     planes = np.zeros((max(1, len(columns)), octets), np.uint8)  # a party without columns deals one of zeros
     planes[: len(columns)] = columns[:, :octets]
     widths = {party: max(1, number) for party, number in numbers.items()}
-    of = await dealt(session.lane("deal"), (len(planes), planes.shape[1]), rest_of(planes), holders, widths)
+    shape = len(planes), planes.shape[1]
+    of = await dealt(session.lane("deal"), shape, rest_of(planes), holders, widths, what="columns")
     if of is None:
         return None
     await compared(session.lane("compare"), of, holders)

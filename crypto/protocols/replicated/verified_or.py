@@ -64,7 +64,7 @@ async def verified_or(session: Session, secrets: PairwiseSecrets, bits: Bits, ho
         planes = pack_bits(bits[part][None])
         shape = (1, planes.shape[1])
         done = await checked(
-            lane, secrets, shape, rest_of(planes), holders, [], lambda dealt, _: [any_of(dealt)], gates
+            lane, secrets, shape, rest_of(planes), holders, [], lambda dealt, _: [any_of(dealt)], gates, what="bits"
         )
         share = None if done is None else done[0][0]
         ors = await opened(

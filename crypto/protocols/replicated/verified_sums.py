@@ -141,7 +141,8 @@ async def decided(
             spread = [] if limits is None else [each.bits(slice(0, width)).spread(own.shape[1]) for each in limits]
             gates = decision_planes(len(session.parties), width, number <= FEW)
             shape = dealt_planes(width), own.shape[1]
-            found = await checked(lane, secrets, shape, rest_of(own), holders, spread, build, gates, refusal)
+            dealing = rest_of(own)
+            found = await checked(lane, secrets, shape, dealing, holders, spread, build, gates, refusal, what="counts")
             if found is None:
                 return None
             (sums_and_reached, _), _ = found
@@ -204,6 +205,8 @@ async def checked(
     build: Build,
     gates: Sequence[int],
     refusal: Refusal | None = None,
+    *,
+    what: str,
 ) -> tuple[list[Any], list[ReplicatedBits]] | None:
     """Deals numbers, evaluates circuits of them and checks all ANDs; every party of the job calls this.
 
@@ -217,6 +220,7 @@ async def checked(
         build: The circuits.
         gates: Planes of ANDs of the circuits side by side, step by step.
         refusal: Where the last circuit gives planes for each party of which no bit may be 1: what it is told then.
+        what: What is dealt, as of `dealt`.
 
     Returns:
         The circuits' outputs, which are right, and each party's numbers; None to a party that does not compute.
@@ -225,7 +229,7 @@ async def checked(
         ProtocolViolation: A party deviates, or what it deals is refused.
         MalformedMessage: A party's message has another size.
     """
-    of = await dealt(session.lane("deal"), shape, rest, holders)
+    of = await dealt(session.lane("deal"), shape, rest, holders, what=what)
     if of is None:
         return None
     numbers = of.shares

@@ -79,7 +79,8 @@ async def opened_total(
     numbers[0] = value
     refusal = Refusal("whose number is dealt in two ways", _two_numbers, _TOLD)
     shape, gates = (dealt_of_number(width), 1), total_planes(len(session.parties), width)
-    found = await checked(session, secrets, shape, completing(numbers, width), holders, [], _compared, gates, refusal)
+    rest = completing(numbers, width)
+    found = await checked(session, secrets, shape, rest, holders, [], _compared, gates, refusal, what="numbers")
     held, bits = None, None
     if found is not None:
         _, dealt = found

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from crypto.primitives.bit_matrix import pack_bits
 from crypto.primitives.shares.replicated_bits import ReplicatedBits
 from crypto.primitives.shares.xor import words_of
-from crypto.protocols.replicated import verified_counts
+from crypto.protocols.replicated import evidence, verified_counts
 from crypto.protocols.replicated.count_circuits import and_bytes, count_width, frequent, schedule
 from crypto.protocols.replicated.crosschecks import opened
 from crypto.protocols.replicated.verified_count_costs import columns_traffic, count_traffic
@@ -25,10 +25,11 @@ from link.disclosure import Declared
 from link.session import Session
 from link.traffic import Traffic
 from protos.v1.link_pb2 import Frame
-from protos.v1.verified_pb2 import DealtBits, MaskedAnds, MaskedProof
+from protos.v1.verified_pb2 import DealtBits, DealtCommitments, DealtKey, MaskedAnds, MaskedProof
 from tests.crypto.protocols.replicated.deviating_world import Ends, OneAltered, run_deviating
 from tests.crypto.protocols.replicated.test_verified_sums import assert_caught_or_right, unaltered
 from tests.crypto.protocols.two_party_world import assert_alike
+from tests.errors import fails
 from tests.examples import examples
 from tests.traffic import assert_planned, costs_of
 from tests.world import run_parties
@@ -189,6 +190,43 @@ def attacks(parties: int, seeds: range) -> int:
         alter = OneAltered(chance.randrange(sent[deviating]), seed)
         found += assert_caught_or_right(job.attacked(deviating, alter, seed), deviating, job.expected)
     return found
+
+
+def test_a_dealer_of_other_columns_than_it_has_committed_to_is_convicted() -> None:
+    def alter(frame: Frame) -> list[Frame]:
+        changed = Frame()
+        changed.CopyFrom(frame)
+        if (frame.receiver, frame.type) == ("south", DealtKey.DESCRIPTOR.full_name):
+            key = DealtKey.FromString(frame.body)
+            key.key = bytes(32)
+            changed.body = key.SerializeToString()
+        return [changed]
+
+    ends = ATTACKED[4].attacked(["west"], alter, 3)
+    with fails("E400", party="west"):
+        raise ends.errors["south"]
+    (found,) = ends.evidence["south"]
+    assert found.rule == evidence.DEALING
+
+
+def test_a_dealer_of_other_columns_to_one_than_to_another_is_convicted() -> None:
+    def alter(frame: Frame) -> list[Frame]:
+        changed = Frame()
+        changed.CopyFrom(frame)
+        if (frame.receiver, frame.type) == ("south", DealtCommitments.DESCRIPTOR.full_name):
+            dealt = DealtCommitments.FromString(frame.body)
+            lacking = 32 * ((THREE.index("south") + 2) % 3)  # what opens it, this holder does not get
+            dealt.commitments = dealt.commitments[:lacking] + bytes(32) + dealt.commitments[lacking + 32 :]
+            changed.body = dealt.SerializeToString()
+        return [changed]
+
+    ends = ATTACKED[4].attacked(["west"], alter, 3)
+    for holder in THREE:
+        with fails("E400", party="west"):
+            raise ends.errors[holder]
+    (found,) = ends.evidence["south"]
+    assert found.rule == evidence.EQUIVOCATION
+    assert evidence.judged(found.rule, found.words).endswith(" of what it deals")
 
 
 @pytest.mark.parametrize("cheat", THREE)
