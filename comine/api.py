@@ -18,13 +18,13 @@ from comine.progress import shown_progress
 from coordinator.cli.terminal.live import notes
 from coordinator.interrupt import run_interruptibly
 from coordinator.jobs.background import start_driver
-from coordinator.jobs.party_files import Engine, party_files
 from coordinator.jobs.planner import plan_job
+from coordinator.jobs.records.store import Store
 from coordinator.jobs.retrying import RETRIES
 from coordinator.jobs.runner import RUN_EXPIRES_S, run_job, submit_job
-from coordinator.jobs.simulate import check_parties, simulate_job
-from coordinator.jobs.simulation_hints import simulation_hints
-from coordinator.jobs.store import Store
+from coordinator.jobs.simulation.party_files import Engine, party_files
+from coordinator.jobs.simulation.simulate import check_parties, simulate_job
+from coordinator.jobs.simulation.simulation_hints import simulation_hints
 from coordinator.member import load_federation
 from jobs.federation import Federation as FederationFile
 from jobs.kinds.models.document import MODEL_FILE, read_model
@@ -42,7 +42,7 @@ from mining.data.source_options import SourceOptions
 if TYPE_CHECKING:
     from comine.handle import JobHandle
     from comine.planned import Plan
-    from coordinator.jobs.store import JobFolder
+    from coordinator.jobs.records.store import JobFolder
 
 
 Job = str | os.PathLike[str] | Mapping[str, object] | JobSpec

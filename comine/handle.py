@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 from coordinator.interrupt import run_interruptibly
 from coordinator.jobs.lifecycle import ended
+from coordinator.jobs.records.store import JobFolder
 from coordinator.jobs.released import result_of
 from coordinator.jobs.runner import cancel_job
 from coordinator.jobs.status import job_status
-from coordinator.jobs.store import JobFolder
 from coordinator.jobs.watching import wait_for_end
 from jobs.kinds.registry import coordinator_learns
 from link.errors import DeadlineExceeded, PeerError

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from coordinator.jobs.store import JobFolder, Store
+from coordinator.jobs.records.store import JobFolder, Store
 from jobs.federation import Federation
 from jobs.support import begun, counted, size
 from link.errors import ComineError

@@ -15,9 +15,9 @@ from link.errors import ComineError, PeerError, UsageError
 from party.config import RESULTS, PartyConfig
 from party.data.shared_sources import alike
 from party.jobs.alignments import FOLDER, Alignments
-from party.jobs.holding import forget_shown
+from party.jobs.endings.holding import forget_shown
 from party.jobs.job import ENDS
-from party.jobs.kept_plans import KeptPlans
+from party.jobs.planning.kept_plans import KeptPlans
 from party.jobs.queue_note import FILE as QUEUE_NOTE
 from party.jobs.queue_note import noted
 from party.own_log import own_log

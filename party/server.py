@@ -48,12 +48,12 @@ from party.identity import check_identity
 from party.jobs.alignments import FOLDER as ALIGNMENTS
 from party.jobs.alignments import Alignments
 from party.jobs.context import JobContext
-from party.jobs.estimate import Estimates
-from party.jobs.holding import forget_held
+from party.jobs.endings.holding import forget_held
+from party.jobs.endings.tables import ReleasedTables
 from party.jobs.limits import JobLimits
+from party.jobs.planning.estimate import Estimates
 from party.jobs.service import ControlService
 from party.jobs.session_host import SessionHost
-from party.jobs.tables import ReleasedTables
 from party.node.connections import Connections, most_connections
 from party.node.descriptors import take_all_descriptors
 from party.node.health import RELAY_SERVICE, note_port

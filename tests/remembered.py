@@ -23,7 +23,7 @@ from jobs.plan.calibration import Speed, measure
 from link.executor import Executor
 from link.runtime import process_executor
 from mining.partitioned import workers
-from party.jobs import estimate
+from party.jobs.planning import estimate
 
 KEPT = 4096  # results by function: of 8 kB and less each
 FUNCTIONS = (

@@ -17,7 +17,7 @@ import numpy as np
 from benchmarks.datasets import Case, available, lines, minimum_count
 from benchmarks.settings import PARTIES, Settings
 from benchmarks.table import Table
-from coordinator.jobs.simulate import simulate_job
+from coordinator.jobs.simulation.simulate import simulate_job
 from jobs.loading import job_of
 from jobs.spec.job import JobSpec
 from mining.counting import count_itemsets

@@ -17,7 +17,7 @@ from benchmarks.privacy.sets import COPIES, K
 from benchmarks.settings import PARTIES, Settings
 from benchmarks.table import Cell, Table
 from coordinator.comparison.compare import Comparison, Measured, compare
-from coordinator.jobs.simulate import simulate_job
+from coordinator.jobs.simulation.simulate import simulate_job
 from jobs.kinds.packages import PrivacyModel
 from jobs.loading import job_of
 from jobs.results.result import Result

@@ -17,7 +17,7 @@ from benchmarks.datasets import Case, available, lines
 from benchmarks.privacy.sets import COPIES, EPSILONS, PUBLISHED, SIMULATED, K
 from benchmarks.settings import PARTIES, Settings
 from benchmarks.table import Table
-from coordinator.jobs.simulate import simulate_job
+from coordinator.jobs.simulation.simulate import simulate_job
 from jobs.loading import job_of
 from jobs.results.result import Result
 from jobs.spec.job import JobSpec

@@ -18,9 +18,9 @@ from coordinator.cli.terminal.live import live_progress
 from coordinator.demo.loopback import COORDINATOR, LoopbackFederation
 from coordinator.interrupt import run_interruptibly, signals_interrupt
 from coordinator.jobs.progress import Watcher
+from coordinator.jobs.records.store import Store
 from coordinator.jobs.runner import run_job
-from coordinator.jobs.simulation_hints import count_hints
-from coordinator.jobs.store import Store
+from coordinator.jobs.simulation.simulation_hints import count_hints
 from jobs.federation import Federation
 from jobs.loading import load_job
 from jobs.report.tables import most_useful

@@ -7,9 +7,9 @@ from pathlib import Path
 
 from console.roles import Person
 from coordinator.console.calls import Calls
-from coordinator.jobs.acts import What
 from coordinator.jobs.background import start_driver
-from coordinator.jobs.store import JobFolder, Store
+from coordinator.jobs.records.acts import What
+from coordinator.jobs.records.store import JobFolder, Store
 from coordinator.member import read_federation
 from link.logs.structured import Log
 

@@ -12,7 +12,7 @@ from console.site import Document, GoOn, Page, Shown, Visit
 from coordinator.cli.terminal.steps import Steps
 from coordinator.console.desk import Desk
 from coordinator.jobs.background import take_up_all
-from coordinator.jobs.kept import kept
+from coordinator.jobs.records.kept import kept
 from coordinator.jobs.released import kept_result
 from coordinator.jobs.runner import cancel_job, reopen_job, resumption_hindrance
 from coordinator.jobs.status import as_data, job_status, listed

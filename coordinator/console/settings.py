@@ -8,7 +8,7 @@ from pydantic import field_validator
 
 from console.accounts import FILE, Accounts
 from console.settings import ConsoleSection
-from coordinator.jobs.store import Store
+from coordinator.jobs.records.store import Store
 from coordinator.member import load_federation, read_federation
 from jobs.spec.toml import TomlTable, read_toml, validate
 from link.errors import ResourceError

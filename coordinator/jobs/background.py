@@ -9,7 +9,7 @@ import threading
 from collections.abc import Sequence
 from pathlib import Path
 
-from coordinator.jobs.store import JobFolder
+from coordinator.jobs.records.store import JobFolder
 from link.errors import ConfigurationError, ResourceError
 
 

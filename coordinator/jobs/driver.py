@@ -11,7 +11,6 @@ from typing import Any, Final
 
 from coordinator.jobs.client import PartyClient
 from coordinator.jobs.dealing import JobDealer
-from coordinator.jobs.last_events import last_events
 from coordinator.jobs.lifecycle import (
     Act,
     Attend,
@@ -46,9 +45,10 @@ from coordinator.jobs.party_calls import (
 )
 from coordinator.jobs.preflight import preflight
 from coordinator.jobs.progress import Watcher, unwatched
+from coordinator.jobs.records.last_events import last_events
+from coordinator.jobs.records.store import JobFolder, Record
 from coordinator.jobs.released import result_of
 from coordinator.jobs.retrying import goes_on, pause_s
-from coordinator.jobs.store import JobFolder, Record
 from coordinator.jobs.turns import turns
 from crypto.primitives.randomness import Randomness
 from jobs.kinds.registry import coordinator_learns, kind_of

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from coordinator.jobs.lifecycle import ended
-from coordinator.jobs.store import JobFolder, Record
+from coordinator.jobs.records.store import JobFolder, Record
 from jobs.federation import Federation
 from jobs.kinds.finding import Finding
 from jobs.kinds.packed_itemsets import digest

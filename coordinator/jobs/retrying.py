@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Final
 
 from coordinator.jobs.lifecycle import Job
-from coordinator.jobs.store import Record
+from coordinator.jobs.records.store import Record
 from jobs.resumption import hindrance
 from link.errors import JobCancelled, PeerError
 from link.steps import MAX_ATTEMPTS

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any, Final
 
+from coordinator.jobs.records.store import JobFolder
 from coordinator.jobs.released import kept_result
 from coordinator.jobs.status import when
-from coordinator.jobs.store import JobFolder
 from jobs.documents.run_comparison import ComparedRun, ComparedTable, RunComparison, RunStep
 from jobs.federation import Federation
 from jobs.results.changes import Changes, Listed, changes

@@ -13,7 +13,7 @@ from typing import Any, Final
 from coordinator.jobs.driver import Driver, OnMove, ignored
 from coordinator.jobs.lifecycle import Job, Signal, State, ended, step
 from coordinator.jobs.progress import Watcher, unwatched
-from coordinator.jobs.store import JobFolder, Record, Store
+from coordinator.jobs.records.store import JobFolder, Record, Store
 from jobs.consent import NONCE_BYTES, propose
 from jobs.results.result import Result
 from jobs.resumption import hindrance

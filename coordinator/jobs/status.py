@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from coordinator.jobs.client import PartyClient
-from coordinator.jobs.last_events import NAMES
 from coordinator.jobs.lifecycle import Job, Stand, State, ended
-from coordinator.jobs.store import JobFolder, Record, Store
+from coordinator.jobs.records.last_events import NAMES
+from coordinator.jobs.records.store import JobFolder, Record, Store
 from coordinator.member import load_federation
 from jobs.documents.job_status import JobAct, JobDocument, JobError, JobLine, JobList, PartyStatus
 from link.errors import ComineError

@@ -14,7 +14,7 @@ from coordinator.jobs.client import PartyClient
 from coordinator.jobs.driver import OnMove, ignored
 from coordinator.jobs.party_calls import AWAITS, AWAY
 from coordinator.jobs.progress import Watcher
-from coordinator.jobs.store import JobFolder, Record
+from coordinator.jobs.records.store import JobFolder, Record
 from link.errors import ComineError, DeadlineExceeded, InternalError
 from link.files.printable import one_line
 from link.pki.identity import Identity

@@ -12,7 +12,7 @@ from console.site import GoOn, Page, Shown, Visit
 from jobs.spec.diff import Change
 from jobs.statement import openings
 from party.desk import at_desk
-from party.jobs.kept_plans import KeptPlans
+from party.jobs.planning.kept_plans import KeptPlans
 from party.policy.inbox import find, find_standing
 from party.policy.inbox_text import (
     DECISIONS,

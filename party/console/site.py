@@ -16,7 +16,7 @@ from jobs.audit.events import Event
 from link.logs.structured import Log
 from party.config import PartyConfig
 from party.console import audit, budgets, collections, datasets, health, inbox, jobs, peers, policy, releases, results
-from party.jobs.kept_speed import OF_THIS_MACHINE
+from party.jobs.planning.kept_speed import OF_THIS_MACHINE
 from party.own_log import own_log
 
 _TEMPLATES: Final = Path(__file__).parent / "templates"

@@ -9,7 +9,7 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from party.jobs.tables import write_whole
+from party.jobs.endings.tables import write_whole
 
 FOLDER: Final = "alignments"  # in the state folder
 

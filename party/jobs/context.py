@@ -15,8 +15,8 @@ from link.transports.grpc_transport import NodeLink
 from mining.joint.hybrid.spool_limits import SpoolLimits
 from party.data.sources import Sources
 from party.jobs.alignments import Alignments
+from party.jobs.endings.tables import ReleasedTables
 from party.jobs.limits import JobLimits
-from party.jobs.tables import ReleasedTables
 from party.policy.consent import Consent
 from party.services.anonymization.releases import Releases
 from party.services.metrics.metrics import Metrics

@@ -16,7 +16,7 @@ from jobs.kinds.registry import kind_of
 from jobs.run import PartyRun, run_party
 from party.jobs.charging import charged, release_begun
 from party.jobs.context import JobContext
-from party.jobs.holding import hold
+from party.jobs.endings.holding import hold
 from party.jobs.job import Job
 from party.jobs.job_transport import JobTransport
 from party.jobs.node_recorder import NodeRecorder

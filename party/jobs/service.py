@@ -18,7 +18,7 @@ from link.errors import UnexpectedMessage
 from link.pki.identity import Identity, check_own_span
 from link.version import WINDOW, software_version
 from party.config import PartyConfig
-from party.jobs.estimate import Estimates
+from party.jobs.planning.estimate import Estimates
 from party.jobs.session_host import SessionHost
 from party.node.interceptors import coordinator_of
 from protos.v1 import control_pb2 as control

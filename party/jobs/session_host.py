@@ -25,16 +25,16 @@ from link.errors import (
 from party.jobs.charging import charge_start, charged
 from party.jobs.context import JobContext
 from party.jobs.dealing import CoordinatorDealings
+from party.jobs.endings.failure import end_record, present, public
+from party.jobs.endings.holding import forget_unheld, show_again
+from party.jobs.endings.release import Released, fetched, release
 from party.jobs.execution import take_part
-from party.jobs.failure import end_record, present, public
 from party.jobs.forgetting import Forgetting
-from party.jobs.holding import forget_unheld, show_again
 from party.jobs.job import Job
 from party.jobs.job_transport import JobTransport
 from party.jobs.open_jobs import OpenJobs
 from party.jobs.progress import check_goes_on
 from party.jobs.queue_note import FILE, QueueNote, Running
-from party.jobs.release import Released, fetched, release
 from party.jobs.transitions import Transitions
 from party.jobs.turns import Turns
 from party.node.uninterrupted import uninterrupted

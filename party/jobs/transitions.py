@@ -9,8 +9,8 @@ from typing import Any, Final
 from jobs.audit.events import Ended
 from link.errors import ComineError, UnexpectedMessage, from_code
 from party.jobs.context import JobContext
-from party.jobs.end_writer import EndWriter, JobEnd
-from party.jobs.failure import WORDS
+from party.jobs.endings.end_writer import EndWriter, JobEnd
+from party.jobs.endings.failure import WORDS
 from party.jobs.forgetting import Forgetting
 from party.jobs.job import Job
 from party.jobs.open_jobs import OpenJobs

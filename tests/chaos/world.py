@@ -20,9 +20,9 @@ import pytest
 from grpc_reflection.v1alpha import reflection
 
 from coordinator.jobs.lifecycle import ended
+from coordinator.jobs.records.store import JobFolder, Store
 from coordinator.jobs.released import result_of
 from coordinator.jobs.runner import drive_job, resume_job, run_job
-from coordinator.jobs.store import JobFolder, Store
 from crypto.primitives.randomness import Randomness
 from jobs.results.result import Result
 from jobs.spec.job import JobSpec

@@ -14,8 +14,8 @@ import pytest
 import shellingham
 
 from comine.command import run
+from coordinator.jobs.records.store import Store
 from coordinator.jobs.runner import draft
-from coordinator.jobs.store import Store
 from coordinator.member import read_federation
 from jobs.loading import load_job
 from link.errors import BY_CODE

@@ -99,7 +99,7 @@ def test_simulations_and_coordinators_need_no_modules_of_unix_alone(tmp_path: Pa
         "from tests.comine.without_unix import take_away; take_away(); import comine; comine.simulate; "
         "from coordinator.cli.jobs import jobs_kept, plan, resume; "
         "from coordinator.cli import doctor, federation, pki; "
-        "from coordinator.jobs import driver, runner, store"
+        "from coordinator.jobs import driver, runner; from coordinator.jobs.records import store"
     )
     done = subprocess.run((sys.executable, "-c", program), capture_output=True, text=True, cwd=ROOT, check=False)
     assert done.returncode == 0, done.stderr

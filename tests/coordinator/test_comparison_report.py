@@ -13,7 +13,7 @@ import pytest
 
 from coordinator.comparison.compare import Comparison, check_comparable, compare
 from coordinator.comparison.report import report
-from coordinator.jobs.simulate import simulate_job
+from coordinator.jobs.simulation.simulate import simulate_job
 from jobs.results.result import Result
 from jobs.spec.job import JobSpec
 from link.errors import JobCancelled, PolicyDenied

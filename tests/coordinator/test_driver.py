@@ -16,9 +16,9 @@ from coordinator.jobs import party_calls
 from coordinator.jobs.client import PartyClient
 from coordinator.jobs.driver import Driver
 from coordinator.jobs.lifecycle import Job, Stand, State
+from coordinator.jobs.records.store import JobFolder, Record, Store
 from coordinator.jobs.released import result_of
 from coordinator.jobs.runner import cancel_job, draft, run_job, submit_job
-from coordinator.jobs.store import JobFolder, Record, Store
 from jobs.consent import check_approvals
 from link.errors import PolicyDenied
 from protos.v1 import control_pb2 as control

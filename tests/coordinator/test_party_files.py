@@ -15,9 +15,9 @@ import pyarrow.parquet as pq
 import pytest
 
 import comine
-from coordinator.jobs import party_files as module
-from coordinator.jobs.party_files import Engine, party_files
-from coordinator.jobs.simulate import simulate_job
+from coordinator.jobs.simulation import party_files as module
+from coordinator.jobs.simulation.party_files import Engine, party_files
+from coordinator.jobs.simulation.simulate import simulate_job
 from jobs.kinds.models.document import pack_model
 from jobs.loading import job_of
 from jobs.spec.job import JobSpec

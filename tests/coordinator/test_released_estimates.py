@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from coordinator.jobs.simulate import simulate_job
+from coordinator.jobs.simulation.simulate import simulate_job
 from jobs.kinds.estimates_finding import FoundEstimates
 from jobs.kinds.packed_itemsets import pack
 from jobs.results.result import Result

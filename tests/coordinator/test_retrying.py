@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from coordinator.jobs.lifecycle import Decided, Ended, Event, Problem, Reported, Signal, Stand, step
+from coordinator.jobs.records.store import Record
 from coordinator.jobs.retrying import RETRIES, goes_on, pause_s
 from coordinator.jobs.runner import draft
-from coordinator.jobs.store import Record
 from jobs.loading import job_of
 from link.pki.authority import Authority
 from tests.party.nodes import weekly

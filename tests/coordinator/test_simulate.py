@@ -6,8 +6,8 @@ import asyncio
 
 import pytest
 
-import coordinator.jobs.simulate
-from coordinator.jobs.simulate import simulate_job
+import coordinator.jobs.simulation.simulate
+from coordinator.jobs.simulation.simulate import simulate_job
 from jobs.run import PartyRun
 from link.errors import InputDataError
 from mining.data.transactions import Transactions
@@ -31,14 +31,14 @@ def test_the_pooled_result_with_costs_and_receipts() -> None:
 
 
 def test_a_fault_of_one_party_is_the_one_that_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    real = coordinator.jobs.simulate.run_party
+    real = coordinator.jobs.simulation.simulate.run_party
 
     async def spoiled(spec: object, data: object, transport: object, **others: object) -> PartyRun:
         if others["identity"].name == "south":  # type: ignore[attr-defined]
             raise InputDataError("its rows are spoiled", party="south")
         return await real(spec, data, transport, **others)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(coordinator.jobs.simulate, "run_party", spoiled)
-    monkeypatch.setattr(coordinator.jobs.simulate, "GRACE_S", 0.05)
+    monkeypatch.setattr(coordinator.jobs.simulation.simulate, "run_party", spoiled)
+    monkeypatch.setattr(coordinator.jobs.simulation.simulate, "GRACE_S", 0.05)
     with fails("E101"):
         asyncio.run(simulate_job(SPEC, DATA))

@@ -10,9 +10,9 @@ import pytest
 
 from coordinator.cli.jobs.jobs_kept import show
 from coordinator.jobs.driver import Driver
+from coordinator.jobs.records.store import JobFolder, Store
 from coordinator.jobs.runner import cancel_job, draft, resume_job, run_job
 from coordinator.jobs.status import describe, job_status
-from coordinator.jobs.store import JobFolder, Store
 from jobs.documents.job_status import JobDocument, PartyStatus
 from jobs.loading import job_of
 from jobs.spec.job import JobSpec

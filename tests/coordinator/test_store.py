@@ -14,8 +14,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from coordinator.jobs.lifecycle import Job, Problem, Stand, State
+from coordinator.jobs.records.store import JobFolder, Record, Store
 from coordinator.jobs.runner import draft
-from coordinator.jobs.store import JobFolder, Record, Store
 from jobs.consent import approve
 from link.errors import ConfigurationError
 from link.pki.authority import Authority
@@ -82,8 +82,8 @@ def test_files_are_for_the_coordinator_alone(tmp_path: Path) -> None:
 DIES = """
 import os, sys
 from pathlib import Path
-from coordinator.jobs import store
-from coordinator.jobs.store import JobFolder
+from coordinator.jobs.records import store
+from coordinator.jobs.records.store import JobFolder
 calls = last = 0
 def at_each(name):
     before = getattr(os, name)
@@ -211,7 +211,7 @@ def test_one_process_drives(tmp_path: Path) -> None:
 def test_a_child_adopts_the_lock_without_a_gap(tmp_path: Path) -> None:
     mine = Store(tmp_path).create(new())
     script = (
-        "import sys; from pathlib import Path; from coordinator.jobs.store import JobFolder\n"
+        "import sys; from pathlib import Path; from coordinator.jobs.records.store import JobFolder\n"
         "folder = JobFolder(Path(sys.argv[1])); folder.adopt(int(sys.argv[2])); print('mine', flush=True); input()"
     )
     child = subprocess.Popen(

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import pytest
 
-from coordinator.jobs.simulate import simulate_job
+from coordinator.jobs.simulation.simulate import simulate_job
 from jobs.kinds.conformance import CHECKS, Check, Example
 from jobs.kinds.itemsets_finding import FoundItemsets
 from jobs.kinds.registry import kind_of

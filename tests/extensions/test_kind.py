@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from pydantic import ValidationError
 
-from coordinator.jobs.simulate import simulate_job
+from coordinator.jobs.simulation.simulate import simulate_job
 from jobs.audit.results import check_result
 from jobs.kinds import packages
 from jobs.kinds.conformance import CHECKS, Check, Example

@@ -33,9 +33,9 @@ from client.fleet import Fleet
 from client.fleet_state.record import FleetRecord, Leaving
 from client.gateway import GatewaySecret
 from client.reporter import FrequencyClient
+from coordinator.jobs.records.store import Store as JobStore
 from coordinator.jobs.runner import draft
 from coordinator.jobs.status import as_data, describe, job_list
-from coordinator.jobs.store import Store as JobStore
 from coordinator.shuffle.routes import CollectorFolder, read_state
 from crypto.primitives.randomness import Randomness
 from jobs.audit.key import AuditKey

@@ -19,7 +19,7 @@ from link.errors import PeerError
 from link.pki.authority import Authority
 from mining.data.transactions import Transactions
 from mining.public_sizes import measured
-from party.jobs.estimate import Estimates
+from party.jobs.planning.estimate import Estimates
 from protos.v1.plan_pb2 import EstimateRequest, PartyEstimate
 from tests.errors import fails
 from tests.examples import slowly
@@ -165,7 +165,7 @@ def test_a_party_that_cannot_be_reached(tmp_path: Path) -> None:
 def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """In a thread of its own, since the nodes run here; the plan is kept for the job that follows."""
     from comine.command import run
-    from coordinator.jobs.store import Store
+    from coordinator.jobs.records.store import Store
     from link.pki.authority import write_identity
 
     text = (

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from coordinator.jobs.client import PartyClient
+from coordinator.jobs.records.store import Store
 from coordinator.jobs.runner import run_job
 from coordinator.jobs.status import job_list, with_turns
-from coordinator.jobs.store import Store
 from jobs.results.result import Result
 from link.errors import JobCancelled
 from protos.v1 import control_pb2 as control

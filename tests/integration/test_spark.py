@@ -20,7 +20,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import comine
-from coordinator.jobs.simulate import simulate_job
+from coordinator.jobs.simulation.simulate import simulate_job
 from crypto.primitives.randomness import Randomness
 from jobs.kinds.models.document import pack_model
 from jobs.kinds.packed_itemsets import unpack

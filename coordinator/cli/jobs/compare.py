@@ -145,8 +145,8 @@ def _in_process(
     """Runs jobs on the data of these files."""
     from coordinator.cli.jobs.simulate import sources_of
     from coordinator.cli.terminal.live import live_progress
-    from coordinator.jobs.party_files import load_files
-    from coordinator.jobs.simulate import check_parties, simulate_job
+    from coordinator.jobs.simulation.party_files import load_files
+    from coordinator.jobs.simulation.simulate import check_parties, simulate_job
     from jobs.kinds.registry import kind_of
     from jobs.results.result import Result
 
@@ -166,8 +166,8 @@ def _in_process(
 def _at_nodes(spec: JobSpec, federation: Path) -> Run:
     """Runs jobs at the nodes, each of which decides on every one."""
     from coordinator.cli.terminal.live import live_progress, notes
+    from coordinator.jobs.records.store import Store
     from coordinator.jobs.runner import run_job
-    from coordinator.jobs.store import Store
     from coordinator.member import load_federation
     from jobs.results.result import Result
 

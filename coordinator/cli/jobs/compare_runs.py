@@ -31,8 +31,8 @@ def compare_runs(
 ) -> None:
     """Compare the results of jobs: what was asked otherwise, and what appeared, vanished or changed."""
     from coordinator.cli.terminal.console import write_json
+    from coordinator.jobs.records.store import Store
     from coordinator.jobs.run_comparison import compared
-    from coordinator.jobs.store import Store
     from coordinator.member import read_federation
 
     known = read_federation(federation)

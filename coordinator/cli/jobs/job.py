@@ -16,7 +16,7 @@ from coordinator.cli.jobs.resume import resume
 from coordinator.cli.options import HERE, AsJson, FederationFile
 
 if TYPE_CHECKING:
-    from coordinator.jobs.store import Store
+    from coordinator.jobs.records.store import Store
     from jobs.spec.job import JobSpec
     from link.pki.identity import Identity
 
@@ -111,7 +111,7 @@ def _prepared(
     """The job, the coordinator, the parties' addresses and the store of jobs; with a plan of the job, if wanted."""
     from coordinator.cli.terminal.console import note
     from coordinator.interrupt import run_interruptibly
-    from coordinator.jobs.store import Store
+    from coordinator.jobs.records.store import Store
     from coordinator.member import load_federation
     from jobs.loading import load_job
     from jobs.results.destination import check_result_folder

@@ -11,7 +11,7 @@ from coordinator.cli.options import HERE, AsJson, FederationFile
 from coordinator.cli.terminal.completion import job_names
 
 if TYPE_CHECKING:
-    from coordinator.jobs.store import JobFolder, Record
+    from coordinator.jobs.records.store import JobFolder, Record
     from jobs.documents.job_status import JobDocument, PartyStatus
     from jobs.results.result import Result
 
@@ -39,9 +39,9 @@ def watch(job: JobId, federation: FederationFile = HERE, as_json: AsJson = False
     from coordinator.cli.terminal.console import note, write_json
     from coordinator.cli.terminal.live import live_progress, notes
     from coordinator.interrupt import run_interruptibly
-    from coordinator.jobs.kept import kept
     from coordinator.jobs.lifecycle import ended
     from coordinator.jobs.progress import unwatched
+    from coordinator.jobs.records.kept import kept
     from coordinator.jobs.watching import show_progress, wait_for_end
     from link.errors import JobCancelled, ResourceError
 
@@ -83,7 +83,7 @@ def status(job: JobId, federation: FederationFile = HERE, as_json: AsJson = Fals
     """Show how a job stands, and each of its parties."""
     from coordinator.cli.terminal.console import write_json
     from coordinator.interrupt import run_interruptibly
-    from coordinator.jobs.kept import kept
+    from coordinator.jobs.records.kept import kept
     from coordinator.jobs.status import as_data, job_status
 
     folder, identity, addresses = kept(federation, job)
@@ -99,8 +99,8 @@ def list_(federation: FederationFile = HERE, as_json: AsJson = False) -> None:
     """List the coordinator's jobs, newest first."""
     from coordinator.cli.terminal.console import note, write_json, write_table
     from coordinator.interrupt import run_interruptibly
+    from coordinator.jobs.records.store import Store
     from coordinator.jobs.status import as_data, listed
-    from coordinator.jobs.store import Store
     from coordinator.member import read_federation
     from link.files.printable import one_line
 
@@ -135,8 +135,8 @@ def cancel(
     """End a job at all its parties, whatever it is doing."""
     from coordinator.cli.terminal.console import note, write_json
     from coordinator.interrupt import run_interruptibly
-    from coordinator.jobs.kept import kept
     from coordinator.jobs.lifecycle import State
+    from coordinator.jobs.records.kept import kept
     from coordinator.jobs.runner import cancel_job
     from link.errors import PeerError
     from link.files.printable import enumeration
@@ -186,7 +186,7 @@ def report(
 ) -> None:
     """Write the report of a job and print where it is."""
     from coordinator.cli.terminal.console import write
-    from coordinator.jobs.store import write_whole
+    from coordinator.jobs.records.store import write_whole
     from jobs.report.page import report as page
     from jobs.results.tables import readable, write_csv
     from link.errors import ResourceError
@@ -220,7 +220,7 @@ def drive(
     """Drive a job to its end, in the background."""
     from coordinator.cli.terminal.console import note
     from coordinator.interrupt import run_interruptibly
-    from coordinator.jobs.kept import kept
+    from coordinator.jobs.records.kept import kept
     from coordinator.jobs.runner import drive_job
     from link.errors import JobCancelled
 
@@ -246,8 +246,8 @@ def _take_up(folders: list[JobFolder], federation: Path) -> None:
 
 
 def _result(federation: Path, asked: str) -> tuple[Result, JobFolder]:
+    from coordinator.jobs.records.store import Store
     from coordinator.jobs.released import kept_result
-    from coordinator.jobs.store import Store
     from coordinator.member import read_federation
 
     known = read_federation(federation)

@@ -26,7 +26,7 @@ def plan(
     from coordinator.cli.terminal.console import write_json
     from coordinator.interrupt import run_interruptibly
     from coordinator.jobs.planner import plan_job
-    from coordinator.jobs.store import Store
+    from coordinator.jobs.records.store import Store
     from coordinator.member import load_federation
     from jobs.loading import load_job
 

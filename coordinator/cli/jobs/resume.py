@@ -21,7 +21,7 @@ def resume(
     from coordinator.cli.terminal.live import live_progress, notes
     from coordinator.cli.terminal.present import present
     from coordinator.interrupt import run_interruptibly
-    from coordinator.jobs.kept import kept
+    from coordinator.jobs.records.kept import kept
     from coordinator.jobs.runner import resume_job
     from jobs.results.destination import check_result_folder
 

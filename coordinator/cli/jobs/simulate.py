@@ -81,9 +81,9 @@ def simulate(
     from coordinator.cli.terminal.console import note
     from coordinator.cli.terminal.live import live_progress
     from coordinator.interrupt import run_interruptibly
-    from coordinator.jobs.party_files import Engine, party_files
-    from coordinator.jobs.simulate import check_parties, simulate_job
-    from coordinator.jobs.simulation_hints import simulation_hints
+    from coordinator.jobs.simulation.party_files import Engine, party_files
+    from coordinator.jobs.simulation.simulate import check_parties, simulate_job
+    from coordinator.jobs.simulation.simulation_hints import simulation_hints
     from jobs.kinds.registry import kind_of
     from jobs.loading import load_job
     from jobs.results.destination import check_result_folder

@@ -23,8 +23,8 @@ def job_names(context: typer.Context, incomplete: str) -> list[str]:
     """Names and ids of the coordinator's jobs that begin as typed; a name once, for its latest job."""
     from pathlib import Path
 
+    from coordinator.jobs.records.store import Store
     from coordinator.jobs.status import job_list
-    from coordinator.jobs.store import Store
     from coordinator.member import read_federation
     from link.errors import ComineError
 

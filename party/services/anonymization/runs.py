@@ -19,7 +19,7 @@ from link.errors import ComineError, DeadlineExceeded, InternalError, PeerError,
 from link.files.json_text import read_json
 from link.files.quantities import seconds
 from party.config import DatasetSection
-from party.jobs.tables import write_whole
+from party.jobs.endings.tables import write_whole
 from party.services.anonymization.policy import MEGABYTE, AnonymizationRules
 
 FOLDER: Final = "anonymization"  # in the state folder

@@ -20,7 +20,7 @@ from typing import Any
 import jsonschema
 import pytest
 
-from coordinator.jobs.store import JobFolder
+from coordinator.jobs.records.store import JobFolder
 from jobs.kinds.packed_itemsets import digest, pack
 from jobs.schema import generate
 from link.errors import PolicyDenied

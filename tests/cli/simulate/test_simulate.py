@@ -317,7 +317,7 @@ def test_an_unforeseen_fault_shows_no_traceback(
     def broken(*_: object, **__: object) -> None:
         raise KeyError("a private value")
 
-    monkeypatch.setattr("coordinator.jobs.party_files.load_files", broken)
+    monkeypatch.setattr("coordinator.jobs.simulation.party_files.load_files", broken)
     ran = comine("simulate", "job.toml", *baskets)
     assert ran.code == 70
     assert "KeyError (E700" in ran.err

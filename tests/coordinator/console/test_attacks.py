@@ -19,8 +19,8 @@ from coordinator.console.log import open_log
 from coordinator.console.site import site_of
 from coordinator.jobs.descriptions import Asked
 from coordinator.jobs.lifecycle import Ended, Problem, step
+from coordinator.jobs.records.store import Store
 from coordinator.jobs.runner import draft
-from coordinator.jobs.store import Store
 from coordinator.member import load_federation
 from link.pki.authority import write_identity
 from protos.v1.control_pb2 import DatasetDescription, Description

@@ -22,9 +22,9 @@ from coordinator.console.calls import Calls
 from coordinator.console.log import open_log
 from coordinator.console.settings import accounts_of
 from coordinator.console.site import site_of
-from coordinator.jobs.kept import kept
+from coordinator.jobs.records.kept import kept
+from coordinator.jobs.records.store import JobFolder, Store
 from coordinator.jobs.runner import drive_job, submit_job
-from coordinator.jobs.store import JobFolder, Store
 from coordinator.member import load_federation
 from jobs.spec.job import JobSpec
 from link.pki.authority import write_identity

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 import party.inbox_cli
-import party.jobs.tables
+import party.jobs.endings.tables
 from comine.command import run
 from party.config import PartyConfig
 from party.state.store import Store

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 import party.inbox_cli
-import party.jobs.tables
+import party.jobs.endings.tables
 from jobs.consent import read_approval
 from jobs.kinds.packed_itemsets import digest, unpack
 from jobs.results.release import verify
@@ -226,7 +226,7 @@ def test_a_released_result_outlives_the_node_and_is_gone_after_its_hour(
             assert digest(table) == release.result_digest
             assert {frozenset(items): count for items, count in unpack(table).itemsets} == expected
             await nodes.nodes["north"].stop()
-            monkeypatch.setattr(party.jobs.tables, "KEEP_S", 0.0)
+            monkeypatch.setattr(party.jobs.endings.tables, "KEEP_S", 0.0)
             await nodes.restart("north")
             assert not file.exists()
             assert "kept the result of this job for an hour" in (await refused(north.result(job_id))).sentence

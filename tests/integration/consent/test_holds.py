@@ -11,7 +11,7 @@ import pytest
 
 from comine.command import run
 from jobs.kinds.packed_itemsets import unpack
-from party.jobs.holding import forget_unheld
+from party.jobs.endings.holding import forget_unheld
 from protos.v1 import control_pb2 as control
 from tests.integration.consent.people import command
 from tests.party.nodes import DATA, Nodes, audited, refused, running, weekly

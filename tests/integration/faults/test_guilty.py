@@ -168,7 +168,7 @@ SHOWN = {  # by phase: the function by which a node signs, and shows its certifi
     "approval": "party.policy.consent.signed_approval",
     "greeting": "link.session.prove",
     "receipt": "link.transcripts.receipts.sign_receipt",
-    "release": "party.jobs.release.sign",
+    "release": "party.jobs.endings.release.sign",
 }
 
 

@@ -162,7 +162,7 @@ FAULTS: dict[str, Fault] = {
 def test_each_fault_names_the_guilty_and_nobody_else(
     tmp_path: Path, subtests: pytest.Subtests, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("party.jobs.end_writer.RETRY_S", 0.02)
+    monkeypatch.setattr("party.jobs.endings.end_writer.RETRY_S", 0.02)
 
     async def test() -> None:
         disk, (port,) = Disk(), free_ports(1)

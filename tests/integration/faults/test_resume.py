@@ -19,9 +19,9 @@ import pytest
 from coordinator.cli.terminal.live import notes
 from coordinator.jobs.driver import Driver
 from coordinator.jobs.lifecycle import Job, Problem, State
+from coordinator.jobs.records.store import JobFolder, Store
 from coordinator.jobs.retrying import RETRIES
 from coordinator.jobs.runner import draft, resume_job, run_job
-from coordinator.jobs.store import JobFolder, Store
 from jobs.audit.events import Ended, Event
 from jobs.audit.verification import verification
 from jobs.loading import job_of

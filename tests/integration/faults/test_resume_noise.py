@@ -15,8 +15,8 @@ from typing import Any
 import pytest
 
 from coordinator.jobs.lifecycle import State
+from coordinator.jobs.records.store import Store
 from coordinator.jobs.runner import resume_job, run_job
-from coordinator.jobs.store import Store
 from jobs.audit.verification import verification
 from jobs.report.job_file import job_file
 from jobs.spec.job import JobSpec

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-import party.jobs.release
+import party.jobs.endings.release
 from coordinator.jobs.runner import run_job
 from jobs.audit.verification import verification
 from jobs.results.result import Result
@@ -118,14 +118,14 @@ def put_on(disk: Disk, node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
         write(*arguments)
 
     monkeypatch.setattr(tables, "write", write_table)
-    write_folder = party.jobs.release.write_result_folder
+    write_folder = party.jobs.endings.release.write_result_folder
 
     def write_result(path: Path, result: Any) -> None:
         if path.parent == folder:
             disk.write("result", lambda _: ResourceError("/secret/place cannot be written (No space left)"))
         write_folder(path, result)
 
-    monkeypatch.setattr(party.jobs.release, "write_result_folder", write_result)
+    monkeypatch.setattr(party.jobs.endings.release, "write_result_folder", write_result)
 
 
 async def job(nodes: Nodes) -> Result | ComineError:
@@ -173,7 +173,7 @@ def check_logs(nodes: Nodes, folder: Path, parties: Iterable[str], context: obje
 def test_a_disk_that_fails_at_any_write_is_told_and_accuses_nobody(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, dies: bool
 ) -> None:
-    monkeypatch.setattr("party.jobs.end_writer.RETRY_S", 0.02)
+    monkeypatch.setattr("party.jobs.endings.end_writer.RETRY_S", 0.02)
 
     async def test() -> None:
         disk = Disk()
@@ -211,7 +211,7 @@ def test_a_disk_that_fails_at_any_write_is_told_and_accuses_nobody(
 def test_a_job_whose_end_cannot_be_written_has_ended_for_all_who_ask(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("party.jobs.end_writer.RETRY_S", 3600.0)
+    monkeypatch.setattr("party.jobs.endings.end_writer.RETRY_S", 3600.0)
 
     async def test() -> None:
         disk = Disk()

@@ -200,7 +200,7 @@ def test_no_answer_hangs_on_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     async def still(executor: Executor) -> Speed:
         return Speed(*[1e-6] * 8)
 
-    monkeypatch.setattr("party.jobs.estimate.measure", still)
+    monkeypatch.setattr("party.jobs.planning.estimate.measure", still)
 
     async def test(nodes: Nodes) -> None:
         draw, client = random.Random(1), nodes.clients["north"]

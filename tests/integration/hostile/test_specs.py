@@ -21,7 +21,7 @@ FROM_A_SPEC = (
     "jobs.kinds.rows.kind.horizontal_mining",
     "jobs.kinds.noisy.kind.distributed_mining",
     "party.policy.consent.job_from_canonical",
-    "party.jobs.estimate.job_from_canonical",
+    "party.jobs.planning.estimate.job_from_canonical",
 )
 
 

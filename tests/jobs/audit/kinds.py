@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from coordinator.jobs.simulate import simulate_job
+from coordinator.jobs.simulation.simulate import simulate_job
 from crypto.primitives.randomness import Randomness
 from jobs.consent import approve, propose
 from jobs.data import Data
@@ -124,7 +124,7 @@ JOBS = {
 def agreed(spec: JobSpec, data: dict[str, Data], authority: Authority, monkeypatch: pytest.MonkeyPatch) -> Result:
     """The result of a job of nodes: as of a simulation whose certificates are the federation's, with consents."""
     make: Callable[[], Authority] = lambda: authority  # noqa: E731
-    monkeypatch.setattr("coordinator.jobs.simulate.Authority.create", make)
+    monkeypatch.setattr("coordinator.jobs.simulation.simulate.Authority.create", make)
     result = asyncio.run(simulate_job(spec, data, seed=SEED))
     nonce = Randomness.from_seed(SEED).derive("nonce").bytes(16)
     analyst = authority.issue("analyst", "coordinator")

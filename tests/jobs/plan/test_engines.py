@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 from coordinator.cli.jobs.plan import show_plan
-from coordinator.jobs.simulate import simulate_job
+from coordinator.jobs.simulation.simulate import simulate_job
 from jobs.documents.result import document
 from jobs.kinds.columns.parameters import itemisation
 from jobs.kinds.registry import kind_of

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from coordinator.jobs.simulate import simulate_job
+from coordinator.jobs.simulation.simulate import simulate_job
 from jobs.kinds.columns.plan_sizes import MOST_ITEMSETS, MOST_ROWS, ExpectedColumns
 from jobs.loading import job_of
 from jobs.plan import Plan

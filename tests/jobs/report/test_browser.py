@@ -15,7 +15,7 @@ import pytest
 
 from coordinator.comparison.compare import compare
 from coordinator.comparison.report import report as comparison_report
-from coordinator.jobs.simulate import simulate_job
+from coordinator.jobs.simulation.simulate import simulate_job
 from jobs.report.page import report
 from jobs.results.result import Result
 from jobs.spec.job import JobSpec

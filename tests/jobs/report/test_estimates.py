@@ -9,7 +9,7 @@ from dataclasses import replace
 
 import pytest
 
-from coordinator.jobs.simulate import simulate_job
+from coordinator.jobs.simulation.simulate import simulate_job
 from jobs.documents.result import document
 from jobs.kinds.estimates_finding import FoundEstimates
 from jobs.report.notebook import notebook

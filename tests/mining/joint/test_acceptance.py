@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from coordinator.jobs.simulate import simulate_job
+from coordinator.jobs.simulation.simulate import simulate_job
 from jobs.loading import job_of
 from jobs.results.result import Result
 from mining.data.loading import load_transactions

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from coordinator.demo.story import JOB, households
-from coordinator.jobs.simulate import simulate_job
+from coordinator.jobs.simulation.simulate import simulate_job
 from jobs.loading import job_of
 from jobs.plan import Plan
 from jobs.plan.forecast import forecast

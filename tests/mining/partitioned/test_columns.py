@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from coordinator.jobs.simulate import simulate_job
+from coordinator.jobs.simulation.simulate import simulate_job
 from crypto.protocols.alignment import alignment
 from crypto.protocols.alignment.disclosure import Mode
 from crypto.protocols.comparison.two_party import pairs_of

@@ -12,7 +12,7 @@ import pytest
 
 from link.errors import ResourceError
 from party.jobs import forgetting
-from party.jobs.end_writer import EndWriter, JobEnd
+from party.jobs.endings.end_writer import EndWriter, JobEnd
 from party.jobs.forgetting import AGAIN_S, Forgetting
 from party.state.journals import Journals
 from party.state.store import Store

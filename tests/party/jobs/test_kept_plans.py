@@ -11,9 +11,9 @@ import pytest
 from jobs.plan.calibration import Speed
 from jobs.spec.job import JobSpec
 from party.config import PartyConfig
-from party.jobs import kept_plans
-from party.jobs.kept_plans import KEEP_S, MOST, KeptPlans
-from party.jobs.kept_speed import FRESH_S, KeptSpeed
+from party.jobs.planning import kept_plans
+from party.jobs.planning.kept_plans import KEEP_S, MOST, KeptPlans
+from party.jobs.planning.kept_speed import FRESH_S, KeptSpeed
 from tests.party.files import write_federation
 from tests.party.nodes import weekly
 

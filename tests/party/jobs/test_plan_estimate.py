@@ -21,7 +21,7 @@ from party.config import PartyConfig
 from party.data.block_folders import BlockFolders
 from party.data.places import source_of
 from party.data.sources import BLOCKS
-from party.jobs.estimate import local_plan
+from party.jobs.planning.estimate import local_plan
 from party.policy.judge import Judge
 from party.state.node_database import FILE
 from party.state.plan_count import PERIOD_S, PlanCount
@@ -219,7 +219,7 @@ def test_a_party_with_rows_in_blocks_plans_by_what_is_known(tmp_path: Path, monk
     place = tmp_path / "north.toml"
     inside = place.read_text().replace('format = "basket"', 'format = "basket"\nengine = "processes"')
     place.write_text(inside)
-    monkeypatch.setattr("party.jobs.estimate.read_dataset", None)
+    monkeypatch.setattr("party.jobs.planning.estimate.read_dataset", None)
     config = PartyConfig.load(place)
     unknown = local_plan(config, weekly())
     assert unknown.n_rows is None

@@ -14,7 +14,7 @@ import pytest
 from jobs.kinds.release.parameters import joint_anonymisation
 from mining.joint.anonymisation.disclosure import OF_A_RELEASE, openings
 from party.jobs.context import JobContext
-from party.jobs.end_writer import EndWriter, JobEnd
+from party.jobs.endings.end_writer import EndWriter, JobEnd
 from party.jobs.forgetting import Forgetting
 from party.jobs.job import Job
 from party.services.anonymization.releases import NOTHING, Counted, Releases

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from coordinator.jobs.simulate import simulate_job
+from coordinator.jobs.simulation.simulate import simulate_job
 from jobs.data import Data
 from jobs.kinds.noisy.parameters import distributed_mining
 from jobs.loading import job_of

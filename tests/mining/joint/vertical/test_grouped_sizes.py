@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from coordinator.jobs.simulate import simulate_job
+from coordinator.jobs.simulation.simulate import simulate_job
 from crypto.primitives.shares.xor import XorShare
 from crypto.protocols.alignment.costs import AlignmentSizes, ListedSizes
 from crypto.protocols.comparison.two_party import TwoParty

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
-from coordinator.jobs.simulate import simulate_job
+from coordinator.jobs.simulation.simulate import simulate_job
 from crypto.protocols.alignment.alignment import LONG_LISTS
 from crypto.protocols.alignment.disclosure import Mode
 from jobs.loading import job_of

@@ -16,7 +16,7 @@ from google.protobuf.message import Message
 from hypothesis import given
 from hypothesis import strategies as st
 
-from coordinator.jobs.simulate import simulate_job
+from coordinator.jobs.simulation.simulate import simulate_job
 from crypto.primitives.groups.point_hash import points_of
 from crypto.protocols.alignment import zero_shares
 from crypto.protocols.sums.pairwise import agree

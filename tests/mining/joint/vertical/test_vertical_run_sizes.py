@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from coordinator.jobs.simulate import simulate_job
+from coordinator.jobs.simulation.simulate import simulate_job
 from crypto.protocols.alignment.alignment import LONG_LISTS
 from crypto.protocols.alignment.costs import AlignmentSizes
 from crypto.protocols.products.chains import Itemset

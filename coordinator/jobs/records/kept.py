@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from coordinator.jobs.store import JobFolder, Store
+from coordinator.jobs.records.store import JobFolder, Store
 from coordinator.member import load_federation
 from link.pki.identity import Identity
 

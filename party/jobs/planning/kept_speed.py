@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Final
 
 from jobs.plan.calibration import Speed
-from party.jobs.estimate import own_speed
+from party.jobs.planning.estimate import own_speed
 
 FRESH_S: Final = 600.0
 

@@ -11,8 +11,8 @@ from typing import Final
 from jobs.plan import Plan
 from jobs.spec.job import JobSpec
 from party.config import PartyConfig
-from party.jobs.estimate import local_plan
-from party.jobs.kept_speed import OF_THIS_MACHINE, KeptSpeed
+from party.jobs.planning.estimate import local_plan
+from party.jobs.planning.kept_speed import OF_THIS_MACHINE, KeptSpeed
 
 KEEP_S: Final = 600.0
 MOST: Final = 100

@@ -8,7 +8,7 @@ from contextlib import suppress
 from typing import Final
 
 from coordinator.jobs.client import CANCEL_S, PartyClient
-from coordinator.jobs.store import LastEvent
+from coordinator.jobs.records.store import LastEvent
 from link.errors import ComineError
 from protos.v1.control_pb2 import JobEvent, JobState
 

@@ -11,7 +11,7 @@ from decimal import Decimal, InvalidOperation
 from pathlib import Path
 from typing import Final, TypeVar
 
-from coordinator.jobs.simulation_hints import Read
+from coordinator.jobs.simulation.simulation_hints import Read
 from jobs.data import Data
 from jobs.kinds.data import check_takes_blocks
 from jobs.kinds.registry import kind_of

@@ -30,9 +30,9 @@ from typing import Annotated, Any, Final, Literal, NamedTuple
 from google.protobuf.message import DecodeError
 from pydantic import BaseModel, ConfigDict, Field
 
-from coordinator.jobs.acts import FILE as ACTS
-from coordinator.jobs.acts import LATEST, Act, What, acts_in, add_act
 from coordinator.jobs.lifecycle import Job, Problem, Stand, State
+from coordinator.jobs.records.acts import FILE as ACTS
+from coordinator.jobs.records.acts import LATEST, Act, What, acts_in, add_act
 from jobs.federation import Federation
 from jobs.proposed import job_from_canonical
 from jobs.spec.job import JobSpec

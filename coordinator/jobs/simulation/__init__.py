@@ -1,0 +1,1 @@
+"""Jobs with all their parties in this one process, over files that lie here."""
