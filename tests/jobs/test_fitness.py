@@ -123,7 +123,7 @@ PLACES: Final[dict[str, str]] = {
 }
 NODE: Final = (
     "jobs/charging policy/policy_input policy/judge jobs/execution policy/policy policy/privacy_budget "
-    "policy/privacy_rules jobs/progress jobs/release policy/release_rules jobs/session_host jobs/transitions "
+    "policy/privacy_rules jobs/progress jobs/endings/release policy/release_rules jobs/session_host jobs/transitions "
     "data/sources"
 )
 OF_JOBS: Final = (
