@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Final, Self
 
 from link.errors import ConfigurationError, ResourceError
+from link.files.printable import one_line
 from link.files.private_file import make_private
 from link.files.sqlite_cells import check_cells
 
@@ -112,11 +113,13 @@ class Database:
         try:
             yield
         except (sqlite3.OperationalError, sqlite3.ProgrammingError) as error:  # the second once it is closed
+            why = one_line(str(error))
             raise ResourceError(
-                f"{self._path} cannot be used ({error}); check the disk, and whether another process holds the file"
+                f"{self._path} cannot be used ({why}); check the disk, and whether another process holds the file"
             ) from None
         except sqlite3.DatabaseError as error:
-            raise ConfigurationError(f"{self._path} is damaged ({error}); restore {self.PLACE}") from None
+            why = one_line(str(error))
+            raise ConfigurationError(f"{self._path} is damaged ({why}); restore {self.PLACE}") from None
         except (ValueError, ArithmeticError, LookupError):
             raise ConfigurationError(
                 f"{self._path} is damaged (it holds what no version writes); restore {self.PLACE}"

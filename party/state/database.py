@@ -13,6 +13,7 @@ from typing import Any, ClassVar, Final, Self
 
 from link.errors import ConfigurationError, ResourceError
 from link.files import locks, private_file
+from link.files.printable import one_line
 from link.files.sqlite_cells import check_cells
 
 KEEP: Final = "keep [party] state_dir as it is, since limits count what is in it"  # for all who might change it
@@ -141,12 +142,14 @@ def translated(path: Path, what: str, remedy: str) -> Iterator[None]:
     try:
         yield
     except (sqlite3.OperationalError, sqlite3.ProgrammingError) as error:  # the second once it is closed
+        why = one_line(str(error))
         raise ResourceError(
-            f"the {what} database {path.name} in the state folder cannot be used ({error}); see to its disk and owner"
+            f"the {what} database {path.name} in the state folder cannot be used ({why}); see to its disk and owner"
         ) from None
     except sqlite3.DatabaseError as error:
+        why = one_line(str(error))
         raise ConfigurationError(
-            f"the {what} database {path.name} in the state folder is damaged ({error}); {remedy}"
+            f"the {what} database {path.name} in the state folder is damaged ({why}); {remedy}"
         ) from None
     except UnicodeDecodeError:  # of the words with which SQLite reports the damage, or of a cell
         raise ConfigurationError(

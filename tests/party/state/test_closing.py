@@ -5,6 +5,7 @@ from __future__ import annotations
 import sqlite3
 import subprocess
 import sys
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -82,3 +83,17 @@ def test_a_closed_database_is_not_called_damaged(tmp_path: Path) -> None:
         connection.execute("SELECT 1")
     assert isinstance(caught.value, ComineError)
     assert "damaged" not in caught.value.message
+
+
+def test_damage_that_sqlite_quotes_in_several_lines_is_told_in_one(tmp_path: Path) -> None:
+    path = tmp_path / "node.db"
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("CREATE TABLE asked (service TEXT,\n\tPRIMARY KEY (service)\n) WITHOUT ROWID")
+        connection.execute("PRAGMA writable_schema = ON")
+        connection.execute(
+            """UPDATE sqlite_master SET sql = 'CREATE TABLE asked (service TEXT,\n"(service)\n) WITHOUT'"""
+        )
+        connection.commit()
+    with fails("E100") as failed, translated(path, "job", "move it away"), closing(sqlite3.connect(path)) as connection:
+        connection.execute("SELECT * FROM asked")
+    assert failed.value.message.isprintable()
