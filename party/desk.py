@@ -28,12 +28,12 @@ from party.policy.judge import Judge
 from party.policy.standing import Schedule
 from party.services.anonymization.releases import FILE as RELEASES
 from party.services.anonymization.releases import Releases
-from party.state import companions
 from party.state.database import is_locked
 from party.state.journals import Journals
 from party.state.ledger import Ledger
 from party.state.node_database import FILE
 from party.state.past import Filter
+from party.state.recovery import companions
 from party.state.store import Record, Store
 from party.status import status
 from protos.v1.control_pb2 import APPROVED, AWAITING_APPROVAL, RELEASING, RUNNING

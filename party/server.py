@@ -78,11 +78,8 @@ from party.services.queries.service import SERVICE as ANONYMIZATION_SERVICE
 from party.services.queries.service import AnonymizationService
 from party.services.shuffler.service import SERVICE as SHUFFLER_SERVICE
 from party.services.shuffler.service import ShufflerService
-from party.state import companions
 from party.state.audit_count import AuditCount
 from party.state.database import KEEP, locked
-from party.state.heads import hold
-from party.state.history import note, reconcile
 from party.state.journals import Journals
 from party.state.kept_notices import KeptNotices
 from party.state.ledger import Ledger
@@ -90,8 +87,11 @@ from party.state.leftovers import remove_leftovers
 from party.state.node_audit import NodeAudit
 from party.state.node_database import FILE
 from party.state.plan_count import PlanCount
+from party.state.recovery import companions
+from party.state.recovery.heads import hold
+from party.state.recovery.history import note, reconcile
+from party.state.recovery.seen_entries import SeenEntries
 from party.state.reloads import Reloads
-from party.state.seen_entries import SeenEntries
 from party.state.store import Store
 from party.state.upkeep import Upkeep
 from protos.v1 import anonymization_pb2_grpc, control_pb2_grpc, frequency_pb2_grpc, shuffle_pb2_grpc

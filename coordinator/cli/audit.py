@@ -67,8 +67,8 @@ def verify(
 ) -> None:
     """Check audit logs, results against them, and evidence against parties; exits 40 on a finding."""
     from coordinator.cli.terminal.console import note, write, write_json
+    from jobs.audit.checks.verification import verification
     from jobs.audit.place import find, trust_in
-    from jobs.audit.verification import verification
     from link.errors import ProtocolViolation
 
     places = find(paths)

@@ -9,7 +9,7 @@ from typing import Final
 
 from anonymize.verification.findings import Finding, Verification
 from anonymize.verifier import verify as verify_release
-from jobs.audit.finding import printable
+from jobs.audit.checks.finding import printable
 from jobs.results.destination import MANIFEST
 from jobs.results.manifest import check
 

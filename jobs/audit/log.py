@@ -17,9 +17,9 @@ from pathlib import Path
 from typing import Final, Self
 
 from jobs.audit.catalogue import read_event
+from jobs.audit.checks.lapse import check_author
 from jobs.audit.entry import FORMAT, START, Entry, Head, line, read, read_head, unsigned, unsigned_head
 from jobs.audit.events import CertificateChanged, Event, HeadLost, LineTorn, LogBegan
-from jobs.audit.lapse import check_author
 from jobs.audit.tail import Mark
 from link.errors import ConfigurationError, IdentityError, ResourceError
 from link.files import locks

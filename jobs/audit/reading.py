@@ -1,4 +1,4 @@
-"""An audit log as people read it: `comine audit show`. Nothing is checked here; see `jobs.audit.verify`."""
+"""An audit log as people read it: `comine audit show`. Nothing is checked here; see `jobs.audit.checks.verify`."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from google.protobuf.message import DecodeError
 from pydantic import Field
 
 from jobs.audit.catalogue import read_event
+from jobs.audit.checks.finding import printable
 from jobs.audit.entry import clock, read
-from jobs.audit.finding import printable
 from jobs.documents.part import Part
 from link.errors import ConfigurationError, UsageError
 

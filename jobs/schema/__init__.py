@@ -25,7 +25,7 @@ MODELS: Final[Mapping[str, tuple[str, str]]] = {  # module and class by name
     "frequency": ("jobs.documents.frequency", "FrequencyDocument"),
     "budget": ("jobs.documents.budget", "BudgetDocument"),
     "audit": ("jobs.audit.reading", "LogDocument"),
-    "audit-verification": ("jobs.audit.verification", "VerificationDocument"),
+    "audit-verification": ("jobs.audit.checks.verification", "VerificationDocument"),
     "evidence": ("jobs.audit.evidence", "EvidenceDocument"),
     "anonymization": ("jobs.anonymization.spec", "AnonymizationSpec"),
     "anonymization-certificate": ("anonymize.certificate", "Certificate"),

@@ -8,9 +8,9 @@ from typing import Final
 
 from console.lists import PART, number_of
 from console.site import Page, Shown, Visit
+from jobs.audit.checks.verification import verification
 from jobs.audit.place import of_party, trust_in
 from jobs.audit.reading import LogLines, job_of
-from jobs.audit.verification import verification
 
 PATH: Final = "/audit"
 

@@ -24,7 +24,7 @@ from party.services.notices.notices import Notices
 from party.state.journals import Journals
 from party.state.ledger import Ledger
 from party.state.node_audit import NodeAudit
-from party.state.seen_entries import SeenEntries
+from party.state.recovery.seen_entries import SeenEntries
 from party.state.store import Store
 
 

@@ -19,10 +19,10 @@ from party.jobs.job import MOVES
 from party.policy.policy_input import Earlier
 from party.state.audit_count import Bin
 from party.state.database import Held
-from party.state.heads import Head
 from party.state.holds import Holds
 from party.state.owner_ends import OwnerEnds
 from party.state.past import PastJobs
+from party.state.recovery.heads import Head
 from party.state.standing import StandingTables
 from party.state.voices import Voices
 from protos.v1.control_pb2 import JobState, SignedProposal

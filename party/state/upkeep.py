@@ -15,9 +15,9 @@ from link.logs.structured import Log
 from party.config import PartyConfig
 from party.data.shared_sources import alike
 from party.policy.judge import FAILED_S
-from party.state import companions
-from party.state.history import note
 from party.state.node_audit import NodeAudit
+from party.state.recovery import companions
+from party.state.recovery.history import note
 from party.state.store import Store
 
 EVERY_S: Final = 3600.0

@@ -11,8 +11,8 @@ from contextlib import closing
 from pathlib import Path
 from typing import Final
 
-from jobs.audit.across import compare, journals
-from jobs.audit.verify import check_log
+from jobs.audit.checks.across import compare, journals
+from jobs.audit.checks.verify import check_log
 from jobs.results.result import Result
 from jobs.statement import statement
 from link.errors import ComineError, ConfigurationError, DeadlineExceeded, ProtocolViolation, UnexpectedMessage

@@ -21,7 +21,7 @@ _DATED: Final = (
     "link.pki.identity",
     "link.pki.revocation",
     "jobs.audit.log",
-    "jobs.audit.lapse",
+    "jobs.audit.checks.lapse",
     "jobs.results.manifest",
 )
 _elapsed: list[float] = [0.0]

@@ -13,7 +13,7 @@ import pytest
 from pydantic import ValidationError
 
 from coordinator.jobs.simulation.simulate import simulate_job
-from jobs.audit.results import check_result
+from jobs.audit.checks.results import check_result
 from jobs.kinds import packages
 from jobs.kinds.conformance import CHECKS, Check, Example
 from jobs.kinds.models.tables import ColumnSection
@@ -37,7 +37,7 @@ from party.policy.policy import decide
 from party.policy.policy_input import PolicyInput
 from party.policy.privacy_budget import DatasetBudget
 from party.policy.rules import PolicySection
-from party.state.remembered import remembered
+from party.state.recovery.remembered import remembered
 from protos.v1.plan_pb2 import PartyEstimate
 from tests.brought import bring
 from tests.errors import fails

@@ -69,7 +69,7 @@ from party.node_file import NodeFile
 from party.services.frequency.schedule import packed_result as packed_release
 from party.services.frequency.schedule import read_state as read_schedule
 from party.services.frequency.schedule import release_of
-from party.state.remembered import remembered
+from party.state.recovery.remembered import remembered
 from relay.config import FederationSection, RelayConfig
 from tests.examples import examples
 from tests.fuzz.honest_files import (

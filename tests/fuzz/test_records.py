@@ -25,10 +25,10 @@ from hypothesis import strategies as st
 
 from anonymize.reading import read_parquet as read_rows
 from anonymize.verifier import verify as verify_release
+from jobs.audit.checks.results import check_result
+from jobs.audit.checks.verification import verification
 from jobs.audit.log import head_path
 from jobs.audit.reading import shown
-from jobs.audit.results import check_result
-from jobs.audit.verification import verification
 from jobs.kinds.models.document import MODEL_FILE, pack_model, read_model, unpack_model
 from jobs.kinds.packed_itemsets import unpack
 from jobs.kinds.release.release import Anonymized

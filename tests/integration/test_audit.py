@@ -8,10 +8,10 @@ from dataclasses import replace
 from pathlib import Path
 
 from coordinator.jobs.released import assemble
+from jobs.audit.checks.verification import VerificationDocument, verification
+from jobs.audit.checks.verify import check_log
 from jobs.audit.events import Proposed, Started
 from jobs.audit.log import head_path
-from jobs.audit.verification import VerificationDocument, verification
-from jobs.audit.verify import check_log
 from jobs.results.folder import write_result_folder
 from jobs.spec.job import JobSpec
 from link.pki.trust import Trust

@@ -9,8 +9,8 @@ from pathlib import Path
 
 from cryptography import x509
 
+from jobs.audit.checks.verification import VerificationDocument, verification
 from jobs.audit.place import find, trust_in
-from jobs.audit.verification import VerificationDocument, verification
 from link.pki.authority import write_identity
 from link.pki.issued import revoke
 from protos.v1 import control_pb2 as control

@@ -40,8 +40,8 @@ from party.services.frequency.readers import Reader
 from party.services.frequency.storage.store import FILE, FrequencyStore
 from party.services.frequency.submission import Submissions
 from party.services.frequency.workers import Workers
-from party.state.heads import Heads, lost, older
 from party.state.node_audit import NodeAudit
+from party.state.recovery.heads import Heads, lost, older
 from protos.v1 import frequency_pb2 as pb
 from protos.v1.frequency_pb2_grpc import FrequencyEstimationServicer
 

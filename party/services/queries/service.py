@@ -31,8 +31,8 @@ from party.services.queries.dataset import DatasetQueries, Outcome
 from party.services.queries.kept import KeptAuditors
 from party.services.queries.log import FILE, QueryLog
 from party.services.queries.policy import QueriesSection, check_query, may_ask
-from party.state.heads import Heads, older
 from party.state.node_audit import NodeAudit
+from party.state.recovery.heads import Heads, older
 from protos.v1 import anonymization_pb2 as pb
 from protos.v1.anonymization_pb2_grpc import AnonymizationServicer
 

@@ -37,7 +37,7 @@ from party.services.shuffler.policy import ShufflerSection, check_route
 from party.services.shuffler.pool import Pool, Recorder, out_of_space
 from party.services.shuffler.store import FILE, ShufflerStore, StoredRoute
 from party.services.shuffler.streaming import answered
-from party.state.heads import Heads, lost, older
+from party.state.recovery.heads import Heads, lost, older
 from protos.v1 import shuffle_pb2 as pb
 from protos.v1.shuffle_pb2_grpc import ShufflerServicer
 

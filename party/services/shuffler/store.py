@@ -23,7 +23,7 @@ from ldp.shuffling.route import route_of
 from link.errors import ConfigurationError
 from party.services.shuffler.schema import KIND
 from party.state.database import Held, StateDatabase
-from party.state.heads import RETIRED
+from party.state.recovery.heads import RETIRED
 from protos.v1.shuffle_pb2 import BatchHead
 
 FILE: Final = "shuffler.db"
@@ -151,7 +151,7 @@ class ShufflerStore(StateDatabase):
 
         Args:
             name: The route.
-            batch: The latest in the log, or `party.state.heads.RETIRED`. A batch may not have been closed yet,
+            batch: The latest in the log, or `party.state.recovery.heads.RETIRED`. A batch may not have been closed yet,
             where
                 the node died just then.
             received: How many reports it had by the log.

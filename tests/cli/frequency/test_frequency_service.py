@@ -17,7 +17,7 @@ import pytest
 import typer
 
 from coordinator.cli.terminal.completion import collection_names
-from jobs.audit.verification import verification
+from jobs.audit.checks.verification import verification
 from jobs.collections.spec import CollectionSpec
 from ldp.aggregator import Aggregator
 from ldp.registry import oracle

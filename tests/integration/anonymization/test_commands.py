@@ -21,7 +21,7 @@ from anonymize.verifier import verify
 from coordinator.anonymisation.releases import ReleasingNode
 from coordinator.member import load_federation
 from crypto.primitives.randomness import Randomness
-from jobs.audit.verification import verification
+from jobs.audit.checks.verification import verification
 from link.pki.trust import Trust
 from party.config import PartyConfig
 from party.data.dataset_check import check_dataset

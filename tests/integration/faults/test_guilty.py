@@ -18,7 +18,7 @@ from cryptography import x509
 from cryptography.hazmat.primitives import serialization
 
 from coordinator.jobs.runner import propose, run_job
-from jobs.audit.verification import verification
+from jobs.audit.checks.verification import verification
 from jobs.results.result import Result
 from link.errors import ComineError
 from link.pki.authority import Authority, write_identity

@@ -16,10 +16,10 @@ from typing import Any
 import pytest
 
 from coordinator.jobs.runner import run_job
+from jobs.audit.checks.verify import check_log
 from jobs.audit.events import PlanAsked
 from jobs.audit.log import head_path
 from jobs.audit.service_events import QueryDecided
-from jobs.audit.verify import check_log
 from jobs.loading import job_of
 from jobs.privacy_account import LARGEST_LOCAL, Charge
 from jobs.results.result import Result
@@ -34,8 +34,8 @@ from party.policy.consent import proposal_of
 from party.policy.joint_result import joint_result
 from party.policy.policy_input import Version
 from party.server import Node
-from party.state import history
-from party.state.remembered import Remembered, remembered
+from party.state.recovery import history
+from party.state.recovery.remembered import Remembered, remembered
 from party.state.store import Record
 from protos.v1 import control_pb2 as control
 from protos.v1.control_pb2 import JobState

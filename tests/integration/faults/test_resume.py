@@ -22,8 +22,8 @@ from coordinator.jobs.lifecycle import Job, Problem, State
 from coordinator.jobs.records.store import JobFolder, Store
 from coordinator.jobs.retrying import RETRIES
 from coordinator.jobs.runner import draft, resume_job, run_job
+from jobs.audit.checks.verification import verification
 from jobs.audit.events import Ended, Event
-from jobs.audit.verification import verification
 from jobs.loading import job_of
 from jobs.results.result import Result
 from jobs.spec.job import JobSpec

@@ -17,7 +17,7 @@ import pytest
 from coordinator.jobs.lifecycle import State
 from coordinator.jobs.records.store import Store
 from coordinator.jobs.runner import resume_job, run_job
-from jobs.audit.verification import verification
+from jobs.audit.checks.verification import verification
 from jobs.report.job_file import job_file
 from jobs.spec.job import JobSpec
 from link.errors import ConfigurationError, PeerError

@@ -17,7 +17,7 @@ import pytest
 
 import party.jobs.endings.release
 from coordinator.jobs.runner import run_job
-from jobs.audit.verification import verification
+from jobs.audit.checks.verification import verification
 from jobs.results.result import Result
 from jobs.resumption import lost
 from link.errors import ComineError, ResourceError

@@ -10,7 +10,10 @@ from typing import Any, Literal
 
 import pytest
 
-from jobs.audit.across import compare, journals
+from jobs.audit.checks.across import compare, journals
+from jobs.audit.checks.finding import Finding
+from jobs.audit.checks.results import check_result
+from jobs.audit.checks.verify import check_log
 from jobs.audit.events import (
     Approved,
     Ended,
@@ -23,10 +26,7 @@ from jobs.audit.events import (
     Transcript,
     ValuesOpened,
 )
-from jobs.audit.finding import Finding
 from jobs.audit.log import AuditLog, head_path
-from jobs.audit.results import check_result
-from jobs.audit.verify import check_log
 from jobs.consent import approve
 from jobs.run import PartyRun
 from link.core import Transport

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from crypto.protocols.replicated.evidence import RULES, commitment_of
+from jobs.audit.checks.verification import verification
 from jobs.audit.evidence import EvidenceDocument, EvidenceFolder, read_evidence
-from jobs.audit.verification import verification
 from link.pki.authority import Authority
 from link.transcripts import vouching
 from link.transcripts.words import Evidence, Origin, Shown, Words

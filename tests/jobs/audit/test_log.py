@@ -15,11 +15,11 @@ from pathlib import Path
 import pytest
 from cryptography import x509
 
+from jobs.audit.checks.verify import check_log
 from jobs.audit.entry import digest_of
 from jobs.audit.events import Ended, HeadLost, LineTorn, NodeStarted, NodeStopped, PlanAsked
 from jobs.audit.key import AuditKey
 from jobs.audit.log import AuditLog, head_path
-from jobs.audit.verify import check_log
 from link.pki.authority import Authority
 from link.pki.identity import Identity
 from link.pki.trust import Trust, fingerprint

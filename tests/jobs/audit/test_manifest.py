@@ -18,8 +18,8 @@ from hypothesis import strategies as st
 from coordinator.frequency.folder import write_folder as write_simulation
 from coordinator.frequency.simulation import Request, simulate
 from coordinator.frequency.values import Collection
+from jobs.audit.checks.verification import VerificationDocument, verification
 from jobs.audit.place import find
-from jobs.audit.verification import VerificationDocument, verification
 from jobs.results.destination import MANIFEST
 from jobs.results.folder import write_result_folder
 from jobs.results.manifest import seal

@@ -15,10 +15,10 @@ import pytest
 from google.protobuf.message import Message
 
 from jobs.audit.catalogue import EVENTS, read_event
+from jobs.audit.checks.verification import verification
+from jobs.audit.checks.verify import check_log
 from jobs.audit.conviction_events import EvidenceKept
 from jobs.audit.events import SessionBegan, Transcript, ValuesOpened
-from jobs.audit.verification import verification
-from jobs.audit.verify import check_log
 from jobs.run import PartyRun
 from link.core import HELLO_LANE, Transport
 from link.disclosure import Ledger, session_key

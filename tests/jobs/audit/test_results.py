@@ -12,11 +12,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from jobs.audit.across import Journal, journals
+from jobs.audit.checks.across import Journal, journals
+from jobs.audit.checks.results import check_result
+from jobs.audit.checks.verification import verification
+from jobs.audit.checks.verify import check_log
 from jobs.audit.events import Released
-from jobs.audit.results import check_result
-from jobs.audit.verification import verification
-from jobs.audit.verify import check_log
 from jobs.results.folder import write_result_folder
 from jobs.results.record import Receipt
 from jobs.results.result import Result

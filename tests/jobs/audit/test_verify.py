@@ -12,12 +12,12 @@ from cryptography import x509
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from jobs.audit.checks.verification import verification
+from jobs.audit.checks.verify import CheckedLog, check_log
 from jobs.audit.entry import line, unsigned_head
 from jobs.audit.events import Approved, CertificateChanged, Ended, NodeStarted, PlanAsked, SessionBegan
 from jobs.audit.log import AuditLog, head_path
 from jobs.audit.place import trust_in
-from jobs.audit.verification import verification
-from jobs.audit.verify import CheckedLog, check_log
 from link.pki.authority import Authority
 from link.pki.trust import Trust
 from protos.v1.control_pb2 import SignedApproval

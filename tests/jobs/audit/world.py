@@ -12,12 +12,12 @@ from typing import Any
 import numpy as np
 
 from crypto.primitives.randomness import Randomness
+from jobs.audit.checks.verify import CheckedLog, check_log
 from jobs.audit.events import Approved, Ended, NodeStarted, NodeStopped, Proposed, Released, Started
 from jobs.audit.evidence import EvidenceFolder
 from jobs.audit.key import AuditKey
 from jobs.audit.log import AuditLog
 from jobs.audit.recorder import SessionRecorder
-from jobs.audit.verify import CheckedLog, check_log
 from jobs.consent import approve, propose
 from jobs.kinds.packed_itemsets import digest
 from jobs.loading import job_of

@@ -11,7 +11,7 @@ import pytest
 from jobs.audit.events import Refused
 from link.errors import UsageError
 from party.policy.consent import POLICY, Consent
-from party.state.history import refusal_of
+from party.state.recovery.history import refusal_of
 from party.state.store import Store
 from protos.v1.control_pb2 import JobState
 from tests.party.state.test_store import record

@@ -15,7 +15,7 @@ from jobs.audit.service_events import (
     RouteCreated,
     RouteRetired,
 )
-from party.state.heads import BEGUN, Head, follow
+from party.state.recovery.heads import BEGUN, Head, follow
 from party.state.store import Store
 
 CREATED = CollectionCreated(collection="c", coordinator="analyst", spec_digest=bytes(32), domain_digest=None)

@@ -1,8 +1,9 @@
 """Holds the audit logs of several parties against each other.
 
-Each log must have been verified by itself (`jobs.audit.verify`). Here it is found what only a comparison shows: entries
-and sessions that one party's log lacks, logs that were written anew, approvals that a party never gave, and frames of
-which two parties have signed different accounts. Parties whose logs are not at hand are judged by what the others hold.
+Each log must have been verified by itself (`jobs.audit.checks.verify`). Here it is found what only a comparison shows:
+entries and sessions that one party's log lacks, logs that were written anew, approvals that a party never gave, and
+frames of which two parties have signed different accounts. Parties whose logs are not at hand are judged by what
+the others hold.
 """
 
 from __future__ import annotations
@@ -12,6 +13,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations
 from typing import TypeVar
 
+from jobs.audit.checks.finding import Finding, Record
+from jobs.audit.checks.verify import CheckedLog
 from jobs.audit.events import (
     Approved,
     Ended,
@@ -25,8 +28,6 @@ from jobs.audit.events import (
     Transcript,
     ValuesOpened,
 )
-from jobs.audit.finding import Finding, Record
-from jobs.audit.verify import CheckedLog
 from link.core import ABORT_LANE, HELLO_LANE
 from link.transcripts.receipts import differences
 from protos.v1.control_pb2 import Approval, SignedApproval, SignedProposal

@@ -14,13 +14,13 @@ from cryptography.hazmat.primitives.serialization import Encoding
 from google.protobuf.message import DecodeError
 from pydantic import ValidationError
 
-from jobs.audit.account import account_problems
-from jobs.audit.across import Journal, called
-from jobs.audit.contents import job_id_of
+from jobs.audit.checks.account import account_problems
+from jobs.audit.checks.across import Journal, called
+from jobs.audit.checks.contents import job_id_of
+from jobs.audit.checks.finding import Finding
+from jobs.audit.checks.signed_result import SignedResult
 from jobs.audit.events import Approved, Proposed, Released, from_base64
-from jobs.audit.finding import Finding
 from jobs.audit.place import RESULT
-from jobs.audit.signed_result import SignedResult
 from jobs.consent import read_approval, read_proposal
 from jobs.documents.result import Consents, ResultDocument, SignedRelease
 from jobs.proposed import job_from_canonical

@@ -48,13 +48,13 @@ from party.jobs.job import ENDS
 from party.policy.consent import POLICY, proposal_of
 from party.policy.joint_result import JointResult
 from party.policy.policy_input import Version
-from party.state import companions
 from party.state.audit_count import Sizes, first_hour
-from party.state.heads import follow
 from party.state.ledger import Entry, Ledger
 from party.state.plan_count import PlanCount
-from party.state.remembered import Remembered, remembered
-from party.state.seen_entries import SeenEntries
+from party.state.recovery import companions
+from party.state.recovery.heads import follow
+from party.state.recovery.remembered import Remembered, remembered
+from party.state.recovery.seen_entries import SeenEntries
 from party.state.store import Reached, Record, Store
 from protos.v1 import control_pb2 as control
 

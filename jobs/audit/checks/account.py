@@ -13,7 +13,7 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from jobs.audit.signed_result import SignedResult
+from jobs.audit.checks.signed_result import SignedResult
 from jobs.documents.result import ResultDocument, document
 from jobs.kinds.registry import kind_of
 from jobs.results.destination import FILES, MANIFEST, PARTIES

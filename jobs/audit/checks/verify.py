@@ -1,7 +1,8 @@
 """Verifies one audit log: form, chain, signatures, numbers, head, and whatever others have signed in it.
 
 A verification needs the authority's certificate and nothing secret. It finds what was changed after it was written;
-what a party never wrote, or wrote anew from the beginning, only other parties' logs can show: see `jobs.audit.across`.
+what a party never wrote, or wrote anew from the beginning, only other parties' logs can show: see
+`jobs.audit.checks.across`.
 """
 
 from __future__ import annotations
@@ -16,11 +17,11 @@ from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec
 
 from jobs.audit.catalogue import read_event
-from jobs.audit.contents import problems
+from jobs.audit.checks.contents import problems
+from jobs.audit.checks.finding import Finding, Record
+from jobs.audit.checks.lapse import check_author, lapse
 from jobs.audit.entry import START, Entry, Head, read, read_head
 from jobs.audit.events import CertificateChanged, Event, LineTorn, LogBegan
-from jobs.audit.finding import Finding, Record
-from jobs.audit.lapse import check_author, lapse
 from jobs.audit.log import head_path
 from link.errors import ConfigurationError, IdentityError
 from link.pki.trust import Trust, fingerprint
@@ -101,7 +102,7 @@ class _LateRun:
     Attributes:
         first: The first of them.
         last: The last of them.
-        why: The reason, as `jobs.audit.lapse` words it.
+        why: The reason, as `jobs.audit.checks.lapse` words it.
     """
 
     first: Record

@@ -14,6 +14,7 @@ from typing import TypeVar
 
 from google.protobuf.message import DecodeError, Message
 
+from jobs.audit.checks.lapse import timeless
 from jobs.audit.entry import Entry
 from jobs.audit.events import (
     Approved,
@@ -27,7 +28,6 @@ from jobs.audit.events import (
     Started,
     Transcript,
 )
-from jobs.audit.lapse import timeless
 from jobs.consent import read_approval, read_proposal
 from link.errors import ComineError
 from link.pki.certificates import read_certificate

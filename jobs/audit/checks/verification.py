@@ -9,14 +9,14 @@ from typing import Literal
 
 from pydantic import Field
 
-from jobs.audit.account import UNSIGNED
-from jobs.audit.across import compare, gaps, journals
+from jobs.audit.checks.account import UNSIGNED
+from jobs.audit.checks.across import compare, gaps, journals
+from jobs.audit.checks.finding import Finding, printable
+from jobs.audit.checks.results import check_result, is_of_a_job
+from jobs.audit.checks.verify import CheckedLog, check_log
 from jobs.audit.entry import clock
 from jobs.audit.events import SessionBegan
 from jobs.audit.evidence import read_evidence
-from jobs.audit.finding import Finding, printable
-from jobs.audit.results import check_result, is_of_a_job
-from jobs.audit.verify import CheckedLog, check_log
 from jobs.documents.part import Part
 from jobs.results.manifest import Sealed, check
 from link.pki.trust import Trust
