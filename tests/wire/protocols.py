@@ -34,7 +34,12 @@ from crypto.protocols.products.outside_dealer import Dealer
 from crypto.protocols.products.outside_products import OutsideProducts
 from crypto.protocols.products.replicated_counts import spanning_counts
 from crypto.protocols.products.shared_products import spanning_products
+from crypto.protocols.replicated import verified_sums
 from crypto.protocols.replicated.comparison import sums_at_least
+from crypto.protocols.replicated.crosschecks import opened as components_opened
+from crypto.protocols.replicated.verified_counts import count, deal_columns
+from crypto.protocols.replicated.verified_or import verified_or
+from crypto.protocols.replicated.verified_total import opened_total
 from crypto.protocols.sums.masked_maximum import masked_maximum
 from crypto.protocols.sums.pairwise import agree
 from crypto.protocols.sums.ring_sum import ring_sum
@@ -59,6 +64,7 @@ from tests.world import run_parties
 
 NORTH, SOUTH, EAST = THREE = ("north", "south", "east")
 TWO = (NORTH, SOUTH)
+FOUR = (*THREE, "west")
 LABELS: Final = ("opened", "opened-size", "size classes")
 ROWS: Final = 300
 
@@ -308,6 +314,28 @@ async def _sums_of_three(session: Session) -> None:
     await sums_at_least(session.lane("work"), await agree(session), _numbers(session), THREE, 3, 18)
 
 
+async def _verified_sums(session: Session) -> None:
+    secrets, values = await agree(session), _numbers(session)
+    _, limits = await opened_total(session.lane("rows"), secrets, 1000, THREE, 12, label="opened")
+    shares = await verified_sums.decided(session.lane("work"), secrets, values, THREE, 1000, limits, 900, 12)
+    reached = None if shares is None else shares.reached
+    await components_opened(session, reached, label="opened", holders=THREE, number=20, width=1, to=session.parties)
+
+
+async def _verified_counts(session: Session) -> None:
+    secrets, numbers = await agree(session), dict.fromkeys(session.parties, 1)
+    columns = await deal_columns(session.lane("deal"), _columns(session, 1), numbers, ROWS, THREE)
+    found = None
+    if columns is not None:
+        found = await count(session.lane("work"), secrets, THREE, columns[NORTH], columns[SOUTH], ROWS, 9)
+    reached = None if found is None else found.reached
+    await components_opened(session, reached, label="opened", holders=THREE, number=1, width=1, to=session.parties)
+
+
+async def _verified_union(session: Session) -> None:
+    await verified_or(session, await agree(session), _numbers(session) % 2 == 1, THREE, label="opened")
+
+
 async def _shared_products(session: Session) -> None:
     itemsets = [{NORTH: 0, SOUTH: 1}, {NORTH: 1, SOUTH: 1, EAST: 2}]
     secrets, pairs = await agree(session), pairs_of(session.lane("pairs"))
@@ -350,6 +378,9 @@ PROTOCOLS: Final = {
     "products with a dealer outside": Run(_outside_dealt, TWO),
     "products by replicated sharing": Run(_replicated),
     "authenticated sums": Run(_authenticated_sums),
+    "verified comparison": Run(_verified_sums, FOUR),
+    "verified counts": Run(_verified_counts, FOUR),
+    "verified union": Run(_verified_union, FOUR),
     "products of shared bits": Run(_shared_products),
     "class counts": Run(_class_counts, TWO),
 }
