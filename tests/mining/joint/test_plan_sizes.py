@@ -22,11 +22,11 @@ from crypto.protocols.union.size_classes import LISTS
 from jobs.kinds.rows.parameters import horizontal_mining
 from jobs.loading import job_of
 from jobs.run import PartyRun
-from link.executor import ThreadExecutor
 from link.traffic import Traffic
 from mining.joint.horizontal.hidden_sizes import HiddenSizes
 from mining.joint.sizes import MiningSizes, mining_traffic
 from protos.v1.link_pb2 import Frame, Opening
+from tests.coordinator.simulation.still_time import InlineExecutor
 from tests.coordinator.simulation.whole_job import BETWEEN_TWO, DATA, STRATEGIES, VERIFIED, identities, job, run_job
 from tests.mining.joint.oracle import Rows
 from tests.traffic import assert_planned
@@ -110,7 +110,7 @@ def compare(
     contents["trust"]["compute"] = compute
     if rules is not None:
         contents["job"]["task"], contents["rules"] = "rules", rules
-    spec, seen, executor = job_of(contents, "the test", Path()), Seen(), ThreadExecutor(2)
+    spec, seen, executor = job_of(contents, "the test", Path()), Seen(), InlineExecutor()
     try:
         runs = asyncio.run(run_job(spec, data, executor, observe=seen.observe))
     finally:
@@ -136,11 +136,8 @@ def compare(
     # wait for it, the third round instead of the second if it comes before the last key.
     beside = task.is_shared or task.unites_items or task.hides_names
     shorter = len(seen.asked) + bool(sizes.hidden) + len(seen.opened)
-    # Two computing parties of which one may deviate tell others what they opened while they go on, so that of such
-    # lanes each may count a round more.
-    told = len(seen.opened) if task.is_verified and task.helper is None and len(data) > 2 else 0
     costs = {name: run.costs for name, run in zip(runs, ended, strict=True)}
-    assert_planned(traffic, costs, rounds=range(-shorter, 1 + beside + told))
+    assert_planned(traffic, costs, rounds=range(-shorter, 1 + beside))
 
 
 WAYS = STRATEGIES | {
