@@ -10,7 +10,7 @@ from typing import TypeVar
 from crypto.primitives.randomness import Randomness
 from link.disclosure import Declared
 from link.errors import ComineError
-from link.executor import ThreadExecutor
+from link.executor import Executor, ThreadExecutor
 from link.session import Session
 from link.transports.memory import Hub
 from protos.v1.link_pb2 import Frame
@@ -45,6 +45,7 @@ def run_faulty_parties(
     rewrite: Rewrite = lambda frame: frame,
     crash: tuple[str, int] | None = None,
     seed: int = 0,
+    executor: Executor | None = None,
 ) -> tuple[dict[str, T | BaseException], FaultyHub]:
     """How it ends at each party, which tells its peers of its errors as the host of a session does.
 
@@ -55,8 +56,9 @@ def run_faulty_parties(
         rewrite: What becomes of each frame on its way.
         crash: A party, and the number of frames that it sends before it is gone.
         seed: Repeats all random draws, those of `world.run_parties` from the same seed.
+        executor: Does the local work; threads, if absent, so that messages come in any order.
     """
-    hub, executor = FaultyHub(rewrite, crash), ThreadExecutor(2)
+    hub, executor = FaultyHub(rewrite, crash), executor or ThreadExecutor(2)
 
     async def party(name: str) -> T:
         random = Randomness.from_seed(seed).derive(name)
