@@ -121,17 +121,22 @@ def adversary(spec: JobSpec) -> str:
     """Against whom the statement holds."""
     if not spec.is_verified:
         return "semi-honest: every party follows the protocol and may study all it sees"
-    helper = kind_of(spec).helper(spec)
-    *most, last = spec.compute if helper is None else (*spec.compute, helper)
-    others = ", and any parties that do not compute," if len(spec.job.parties) > 2 else ""
     passes = "a wrong result passes with probability 2^-40 a batch"
-    if helper is None:
+    if kind_of(spec).helper(spec) is None:
         passes = "what they do goes unnoticed with probability 2^-40 for each block of a batch"
     return (
-        f"malicious: one of {', '.join(most)} and {last}{others} may do what they like; "
+        f"malicious: {deviating(spec)} may do what they like; "
         "they can end the job, also when they have learned its result and others have not, and choose "
         f"{_input(spec)}; {passes}"
     )
+
+
+def deviating(spec: JobSpec) -> str:
+    """Whom a job in which parties may deviate withstands."""
+    helper = kind_of(spec).helper(spec)
+    computing = spec.compute if helper is None else (*spec.compute, helper)
+    others = ", and any parties that do not compute," if len(spec.job.parties) > len(computing) else ""
+    return f"one of {enumeration(computing)}{others}"
 
 
 def _input(spec: JobSpec) -> str:

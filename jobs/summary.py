@@ -11,7 +11,7 @@ from jobs.documents.summary import Learns, Summary
 from jobs.kinds.charge import charge
 from jobs.kinds.registry import kind_of
 from jobs.spec.job import JobSpec
-from jobs.statement import Statement, statement
+from jobs.statement import Statement, deviating, statement
 from link.files.printable import enumeration
 
 _NAMES: Final = 40  # characters of names of parties that are listed
@@ -26,8 +26,14 @@ def summary(spec: JobSpec) -> Summary:
         learns=_learns(spec, stated),
         worst=stated.worst,
         charge=_charge(spec),
-        holds=f"if every party follows the protocol; {more} more lines in the statement",
+        holds=f"{_holds(spec)}; {more} more lines in the statement",
     )
+
+
+def _holds(spec: JobSpec) -> str:
+    if spec.is_verified:
+        return f"even if {deviating(spec)} should deviate from the protocol"
+    return "if every party follows the protocol"
 
 
 def _asked(spec: JobSpec) -> str:

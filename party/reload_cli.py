@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from link.files.quantities import quantity
+
 
 def reload(
     party_toml: Annotated[Path, typer.Argument(metavar="PARTY_TOML", help="The node's file, e.g. north.toml.")],
@@ -29,6 +31,6 @@ def reload(
     if answer.code:
         raise from_code(answer.code, answer.message, party=name)
     contents = {"schema": "comine.reload/1", "party": name, "changed": list(answer.changed)}
-    lines = [f"{name} goes on with {party_toml}: {len(answer.changed)} changes", *answer.changed]
+    lines = [f"{name} goes on with {party_toml}: {quantity(len(answer.changed), 'change')}", *answer.changed]
     text = "\n  ".join(lines) if answer.changed else f"{name} goes on as before: nothing has changed"
     typer.echo(json.dumps(contents, indent=2) if as_json else text)

@@ -15,6 +15,7 @@ from jobs.kinds.packed_itemsets import digest, pack, unpack
 from jobs.kinds.packed_tables import packed_tables
 from jobs.report.tables import MOST_ROWS, most_common, page_data, top, with_intervals
 from jobs.spec.job import JobSpec
+from link.files.quantities import quantity
 from mining.itemsets import Itemsets
 from mining.rules.association import Rules, association_rules
 from protos.v1.control_pb2 import Release
@@ -128,9 +129,9 @@ class FoundItemsets(Finding):
         return table_names(spec), "give tables"
 
     def summary(self, spec: JobSpec) -> str:
-        found = f"{len(self.itemsets):,} frequent itemsets"
+        found = quantity(len(self.itemsets), "frequent itemset")
         if spec.rules is not None:
-            found += f" and {len(self.tables(spec)['rules']):,} rules"
+            found += f" and {quantity(len(self.tables(spec)['rules']), 'rule')}"
         return found if self.itemsets.counted else f"{found}, supports not disclosed,"
 
 

@@ -1,4 +1,4 @@
-"""Durations as files and commands have them, and bytes as people read them."""
+"""Durations as files and commands have them; bytes, and numbers of things, as people read them."""
 
 from __future__ import annotations
 
@@ -40,3 +40,8 @@ def size(number: float) -> str:
     while number >= 999.5 and unit < len(_BYTES) - 1:
         number, unit = number / 1000, unit + 1
     return f"{number:,.0f} {_BYTES[unit]}" if unit == 0 or number >= 100 else f"{number:.3g} {_BYTES[unit]}"
+
+
+def quantity(number: int, one: str) -> str:
+    """A number of things, which are called by the name of one: 1 rule, 1,200 rules."""
+    return f"{number:,} {one}{'' if number == 1 else 's'}"

@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from link.errors import InputDataError
+from link.files.quantities import quantity
 from mining.data.arrow_arrays import bytes_of, lengths_of
 from mining.data.coded_cells import CodedCells, Codes, checked_texts
 from mining.data.row_ids import AS_THEY_ARE, IdNormalisation, RowIds, check_has_ids, checked_ids
@@ -211,8 +212,8 @@ def check_names(names: Sequence[str], id_columns: Sequence[str], where: str) -> 
     for column in id_columns:
         if column not in names:
             raise InputDataError(
-                f'{where} has no column named "{column}" among its {len(names)} columns; name the one with the ids of '
-                "the rows by id, and check the separator."
+                f'{where} has no column named "{column}" among its {quantity(len(names), "column")}; name the one with '
+                "the ids of the rows by id, and check the separator."
             )
     times = Counter(names)
     for place, name in enumerate(names):

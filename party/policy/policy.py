@@ -19,7 +19,7 @@ from jobs.kinds.kind import Facet
 from jobs.kinds.registry import kind_of
 from jobs.spec.job import JobSpec
 from link.errors import ConfigurationError
-from link.files.quantities import seconds
+from link.files.quantities import quantity, seconds
 from mining.joint.hybrid.parameters import DEFAULT_K
 from mining.joint.vertical.engines.names import OWN_NAMES
 from party.policy.model_rules import min_count_of_model
@@ -339,8 +339,8 @@ def _max_jobs(policy: PolicySection, facts: PolicyInput) -> Verdict | None:
     if len(recent) >= policy.max_jobs:
         free = dt.datetime.fromtimestamp(recent[-policy.max_jobs] + seconds(period), dt.UTC)
         refusal = (
-            f"allows {policy.max_jobs} jobs within {period} on '{facts.spec.job.dataset}' (rule max_jobs); the next "
-            f"may start after {free:%Y-%m-%d %H:%M} UTC"
+            f"allows {quantity(policy.max_jobs, 'job')} within {period} on '{facts.spec.job.dataset}' (rule max_jobs); "
+            f"the next may start after {free:%Y-%m-%d %H:%M} UTC"
         )
     return Verdict("max_jobs", f"{policy.max_jobs} within {period}, {len(recent)} started", refusal)
 

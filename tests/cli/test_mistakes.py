@@ -169,7 +169,9 @@ MISTAKES = [
         "There is no file eest.dat; check the path",
     ),
     Mistake("a folder in place of a file", [*SIMULATE[:-1], "east=pki"], nothing, 10, "pki is a folder; name a file"),
-    Mistake("an id twice", TABLES, write("north.csv", "id,age\n1,30\n1,31\n"), 10, "every row needs an id of its own"),
+    Mistake(
+        "an id twice", TABLES, write("north.csv", "id,age\n1,30\n1,31\n"), 10, "north: 1 row has the id of an earlier"
+    ),
     Mistake(
         "another column of ids",
         [*TABLES, "--id", "patient"],

@@ -128,6 +128,26 @@ def test_a_summary_says_what_each_side_learns(name: str) -> None:
     assert f"; {more} more lines in the statement" in found.holds
 
 
+@pytest.mark.parametrize("name", JOBS)
+def test_a_summary_says_against_whom_it_holds_as_the_statement_does(name: str) -> None:
+    spec = JOBS[name]()
+    held, adversary = summary(spec).holds.partition("; ")[0], statement(spec).adversary
+    if spec.trust.security == "malicious":
+        whom = held.removeprefix("even if ").removesuffix(" should deviate from the protocol")
+        assert f"malicious: {whom} may do what they like" in adversary
+    else:
+        assert (held, adversary.partition(":")[0]) == ("if every party follows the protocol", "semi-honest")
+
+
+def test_only_parties_that_do_not_compute_are_named_beside_those_that_do() -> None:
+    trust = {"helper": PARTIES[2], "security": "malicious"}
+    three, four = (
+        kinds.basket_job("itemsets", job={"parties": names}, trust=trust) for names in (PARTIES, (*PARTIES, "west"))
+    )
+    assert "do not compute" not in summary(three).holds
+    assert "and any parties that do not compute, should deviate" in summary(four).holds
+
+
 def test_many_parties_and_long_names_are_counted() -> None:
     names = tuple(f"a-hospital-with-a-long-name-{number}" for number in range(20))
     spec = kinds.basket_job("itemsets", job={"parties": names, "recipients": [names[0]]}, union={"bound": 100})

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from link.files.quantities import duration, seconds, size
+from link.files.quantities import duration, quantity, seconds, size
 
 
 @pytest.mark.parametrize(
@@ -42,3 +42,8 @@ def test_what_is_no_duration(text: str) -> None:
 )
 def test_bytes_for_people(number: float, expected: str) -> None:
     assert size(number) == expected
+
+
+@pytest.mark.parametrize(("number", "text"), [(0, "0 rules"), (1, "1 rule"), (2, "2 rules"), (1200, "1,200 rules")])
+def test_numbers_of_things(number: int, text: str) -> None:
+    assert quantity(number, "rule") == text

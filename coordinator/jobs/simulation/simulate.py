@@ -20,7 +20,7 @@ from jobs.results.release import release_of, sign
 from jobs.results.result import Result
 from jobs.run import PartyRun, run_party
 from jobs.spec.job import JobSpec
-from link.errors import ConfigurationError
+from link.errors import ConfigurationError, InputDataError
 from link.executor import ThreadExecutor
 from link.pki.authority import Authority
 from link.pki.identity import Identity
@@ -69,18 +69,21 @@ async def _simulated(spec: JobSpec, data: Mapping[str, Data], seed: int | None, 
         dealings = dict(zip(spec.job.parties, Dealer(random.derive("dealer")).here(), strict=True))
 
     async def part(party: str) -> PartyRun:
-        run = await run_party(
-            spec,
-            data[party],
-            hub.endpoint(party),
-            job_id=job_id,
-            attempt=1,
-            identity=identities[party],
-            random=random.derive(party),
-            executor=executor,
-            progress=lambda step, done, total: watcher(party, step, done, total, 0, 0),
-            resources=Resources(dealings=dealings.get(party)),
-        )
+        try:
+            run = await run_party(
+                spec,
+                data[party],
+                hub.endpoint(party),
+                job_id=job_id,
+                attempt=1,
+                identity=identities[party],
+                random=random.derive(party),
+                executor=executor,
+                progress=lambda step, done, total: watcher(party, step, done, total, 0, 0),
+                resources=Resources(dealings=dealings.get(party)),
+            )
+        except InputDataError as error:
+            raise error.at(party) from None
         watcher(party, "done", 1, 1, run.costs.bytes_sent, run.costs.bytes_received)
         return run
 

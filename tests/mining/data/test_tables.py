@@ -56,7 +56,7 @@ def refused(path: Path | str, data_format: str = "csv", **options: object) -> st
         ('id,a\n1,"x"y\n', "is not proper CSV near line 2"),
         ("id,a\n1,x\r2,y\n", "near line 2: a carriage return stands alone outside quotes"),
         ("id\n1\r2\n", "a carriage return stands alone outside quotes"),
-        ("id;a\n1;x\n", 'has no column named "id" among its 1 columns; name the one with the ids of the rows by id'),
+        ("id;a\n1;x\n", 'has no column named "id" among its 1 column; name the one with the ids of the rows by id'),
         ("id,a,a\n", 'has more than one column named "a"'),
         ("id,,a\n", "column 2 has no name"),
         ("id,a=b\n", 'the name of column "a=b" has an equals sign'),
