@@ -211,7 +211,7 @@ class SessionCore:
         if frame.round > MAX_ROUND:
             raise LimitExceeded(f"{peer} claims to be in round {frame.round}", party=peer)
         if frame.type == Abort.DESCRIPTOR.full_name:
-            raise ended_by(peer, self.me, self.terms.parties, body)
+            raise self._own_wait(peer, ended_by(peer, self.me, self.terms.parties, body))
         if frame.lane != HELLO_LANE:
             if not self.session_id:
                 _check_mark(peer, frame)
@@ -222,6 +222,22 @@ class SessionCore:
         elif frame.session != self.terms.job_id:
             raise UnexpectedMessage(f"{peer} greeted for another job", party=peer)
         self._order(peer, frame, body)
+
+    def _own_wait(self, peer: str, error: ComineError) -> ComineError:
+        """The error with which a peer ends the job; or if its wait was too long, that of this party, if it waits, too.
+
+        Who has to wait lets others wait, and those end the job before it can say so.
+        """
+        awaited = next((frm for frm, _ in self.waiters if frm), None)
+        if awaited is None or not isinstance(error, DeadlineExceeded):
+            return error
+        own = DeadlineExceeded(
+            f"{self.me} still waited for {awaited} when the job's deadline had passed at {peer}; check {awaited} or "
+            "allow more time",
+            party=awaited,
+        )
+        own.reporter = peer
+        return own
 
     def _check_member(self, peer: str) -> None:
         """Looks at a peer's certificate once more: it may have been revoked since the greeting.

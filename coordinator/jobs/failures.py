@@ -27,7 +27,8 @@ def root_cause(failures: Sequence[Failure]) -> BaseException:
     But of lost parties one that has not lost another itself: who ends because of a loss is soon lost to the rest. Where
     each has lost another, the one that most have lost: who cannot be reached often reaches nobody either. And of
     deadlines one that blames a party which reported nothing: all others wait, in a row, for the one that hangs. Where
-    all have reported, one that blames whom most wait for.
+    all have reported, one of a party that was late by itself; or else nobody is named alone, since all others wait for
+    a party from which one keeps back what it has for it.
 
     Raises:
         ValueError: There is no failure.
@@ -41,16 +42,19 @@ def root_cause(failures: Sequence[Failure]) -> BaseException:
         if isinstance(f.error, PeerError) and f.error.party not in (None, f.reporter)
     ]
     losers, lost = {loser for loser, _ in losses}, Counter(party for _, party in losses)
-    awaited = Counter(f.error.party for f in failures if isinstance(f.error, DeadlineExceeded))
-    return min(failures, key=lambda failure: _distance(failure, reporters, losers, lost, awaited)).error
+    first = min(failures, key=lambda failure: _distance(failure, reporters, losers, lost))
+    if not isinstance(first.error, DeadlineExceeded) or first.error.party not in reporters - {first.reporter}:
+        return first.error
+    waits = sorted((f.reporter, f.error.party) for f in failures if isinstance(f.error, DeadlineExceeded))
+    told = [f"{reporter} for {awaited}" for reporter, awaited in waits if awaited is not None]
+    return DeadlineExceeded(
+        f"the job's deadline had passed while parties waited for others, {', '.join(told)}; one that keeps messages "
+        "back from another makes all wait for that one, so check all these nodes, or allow more time"
+    )
 
 
 def _distance(
-    failure: Failure,
-    reporters: Collection[str],
-    losers: Collection[str],
-    lost: Mapping[str, int],
-    awaited: Mapping[str | None, int],
+    failure: Failure, reporters: Collection[str], losers: Collection[str], lost: Mapping[str, int]
 ) -> tuple[int, bool, int, bool]:
     error = failure.error
     if not isinstance(error, ComineError):
@@ -60,7 +64,8 @@ def _distance(
         if isinstance(error, kind):
             rank = later
     if isinstance(error, DeadlineExceeded):
-        return rank, error.party is None or error.party in reporters, -awaited[error.party], False
+        late = error.party == failure.reporter
+        return rank, error.party is None or error.party in reporters, -late, error.party is None
     foreign = error.party not in (None, failure.reporter)
     if isinstance(error, PeerError):
         return rank, error.party in losers, -lost.get(error.party or "", 0), foreign

@@ -40,9 +40,9 @@ ORDERS: list[list[Failure]] = [
         Failure("north", DeadlineExceeded("waited for east", party="east")),
     ],
     [
+        Failure("east", DeadlineExceeded("east was not done", party="east")),
         Failure("north", DeadlineExceeded("waited for east", party="east")),
-        Failure("east", DeadlineExceeded("waited for north", party="north")),
-        Failure("south", DeadlineExceeded("waited for east, too", party="east")),
+        Failure("south", DeadlineExceeded("waited for north", party="north")),
     ],
     [Failure("north", KeyError("fault")), Failure("south", InputDataError("told", party="north"))],
 ]
@@ -56,6 +56,17 @@ def told(error: BaseException) -> tuple[object, object]:
 def test_the_root_comes_first_in_every_order(reports: list[Failure]) -> None:
     for order in permutations(reports):
         assert told(root_cause(order)) == told(reports[0].error)
+
+
+def test_of_parties_that_all_wait_for_another_nobody_is_named_alone() -> None:
+    """South gets nothing more of east, whom nobody else waits for: most wait for south, which keeps nothing back."""
+    waits = {"north": "south", "south": "east", "east": "south"}
+    reports = [Failure(who, DeadlineExceeded(f"waited for {whom}", party=whom)) for who, whom in waits.items()]
+    for order in permutations(reports):
+        error = root_cause(order)
+        assert isinstance(error, DeadlineExceeded)
+        assert error.party is None
+        assert "east for south, north for south, south for east" in error.message
 
 
 def test_nothing_has_no_cause() -> None:
