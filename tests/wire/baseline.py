@@ -1,23 +1,40 @@
-"""`tests/wire/baseline.json`: the frames of seeded runs of every protocol and of some jobs, and their wire version."""
+"""`tests/wire/baseline.json`: the frames of seeded runs of every protocol and of some jobs, and their wire version.
+
+`earlier` has the last baseline of each earlier version that nodes still speak.
+"""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Final
 
-from link.version import WIRE_VERSION
+import pytest
+
+from link.core import Terms
+from link.version import WINDOW, WIRE_VERSION, Window
 from tests.wire.jobs import JOBS, Wire, played
 from tests.wire.protocols import PROTOCOLS
 
 FILE: Final = Path(__file__).parent / "baseline.json"
+EARLIER: Final = Path(__file__).parent / "earlier"
 
 
-def frozen() -> dict[str, Any]:
-    """What the file says."""
-    contents: dict[str, Any] = json.loads(FILE.read_text(encoding="utf-8"))
+def frozen(file: Path = FILE) -> dict[str, Any]:
+    """What a file says."""
+    contents: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
     return contents
+
+
+@contextmanager
+def speaking(version: int) -> Iterator[None]:
+    """All parties of what runs meanwhile speak this version of the wire alone."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Terms.__init__, "__defaults__", (Window(version, version),))
+        yield
 
 
 def freeze() -> None:
@@ -39,4 +56,6 @@ def freeze() -> None:
     ]
     if changed and before["wire_version"] == WIRE_VERSION:
         raise SystemExit(f"{', '.join(changed)}: other frames under the same wire version; raise it in link/version.py")
+    if WINDOW.oldest <= int(before["wire_version"]) < WINDOW.latest:
+        FILE.rename(EARLIER / f"{before['wire_version']}.json")
     FILE.write_text(json.dumps({"wire_version": WIRE_VERSION, **now}, indent=1) + "\n", encoding="utf-8")

@@ -102,9 +102,11 @@ def _without(frame: Frame, *fields: str) -> Frame:
     return plain
 
 
-@cache
-def played(variant: str) -> tuple[list[Frame], Runs]:
+def play(variant: str) -> tuple[list[Frame], Runs]:
     """All frames, and each party's run."""
     frames: list[Frame] = []
     runs = run_still(run_job(job(**JOBS[variant]), DATA, InlineExecutor(), seed=1, observe=frames.append))
     return frames, runs
+
+
+played = cache(play)

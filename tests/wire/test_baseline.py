@@ -9,12 +9,12 @@ import pytest
 
 from jobs.run import PartyRun
 from link.executor import ThreadExecutor
-from link.version import WIRE_VERSION
+from link.version import WINDOW, WIRE_VERSION
 from protos.v1.link_pb2 import Frame
 from tests.coordinator.simulation.still_time import InlineExecutor, run_still
 from tests.coordinator.simulation.whole_job import DATA, job, run_job
-from tests.wire.baseline import frozen
-from tests.wire.jobs import JOBS, Wire, played
+from tests.wire.baseline import EARLIER, frozen, speaking
+from tests.wire.jobs import JOBS, Wire, play, played
 from tests.wire.protocols import PROTOCOLS
 
 pytestmark = pytest.mark.usefixtures("real_groups")
@@ -24,6 +24,15 @@ The frames of {name} are not what they were. Nobody asked for this? Then somethi
 than before: find out what. If the change is meant, nodes of old and new versions may not understand each other: raise
 WIRE_VERSION in link/version.py, go through docs/protocols and CHANGELOG.md, and run `python -m tests.wire`.
 """
+
+AFTER = """
+The frames of {name} are not what nodes that know no version after {version} send. Where both are to be spoken, what
+has changed is for later versions alone; else raise the first version of WINDOW in link/version.py.
+"""
+BEFORE = {int(path.stem): frozen(path) for path in sorted(EARLIER.glob("*.json"))}
+RUNS = [
+    (version, kind, name) for version, runs in BEFORE.items() for kind in ("protocols", "jobs") for name in runs[kind]
+]
 
 
 def test_the_baseline_is_of_this_version_and_has_all_protocols() -> None:
@@ -40,6 +49,18 @@ def test_frames_are_those_of_the_baseline(name: str) -> None:
 @pytest.mark.parametrize("name", JOBS)
 def test_frames_of_jobs_are_those_of_the_baseline(name: str) -> None:
     assert asdict(Wire.of(*played(name))) == frozen()["jobs"][name], CHANGED.format(name=name)
+
+
+def test_every_version_of_the_window_has_a_baseline() -> None:
+    assert [*BEFORE] == [*range(WINDOW.oldest, WINDOW.latest)]
+    assert [runs["wire_version"] for runs in BEFORE.values()] == [*map(str, BEFORE)]
+
+
+@pytest.mark.parametrize(("version", "kind", "name"), RUNS)
+def test_who_speaks_an_earlier_version_sends_what_was_sent_then(version: int, kind: str, name: str) -> None:
+    with speaking(version):
+        found = PROTOCOLS[name].digests() if kind == "protocols" else asdict(Wire.of(*play(name)))
+    assert found == BEFORE[version][kind][name], AFTER.format(name=name, version=version)
 
 
 @pytest.mark.parametrize("workers", [1, 2])
