@@ -22,6 +22,23 @@ from tests.examples import crossed
 CHART = ROOT / "deploy" / "helm" / "comine"
 EXAMPLES = sorted((CHART / "examples").glob("*.yaml"))
 VERSIONS = ("1.29", "1.37")  # of Kubernetes: the oldest that the chart takes, and the newest with schemas here
+MORE = {  # of each part, what no example sets
+    "node": (
+        *("serviceAccount.annotations.example\\.org/role=reader", "user=1000650000", "image.pullSecrets[0]=registry"),
+        *(
+            "node.env.https_proxy=http://proxy.example:3128",
+            "node.nodeSelector.disk=fast",
+            "node.state.storageClass=fast",
+        ),
+        *("node.tolerations[0].operator=Exists", "node.resources.limits.cpu=4", "node.service.type=NodePort"),
+    ),
+    "relay": ("serviceAccount.name=mine", "relay.networkPolicy.from[0].ipBlock.cidr=192.0.2.0/24"),
+    "coordinator": (
+        *("coordinator.schedule=", "coordinator.env.no_proxy=example", "coordinator.secretEnv[0].env=https_proxy"),
+        *("coordinator.secretEnv[0].secret=proxy", "coordinator.secretEnv[0].key=address"),
+        *("coordinator.networkPolicy.egress[0].ports[0].port=7101", "coordinator.podAnnotations.team=data"),
+    ),
+}
 SECRETS = {"shop-store", "north-tls", "relay-tls", "analyst-tls"}
 
 pytestmark = [pytest.mark.slow, pytest.mark.turn(2)]
@@ -65,6 +82,11 @@ def at(name: str) -> Path:
     return CHART / "examples" / f"{name}.yaml"
 
 
+def part_of(values: Path) -> str:
+    (part,) = {"node", "relay", "coordinator"} & {*yaml.safe_load(values.read_text())}
+    return part
+
+
 def test_the_chart_is_of_this_version() -> None:
     chart = yaml.safe_load((CHART / "Chart.yaml").read_text())
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
@@ -82,11 +104,13 @@ def test_helm_has_nothing_to_complain_of(values: Path) -> None:
     ("values", "version"), crossed(EXAMPLES, VERSIONS), ids=lambda value: getattr(value, "stem", value)
 )
 def test_kubernetes_takes_what_comes_of_it(values: Path, version: str, tmp_path: Path) -> None:
+    more = [part for change in MORE[part_of(values)] for part in ("--set", change)]
     made = tmp_path / "made.yaml"
-    made.write_text(render("--values", values))
+    made.write_text(render("--values", values) + render("--values", values, *more))
     ran = run(tool("kubernetes-validate"), "--strict", "--kubernetes-version", version, made)
     assert ran.returncode == 0, ran.stderr + ran.stdout
-    assert len(re.findall(" passed for resource ", ran.stdout + ran.stderr)) == len(manifests("--values", values))
+    number = len(manifests("--values", values)) + len(manifests("--values", values, *more))
+    assert len(re.findall(" passed for resource ", ran.stdout + ran.stderr)) == number
 
 
 @pytest.mark.parametrize("values", EXAMPLES, ids=lambda file: file.stem)
@@ -163,6 +187,35 @@ def test_a_node_is_called_at_its_port_alone_and_one_that_dials_out_at_none() -> 
     assert policy["ingress"] == []
     assert "ports" not in one(found, "Service")["spec"]
     assert "ports" not in pod(found)["containers"][0]
+
+
+@pytest.mark.parametrize("part", ["node", "relay"])
+def test_callers_from_outside_keep_their_addresses(part: str) -> None:
+    """The policy of the network and the relay's limits go by them."""
+    service = one(manifests("--values", at(part)), "Service")["spec"]
+    assert (service["type"], service["externalTrafficPolicy"]) == ("LoadBalancer", "Local")
+    inside = manifests("--values", at(part), "--set", f"{part}.service.type=ClusterIP")
+    assert "externalTrafficPolicy" not in one(inside, "Service")["spec"]
+
+
+@pytest.mark.parametrize(("values", "part"), [("outbound-node", "node"), ("coordinator", "coordinator")])
+def test_who_dials_out_may_be_told_of_a_proxy(values: str, part: str) -> None:
+    address = "http://proxy.example:3128"
+    before, found = (
+        pod(manifests("--values", at(values), *more))["containers"][0].get("env", [])
+        for more in ((), ("--set", f"{part}.env.https_proxy={address}"))
+    )
+    assert [each for each in found if each not in before] == [{"name": "https_proxy", "value": address}]
+
+
+def test_an_account_of_ones_own_is_not_made_again() -> None:
+    found = manifests("--values", at("node"), "--set", "serviceAccount.name=mine")
+    assert "ServiceAccount" not in {each["kind"] for each in found}
+    assert pod(found)["serviceAccountName"] == "mine"
+    made = manifests("--values", at("node"), "--set", "serviceAccount.annotations.role=reader")
+    account = one(made, "ServiceAccount")
+    assert account["metadata"]["annotations"] == {"role": "reader"}
+    assert pod(made)["serviceAccountName"] == account["metadata"]["name"]
 
 
 def test_a_relay_calls_nobody_and_outlives_its_connections() -> None:
@@ -254,10 +307,19 @@ def test_comine_reads_the_files_of_the_examples(values: Path, tmp_path: Path) ->
         ("node.files.north\\.key=secret", "invalid propertyName 'north.key'"),
         ("node.files.party\\.toml=-----BEGIN PRIVATE KEY-----", "/node/files/party.toml"),
         ("node.secretEnv[0].value=secret", "/node/secretEnv/0"),
+        ("node.env.https_proxy=http://north:secret@proxy.example:3128", "/node/env/https_proxy"),
     ],
 )
 def test_values_that_mean_no_good_are_refused(change: str, said: str) -> None:
     assert said in refusal("--values", at("node"), "--set", change)
+
+
+@pytest.mark.parametrize(
+    ("part", "first"), [("node", "party.toml"), ("relay", "relay.toml"), ("coordinator", "job.toml")]
+)
+def test_a_part_without_its_files_is_refused(part: str, first: str) -> None:
+    said = refusal("--set", f"{part}.enabled=true", "--set", f"{part}.tlsSecret={part}-tls")
+    assert f"{part}.configMap is needed, or {first} in {part}.files" in said
 
 
 def test_files_of_ones_own_are_not_made_again() -> None:

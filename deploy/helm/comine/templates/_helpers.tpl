@@ -46,19 +46,23 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
 
 {{- define "comine.configmap" -}}
 {{- if not .values.configMap }}
+{{- $first := get (dict "node" "party.toml" "relay" "relay.toml" "coordinator" "job.toml") .part }}
+{{- if not (hasKey .values.files $first) }}
+{{- fail (printf "%s.configMap is needed, or %s in %s.files" .part $first .part) }}
+{{- end }}
 apiVersion: v1
 kind: ConfigMap
 metadata:
   name: {{ include "comine.name" . }}
   labels: {{- include "comine.labels" . | nindent 4 }}
 data:
-  {{- toYaml (required (printf "%s.configMap or %s.files is needed" .part .part) .values.files) | nindent 2 }}
+  {{- toYaml .values.files | nindent 2 }}
 {{- end }}
 {{- end -}}
 
 {{/* Pods are nobody on the machine and in the cluster, and may do nothing but what they are for. */}}
 {{- define "comine.pod" -}}
-serviceAccountName: {{ include "comine.name" . }}
+serviceAccountName: {{ .Values.serviceAccount.name | default (include "comine.name" .) }}
 automountServiceAccountToken: false
 enableServiceLinks: false
 securityContext:
@@ -104,6 +108,27 @@ securityContext:
     - {name: keys, mountPath: /run/secrets/comine}
 {{- end -}}
 
+{{/* Variables of the environment, and those from Secrets. */}}
+{{- define "comine.env" -}}
+{{- range $name, $value := .values.env -}}
+- {name: {{ $name }}, value: {{ $value | quote }}}
+{{ end }}
+{{- range .values.secretEnv -}}
+- name: {{ .env }}
+  valueFrom:
+    secretKeyRef: {name: {{ .secret }}, key: {{ .key }}}
+{{ end }}
+{{- end -}}
+
+{{/* Where callers come from outside, their addresses are kept. */}}
+{{- define "comine.traffic" -}}
+{{- with .values.service -}}
+{{- if ne .type "ClusterIP" -}}
+externalTrafficPolicy: {{ .externalTrafficPolicy }}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+
 {{- define "comine.mounts" -}}
 - {name: etc, mountPath: /etc/comine, readOnly: true}
 - {name: keys, mountPath: /run/secrets/comine, readOnly: true}
@@ -123,13 +148,20 @@ securityContext:
   emptyDir: {medium: Memory, sizeLimit: 64Mi}
 {{- end -}}
 
+{{/* The account of the pod, where you name none of your own. */}}
 {{- define "comine.account" -}}
+{{- if not .Values.serviceAccount.name }}
+---
 apiVersion: v1
 kind: ServiceAccount
 metadata:
   name: {{ include "comine.name" . }}
   labels: {{- include "comine.labels" . | nindent 4 }}
+  {{- with .Values.serviceAccount.annotations }}
+  annotations: {{- toYaml . | nindent 4 }}
+  {{- end }}
 automountServiceAccountToken: false
+{{- end }}
 {{- end -}}
 
 {{- define "comine.claim" -}}
