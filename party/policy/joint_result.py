@@ -11,6 +11,7 @@ Source: Chin, "Security problems on inference control for SUM, MAX, and MIN quer
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from decimal import Decimal
@@ -20,9 +21,9 @@ from math import comb
 from typing import Final, NamedTuple
 
 from jobs.kinds.registry import kind_of
-from jobs.spec.job import JobSpec
+from jobs.spec.job import AlignSection, JobSpec
 
-UNKNOWN_THRESHOLD: Final = "?"
+UNKNOWN: Final = "?"
 MOST_WORK: Final = 2_000_000  # multiplications: about half a second of a core
 _ADDITIVE: Final = frozenset({"itemsets", "model"})
 
@@ -34,19 +35,23 @@ class JointResult(NamedTuple):
         parties: All of them, in order.
         sums: Whether each number that it opens is a sum of numbers that its parties have each of their own rows.
         threshold: The least support of a job that opens no supports, as in its specification; empty of others, and
-            `UNKNOWN_THRESHOLD` where nobody can read it any more.
+            `UNKNOWN` where nobody can read it any more.
+        columns: Of a job over columns, which rows are common and into which intervals numbers are put, as far as its
+            specification decides that: JSON; likewise `UNKNOWN`, and empty of other jobs.
     """
 
     parties: tuple[str, ...]
     sums: bool
     threshold: str = ""
+    columns: str = ""
 
 
 def joint_result(spec: JobSpec) -> JointResult:
     """What counts of a job."""
     sums = not spec.is_vertical and kind_of(spec).facets(spec) <= _ADDITIVE
     hidden = spec.itemsets_ is not None and spec.itemsets.disclose == "frequent"
-    return JointResult(tuple(sorted(spec.job.parties)), sums, _written(spec.itemsets.min_support_) if hidden else "")
+    threshold = _written(spec.itemsets.min_support_) if hidden else ""
+    return JointResult(tuple(sorted(spec.job.parties)), sums, threshold, _columns(spec) if spec.is_vertical else "")
 
 
 def tells_of_few(new: Collection[str], before: Collection[Collection[str]], least: int) -> bool:
@@ -92,7 +97,7 @@ def too_close(asked: str, before: str, least: int, fewest_rows: int | None) -> b
     """
     if not asked or not before or asked == before:
         return False
-    if UNKNOWN_THRESHOLD in (asked, before):
+    if UNKNOWN in (asked, before):
         return True
     if ("." in asked) != ("." in before):
         return True
@@ -103,11 +108,41 @@ def too_close(asked: str, before: str, least: int, fewest_rows: int | None) -> b
     return fewest_rows is None or apart * fewest_rows < least
 
 
+def other_columns(asked: str, before: str) -> bool:
+    """Whether two jobs over columns may count other rows, or put numbers into other intervals; arguments as `columns`.
+
+    Then the difference of their counts is one of few rows: of ids that are equal only once they are trimmed, of numbers
+    between two cuts.
+    """
+    if not asked or not before or asked == before:
+        return False
+    if UNKNOWN in (asked, before):
+        return True
+    new, old = json.loads(asked), json.loads(before)
+    return any(new[what] != old[what] for what in new.keys() & old.keys())
+
+
+def _columns(spec: JobSpec) -> str:
+    align = spec.align or AlignSection()
+    found: dict[str, object] = {
+        "ids": (align.trim, align.case, align.unicode),
+        "groups": sorted(sorted(members) for members in (spec.groups_ or {}).values()),
+    }
+    if spec.itemsets_ is not None:
+        cuts = {column: [_plain(cut) for cut in cuts] for column, cuts in spec.itemsets.cuts.items()}
+        found["intervals"] = cuts | dict(spec.itemsets.quantiles)
+    return json.dumps(found, sort_keys=True)
+
+
+def _plain(number: Decimal) -> str:
+    return f"{number.normalize():f}"
+
+
 def _written(support: Decimal | int | None) -> str:
     """A fraction has a point, a count has none."""
     if not isinstance(support, Decimal):
         return "" if support is None else str(support)
-    text = f"{support.normalize():f}"
+    text = _plain(support)
     return text if "." in text else f"{text}.0"
 
 

@@ -117,8 +117,8 @@ class Rules(TomlTable):
         min_new_rows: By how many rows a dataset that has changed must have grown or shrunk since the last job on it.
         min_group: The fewest rows that the difference of any two exact jobs on a dataset may be about: its rows at each
             are those of another, or so many more or fewer. Their sums together give no number of fewer than
-            `min_parties` parties, or of one where that is absent. Where `disclose` allows only `frequent`, the
-            thresholds of any two are equal, or so many transactions apart.
+            `min_parties` parties, or of one where that is absent. Over columns, all compare ids and cut numbers alike.
+            Where `disclose` allows only `frequent`, the thresholds of any two are equal, or so many transactions apart.
         max_candidates: The most candidates that a job may ask for.
         disclose: What a job may disclose: any of `candidates`, `supports` and `frequent`; where
             absent, all, but no `candidates` beside a floor of `min_count` or `min_support`, and no quantiles.

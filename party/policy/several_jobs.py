@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from mining.public_sizes import between
-from party.policy.joint_result import joint_result, tells_of_few, too_close
+from party.policy.joint_result import joint_result, other_columns, tells_of_few, too_close
 from party.policy.policy_input import Earlier, PolicyInput, Verdict, Version, denied
 from party.policy.rules import PolicySection
 
@@ -111,7 +111,7 @@ def min_group(policy: PolicySection, facts: PolicyInput) -> Verdict | None:
         f"with all jobs before it, numbers of at least {parties} parties, and the rows of an earlier job or at least "
         f"{policy.min_group} more or fewer than in each"
     )
-    refusal = _parties_refusal(parties, facts) or _thresholds_refusal(policy, facts)
+    refusal = _parties_refusal(parties, facts) or _columns_refusal(facts) or _thresholds_refusal(policy, facts)
     return Verdict("min_group", allows, refusal, later=refusal is None)
 
 
@@ -130,6 +130,18 @@ def _parties_refusal(least: int, facts: PolicyInput) -> str | None:
     return (
         f"lets jobs on '{dataset}' together give no number of fewer than {least} parties (rule min_group), and with "
         "sums of earlier ones this one's may; take the parties of an earlier job, or some that are less alike"
+    )
+
+
+def _columns_refusal(facts: PolicyInput) -> str | None:
+    """Over columns a job chooses which ids are equal and where numbers are cut, and so whom a count takes in."""
+    asked = joint_result(facts.spec).columns
+    if not any(other_columns(asked, each.columns) for each in facts.results):
+        return None
+    return (
+        f"asks that all jobs over columns on '{facts.spec.job.dataset}' have the same rows in common and put numbers "
+        "into the same intervals (rule min_group); take [align] trim, case and unicode, [groups], cuts and quantiles "
+        "from an earlier job"
     )
 
 

@@ -12,7 +12,7 @@ from party.policy.joint_result import JointResult
 from party.policy.policy_input import Version
 from party.state.node_database import NodeTables
 
-_RECOUNTED: Final = "joint results"
+_RECOUNTED: Final = "joint results with columns"
 
 
 class JointResults(NodeTables):
@@ -26,17 +26,17 @@ class JointResults(NodeTables):
         """
         with self._changing() as connection:
             connection.execute(
-                "INSERT INTO joint_results VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING", _row(dataset, result)
+                "INSERT INTO joint_results VALUES (?, ?, ?, ?, ?) ON CONFLICT DO NOTHING", _row(dataset, result)
             )
 
     def results(self, datasets: Iterable[str]) -> frozenset[JointResult]:
         """What counts of all jobs on some datasets."""
-        statement = "SELECT parties, sums, threshold FROM joint_results WHERE dataset = ?"
+        statement = "SELECT parties, sums, threshold, columns FROM joint_results WHERE dataset = ?"
         with self._using() as connection:
             return frozenset(
-                JointResult(tuple(parties.split(" ")), bool(sums), threshold)
+                JointResult(tuple(parties.split(" ")), bool(sums), threshold, columns)
                 for dataset in datasets
-                for parties, sums, threshold in connection.execute(statement, (dataset,)).fetchall()
+                for parties, sums, threshold, columns in connection.execute(statement, (dataset,)).fetchall()
             )
 
     @property
@@ -54,7 +54,7 @@ class JointResults(NodeTables):
         """
         with self._changing() as connection:
             connection.executemany(
-                "INSERT INTO joint_results VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING",
+                "INSERT INTO joint_results VALUES (?, ?, ?, ?, ?) ON CONFLICT DO NOTHING",
                 [_row(dataset, result) for dataset, result in results],
             )
             connection.execute("INSERT INTO recounted VALUES (?) ON CONFLICT DO NOTHING", (_RECOUNTED,))
@@ -85,5 +85,5 @@ class JointResults(NodeTables):
             return [Version(*row) for row in connection.execute(statement, (dataset,)).fetchall()]
 
 
-def _row(dataset: str, result: JointResult) -> tuple[str, str, bool, str]:
-    return dataset, " ".join(result.parties), result.sums, result.threshold
+def _row(dataset: str, result: JointResult) -> tuple[str, str, bool, str, str]:
+    return dataset, " ".join(result.parties), result.sums, result.threshold, result.columns

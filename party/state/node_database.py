@@ -14,7 +14,8 @@
     holds     what jobs have found that people have to release, as they are shown it, and who has
     voices    which people have approved jobs that need several
     reloads   for what people have asked the running node to read its files anew, and what it answered
-    joint_results, row_versions  of exact jobs, what counts for what several reveal together: parties, thresholds, rows
+    joint_results, row_versions  of exact jobs, what counts for what several reveal together: parties, thresholds, how
+              columns are joined and cut, rows
     asked     how many bytes of the audit log each coordinator has brought about lately, by hours, up to that entry
 
 The node and the command line use the file at the same time. Of nodes one alone may: it holds the lock beside the file,
@@ -261,6 +262,19 @@ ALTER TABLE charged RENAME TO charges;
 CREATE INDEX charges_by_dataset ON charges (dataset, time);
 DROP TABLE unions;
 """
+_TWENTY_FIRST: Final = """
+CREATE TABLE noted_results (
+    dataset TEXT NOT NULL,
+    parties TEXT NOT NULL,
+    sums INTEGER NOT NULL,
+    threshold TEXT NOT NULL,
+    columns TEXT NOT NULL,
+    PRIMARY KEY (dataset, parties, sums, threshold, columns)
+) WITHOUT ROWID;
+INSERT INTO noted_results SELECT dataset, parties, sums, threshold, '' FROM joint_results;
+DROP TABLE joint_results;
+ALTER TABLE noted_results RENAME TO joint_results;
+"""
 KIND: Final = Kind(
     "job",
     "move it away, and the node makes it again out of its audit log, or bring it back from a copy",
@@ -268,6 +282,7 @@ KIND: Final = Kind(
     (
         *(_FIRST, _SECOND, _THIRD, _FOURTH, _FIFTH, _SIXTH, _SEVENTH, _EIGHTH, _NINTH, _TENTH, _ELEVENTH, _TWELFTH),
         *(_THIRTEENTH, _FOURTEENTH, _FIFTEENTH, _SIXTEENTH, _SEVENTEENTH, _EIGHTEENTH, _NINETEENTH, _TWENTIETH),
+        _TWENTY_FIRST,
     ),
 )
 

@@ -20,7 +20,7 @@ from jobs.spec.job import JobSpec
 from link.errors import ConfigurationError
 from link.files.json_text import read_json
 from party.policy.consent import support_asked
-from party.policy.joint_result import UNKNOWN_THRESHOLD, JointResult, joint_result
+from party.policy.joint_result import UNKNOWN, JointResult, joint_result
 
 
 class Remembered(NamedTuple):
@@ -80,7 +80,7 @@ def _as_written(contents: Any, why: ConfigurationError) -> Remembered:
         cost = _charge(_Written(contents.get("privacy") or {"model": EXACT.model}))
     except (KeyError, TypeError, AttributeError, ValueError, InvalidOperation):
         raise why from None
-    result = JointResult(tuple(sorted(parties)), sums=False, threshold=UNKNOWN_THRESHOLD)
+    result = JointResult(tuple(sorted(parties)), sums=False, threshold=UNKNOWN, columns=UNKNOWN)
     return Remembered(dataset, name, tuple(parties), "", cost, None, result)
 
 

@@ -24,7 +24,7 @@ from link.errors import PolicyDenied
 from party.config import PartyConfig
 from party.data.sources import Rows
 from party.policy.budget import budget, budget_text
-from party.policy.joint_result import UNKNOWN_THRESHOLD, joint_result, tells_of_few, too_close
+from party.policy.joint_result import UNKNOWN, joint_result, other_columns, tells_of_few, too_close
 from party.policy.judge import Judge
 from party.policy.policy import verdicts
 from party.policy.policy_input import Version
@@ -108,12 +108,12 @@ def test_thresholds_that_nobody_can_compare_are_too_close() -> None:
     assert not too_close("0.5", "0.5", 10, None)
     assert too_close("0.5", "0.1", 10, None)
     assert too_close("0.5", "50", 10, 1000)
-    assert too_close("5", UNKNOWN_THRESHOLD, 1, 1000)
+    assert too_close("5", UNKNOWN, 1, 1000)
 
 
 def test_what_counts_of_a_job() -> None:
     hidden = {"disclose": "frequent"}
-    assert joint_result(job(parties=["south", "north"])) == (("north", "south"), True, "")
+    assert joint_result(job(parties=["south", "north"])) == (("north", "south"), True, "", "")
     assert [joint_result(job(itemsets={**hidden, "min_support": s})).threshold for s in (7, Decimal("0.010"))] == [
         "7",
         "0.01",
@@ -309,6 +309,39 @@ def test_jobs_that_open_more_than_sums_have_the_same_parties() -> None:
     for first, then in ((pair, three), (pair, job()), (job(parties=["north", "south"]), three)):
         with fails("E300", party="north"):
             judge(rules, then, results=[joint_result(first)])
+
+
+def cut_at(*cuts: int, **tables: Any) -> JobSpec:
+    return columns("south", itemsets={"min_support": 50, "cuts": {"age": list(cuts)} if cuts else {}}, **tables)
+
+
+def test_jobs_over_columns_that_count_other_people_are_refused() -> None:
+    """Of people of 30 there is one. As much tells of whom trimmed ids alone have in common."""
+    rules, before = policy(min_group=10, tasks=["itemsets", "align"]), [joint_result(cut_at(30, 60))]
+    ages = [*range(20, 30)] * 8 + [30] + [*range(31, 60)] * 3
+    assert sum(age < 31 for age in ages) - sum(age < 30 for age in ages) == 1
+    assert judge(rules, cut_at(30, 60), results=before) == "auto"
+    assert judge(rules, columns("south", task="align"), results=before) == "auto"
+    others = [
+        cut_at(31, 60),
+        cut_at(30),
+        cut_at(),
+        columns("south", itemsets={"min_support": 50, "quantiles": {"age": 4}}),
+        cut_at(30, 60, align={"trim": True}),
+        columns("south", task="align", align={"case": "fold"}),
+    ]
+    for spec in others:
+        with fails("E300", party="north"):
+            judge(rules, spec, results=before)
+        assert judge(policy(tasks=["itemsets", "align"]), spec, results=before) == "auto"
+
+
+def test_columns_that_nobody_can_read_any_more_are_others() -> None:
+    assert other_columns(joint_result(cut_at(30)).columns, UNKNOWN)
+    assert not other_columns(joint_result(cut_at(30)).columns, "")  # of a job over rows
+    assert (
+        joint_result(cut_at(30)).columns == joint_result(columns("south", itemsets={"cuts": {"age": ["30.0"]}})).columns
+    )
 
 
 def test_items_that_a_job_excludes_change_no_count() -> None:
