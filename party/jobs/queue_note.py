@@ -75,6 +75,8 @@ class QueueNote:
 
     def _change(self) -> None:
         self._changed.set()
+        if self._noting is not None and self._noting.cancelled():
+            return  # the event loop ends, and would leave another one pending
         if self._noting is None or self._noting.done():
             self._noting = asyncio.create_task(self._note())
 
