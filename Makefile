@@ -82,10 +82,11 @@ lowest:  ## tests with the lowest versions that pyproject.toml allows (needs uv)
 	$(PYTHON) -m venv .venv-lowest
 	echo '*' > .venv-lowest/.gitignore
 	.venv-lowest/bin/python -m pip install --quiet --disable-pip-version-check uv
-	.venv-lowest/bin/uv pip compile pyproject.toml --extra console --extra demo --extra excel --extra mysql --extra pandas --extra postgres --resolution lowest-direct --quiet --output-file .venv-lowest/pins.txt
+	.venv-lowest/bin/uv pip compile pyproject.toml --extra console --extra demo --extra excel --extra mysql --extra pandas --extra postgres --extra spark --resolution lowest-direct --quiet --output-file .venv-lowest/pins.txt
 	.venv-lowest/bin/python -m pip install --quiet --disable-pip-version-check --requirement .venv-lowest/pins.txt \
 	  'axe-playwright-python>=0.1.4' 'hypothesis>=6.130' 'jsonschema>=4.23' 'playwright>=1.49' 'pytest>=8.3' 'pytest-timeout>=2.3' \
 	  'scikit-learn>=1.6'
+	.venv-lowest/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --editable .
 	PYTHONDONTWRITEBYTECODE=1 .venv-lowest/bin/python -m pytest -W ignore::DeprecationWarning -m "not slow" $(LOWEST)
 
 LOWEST = tests/link tests/jobs tests/mining tests/ldp tests/anonymize tests/coordinator tests/party tests/relay

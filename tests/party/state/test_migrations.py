@@ -43,6 +43,7 @@ STORES: Final[dict[str, type[StateDatabase]]] = {
 DEVICES: Final[dict[str, type[Database]]] = {"client": ClientStore, "fleet": FleetRecord}
 LEFT: Final = {"levels", "unions"}  # tables that a later version leaves behind: of what begins anew, or counts no more
 LEFT_COLUMNS: Final = {("charges", "unites")}
+OTHERWISE: Final = {"frequency-01-first"}  # its rows of collections take numbers of those that are gone
 
 Columns = dict[str, list[str]]
 
@@ -103,6 +104,13 @@ def found(path: Path, of: Columns | None = None) -> Found:
         return Found(version, columns, rows)
 
 
+def shape(path: Path) -> dict[str, str]:
+    """The statements of a database's tables, indices and triggers, by name."""
+    with plain(path) as connection:
+        made = connection.execute("SELECT name, sql FROM sqlite_master WHERE sql IS NOT NULL")
+        return {name: " ".join(sql.split()) for name, sql in made}
+
+
 def opened(name: str, path: Path) -> StateDatabase:
     store = STORES[name.partition("-")[0]]
     return store.open(path, "north") if store is Releases else store.open(path)
@@ -123,6 +131,16 @@ def test_what_an_earlier_version_has_kept_is_there(name: str, tmp_path: Path) ->
         opened(name, path).close()
         now = found(path, before.columns)
         assert (now.version, now.rows) == (latest(kind_of(name)), before.rows)
+
+
+@pytest.mark.parametrize("store", STORES)
+def test_a_database_that_was_migrated_is_as_a_new_one(store: str, tmp_path: Path) -> None:
+    """So no statement of a version that has landed has changed since."""
+    opened(store, new := tmp_path / "new.db").close()
+    for name in (name for name in DUMPS if name.partition("-")[0] == store and name not in OTHERWISE):
+        restored(name, path := tmp_path / f"{name}.db")
+        opened(name, path).close()
+        assert shape(path) == shape(new), name
 
 
 @pytest.mark.parametrize("name", [name for name in DUMPS if name.startswith("node")])
