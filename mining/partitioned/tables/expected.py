@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import csv
 import gzip
+import io
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -34,6 +35,7 @@ from mining.partitioned.encoding.expected import expected_bytes
 from mining.partitioned.encoding.source import TableSource
 
 _SAMPLE: Final = 1 << 18  # bytes of text that are looked at
+_PIECE: Final = 1 << 12  # of a compressed file
 _OFFSET: Final = 8  # of a text in memory, beside its bytes
 _LENGTH: Final = 4  # of a text in Parquet
 _ID_COPIES: Final = 1.25  # of ids while they are read, beside those that stay; measured
@@ -191,11 +193,26 @@ def _has_ends(chunk: Any) -> bool:
 
 
 # -- text --------------------------------------------------------------------------------------------------------------
-def _of_text(path: Path, separator: str, id_columns: Sequence[str]) -> ExpectedTable:
+class _InPieces(io.BufferedReader):
+    """A file that tells how much of it was needed, for all that a reader asks for more in advance."""
+
+    def read(self, size: int | None = -1, /) -> bytes:
+        """A piece, which may be shorter than is asked for."""
+        return super().read(size if size is None or size < 0 else min(size, _PIECE))
+
+
+def _beginning(path: Path) -> tuple[bytes, int]:
+    """The first bytes of a text, and how many bytes of its file they take."""
     with path.open("rb") as file:
-        packed = is_packed(file, path)
-        text = gzip.GzipFile(fileobj=file).read(_SAMPLE) if packed else file.read(_SAMPLE)
-        taken = file.tell() if packed and len(text) == _SAMPLE else len(text)
+        if not is_packed(file, path):
+            text = file.read(_SAMPLE)
+            return text, len(text)
+    with _InPieces(io.FileIO(path)) as packed:
+        return gzip.GzipFile(fileobj=packed).read(_SAMPLE), packed.tell()
+
+
+def _of_text(path: Path, separator: str, id_columns: Sequence[str]) -> ExpectedTable:
+    text, taken = _beginning(path)
     whole = path.stat().st_size * len(text) / max(taken, 1) if len(text) == _SAMPLE else len(text)
     lines = text[: text.rfind(b"\n") + 1 or len(text)] if len(text) == _SAMPLE else text
     names, *records = csv.reader(lines.decode(errors="replace").splitlines(keepends=True), delimiter=separator)
