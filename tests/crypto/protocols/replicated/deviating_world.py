@@ -23,7 +23,7 @@ from link.transcripts.words import Evidence
 from link.transports.memory import Hub
 from protos.v1.link_pb2 import Frame
 from tests.coordinator.simulation.still_time import InlineExecutor
-from tests.world import Role, terms
+from tests.world import Observer, Role, terms
 
 Alter = Callable[[Frame], list[Frame]]
 
@@ -82,6 +82,7 @@ def run_deviating(
     *,
     declared: Iterable[Declared],
     seed: int = 0,
+    observe: Observer = lambda frame: None,
 ) -> Ends:
     """One coroutine per party, some of which send other frames; ends when no honest party can go on.
 
@@ -92,6 +93,7 @@ def run_deviating(
         alter: Gives what is sent in place of a frame, of which bodies may differ and the ends of streams.
         declared: The labels that may be opened.
         seed: Repeats all draws.
+        observe: Told of every frame before it is delivered.
     """
     agreed, source, lines = terms(parties, seed), Randomness.from_seed(seed), tuple(declared)
     executor = InlineExecutor()
@@ -114,7 +116,7 @@ def run_deviating(
         return await (role[name] if isinstance(role, Mapping) else role)(session)
 
     async def main() -> Ends:
-        hub = _Counting()
+        hub = _Counting(observe)
         tasks = {name: asyncio.create_task(run(hub, name)) for name in parties}
         idle = 0
         while idle < 50 and not all(task.done() for task in tasks.values()):
