@@ -27,8 +27,7 @@ BYTES_BY_BLOCK_BYTE: Final = 14  # of memory while a source is read, for each by
 SAMPLE: Final = 1 << 16  # rows
 CANDIDATES: Final = 1000
 LENGTH: Final = 3  # of candidates
-_SUPPORT: Final = 100  # the items of a level are in one of so many rows
-_ITEMS: Final = 1000
+_ITEMS: Final = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,26 +81,28 @@ def engine_costs(dataset: DatasetSection, rows: Rows, folder: Path) -> tuple[Eng
 
 def cluster_cost(rows: Rows) -> EngineCost:
     """What a cluster takes that has been used before: a level of all rows, begun, counted and fetched."""
-    frequent, sets = _level(rows)
+    items, sets = _level(rows)
     start = time.perf_counter()
-    rows.onto(frequent).total(ItemsetCounts([sets]))
+    rows.onto(items).total(ItemsetCounts([sets]))
     return EngineCost("spark", time.perf_counter() - start, NODE, memory_limit() > NODE)
 
 
 def _seconds_for_a_row(rows: Rows) -> float:
-    frequent, sets = _level(rows)
-    if not len(sets):
-        return 0.0
-    return next(iter(rows.onto(frequent).parts(_Sample(ItemsetCounts([sets])))))
+    items, sets = _level(rows)
+    return next(iter(rows.onto(items).parts(_Sample(ItemsetCounts([sets])))), 0.0)
 
 
 def _level(rows: Rows) -> tuple[list[str], Sets]:
-    """Frequent items, and candidates of a level of these; none where there are too few."""
-    counts = rows.item_counts()
-    order = np.argsort(-counts, kind="stable")[:_ITEMS]
-    frequent = [rows.items[place] for place in order if counts[place] * _SUPPORT >= rows.n_rows]
-    sets = list(islice(combinations(range(len(frequent)), LENGTH), CANDIDATES))
-    return frequent, np.array(sets, np.int32).reshape(-1, LENGTH)
+    """The most frequent items, and candidates of a level of these.
+
+    As many of either whatever the rows, with items that nobody has where there are too few: what a level takes may be
+    published, and a record that makes an item frequent must not add candidates to it.
+    """
+    order = np.argsort(-rows.item_counts(), kind="stable")[:_ITEMS]
+    items = [rows.items[place] for place in order]
+    items += [f"\0{number}" for number in range(len(items), _ITEMS)]
+    sets = list(islice(combinations(range(_ITEMS), LENGTH), CANDIDATES))
+    return items, np.array(sets, np.int32)
 
 
 def unfit(dataset: DatasetSection, memory_share: Decimal, folder: Path) -> str:

@@ -283,6 +283,64 @@ def test_whatever_the_catalogue_of_the_cluster_names_is_read(
     kept.forget()
 
 
+@pytest.fixture
+def growing(cluster: Cluster, folder: Path) -> Iterator[TransactionSource]:
+    """A table that somebody else on the cluster writes to; Spark then drops what it keeps of it, and reads it again."""
+    cluster.query(f"CREATE TABLE growing USING parquet AS SELECT id, item FROM parquet.`{folder}/long.pq`")
+    yield TransactionSource("sc://", "sql", query="SELECT id, item FROM growing")
+    cluster.query("DROP TABLE growing")
+
+
+def grow(cluster: Cluster) -> None:
+    """By a row with items that others have, so that the dictionary is the same."""
+    cluster.query(f"INSERT INTO growing VALUES (1000, '{ITEM} 01'), (1000, '{ITEM} 02')")
+
+
+def test_a_table_that_changes_while_it_is_encoded(
+    cluster: Cluster, growing: TransactionSource, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The dictionary has the counts of one version: blocks of the next one are refused."""
+    dictionary = SparkEncoding._dictionary
+
+    def grows(self: SparkEncoding, frame: Any) -> Any:
+        found = dictionary(self, frame)
+        grow(cluster)
+        return found
+
+    monkeypatch.setattr(SparkEncoding, "_dictionary", grows)
+    with fails("E101"):
+        SparkEncoding(cluster, growing, (), "encoding", 3).run()
+
+
+def test_a_table_that_changes_once_it_is_encoded(cluster: Cluster, growing: TransactionSource) -> None:
+    """No job counts rows of two versions; the next one reads the table anew."""
+    kept = SparkEncoding(cluster, growing, (), "encoding", 3).run()
+    before = kept.rows("job").n_rows
+    grow(cluster)
+    with fails("E103"):
+        kept.rows("job").total(Transactions.item_counts)
+    kept.forget()
+    found = SparkEncoding(cluster, growing, (), "encoding", 3).run()
+    assert found.rows("next").n_rows == before + 1
+    found.forget()
+
+
+def test_files_that_are_overwritten_before_an_executor_is_lost(
+    cluster: Cluster, server: SparkServer, rows: list[list[str]], tmp_path: Path
+) -> None:
+    """Its blocks are read again, and found to be others."""
+    path = tmp_path / "a.parquet"
+    for number, each in enumerate((rows, rows[::-1])):
+        pq.write_table(pa.table({"items": pa.array(each, pa.list_(pa.string()))}), path, row_group_size=10)
+        if not number:
+            kept = encoded(cluster, tmp_path, 6)
+    assert kept.rows("job").total(Transactions.item_counts).tolist() == kept.counts.tolist()
+    server.kill_executor()
+    with fails("E103"):
+        kept.rows("job").total(Transactions.item_counts)
+    kept.forget()
+
+
 def test_sources_that_cannot_be_read(cluster: Cluster, folder: Path) -> None:
     with fails("E101"):
         SparkEncoding(cluster, TransactionSource(str(folder / "none"), "parquet"), (), "encoding").run()

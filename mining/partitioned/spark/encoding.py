@@ -27,6 +27,7 @@ from mining.partitioned.spark.worker import (
     Task,
     merge_names,
     read_names,
+    read_sealed,
     seals,
 )
 
@@ -122,9 +123,13 @@ class SourceOnCluster(ABC, Generic[S, K]):
 
     def _check_same(self, origin: str) -> None:
         if self.origin() != origin:
-            raise InputDataError(
-                f"{self._source.place} changed while it was read; run the job again once nobody writes to it"
-            )
+            raise self._changed()
+
+    def _changed(self) -> InputDataError:
+        place, way = self._source.place, ""
+        if self._source.format == "sql":
+            place, way = "what the query of the dataset reads", ", or name a version in the query"
+        return InputDataError(f"{place} changed while it was read; run the job again once nobody writes to it{way}")
 
 
 class SparkEncoding(SourceOnCluster[TransactionSource, ClusterRows]):
@@ -136,11 +141,13 @@ class SparkEncoding(SourceOnCluster[TransactionSource, ClusterRows]):
         with self._keeping() as kept:
             frame, origin = self._read()
             kept.append(cluster.keep(frame))
-            items, counts = self._dictionary(kept[0])
+            items, counts, read = self._dictionary(kept[0])
             blocks = cluster.task(kept[0], Task(Number(items)))
             kept.append(cluster.keep(blocks))
             found = sorted(self._run(kept[1], Task(seals)))
             self._check_same(origin)
+            if [(place, named) for place, _, _, named in found] != read:
+                raise self._changed()
         cluster.forget(kept[0])
         whole = hashlib.blake2b(json.dumps(items).encode(), digest_size=32)
         for place, rows, seal, _ in found:
@@ -185,16 +192,18 @@ class SparkEncoding(SourceOnCluster[TransactionSource, ClusterRows]):
         self._cluster.batches_of(BATCH_ROWS)
         return self._cluster.task(rows, TableTask(ReadLists(name, self._withheld)))
 
-    def _dictionary(self, frame: Any) -> tuple[tuple[str, ...], Any]:
-        """All items in ascending order of UTF-8 bytes, and in how many rows each is."""
+    def _dictionary(self, frame: Any) -> tuple[tuple[str, ...], Any, list[tuple[int, bytes]]]:
+        """All items in ascending order of UTF-8 bytes, in how many rows each is, and the blocks they are from."""
         self._cluster.compute(frame, self._tag)
         self._cluster.batches_of(1)
         found: dict[str, int] = {}
-        for _, _, value, _ in self._run(frame.coalesce(max(1, self._cluster.cores)), Task(merge_names)):
+        blocks = list[tuple[int, bytes]]()
+        for _, _, value, counted in self._run(frame.coalesce(max(1, self._cluster.cores)), Task(merge_names)):
+            blocks += read_sealed(counted)
             for item, count in zip(*read_names(value), strict=True):
                 found[item] = found.get(item, 0) + count
         items = tuple(sorted(found))
-        return items, np.fromiter((found[item] for item in items), np.int64, len(items))
+        return items, np.fromiter((found[item] for item in items), np.int64, len(items)), sorted(blocks)
 
 
 def shares_of(files: Sequence[File]) -> list[Share]:

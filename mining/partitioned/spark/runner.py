@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Final, Generic, Protocol, TypeVar
+from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,14 +16,12 @@ from mining.partitioned.runner import Seen, View, first_rows
 from mining.partitioned.spark.cluster import Cluster
 from mining.partitioned.spark.secrecy import takes_noise
 from mining.partitioned.spark.values import from_bytes
-from mining.partitioned.spark.worker import FIELDS, NOISE, Parts, Reader, Task, Totals, read_rows
+from mining.partitioned.spark.worker import FIELDS, NOISE, Parts, Reader, Task, Totals, read_rows, read_sealed
 
 N = TypeVar("N", bound=np.generic)
 R = TypeVar("R")
 V = TypeVar("V", bound=Seen[Any, Any])
 V_contra = TypeVar("V_contra", contravariant=True)
-
-SEAL: Final = 4  # bytes
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -123,16 +121,15 @@ class OnSpark(Generic[V]):
         """The sum over all blocks; see `Runner`."""
         self._check(kernel)
         total: NDArray[N] | None = None
-        places, seals = list[int](), list[bytes]()
+        blocks = list[tuple[int, bytes]]()
         frame, expected = self._kept.seen(view)
         work = Task(Totals(self._kept.read, view, kernel, self._firsts()))
         cluster = self._kept.cluster
-        for _, blocks, value, counted in self._rows(cluster.task(frame.coalesce(max(1, cluster.cores)), work)):
+        for _, _, value, counted in self._rows(cluster.task(frame.coalesce(max(1, cluster.cores)), work)):
             found = self._value(value)
             total = found.copy() if total is None else np.add(total, found, out=total)
-            places += np.frombuffer(counted[: 8 * blocks], np.int64).tolist()
-            seals += [counted[start : start + SEAL] for start in range(8 * blocks, len(counted), SEAL)]
-        if total is None or sorted(zip(places, seals, strict=True)) != self._placed(expected):
+            blocks += read_sealed(counted)
+        if total is None or sorted(blocks) != self._placed(expected):
             raise self._changed()
         return total
 

@@ -13,11 +13,10 @@ from mining.data.tables import check_names
 from mining.partitioned.encoding.source import TableSource
 from mining.partitioned.spark.cluster import BATCH_ROWS
 from mining.partitioned.spark.encoding import SourceOnCluster
-from mining.partitioned.spark.runner import SEAL
 from mining.partitioned.spark.table_worker import ReadRows, ReadTables, table_seals
 from mining.partitioned.spark.tables import ClusterTable
 from mining.partitioned.spark.values import from_bytes
-from mining.partitioned.spark.worker import TableTask, Task
+from mining.partitioned.spark.worker import SEAL, TableTask, Task
 
 
 class SparkTableEncoding(SourceOnCluster[TableSource, ClusterTable]):

@@ -6,7 +6,6 @@ columns gets these alone from Spark's cache.
 
 from __future__ import annotations
 
-import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
@@ -106,4 +105,4 @@ def read_parts(rows: Iterator[dict[str, Any]]) -> Iterator[Read]:
 
 def seal_of_parts(seals: Sequence[bytes]) -> bytes:
     """What identifies some parts of a block, by the places of their columns."""
-    return zlib.crc32(b"".join(seals)).to_bytes(4, "little")
+    return seal_of(*seals)

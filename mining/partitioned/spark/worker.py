@@ -37,6 +37,8 @@ COUNTED: Final = -2
 CONTINUED: Final = -1  # `rows` of a row whose value goes on in the next one
 PIECE: Final = 4 << 20  # bytes of a value that come in one row: Spark holds rows several times over
 WITHIN: Final = 20  # bits of a place that count the blocks of one share
+SEAL: Final = 4  # bytes
+_PLACE: Final = 8
 NOISE: Final = "cryptography"  # the package that kernels import that perturb rows
 TABLES: Final = ("google", "pydantic")  # and those of tables besides; the first is protobuf's
 
@@ -238,17 +240,23 @@ def read_names(data: bytes) -> tuple[list[str], list[int]]:
 
 
 def merge_names(rows: Iterator[dict[str, Any]]) -> Iterator[Row]:
-    """The items of all blocks of a partition."""
+    """The items of all blocks of a partition, and which these were."""
     found: dict[str, int] = {}
+    counted = list[tuple[int, bytes]]()
     for row in rows:
         for item, count in zip(*read_names(row["names"]), strict=True):
             found[item] = found.get(item, 0) + count
-    yield from in_pieces(0, 0, names_bytes(list(found), list(found.values())))
+        counted.append((row["place"], seal_of(row["value"], row["names"])))
+    yield from in_pieces(COUNTED, len(counted), names_bytes(list(found), list(found.values())), sealed(counted))
 
 
 @dataclass(frozen=True, slots=True)
 class Number:
-    """Blocks with the numbers of their items in the dictionary of all; what is left of their names is a seal."""
+    """Blocks with the numbers of their items in the dictionary of all; what is left of their names is a seal.
+
+    It is that of the block with its names, which was read once more where Spark had dropped it: an item that is not in
+    the dictionary is of a block that has changed, and the seal tells so.
+    """
 
     items: tuple[str, ...]
 
@@ -257,20 +265,38 @@ class Number:
         number = {item: place for place, item in enumerate(self.items)}
         for row in rows:
             own, _ = read_names(row["names"])
-            block = row["value"] + items_part(np.fromiter((number[item] for item in own), np.int32, len(own)))
-            yield row["place"], row["rows"], block, b""
+            block = row["value"] + items_part(np.fromiter((number.get(item, 0) for item in own), np.int32, len(own)))
+            yield row["place"], row["rows"], block, seal_of(row["value"], row["names"])
 
 
 # -- counting ----------------------------------------------------------------------------------------------------------
 def seals(rows: Iterator[dict[str, Any]]) -> Iterator[Row]:
-    """What identifies each block."""
+    """What identifies each block, and what it was numbered from."""
     for row in rows:
-        yield row["place"], row["rows"], seal_of(row["value"]), b""
+        yield row["place"], row["rows"], seal_of(row["value"]), row["names"]
 
 
-def seal_of(block: bytes) -> bytes:
+def seal_of(*parts: bytes) -> bytes:
     """Equal for equal blocks."""
-    return zlib.crc32(block).to_bytes(4, "little")
+    seal = 0
+    for part in parts:
+        seal = zlib.crc32(part, seal)
+    return seal.to_bytes(SEAL, "little")
+
+
+def sealed(blocks: Sequence[tuple[int, bytes]]) -> bytes:
+    """Which blocks were counted, by their places and seals."""
+    return b"".join(place.to_bytes(_PLACE, "little") + seal for place, seal in blocks)
+
+
+def read_sealed(data: bytes) -> list[tuple[int, bytes]]:
+    """What was given to `sealed`."""
+    each = _PLACE + SEAL
+    starts = range(0, len(data), each)
+    return [
+        (int.from_bytes(data[start : start + _PLACE], "little"), data[start + _PLACE : start + each])
+        for start in starts
+    ]
 
 
 class Read(NamedTuple):
@@ -311,15 +337,13 @@ class Totals:
 
     def __call__(self, rows: Iterator[dict[str, Any]]) -> Iterator[Row]:
         """One result, or none for a partition without blocks."""
-        total, places, checks = None, list[int](), list[bytes]()
+        total, counted = None, list[tuple[int, bytes]]()
         for place, _, block, seal in self.read(rows):
             found = self.kernel(self.view.of(block), self.firsts[place])
             total = found.copy() if total is None else np.add(total, found, out=total)
-            places.append(place)
-            checks.append(seal)
+            counted.append((place, seal))
         if total is not None:
-            counted = np.array(places, np.int64).tobytes() + b"".join(checks)
-            yield from in_pieces(COUNTED, len(places), to_bytes(total), counted)
+            yield from in_pieces(COUNTED, len(counted), to_bytes(total), sealed(counted))
 
 
 @dataclass(frozen=True, slots=True)

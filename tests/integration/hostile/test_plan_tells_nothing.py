@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+import socket
 from collections.abc import Callable
 from decimal import Decimal
 from pathlib import Path
@@ -33,6 +34,7 @@ pytestmark = pytest.mark.turn(2)
 
 PARTIES: Final = ("north", "south", "east")
 JOBS: Final = 20
+ASKED: Final = 1_000  # plans for one dataset on a cluster
 PUBLISH: Final = '[dataset.publish]\nrows = 500\nitems = 100\n[dataset.publish.frequent]\n"0.1" = [100]\n'
 TASKS: Final = '"itemsets", "rules", "align", "naive-bayes", "decision-tree", "k-means", "anonymize"'
 POLICIES: Final = {
@@ -261,3 +263,44 @@ def test_no_answer_to_a_proposal_hangs_on_rows(tmp_path: Path, policy: str) -> N
             await test(nodes)
 
     asyncio.run(run())
+
+
+def test_nothing_of_a_cluster_hangs_on_its_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A thousand plans of chosen jobs tell one time of a level, the owner's own; nobody calls the cluster for it."""
+
+    async def still(executor: Executor) -> Speed:
+        return Speed(*[1e-6] * 8)
+
+    monkeypatch.setattr("party.jobs.planning.estimate.measure", still)
+
+    def on_a_cluster(url: str) -> Callable[[Authority], None]:
+        def write(_authority: Authority) -> None:
+            file = tmp_path / "north.toml"
+            lake = f'source = "{tmp_path}/north.dat"\nformat = "parquet"\nengine = "spark"\nspark = "{url}"\n'
+            text = file.read_text().replace('source = "north.dat"\nformat = "basket"\n', lake)
+            file.write_text(text.replace("[policy]", "[dataset.publish]\nrows = 500\nlevel_s = 2.6\n[policy]", 1))
+
+        return write
+
+    async def test(nodes: Nodes) -> None:
+        draw, client = random.Random(5), nodes.clients["north"]
+        jobs = [_of_itemsets(draw) for _ in range(ASKED // len(STATES) + 1)]
+        heard = []
+        for state in STATES:
+            put(tmp_path, state)
+            heard += [await answered(client, spec, 0) for spec in jobs]
+        assert len(heard) >= ASKED
+        told = [PartyEstimate.FromString(answer) for kind, answer in heard if kind == "answer"]
+        assert len(told) >= ASKED / 2
+        assert {each.sizes.level_ms for each in told} == {2000}
+
+    async def run(url: str) -> None:
+        rows = dict.fromkeys(PARTIES, ROWS)
+        async with running(tmp_path, prepare=on_a_cluster(url), policy="max_plans = 10_000", data=rows) as nodes:
+            await test(nodes)
+
+    with socket.create_server(("127.0.0.1", 0)) as cluster:
+        asyncio.run(run(f"sc://127.0.0.1:{cluster.getsockname()[1]}"))
+        cluster.setblocking(False)
+        with pytest.raises(BlockingIOError):
+            cluster.accept()

@@ -18,7 +18,7 @@ from party.check import dataset_lines
 from party.config import DatasetSection
 from party.data import engine, engine_costs
 from party.data.dataset_check import check_dataset
-from party.data.engine_costs import NODE, PROCESS, cluster_cost, unfit
+from party.data.engine_costs import CANDIDATES, NODE, PROCESS, cluster_cost, unfit
 from party.data.expected_blocks import expected_block_bytes
 from party.data.shared_sources import alike
 from party.policy.publish import PublishSection
@@ -47,25 +47,43 @@ def test_costs_of_both_engines(dataset: DatasetSection) -> None:
     assert sum("of memory" in line for line in dataset_lines(found, show_items=False)) == 2
 
 
-def test_rows_without_three_frequent_items_cost_nothing(dataset: DatasetSection, tmp_path: Path) -> None:
-    costs = engine_costs.engine_costs(dataset, Transactions.from_rows([["a"]]), tmp_path)
+def test_no_rows_cost_nothing(dataset: DatasetSection, tmp_path: Path) -> None:
+    costs = engine_costs.engine_costs(dataset, Transactions.from_rows([]), tmp_path)
     assert [cost.seconds for cost in costs] == [0, 0]
 
 
-def test_a_cluster_is_asked_for_a_level(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Over all its blocks, also where so few items are frequent that none has candidates."""
-    counted, total = list[list[int]](), PartitionedRows.total
+@pytest.fixture
+def counted(monkeypatch: pytest.MonkeyPatch) -> list[tuple[tuple[str, ...], list[int]]]:
+    """The items and counts of each level that is counted in blocks."""
+    counted, total = list[tuple[tuple[str, ...], list[int]]](), PartitionedRows.total
 
     def recorded(rows: PartitionedRows, kernel: Callable[[Transactions], NDArray[np.int64]]) -> NDArray[np.int64]:
-        counted.append(total(rows, kernel).tolist())
-        return np.array(counted[-1])
+        counted.append((rows.items, total(rows, kernel).tolist()))
+        return np.array(counted[-1][1])
 
     monkeypatch.setattr(PartitionedRows, "total", recorded)
+    return counted
+
+
+def test_a_cluster_is_asked_for_a_level(counted: list[tuple[tuple[str, ...], list[int]]]) -> None:
+    """Over all its blocks, also where so few items are there that none has candidates."""
     data = Transactions.from_rows([["a", "b", "c"], ["a"], ["b", "c"], ["a", "b", "c"]])
     for rows in (data, data.onto(["a"])):
         cost = cluster_cost(partitioned(rows, [0, 2, 4]))
         assert (cost.engine, cost.memory) == ("spark", NODE)
-    assert counted == [[2], []]
+    assert [(sum(counts), counts[0], len(counts)) for _, counts in counted] == [(2, 2, CANDIDATES), (0, 0, CANDIDATES)]
+
+
+@pytest.mark.parametrize("few", [2, 19, 50])
+def test_no_record_changes_what_a_level_asks_for(few: int, counted: list[tuple[tuple[str, ...], list[int]]]) -> None:
+    """The attack: a record that makes one more item frequent, or adds items, so that a level has more candidates.
+
+    Of 999 rows, items are in 9: one record more makes an item one that is in a hundredth of them.
+    """
+    rows = [[f"item {number % few}"] for number in range(9 * few)] + [["bread"]] * (999 - 9 * few)
+    for added in ([], ["item 0"], [f"item {number}" for number in range(few)], ["new"], ["new", "newer", "newest"]):
+        cluster_cost(partitioned(Transactions.from_rows([*rows, added]), [0, 500, 1000]))
+    assert {(len(items), len(counts)) for items, counts in counted} == {(100, CANDIDATES)}
 
 
 def test_what_is_said_of_blocks_follows_from_what_is_published(
