@@ -291,32 +291,33 @@ def growing(cluster: Cluster, folder: Path) -> Iterator[TransactionSource]:
     cluster.query("DROP TABLE growing")
 
 
-def grow(cluster: Cluster) -> None:
-    """By a row with items that others have, so that the dictionary is the same."""
-    cluster.query(f"INSERT INTO growing VALUES (1000, '{ITEM} 01'), (1000, '{ITEM} 02')")
+def grow(cluster: Cluster, folder: Path) -> None:
+    """By a row that is there already, so that the dictionary is the same; no item is named, since logs have queries."""
+    cluster.query(f"INSERT INTO growing SELECT id + 1000, item FROM parquet.`{folder}/long.pq` WHERE id = 1")
 
 
 def test_a_table_that_changes_while_it_is_encoded(
-    cluster: Cluster, growing: TransactionSource, monkeypatch: pytest.MonkeyPatch
+    cluster: Cluster, folder: Path, growing: TransactionSource, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The dictionary has the counts of one version: blocks of the next one are refused."""
-    dictionary = SparkEncoding._dictionary
+    kept, keep = list[Any](), Cluster.keep
 
-    def grows(self: SparkEncoding, frame: Any) -> Any:
-        found = dictionary(self, frame)
-        grow(cluster)
-        return found
+    def grows(self: Cluster, frame: Any) -> Any:
+        kept.append(frame)
+        if len(kept) == 2:  # the blocks: the dictionary is there
+            grow(cluster, folder)
+        return keep(self, frame)
 
-    monkeypatch.setattr(SparkEncoding, "_dictionary", grows)
+    monkeypatch.setattr(Cluster, "keep", grows)
     with fails("E101"):
         SparkEncoding(cluster, growing, (), "encoding", 3).run()
 
 
-def test_a_table_that_changes_once_it_is_encoded(cluster: Cluster, growing: TransactionSource) -> None:
+def test_a_table_that_changes_once_it_is_encoded(cluster: Cluster, folder: Path, growing: TransactionSource) -> None:
     """No job counts rows of two versions; the next one reads the table anew."""
     kept = SparkEncoding(cluster, growing, (), "encoding", 3).run()
     before = kept.rows("job").n_rows
-    grow(cluster)
+    grow(cluster, folder)
     with fails("E103"):
         kept.rows("job").total(Transactions.item_counts)
     kept.forget()

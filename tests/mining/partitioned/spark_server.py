@@ -8,7 +8,9 @@ import signal
 import socket
 import subprocess
 import time
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 
 import pytest
 
@@ -28,13 +30,15 @@ class SparkServer:
 
     Args:
         folder: For all of it.
+        jars: Of packages that the cluster has besides.
+        conf: Settings that these need.
 
     Attributes:
         url: By which a node finds it.
         logs: Folders and files of its logs, and of the events from which Spark's UI is made.
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, jars: Sequence[str] = (), conf: Mapping[str, str] = MappingProxyType({})) -> None:
         if shutil.which("java") is None:
             pytest.skip("there is no Java")
         if not PYTHON.exists():
@@ -68,6 +72,7 @@ class SparkServer:
             "spark.eventLog.compress": "false",
             "spark.eventLog.dir": events.as_uri(),
             "spark.sql.warehouse.dir": str(folder / "warehouse"),
+            **conf,
         }
         variables = {
             "SPARK_HOME": str(own),
@@ -79,6 +84,7 @@ class SparkServer:
         }
         command = [str(own / "bin" / "spark-submit"), "--master", "local-cluster[2,1,1024]"]
         command += ["--class", "org.apache.spark.sql.connect.service.SparkConnectServer"]
+        command += ["--jars", ",".join(jars)] if jars else []
         command += [part for key, value in settings.items() for part in ("--conf", f"{key}={value}")]
         inherited = {name: os.environ[name] for name in ("PATH", "HOME", "JAVA_HOME") if name in os.environ}
         self._command, self._variables, self._folder = [*command, "spark-internal"], inherited | variables, folder
