@@ -192,6 +192,35 @@ def test_a_kind_that_keeps_nothing_does_not_go_on(monkeypatch: pytest.MonkeyPatc
     assert "keep nothing" in hindrance(spec_of(), "E200", 1)
 
 
+VERIFIED = {
+    "three compute": ("horizontal", {"helper": "east"}),
+    "two compute": ("horizontal", {}),
+    "columns": ("vertical", {"helper": "east"}),
+}
+
+
+@pytest.mark.parametrize("mode", VERIFIED)
+def test_where_parties_may_deviate_no_attempt_follows_and_nothing_is_kept_for_one(
+    journals: Journals, mode: str
+) -> None:
+    """Else one could end an attempt by what it saw, and choose other counts in the next. No first one is skipped."""
+    partition, trust = VERIFIED[mode]
+    job = {"name": "j", "task": "itemsets", "parties": ["north", "south", "east"], "dataset": "people"}
+    itemsets = (
+        {"min_support": 2} if partition == "vertical" else {"min_support": 20, "universe": "c", "catalogue": ["a"]}
+    )
+    contents = {"job": job | {"partition": partition}, "itemsets": itemsets, "trust": trust | {"security": "malicious"}}
+    spec = job_of(contents, "the test", Path())
+    assert spec.is_verified
+    for attempt in range(2, MAX_ATTEMPTS + 1):
+        for found in (*(over(error_code=code) for code in BY_CODE), record(state=APPROVED, approval=b"yes")):
+            with fails("E401"):
+                check_goes_on(found, spec, attempt, "north")
+    open_journal(journals, JOB, spec, [])
+    assert journal_of(journals, JOB, spec, ROWS) is None
+    assert journals.read(JOB, "*") == []
+
+
 def test_rows_that_have_changed_are_refused() -> None:
     check_same_rows(over(data_digest=None), b"new", "north")
     check_same_rows(over(data_digest=b"old"), b"old", "north")
