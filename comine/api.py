@@ -123,6 +123,8 @@ def simulate(
         2  [bread, milk]      2
     """
     spec = _specification(job)
+    if not isinstance(data, Mapping):
+        raise ConfigurationError(f"the data are a mapping from parties to theirs, not of type {type(data).__name__}")
     check_parties(spec, data)
     files = {name: os.fspath(given) for name, given in data.items() if isinstance(given, str | os.PathLike)}
     ids = [id] if isinstance(id, str) else list(kind_of(spec).default_ids(spec) if id is None else id)

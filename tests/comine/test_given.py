@@ -109,6 +109,12 @@ def test_what_holds_no_transactions_is_told_in_one_sentence(given: Any) -> None:
         data_of("north", given, "transactions", ["id"], "item")
 
 
+@pytest.mark.parametrize("given", [None, [["bread"]], "north.dat"])
+def test_data_that_no_party_is_named_for_are_refused(given: Any) -> None:
+    with fails("E100"):
+        comine.simulate(job(), given)
+
+
 def job(min_support: object = 0.5) -> dict[str, object]:
     return {
         "job": {"name": "w", "task": "itemsets", "parties": ["north", "south"], "dataset": "baskets"},
