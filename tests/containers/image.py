@@ -14,7 +14,6 @@ import pytest
 
 from tests.containers.debian import write_packages
 from tests.containers.engine import INCLUDED, Docker
-from tests.examples import ALL
 
 ROOT = Path(__file__).resolve().parents[2]
 PUBLIC_BASE = "python:3.12-slim"
@@ -32,18 +31,8 @@ def build(docker: Docker, tag: str, folder: Path) -> Path:
 
 
 def build_again(docker: Docker, tag: str, context: Path) -> None:
-    """Builds the stage that the image copies once more, of a folder that `build` has returned, as `tag`.
-
-    It is built from the sources on. In `make test-slow` that is the whole image, from the start.
-    """
-    # Which is in the step of the sources, and in nothing made there.
-    (context / "scripts" / "wheel_hook.py").chmod(0o700)
-    _build(docker, tag, context, *(["--no-cache"] if ALL else ["--target", "build"]))
-
-
-def build_system_again(docker: Docker, tag: str, context: Path) -> None:
-    """Builds the stage that is below comine in the image from the start, as `tag`."""
-    _build(docker, tag, context, "--no-cache", "--target", "system")
+    """Builds the image of a folder that `build` has returned once more, from nothing, as `tag`."""
+    _build(docker, tag, context, "--no-cache")
 
 
 def _build(docker: Docker, tag: str, context: Path, *options: str) -> None:

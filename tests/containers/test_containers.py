@@ -22,8 +22,7 @@ import pytest
 from mining.reference.pooled import brute_force
 from mining.reference.rules import rules as every_rule
 from tests.containers.engine import Docker, engine
-from tests.containers.image import OWN_BASE, build, build_again, build_system_again
-from tests.examples import ALL
+from tests.containers.image import OWN_BASE, build, build_again
 from tests.integration.kinds.joined_tables import joined
 from tests.integration.processes import Ran
 
@@ -241,29 +240,18 @@ def test_the_image_tells_what_is_in_it_and_serves_as_a_relay_too(image: tuple[Do
     assert "/etc/comine/relay.toml does not exist" in nowhere.sentence
 
 
-def test_all_of_comine_in_an_image_that_is_built_again_is_the_same(image: tuple[Docker, str, Path]) -> None:
-    """Names, owners, modes, times and bytes of the layer; in `make test-slow`, of what pip installs first, too."""
+def test_all_layers_of_an_image_that_is_built_again_are_the_same(image: tuple[Docker, str, Path]) -> None:
+    """Names, owners, modes, times and bytes: of what pip installs, too."""
     docker, tag, context = image
     build_again(docker, f"{tag}-again", context)
     try:
-        first, again = (listed(docker, each) for each in (tag, f"{tag}-again"))
-        assert len(first) > 1000
+        first, again = (layers(docker, each) for each in (tag, f"{tag}-again"))
+        assert len(first) > 2
+        if again != first:
+            assert listed(docker, f"{tag}-again") == listed(docker, tag)  # so that a failure says where they differ
         assert again == first
-        if ALL:
-            assert layers(docker, f"{tag}-again") == layers(docker, tag)
     finally:
         docker.remove_images(f"{tag}-again")
-
-
-def test_the_layers_below_comine_are_the_same_at_each_build(image: tuple[Docker, str, Path]) -> None:
-    docker, tag, context = image
-    build_system_again(docker, f"{tag}-system", context)
-    try:
-        below = layers(docker, f"{tag}-system")
-        assert len(below) > 1
-        assert layers(docker, tag)[: len(below)] == below
-    finally:
-        docker.remove_images(f"{tag}-system")
 
 
 def layers(docker: Docker, tag: str) -> list[str]:

@@ -78,11 +78,21 @@ def parsed(path: Path) -> ast.Module:
     return ast.parse(path.read_text())
 
 
+def statements(tree: ast.AST) -> Iterator[ast.AST]:
+    """A tree and all statements in it: there are far fewer than expressions, which import nothing."""
+    left = [tree]
+    while left:
+        yield (node := left.pop())
+        for name in ("body", "orelse", "handlers", "finalbody", "cases"):
+            if isinstance(inner := getattr(node, name, None), list):  # a lambda's body is an expression
+                left += inner
+
+
 def inside_functions(path: Path) -> Iterator[str]:
     """The modules that are imported in functions."""
-    for function in ast.walk(parsed(path)):
+    for function in statements(parsed(path)):
         if isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef):
-            for node in ast.walk(function):
+            for node in statements(function):
                 if isinstance(node, ast.Import):
                     yield from (alias.name for alias in node.names)
                 elif isinstance(node, ast.ImportFrom):
@@ -101,7 +111,7 @@ def test_imports_stand_at_the_top() -> None:
 
 def imported(module: str, tree: ast.AST, modules: set[str]) -> Iterator[str]:
     """The modules that one needs: what it imports, in functions and for types too, and their packages."""
-    for node in ast.walk(tree):
+    for node in statements(tree):
         found = list[str]()
         if isinstance(node, ast.Import):
             found = [alias.name for alias in node.names]
