@@ -123,6 +123,7 @@ READ: Final[dict[str, tuple[str, ...]]] = {
         "party.services.frequency.export:collection_json",
         "party.jobs.endings.tables:ReleasedTables.read",
         "party.jobs.queue_note:noted",
+        "party.policy.joint_result:other_columns",
         "party.node.settings:_digest",
         "party.peers:_coordinator",
     ),
@@ -211,6 +212,7 @@ READ: Final[dict[str, tuple[str, ...]]] = {
     "blocks long": ("mining.partitioned.encoding.grouping:_sorted",),
     "blocks test_the_memory_of_a_source_is_estimated": (
         "mining.partitioned.encoding.expected:expected_bytes",
+        "mining.partitioned.tables.expected:_beginning",
         "mining.partitioned.tables.expected:_of_text",
     ),
     "blocks test_stored_blocks_are_the_same_or_refused": (
