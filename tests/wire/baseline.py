@@ -57,5 +57,9 @@ def freeze() -> None:
     if changed and before["wire_version"] == WIRE_VERSION:
         raise SystemExit(f"{', '.join(changed)}: other frames under the same wire version; raise it in link/version.py")
     if WINDOW.oldest <= int(before["wire_version"]) < WINDOW.latest:
+        EARLIER.mkdir(exist_ok=True)
         FILE.rename(EARLIER / f"{before['wire_version']}.json")
+    for file in EARLIER.glob("*.json"):
+        if int(file.stem) < WINDOW.oldest:
+            file.unlink()
     FILE.write_text(json.dumps({"wire_version": WIRE_VERSION, **now}, indent=1) + "\n", encoding="utf-8")

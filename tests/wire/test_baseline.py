@@ -52,7 +52,7 @@ def test_frames_of_jobs_are_those_of_the_baseline(name: str) -> None:
 
 
 def test_every_version_of_the_window_has_a_baseline() -> None:
-    assert [*BEFORE] == [*range(WINDOW.oldest, WINDOW.latest)]
+    assert [*BEFORE] == [*range(WINDOW.oldest, WINDOW.latest)], "run `python -m tests.wire`"
     assert [runs["wire_version"] for runs in BEFORE.values()] == [*map(str, BEFORE)]
 
 
