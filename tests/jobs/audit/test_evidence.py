@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import copy
+import itertools
 import json
+import random
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -137,6 +139,44 @@ def test_words_of_an_honest_party_convict_it_under_no_rule(monkeypatch: pytest.M
                 assert not holds(as_json(Evidence(rule, (view,))))
             for other in of_north:
                 assert not holds(as_json(Evidence(rule, (one.showing(0), other.showing(0)))))
+
+
+def place_of(words: Words) -> tuple[str, str]:
+    return words.origin.sender, words.origin.lane
+
+
+def forgeries(monkeypatch: pytest.MonkeyPatch, seed: int, number: int) -> list[str]:
+    """Whom evidence convicts that is put together at random of all that honest parties and west have signed.
+
+    Of two sessions, in one of which west deals two things: words to several receivers, with any
+    messages shown or withheld, as any accused's, of any session.
+    """
+    said: list[Words] = []
+
+    def recorded(origin: Origin, *rest: Any) -> Words:
+        said.append(words := Words(origin, *rest))
+        return words
+
+    monkeypatch.setattr(vouching, "Words", recorded)
+    assert ATTACKED[4].attacked(["west"], CASES["two dealings"][1], seed).errors
+    assert not ATTACKED[4].attacked(["west"], unaltered, seed + 1).errors
+    chance, convicted = random.Random(seed), []
+    alike = [pair for pair in itertools.permutations(said, 2) if place_of(pair[0]) == place_of(pair[1])]
+    for _ in range(number):
+        words = chance.choice(alike)[: chance.choice((1, 2, 2))]
+        shown = chance.choice(((0,), (0,), (0,), (1,), (0, 1), (0, 2), (0, 1, 3), (0, 2, 3)))
+        words = tuple(each.showing(*shown) for each in words)
+        contents = as_json(Evidence(chance.choice(RULES), words))
+        if chance.random() < 0.2:
+            contents["session"] = chance.choice(said).origin.session.hex()
+        if chance.random() < 0.2:
+            contents["accused"] = chance.choice(ATTACKED[4].parties)
+        convicted += [contents["accused"]] if holds(contents) else []
+    return convicted
+
+
+def test_what_is_put_together_of_all_words_convicts_no_honest_party(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert set(forgeries(monkeypatch, 5, 1_500)) == {"west"}
 
 
 def test_nobody_else_can_sign_for_a_party() -> None:
