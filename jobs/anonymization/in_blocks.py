@@ -23,10 +23,7 @@ from jobs.anonymization.full_domain import algorithm_of, check_suppression
 from jobs.anonymization.inputs import (
     Inputs,
     described,
-    hashed_file,
-    hierarchies_of,
-    requirements_of,
-    sensitive_levels,
+    inputs_of,
     source_file,
     sources_of,
 )
@@ -133,19 +130,7 @@ def load_blocks(config: Path, spec: AnonymizeSection, source: Blocks, scratch: P
         source: Its rows.
         scratch: A folder for what does not fit memory.
     """
-    folder = config.resolve().parent
-    table = table_in_blocks(spec, source, source.column_names, scratch)
-    given, files = hierarchies_of(spec, folder, table)
-    return Inputs(
-        spec,
-        config,
-        table,
-        given,
-        sensitive_levels(spec),
-        requirements_of(spec, given),
-        hashed_file(spec, folder),
-        {name: path for name, path in files.items() if name in spec.quasi_identifiers},
-    )
+    return inputs_of(spec, config, table_in_blocks(spec, source, source.column_names, scratch))
 
 
 def run_blocks(inputs: Inputs, scratch: Path) -> BlockRelease:

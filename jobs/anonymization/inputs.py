@@ -90,8 +90,17 @@ def load(config: Path) -> Inputs:
             'engine = "blocks" is for comine anonymize run, which writes a folder; everything else needs the rows in '
             'memory: take engine = "memory"'
         )
+    return inputs_of(spec, config, table_of(spec, read_source(spec, config.resolve().parent)))
+
+
+def inputs_of(spec: AnonymizeSection, config: Path, table: Table) -> Inputs:
+    """What a configuration names beside its rows, and these.
+
+    Raises:
+        ConfigurationError: As of `load`.
+        InputDataError: A hierarchy cannot be used.
+    """
     folder = config.resolve().parent
-    table = table_of(spec, read_source(spec, folder))
     given, files = hierarchies_of(spec, folder, table)
     return Inputs(
         spec,
@@ -100,7 +109,7 @@ def load(config: Path) -> Inputs:
         given,
         sensitive_levels(spec),
         requirements_of(spec, given),
-        hashed_file(spec, folder),
+        _hashed_file(spec, folder),
         {name: path for name, path in files.items() if name in spec.quasi_identifiers},
     )
 
@@ -171,7 +180,7 @@ def source_file(spec: AnonymizeSection, folder: Path) -> AbstractContextManager[
     return local_file(spec.place(folder), spec.options(folder), Wanted(spec.form, spec.separator, has_header=True))
 
 
-def hashed_file(spec: AnonymizeSection, folder: Path) -> Path | None:
+def _hashed_file(spec: AnonymizeSection, folder: Path) -> Path | None:
     """The file whose SHA-256 a certificate may name; None where the source is not one file of this machine."""
     path = folder / spec.source
     return path if scheme_of(spec.source) is None and path.is_file() else None

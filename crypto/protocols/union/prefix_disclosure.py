@@ -64,7 +64,7 @@ def leakage(parties: Sequence[str], *, bound: int | None = None, limits: bool = 
     whose = "the other has" if two else "some other party, not which one, has"
     lines = []
     if limits:
-        what = f"whether {whose} more than {most} elements, and whether one that is too long"
+        what = f"whether {whose} more than {most:,} elements, and whether one that is too long"
         lines.append(Learned(everyone, "size", what))
     if two:
         only = "every element that only the other holds"

@@ -214,6 +214,7 @@ def test_the_statement():
     assert two[0].what == "whether the other has more than 128 elements, and whether one that is too long"
     assert two[1].kind == "membership"
     assert len(three) == 1
+    assert "more than 16,777,216 elements" in leakage(NAMES[:3])[0].what
     assert most_opened(3000, 20) < 3000 * 1000
 
 
