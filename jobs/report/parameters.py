@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from jobs.kinds.registry import kind_of
-from jobs.spec.job import JobSpec
+from jobs.spec.job import AUTO_HELPER, JobSpec
 
 _OF_COLUMNS: Final[Mapping[str, frozenset[str]]] = {
     "itemsets": frozenset({"engine", "cuts", "quantiles"}),
@@ -27,6 +27,8 @@ def parameters(spec: JobSpec) -> dict[str, dict[str, Any]]:
             del tables["trust"]["helper"]
         else:
             tables["trust"]["helper"] = helper  # whom "auto" takes
+    elif spec.trust.helper == AUTO_HELPER:
+        tables["trust"]["helper"] = kind_of(spec).helper(spec) or "none"
     if kind_of(spec).shares(spec):
         tables["trust"]["compute"] = list(spec.compute)  # who together could learn the most: also where it is a default
     return tables

@@ -36,7 +36,7 @@ from link.files.quantities import seconds
 from mining.data.row_ids import Case, Unicode
 
 MAX_SPEC_BYTES = 3 << 20  # a proposal is one gRPC message
-AUTO_HELPER: Final = "auto"  # over rows: a third party computes where that is cheaper
+AUTO_HELPER: Final = "auto"  # a third party helps where that is cheaper
 UNIVERSES: Final = (
     "auto",
     "hidden-all",
@@ -133,7 +133,7 @@ class TrustSection(Section):
         compute: The two computing parties, which hold the shares of sums that stay hidden. Together they could learn
             the sums over the others; the first two parties of the job by default.
         helper: Who may help the two computing parties: nobody ("none"), or a third party, which holds shares beside
-            them; over rows also "auto", which has the first other party help where that is expected to be cheaper.
+            them; with "auto" the first other party helps where that is expected to be cheaper.
             Over rows the three decide on replicated shares which sums are large enough, with a fraction of the
             bytes: any two of the three could learn the sums over the others. Vertical, with the engine `replicated`:
             any two of the three could learn all columns; with two parties the "coordinator" helps, which deals

@@ -3,18 +3,31 @@
 from __future__ import annotations
 
 from jobs.kinds.columns.parameters import vertical_mining
-from jobs.spec.job import JobSpec
+from jobs.spec.job import AUTO_HELPER, JobSpec
 from mining.joint.vertical.choice import VERIFIED, choose_engine, chosen_engine, is_dealt
 from mining.joint.vertical.engines.names import AUTO
 
 
 def engine_reason(spec: JobSpec) -> str:
-    """Why the job takes its engine, in a sentence."""
+    """Why the job takes its engine, in a sentence; and who helps, where it leaves that open, in another."""
+    return _engine_reason(spec) + _of_helper(spec)
+
+
+def _engine_reason(spec: JobSpec) -> str:
     if spec.itemsets.engine != AUTO:
         return f'The job names engine = "{spec.itemsets.engine}".'
     if spec.is_verified:
         return f'security = "malicious" takes {VERIFIED}, the engine whose products are checked.'
     return choose_engine(vertical_mining(spec)).reason
+
+
+def _of_helper(spec: JobSpec) -> str:
+    if spec.trust.helper != AUTO_HELPER:
+        return ""
+    engine, helper = chosen_engine(vertical_mining(spec)).name, helper_of(spec)
+    if helper is None:
+        return f' helper = "auto" takes nobody: {engine} needs no help.'
+    return f' helper = "auto" takes {helper}, whose help {engine} needs.'
 
 
 def helper_of(spec: JobSpec) -> str | None:

@@ -18,7 +18,7 @@ from jobs.kinds.kind import ALL, EXACT, Disclosure, Facet, Unions
 from jobs.kinds.rows.kind import OF_POSITIONS, mining_watched
 from jobs.kinds.words import cut_to_top, exact_result, excluded
 from jobs.privacy_account import Charge
-from jobs.spec.job import JobSpec
+from jobs.spec.job import AUTO_HELPER, JobSpec
 from link.disclosure import Learned
 from link.errors import ConfigurationError
 from mining.data.items.item_columns import check_columns
@@ -134,10 +134,12 @@ def _quantiles(spec: JobSpec) -> tuple[Learned, ...]:
 def _check_helper(spec: JobSpec) -> None:
     """Refuses a helper that cannot help."""
     helper, parties = spec.trust.helper, spec.job.parties
-    if helper == "none":
+    if helper in ("none", AUTO_HELPER):
         return
     if helper not in ("coordinator", *parties):
-        raise ConfigurationError(f'[trust] helper is "none", "coordinator" or a party of the job, not \'{helper}\'')
+        raise ConfigurationError(
+            f'[trust] helper is "none", "auto", "coordinator" or a party of the job, not \'{helper}\''
+        )
     if len(parties) == 2 and helper in parties:
         raise ConfigurationError(f"[trust] helper: with two parties '{helper}' cannot deal randomness to itself")
     if len(parties) > 2 and helper == "coordinator":
@@ -156,7 +158,8 @@ def _check_verified(spec: JobSpec) -> None:
     given, needs = spec.itemsets, 'security = "malicious" in [trust] needs'
     if len(spec.job.parties) < 3 or spec.trust.helper == "none":
         raise ConfigurationError(
-            f"{needs} three parties or more with columns, of which three compute; name the third as [trust] helper"
+            f"{needs} three parties or more with columns, of which three compute; name the third as [trust] helper, or "
+            'set it to "auto"'
         )
     if spec.alignment.mode != "intersection":
         raise ConfigurationError(f'{needs} rows that are aligned by intersection; set [align] mode to "intersection"')

@@ -5,7 +5,7 @@ from __future__ import annotations
 from jobs.kinds.alignment.groups import column_groups
 from jobs.kinds.alignment.parameters import id_normalisation
 from jobs.kinds.itemsets_parameters import decided_rules
-from jobs.spec.job import JobSpec
+from jobs.spec.job import AUTO_HELPER, JobSpec
 from link.errors import ConfigurationError
 from mining.data.items.item_columns import Itemisation
 from mining.joint.vertical.engines.names import AUTO
@@ -67,10 +67,20 @@ def itemisation(spec: JobSpec) -> Itemisation:
 
 
 def _helper(spec: JobSpec) -> str | None:
-    """Who helps; where the job names nobody, who usually does with the engine that it names."""
-    if spec.trust.helper != "none":
+    """Who may help: whom the job names, or where it leaves that open the first party that does not compute.
+
+    Where nobody is named, or two parties leave it open, who usually helps with the engine that the job names.
+    """
+    if spec.trust.helper not in ("none", AUTO_HELPER):
         return spec.trust.helper
+    if spec.trust.helper == AUTO_HELPER and len(spec.job.parties) > 2:
+        return third_party(spec)
     return None if spec.itemsets.engine == AUTO else engine_named(spec.itemsets.engine).usual_helper(spec.job.parties)
+
+
+def third_party(spec: JobSpec) -> str:
+    """The first party that does not compute, of three or more."""
+    return next(party for party in spec.job.parties if party not in spec.compute)
 
 
 def _expectation(spec: JobSpec) -> Expectation:

@@ -8,7 +8,7 @@ from typing import Final
 from crypto.protocols.alignment.costs import AlignmentSizes, list_disk_bytes
 from crypto.protocols.alignment.disclosure import Mode
 from crypto.protocols.alignment.list_limits import LIST_MEMORY
-from jobs.kinds.columns.parameters import mines, vertical_mining
+from jobs.kinds.columns.parameters import mines, third_party, vertical_mining
 from jobs.kinds.columns.plan_engines import engine_variants, of_engines, why
 from jobs.kinds.columns.plan_figures import After, VerticalFigures
 from jobs.kinds.columns.plan_sizes import MOST_ROWS, ExpectedColumns
@@ -20,7 +20,8 @@ from jobs.plan.prices import ENCODE_CELL_S, PROCESS_BYTES
 from jobs.plan.session_plan import session_plan
 from jobs.spec.job import JobSpec
 from link.files.printable import enumeration
-from mining.joint.vertical.choice import chosen_engine
+from mining.joint.vertical.choice import VERIFIED, chosen_engine
+from mining.joint.vertical.engines.names import AUTO
 
 _NOTABLE_BYTES: Final = 100 << 20
 _LISTS: Final = f"Lists of ids take {LIST_MEMORY >> 20} MiB of memory, unless a party sets [party] alignment_memory,"
@@ -78,7 +79,11 @@ def estimate(
             *_of_blocks(spec, answers, figures),
         ],
         alternatives=[
-            *(_alternative(spec, *way, figures_of(way[1]), known=published) for way in alignments(spec) if compare),
+            *(
+                _alternative(spec, *way, figures_of(way[1]), known=published)
+                for way in (*alignments(spec), *secured(spec))
+                if compare
+            ),
             *(
                 _alternative(spec, f"engine {engine}", way.spec, way.change, other, known=published)
                 for engine, (way, other) in compared.items()
@@ -103,6 +108,25 @@ def alignments(spec: JobSpec) -> list[tuple[str, JobSpec, list[str]]]:
         if mode != spec.alignment.mode and is_possible(changed):
             found.append((f"{mode} of rows", changed, [f'[align] mode = "{mode}"']))
     return found
+
+
+def secured(spec: JobSpec) -> list[tuple[str, JobSpec, list[str]]]:
+    """The job that holds against parties that deviate, too, or against semi-honest ones alone, if that is possible.
+
+    The former takes a helper and products that are checked.
+    """
+    if not mines(spec) or len(spec.job.parties) == 2:
+        return []
+    security, update = "semi-honest" if spec.is_verified else "malicious", {}
+    trust, lines = {"security": security}, [f'[trust] security = "{security}"']
+    if not spec.is_verified and spec.trust.helper == "none":
+        trust["helper"] = third_party(spec)
+        lines.append(f'[trust] helper = "{trust["helper"]}"')
+    if not spec.is_verified and spec.itemsets.engine not in (AUTO, VERIFIED):
+        update["itemsets_"] = spec.itemsets.model_copy(update={"engine": VERIFIED})
+        lines.append(f'[itemsets] engine = "{VERIFIED}"')
+    changed = spec.model_copy(update={**update, "trust": spec.trust.model_copy(update=trust)})
+    return [(f'security = "{security}"', changed, lines)] if is_possible(changed) else []
 
 
 def _alternative(

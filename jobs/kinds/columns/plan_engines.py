@@ -10,7 +10,7 @@ from jobs.kinds.columns.engine import engine_reason, helper_of
 from jobs.kinds.columns.parameters import mines, vertical_mining
 from jobs.kinds.columns.plan_figures import VerticalFigures
 from jobs.plan.plan import EngineFigures
-from jobs.spec.job import JobSpec
+from jobs.spec.job import AUTO_HELPER, JobSpec
 from mining.joint.vertical.choice import allowed_engines, chosen_engine
 from mining.joint.vertical.engines.engine import Engine
 from mining.joint.vertical.engines.registry import OWN
@@ -61,9 +61,9 @@ def engine_variants(spec: JobSpec) -> dict[str, EngineVariant]:
 def _changed(spec: JobSpec, engine: Engine, *, allowed: bool) -> EngineVariant:
     update: dict[str, Any] = {"itemsets_": spec.itemsets.model_copy(update={"engine": engine.name})}
     lines, helper = [f'[itemsets] engine = "{engine.name}"'], spec.trust.helper
-    if not engine.takes_helper:
+    if not engine.takes_helper and helper != AUTO_HELPER:
         helper = "none"
-    elif helper == "none":
+    elif engine.takes_helper and helper == "none":
         helper = helper_of(spec.model_copy(update=update)) or COORDINATOR
     if helper != spec.trust.helper:
         update["trust"] = spec.trust.model_copy(update={"helper": helper})

@@ -4,7 +4,7 @@ The choice is part of what every party agrees to before anything is known of the
 from the trust that it allows, from the sizes and the width of the network that it takes for granted, and from the speed
 of a usual machine. All parties compute the same.
 
-An engine that takes a helper is among them only where the job names one; the others need nobody's trust.
+An engine that takes a helper is among them only where the job allows one; the others need nobody's trust.
 """
 
 from __future__ import annotations
@@ -65,8 +65,8 @@ class EngineChoice:
     def _trust(self) -> str:
         helped = [name for name, engine in OWN.items() if engine.takes_helper]
         if any(cost.engine in helped for cost in self.costs):
-            return f"{enumeration(helped)} is among them, since the job names a helper."
-        return f"{enumeration(helped)} is not among them, since the job names no helper."
+            return f"{enumeration(helped)} is among them, since the job allows a helper."
+        return f"{enumeration(helped)} is not among them, since the job allows none to help."
 
 
 def allowed_engines(task: VerticalMining) -> tuple[str, ...]:

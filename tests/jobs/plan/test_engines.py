@@ -14,15 +14,18 @@ import pytest
 from coordinator.cli.jobs.plan import show_plan
 from coordinator.jobs.simulation.simulate import simulate_job
 from jobs.documents.result import document
-from jobs.kinds.columns.parameters import itemisation
+from jobs.kinds.columns.parameters import itemisation, vertical_mining
 from jobs.kinds.registry import kind_of
 from jobs.loading import job_of
 from jobs.plan import Plan
 from jobs.plan.answer import Answer, ColumnSizes, ItemsetSizes, SetSize
 from jobs.plan.estimate import estimate
 from jobs.plan.predicted import CLASSES
+from jobs.proposed import job_from_canonical
+from jobs.report.parameters import parameters
 from jobs.results.result import Result
 from jobs.spec.job import JobSpec
+from jobs.statement import statement
 from mining.candidates import join
 from mining.data.formats.table_readers import table_from_arrow
 from mining.data.tables import Table
@@ -140,6 +143,63 @@ def test_a_helper_that_the_job_allows_is_made_use_of() -> None:
     assert all(each.allowed for each in plan.engines)
     ot = next(each for each in plan.engines if each.engine == "ot")
     assert ot.change == ['[itemsets] engine = "ot"', '[trust] helper = "none"']
+
+
+THREE = ("north", "south", "east")
+
+
+@pytest.mark.parametrize("compute", [None, ["south", "east"]])
+@pytest.mark.parametrize("security", ["semi-honest", "malicious"])
+def test_the_first_party_that_does_not_compute_helps_where_the_job_leaves_it_open(
+    security: str, compute: list[str] | None
+) -> None:
+    """As if the job named it; the statement, the plan and the parameters of the result say so."""
+    others = {"security": security} | ({} if compute is None else {"compute": compute})
+    third = "east" if compute is None else "north"
+    spec, named = (
+        job(THREE, itemsets={"min_support": "0.1"}, trust={"helper": helper, **others}) for helper in ("auto", third)
+    )
+    kind = kind_of(spec)
+    assert job_from_canonical(spec.canonical()) == spec
+    assert (kind.engine(spec), kind.helper(spec)) == ("replicated", third)
+    assert vertical_mining(spec) == vertical_mining(named)
+    assert statement(spec) == statement(named)
+    assert third in str(statement(spec).collusion)
+    assert parameters(spec) == parameters(named)
+    data = {party: table(party, 100, 2, place) for place, party in enumerate(THREE)}
+    plan, other = (estimate(each, answers(each, data), 0.001) for each in (spec, named))
+    assert (plan.bytes_sent, plan.rounds) == (other.bytes_sent, other.rounds)
+    said = f' helper = "auto" takes {third}, whose help replicated needs.'
+    assert plan.engine_reason == f"{other.engine_reason}{said}"
+
+
+def test_nobody_helps_where_that_is_not_quicker_or_no_third_party_is_there() -> None:
+    pair, data = ("north", "south"), {party: table(party, 100, 2, place) for place, party in enumerate(THREE)}
+    slow = {"bandwidth": "100 kbit/s", "rows": 20, "items": 1}
+    for parties, contents in (
+        (THREE, {"itemsets": {"min_support": "0.1", "engine": "ot"}}),
+        (pair, {"itemsets": {"min_support": "0.1"}}),
+        (pair, {"itemsets": {"min_support": "0.1"}, "plan": slow}),
+    ):
+        spec, none = (job(parties, **contents, trust={"helper": helper}) for helper in ("auto", "none"))
+        assert kind_of(spec).helper(spec) is None
+        assert statement(spec) == statement(none)
+        assert parameters(spec) == parameters(none)
+        plan = estimate(spec, answers(spec, {name: data[name] for name in parties}), 0.001)
+        assert f'helper = "auto" takes nobody: {kind_of(spec).engine(spec)} needs no help' in str(plan.engine_reason)
+    dealt = job(pair, itemsets={"min_support": "0.1", "engine": "replicated"}, trust={"helper": "auto"})
+    assert kind_of(dealt).helper(dealt) == "coordinator"  # as the engine implies it
+
+
+def test_engines_beside_one_that_a_third_party_helps_leave_the_helper_open() -> None:
+    spec = job(THREE, itemsets={"min_support": "0.1"}, trust={"helper": "auto"})
+    data = {party: table(party, 100, 2, place) for place, party in enumerate(THREE)}
+    plan = estimate(spec, answers(spec, data), 0.001)
+    assert {each.engine: each.change for each in plan.engines} == {
+        "replicated": [],
+        **{engine: [f'[itemsets] engine = "{engine}"'] for engine in ("ot", "paillier")},
+    }
+    assert all(each.allowed for each in plan.engines)
 
 
 def test_a_narrow_network_changes_the_choice_and_the_seconds() -> None:

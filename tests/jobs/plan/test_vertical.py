@@ -87,12 +87,48 @@ def test_mining_has_its_engines_beside_one_another(engine: str, mode: str, n_par
     assert {each.name for each in plan.alternatives} == {
         f"{({'intersection', 'union'} - {mode}).pop()} of rows",
         *(f"engine {name}" for name in {"ot", "paillier", "replicated"} - {engine}),
+        *(['security = "malicious"'] if n_parties == 3 and mode == "intersection" else []),
     }
     by_name = {each.name: each for each in plan.alternatives}
     assert all(each.bytes_sent and each.seconds and each.change for each in plan.alternatives)
     if engine == "ot":
         assert any("which rows hold which items" in line for line in by_name["engine replicated"].adds)
     assert Plan.from_data(plan.as_data()) == plan
+
+
+@pytest.mark.parametrize(
+    ("tables", "change"),
+    [
+        ({}, ['[trust] security = "malicious"', '[trust] helper = "east"']),
+        ({"trust": {"helper": "auto"}}, ['[trust] security = "malicious"']),
+        (
+            {"itemsets": {"min_support": "0.25", "engine": "ot"}, "trust": {"compute": ["south", "east"]}},
+            ['[trust] security = "malicious"', '[trust] helper = "north"', '[itemsets] engine = "replicated"'],
+        ),
+    ],
+)
+def test_what_a_job_costs_where_parties_may_deviate_is_beside_it_and_the_other_way_round(
+    tables: dict[str, Any], change: list[str]
+) -> None:
+    told = answers(dict.fromkeys(PARTIES, 1000), dict.fromkeys(PARTIES, 5))
+    spec = job(PARTIES, **({"itemsets": {"min_support": "0.25"}} | tables))
+    plan = estimate(spec, told, 0.001)
+    (other,) = (each for each in plan.alternatives if each.name == 'security = "malicious"')
+    assert other.change == change
+    trust = spec.trust.model_copy(update={"security": "malicious", "helper": kept(change, spec.trust.helper)})
+    itemsets = spec.itemsets.model_copy(update={"engine": "replicated"})
+    checked = estimate(spec.model_copy(update={"trust": trust, "itemsets_": itemsets}), told, 0.001)
+    assert (other.rounds, other.bytes_sent) == (checked.rounds, checked.bytes_sent)
+    assert (other.bytes_sent or 0) > plan.bytes_sent
+    (back,) = (each for each in checked.alternatives if each.name == 'security = "semi-honest"')
+    assert back.change == ['[trust] security = "semi-honest"']
+    assert (back.bytes_sent or 0) < checked.bytes_sent
+
+
+def kept(change: list[str], helper: str) -> str:
+    """Who helps after these lines."""
+    named = [line.split('"')[1] for line in change if "helper" in line]
+    return named[0] if named else helper
 
 
 def test_the_pairs_of_a_job_cost_no_less_than_was_planned() -> None:

@@ -191,7 +191,6 @@ def test_what_is_not_checked_is_refused_where_parties_may_deviate(sections: dict
         {"trust": {"helper": "west"}},
         {"trust": {"security": "malicious"}},
         {"trust": {"helper": "south"}},
-        {"trust": {"helper": "auto"}},
         {"trust": {"helper": "coordinator"}, "itemsets": {"engine": "ot"}},
         {"job": {"task": "align"}, "itemsets": {"min_support": 2}},
         {"job": {"task": "align", "partition": "horizontal"}},

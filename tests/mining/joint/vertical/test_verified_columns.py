@@ -11,6 +11,7 @@ from functools import cache
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from google.protobuf.message import Message
 from hypothesis import given
@@ -101,6 +102,20 @@ def test_a_job_finds_what_the_semi_honest_one_finds_and_sends_what_is_planned(n_
     found, expected = (sorted((sorted(s), n) for s, n in each.finding.itemsets.rows()) for each in results)
     assert found == expected
     assert max(len(itemset) for itemset, _ in found) > 2
+
+
+def test_a_party_that_has_ids_alone_computes_beside_two_with_columns() -> None:
+    """More ids than are common, in another order; the result is that of the two by themselves."""
+    pair, contents = PARTIES[:2], {"itemsets": {"min_support": "0.4"}}
+    data = tables(pair, 60, 2)
+    ids = sorted({row for table in cells_of(pair, 60, 2).values() for row in table["id"].to_pylist()})
+    register = table_from_arrow(pa.table({"id": [*ids, "nobody else's"]}), ["id"], "the test")
+    spec = job(PARTIES[:3], **contents, trust=TRUST)
+    checked = asyncio.run(simulate_job(spec, {**data, "east": register}, seed=3))
+    alone = asyncio.run(simulate_job(job(pair, **contents), data, seed=3))
+    found, expected = (sorted((sorted(s), n) for s, n in each.finding.itemsets.rows()) for each in (checked, alone))
+    assert found == expected
+    assert max(len(itemset) for itemset, _ in found) > 1
 
 
 # -- what is refused, and what is stated -------------------------------------------------------------------------------
